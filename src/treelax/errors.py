@@ -1,0 +1,32 @@
+"""The errors a user of treelax can meet.
+
+Everything that a user can get wrong raises a `TreelaxError` whose one-line message says what was
+received, what was expected and what to do. The children also derive from the built-in exception a
+Python programmer would expect, so ``except ValueError`` keeps working.
+"""
+
+from __future__ import annotations
+
+
+class TreelaxError(Exception):
+    """Base of all errors raised by treelax on purpose."""
+
+
+class InputError(TreelaxError, ValueError):
+    """An argument has the wrong shape, type, device or value."""
+
+
+class NoTreeError(InputError):
+    """The forbidden arcs of a sentence leave no tree at all."""
+
+
+class BackendError(TreelaxError, RuntimeError):
+    """A backend was asked for by name but cannot run here."""
+
+
+class SecondDerivativeError(TreelaxError, RuntimeError):
+    """A second derivative of a tree operation was asked for; only first derivatives exist."""
+
+
+class DataError(TreelaxError, ValueError):
+    """A file cannot be read as what it should be; the message names the file and the line."""

@@ -1,0 +1,80 @@
+"""What every backend of the projective dynamic program shares.
+
+Canonical form, which `treelax.ops.eisner.function` prepares and every backend receives:
+
+- ``scores``: ``(B, N, N)``, contiguous, float32 or float64, ``N = n + 1``, ``scores[b, h, m]`` the
+  weight of the arc from head ``h`` to modifier ``m``; index 0 is the root. Column 0, the diagonal
+  and everything beyond a sentence's length are never read as arcs.
+- ``lengths``: ``(B,)``, int64, on the same device, words without the root, ``1 <= length <= n``.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+Relaxation = Literal["softmax", "entropy"]
+RELAXATIONS: tuple[str, ...] = ("softmax", "entropy")
+
+#: Stands for minus infinity inside a chart. Finite, so differences of two forbidden items are 0
+#: and not NaN, and far enough below `LIMIT` that no sum of allowed arcs makes up for one.
+FORBIDDEN = -1e36
+#: Finite scores are clamped to ``[-LIMIT, LIMIT]``.
+LIMIT = 1e30
+#: A chart value below this holds at least one forbidden arc.
+NO_TREE = FORBIDDEN / 2
+
+
+def bounded(scores: Tensor) -> Tensor:
+    """Scores with ``-inf`` replaced by `FORBIDDEN` and the rest clamped to ``±LIMIT``; a new tensor.
+
+    Example:
+        >>> bounded(torch.tensor([float("-inf"), -1.0, 1e35])).tolist() == [
+        ...     torch.tensor(FORBIDDEN).item(), -1.0, torch.tensor(LIMIT).item()]
+        True
+    """
+    return scores.clamp(-LIMIT, LIMIT).masked_fill(scores == float("-inf"), FORBIDDEN)
+
+
+class Backend(Protocol):
+    """What a backend module offers. All tensors are in canonical form."""
+
+    def saved_shape(self, batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
+        """Shape of what `soft_tree` keeps for `soft_tree_backward`."""
+
+    def soft_tree(
+        self, scores: Tensor, lengths: Tensor, relaxation: str, single_root: bool, save: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Soft tree ``(B, N, N)``, value of the whole chart ``(B,)``, and the saved tensor
+        (of shape ``(0,)`` unless ``save``)."""
+
+    def soft_tree_backward(
+        self,
+        grad_tree: Tensor,
+        grad_value: Tensor,
+        saved: Tensor,
+        lengths: Tensor,
+        relaxation: str,
+        single_root: bool,
+    ) -> Tensor:
+        """Gradient with respect to the scores ``(B, N, N)``."""
+
+    def log_partition(self, scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
+        """``log Σ_T exp(score(T))``, shape ``(B,)``."""
+
+    def best_tree(
+        self, scores: Tensor, lengths: Tensor, single_root: bool
+    ) -> tuple[Tensor, Tensor]:
+        """The best tree as 0/1 ``(B, N, N)`` and its value ``(B,)``; ties go to the smallest split."""
+
+    def sample_tree(
+        self, scores: Tensor, lengths: Tensor, uniforms: Tensor, single_root: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Exact samples ``(S, B, N, N)`` from uniforms ``(S, B, 2n)``, and the log-partition ``(B,)``.
+
+        A derivation takes ``2 * length`` decisions. They are taken depth first from ``C→(0, length)``,
+        the left antecedent of an item before its right one, and decision ``t`` uses uniform ``t``:
+        the first split whose cumulative probability exceeds it.
+        """
