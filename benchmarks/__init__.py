@@ -1,0 +1,1 @@
+"""Benchmarks of treelax against its peers; see README.md in this folder."""

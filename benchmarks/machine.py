@@ -1,0 +1,106 @@
+"""The machine and the versions a figure belongs to; no host name, no user, no path."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where and with what a run was made."""
+
+    machine: str
+    python: str
+    torch: str
+    commit: str
+    dirty: str  # "yes", "no" or "unknown"
+
+    def __str__(self) -> str:
+        changed = {"yes": ", with uncommitted changes", "no": ""}.get(self.dirty, "")
+        return (
+            f"{self.machine}; Python {self.python}, torch {self.torch}; "
+            f"commit {self.commit}{changed}"
+        )
+
+
+def first(path: str, key: str) -> str | None:
+    """The value of the first ``key: value`` line of a file under /proc."""
+    try:
+        lines = Path(path).read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        name, _, value = line.partition(":")
+        if name.strip() == key:
+            return value.strip()
+    return None
+
+
+def hardware(device: str) -> str:
+    """CPU model, cores and memory, and the GPU if it is the one measured."""
+    parts = [first("/proc/cpuinfo", "model name") or platform.processor() or platform.machine()]
+    flags = (first("/proc/cpuinfo", "flags") or "").split()
+    best = next((isa for isa in ("avx512f", "avx2") if isa in flags), None)
+    if best:
+        parts.append(best)
+    parts.append(f"{os.cpu_count()} cores")
+    memory = first("/proc/meminfo", "MemTotal")
+    if memory:
+        parts.append(f"{int(memory.split()[0]) / 2**20:.0f} GiB")
+    if device == "cuda":
+        properties = torch.cuda.get_device_properties(0)
+        parts.append(f"{properties.name}, {properties.total_memory / 2**30:.0f} GiB")
+        parts.append(f"triton {version('triton')}")
+    else:
+        parts.append(f"OMP_WAIT_POLICY={os.environ.get('OMP_WAIT_POLICY', 'default')}")
+    return ", ".join(parts)
+
+
+def git(*arguments: str) -> str | None:
+    """What git says about this repository, or None where it says nothing."""
+    try:
+        done = subprocess.run(
+            ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=True, timeout=20
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def version(package: str) -> str:
+    """The version of an installed package; empty if it is not installed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def library_version(library: str) -> str:
+    """The version of a measured library, also where it lies in a folder without metadata."""
+    found = version(library)
+    if found:
+        return found
+    module = sys.modules.get(library.replace("-", "_"))
+    return str(getattr(module, "__version__", getattr(module, "version", "")))
+
+
+def describe(device: str) -> Machine:
+    """The `Machine` this runs on. Results of earlier runs do not make the tree dirty."""
+    changes = git("status", "--porcelain", "--", ".", ":!benchmarks/results")
+    return Machine(
+        machine=hardware(device),
+        python=platform.python_version(),
+        torch=torch.__version__,
+        commit=git("rev-parse", "--short=10", "HEAD") or "unknown",
+        dirty="unknown" if changes is None else "yes" if changes else "no",
+    )

@@ -1,0 +1,97 @@
+"""Timing on the CPU.
+
+Contenders take turns: in every round each of them gets one turn, so that whatever else the machine
+does hits all of them. A turn of a fast contender holds several samples, a sample of a very fast one
+several calls. Two clocks run beside each other: CPU time of the whole process with all its threads
+(``time.process_time``) and wall time.
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+#: A sample lasts at least this long, so that reading the clocks does not show.
+SAMPLE_SECONDS = 2e-3
+#: A turn is filled with samples up to this long ...
+TURN_SECONDS = 30e-3
+#: ... or up to this many of them.
+TURN_SAMPLES = 15
+#: More rounds than this add nothing.
+MOST_ROUNDS = 40
+
+
+@dataclass
+class Samples:
+    """Seconds per call, one entry per sample."""
+
+    calls: int  # calls in a sample
+    cpu: list[float] = field(default_factory=list)
+    wall: list[float] = field(default_factory=list)
+
+
+def quartiles(values: list[float]) -> tuple[float, float, float]:
+    """First quartile, median and third quartile.
+
+    Example:
+        >>> quartiles([5.0, 1.0, 3.0, 2.0, 4.0])
+        (2.0, 3.0, 4.0)
+    """
+    if len(values) == 1:
+        return values[0], values[0], values[0]
+    first, median, third = statistics.quantiles(values, n=4, method="inclusive")
+    return first, median, third
+
+
+def sample(run: Callable[[], Any], calls: int) -> tuple[float, float]:
+    """CPU and wall seconds per call."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    for _ in range(calls):
+        run()
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    return cpu / calls, wall / calls
+
+
+def take_turns(
+    runs: Mapping[str, Callable[[], Any]], *, seconds: float, rounds: int
+) -> dict[str, Samples]:
+    """Times all ``runs`` in interleaved rounds.
+
+    Args:
+        runs: what to time, by name.
+        seconds: stop after about this long ...
+        rounds: ... but not before so many rounds.
+
+    Returns:
+        The samples of each.
+    """
+    samples: dict[str, Samples] = {}
+    per_turn: dict[str, int] = {}
+    start = time.perf_counter()
+    for name, run in runs.items():
+        run()  # warm-up
+        _, once = sample(run, 1)
+        calls = max(1, math.ceil(SAMPLE_SECONDS / once))
+        samples[name] = Samples(calls)
+        per_turn[name] = min(TURN_SAMPLES, max(1, int(TURN_SECONDS / (once * calls))))
+    for done in range(MOST_ROUNDS):
+        if done >= rounds and time.perf_counter() - start >= seconds:
+            break
+        for name, run in runs.items():
+            gc.collect()
+            gc.disable()
+            try:
+                if per_turn[name] > 1:
+                    run()  # the contender before has emptied the caches
+                for _ in range(per_turn[name]):
+                    cpu, wall = sample(run, samples[name].calls)
+                    samples[name].cpu.append(cpu)
+                    samples[name].wall.append(wall)
+            finally:
+                gc.enable()
+    return samples

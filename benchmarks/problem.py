@@ -1,0 +1,115 @@
+"""What every contender receives, and what it hands back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+#: Seed of all scores, lengths and upstream gradients.
+SEED = 2019
+
+FORWARD = "forward"
+FORWARD_BACKWARD = "forward+backward"
+BEST_TREE = "best tree"
+OPERATIONS = (FORWARD, FORWARD_BACKWARD, BEST_TREE)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A batch of sentences in treelax's convention.
+
+    ``scores[b, h, m]`` is the weight of the arc from head ``h`` to modifier ``m``; index 0 is the
+    root. ``upstream`` is the gradient of some loss with respect to the tree, zero where no arc can
+    be.
+    """
+
+    scores: Tensor  # (batch, n+1, n+1), float32
+    lengths: Tensor | None  # (batch,), or None: all sentences have n words
+    upstream: Tensor  # (batch, n+1, n+1)
+
+    @property
+    def n(self) -> int:
+        return self.scores.shape[-1] - 1
+
+
+def make_problem(batch: int, n: int, *, ragged: bool = False, device: str = "cpu") -> Problem:
+    """Unit-scale Gaussian scores; ragged lengths are uniform in ``[n/2, n]``.
+
+    The numbers are drawn on the CPU, so that every device gets the same ones.
+    """
+    random = torch.Generator().manual_seed(SEED + n)
+    scores = torch.randn(batch, n + 1, n + 1, generator=random)
+    upstream = torch.randn(batch, n + 1, n + 1, generator=random)
+    upstream[:, :, 0] = 0
+    upstream.diagonal(dim1=1, dim2=2).zero_()
+    lengths = None
+    if ragged:
+        lengths = torch.randint((n + 1) // 2, n + 1, (batch,), generator=random)
+        inside = torch.arange(n + 1) <= lengths[:, None]  # (batch, n+1)
+        upstream *= inside[:, :, None] & inside[:, None, :]
+        lengths = lengths.to(device)
+    return Problem(scores.to(device), lengths, upstream.to(device))
+
+
+@dataclass(frozen=True)
+class Call:
+    """One operation, ready to be timed.
+
+    Attributes:
+        run: the timed work and nothing else.
+        read: turns what ``run`` returned into named tensors in treelax's convention:
+            ``tree`` and ``gradient`` of shape (batch, n+1, n+1), ``best score`` of shape (batch,).
+    """
+
+    run: Callable[[], Any]
+    read: Callable[[Any], dict[str, Tensor]]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """An implementation of one or more of the `OPERATIONS`.
+
+    Attributes:
+        name: unique; appears in the tables.
+        library: the library that is measured.
+        relaxation: ``softmax`` or ``entropy``; contenders with the same one must agree.
+        operations: which operations it takes part in.
+        prepare: ``(operation, problem, single_root)`` to a `Call`; conversions happen here.
+        ragged: whether it is given sentences of different lengths.
+        timed: False if it only takes part in the comparison of results.
+        largest: the largest n it can handle in reasonable time, if there is one.
+        capturable: whether its calls can be captured in a CUDA graph.
+    """
+
+    name: str
+    library: str
+    relaxation: str
+    operations: tuple[str, ...]
+    prepare: Callable[[str, Problem, bool], Call]
+    ragged: bool = False
+    timed: bool = True
+    largest: int | None = None
+    capturable: bool = False
+
+    def family(self, operation: str) -> str:
+        """Contenders of one family compute the same thing."""
+        what = BEST_TREE if operation == BEST_TREE else self.relaxation
+        return what + (", ragged" if self.ragged else "")
+
+    def takes(self, operation: str, n: int) -> bool:
+        """Whether it takes part in ``operation`` on sentences of ``n`` words."""
+        return operation in self.operations and (self.largest is None or n <= self.largest)
+
+    def unavailable(self, device: str) -> str | None:
+        """Why it cannot run here, or None if it can: found out on two sentences of three words."""
+        problem = make_problem(2, 3, ragged=self.ragged, device=device)
+        try:
+            for operation in self.operations:
+                self.prepare(operation, problem, False).run()
+        except Exception as error:  # whatever a library throws when it cannot run
+            return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+        return None

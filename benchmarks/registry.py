@@ -1,0 +1,95 @@
+"""What is measured: the contenders of each device and the sizes of each kind of run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from benchmarks.adapters import supar, torch_struct, treelax
+from benchmarks.problem import BEST_TREE, FORWARD, FORWARD_BACKWARD, OPERATIONS, Contender
+
+SOFT = (FORWARD, FORWARD_BACKWARD)
+PEERS = ("torch-struct", "supar")
+
+
+def ours(
+    backend: str, relaxation: str, operations: tuple[str, ...] = SOFT, ragged: bool = False
+) -> Contender:
+    """A contender that is one of treelax's own backends."""
+    parts = ["treelax", backend] + ([] if operations == (BEST_TREE,) else [relaxation])
+    return Contender(
+        name=" ".join(parts) + (" ragged" if ragged else ""),
+        library="treelax",
+        relaxation=relaxation,
+        operations=operations,
+        prepare=treelax.prepare_with(backend, relaxation),
+        ragged=ragged,
+        capturable=backend == "triton",
+    )
+
+
+def reference(relaxation: str, ragged: bool = False) -> Contender:
+    """The plain loops in float64: never timed, there to be agreed with at small n."""
+    return Contender(
+        name=f"treelax reference float64 {relaxation}" + (" ragged" if ragged else ""),
+        library="treelax",
+        relaxation=relaxation,
+        operations=OPERATIONS if relaxation == "entropy" else SOFT,
+        prepare=treelax.prepare_with("reference", relaxation, torch.float64),
+        ragged=ragged,
+        timed=False,
+        largest=10,
+    )
+
+
+def peers() -> list[Contender]:
+    """The other libraries; both compute marginals, which is our relaxation "entropy"."""
+    return [
+        Contender("torch-struct", "torch-struct", "entropy", OPERATIONS, torch_struct.prepare),
+        Contender("supar", "supar", "entropy", OPERATIONS, supar.prepare),
+    ]
+
+
+def contenders(device: str, with_peers: bool = True) -> list[Contender]:
+    """All contenders of a device; the first of each family is the one others are compared with."""
+    fast = "native" if device == "cpu" else "triton"
+    own = [
+        ours(fast, "softmax"),
+        ours(fast, "entropy"),
+        ours(fast, "entropy", (BEST_TREE,)),
+        ours("diagonal", "softmax"),
+        ours("diagonal", "entropy", (BEST_TREE,)),
+        ours(fast, "softmax", ragged=True),
+    ]
+    checks = [reference("softmax"), reference("entropy"), reference("softmax", ragged=True)]
+    return own + (peers() if with_peers else []) + checks
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The sizes and the patience of a run.
+
+    Attributes:
+        batch: sentences in a batch.
+        sizes: words in a sentence.
+        threads: settings of ``torch.set_num_threads``; CPU alone.
+        seconds: time to spend on all contenders of one operation, size and thread count.
+        rounds: at least so many rounds, whatever they take.
+        long_sizes: ``(n, batch)`` at which treelax alone is timed, for the growth exponent.
+    """
+
+    batch: int
+    sizes: tuple[int, ...]
+    threads: tuple[int, ...]
+    seconds: float
+    rounds: int
+    long_sizes: tuple[tuple[int, int], ...]
+
+
+PLANS = {
+    "cpu": Plan(64, (10, 20, 40, 80), (1, 2), 6.0, 5, ((160, 64), (320, 16))),
+    "cpu quick": Plan(64, (10, 20), (1,), 1.0, 2, ((40, 16), (80, 16))),
+    "cuda": Plan(128, (10, 20, 40, 80), (1,), 1.0, 5, ()),
+    "cuda quick": Plan(128, (10, 20), (1,), 0.5, 2, ()),
+}

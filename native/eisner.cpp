@@ -1,0 +1,190 @@
+// Entry points of the projective dynamic program, compiled once per instruction set.
+//
+// A plain C interface: pointers and sizes, no torch headers. All arrays are contiguous; scores, trees
+// and gradients are (batch, size, size), lengths are int64. The return value is a mask of `bad_length`,
+// `bad_score`, `no_tree` and `out_of_memory`; with `bad_length` or `out_of_memory` nothing was computed.
+
+#include "decode.h"
+
+#ifndef TREELAX_VARIANT
+#define TREELAX_VARIANT generic
+#endif
+
+namespace {
+
+// Run `work(group)` for every group, on several threads if asked. Groups are independent, so the number
+// of threads changes no bit of the result.
+template <class T, class Work> int for_each_group(const Groups<T> &groups, int64_t threads, Work work) {
+    const int64_t count = groups.count();
+    int status = groups.status();
+    if (status) return status;
+#ifdef _OPENMP
+    if (threads > 1 && count > 1) {
+        const int team = int(threads < count ? threads : count);
+#pragma omp parallel for schedule(dynamic, 1) num_threads(team) reduction(| : status)
+        for (int64_t index = 0; index < count; ++index) {
+            FlushDenormals flush;
+            status |= work(index);
+        }
+        return status;
+    }
+#endif
+    FlushDenormals flush;
+    for (int64_t index = 0; index < count; ++index) status |= work(index);
+    return status;
+}
+
+template <class T, bool Entropy>
+int soft_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t size, bool single_root,
+              T *trees, T *values, T *saved, int64_t threads) {
+    const Groups<T> groups(lengths, batch, size);
+    return for_each_group(groups, threads, [&](int64_t index) {
+        const Group<T> g(groups, index, single_root);
+        const size_t plane = g.plane_vectors();
+        // the scores are read by the first sweep only, in the plane that the second one fills
+        const Scratch<T> scratch(saved ? 0 : saved_planes * plane);
+        if (!saved && !scratch.get()) return out_of_memory;
+        Vec<T> *base = saved ? reinterpret_cast<Vec<T> *>(saved) +
+                                   size_t(index) * saved_planes * size * size
+                             : scratch.get();
+        const Chart<T> chart{base, plane};
+        g.gather(scores, chart[tree]);
+        const IVec<T> bad = g.clean(chart[tree]);
+        inside<T, Entropy>(g, chart, chart[tree]);
+        const int status = g.write_values(chart[complete_right], bad, values);
+        if (trees) {
+            outside<T>(g, chart);
+            g.scatter(chart[tree], trees);
+        }
+        return status;
+    });
+}
+
+template <class T, bool Entropy>
+int soft_tree_backward(const T *grad_tree, const T *grad_value, const T *saved,
+                       const int64_t *lengths, int64_t batch, int64_t size, bool single_root,
+                       T *grad_scores, int64_t threads) {
+    const Groups<T> groups(lengths, batch, size);
+    return for_each_group(groups, threads, [&](int64_t index) {
+        const Group<T> g(groups, index, single_root);
+        const size_t plane = g.plane_vectors();
+        const Scratch<T> scratch(grad_planes * plane);
+        if (!scratch.get()) return out_of_memory;
+        // the chart is only read from here on
+        Vec<T> *base = const_cast<Vec<T> *>(reinterpret_cast<const Vec<T> *>(saved)) +
+                       size_t(index) * saved_planes * size * size;
+        const Chart<T> chart{base, plane}, grad{scratch.get(), plane};
+        g.gather(grad_tree, grad[grad_incomplete]);
+        for (int p : {value_right, value_left, value_incomplete})
+            std::memset(static_cast<void *>(grad[p]), 0, plane * sizeof(Vec<T>));
+        for (int l = 0; l < g.lanes; ++l) {
+            const int64_t b = groups.sentence(index, l);
+            if (b >= 0) grad[value_right][groups.length(index, l)][l] = grad_value[b];
+        }
+        up<T>(g, chart, grad);
+        down<T, Entropy>(g, chart, grad);
+        g.scatter(grad[value_incomplete], grad_scores);
+        return 0;
+    });
+}
+
+template <class T>
+int best_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t size, bool single_root,
+              T *trees, T *values, int64_t threads) {
+    const Groups<T> groups(lengths, batch, size);
+    return for_each_group(groups, threads, [&](int64_t index) {
+        const Group<T> g(groups, index, single_root);
+        const size_t plane = g.plane_vectors();
+        const Scratch<T> scratch((incomplete + 2) * plane);
+        Item *stack = static_cast<Item *>(std::malloc(sizeof(Item) * (2 * g.size + 2)));
+        int status = out_of_memory;
+        if (scratch.get() && stack) {
+            const Chart<T> chart{scratch.get(), plane};
+            Vec<T> *weights = chart[incomplete + 1];
+            g.gather(scores, weights);
+            const IVec<T> bad = g.clean(weights);
+            best_inside<T>(g, chart, weights);
+            status = g.write_values(chart[complete_right], bad, values);
+            for (int l = 0; l < g.lanes; ++l) {
+                const int64_t b = groups.sentence(index, l);
+                if (b < 0) break;
+                T *out = trees + b * size * size;
+                std::memset(out, 0, sizeof(T) * size * size);
+                best_of_lane<T>(g, chart, l, stack, out);
+            }
+        }
+        std::free(stack);
+        return status;
+    });
+}
+
+template <class T>
+int sample_tree(const T *scores, const int64_t *lengths, const T *uniforms, int64_t samples,
+                int64_t batch, int64_t size, bool single_root, T *trees, T *values,
+                int64_t threads) {
+    const Groups<T> groups(lengths, batch, size);
+    return for_each_group(groups, threads, [&](int64_t index) {
+        const Group<T> g(groups, index, single_root);
+        const size_t plane = g.plane_vectors();
+        const Scratch<T> scratch(saved_planes * plane);
+        Item *stack = static_cast<Item *>(std::malloc(sizeof(Item) * (2 * g.size + 2)));
+        int status = out_of_memory;
+        if (scratch.get() && stack) {
+            const Chart<T> chart{scratch.get(), plane};
+            g.gather(scores, chart[tree]);
+            const IVec<T> bad = g.clean(chart[tree]);
+            inside<T, true>(g, chart, chart[tree]);
+            status = g.write_values(chart[complete_right], bad, values);
+            for (int64_t s = 0; s < samples; ++s)
+                for (int l = 0; l < g.lanes; ++l) {
+                    const int64_t b = groups.sentence(index, l);
+                    if (b < 0) break;
+                    T *out = trees + (s * batch + b) * size * size;
+                    std::memset(out, 0, sizeof(T) * size * size);
+                    sample_of_lane<T>(g, chart, l, uniforms + (s * batch + b) * 2 * (size - 1),
+                                      stack, out);
+                }
+        }
+        std::free(stack);
+        return status;
+    });
+}
+
+}  // namespace
+
+#define TREELAX_JOIN_(a, b) a##_##b
+#define TREELAX_JOIN(a, b) TREELAX_JOIN_(a, b)
+#define TREELAX_NAME(op, type) TREELAX_JOIN(TREELAX_JOIN(treelax_##op, type), TREELAX_VARIANT)
+#define TREELAX_EXPORT extern "C" __attribute__((visibility("default")))
+
+#define TREELAX_ENTRY_POINTS(T, type)                                                               \
+    TREELAX_EXPORT int64_t TREELAX_NAME(lanes, type)() { return Simd<T>::lanes; }                   \
+    TREELAX_EXPORT int64_t TREELAX_NAME(soft_tree, type)(                                           \
+        const T *scores, const int64_t *lengths, int64_t batch, int64_t size, int64_t entropy,      \
+        int64_t single_root, T *trees, T *values, T *saved, int64_t threads) {                      \
+        return (entropy ? soft_tree<T, true> : soft_tree<T, false>)(                                \
+            scores, lengths, batch, size, single_root != 0, trees, values, saved, threads);         \
+    }                                                                                               \
+    TREELAX_EXPORT int64_t TREELAX_NAME(soft_tree_backward, type)(                                  \
+        const T *grad_tree, const T *grad_value, const T *saved, const int64_t *lengths,            \
+        int64_t batch, int64_t size, int64_t entropy, int64_t single_root, T *grad_scores,          \
+        int64_t threads) {                                                                          \
+        return (entropy ? soft_tree_backward<T, true> : soft_tree_backward<T, false>)(              \
+            grad_tree, grad_value, saved, lengths, batch, size, single_root != 0, grad_scores,      \
+            threads);                                                                               \
+    }                                                                                               \
+    TREELAX_EXPORT int64_t TREELAX_NAME(best_tree, type)(                                           \
+        const T *scores, const int64_t *lengths, int64_t batch, int64_t size, int64_t single_root,  \
+        T *trees, T *values, int64_t threads) {                                                     \
+        return best_tree<T>(scores, lengths, batch, size, single_root != 0, trees, values,          \
+                            threads);                                                               \
+    }                                                                                               \
+    TREELAX_EXPORT int64_t TREELAX_NAME(sample_tree, type)(                                         \
+        const T *scores, const int64_t *lengths, const T *uniforms, int64_t samples, int64_t batch, \
+        int64_t size, int64_t single_root, T *trees, T *values, int64_t threads) {                  \
+        return sample_tree<T>(scores, lengths, uniforms, samples, batch, size, single_root != 0,    \
+                              trees, values, threads);                                              \
+    }
+
+TREELAX_ENTRY_POINTS(float, f32)
+TREELAX_ENTRY_POINTS(double, f64)

@@ -1,0 +1,193 @@
+// A group of sentences, one per lane, and its charts as planes of N x N vectors.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+
+#include "cells.h"
+
+namespace {
+
+// Planes of a chart, in the order in which they are kept for the backward pass. "Symmetric" planes hold
+// an item of span (i, j) at [i][j] and at [j][i], so that both operands of every split sum are
+// contiguous in k. Planes split in two hold one quantity above and another below the diagonal.
+enum Plane {
+    complete_right,    // C→, symmetric
+    complete_left,     // C←, symmetric
+    incomplete,        // above: I→(i, j); below, at [j][i]: I←(i, j)
+    top_inner,         // above: max of U; below: max of C→
+    scale_inner,       // above: 1/z of U; below: 1/z of C→
+    top_scale_left,    // above: max of C←; below: 1/z of C←
+    value_inner,       // above: value of U
+    tree,              // contributions of I→ and I←, that is, the tree
+    given_right,       // contributions of C→: the total above (while summing: from U above, C→ below)
+    given_left,        // the same for C←
+    saved_planes
+};
+
+constexpr int bad_length = 1, bad_score = 2, no_tree = 4, out_of_memory = 8;
+
+// Which sentences make a group: sentences sorted by length, longest first, `lanes` at a time. Sorting
+// keeps the lanes of a group equally busy.
+template <class T> class Groups {
+  public:
+    Groups(const int64_t *lengths, int64_t batch, int64_t size)
+        : lengths_(lengths), batch_(batch), size_(size),
+          order_(static_cast<int64_t *>(std::malloc(sizeof(int64_t) * (batch + size + 2)))) {
+        if (!order_) {
+            status_ = out_of_memory;
+            return;
+        }
+        int64_t *start = order_ + batch;  // a counting sort
+        std::memset(start, 0, sizeof(int64_t) * (size + 2));
+        for (int64_t b = 0; b < batch; ++b) {
+            if (lengths[b] < 1 || lengths[b] >= size) {
+                status_ = bad_length;
+                return;
+            }
+            ++start[size - lengths[b] + 1];
+        }
+        for (int64_t s = 1; s <= size + 1; ++s) start[s] += start[s - 1];
+        for (int64_t b = 0; b < batch; ++b) order_[start[size - lengths[b]]++] = b;
+    }
+    ~Groups() { std::free(order_); }
+    Groups(const Groups &) = delete;
+    Groups &operator=(const Groups &) = delete;
+
+    int status() const { return status_; }
+    int64_t count() const { return (batch_ + lanes - 1) / lanes; }
+    int64_t size() const { return size_; }
+    // sentence in a lane, or -1 for an empty lane of the last group
+    int64_t sentence(int64_t group, int lane) const {
+        const int64_t at = group * lanes + lane;
+        return at < batch_ ? order_[at] : -1;
+    }
+    int64_t length(int64_t group, int lane) const {
+        const int64_t b = sentence(group, lane);
+        return b < 0 ? 0 : lengths_[b];
+    }
+
+    static constexpr int lanes = Simd<T>::lanes;
+
+  private:
+    const int64_t *lengths_;
+    int64_t batch_, size_;
+    int64_t *order_;
+    int status_ = 0;
+};
+
+// One group at work: its own size (longest sentence + root) and views of its planes.
+template <class T> struct Group {
+    static constexpr int lanes = Simd<T>::lanes;
+    using V = Vec<T>;
+
+    const Groups<T> &groups;
+    const int64_t index;
+    const int n;     // longest sentence
+    const int size;  // n + 1
+    bool single_root;
+
+    Group(const Groups<T> &all, int64_t group, bool single)
+        : groups(all), index(group), n(int(all.length(group, 0))), size(n + 1),
+          single_root(single) {}
+
+    size_t plane_vectors() const { return size_t(size) * size; }
+    int inner_splits(int i, int j) const { return single_root && i == 0 ? 1 : j - i; }
+
+    // Lanes of `source` (B, N, N) into a plane. Cells outside a sentence become 0.
+    void gather(const T *source, V *plane) const {
+        const int64_t full = groups.size();
+        std::memset(static_cast<void *>(plane), 0, plane_vectors() * sizeof(V));
+        for (int l = 0; l < lanes; ++l) {
+            const int64_t b = groups.sentence(index, l);
+            if (b < 0) break;
+            const int length = int(groups.length(index, l));
+            const T *from = source + b * full * full;
+            T *to = reinterpret_cast<T *>(plane) + l;
+            for (int h = 0; h <= length; ++h)
+                for (int m = 0; m <= length; ++m)
+                    to[(size_t(h) * size + m) * lanes] = from[h * full + m];
+        }
+    }
+
+    // The other way round; everything outside a sentence is written as 0.
+    void scatter(const V *plane, T *target) const {
+        const int64_t full = groups.size();
+        for (int l = 0; l < lanes; ++l) {
+            const int64_t b = groups.sentence(index, l);
+            if (b < 0) break;
+            const int length = int(groups.length(index, l));
+            T *to = target + b * full * full;
+            const T *from = reinterpret_cast<const T *>(plane) + l;
+            for (int h = 0; h <= length; ++h) {
+                for (int m = 0; m <= length; ++m)
+                    to[h * full + m] = from[(size_t(h) * size + m) * lanes];
+                std::memset(to + h * full + length + 1, 0, sizeof(T) * (full - length - 1));
+            }
+            std::memset(to + (length + 1) * full, 0, sizeof(T) * full * (full - length - 1));
+        }
+    }
+
+    // Scores to log2 units, -inf to `forbidden`, the rest clamped. Returns a mask of the lanes in which
+    // an arc is NaN or +inf.
+    IVec<T> clean(V *plane) const {
+        IVec<T> bad = {};
+        const V low = splat<T>(T(-limit)), high = splat<T>(T(limit));
+        const V banned = splat<T>(T(forbidden));
+        for (int h = 0; h < size; ++h)
+            for (int m = 1; m < size; ++m) {
+                V &at = plane[size_t(h) * size + m];
+                V x = at;
+                if (h == m) x = V{};  // never an arc
+                const IVec<T> finite_or_low = x < splat<T>(T(__builtin_huge_val()));
+                bad |= ~finite_or_low;
+                const IVec<T> is_banned = x == splat<T>(T(-__builtin_huge_val()));
+                x = vmax<T>(x, low);
+                x = x < high ? x : high;
+                x = is_banned ? banned : x;
+                at = x * T(log2_of_e);
+            }
+        return bad;
+    }
+
+    // out[b] = C→(0, length), or NaN in a bad lane
+    int write_values(const V *right, IVec<T> bad, T *out) const {
+        int status = 0;
+        for (int l = 0; l < lanes; ++l) {
+            const int64_t b = groups.sentence(index, l);
+            if (b < 0) break;
+            const T value = right[groups.length(index, l)][l] * T(log_of_2);
+            out[b] = bad[l] ? T(__builtin_nan("")) : value;
+            if (bad[l]) status |= bad_score;
+            if (!(value > T(forbidden / 2))) status |= no_tree;
+        }
+        return status;
+    }
+
+    // An integer vector per lane turned into 1 where C→(0, j) is the whole sentence of the lane.
+    V goal(int j) const {
+        V one = {};
+        for (int l = 0; l < lanes; ++l)
+            if (groups.length(index, l) == j) one[l] = 1;
+        return one;
+    }
+};
+
+// Memory of a thread, aligned for whole vectors.
+template <class T> class Scratch {
+  public:
+    explicit Scratch(size_t vectors)
+        : memory_(static_cast<Vec<T> *>(
+              std::aligned_alloc(64, ((vectors * sizeof(Vec<T>) + 63) / 64) * 64))) {}
+    ~Scratch() { std::free(memory_); }
+    Scratch(const Scratch &) = delete;
+    Scratch &operator=(const Scratch &) = delete;
+    Vec<T> *get() const { return memory_; }
+
+  private:
+    Vec<T> *memory_;
+};
+
+}  // namespace

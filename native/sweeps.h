@@ -1,0 +1,187 @@
+// The sweeps over a group's chart. See src/treelax/ops/eisner/README.md for the derivation.
+//
+// Any order in which a span comes after its parts is right for a bottom-up sweep, and its reverse for a
+// top-down one. We take a few columns j at a time and walk over the rows i: the stretch of row i that
+// the cells (i, j), (i, j+1), … share is fetched once for all of them, which matters as soon as the
+// planes outgrow the second-level cache (n = 80).
+#pragma once
+
+#include "group.h"
+
+namespace {
+
+constexpr int columns = 4;
+
+template <class Visit> inline void bottom_up(int n, Visit visit) {
+    for (int first = 1; first <= n; first += columns) {
+        const int last = first + columns - 1 < n ? first + columns - 1 : n;
+        for (int i = last - 1; i >= 0; --i)
+            for (int j = i < first ? first : i + 1; j <= last; ++j) visit(i, j);
+    }
+}
+
+template <class Visit> inline void top_down(int n, Visit visit) {
+    for (int first = (n - 1) / columns * columns + 1; first >= 1; first -= columns) {
+        const int last = first + columns - 1 < n ? first + columns - 1 : n;
+        for (int i = 0; i < last; ++i)
+            for (int j = last; j >= (i < first ? first : i + 1); --j) visit(i, j);
+    }
+}
+
+// The planes of one group's chart.
+template <class T> struct Chart {
+    using V = Vec<T>;
+    V *base;
+    size_t stride;
+    V *operator[](int plane) const { return base + plane * stride; }
+};
+
+// Sweep 1, bottom-up: values of all items, with the maximum and normaliser of each cell.
+template <class T, bool Entropy>
+void inside(const Group<T> &g, const Chart<T> &chart, const Vec<T> *scores) {
+    const size_t N = g.size;
+    auto *right = chart[complete_right], *left = chart[complete_left], *inc = chart[incomplete];
+    auto *top = chart[top_inner], *scale = chart[scale_inner], *top_scale = chart[top_scale_left];
+    auto *inner_value = chart[value_inner];
+    for (size_t i = 0; i < N; ++i) right[i * N + i] = left[i * N + i] = Vec<T>{};
+    bottom_up(g.n, [&](const int i, const int j) {
+        const size_t ij = i * N + j, ji = j * N + i, ii = i * N + i;
+        // U(i,j) = <C→(i,k), C←(k+1,j)>, i ≤ k < j
+        const Cell<T> u =
+            soft_split<T, Entropy>(right + ii, left + ji + 1, g.inner_splits(i, j));
+        top[ij] = u.top, scale[ij] = u.scale, inner_value[ij] = u.value;
+        // I→(i,j) = U(i,j) + W[i,j];  I←(i,j) = U(i,j) + W[j,i]
+        inc[ij] = u.value + scores[ij];
+        inc[ji] = u.value + scores[ji];
+        // C→(i,j) = <I→(i,k), C→(k,j)>, i < k ≤ j
+        const Cell<T> r = soft_split<T, Entropy>(inc + ii + 1, right + ji + 1, j - i);
+        top[ji] = r.top, scale[ji] = r.scale;
+        right[ij] = right[ji] = r.value;
+        if (i == 0) return;  // nothing stands left of the root
+        // C←(i,j) = <C←(i,k), I←(k,j)>, i ≤ k < j
+        const Cell<T> l = soft_split<T, Entropy>(left + ii, inc + ji, j - i);
+        top_scale[ij] = l.top, top_scale[ji] = l.scale;
+        left[ij] = left[ji] = l.value;
+    });
+}
+
+// Sweep 2, top-down: contributions. Leaves the tree in its plane, and the total contributions of
+// complete items above the diagonal of theirs.
+template <class T> void outside(const Group<T> &g, const Chart<T> &chart) {
+    const size_t N = g.size;
+    auto *right = chart[complete_right], *left = chart[complete_left], *inc = chart[incomplete];
+    auto *top = chart[top_inner], *scale = chart[scale_inner], *top_scale = chart[top_scale_left];
+    auto *arcs = chart[tree], *to_right = chart[given_right], *to_left = chart[given_left];
+    for (int plane : {tree, given_right, given_left})
+        std::memset(static_cast<void *>(chart[plane]), 0, g.plane_vectors() * sizeof(Vec<T>));
+    for (int j = 1; j <= g.n; ++j) to_right[j] = g.goal(j);
+    top_down(g.n, [&](const int i, const int j) {
+        const size_t ij = i * N + j, ji = j * N + i, ii = i * N + i;
+        const Vec<T> r = to_right[ij] += to_right[ji];
+        if (any_nonzero<T>(r))
+            hand_down<T>(inc + ii + 1, right + ji + 1, j - i, top[ji], scale[ji], r,
+                         arcs + ii + 1, to_right + ji + 1);
+        const Vec<T> l = to_left[ij] += to_left[ji];
+        if (i > 0 && any_nonzero<T>(l))
+            hand_down<T>(left + ii, inc + ji, j - i, top_scale[ij], top_scale[ji], l,
+                         to_left + ii, arcs + ji);
+        const Vec<T> u = arcs[ij] + arcs[ji];
+        if (any_nonzero<T>(u))
+            hand_down<T>(right + ii, left + ji + 1, g.inner_splits(i, j), top[ij], scale[ij], u,
+                         to_right + ii, to_left + ji + 1);
+    });
+}
+
+// Planes of the backward pass.
+enum GradPlane {
+    grad_right,       // ḡ of C→, symmetric; that is the adjoint of its contribution
+    grad_left,        // ḡ of C←, symmetric
+    grad_incomplete,  // in: gradient of the tree; then the adjoints of the contributions of I→ and I←
+    grad_inner,       // above: ḡ of U
+    value_right,      // adjoint of the value of C→: from U above, from C→ below
+    value_left,       // the same for C←
+    value_incomplete, // adjoints of the values of I→ and I←: the gradient of the scores
+    grad_planes
+};
+
+// Sweep 3, bottom-up: adjoints of all contributions.
+template <class T> void up(const Group<T> &g, const Chart<T> &chart, const Chart<T> &grad) {
+    const size_t N = g.size;
+    auto *right = chart[complete_right], *left = chart[complete_left], *inc = chart[incomplete];
+    auto *top = chart[top_inner], *scale = chart[scale_inner], *top_scale = chart[top_scale_left];
+    auto *g_right = grad[grad_right], *g_left = grad[grad_left], *g_inc = grad[grad_incomplete];
+    for (size_t i = 0; i < N; ++i) g_right[i * N + i] = g_left[i * N + i] = Vec<T>{};
+    bottom_up(g.n, [&](const int i, const int j) {
+        const size_t ij = i * N + j, ji = j * N + i, ii = i * N + i;
+        const Vec<T> u =
+            expected_grad<T>(right + ii, left + ji + 1, g_right + ii, g_left + ji + 1,
+                             g.inner_splits(i, j), top[ij], scale[ij]);
+        grad[grad_inner][ij] = u;
+        g_inc[ij] += u;
+        g_inc[ji] += u;
+        g_right[ij] = g_right[ji] =
+            expected_grad<T>(inc + ii + 1, right + ji + 1, g_inc + ii + 1, g_right + ji + 1,
+                             j - i, top[ji], scale[ji]);
+        if (i == 0) return;
+        g_left[ij] = g_left[ji] =
+            expected_grad<T>(left + ii, inc + ji, g_left + ii, g_inc + ji, j - i, top_scale[ij],
+                             top_scale[ji]);
+    });
+}
+
+// Sweep 4, top-down: adjoints of all values. `grad[value_right]` already holds the gradient of the
+// value of the whole sentence at its goal item.
+template <class T, bool Entropy>
+void down(const Group<T> &g, const Chart<T> &chart, const Chart<T> &grad) {
+    const size_t N = g.size;
+    auto *right = chart[complete_right], *left = chart[complete_left], *inc = chart[incomplete];
+    auto *top = chart[top_inner], *scale = chart[scale_inner], *top_scale = chart[top_scale_left];
+    auto *g_right = grad[grad_right], *g_left = grad[grad_left], *g_inc = grad[grad_incomplete];
+    auto *v_right = grad[value_right], *v_left = grad[value_left], *v_inc = grad[value_incomplete];
+    auto idle = [](Vec<T> contribution, Vec<T> grad_value) {
+        return !any_nonzero<T>(contribution) && !any_nonzero<T>(grad_value);
+    };
+    top_down(g.n, [&](const int i, const int j) {
+        const size_t ij = i * N + j, ji = j * N + i, ii = i * N + i;
+        Vec<T> a = chart[given_right][ij], gv = v_right[ij] + v_right[ji];
+        if (!idle(a, gv))
+            hand_down_grad<T, Entropy>(
+                inc + ii + 1, right + ji + 1, g_inc + ii + 1, g_right + ji + 1, j - i,
+                {top[ji], scale[ji], right[ij]}, a, g_right[ij], gv, v_inc + ii + 1,
+                v_right + ji + 1);
+        if (i > 0) {
+            a = chart[given_left][ij], gv = v_left[ij] + v_left[ji];
+            if (!idle(a, gv))
+                hand_down_grad<T, Entropy>(left + ii, inc + ji, g_left + ii, g_inc + ji, j - i,
+                                           {top_scale[ij], top_scale[ji], left[ij]}, a,
+                                           g_left[ij], gv, v_left + ii, v_inc + ji);
+        }
+        a = chart[tree][ij] + chart[tree][ji], gv = v_inc[ij] + v_inc[ji];
+        if (!idle(a, gv))
+            hand_down_grad<T, Entropy>(right + ii, left + ji + 1, g_right + ii, g_left + ji + 1,
+                                       g.inner_splits(i, j),
+                                       {top[ij], scale[ij], chart[value_inner][ij]}, a,
+                                       grad[grad_inner][ij], gv, v_right + ii, v_left + ji + 1);
+    });
+}
+
+// The (max, +) chart of the best tree: three planes, no bookkeeping.
+template <class T> void best_inside(const Group<T> &g, const Chart<T> &chart, const Vec<T> *scores) {
+    const size_t N = g.size;
+    auto *right = chart[complete_right], *left = chart[complete_left], *inc = chart[incomplete];
+    const Vec<T> lowest = splat<T>(T(forbidden * log2_of_e));
+    for (size_t i = 0; i < N; ++i) right[i * N + i] = left[i * N + i] = Vec<T>{};
+    bottom_up(g.n, [&](const int i, const int j) {
+        const size_t ij = i * N + j, ji = j * N + i, ii = i * N + i;
+        const Vec<T> u = vmax<T>(
+            best_split<T>(right + ii, left + ji + 1, g.inner_splits(i, j)), lowest);
+        inc[ij] = u + scores[ij];
+        inc[ji] = u + scores[ji];
+        right[ij] = right[ji] =
+            vmax<T>(best_split<T>(inc + ii + 1, right + ji + 1, j - i), lowest);
+        if (i > 0)
+            left[ij] = left[ji] = vmax<T>(best_split<T>(left + ii, inc + ji, j - i), lowest);
+    });
+}
+
+}  // namespace

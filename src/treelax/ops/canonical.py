@@ -1,0 +1,52 @@
+"""From what a user passes to the one form in which the kernels take it, and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from treelax.ops.checks import check_lengths, check_scores, check_temperature
+
+HALF_TYPES = (torch.float16, torch.bfloat16)
+
+
+@dataclass(frozen=True)
+class Canonical:
+    """Scores ``(B, N, N)`` and lengths ``(B,)`` of a batch, with the way back to the caller's form."""
+
+    scores: Tensor
+    lengths: Tensor
+    batch_shape: torch.Size
+    dtype: torch.dtype
+
+    def restore(self, result: Tensor) -> Tensor:
+        """Give a result ``(B, ...)`` the caller's batch shape and dtype."""
+        return result.reshape(self.batch_shape + result.shape[1:]).to(self.dtype)
+
+
+def canonical(
+    scores: Tensor, lengths: Tensor | None, temperature: float | Tensor = 1.0
+) -> Canonical:
+    """Check shapes, types and devices; flatten the batch; half types to float32; divide by the
+    temperature (a temperature τ is the same as running on ``scores / τ``)."""
+    check_scores(scores)
+    check_temperature(temperature)
+    batch_shape = scores.shape[:-2]
+    dtype = scores.dtype
+    size = scores.shape[-1]
+    work = scores.float() if dtype in HALF_TYPES else scores
+    if isinstance(temperature, Tensor):
+        # one per sentence or one for all; -inf would turn its gradient into NaN
+        heat = temperature.to(work.dtype)
+        work = work.clamp(min=torch.finfo(work.dtype).min) / heat[..., None, None]
+    elif temperature != 1.0:
+        work = work / temperature
+    work = work.reshape(-1, size, size).contiguous()
+    if lengths is None:
+        flat = torch.full((work.shape[0],), size - 1, dtype=torch.int64, device=work.device)
+    else:
+        check_lengths(lengths, scores)
+        flat = lengths.reshape(-1).to(torch.int64).contiguous()
+    return Canonical(work, flat, batch_shape, dtype)

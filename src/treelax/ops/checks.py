@@ -1,0 +1,166 @@
+"""Every validation of what a user hands to an operation.
+
+Shape, type and device are checked always: they cost nothing. Values (NaN, ``+inf``, lengths out of
+range, sentences without a tree) are checked unless the caller says ``validate=False``; on a GPU that
+is one synchronisation per call. The value checks run inside the custom operations, so they work
+under `torch.compile` too.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from treelax.errors import InputError, NoTreeError
+
+FLOAT_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+INTEGER_TYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def one_of(name: str, value: str, choices: Iterable[str]) -> None:
+    """Raise unless ``value`` is one of ``choices``; the message offers the nearest one."""
+    choices = tuple(choices)
+    if value in choices:
+        return
+    near = difflib.get_close_matches(str(value), choices, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    raise InputError(f"{name} is {value!r}; expected one of {', '.join(map(repr, choices))}.{hint}")
+
+
+def check_scores(scores: Any) -> None:
+    """Raise unless ``scores`` is a floating-point tensor ``(..., n+1, n+1)`` with ``n >= 1``."""
+    if not isinstance(scores, Tensor):
+        raise InputError(f"scores is a {type(scores).__name__}; expected a torch.Tensor.")
+    if scores.dtype not in FLOAT_TYPES:
+        raise InputError(
+            f"scores has dtype {scores.dtype}; expected a floating-point type "
+            "(float32, float64, float16 or bfloat16): convert it with scores.float()."
+        )
+    shape = tuple(scores.shape)
+    if scores.dim() < 2:
+        raise InputError(
+            f"scores has shape {shape}; expected at least two dimensions (..., n+1, n+1), "
+            "where scores[..., h, m] is the weight of the arc from head h to modifier m."
+        )
+    if shape[-1] != shape[-2]:
+        raise InputError(
+            f"scores has shape {shape}; expected its last two dimensions to be equal "
+            "(n+1, n+1): heads and modifiers, the root at index 0."
+        )
+    if shape[-1] < 2:
+        raise InputError(
+            f"scores has shape {shape}; expected n+1 >= 2 rows and columns: "
+            "the root at index 0 and at least one word."
+        )
+
+
+def check_lengths(lengths: Any, scores: Tensor) -> None:
+    """Raise unless ``lengths`` is an integer tensor of the batch shape on the device of ``scores``."""
+    batch = tuple(scores.shape[:-2])
+    if not isinstance(lengths, Tensor):
+        raise InputError(
+            f"lengths is a {type(lengths).__name__}; expected an integer tensor of shape {batch} "
+            "(words per sentence, the root not counted) or None."
+        )
+    if lengths.dtype not in INTEGER_TYPES:
+        raise InputError(
+            f"lengths has dtype {lengths.dtype}; expected an integer type: convert it with "
+            "lengths.long()."
+        )
+    if tuple(lengths.shape) != batch:
+        raise InputError(
+            f"lengths has shape {tuple(lengths.shape)}; expected {batch}, "
+            f"the batch shape of scores {tuple(scores.shape)}."
+        )
+    same_device("lengths", lengths, scores)
+
+
+def same_device(name: str, other: Tensor, scores: Tensor) -> None:
+    """Raise unless ``other`` lies on the device of ``scores``."""
+    if other.device != scores.device:
+        raise InputError(
+            f"{name} is on {other.device} but scores is on {scores.device}; "
+            f"move it with {name}.to(scores.device)."
+        )
+
+
+def check_temperature(temperature: Any) -> None:
+    """Raise unless ``temperature`` is a positive number (tensors are taken as they are)."""
+    if isinstance(temperature, Tensor):
+        return
+    if isinstance(temperature, bool) or not isinstance(temperature, (int, float)):
+        raise InputError(
+            f"temperature is a {type(temperature).__name__}; expected a positive number or a tensor."
+        )
+    if not 0 < temperature < float("inf"):
+        raise InputError(
+            f"temperature is {temperature}; expected a positive finite number. "
+            "For the limit at 0 use best_tree."
+        )
+
+
+def readable(tensor: Tensor) -> bool:
+    """May values be read? Not while a CUDA graph is being captured."""
+    return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
+
+
+def check_length_values(lengths: Tensor, size: int) -> None:
+    """Raise unless ``1 <= lengths <= n``; reads the values."""
+    if lengths.numel() == 0:
+        return
+    low, high = (int(x) for x in torch.aminmax(lengths))
+    if low < 1 or high >= size:
+        wrong = ((lengths < 1) | (lengths >= size)).nonzero()[0, 0]
+        raise InputError(
+            f"lengths[{int(wrong)}] (of the flattened batch) is {int(lengths[wrong])}; expected "
+            f"between 1 and {size - 1}, the words that scores of size {size} has room for."
+        )
+
+
+def arc_mask(lengths: Tensor, size: int) -> Tensor:
+    """``(B, N, N)``, true where ``[h, m]`` is an arc of the sentence: ``1 <= m``, ``h != m``, both
+    within the length.
+
+    Example:
+        >>> arc_mask(torch.tensor([1]), 3).int().tolist()
+        [[[0, 1, 0], [0, 0, 0], [0, 0, 0]]]
+    """
+    position = torch.arange(size, device=lengths.device)
+    within = position <= lengths[:, None]
+    arcs = within[:, :, None] & within[:, None, :] & (position > 0)
+    return arcs & (position[:, None] != position)
+
+
+def check_finite(scores: Tensor, lengths: Tensor) -> None:
+    """Raise if an arc of a sentence has score NaN or ``+inf``; padding may hold anything."""
+    wrong = arc_mask(lengths, scores.shape[-1]) & ~(scores < float("inf"))
+    if bool(wrong.any()):
+        b, h, m = (int(x) for x in wrong.nonzero()[0])
+        raise InputError(
+            f"scores[{b}, {h}, {m}] (of the flattened batch) is {float(scores[b, h, m])}; expected "
+            "a finite number, or -inf for a forbidden arc. Pass validate=False to skip this check."
+        )
+
+
+def explain(scores: Tensor, lengths: Tensor, value: Tensor, no_tree: float) -> NoReturn | None:
+    """Find out why a result looks wrong and raise the error that says so; canonical form.
+
+    Called only when something is suspicious, so it may be slow and read values.
+    """
+    check_length_values(lengths, scores.shape[-1])
+    check_finite(scores, lengths)
+    suspects = (~(value > no_tree)).nonzero()[:, 0]
+    if len(suspects):
+        b = int(suspects[0])
+        length = int(lengths[b])
+        forbidden = int((scores[b] == float("-inf"))[: length + 1, 1 : length + 1].sum())
+        raise NoTreeError(
+            f"Sentence {b} (of the flattened batch; {length} words) has no tree: {forbidden} "
+            "forbidden arcs (-inf) leave no projective tree under the chosen root rule; expected "
+            "at least one. Allow more arcs, for example every arc from the root."
+        )
+    return None

@@ -1,0 +1,93 @@
+"""Which backend runs for which device.
+
+========== ======== =========================================================
+backend    device   what it is
+========== ======== =========================================================
+reference  any      loops to be read beside the paper; slow, the ground truth
+diagonal   any      vectorised PyTorch, one step per span width
+native     CPU      C++ kernel, one sentence per SIMD lane
+triton     CUDA     GPU kernels
+========== ======== =========================================================
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import importlib.util
+import os
+import warnings
+
+import torch
+
+from treelax.errors import BackendError
+from treelax.ops.checks import one_of
+from treelax.ops.eisner.common import Backend
+
+BACKENDS = ("reference", "diagonal", "native", "triton")
+
+
+@functools.cache
+def load(name: str) -> Backend:
+    """The module of a backend; Triton is imported only here, when it is needed."""
+    module: Backend = importlib.import_module(f"treelax.ops.eisner.{name}")  # type: ignore[assignment]
+    return module
+
+
+def why_not(name: str, device_type: str) -> str | None:
+    """The reason why a backend cannot run on a kind of device, or None if it can."""
+    if name == "native":
+        if device_type != "cpu":
+            return f"it runs on the CPU and scores is on {device_type}"
+        native = importlib.import_module("treelax.ops.eisner.native")
+        reason: str | None = native.unavailable()
+        return reason
+    if name == "triton":
+        if importlib.util.find_spec("triton") is None:
+            return 'Triton is not installed (pip install "treelax[triton]")'
+        if device_type != "cuda" and not triton_interprets():
+            return f"it runs on CUDA devices and scores is on {device_type}"
+    return None
+
+
+def triton_interprets() -> bool:
+    """Does Triton run in its interpreter, on CPU tensors? (``TRITON_INTERPRET=1``, for tests)"""
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+@functools.cache
+def choose(backend: str, device_type: str) -> str:
+    """The name of the backend to run: the one asked for, or for ``""`` the fastest on the device.
+
+    A missing fast backend is said once, in a warning.
+
+    Raises:
+        InputError: the name is unknown.
+        BackendError: the backend was asked for by name and cannot run here.
+    """
+    if backend:
+        one_of("backend", backend, BACKENDS)
+        reason = why_not(backend, device_type)
+        if reason is not None:
+            raise BackendError(
+                f"backend {backend!r} cannot run here: {reason}. "
+                "Leave backend out to have one chosen."
+            )
+        return backend
+    preferred = {"cpu": "native", "cuda": "triton"}.get(device_type, "diagonal")
+    reason = why_not(preferred, device_type)
+    if reason is None:
+        return preferred
+    warnings.warn(
+        f"treelax: the {preferred} backend is not available ({reason}); using 'diagonal', which "
+        "gives the same results more slowly.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
+    return "diagonal"
+
+
+def resolve(backend: str, device: torch.device) -> tuple[str, Backend]:
+    """Name and module of the backend to run."""
+    name = choose(backend, device.type)
+    return name, load(name)

@@ -1,0 +1,282 @@
+"""The custom operations: schemas, fake kernels, gradients. The one place that knows torch.library.
+
+Operations take the canonical form of `treelax.ops.eisner.common`. Gradients are hand-written and of
+first order; each has an operation of its own whose gradient raises, so that a second derivative is
+an error and never a wrong number.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor
+
+from treelax.errors import SecondDerivativeError
+from treelax.ops import checks, dispatch
+from treelax.ops.eisner.common import NO_TREE
+
+library = torch.library.Library("treelax", "FRAGMENT")
+
+#: Backends that report a NaN or +inf score of a sentence as a NaN value, so nobody need look again.
+SEES_SCORES = ("native",)
+#: Backends that check the lengths themselves before they touch memory.
+SEES_LENGTHS = ("native", "triton")
+
+
+def operation(schema: str) -> Any:
+    """Define an operation and register the decorated function for every device."""
+    library.define(schema)
+    return torch.library.impl(library, schema.partition("(")[0], "CompositeExplicitAutograd")
+
+
+def fake(name: str) -> Any:
+    return torch.library.register_fake(f"treelax::{name}", lib=library)
+
+
+def gradient(name: str, backward: Any, setup_context: Any) -> None:
+    torch.library.register_autograd(
+        f"treelax::{name}", backward, setup_context=setup_context, lib=library
+    )
+
+
+def no_second_derivative(name: str) -> None:
+    """Make the derivative of ``name``, itself a gradient, raise."""
+
+    def backward(ctx: Any, *grads: Tensor) -> NoReturn:
+        raise SecondDerivativeError(
+            f"A second derivative was asked for through treelax::{name}; expected first derivatives "
+            "only. Detach the gradient, or drop create_graph=True."
+        )
+
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    gradient(name, backward, setup_context)
+
+
+def before(lengths: Tensor, size: int, backend: str, validate: bool) -> None:
+    if validate and backend not in SEES_LENGTHS:
+        checks.check_length_values(lengths, size)
+
+
+def after(scores: Tensor, lengths: Tensor, value: Tensor, backend: str, validate: bool) -> None:
+    """One look at the result tells whether anything was wrong with the input."""
+    if not validate or value.numel() == 0 or not checks.readable(value):
+        return
+    good = (value > NO_TREE).all()
+    if backend not in SEES_SCORES:
+        good &= scores.amax() < float("inf")  # false for NaN too
+    if scores.is_cuda:
+        good &= ((lengths >= 1) & (lengths < scores.shape[-1])).all()
+    if not good:
+        checks.explain(scores, lengths, value, NO_TREE)
+
+
+# ── soft_tree ────────────────────────────────────────────────────────────────────────────────────
+
+
+@operation(
+    "soft_tree(Tensor scores, Tensor lengths, str relaxation, bool single_root, str backend,"
+    " bool validate, bool save) -> (Tensor, Tensor, Tensor)"
+)
+def soft_tree(
+    scores: Tensor,
+    lengths: Tensor,
+    relaxation: str,
+    single_root: bool,
+    backend: str,
+    validate: bool,
+    save: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Soft tree, value of the chart, and what the backward pass needs (empty unless ``save``)."""
+    name, module = dispatch.resolve(backend, scores.device)
+    before(lengths, scores.shape[-1], name, validate)
+    tree, value, saved = module.soft_tree(scores, lengths, relaxation, single_root, save)
+    after(scores, lengths, value, name, validate)
+    return tree, value, saved
+
+
+@fake("soft_tree")
+def _(
+    scores: Tensor,
+    lengths: Tensor,
+    relaxation: str,
+    single_root: bool,
+    backend: str,
+    validate: bool,
+    save: bool,
+) -> tuple[Tensor, Tensor, Tensor]:
+    batch, size, _ = scores.shape
+    shape: tuple[int, ...] = (0,)
+    if save:
+        shape = dispatch.resolve(backend, scores.device)[1].saved_shape(batch, size, scores.dtype)
+    return torch.empty_like(scores), scores.new_empty(batch), scores.new_empty(shape)
+
+
+@operation(
+    "soft_tree_backward(Tensor grad_tree, Tensor grad_value, Tensor saved, Tensor lengths,"
+    " str relaxation, bool single_root, str backend) -> Tensor"
+)
+def soft_tree_backward(
+    grad_tree: Tensor,
+    grad_value: Tensor,
+    saved: Tensor,
+    lengths: Tensor,
+    relaxation: str,
+    single_root: bool,
+    backend: str,
+) -> Tensor:
+    _, module = dispatch.resolve(backend, saved.device)
+    return module.soft_tree_backward(
+        grad_tree.contiguous(), grad_value.contiguous(), saved, lengths, relaxation, single_root
+    )
+
+
+@fake("soft_tree_backward")
+def _(grad_tree: Tensor, *others: Any) -> Tensor:
+    return grad_tree.new_empty(grad_tree.shape)
+
+
+def _soft_tree_context(ctx: Any, inputs: Any, output: Any) -> None:
+    scores, lengths, relaxation, single_root, backend, _, save = inputs
+    if not save:
+        raise SecondDerivativeError(
+            "treelax::soft_tree was called with save=False on scores that require a gradient; "
+            "expected save=True. Use treelax.ops.soft_tree, which chooses."
+        )
+    ctx.set_materialize_grads(False)  # or autograd would fill a gradient the size of `saved`
+    ctx.save_for_backward(output[2], lengths)
+    ctx.shape = scores.shape
+    ctx.options = (relaxation, single_root, backend)
+
+
+def _soft_tree_grad(ctx: Any, grad_tree: Any, grad_value: Any, grad_saved: Any) -> Any:
+    saved, lengths = ctx.saved_tensors
+    if grad_tree is None and grad_value is None:
+        return (None,) * 7
+    if grad_tree is None:
+        grad_tree = saved.new_zeros(ctx.shape)
+    if grad_value is None:
+        grad_value = saved.new_zeros(ctx.shape[0])
+    grad = torch.ops.treelax.soft_tree_backward(grad_tree, grad_value, saved, lengths, *ctx.options)
+    return grad, None, None, None, None, None, None
+
+
+gradient("soft_tree", _soft_tree_grad, _soft_tree_context)
+no_second_derivative("soft_tree_backward")
+
+
+# ── log_partition ────────────────────────────────────────────────────────────────────────────────
+
+
+@operation(
+    "log_partition(Tensor scores, Tensor lengths, bool single_root, str backend, bool validate,"
+    " bool save) -> (Tensor, Tensor)"
+)
+def log_partition(
+    scores: Tensor, lengths: Tensor, single_root: bool, backend: str, validate: bool, save: bool
+) -> tuple[Tensor, Tensor]:
+    """Log-partition, and its gradient, the marginals (empty unless ``save``)."""
+    name, module = dispatch.resolve(backend, scores.device)
+    before(lengths, scores.shape[-1], name, validate)
+    if save:
+        marginals, value, _ = module.soft_tree(scores, lengths, "entropy", single_root, False)
+    else:
+        value = module.log_partition(scores, lengths, single_root)
+        marginals = scores.new_empty(0)
+    after(scores, lengths, value, name, validate)
+    return value, marginals
+
+
+@fake("log_partition")
+def _(
+    scores: Tensor, lengths: Tensor, single_root: bool, backend: str, validate: bool, save: bool
+) -> tuple[Tensor, Tensor]:
+    return scores.new_empty(scores.shape[0]), scores.new_empty(scores.shape if save else (0,))
+
+
+@operation("log_partition_backward(Tensor grad_value, Tensor marginals) -> Tensor")
+def log_partition_backward(grad_value: Tensor, marginals: Tensor) -> Tensor:
+    return grad_value[:, None, None] * marginals
+
+
+@fake("log_partition_backward")
+def _(grad_value: Tensor, marginals: Tensor) -> Tensor:
+    return torch.empty_like(marginals)
+
+
+def _log_partition_context(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(output[1])
+
+
+def _log_partition_grad(ctx: Any, grad_value: Any, grad_marginals: Any) -> Any:
+    if grad_marginals is not None:
+        raise SecondDerivativeError(
+            "The marginals that treelax::log_partition keeps for its gradient were differentiated; "
+            "expected soft_tree(relaxation='entropy') for marginals with a gradient."
+        )
+    (marginals,) = ctx.saved_tensors
+    grad = None
+    if grad_value is not None:
+        grad = torch.ops.treelax.log_partition_backward(grad_value, marginals)
+    return grad, None, None, None, None, None
+
+
+gradient("log_partition", _log_partition_grad, _log_partition_context)
+no_second_derivative("log_partition_backward")
+
+
+# ── best_tree and sample_tree: piecewise constant, so their gradient is nothing ──────────────────
+
+
+@operation(
+    "best_tree(Tensor scores, Tensor lengths, bool single_root, str backend, bool validate) -> Tensor"
+)
+def best_tree(
+    scores: Tensor, lengths: Tensor, single_root: bool, backend: str, validate: bool
+) -> Tensor:
+    name, module = dispatch.resolve(backend, scores.device)
+    before(lengths, scores.shape[-1], name, validate)
+    tree, value = module.best_tree(scores, lengths, single_root)
+    after(scores, lengths, value, name, validate)
+    return tree
+
+
+@fake("best_tree")
+def _(scores: Tensor, *others: Any) -> Tensor:
+    return torch.empty_like(scores)
+
+
+@operation(
+    "sample_tree(Tensor scores, Tensor lengths, Tensor uniforms, bool single_root, str backend,"
+    " bool validate) -> Tensor"
+)
+def sample_tree(
+    scores: Tensor,
+    lengths: Tensor,
+    uniforms: Tensor,
+    single_root: bool,
+    backend: str,
+    validate: bool,
+) -> Tensor:
+    """Samples ``(S, B, N, N)`` from ``uniforms`` ``(S, B, 2n)``."""
+    name, module = dispatch.resolve(backend, scores.device)
+    before(lengths, scores.shape[-1], name, validate)
+    trees, value = module.sample_tree(scores, lengths, uniforms, single_root)
+    after(scores, lengths, value, name, validate)
+    return trees
+
+
+@fake("sample_tree")
+def _(scores: Tensor, lengths: Tensor, uniforms: Tensor, *others: Any) -> Tensor:
+    return scores.new_empty((uniforms.shape[0], *scores.shape))
+
+
+def _no_context(ctx: Any, inputs: Any, output: Any) -> None:
+    pass
+
+
+gradient("best_tree", lambda ctx, grad: (None,) * 5, _no_context)
+gradient("sample_tree", lambda ctx, grad: (None,) * 6, _no_context)

@@ -1,0 +1,234 @@
+"""GPU kernels of the discrete trees: the best one, and exact samples."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from treelax.ops.eisner.triton_parts import (
+    BEST_PLANES,
+    CHART_PLANES,
+    FORBIDDEN,
+    INC,
+    LEFT,
+    MARK_LEFT,
+    MARK_RIGHT,
+    NOTHING,
+    POINTER_PLANES,
+    RIGHT,
+    SPLIT_LEFT,
+    SPLIT_RIGHT,
+    SPLIT_U,
+    cells,
+    clear,
+    lane_splits,
+    load_arcs,
+    load_both,
+    sentence,
+    split_scores,
+    store_both,
+)
+
+
+# -------------------------------------------------------------------------------------- best tree
+@triton.jit
+def take_larger(m, at, s, t):
+    """The first maximum of a lane: a later split must be larger, not equal."""
+    return tl.maximum(m, s), tl.where(s > m, t, at)
+
+
+@triton.jit
+def first_maximum(m, at):
+    """The maximum of a row and its smallest split, in every lane."""
+    top = tl.max(m, 1)[:, None]
+    first = tl.min(tl.where(m == top, at, 0x7FFFFFFF), 1)[:, None]
+    return tl.broadcast_to(top, m.shape), tl.broadcast_to(first, m.shape)
+
+
+@triton.jit
+def best_sweep(
+    chart, pointers, length, size, single_root, ROWS: tl.constexpr, LANES: tl.constexpr
+):  # fmt: skip
+    """The (max, +) chart, in natural units, with the split ``t = k - i`` of every item."""
+    plane = size * size
+    right = chart + RIGHT * plane
+    left = chart + LEFT * plane
+    inc = chart + INC * plane
+    lane = tl.broadcast_to(tl.arange(0, LANES)[None, :], (ROWS, LANES))
+    for w in range(1, length + 1):
+        count = length + 1 - w
+        for first in range(0, count, ROWS):
+            i, live, upper, lower = cells(first, w, count, size, ROWS, LANES)
+            arc_right, arc_left = load_both(inc, upper, lower, live)
+            at_i, at_j, splits_u, between, before_last = lane_splits(
+                0, i, w, live, size, single_root, LANES
+            )
+            m_u, m_right, m_left = split_scores(
+                right, left, inc, at_i, at_j, splits_u, between, before_last
+            )
+            k_u = lane
+            k_right = lane
+            k_left = lane
+            for t0 in range(LANES, w, LANES):
+                at_i, at_j, splits_u, between, before_last = lane_splits(
+                    t0, i, w, live, size, single_root, LANES
+                )
+                s_u, s_right, s_left = split_scores(
+                    right, left, inc, at_i, at_j, splits_u, between, before_last
+                )
+                m_u, k_u = take_larger(m_u, k_u, s_u, t0 + lane)
+                m_right, k_right = take_larger(m_right, k_right, s_right, t0 + lane)
+                m_left, k_left = take_larger(m_left, k_left, s_left, t0 + lane)
+            m_u, k_u = first_maximum(m_u, k_u)
+            m_right, k_right = first_maximum(m_right, k_right)
+            m_left, k_left = first_maximum(m_left, k_left)
+            v_u = tl.maximum(m_u, FORBIDDEN)
+            inc_right = v_u + arc_right
+            inc_left = v_u + arc_left
+            # the cell's own arc is the last split of C→ and the first one of C←
+            k_right = tl.where(inc_right > m_right, w, k_right)
+            k_left = tl.where(inc_left >= m_left, 0, k_left)
+            v_right = tl.maximum(tl.maximum(m_right, inc_right), FORBIDDEN)
+            v_left = tl.maximum(tl.maximum(m_left, inc_left), FORBIDDEN)
+            one = live & (lane == 0)
+            store_both(right, upper, lower, v_right, v_right, one)
+            store_both(left, upper, lower, v_left, v_left, one)
+            store_both(inc, upper, lower, inc_right, inc_left, one)
+            store_both(pointers, upper, lower, k_u, k_right, one)
+            tl.store(pointers + plane + upper, k_left, mask=one)
+        tl.debug_barrier()
+
+
+@triton.jit
+def follow_pointers(chart, pointers, tree, length, size, BLOCK: tl.constexpr):
+    """Mark the items of the best derivation top-down; an item has at most one consequent in it."""
+    plane = size * size
+    mark_right = chart + MARK_RIGHT * plane  # above the diagonal by U, below it by C→
+    mark_left = chart + MARK_LEFT * plane  # above the diagonal by C←, below it by U
+    for step in range(0, length):
+        w = length - step
+        for first in range(0, step + 1, BLOCK):
+            i = first + tl.arange(0, BLOCK)
+            live = i <= step
+            row_i = i * size + i
+            row_j = row_i + w * size  # offsets of [i][k] and [j][k] for k = i
+            upper = row_i + w
+            lower = row_j
+            k_u, k_right = load_both(pointers, upper, lower, live)
+            k_left = tl.load(pointers + plane + upper, mask=live, other=0)
+            by_u, by_right = load_both(mark_right, upper, lower, live)
+            in_right = live & ((step == 0) | (by_u + by_right > 0))
+            by_left, by_u = load_both(mark_left, upper, lower, live)
+            in_left = live & (by_left + by_u > 0)
+            t_right, t_left = load_both(tree, upper, lower, live)
+            in_u = live & (
+                (t_right + t_left > 0) | (in_right & (k_right == w)) | (in_left & (k_left == 0))
+            )
+            # C→(i,j) = <I→(i,k), C→(k,j)>
+            tl.store(tree + row_i + k_right, 1.0, mask=in_right)
+            tl.store(mark_right + row_j + k_right, 1.0, mask=in_right & (k_right < w))
+            # C←(i,j) = <C←(i,k), I←(k,j)>
+            tl.store(mark_left + row_i + k_left, 1.0, mask=in_left & (k_left > 0))
+            tl.store(tree + row_j + k_left, 1.0, mask=in_left)
+            # U(i,j) = <C→(i,k), C←(k+1,j)>
+            tl.store(mark_right + row_i + k_u, 1.0, mask=in_u & (k_u > 0))
+            tl.store(mark_left + row_j + k_u + 1, 1.0, mask=in_u & (k_u < w - 1))
+        tl.debug_barrier()
+
+
+@triton.jit(do_not_specialize=["size", "single_root"])
+def best_tree_kernel(
+    scores, lengths, chart, pointers, tree, value, size, single_root,
+    ROWS: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """The best tree and its score."""
+    plane = size * size
+    chart = sentence(chart, BEST_PLANES, size)
+    pointers = sentence(pointers, POINTER_PLANES, size)
+    tree = sentence(tree, 1, size)
+    length = tl.load(lengths + tl.program_id(0)).to(tl.int32)
+    BLOCK: tl.constexpr = 4 * ROWS * LANES
+    load_arcs(sentence(scores, 1, size), chart + INC * plane, length, size, 1.0, BLOCK)
+    clear(tree, plane, BLOCK)
+    clear(chart + MARK_RIGHT * plane, (length + 1) * size, BLOCK)
+    clear(chart + MARK_LEFT * plane, (length + 1) * size, BLOCK)
+    tl.debug_barrier()
+    best_sweep(chart, pointers, length, size, single_root, ROWS, LANES)
+    tl.store(value + tl.program_id(0), tl.load(chart + RIGHT * plane + length))
+    follow_pointers(chart, pointers, tree, length, size, ROWS)
+
+
+# --------------------------------------------------------------------------------------- sampling
+# Kinds of item on the agenda of a sample; I→ and I← are a choice of U with its arc.
+TO_RIGHT = tl.constexpr(0)  # C→
+TO_LEFT = tl.constexpr(1)  # C←
+ARC_RIGHT = tl.constexpr(2)  # I→
+ARC_LEFT = tl.constexpr(3)  # I←
+
+
+@triton.jit
+def pack(kind, i, j):
+    """An item as one number: kind + 4·j + 2³²·i."""
+    return kind.to(tl.int64) + j.to(tl.int64) * 4 + (i.to(tl.int64) << 32)
+
+
+@triton.jit(do_not_specialize=["batch", "size", "single_root"])
+def sample_tree_kernel(
+    chart, lengths, uniforms, agenda, trees, batch, size, single_root, BLOCK: tl.constexpr
+):  # fmt: skip
+    """One exact sample: program ``sample·B + b`` draws a derivation of sentence b.
+
+    Depth first means that an item of width ``w`` takes a block of decisions of known size, ``2w`` for
+    a complete and ``2w - 1`` for an incomplete one. So the place of every antecedent in the order is
+    known when its consequent is drawn, and the agenda is a table indexed by decision, not a stack.
+    """
+    plane = size * size
+    draw = tl.program_id(0).to(tl.int64)
+    b = draw % batch
+    chart += b * (CHART_PLANES * plane)
+    uniforms += draw * (2 * (size - 1))
+    agenda += draw * (2 * size)
+    trees += draw * plane
+    length = tl.load(lengths + b).to(tl.int32)
+    clear(trees, plane, 4 * BLOCK)
+    tl.store(agenda, length.to(tl.int64) * 4)  # C→(0,length)
+    tl.debug_barrier()
+    t = tl.arange(0, BLOCK)
+    for decision in range(0, 2 * length):
+        item = tl.load(agenda + decision)
+        u = tl.load(uniforms + decision)
+        kind = (item & 3).to(tl.int32)
+        i = (item >> 32).to(tl.int32)
+        j = ((item & 0xFFFFFFFF) >> 2).to(tl.int32)
+        w = j - i
+        is_right = kind == TO_RIGHT
+        is_left = kind == TO_LEFT
+        is_u = kind >= ARC_RIGHT
+        # U(i,j) = <C→(i,k), C←(k+1,j)>;  C→(i,j) = <I→(i,k), C→(k,j)>;  C←(i,j) = <C←(i,k), I←(k,j)>
+        plane_1 = tl.where(is_u, RIGHT, tl.where(is_right, INC, LEFT))
+        plane_2 = tl.where(is_u, LEFT, tl.where(is_right, RIGHT, INC))
+        plane_m = tl.where(is_u, SPLIT_U, tl.where(is_right, SPLIT_RIGHT, SPLIT_LEFT))
+        m = tl.load(chart + plane_m * plane + i * size + j)
+        rz = tl.load(chart + plane_m * plane + j * size + i)
+        lowest = tl.where(is_right, 1, 0)  # k > i in C→
+        gap = tl.where(is_u, 1, 0)  # the right antecedent of U starts at k + 1
+        only_first = is_u & (i == 0) & (single_root != 0)
+        splits = (t >= lowest) & (t < tl.where(only_first, 1, w + lowest))
+        s_1 = tl.load(chart + plane_1 * plane + i * size + i + t, mask=splits & (t > 0), other=0.0)
+        s_2 = tl.load(
+            chart + plane_2 * plane + j * size + i + t + gap, mask=splits & (t + gap < w), other=0.0
+        )
+        weights = tl.exp2(tl.where(splits, s_1 + s_2, NOTHING) - m) * rz
+        chosen = tl.min(tl.where(splits & (tl.cumsum(weights, 0) > u), t, BLOCK), 0)
+        # a sum that ends a rounding error below u: the last split with weight takes the rest
+        chosen = tl.where(chosen < BLOCK, chosen, tl.max(tl.where(weights > 0, t, 0), 0))
+        k = i + chosen
+        arc = tl.where(kind == ARC_RIGHT, i * size + j, j * size + i)
+        tl.store(trees + arc, 1.0, mask=is_u)
+        kind_1 = tl.where(is_u, TO_RIGHT, tl.where(is_right, ARC_RIGHT, TO_LEFT))
+        kind_2 = tl.where(is_u, TO_LEFT, tl.where(is_right, TO_RIGHT, ARC_LEFT))
+        # the left antecedent comes next, the right one after all decisions of the left one
+        after = decision + 1 + 2 * chosen - lowest
+        tl.store(agenda + decision + 1, pack(kind_1, i, k), mask=k > i)
+        tl.store(agenda + after, pack(kind_2, k + gap, j), mask=k + gap < j)
+        tl.debug_barrier()

@@ -1,0 +1,126 @@
+"""Head selection: every word chooses a head by itself. The ablation without the tree constraint."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from treelax.errors import NoTreeError
+from treelax.ops import checks
+from treelax.ops.canonical import canonical
+from treelax.ops.eisner.common import FORBIDDEN, bounded
+from treelax.ops.eisner.function import fake, gradient, no_second_derivative, operation
+
+
+@operation("select_heads(Tensor scores, Tensor lengths, bool hard, bool validate) -> Tensor")
+def _select_heads(scores: Tensor, lengths: Tensor, hard: bool, validate: bool) -> Tensor:
+    size = scores.shape[-1]
+    validate = validate and checks.readable(scores)
+    if validate:
+        checks.check_length_values(lengths, size)
+        checks.check_finite(scores, lengths)
+    arcs = checks.arc_mask(lengths, size)
+    s = bounded(scores).masked_fill(~arcs, FORBIDDEN)
+    best = s.argmax(-2, keepdim=True)
+    if validate:
+        _check_choice(s, best, lengths)
+    if hard:
+        chosen = torch.zeros_like(s).scatter_(-2, best, 1)
+    else:
+        chosen = s.softmax(-2)
+    return chosen.mul_(arcs)
+
+
+def _check_choice(s: Tensor, best: Tensor, lengths: Tensor) -> None:
+    """Every word needs one allowed head."""
+    position = torch.arange(s.shape[-1], device=s.device)
+    words = (position >= 1) & (position <= lengths[:, None])
+    stuck = words & (s.gather(-2, best)[:, 0] <= FORBIDDEN / 2)
+    if bool(stuck.any()):
+        b, m = (int(x) for x in stuck.nonzero()[0])
+        raise NoTreeError(
+            f"Word {m} of sentence {b} (of the flattened batch) has no head: all its arcs are "
+            "forbidden (-inf); expected at least one allowed arc. Allow more arcs, for example the "
+            "one from the root."
+        )
+
+
+@fake("select_heads")
+def _(scores: Tensor, lengths: Tensor, hard: bool, validate: bool) -> Tensor:
+    return torch.empty_like(scores)
+
+
+@operation("select_heads_backward(Tensor grad, Tensor chosen) -> Tensor")
+def _select_heads_backward(grad: Tensor, chosen: Tensor) -> Tensor:
+    """``ds = b (g - Σ b g)``, column by column."""
+    return chosen * (grad - (chosen * grad).sum(-2, keepdim=True))
+
+
+@fake("select_heads_backward")
+def _(grad: Tensor, chosen: Tensor) -> Tensor:
+    return torch.empty_like(chosen)
+
+
+def _context(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.hard = inputs[2]
+    ctx.save_for_backward(output)
+
+
+def _grad(ctx: Any, grad: Tensor) -> Any:
+    if ctx.hard:
+        return None, None, None, None
+    (chosen,) = ctx.saved_tensors
+    return torch.ops.treelax.select_heads_backward(grad, chosen), None, None, None
+
+
+gradient("select_heads", _grad, _context)
+no_second_derivative("select_heads_backward")
+
+
+def select_heads(
+    scores: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    temperature: float | Tensor = 1.0,
+    hard: bool = False,
+    validate: bool = True,
+) -> Tensor:
+    r"""Let every word choose its head on its own: a softmax (or argmax) over each column.
+
+    .. math:: T_{h,m} = \frac{\exp(W_{h,m}/\tau)}{\sum_{h' \ne m} \exp(W_{h',m}/\tau)}
+
+    The same interface as `soft_tree` and `best_tree` without their constraint: the result need not
+    be a tree, nor projective. It is the ablation of the paper (section 6.3).
+
+    Args:
+        scores: ``(..., n+1, n+1)``; ``scores[..., h, m]`` is the weight of head ``h`` for word ``m``.
+        lengths: ``(...)`` words per sentence, or None if all have ``n``.
+        temperature: positive; towards 0 the choice becomes one-hot.
+        hard: return the one-hot argmax, without a gradient.
+        validate: check the values of scores and lengths.
+
+    Returns:
+        ``(..., n+1, n+1)``: every word's column sums to 1, all else is 0.
+
+    Raises:
+        InputError: a shape, type, device or value is wrong.
+        NoTreeError: a word has no allowed head.
+
+    Example:
+        >>> import torch
+        >>> select_heads(torch.zeros(3, 3))
+        tensor([[0.0000, 0.5000, 0.5000],
+                [0.0000, 0.0000, 0.5000],
+                [0.0000, 0.5000, 0.0000]])
+
+    Reference:
+        Corro & Titov (2019), section 6.3, "latent head selection model".
+    """
+    if hard:
+        scores = scores.detach() if isinstance(scores, Tensor) else scores
+    form = canonical(scores, lengths, temperature)
+    return form.restore(
+        torch.ops.treelax.select_heads(form.scores, form.lengths, hard, validate)
+    )

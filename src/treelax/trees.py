@@ -1,0 +1,233 @@
+"""Trees as data: head vectors, tree tensors and the two questions one asks of them.
+
+A sentence of ``n`` words has a *head vector* ``(n,)``, whose entry ``m - 1`` is the head of word
+``m`` (0 is the root), and a *tree tensor* ``(n + 1, n + 1)``, where ``tree[h, m] = 1`` if ``h`` is
+the head of ``m``. All functions take any leading batch shape. ``lengths`` counts the words of each
+sentence without the root; what lies beyond a sentence's length is ignored, whatever it holds.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from treelax.errors import InputError
+
+__all__ = ["heads_to_tree", "is_projective", "is_tree", "tree_to_heads"]
+
+
+def heads_to_tree(
+    heads: Tensor, lengths: Tensor | None = None, *, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """Turn head vectors ``(..., n)`` into tree tensors ``(..., n + 1, n + 1)`` of zeros and ones.
+
+    Heads need not form a tree, see `is_tree`; each must only be another position of its sentence.
+
+    Args:
+        heads: ``(..., n)``, integer; ``heads[..., m - 1]`` is the head of word ``m``, 0 the root.
+        lengths: ``(...)``, integer, words per sentence, from 1 to n; all n by default.
+        dtype: of the result.
+
+    Returns:
+        ``(..., n + 1, n + 1)``; column 0 and everything beyond a sentence's length is zero.
+
+    Raises:
+        InputError: a word's head lies outside its sentence or is the word itself, or an argument
+            has the wrong type or shape.
+
+    Example:
+        >>> heads_to_tree(torch.tensor([2, 0, -1]), torch.tensor(2), dtype=torch.int64)
+        tensor([[0, 0, 1, 0],
+                [0, 0, 0, 0],
+                [0, 1, 0, 0],
+                [0, 0, 0, 0]])
+    """
+    heads, inside, lengths = _checked_heads(heads, lengths)
+    n = heads.shape[-1]
+    bad = inside & ~_attached(heads, lengths)
+    if bad.any():
+        where = _first(bad)
+        raise InputError(
+            f"{_place(where)}: head {int(heads[where])}; expected one of the positions 0 to "
+            f"{int(lengths[where[:-1]])} other than {where[-1] + 1} itself"
+        )
+    tree = torch.zeros((*heads.shape[:-1], n + 1, n + 1), dtype=dtype, device=heads.device)
+    index = heads.masked_fill(~inside, 0)[..., None, :]
+    tree[..., 1:].scatter_(-2, index, inside[..., None, :].to(dtype))
+    return tree
+
+
+def tree_to_heads(tree: Tensor, lengths: Tensor | None = None, *, padding: int = -1) -> Tensor:
+    """Turn tree tensors ``(..., n + 1, n + 1)`` into head vectors ``(..., n)``.
+
+    Args:
+        tree: ``(..., n + 1, n + 1)`` of zeros and ones, of any real type.
+        lengths: ``(...)``, integer, words per sentence, from 1 to n; all n by default.
+        padding: what to write beyond a sentence's length.
+
+    Returns:
+        ``(..., n)``, int64, the inverse of `heads_to_tree`.
+
+    Raises:
+        InputError: a word does not have exactly one head of weight 1 among the other positions of
+            its sentence (a soft tree, say), or an argument has the wrong type or shape.
+
+    Example:
+        >>> tree_to_heads(torch.tensor([[0., 0., 1.], [0., 0., 0.], [0., 1., 0.]]))
+        tensor([2, 0])
+    """
+    if not isinstance(tree, Tensor) or tree.is_complex():
+        raise InputError(f"tree: received {_kind(tree)}; expected a real tensor")
+    if tree.dim() < 2 or tree.shape[-1] != tree.shape[-2] or tree.shape[-1] == 0:
+        raise InputError(f"tree: received shape {tuple(tree.shape)}; expected (..., n + 1, n + 1)")
+    n = tree.shape[-1] - 1
+    lengths = _checked_lengths(lengths, tree.shape[:-2], n, tree.device)
+    position = torch.arange(n + 1, device=tree.device)
+    rows = position <= lengths[..., None]  # (..., n + 1): positions of the sentence
+    inside = rows[..., 1:]  # (..., n): its words
+    arcs = tree[..., 1:].masked_fill(~rows[..., :, None], 0)  # (..., n + 1, n)
+    # exactly one 1, n zeros, and that 1 not on the diagonal
+    ones = (arcs == 1) & (position[:, None] != position[1:])
+    bad = inside & (((arcs != 0).sum(-2) != 1) | (ones.sum(-2) != 1))
+    if bad.any():
+        where = _first(bad)
+        column = arcs[where[:-1]][:, where[-1]]
+        found = {int(h): float(column[h]) for h in column.nonzero()[:, 0]}
+        raise InputError(
+            f"{_place(where)}: heads and weights {found}; expected exactly one head of weight 1, "
+            "not the word itself (for a soft tree take the best tree first)"
+        )
+    return ones.to(torch.uint8).argmax(-2).masked_fill(~inside, padding)
+
+
+def is_tree(heads: Tensor, lengths: Tensor | None = None, *, single_root: bool = False) -> Tensor:
+    """Whether every word has a head in its sentence and reaches the root by following heads.
+
+    The heads are followed by pointer jumping: after ``t`` rounds every word points at its ancestor
+    ``2**t`` steps up, so ``log2(n)`` rounds find every cycle.
+
+    Args:
+        heads: ``(..., n)``, integer; ``heads[..., m - 1]`` is the head of word ``m``, 0 the root.
+        lengths: ``(...)``, integer, words per sentence, from 1 to n; all n by default.
+        single_root: also ask that exactly one word hangs off the root.
+
+    Returns:
+        ``(...)``, bool. A head out of range makes it false and is no error.
+
+    Raises:
+        InputError: an argument has the wrong type or shape, or a length is out of range.
+
+    Example:
+        >>> is_tree(torch.tensor([[2, 0, 2], [2, 1, 0], [0, 1, 9]]))
+        tensor([ True, False, False])
+        >>> is_tree(torch.tensor([0, 0]), single_root=True)
+        tensor(False)
+    """
+    heads, inside, lengths = _checked_heads(heads, lengths)
+    attached = _attached(heads, lengths)
+    ancestor = torch.nn.functional.pad(heads.masked_fill(~(inside & attached), 0), (1, 0))
+    for _ in range((heads.shape[-1] - 1).bit_length()):
+        ancestor = ancestor.gather(-1, ancestor)
+    answer = (attached | ~inside).all(-1) & (ancestor == 0).all(-1)
+    if single_root:
+        answer &= ((heads == 0) & inside).sum(-1) == 1
+    return answer
+
+
+def is_projective(heads: Tensor, lengths: Tensor | None = None) -> Tensor:
+    """Whether no two arcs of a tree cross, the arcs from the root at position 0 included.
+
+    For a tree this is the same as: every word between a head and its modifier descends from that
+    head. For heads that are no tree (see `is_tree`) the answer is about crossing arcs only.
+
+    Args:
+        heads: ``(..., n)``, integer; ``heads[..., m - 1]`` is the head of word ``m``, 0 the root.
+        lengths: ``(...)``, integer, words per sentence, from 1 to n; all n by default.
+
+    Returns:
+        ``(...)``, bool.
+
+    Raises:
+        InputError: an argument has the wrong type or shape, or a length is out of range.
+
+    Example:
+        >>> is_projective(torch.tensor([[2, 0, 2], [3, 0, 2]]))
+        tensor([ True, False])
+    """
+    heads, inside, _ = _checked_heads(heads, lengths)
+    words = torch.arange(1, heads.shape[-1] + 1, device=heads.device)
+    low, high = torch.minimum(heads, words), torch.maximum(heads, words)
+    # arcs a and b cross if low_a < low_b < high_a < high_b
+    crossing = (low[..., :, None] < low[..., None, :]) & (low[..., None, :] < high[..., :, None])
+    crossing &= high[..., :, None] < high[..., None, :]
+    crossing &= inside[..., :, None] & inside[..., None, :]
+    return ~crossing.flatten(-2).any(-1)
+
+
+def _attached(heads: Tensor, lengths: Tensor) -> Tensor:
+    """Words whose head is another position of the sentence, ``(..., n)``."""
+    words = torch.arange(1, heads.shape[-1] + 1, device=heads.device)
+    return (heads >= 0) & (heads <= lengths[..., None]) & (heads != words)
+
+
+def _checked_heads(heads: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+    """Heads as int64, which of them are words of their sentence ``(..., n)``, and the lengths."""
+    if not _is_integer(heads):
+        raise InputError(f"heads: received {_kind(heads)}; expected an integer tensor (..., n)")
+    if heads.dim() == 0:
+        raise InputError("heads: received shape (); expected (..., n)")
+    n = heads.shape[-1]
+    lengths = _checked_lengths(lengths, heads.shape[:-1], n, heads.device)
+    inside = torch.arange(n, device=heads.device) < lengths[..., None]
+    return heads.to(torch.int64), inside, lengths
+
+
+def _checked_lengths(
+    lengths: Tensor | None, batch: torch.Size, n: int, device: torch.device
+) -> Tensor:
+    """Lengths as int64 of the batch's shape, full where none are given."""
+    if lengths is None:
+        return torch.full(batch, n, dtype=torch.int64, device=device)
+    if not _is_integer(lengths):
+        raise InputError(f"lengths: received {_kind(lengths)}; expected an integer tensor")
+    if lengths.shape != batch:
+        raise InputError(
+            f"lengths: received shape {tuple(lengths.shape)}; expected the batch's {tuple(batch)}"
+        )
+    if lengths.device != device:
+        raise InputError(f"lengths: received device {lengths.device}; expected {device}")
+    lengths = lengths.to(torch.int64)
+    bad = (lengths < 1) | (lengths > n)
+    if bad.any():
+        where = _first(bad)
+        raise InputError(
+            f"{_sentence(where)}: received length {int(lengths[where])}; expected 1 to {n}, "
+            "the words without the root"
+        )
+    return lengths
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, Tensor) and not (
+        value.is_floating_point() or value.is_complex() or value.dtype == torch.bool
+    )
+
+
+def _kind(value: object) -> str:
+    return str(value.dtype) if isinstance(value, Tensor) else type(value).__name__
+
+
+def _first(bad: Tensor) -> tuple[int, ...]:
+    """Index of the first true entry."""
+    return tuple(int(i) for i in bad.nonzero()[0])
+
+
+def _sentence(index: tuple[int, ...]) -> str:
+    """``sentence 3`` for index ``(3,)``; no number where there is one sentence only."""
+    numbers = str(index[0]) if len(index) == 1 else str(index)
+    return f"sentence {numbers}" if index else "the sentence"
+
+
+def _place(index: tuple[int, ...]) -> str:
+    """``sentence 3, word 2`` for index ``(3, 1)``: words count from 1, the root being 0."""
+    return f"{_sentence(index[:-1])}, word {index[-1] + 1}"

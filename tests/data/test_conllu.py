@@ -1,0 +1,399 @@
+"""CoNLL-U: what is read, what is written, and errors that name the line."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from treelax.data.conllu import Sentence, heads_tensor, read_conllu, write_conllu
+from treelax.errors import BackendError, DataError, InputError
+from treelax.trees import is_projective, is_tree
+
+
+def row(*cells: str) -> str:
+    """A line of the file from ``id form upos head deprel``."""
+    number, form, upos, head, deprel = cells
+    return "\t".join([number, form, "_", upos, "_", "_", head, deprel, "_", "_"])
+
+
+TWO = "\n".join(
+    [
+        "# newdoc",
+        "# sent_id = s1",
+        "# text = Él vino  = del mar.",
+        row("1", "Él", "PRON", "2", "nsubj"),
+        row("2", "vino", "VERB", "0", "root"),
+        row("3-4", "del", "_", "_", "_"),
+        row("3", "de", "ADP", "5", "case"),
+        row("4", "el", "DET", "5", "det"),
+        row("5", "mar", "NOUN", "2", "obl"),
+        row("5.1", "vino", "VERB", "_", "_"),
+        row("6", ".", "PUNCT", "2", "punct"),
+        "",
+        "# just a remark",
+        row("1", "de facto", "ADV", "0", "root"),
+        "",
+        "",
+    ]
+)
+FIRST = Sentence(
+    words=("Él", "vino", "de", "el", "mar", "."),
+    heads=(2, 0, 5, 5, 2, 2),
+    tags=("PRON", "VERB", "ADP", "DET", "NOUN", "PUNCT"),
+    labels=("nsubj", "root", "case", "det", "obl", "punct"),
+    metadata={"newdoc": "", "sent_id": "s1", "text": "Él vino  = del mar."},
+)
+SECOND = Sentence(("de facto",), (0,), ("ADV",), ("root",), {"just a remark": ""})
+
+DOG = row("1", "Dogs", "NOUN", "2", "nsubj")
+BARK = row("2", "bark", "VERB", "0", "root")
+
+
+def written(folder: Path, text: str | bytes, name: str = "file.conllu") -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+# ------------------------------------------------------------------ reading
+
+
+def test_words_heads_tags_labels_and_comments(tmp_path: Path) -> None:
+    assert list(read_conllu(written(tmp_path, TWO))) == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)],
+)
+def test_compressed_files(tmp_path: Path, suffix: str, compress: object) -> None:
+    path = written(tmp_path, compress(TWO.encode()), "file.conllu" + suffix)  # type: ignore[operator]
+    assert list(read_conllu(str(path))) == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TWO.rstrip("\n"),  # no line end at the end
+        TWO.replace("\n", "\r\n"),
+        "\ufeff" + TWO,  # with a byte order mark
+        "\n \n" + TWO.replace("\n\n", "\n\n\n\n"),  # more blank lines than needed
+    ],
+)
+def test_variants_of_the_same_file(tmp_path: Path, text: str) -> None:
+    assert list(read_conllu(written(tmp_path, text))) == [FIRST, SECOND]
+
+
+def test_reading_is_lazy(tmp_path: Path) -> None:
+    sentences = read_conllu(written(tmp_path, TWO + "not a line of CoNLL-U\n"))
+    assert next(sentences) == FIRST
+    assert next(sentences) == SECOND
+    with pytest.raises(DataError, match="line 16: received 1 columns"):
+        next(sentences)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n"])
+def test_an_empty_file_has_no_sentences(tmp_path: Path, text: str) -> None:
+    assert list(read_conllu(written(tmp_path, text))) == []
+
+
+def test_missing_heads_are_allowed_on_demand(tmp_path: Path) -> None:
+    path = written(tmp_path, row("1", "Hi", "_", "_", "_") + "\n")
+    assert list(read_conllu(path, require_heads=False)) == [Sentence(("Hi",))]
+    with pytest.raises(DataError, match=r"file.conllu, line 1: received no head \(_\)"):
+        next(read_conllu(path))
+
+
+def test_heads_that_form_no_tree_are_read(tmp_path: Path) -> None:
+    cycle = [row("1", "a", "_", "2", "_"), row("2", "b", "_", "1", "_")]
+    crossing = [row(str(m), "w", "_", str(h), "_") for m, h in enumerate((3, 0, 2), 1)]
+    path = written(tmp_path, "\n".join([*cycle, "", *crossing, ""]))
+    batch = heads_tensor(list(read_conllu(path)))
+    assert is_tree(*batch).tolist() == [False, True]
+    assert is_projective(*batch).tolist() == [True, False]
+
+
+def test_two_spaces_in_the_last_column_do_no_harm(tmp_path: Path) -> None:
+    path = written(tmp_path, DOG.removesuffix("_") + "Gloss=two  spaces\n" + BARK + "\n")
+    assert [s.words for s in read_conllu(path)] == [("Dogs", "bark")]
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "message"),
+    [
+        ([DOG, BARK.removesuffix("\t_")], 2, "received 9 columns; expected 10 with tabs between"),
+        ([DOG, BARK + "\t_"], 2, "received 11 columns"),
+        ([DOG, BARK.replace("\t", "  ")], 2, "received 1 columns"),
+        ([DOG, BARK.replace("bark", "")], 2, "received nothing in column FORM"),
+        ([DOG, BARK.replace("bark", "b  k")], 2, "received two spaces in 'b  k' in column FORM"),
+        ([DOG, row("2", "bark", "VERB", "zero", "root")], 2, "'head'.*'zero'"),
+        ([DOG, row("2", "bark", "VERB", "1.5", "root")], 2, "'head'.*'1.5'"),
+        ([DOG, row("2", "bark", "VERB", "9" * 5000, "root")], 2, "integer string conversion"),
+        ([DOG, row("2", "bark", "VERB", "3", "root")], 2, "received head 3; expected 0 to 2"),
+        ([DOG, row("2", "bark", "VERB", "-1", "root")], 2, "received head -1; expected 0 to 2"),
+        ([DOG, row("2", "bark", "VERB", "2", "root")], 2, "word 2 is its own head"),
+        ([DOG, row("2", "bark", "VERB", "_", "root")], 2, r"received no head \(_\)"),
+        ([DOG, row("3", "bark", "VERB", "0", "root")], 2, "received word id 3; expected 2"),
+        ([DOG, row("1", "bark", "VERB", "0", "root")], 2, "received word id 1; expected 2"),
+        ([row("0", "Dogs", "_", "0", "_")], 1, "received word id 0; expected 1"),
+        ([DOG, row("two", "bark", "VERB", "0", "root")], 2, "received id 'two'"),
+        ([DOG, " #" + BARK], 2, "received id ' #2'"),
+        ([row("2-1", "x", "_", "_", "_"), DOG, BARK], 1, "'id'.*'2-1' is not a valid ID"),
+        (["# text = nothing"], 1, "received no word; expected at least one"),
+        ([row("1-2", "x", "_", "_", "_")], 1, "received no word"),
+        (["# global.columns = ID FORM HEAD", DOG, BARK], 1, "global.columns = ID FORM HEAD"),
+    ],
+)
+def test_errors_name_the_line(tmp_path: Path, lines: list[str], line: int, message: str) -> None:
+    before = TWO.count("\n")
+    path = written(tmp_path, TWO + "\n".join([*lines, ""]))
+    with pytest.raises(DataError, match=message) as caught:
+        list(read_conllu(path))
+    assert f"file.conllu, line {before + line}: " in str(caught.value)
+
+
+def test_some_heads_but_not_all(tmp_path: Path) -> None:
+    path = written(tmp_path, DOG + "\n" + row("2", "bark", "VERB", "_", "_") + "\n")
+    with pytest.raises(DataError, match="line 2: some words have a head and some not"):
+        list(read_conllu(path, require_heads=False))
+
+
+def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
+    path = written(tmp_path, TWO.encode() + DOG.replace("Dogs", "Él").encode("latin-1") + b"\n")
+    with pytest.raises(DataError, match=r"file.conllu, line 16: is not UTF-8"):
+        list(read_conllu(path))
+
+
+def test_a_missing_file_is_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nowhere.conllu: does not exist"):
+        read_conllu(tmp_path / "nowhere.conllu")
+    with pytest.raises(DataError, match=r": is a folder; expected a CoNLL-U file"):
+        read_conllu(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "compress"),
+    [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)],
+)
+@pytest.mark.parametrize("damage", ["cut", "plain"])
+def test_damaged_compression(tmp_path: Path, suffix: str, compress: object, damage: str) -> None:
+    whole: bytes = compress(TWO.encode())  # type: ignore[operator]
+    data = whole[:-20] if damage == "cut" else TWO.encode()
+    path = written(tmp_path, data, "file.conllu" + suffix)
+    with pytest.raises(DataError, match=r"file.conllu.*, after line \d+: cannot be read"):
+        list(read_conllu(path))
+
+
+def test_the_file_is_closed_when_reading_stops_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sentences = read_conllu(written(tmp_path, TWO))
+    opened: list[IO[bytes]] = []
+    really_open = Path.open
+
+    def watched_open(path: Path, mode: str) -> IO[bytes]:
+        opened.append(really_open(path, mode))  # type: ignore[arg-type]
+        return opened[-1]
+
+    monkeypatch.setattr(Path, "open", watched_open)
+    next(sentences)
+    assert [file.closed for file in opened] == [False]
+    del sentences
+    assert [file.closed for file in opened] == [True]
+
+
+# ------------------------------------------------------------------ writing
+
+
+SUFFIXES = ["", ".gz", ".xz", ".bz2"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_written_sentences_are_read_back(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / ("out.conllu" + suffix)
+    bare = Sentence(("no", "tree"))
+    assert write_conllu(path, [FIRST, SECOND, bare]) == 3
+    assert list(read_conllu(path, require_heads=False)) == [FIRST, SECOND, bare]
+    magic = {"": b"#", ".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ", ".bz2": b"BZh"}[suffix]
+    assert path.read_bytes().startswith(magic)
+    assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_equal_sentences_give_equal_bytes(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = tmp_path / ("one" + suffix), tmp_path / ("two" + suffix)
+    write_conllu(one, [FIRST])
+    monkeypatch.setattr(time, "time", lambda: 1e9)  # which gzip would write down
+    write_conllu(two, [FIRST])
+    assert one.read_bytes() == two.read_bytes()
+
+
+cell = st.text(
+    st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), min_size=1, max_size=5
+).filter(lambda text: "  " not in text)
+value = st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"])).map(str.strip)
+
+
+@st.composite
+def sentences(draw: st.DrawFn) -> Sentence:
+    n = draw(st.integers(1, 5))
+
+    def column(values: st.SearchStrategy[str]) -> tuple[str, ...] | None:
+        drawn = draw(st.none() | st.tuples(*[values] * n))
+        return None if drawn is None or set(drawn) == {"_"} else drawn
+
+    heads = draw(
+        st.none()
+        | st.tuples(*(st.integers(0, n).filter(lambda h, m=m: h != m) for m in range(1, n + 1)))
+    )
+    key = value.filter(lambda text: "=" not in text)
+    return Sentence(
+        words=draw(st.tuples(*[cell] * n)),
+        heads=heads,
+        tags=column(cell),
+        labels=column(cell),
+        metadata=draw(st.dictionaries(key, value, max_size=3)),
+    )
+
+
+@given(st.lists(sentences(), max_size=3))
+def test_whatever_is_written_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, batch: list[Sentence]
+) -> None:
+    path = tmp_path_factory.mktemp("round-trip") / "out.conllu"
+    assert write_conllu(path, batch) == len(batch)
+    assert list(read_conllu(path, require_heads=False)) == batch
+
+
+def test_a_file_may_be_rewritten_from_itself(tmp_path: Path) -> None:
+    path = written(tmp_path, TWO)
+    assert write_conllu(path, read_conllu(path)) == 2
+    assert list(read_conllu(path)) == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (Sentence(("a", "")), "word 2 is ''; expected text without tabs"),
+        (Sentence(("a\tb",)), r"word 1 is 'a\\tb'"),
+        (Sentence(("a\nb",)), r"word 1 is 'a\\nb'"),
+        (Sentence(("a\rb",)), r"word 1 is 'a\\rb'"),
+        (Sentence(("a  b",)), "word 1 is 'a  b'"),
+        (Sentence(("a",), tags=("",)), "tag 1 is ''"),
+        (Sentence(("a",), labels=("x\t",)), r"label 1 is 'x\\t'"),
+        (Sentence(("a",), (2,)), "received head 2; expected 0 to 1"),
+        (Sentence(("a",), (1,)), "word 1 is its own head"),
+        (Sentence(("a",), metadata={"text": "a\nb"}), r"comment 'text' = 'a\\nb'"),
+        (Sentence(("a",), metadata={"a=b": "c"}), "comment 'a=b' = 'c'"),
+        (Sentence(("\ud800",)), "cannot be written as UTF-8"),
+    ],
+)
+def test_what_cannot_be_written(tmp_path: Path, bad: Sentence, message: str) -> None:
+    path = written(tmp_path, "the older file")
+    with pytest.raises(DataError, match=message) as caught:
+        write_conllu(path, [FIRST, bad])
+    assert "file.conllu, sentence 2: " in str(caught.value)
+    assert path.read_text() == "the older file"
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_an_error_of_the_caller_passes_and_leaves_the_older_file(tmp_path: Path) -> None:
+    def interrupted() -> Iterator[Sentence]:
+        yield FIRST
+        raise KeyboardInterrupt
+
+    path = written(tmp_path, "the older file", "file.conllu.xz")
+    with pytest.raises(KeyboardInterrupt):
+        write_conllu(path, interrupted())
+    assert path.read_text() == "the older file"
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"was not written: .*No such file or directory"):
+        write_conllu(tmp_path / "nowhere" / "out.conllu", [FIRST])
+
+
+def test_a_written_file_has_the_usual_permissions(tmp_path: Path) -> None:
+    usual = written(tmp_path, "")
+    path = tmp_path / "out.conllu"
+    write_conllu(path, [FIRST])
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(usual.stat().st_mode)
+
+
+# ------------------------------------------------------------------ sentences and tensors
+
+
+def test_name_and_text_of_a_sentence() -> None:
+    assert (FIRST.id, FIRST.text, len(FIRST)) == ("s1", "Él vino  = del mar.", 6)
+    bare = Sentence(("no", "tree"))
+    assert (bare.id, bare.text, len(bare)) == (None, "no tree", 2)
+
+
+def test_equal_sentences_hash_alike() -> None:
+    assert len({FIRST, copy_of(FIRST), SECOND}) == 2
+
+
+def copy_of(sentence: Sentence) -> Sentence:
+    return Sentence(
+        sentence.words, sentence.heads, sentence.tags, sentence.labels, dict(sentence.metadata)
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"words": ()}, "words: received none; expected at least one"),
+        ({"words": ("a",), "heads": (0, 1)}, "heads: received 2; expected one .* the 1 words"),
+        ({"words": ("a",), "tags": ()}, "tags: received 0"),
+        ({"words": ("a",), "labels": ("x", "y")}, "labels: received 2"),
+    ],
+)
+def test_sentences_are_checked(arguments: dict[str, tuple[str, ...]], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Sentence(**arguments)  # type: ignore[arg-type]
+
+
+def test_heads_tensor() -> None:
+    heads, lengths = heads_tensor([SECOND, FIRST])
+    assert heads.tolist() == [[0, -1, -1, -1, -1, -1], [2, 0, 5, 5, 2, 2]]
+    assert lengths.tolist() == [1, 6]
+    assert heads.dtype == lengths.dtype == torch.int64
+    assert is_tree(heads, lengths, single_root=True).tolist() == [True, True]
+
+
+def test_heads_tensor_of_no_sentences() -> None:
+    heads, lengths = heads_tensor([])
+    assert (heads.shape, lengths.shape) == ((0, 0), (0,))
+    assert heads.dtype == lengths.dtype == torch.int64
+    assert is_tree(heads, lengths).shape == (0,)
+
+
+def test_heads_tensor_needs_heads() -> None:
+    with pytest.raises(InputError, match="sentence 1: received no heads; expected 2"):
+        heads_tensor([FIRST, Sentence(("no", "tree"))])
+
+
+def test_without_the_library_one_is_told_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "conllu", None)
+    for call in (lambda: read_conllu(tmp_path), lambda: write_conllu(tmp_path / "x", [])):
+        with pytest.raises(BackendError, match=r'pip install "treelax\[data\]"'):
+            call()
+    assert heads_tensor([FIRST])[1].tolist() == [6]

@@ -1,0 +1,265 @@
+"""Heads, tree tensors, is-tree and is-projective, against the naive definitions of the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import oracle
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from treelax.errors import InputError
+from treelax.trees import heads_to_tree, is_projective, is_tree, tree_to_heads
+
+PADDING = -7
+
+Ragged = list[list[int]]
+
+
+@st.composite
+def ragged_heads(draw: st.DrawFn, low: int = 0, high: int = 0) -> Ragged:
+    """Head vectors of up to six words, none its own head, in range by default."""
+
+    def heads_of(n: int) -> st.SearchStrategy[list[int]]:
+        return st.tuples(
+            *(st.integers(low, n + high).filter(lambda h, m=m: h != m) for m in range(1, n + 1))
+        ).map(list)
+
+    return draw(st.lists(st.integers(1, 6).flatmap(heads_of), min_size=1, max_size=5))
+
+
+def tree_like_heads() -> st.SearchStrategy[Ragged]:
+    """Random heads are seldom trees, so half of the vectors are drawn from the list of trees with
+    one head changed."""
+
+    def nearly(drawn: tuple[int, int, int, int]) -> list[int]:
+        n, which, word, head = drawn
+        trees = oracle.all_trees(n)
+        heads: list[int] = trees[which % len(trees)].tolist()
+        heads[word % n] = head % (n + 1)
+        return heads
+
+    one = st.tuples(*(st.integers(1, high) for high in (5, 273, 5, 6))).map(nearly)
+    return st.lists(one, min_size=1, max_size=5)
+
+
+def batch_of(ragged: Ragged, padding: int = PADDING) -> tuple[Tensor, Tensor]:
+    n = max(map(len, ragged))
+    heads = torch.tensor([heads + [padding] * (n - len(heads)) for heads in ragged])
+    return heads, torch.tensor([len(heads) for heads in ragged])
+
+
+@given(ragged_heads())
+def test_heads_to_tree_and_back(ragged: Ragged) -> None:
+    heads, lengths = batch_of(ragged)
+    tree = heads_to_tree(heads, lengths)
+    assert tree.sum((-1, -2)).tolist() == lengths.tolist()
+    assert torch.equal(tree_to_heads(tree, lengths, padding=PADDING), heads)
+    for one, words in zip(tree, ragged, strict=True):
+        assert all(one[head, modifier] == 1 for modifier, head in enumerate(words, 1))
+
+
+@given(st.one_of(ragged_heads(-1, 1), tree_like_heads()), st.sampled_from([-1, 0, 1, 3, 99]))
+def test_is_tree_agrees_with_the_naive_definition(ragged: Ragged, padding: int) -> None:
+    batch = batch_of(ragged, padding)
+    assert is_tree(*batch).tolist() == [oracle.is_tree(heads) for heads in ragged]
+    single = is_tree(*batch, single_root=True)
+    assert single.tolist() == [oracle.is_tree(heads, single_root=True) for heads in ragged]
+
+
+@given(st.one_of(ragged_heads(), tree_like_heads()), st.sampled_from([-1, 0, 1, 3, 99]))
+def test_is_projective_agrees_with_the_naive_definition(ragged: Ragged, padding: int) -> None:
+    batch = batch_of(ragged, padding)
+    for heads, tree, projective in zip(
+        ragged, is_tree(*batch).tolist(), is_projective(*batch).tolist(), strict=True
+    ):
+        if tree:
+            assert projective == oracle.is_projective(heads)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("single_root", [False, True])
+def test_all_heads_up_to_five_words(n: int, single_root: bool) -> None:
+    heads = torch.cartesian_prod(*[torch.arange(n + 1)] * n).reshape(-1, n)
+    kept = heads[is_tree(heads, single_root=single_root) & is_projective(heads)]
+    assert torch.equal(kept, oracle.all_trees(n, single_root))
+
+
+def test_cycles_of_every_size_are_found() -> None:
+    n = 33
+    chain = torch.arange(n)  # word m hangs off m - 1: a path of n steps, the longest there is
+    assert is_tree(chain)
+    for last in range(2, n + 1):
+        cycle = chain.clone()
+        cycle[0] = last
+        assert not is_tree(cycle)
+
+
+def test_a_word_that_is_its_own_head_is_no_tree() -> None:
+    assert is_tree(torch.tensor([[1, 0], [0, 2], [0, 1]])).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.int64, torch.bool])
+def test_dtypes_of_trees(dtype: torch.dtype) -> None:
+    heads = torch.tensor([[2, 0], [0, 1]])
+    tree = heads_to_tree(heads, dtype=dtype)
+    assert tree.dtype == dtype
+    assert torch.equal(tree_to_heads(tree), heads)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32, torch.uint16])
+def test_integer_types_of_heads_and_lengths(dtype: torch.dtype) -> None:
+    heads = torch.tensor([[2, 0, 9], [0, 1, 2]], dtype=dtype)
+    lengths = torch.tensor([2, 3], dtype=dtype)
+    assert tree_to_heads(heads_to_tree(heads, lengths), lengths).tolist() == [[2, 0, -1], [0, 1, 2]]
+    assert is_tree(heads, lengths).tolist() == [True, True]
+    assert is_projective(heads, lengths).tolist() == [True, True]
+
+
+@pytest.mark.parametrize("batch", [(), (1,), (2, 3), (0,), (2, 0, 3)])
+def test_batch_shapes(batch: tuple[int, ...]) -> None:
+    heads = torch.tensor([2, 0, 2, 7]).expand(*batch, 4)  # not contiguous
+    lengths = torch.tensor(3).expand(batch)
+    tree = heads_to_tree(heads, lengths)
+    assert tree.shape == (*batch, 5, 5)
+    back = tree_to_heads(tree, lengths)
+    assert back.dtype == torch.int64
+    assert torch.equal(back, torch.tensor([2, 0, 2, -1]).expand(*batch, 4))
+    for answer in (is_tree(heads, lengths), is_projective(heads, lengths)):
+        assert answer.dtype == torch.bool
+        assert torch.equal(answer, torch.ones(batch, dtype=torch.bool))
+
+
+def test_no_words_at_all() -> None:
+    heads = torch.zeros(2, 0, dtype=torch.int64)
+    assert torch.equal(tree_to_heads(heads_to_tree(heads)), heads)
+    assert is_tree(heads).tolist() == [True, True]
+    assert is_tree(heads, single_root=True).tolist() == [False, False]
+    assert is_projective(heads).tolist() == [True, True]
+
+
+def test_the_callers_tensors_are_not_written_to() -> None:
+    heads, lengths = torch.tensor([[2, 0, -1]]), torch.tensor([2])
+    tree = heads_to_tree(heads, lengths)
+    before = tree.clone()
+    tree_to_heads(tree, lengths)
+    is_tree(heads, lengths, single_root=True)
+    is_projective(heads, lengths)
+    assert heads.tolist() == [[2, 0, -1]]
+    assert lengths.tolist() == [2]
+    assert torch.equal(tree, before)
+
+
+@pytest.mark.parametrize(
+    ("heads", "message"),
+    [
+        ([[0, 1], [0, 3]], r"sentence 1, word 2: head 3; expected one of the positions 0 to 2"),
+        ([[0, 1], [-1, 1]], r"sentence 1, word 1: head -1"),
+        ([[0, 1], [0, 2]], r"sentence 1, word 2: head 2; .* other than 2 itself"),
+        ([2, 3], r"the sentence, word 2: head 3"),
+        ([[[0, 1]], [[5, 1]]], r"sentence \(1, 0\), word 1: head 5"),
+    ],
+)
+def test_bad_heads(heads: list[object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        heads_to_tree(torch.tensor(heads))
+
+
+def test_a_head_in_the_padding_is_out_of_range() -> None:
+    heads, lengths = torch.tensor([[3, 0, 0]]), torch.tensor([2])
+    with pytest.raises(InputError, match=r"sentence 0, word 1: head 3; .* 0 to 2"):
+        heads_to_tree(heads, lengths)
+    assert is_tree(heads, lengths).tolist() == [False]
+
+
+@pytest.mark.parametrize(
+    ("head", "modifier", "weight", "message"),
+    [
+        (0, 2, 0.5, r"sentence 1, word 2: heads and weights \{0: 0.5\}"),
+        (0, 2, 0.0, r"sentence 1, word 2: heads and weights \{\}"),
+        (1, 2, 1.0, r"sentence 1, word 2: heads and weights \{0: 1.0, 1: 1.0\}"),
+        (1, 2, 0.5, r"sentence 1, word 2: heads and weights \{0: 1.0, 1: 0.5\}"),
+        (1, 1, 1.0, r"sentence 1, word 1: heads and weights \{1: 1.0, 2: 1.0\}"),
+        (2, 1, float("nan"), r"sentence 1, word 1: heads and weights \{2: nan\}"),
+    ],
+)
+def test_bad_trees(head: int, modifier: int, weight: float, message: str) -> None:
+    tree = heads_to_tree(torch.tensor([[2, 0], [2, 0]]))
+    tree[1, head, modifier] = weight
+    with pytest.raises(InputError, match=message):
+        tree_to_heads(tree)
+
+
+def test_a_word_may_not_be_its_own_only_head() -> None:
+    tree = torch.zeros(2, 2)
+    tree[1, 1] = 1
+    with pytest.raises(InputError, match=r"the sentence, word 1: .* not the word itself"):
+        tree_to_heads(tree)
+
+
+def test_weights_in_the_padding_are_ignored() -> None:
+    tree = heads_to_tree(torch.tensor([[2, 0, -1]]), torch.tensor([2]))
+    tree[:, 3, :] = float("nan")
+    tree[:, :, 3] = 0.5
+    assert tree_to_heads(tree, torch.tensor([2])).tolist() == [[2, 0, -1]]
+
+
+@pytest.mark.parametrize("function", [heads_to_tree, is_tree, is_projective])
+@pytest.mark.parametrize(
+    ("heads", "message"),
+    [
+        (torch.zeros(2, 3), r"heads: received torch.float32; expected an integer tensor"),
+        (torch.zeros(2, 3, dtype=torch.bool), "heads: received torch.bool"),
+        ([0, 1], "heads: received list"),
+        (torch.tensor(1), r"heads: received shape \(\); expected \(..., n\)"),
+    ],
+)
+def test_heads_are_checked(function: Callable[..., Tensor], heads: Tensor, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        function(heads)
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        (torch.zeros(3), r"tree: received shape \(3,\); expected \(..., n \+ 1, n \+ 1\)"),
+        (torch.zeros(2, 3, 4), r"tree: received shape \(2, 3, 4\)"),
+        (torch.zeros(0, 0), r"tree: received shape \(0, 0\)"),
+        (torch.zeros(3, 3, dtype=torch.complex64), "tree: received torch.complex64"),
+        ([[0]], "tree: received list"),
+    ],
+)
+def test_trees_are_checked(tree: Tensor, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        tree_to_heads(tree)
+
+
+def tree_to_heads_from_heads(heads: Tensor, lengths: Tensor) -> Tensor:
+    return tree_to_heads(heads_to_tree(heads), lengths)
+
+
+@pytest.mark.parametrize(
+    "function", [heads_to_tree, is_tree, is_projective, tree_to_heads_from_heads]
+)
+@pytest.mark.parametrize(
+    ("lengths", "message"),
+    [
+        (torch.tensor([2.0, 2.0]), "lengths: received torch.float32; expected an integer tensor"),
+        (torch.tensor([True, True]), "lengths: received torch.bool"),
+        ([2, 2], "lengths: received list"),
+        (torch.tensor(2), r"lengths: received shape \(\); expected the batch's \(2,\)"),
+        (torch.tensor([2, 2, 2]), r"lengths: received shape \(3,\)"),
+        (torch.tensor([2, 0]), "sentence 1: received length 0; expected 1 to 2"),
+        (torch.tensor([3, 2]), "sentence 0: received length 3"),
+        (torch.tensor([2, -1]), "sentence 1: received length -1"),
+        (torch.tensor([2, 2], device="meta"), "lengths: received device meta; expected cpu"),
+    ],
+)
+def test_lengths_are_checked(
+    function: Callable[..., Tensor], lengths: Tensor, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        function(torch.tensor([[2, 0], [0, 1]]), lengths)
