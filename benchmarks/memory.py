@@ -1,8 +1,8 @@
 """Peak memory on the CPU, above what the process held before the call.
 
-One fresh process per library imports it and runs nothing; for every operation and size it forks a
-child. The child runs the operation once on two sentences of three words (code pages and lazily
-made buffers), makes its inputs, resets the kernel's high-water mark (writes 5 to
+One fresh process per library runs each of its operations once on two sentences of three words, so
+that everything is imported, and forks a child for every operation and size. The child does the same
+again (code pages), makes its inputs, resets the kernel's high-water mark (writes 5 to
 ``/proc/self/clear_refs``), notes its resident memory (``VmRSS``), runs the operation once and reads
 the mark (``VmHWM``). The difference holds everything the call allocates: chart, results, gradient,
 and for the peers the autograd graph. Where the mark cannot be reset, ``ru_maxrss`` takes its place.
@@ -13,18 +13,21 @@ peaks, in bytes, as JSON to standard output.
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import resource
 import subprocess
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-#: What the process of a library imports before it forks.
-MODULES = {"treelax": "treelax.ops", "torch-struct": "torch_struct", "supar": "supar.structs"}
+import torch
+
+from benchmarks import registry
+from benchmarks.problem import Call, Contender, make_problem
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -38,6 +41,11 @@ class Job:
     n: int
 
 
+def contenders() -> dict[str, Contender]:
+    """Everyone who can be measured, by name."""
+    return {contender.name: contender for contender in registry.contenders("cpu")}
+
+
 def status(key: str) -> int:
     """A figure of ``/proc/self/status`` in bytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
@@ -46,31 +54,30 @@ def status(key: str) -> int:
     raise KeyError(key)
 
 
+def call_of(contender: Contender, operation: str, batch: int, n: int) -> Call:
+    """The call of a job, inputs and all."""
+    return contender.prepare(operation, make_problem(batch, n, ragged=contender.ragged), False)
+
+
+def warm_up(contender: Contender, operation: str) -> None:
+    """Runs an operation on very little."""
+    call_of(contender, operation, 2, 3).run()
+
+
 def peak_of(job: Job) -> int:
     """Runs the job here and returns its peak above base; the process is spoilt afterwards."""
-    import torch
-
-    from benchmarks import registry
-    from benchmarks.problem import Call, make_problem
-
-    torch.set_num_threads(1)
-    (contender,) = [c for c in registry.contenders("cpu") if c.name == job.contender]
-
-    def call(batch: int, n: int) -> Call:
-        problem = make_problem(batch, n, ragged=contender.ragged)
-        return contender.prepare(job.operation, problem, False)
-
-    call(2, 3).run()
-    ready = call(job.batch, job.n)
+    contender = contenders()[job.contender]
+    warm_up(contender, job.operation)
+    call = call_of(contender, job.operation, job.batch, job.n)
     try:
         Path("/proc/self/clear_refs").write_text("5")
         base = status("VmRSS")
     except OSError:
         base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        out = ready.run()
+        out = call.run()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     else:
-        out = ready.run()
+        out = call.run()
         peak = status("VmHWM")
     del out
     return max(0, peak - base)
@@ -114,15 +121,11 @@ def peaks(jobs: Sequence[Job]) -> dict[Job, int | None]:
 
 def main() -> None:
     """Serves `peaks`."""
-    import torch
-
-    from benchmarks import registry  # imported before the forks, so that children need not
-
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)  # a pool of threads would not survive the forks
     jobs = [Job(**fields) for fields in json.load(sys.stdin)]
-    torch.set_num_threads(1)
-    libraries = {c.name: c.library for c in registry.contenders("cpu")}
-    for library in {libraries[job.contender] for job in jobs}:
-        importlib.import_module(MODULES[library])
+    for name, operation in {(job.contender, job.operation): None for job in jobs}:
+        warm_up(contenders()[name], operation)
     json.dump([in_child(job) for job in jobs], sys.stdout)
 
 

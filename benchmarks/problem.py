@@ -105,11 +105,17 @@ class Contender:
         return operation in self.operations and (self.largest is None or n <= self.largest)
 
     def unavailable(self, device: str) -> str | None:
-        """Why it cannot run here, or None if it can: found out on two sentences of three words."""
+        """Why it cannot run here, or None if it can: found out on two sentences of three words.
+
+        A peer may fail in any way. Of treelax only a backend that says it is missing is forgiven;
+        other errors are raised.
+        """
         problem = make_problem(2, 3, ragged=self.ragged, device=device)
         try:
             for operation in self.operations:
                 self.prepare(operation, problem, False).run()
-        except Exception as error:  # whatever a library throws when it cannot run
+        except Exception as error:
+            if self.library == "treelax" and type(error).__name__ != "BackendError":
+                raise
             return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
         return None

@@ -124,8 +124,9 @@ class Bar:
         return "met" if (self.value >= self.bar) == self.at_least else "NOT met"
 
 
-def bars(figures: Figures, device: str) -> list[Bar]:
-    """The bars of the device, with what this run found (batch 64 on CPU, 128 on CUDA)."""
+def bars(rows: Sequence[Row], device: str, batch: int) -> list[Bar]:
+    """The bars of the device, with what this run found for the batch they were set for."""
+    figures = Figures([row for row in rows if row.batch == batch])
     both = FORWARD_BACKWARD
     if device == "cuda":
         ours = "treelax triton softmax"
@@ -289,7 +290,7 @@ def growth_table(figures: Figures, contender: str, sizes: Sequence[int]) -> str 
     return f"### {contender}, {FORWARD_BACKWARD}, one thread: growth\n\n{table(header, lines)}"
 
 
-def bars_table(found: Sequence[Bar]) -> str:
+def bars_table(found: Sequence[Bar], batch: int) -> str:
     """The bars and whether they are met."""
     lines = [
         [
@@ -301,4 +302,4 @@ def bars_table(found: Sequence[Bar]) -> str:
         ]
         for bar in found
     ]
-    return "### Bars\n\n" + table(["measure", "n", "bar", "found", ""], lines)
+    return f"### Bars, batch {batch}\n\n" + table(["measure", "n", "bar", "found", ""], lines)

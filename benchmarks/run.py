@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from pathlib import Path
 
 if not __package__:  # run as a script: `benchmarks` is the package, not the search path
@@ -11,9 +12,10 @@ if not __package__:  # run as a script: `benchmarks` is the package, not the sea
     # Waiting threads that spin slow everyone down, up to 50-fold, as soon as anything else runs
     # on the machine. To be set before torch is imported, and overridable from outside.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # torch says so where NumPy is not installed; nothing here needs it
+    warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
 import argparse
-import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
@@ -275,8 +277,8 @@ class Run:
             sizes = sorted({n for n in plan.sizes if n >= 40} | {n for n, _ in plan.long_sizes})
             for c in self.own():
                 parts.append(report.growth_table(figures, c.name, sizes) or "")
-        if plan.batch == registry.PLANS[self.device].batch:
-            parts.append(report.bars_table(report.bars(figures, self.device)))
+        batch = registry.PLANS[self.device].batch
+        parts.append(report.bars_table(report.bars(self.rows, self.device, batch), batch))
         return "\n\n".join(part for part in parts if part)
 
 
@@ -291,6 +293,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the peers' deprecations are not ours to print
         try:
+            torch.set_num_threads(1)
             run = Run(args)
             if not any(c.timed for c in run.contenders):
                 say("nothing to measure: no contender runs here")

@@ -13,14 +13,22 @@ struct Item {
     int i, j;
 };
 
+// The cell of an item: its splits, and where its plane entries lie.
+template <class T> struct CellView {
+    const Vec<T> *left, *right;
+    int splits;
+    const Vec<T> &value, &top, &scale;
+};
+
 // Follow a derivation down from C→(0, length), depth first, the left antecedent before the right one.
-// `pick(left, right, splits, top, scale)` chooses a split; `emit(head, modifier)` receives every arc.
-// `stack` has room for 2 * length + 2 items.
+// `pick(cell)` chooses a split; `emit(head, modifier)` receives every arc. `stack` has room for
+// 2 * length + 2 items.
 template <class T, class Pick, class Emit>
 void derive(const Group<T> &g, const Chart<T> &chart, int length, Item *stack, Pick pick, Emit emit) {
     const size_t N = g.size;
     const auto *right = chart[complete_right], *left = chart[complete_left];
-    const auto *inc = chart[incomplete];
+    const auto *inc = chart[incomplete], *top = chart[top_inner], *scale = chart[scale_inner];
+    const auto *top_scale = chart[top_scale_left];
     int depth = 0;
     stack[depth++] = {Item::complete_right_item, 0, length};
     while (depth > 0) {
@@ -30,19 +38,21 @@ void derive(const Group<T> &g, const Chart<T> &chart, int length, Item *stack, P
         Item first, second;
         if (item.kind == Item::complete_right_item) {
             if (i == j) continue;
-            const int k = i + 1 + pick(inc + ii + 1, right + ji + 1, j - i, top_inner, scale_inner, ji);
+            const int k = i + 1 + pick(CellView<T>{inc + ii + 1, right + ji + 1, j - i, right[ij],
+                                                   top[ji], scale[ji]});
             first = {Item::incomplete_right_item, i, k};
             second = {Item::complete_right_item, k, j};
         } else if (item.kind == Item::complete_left_item) {
             if (i == j) continue;
-            const int k = i + pick(left + ii, inc + ji, j - i, top_scale_left, -1, ij);
+            const int k = i + pick(CellView<T>{left + ii, inc + ji, j - i, left[ij], top_scale[ij],
+                                               top_scale[ji]});
             first = {Item::complete_left_item, i, k};
             second = {Item::incomplete_left_item, k, j};
         } else {
             if (item.kind == Item::incomplete_right_item) emit(i, j);
             else emit(j, i);
-            const int k =
-                i + pick(right + ii, left + ji + 1, g.inner_splits(i, j), top_inner, scale_inner, ij);
+            const int k = i + pick(CellView<T>{right + ii, left + ji + 1, g.inner_splits(i, j),
+                                               chart[value_inner][ij], top[ij], scale[ij]});
             first = {Item::complete_right_item, i, k};
             second = {Item::complete_left_item, k + 1, j};
         }
@@ -52,20 +62,16 @@ void derive(const Group<T> &g, const Chart<T> &chart, int length, Item *stack, P
 }
 
 // The tree of the best score in a lane; ties go to the smallest split.
-template <class T>
-void best_of_lane(const Group<T> &g, const Chart<T> &chart, int lane, Item *stack, T *out) {
-    const int64_t full = g.groups.size();
-    const auto pick = [lane](const Vec<T> *left, const Vec<T> *right, int splits, int, int, size_t) {
-        int best = 0;
-        T top = left[0][lane] + right[0][lane];
-        for (int k = 1; k < splits; ++k) {
-            const T s = left[k][lane] + right[k][lane];
-            if (s > top) top = s, best = k;
-        }
-        return best;
+template <class T, class Emit>
+void best_of_lane(const Group<T> &g, const Chart<T> &chart, int lane, Item *stack, Emit emit) {
+    const auto pick = [lane](const CellView<T> &cell) {
+        // the maximum was computed from these very sums, so the first that reaches it is the answer
+        const T target = cell.value[lane];
+        for (int k = 0; k < cell.splits; ++k)
+            if (cell.left[k][lane] + cell.right[k][lane] >= target) return k;
+        return 0;  // all splits forbidden: the value was clamped
     };
-    derive<T>(g, chart, int(g.groups.length(g.index, lane)), stack, pick,
-              [=](int h, int m) { out[h * full + m] = 1; });
+    derive<T>(g, chart, int(g.groups.length(g.index, lane)), stack, pick, emit);
 }
 
 // One exact sample of a lane; decision t uses uniforms[t].
@@ -73,19 +79,14 @@ template <class T>
 void sample_of_lane(const Group<T> &g, const Chart<T> &chart, int lane, const T *uniforms,
                     Item *stack, T *out) {
     const int64_t full = g.groups.size();
-    const size_t N = g.size;
     int decision = 0;
-    const auto pick = [&](const Vec<T> *left, const Vec<T> *right, int splits, int top_plane,
-                          int scale_plane, size_t at) {
-        // C← keeps its normaliser in the plane of its maximum, below the diagonal
-        const T top = chart[top_plane][at][lane];
-        const T scale = scale_plane >= 0 ? chart[scale_plane][at][lane]
-                                         : chart[top_plane][(at % N) * N + at / N][lane];
+    const auto pick = [&](const CellView<T> &cell) {
+        const T top = cell.top[lane], scale = cell.scale[lane];
         const T u = uniforms[decision++];
         T sum = 0;
         int last = 0;
-        for (int k = 0; k < splits; ++k) {
-            const T b = std::exp2(left[k][lane] + right[k][lane] - top) * scale;
+        for (int k = 0; k < cell.splits; ++k) {
+            const T b = std::exp2(cell.left[k][lane] + cell.right[k][lane] - top) * scale;
             sum += b;
             if (sum > u) return k;
             if (b > 0) last = k;  // rounding may leave u above the total
@@ -94,6 +95,44 @@ void sample_of_lane(const Group<T> &g, const Chart<T> &chart, int lane, const T 
     };
     derive<T>(g, chart, int(g.groups.length(g.index, lane)), stack, pick,
               [=](int h, int m) { out[h * full + m] = 1; });
+}
+
+// The size of chart values, in log2 units, from which float32 loses too much in their differences.
+constexpr double centre_above = 256 * log2_of_e;
+
+// Shift the columns of `scores` so that the best tree scores 0, in the lanes that need it; returns the
+// score of that tree.
+//
+// A constant added to a column changes no tree, soft or discrete. Chart values grow with the length and
+// with the scores, and with them the rounding of the differences that a softmax sees: at n = 80 and
+// scores of scale 10 they pass 1500, where float32 has steps of 1e-4. After the shift the items on the
+// best derivation are 0 and those that compete with it are small, wherever it matters. Whether a lane
+// needs it depends on that lane alone, so neighbours still do not matter.
+template <class T>
+Vec<T> centre(const Group<T> &g, const Chart<T> &chart, Vec<T> *scores, Item *stack) {
+    const size_t N = g.size;
+    Vec<T> size = {};
+    for (size_t m = 1; m < N; ++m) {
+        Vec<T> top = splat<T>(T(forbidden * log2_of_e));
+        for (size_t h = 0; h < N; ++h)
+            if (h != m) top = vmax<T>(top, scores[h * N + m]);
+        size += vmax<T>(top, -top);
+    }
+    Vec<T> total = {};
+    const IVec<T> needed = size > splat<T>(T(centre_above));
+    if (!any_nonzero<T>(bits_as_real<T>(needed & bits_as_int<T>(splat<T>(1))))) return total;
+    best_inside<T>(g, chart, scores);
+    for (int l = 0; l < g.lanes; ++l) {
+        const int length = int(g.groups.length(g.index, l));
+        const T best = chart[complete_right][length][l];
+        if (!needed[l] || length == 0 || !(best > T(forbidden / 2))) continue;
+        best_of_lane<T>(g, chart, l, stack, [&](int head, int m) {
+            const T shift = scores[head * N + m][l];
+            total[l] += shift;
+            for (int h = 0; h <= length; ++h) scores[h * N + m][l] -= shift;
+        });
+    }
+    return total;
 }
 
 }  // namespace

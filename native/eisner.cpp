@@ -34,6 +34,21 @@ template <class T, class Work> int for_each_group(const Groups<T> &groups, int64
     return status;
 }
 
+// Items waiting in a derivation.
+class Stack {
+  public:
+    template <class T>
+    explicit Stack(const Group<T> &g)
+        : memory_(static_cast<Item *>(std::malloc(sizeof(Item) * (2 * g.size + 2)))) {}
+    ~Stack() { std::free(memory_); }
+    Stack(const Stack &) = delete;
+    Stack &operator=(const Stack &) = delete;
+    Item *get() const { return memory_; }
+
+  private:
+    Item *memory_;
+};
+
 template <class T, bool Entropy>
 int soft_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t size, bool single_root,
               T *trees, T *values, T *saved, int64_t threads) {
@@ -50,8 +65,14 @@ int soft_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t si
         const Chart<T> chart{base, plane};
         g.gather(scores, chart[tree]);
         const IVec<T> bad = g.clean(chart[tree]);
+        Vec<T> offset = {};
+        if (sizeof(T) == sizeof(float)) {
+            const Stack stack(g);
+            if (!stack.get()) return out_of_memory;
+            offset = centre<T>(g, chart, chart[tree], stack.get());
+        }
         inside<T, Entropy>(g, chart, chart[tree]);
-        const int status = g.write_values(chart[complete_right], bad, values);
+        const int status = g.write_values(chart[complete_right], offset, bad, values);
         if (trees) {
             outside<T>(g, chart);
             g.scatter(chart[tree], trees);
@@ -95,26 +116,22 @@ int best_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t si
     return for_each_group(groups, threads, [&](int64_t index) {
         const Group<T> g(groups, index, single_root);
         const size_t plane = g.plane_vectors();
-        const Scratch<T> scratch((incomplete + 2) * plane);
-        Item *stack = static_cast<Item *>(std::malloc(sizeof(Item) * (2 * g.size + 2)));
-        int status = out_of_memory;
-        if (scratch.get() && stack) {
-            const Chart<T> chart{scratch.get(), plane};
-            Vec<T> *weights = chart[incomplete + 1];
-            g.gather(scores, weights);
-            const IVec<T> bad = g.clean(weights);
-            best_inside<T>(g, chart, weights);
-            status = g.write_values(chart[complete_right], bad, values);
-            for (int l = 0; l < g.lanes; ++l) {
-                const int64_t b = groups.sentence(index, l);
-                if (b < 0) break;
-                T *out = trees + b * size * size;
-                std::memset(out, 0, sizeof(T) * size * size);
-                best_of_lane<T>(g, chart, l, stack, out);
-            }
+        const Scratch<T> scratch((value_inner + 2) * plane);
+        const Stack stack(g);
+        if (!scratch.get() || !stack.get()) return out_of_memory;
+        const Chart<T> chart{scratch.get(), plane};
+        Vec<T> *weights = chart[value_inner + 1];
+        g.gather(scores, weights);
+        const IVec<T> bad = g.clean(weights);
+        best_inside<T>(g, chart, weights);
+        for (int l = 0; l < g.lanes; ++l) {
+            const int64_t b = groups.sentence(index, l);
+            if (b < 0) break;
+            T *out = trees + b * size * size;
+            std::memset(out, 0, sizeof(T) * size * size);
+            best_of_lane<T>(g, chart, l, stack.get(), [=](int h, int m) { out[h * size + m] = 1; });
         }
-        std::free(stack);
-        return status;
+        return g.write_values(chart[complete_right], Vec<T>{}, bad, values);
     });
 }
 
@@ -127,26 +144,24 @@ int sample_tree(const T *scores, const int64_t *lengths, const T *uniforms, int6
         const Group<T> g(groups, index, single_root);
         const size_t plane = g.plane_vectors();
         const Scratch<T> scratch(saved_planes * plane);
-        Item *stack = static_cast<Item *>(std::malloc(sizeof(Item) * (2 * g.size + 2)));
-        int status = out_of_memory;
-        if (scratch.get() && stack) {
-            const Chart<T> chart{scratch.get(), plane};
-            g.gather(scores, chart[tree]);
-            const IVec<T> bad = g.clean(chart[tree]);
-            inside<T, true>(g, chart, chart[tree]);
-            status = g.write_values(chart[complete_right], bad, values);
-            for (int64_t s = 0; s < samples; ++s)
-                for (int l = 0; l < g.lanes; ++l) {
-                    const int64_t b = groups.sentence(index, l);
-                    if (b < 0) break;
-                    T *out = trees + (s * batch + b) * size * size;
-                    std::memset(out, 0, sizeof(T) * size * size);
-                    sample_of_lane<T>(g, chart, l, uniforms + (s * batch + b) * 2 * (size - 1),
-                                      stack, out);
-                }
-        }
-        std::free(stack);
-        return status;
+        const Stack stack(g);
+        if (!scratch.get() || !stack.get()) return out_of_memory;
+        const Chart<T> chart{scratch.get(), plane};
+        g.gather(scores, chart[tree]);
+        const IVec<T> bad = g.clean(chart[tree]);
+        Vec<T> offset = {};
+        if (sizeof(T) == sizeof(float)) offset = centre<T>(g, chart, chart[tree], stack.get());
+        inside<T, true>(g, chart, chart[tree]);
+        for (int64_t s = 0; s < samples; ++s)
+            for (int l = 0; l < g.lanes; ++l) {
+                const int64_t b = groups.sentence(index, l);
+                if (b < 0) break;
+                T *out = trees + (s * batch + b) * size * size;
+                std::memset(out, 0, sizeof(T) * size * size);
+                sample_of_lane<T>(g, chart, l, uniforms + (s * batch + b) * 2 * (size - 1),
+                                  stack.get(), out);
+            }
+        return g.write_values(chart[complete_right], offset, bad, values);
     });
 }
 

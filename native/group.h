@@ -17,10 +17,10 @@ enum Plane {
     complete_right,    // C→, symmetric
     complete_left,     // C←, symmetric
     incomplete,        // above: I→(i, j); below, at [j][i]: I←(i, j)
+    value_inner,       // above: value of U
     top_inner,         // above: max of U; below: max of C→
     scale_inner,       // above: 1/z of U; below: 1/z of C→
     top_scale_left,    // above: max of C←; below: 1/z of C←
-    value_inner,       // above: value of U
     tree,              // contributions of I→ and I←, that is, the tree
     given_right,       // contributions of C→: the total above (while summing: from U above, C→ below)
     given_left,        // the same for C←
@@ -152,13 +152,13 @@ template <class T> struct Group {
         return bad;
     }
 
-    // out[b] = C→(0, length), or NaN in a bad lane
-    int write_values(const V *right, IVec<T> bad, T *out) const {
+    // out[b] = C→(0, length) + offset, or NaN in a bad lane
+    int write_values(const V *right, V offset, IVec<T> bad, T *out) const {
         int status = 0;
         for (int l = 0; l < lanes; ++l) {
             const int64_t b = groups.sentence(index, l);
             if (b < 0) break;
-            const T value = right[groups.length(index, l)][l] * T(log_of_2);
+            const T value = (right[groups.length(index, l)][l] + offset[l]) * T(log_of_2);
             out[b] = bad[l] ? T(__builtin_nan("")) : value;
             if (bad[l]) status |= bad_score;
             if (!(value > T(forbidden / 2))) status |= no_tree;

@@ -165,7 +165,7 @@ void down(const Group<T> &g, const Chart<T> &chart, const Chart<T> &grad) {
     });
 }
 
-// The (max, +) chart of the best tree: three planes, no bookkeeping.
+// The (max, +) chart of the best tree: values only, no back-pointers.
 template <class T> void best_inside(const Group<T> &g, const Chart<T> &chart, const Vec<T> *scores) {
     const size_t N = g.size;
     auto *right = chart[complete_right], *left = chart[complete_left], *inc = chart[incomplete];
@@ -175,6 +175,7 @@ template <class T> void best_inside(const Group<T> &g, const Chart<T> &chart, co
         const size_t ij = i * N + j, ji = j * N + i, ii = i * N + i;
         const Vec<T> u = vmax<T>(
             best_split<T>(right + ii, left + ji + 1, g.inner_splits(i, j)), lowest);
+        chart[value_inner][ij] = u;
         inc[ij] = u + scores[ij];
         inc[ji] = u + scores[ji];
         right[ij] = right[ji] =

@@ -1,0 +1,1 @@
+"""Reading and writing data; the libraries behind the formats are imported when needed."""

@@ -19,7 +19,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from treelax.ops.eisner.common import FORBIDDEN, bounded
+from treelax.ops.checks import arc_mask
+from treelax.ops.eisner.common import FORBIDDEN, NO_TREE, bounded
 
 #: Score of a split that does not exist (single root); below every sum of two forbidden items.
 EXCLUDED = -3e38
@@ -227,6 +228,32 @@ def down(chart: Sweep, grad: Sweep, grad_value: Tensor, lengths: Tensor, entropy
     return grad_scores
 
 
+#: The size of chart values from which float32 loses too much in their differences.
+CENTRE_ABOVE = 256.0
+
+
+def centred(scores: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
+    """Scores whose best tree scores 0, where that is worth it, and the score taken off.
+
+    A constant added to a column changes no tree, soft or discrete. Chart values grow with the length
+    and the scores, and with them the rounding of the differences that a softmax sees; after the shift
+    the items on the best derivation are 0 and their rivals small. float64 has digits to spare.
+    """
+    nothing = scores.new_zeros(scores.shape[0])
+    if scores.dtype != torch.float32 or scores.numel() == 0:
+        return scores, nothing
+    weights = bounded(scores)
+    arcs = arc_mask(lengths, scores.shape[-1])
+    size = weights.masked_fill(~arcs, FORBIDDEN).amax(1).abs()
+    needed = size.masked_fill(~arcs.any(1), 0).sum(-1) > CENTRE_ABOVE
+    if not scores.is_cuda and not bool(needed.any()):  # reading it would make a GPU wait
+        return scores, nothing
+    tree, value = best_tree(scores, lengths, single_root)
+    needed &= value > NO_TREE
+    shift = (tree * weights.masked_fill(~arcs, 0)).sum(1) * needed[:, None]
+    return scores - shift[:, None, :], shift.sum(-1)
+
+
 def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
     return (PLANES, batch, size, size)
 
@@ -234,10 +261,11 @@ def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
 def soft_tree(
     scores: Tensor, lengths: Tensor, relaxation: str, single_root: bool, save: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
+    scores, offset = centred(scores, lengths, single_root)
     chart = inside(scores, VALUES[relaxation], single_root)
     tree = outside(chart, lengths, softmax_weights)
     saved = chart.planes if save else scores.new_empty(0)
-    return tree, goal(chart.planes, lengths), saved
+    return tree, goal(chart.planes, lengths) + offset, saved
 
 
 def soft_tree_backward(
@@ -254,7 +282,8 @@ def soft_tree_backward(
 
 
 def log_partition(scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
-    return goal(inside(scores, VALUES["entropy"], single_root).planes, lengths)
+    scores, offset = centred(scores, lengths, single_root)
+    return goal(inside(scores, VALUES["entropy"], single_root).planes, lengths) + offset
 
 
 def best_tree(scores: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
@@ -266,6 +295,7 @@ def sample_tree(
     scores: Tensor, lengths: Tensor, uniforms: Tensor, single_root: bool
 ) -> tuple[Tensor, Tensor]:
     """All samples of all sentences take their decisions side by side, one per step."""
+    scores, taken_off = centred(scores, lengths, single_root)
     chart = inside(scores, VALUES["entropy"], single_root)
     samples, (batch, size, _) = uniforms.shape[0], scores.shape
     device = scores.device
@@ -322,4 +352,5 @@ def sample_tree(
             item = torch.stack((new_kind, new_i, new_j))
             stack[:, run, depth] = torch.where(push, item, stack[:, run, depth])
             depth = depth + push.long()
-    return trees.reshape(samples, batch, size, size), goal(chart.planes, lengths)
+    trees = trees.reshape(samples, batch, size, size)
+    return trees, goal(chart.planes, lengths) + taken_off

@@ -56,12 +56,18 @@ def _open() -> tuple[ctypes.CDLL | None, str]:
         library = ctypes.CDLL(str(path))
     except OSError as error:
         return None, f"the C++ kernel cannot be loaded: {error}"
-    supported = [v for v in VARIANTS if library.treelax_supports(v.encode())]
-    if wanted and wanted not in supported:
-        return None, f"TREELAX_NATIVE={wanted}, but this machine runs {', '.join(supported) or 'none'}"
-    if not supported:
+    runs = [v for v in VARIANTS if library.treelax_supports(v.encode())]
+    if wanted and wanted not in runs:
+        return None, f"TREELAX_NATIVE={wanted}, but this machine runs {', '.join(runs) or 'none'}"
+    if not runs:
         return None, "no compiled variant runs on this processor"
-    return library, wanted or supported[0]
+    return library, wanted or runs[0]
+
+
+def supported() -> list[str]:
+    """The variants that were compiled and run on this processor, best first."""
+    library = _open()[0]
+    return [v for v in VARIANTS if library and library.treelax_supports(v.encode())]
 
 
 def unavailable() -> str | None:

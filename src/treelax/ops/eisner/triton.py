@@ -24,8 +24,8 @@ from treelax.ops.eisner import triton_discrete, triton_kernels, triton_parts
 class Tiles(NamedTuple):
     """Shape of the work of one program: cells of a width × splits, and its number of warps.
 
-    All three are powers of two; ``lanes <= 32``, since a row must stay inside a warp; a tile of fewer
-    than ``32 * warps`` entries leaves threads idle.
+    All three are powers of two; ``lanes <= 32``, since a row must stay inside a warp; a tile of
+    fewer than ``32 * warps`` entries leaves threads idle.
     """
 
     rows: int
@@ -86,6 +86,7 @@ def soft_tree(
     *,
     tiles: Tiles | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
+    """Inside and outside sweep, one launch."""
     batch, size, _ = scores.shape
     chart = scores.new_empty(saved_shape(batch, size, scores.dtype))
     scratch = scores.new_empty((batch, triton_parts.FORWARD_PLANES.value, size, size))
@@ -110,6 +111,7 @@ def soft_tree_backward(
     *,
     tiles: Tiles | None = None,
 ) -> Tensor:
+    """Up and down sweep, one launch."""
     grad_tree = grad_tree.contiguous()
     batch, size, _ = grad_tree.shape
     scratch = saved.new_empty((batch, triton_parts.BACKWARD_PLANES.value, size, size))
@@ -142,12 +144,14 @@ def inside_chart(
 def log_partition(
     scores: Tensor, lengths: Tensor, single_root: bool, *, tiles: Tiles | None = None
 ) -> Tensor:
+    """Inside sweep of the entropy relaxation alone."""
     return inside_chart(scores, lengths, single_root, False, tiles)[1]
 
 
 def best_tree(
     scores: Tensor, lengths: Tensor, single_root: bool, *, tiles: Tiles | None = None
 ) -> tuple[Tensor, Tensor]:
+    """(max, +) chart with the splits taken, and a walk down from the goal; one launch."""
     batch, size, _ = scores.shape
     chart = scores.new_empty((batch, triton_parts.BEST_PLANES.value, size, size))
     pointers = lengths.new_empty(
@@ -171,6 +175,7 @@ def sample_tree(
     *,
     tiles: Tiles | None = None,
 ) -> tuple[Tensor, Tensor]:
+    """One inside sweep a sentence, then one program a sample."""
     batch, size, _ = scores.shape
     samples = uniforms.shape[0]
     chart, value = inside_chart(scores, lengths, single_root, True, tiles)
@@ -194,20 +199,18 @@ def kernel_variants(tiles: Tiles) -> Iterator[tuple[str, Any, dict[str, Any]]]:
         yield f"soft_tree_backward[{relaxation}]", triton_kernels.soft_tree_backward_kernel, {
             "MEAN": mean, **shape
         }  # fmt: skip
-    for keep, planes in ((False, triton_parts.VALUE_PLANES.value), (True, triton_parts.CHART_PLANES.value)):
+    for keep, planes in ((False, triton_parts.VALUE_PLANES), (True, triton_parts.CHART_PLANES)):
         yield f"log_partition[keep={keep}]", triton_kernels.log_partition_kernel, {
-            "PLANES": planes, "KEEP": keep, **shape
+            "PLANES": planes.value, "KEEP": keep, **shape
         }  # fmt: skip
     yield "best_tree", triton_discrete.best_tree_kernel, shape
     yield "sample_tree", triton_discrete.sample_tree_kernel, {"BLOCK": 32}
 
 
-def compile_ahead(
-    arch: int, dtype: torch.dtype, tiles: Tiles = Tiles(16, 16, 4)
-) -> Iterator[tuple[str, Any]]:
+def compile_ahead(arch: int, dtype: torch.dtype, tiles: Tiles) -> Iterator[tuple[str, Any]]:
     """Compile every kernel for a CUDA architecture (80, 90, …) without a GPU.
 
-    Yields a name and Triton's compiled kernel, whose ``asm`` holds ``ttgir``, ``ptx`` and ``cubin``.
+    Yields a name and Triton's compiled kernel; its ``asm`` holds ``ttgir``, ``ptx`` and ``cubin``.
     Not possible under ``TRITON_INTERPRET=1``.
     """
     from triton.backends.compiler import GPUTarget
@@ -222,8 +225,11 @@ def compile_ahead(
             for argument in kernel.arg_names
         }
         warps = 1 if kernel is triton_discrete.sample_tree_kernel else tiles.warps
-        yield name, triton.compile(
-            ASTSource(kernel, signature, constants),
-            target=GPUTarget("cuda", arch, 32),
-            options={"num_warps": warps, **COMMON_OPTIONS},
+        yield (
+            name,
+            triton.compile(
+                ASTSource(kernel, signature, constants),
+                target=GPUTarget("cuda", arch, 32),
+                options={"num_warps": warps, **COMMON_OPTIONS},
+            ),
         )

@@ -178,9 +178,9 @@ def sample_tree_kernel(
 ):  # fmt: skip
     """One exact sample: program ``sample·B + b`` draws a derivation of sentence b.
 
-    Depth first means that an item of width ``w`` takes a block of decisions of known size, ``2w`` for
-    a complete and ``2w - 1`` for an incomplete one. So the place of every antecedent in the order is
-    known when its consequent is drawn, and the agenda is a table indexed by decision, not a stack.
+    Depth first means that an item of width ``w`` takes a block of decisions of known size, ``2w``
+    for a complete and ``2w - 1`` for an incomplete one. So the place of every antecedent in the
+    order is known when its consequent is drawn: the agenda is a table by decision, not a stack.
     """
     plane = size * size
     draw = tl.program_id(0).to(tl.int64)
@@ -202,9 +202,8 @@ def sample_tree_kernel(
         j = ((item & 0xFFFFFFFF) >> 2).to(tl.int32)
         w = j - i
         is_right = kind == TO_RIGHT
-        is_left = kind == TO_LEFT
         is_u = kind >= ARC_RIGHT
-        # U(i,j) = <C→(i,k), C←(k+1,j)>;  C→(i,j) = <I→(i,k), C→(k,j)>;  C←(i,j) = <C←(i,k), I←(k,j)>
+        # U = <C→(i,k), C←(k+1,j)>;  C→(i,j) = <I→(i,k), C→(k,j)>;  C←(i,j) = <C←(i,k), I←(k,j)>
         plane_1 = tl.where(is_u, RIGHT, tl.where(is_right, INC, LEFT))
         plane_2 = tl.where(is_u, LEFT, tl.where(is_right, RIGHT, INC))
         plane_m = tl.where(is_u, SPLIT_U, tl.where(is_right, SPLIT_RIGHT, SPLIT_LEFT))

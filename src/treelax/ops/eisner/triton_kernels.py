@@ -52,7 +52,7 @@ def inside_sweep(
     chart, length, size, single_root,
     MEAN: tl.constexpr, KEEP: tl.constexpr, ROWS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
-    """All items bottom-up. ``MEAN``: softmax relaxation, else entropy. ``KEEP``: m, 1/z, mean_d too."""
+    """All items bottom-up. ``MEAN``: softmax, else entropy. ``KEEP``: store m, 1/z, mean_d too."""
     plane = size * size
     right = chart + RIGHT * plane
     left = chart + LEFT * plane
@@ -184,7 +184,7 @@ def outside_sweep(
 def up_sweep(
     chart, scratch, length, size, single_root, ROWS: tl.constexpr, LANES: tl.constexpr
 ):  # fmt: skip
-    """Adjoints of contributions bottom-up: an item's is ``ḡ = Σ b_k·g_k``, g_k that of both antecedents.
+    """Adjoints of contributions bottom-up: ``ḡ = Σ b_k·g_k``, g_k the sum over both antecedents.
 
     ``scratch`` holds them in planes laid out as the chart's own; I starts from the tree's adjoint.
     """
@@ -249,7 +249,8 @@ def up_sweep(
 def slope(rz, a, mean_d, mean_g, gv, MEAN: tl.constexpr):
     """Coefficients of ``ds = 2^d·(with_d·d + with_g·g + rest)``, the adjoint of a split's score.
 
-    softmax: ``ds = b·[gv·(1 + ln2·(d − mean_d)) + a·(g − ḡ)]``;  entropy: ``ds = b·[gv + a·(g − ḡ)]``.
+    softmax: ``ds = b·[gv·(1 + ln2·(d − mean_d)) + a·(g − ḡ)]``;
+    entropy: ``ds = b·[gv + a·(g − ḡ)]``.
     """
     with_g = rz * a
     with_d = rz * gv
@@ -262,12 +263,10 @@ def slope(rz, a, mean_d, mean_g, gv, MEAN: tl.constexpr):
 
 @triton.jit
 def split_slope(s, m, g, line, MEAN: tl.constexpr):
-    """``ds`` of one split. ``d`` is bounded so that a forbidden split gives 0·finite, never 0·inf."""
+    """``ds`` of one split. ``d`` is bounded: a forbidden split gives 0·finite, never 0·inf."""
     with_d, with_g, rest = line
-    if s.dtype == tl.float64:
-        d = tl.maximum(s - m, -1100.0)
-    else:
-        d = tl.maximum(s - m, -200.0)
+    lowest: tl.constexpr = -1100.0 if s.dtype == tl.float64 else -200.0  # 2^lowest is 0
+    d = tl.maximum(s - m, lowest)
     if MEAN:
         rest = with_d * d + rest
     return tl.exp2(d) * (with_g * g + rest)
@@ -405,9 +404,7 @@ def soft_tree_backward_kernel(
     clear(scratch + DOWN_LEFT * plane, (length + 1) * size, BLOCK)
     tl.debug_barrier()
     up_sweep(chart, scratch, length, size, single_root, ROWS, LANES)
-    down_sweep(
-        chart, scratch, grad, value_slope, length, size, single_root, MEAN, ROWS, LANES
-    )
+    down_sweep(chart, scratch, grad, value_slope, length, size, single_root, MEAN, ROWS, LANES)
 
 
 @triton.jit(do_not_specialize=["size", "single_root"])

@@ -1,21 +1,21 @@
 """Layout and building blocks of the GPU kernels: one Triton program per sentence.
 
-**Charts.** Every table is an ``N×N`` plane in global scratch memory (in practice it stays in L1/L2),
-laid out so that both antecedents of every split are contiguous in ``k``:
+**Charts.** Every table is an ``N×N`` plane in global scratch memory (in practice in L1 or L2), laid
+out so that both antecedents of every split are contiguous in ``k``:
 
 - ``right[i][j] = right[j][i] = C→(i,j)`` and ``left[i][j] = left[j][i] = C←(i,j)``;
 - ``inc[i][k] = I→(i,k)`` above the diagonal, ``inc[j][k] = I←(k,j)`` below it.
 
-With ``k = i + t`` a cell ``(i, j = i + w)`` of width ``w`` then reads, for ``1 ≤ t < w``, the same six
-rows for its three items::
+With ``k = i + t`` a cell ``(i, j = i + w)`` of width ``w`` reads six rows for its three items::
 
-    U(i,j):   s = right[i][k] + left[j][k+1]   0 ≤ t < w     (single root: only t = 0 for i = 0)
-    C→(i,j):  s = inc[i][k]   + right[j][k]    1 ≤ t ≤ w     t = w is I→(i,j), made by this very cell
-    C←(i,j):  s = left[i][k]  + inc[j][k]      0 ≤ t < w     t = 0 is I←(i,j), made by this very cell
+    U(i,j):   s = right[i][k] + left[j][k+1]   0 ≤ t < w   (single root: only t = 0 for i = 0)
+    C→(i,j):  s = inc[i][k]   + right[j][k]    1 ≤ t ≤ w   (t = w is I→(i,j) of this very cell)
+    C←(i,j):  s = left[i][k]  + inc[j][k]      0 ≤ t < w   (t = 0 is I←(i,j) of this very cell)
 
-All other antecedents have a smaller width: ``(i,k)`` has width ``t < w``, ``(k,j)`` width ``w - t < w``
-and ``(k+1,j)`` width ``w - t - 1 < w``. The terms of the cell's own ``I`` come from registers, so one
-barrier per width is enough in every sweep. ``C←(0,j)`` is computed like the rest and never used.
+All other antecedents have a smaller width: ``(i,k)`` has width ``t < w``, ``(k,j)`` width
+``w - t < w`` and ``(k+1,j)`` width ``w - t - 1 < w``. The terms of the cell's own ``I`` come from
+registers, so one barrier per width is enough in every sweep. Diagonals are never read: the masks
+put 0 for ``C(i,i)``. ``C←(0,j)`` is computed like the rest and never used.
 
 **Pushing down without atomics.** In the top-down sweeps a plane of accumulators has two entries per
 complete item: ``U(i,·)`` adds to row ``i`` above the diagonal and ``C→(·,j)`` to row ``j`` below it
@@ -26,11 +26,11 @@ item's total is the sum of both entries. The accumulators of ``I`` are the soft 
 chart keeps the maximum ``m`` of its split scores and ``1/z``, ``z = Σ 2^(s-m)``; the weights
 ``b = 2^(s-m)/z`` are recomputed where they are needed. ``d`` is ``s - m``, ``mean_d`` is ``Σ b·d``.
 
-**Tiles.** ``(ROWS, LANES)``: cells of one width times splits, ``LANES ≤ 32`` so that a row lies inside
-one warp. Values per cell are kept as full tiles too (every lane of a row loads the same address, lane
-0 stores): a ``(ROWS,)`` vector would make Triton change layouts through shared memory, with barriers
-of its own, at every load and store. For the same reason ``size`` must not be specialised: no alignment
-may be inferred, or loads of different planes get different layouts.
+**Tiles.** ``(ROWS, LANES)``: cells of one width times splits, ``LANES ≤ 32`` so that a row lies
+inside one warp. Values per cell are kept as full tiles too (every lane of a row loads the same
+address, lane 0 stores): a ``(ROWS,)`` vector would make Triton change layouts in shared memory,
+with barriers of its own, at every load and store. For the same reason ``size`` must not be
+specialised: no alignment may be inferred, or loads of different planes get different layouts.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def clear(plane, count, BLOCK: tl.constexpr):
 
 @triton.jit
 def load_arcs(scores, inc, length, size, scale: tl.constexpr, BLOCK: tl.constexpr):
-    """Bounded scores, times ``scale``, into the plane of incomplete items. Column 0 holds no arcs."""
+    """Bounded scores, times ``scale``, into the plane of incomplete items; no arcs in column 0."""
     count = (length + 1) * size
     for start in range(0, count, BLOCK):
         at = start + tl.arange(0, BLOCK)
@@ -112,7 +112,7 @@ def load_gradients(grad_tree, inc, length, size, BLOCK: tl.constexpr):
 
 @triton.jit
 def cells(first, w, count, size, ROWS: tl.constexpr, LANES: tl.constexpr):
-    """Cells ``first … first + ROWS`` of width ``w``: ``i``, live rows, offsets of [i][j] and [j][i]."""
+    """Cells of width ``w`` from ``first`` on: ``i``, live rows, offsets of [i][j] and [j][i]."""
     i = tl.broadcast_to(first + tl.arange(0, ROWS)[:, None], (ROWS, LANES))
     return i, i < count, i * size + i + w, (i + w) * size + i
 
@@ -134,7 +134,7 @@ def lane_splits(t0, i, w, live, size, single_root, LANES: tl.constexpr):
 
 @triton.jit
 def load_six(right, left, inc, at_i, at_j, between, before_last):
-    """Both antecedents of each split of U, C→ and C←, from any three planes laid out as the chart."""
+    """Both antecedents of each split of U, C→ and C←, in any three planes laid out as a chart."""
     u_1 = tl.load(right + at_i, mask=between, other=0.0)  # C→(i,k)
     u_2 = tl.load(left + at_j + 1, mask=before_last, other=0.0)  # C←(k+1,j)
     right_1 = tl.load(inc + at_i, mask=between, other=0.0)  # I→(i,k)
@@ -176,7 +176,9 @@ def split_scores(right, left, inc, at_i, at_j, splits_u, between, before_last):
 @triton.jit
 def load_both(plane, upper, lower, live):
     """The entries [i][j] and [j][i] of a plane."""
-    return tl.load(plane + upper, mask=live, other=0.0), tl.load(plane + lower, mask=live, other=0.0)
+    above = tl.load(plane + upper, mask=live, other=0.0)
+    below = tl.load(plane + lower, mask=live, other=0.0)
+    return above, below
 
 
 @triton.jit
@@ -189,7 +191,7 @@ def store_both(plane, upper, lower, above, below, mask):
 # ------------------------------------------------------------------------------- softmax of splits
 @triton.jit
 def absorb(m, z, e, s, MEAN: tl.constexpr):
-    """One more score into a running softmax: maximum, ``z = Σ 2^d`` and ``e = Σ 2^d·d``; one exp2."""
+    """One more score into a running softmax: maximum ``m``, ``z = Σ 2^d`` and ``e = Σ 2^d·d``."""
     d = s - m
     x = tl.exp2(-tl.abs(d))
     rises = d > 0
@@ -213,7 +215,7 @@ def join_lanes(m, z, e, MEAN: tl.constexpr):
 
 @triton.jit
 def cell_value(m, z, e, MEAN: tl.constexpr):
-    """Value, ``1/z`` and ``mean_d`` of an item: ``b·s = m + mean_d``, or ``logsumexp = m + log z``."""
+    """Value, ``1/z``, ``mean_d`` of an item: ``b·s = m + mean_d``, or ``logsumexp = m + log z``."""
     rz = 1.0 / z
     if MEAN:
         mean_d = e * rz

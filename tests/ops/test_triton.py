@@ -1,0 +1,202 @@
+"""The Triton backend without a GPU: in Triton's interpreter against the reference, and compiled.
+
+The interpreter must be chosen before Triton is imported and excludes compiling, so both parts run
+in processes of their own: this file is also the script they execute, ``test_triton.py PART
+ARGUMENT``, which prints one line of JSON per check. Uninitialised memory holds NaN there.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+ROOT = Path(__file__).parents[2]
+#: Rounding of a few hundred additions and products of numbers of size 10 at each precision.
+TOLERANCES = {"float64": 1e-10, "float32": 1e-5}
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("triton") is None, reason="triton is not installed"
+)
+
+
+def run_parts(part: str, arguments: list[str], **variables: str) -> list[dict[str, object]]:
+    """Run this file once per argument, all at the same time, and collect what the runs print."""
+    environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
+    environment |= {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", **variables}
+    runs = [
+        subprocess.Popen(
+            [sys.executable, __file__, part, argument],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for argument in arguments
+    ]
+    results = []
+    for run in runs:
+        output, errors = run.communicate()
+        assert run.returncode == 0, errors
+        results += [json.loads(line) for line in output.splitlines()]
+    return results
+
+
+def test_kernels_agree_with_the_reference_in_the_interpreter():
+    results = run_parts("interpret", list(TOLERANCES), TRITON_INTERPRET="1")
+    assert len(results) > 60
+    # not `error > tolerance`: a NaN must fail
+    failures = [r for r in results if not float(r["error"]) <= TOLERANCES[str(r["dtype"])]]
+    assert not failures, "\n".join(map(str, failures))
+
+
+def test_kernels_compile_ahead_of_time():
+    results = run_parts("compile", ["80", "90"])
+    assert len({(r["arch"], r["dtype"], r["kernel"]) for r in results}) == 2 * 2 * 8
+    for result in results:
+        assert int(result["cubin"]) > 0, result
+        # a change of layout is a barrier and a trip through shared memory in every width
+        assert result["layout_changes"] == 0, result
+        # one barrier after the preparation and one a width in each sweep, in the machine code too
+        sweeps = 2 if result["kernel"].startswith(("soft_tree", "best_tree")) else 1
+        assert result["barriers"] == 1 + sweeps, result
+        assert result["stack"] in (0, None), result
+
+
+# ------------------------------------------------------------------ what runs in the subprocesses
+def random_problem(size: int, dtype: torch.dtype, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores, some −inf; the same with NaN wherever nothing may be read; ragged lengths."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.tensor([size - 1, max(1, size // 2)])
+    scores = 3 * torch.randn(2, size, size, generator=generator, dtype=torch.float64)
+    if size > 3:
+        scores[0, 2, 3] = scores[1, 0, 2:] = -torch.inf
+        scores[0, 2:, 1] = -torch.inf  # every I←(1,j)
+    scores = scores.to(dtype)
+    position = torch.arange(size)
+    outside = (position[:, None] == position) | (position == 0)
+    beyond = position > lengths[:, None]
+    outside = outside | beyond[:, :, None] | beyond[:, None, :]
+    return scores.masked_fill(outside, 0), scores.masked_fill(outside, torch.nan), lengths
+
+
+def interpreter_checks(dtype_name: str) -> Iterator[dict[str, object]]:
+    from treelax.ops.eisner import reference, triton
+
+    dtype = getattr(torch, dtype_name)
+    # one tile for all cells and splits of a width, or loops over blocks of either
+    covering, blocks, chunks = (
+        triton.Tiles(16, 16, 4),
+        triton.Tiles(4, 4, 1),
+        triton.Tiles(16, 4, 2),
+    )
+    if dtype == torch.float64:
+        problems = [(2, covering), (3, covering), (6, blocks), (10, chunks)]
+    else:
+        problems = [(10, covering)]
+
+    def check(what: str, got: Tensor, expected: Tensor, **where: object) -> dict[str, object]:
+        error = (got.double() - expected.double()).abs().max().item()
+        return {"dtype": dtype_name, "what": what, "error": error, **where}
+
+    for size, tiles in problems:
+        scores, poisoned, lengths = random_problem(size, dtype, seed=size)
+        exact = scores.double()
+        for single_root in (False, True):
+            where = {"size": size, "single_root": single_root, "tiles": tiles}
+            for relaxation in ("softmax", "entropy"):
+                tree, value, saved = triton.soft_tree(
+                    poisoned, lengths, relaxation, single_root, True, tiles=tiles
+                )
+                assert saved.shape == triton.saved_shape(*scores.shape[:2], dtype)
+                grad_tree, grad_value = torch.randn_like(scores), torch.randn_like(value)
+                grad = triton.soft_tree_backward(
+                    grad_tree, grad_value, saved, lengths, relaxation, single_root, tiles=tiles
+                )
+                want_tree, want_value, kept = reference.soft_tree(
+                    exact, lengths, relaxation, single_root, True
+                )
+                want_grad = reference.soft_tree_backward(
+                    grad_tree.double(), grad_value.double(), kept, lengths, relaxation, single_root
+                )
+                where["relaxation"] = relaxation
+                yield check("soft tree", tree, want_tree, **where)
+                yield check("value", value, want_value, **where)
+                yield check("gradient", grad, want_grad, **where)
+                outside = poisoned.isnan()
+                yield check("outside", tree[outside], torch.zeros(int(outside.sum())), **where)
+                yield check("outside", grad[outside], torch.zeros(int(outside.sum())), **where)
+            where["relaxation"] = None
+            got = triton.log_partition(poisoned, lengths, single_root, tiles=tiles)
+            want = reference.log_partition(exact, lengths, single_root)
+            yield check("log-partition", got, want, **where)
+            for ties in (False, True):
+                arcs = poisoned.round() if ties else poisoned
+                tree, value = triton.best_tree(arcs, lengths, single_root, tiles=tiles)
+                want_tree, want_value = reference.best_tree(
+                    arcs.nan_to_num(0, neginf=-torch.inf), lengths, single_root
+                )
+                yield check("best tree", tree, want_tree, ties=ties, **where)
+                yield check("best value", value, want_value, ties=ties, **where)
+            if dtype == torch.float64:
+                uniforms = torch.rand(2, len(scores), 2 * (size - 1), dtype=dtype)
+                uniforms[0, 0] = 1 - 2**-53  # the largest number below 1
+                trees, value = triton.sample_tree(
+                    poisoned, lengths, uniforms, single_root, tiles=tiles
+                )
+                want_trees, want_value = reference.sample_tree(
+                    scores, lengths, uniforms, single_root
+                )
+                yield check("samples", trees, want_trees, **where)
+                yield check("log-partition", value, want_value, **where)
+
+
+def compile_checks(arch: str) -> Iterator[dict[str, object]]:
+    from treelax.ops.eisner import triton
+
+    for dtype in (torch.float32, torch.float64):
+        for name, kernel in triton.compile_ahead(int(arch), dtype, triton.Tiles(32, 8, 8)):
+            yield {
+                "arch": arch,
+                "dtype": str(dtype),
+                "kernel": name,
+                "cubin": len(kernel.asm["cubin"]),
+                "layout_changes": kernel.asm["ttgir"].count("ttg.convert_layout"),
+                "barriers": kernel.asm["ptx"].count("bar.sync"),
+                "stack": stack_bytes(kernel.asm["cubin"]),
+            }
+
+
+def stack_bytes(cubin: bytes) -> int | None:
+    """Bytes of stack a thread uses, that is spilled registers; None without Triton's cuobjdump."""
+    import re
+    import tempfile
+
+    import triton
+
+    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    if not tool.exists():
+        return None
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        usage = subprocess.run([tool, "-res-usage", file.name], capture_output=True, text=True)
+    found = re.search(r"STACK:(\d+)", usage.stdout)
+    return int(found[1]) if found else None
+
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)  # torch.empty now gives NaN
+    part, argument = sys.argv[1:]
+    for result in {"interpret": interpreter_checks, "compile": compile_checks}[part](argument):
+        print(json.dumps(result), flush=True)

@@ -1,0 +1,200 @@
+"""The benchmark runs, writes what it promises, and refuses to time what disagrees.
+
+No speed is asserted anywhere: figures are made by `make bench`.
+"""
+
+import csv
+import dataclasses
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks import measure, registry, report, run
+from benchmarks.adapters import torch_struct
+from benchmarks.problem import BEST_TREE, FORWARD_BACKWARD, OPERATIONS, Call, make_problem
+
+TINY = [
+    "--quick",
+    "--no-peers",
+    "--batch",
+    "2",
+    "--threads",
+    "1",
+    "--rounds",
+    "1",
+    "--seconds",
+    "0",
+]
+PROMISED = {
+    "date",
+    "device",
+    "operation",
+    "contender",
+    "version",
+    "n",
+    "threads",
+    "batch",
+    "cpu_ms",
+    "cpu_ms_q1",
+    "cpu_ms_q3",
+    "wall_ms",
+    "device_ms",
+    "repetitions",
+    "peak_mb",
+    "machine",
+    "torch",
+    "commit",
+    "dirty",
+}
+
+
+@pytest.fixture(autouse=True)
+def short_turns(monkeypatch):
+    monkeypatch.setattr(measure, "SAMPLE_SECONDS", 0.0)
+    monkeypatch.setattr(measure, "TURN_SECONDS", 0.0)
+
+
+def test_a_tiny_run_writes_the_promised_columns(tmp_path, capsys):
+    arguments = [*TINY, "--sizes", "4", "6", "--long", "8:2", "--out", str(tmp_path)]
+    assert run.main(arguments) == 0
+    (path,) = tmp_path.glob("*.csv")
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert set(rows[0]) >= PROMISED
+    assert tuple(rows[0]) == report.COLUMNS
+    assert {row["operation"] for row in rows} == set(OPERATIONS)
+    assert {int(row["n"]) for row in rows} == {4, 6, 8}
+    keys = [(r["operation"], r["contender"], r["n"], r["threads"]) for r in rows]
+    assert len(set(keys)) == len(keys)
+    for row in rows:
+        assert float(row["cpu_ms_q1"]) <= float(row["cpu_ms"]) <= float(row["cpu_ms_q3"])
+        assert float(row["wall_ms"]) > 0
+        assert float(row["peak_mb"]) >= 0
+        assert row["device_ms"] == ""
+    printed = capsys.readouterr()
+    assert path.with_suffix(".md").read_text(encoding="utf-8") == printed.out
+    assert "Results agree" in printed.out
+    assert "left" in printed.err
+
+
+def wrong(quantity, spoil):
+    """Our diagonal backend with one of its results spoilt."""
+    operations = (BEST_TREE,) if quantity == "best score" else (FORWARD_BACKWARD,)
+    right = registry.ours("diagonal", "softmax", operations)
+
+    def prepare(operation, problem, single_root):
+        call = right.prepare(operation, problem, single_root)
+
+        def read(out):
+            result = call.read(out)
+            return result | {quantity: spoil(result[quantity])}
+
+        return Call(call.run, read)
+
+    return dataclasses.replace(right, name="wrong", prepare=prepare)
+
+
+@pytest.mark.parametrize("quantity", ["tree", "gradient", "best score"])
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda value: value * 1.01,
+        lambda value: torch.full_like(value, float("nan")),
+        lambda value: value[:1],
+    ],
+    ids=["one percent", "nan", "shape"],
+)
+def test_disagreement_makes_it_refuse(quantity, spoil, tmp_path, monkeypatch, capsys):
+    family = "entropy" if quantity == "best score" else "softmax"
+    operations = (BEST_TREE,) if quantity == "best score" else (FORWARD_BACKWARD,)
+    contenders = [registry.ours("diagonal", family, operations), wrong(quantity, spoil)]
+    monkeypatch.setattr(registry, "contenders", lambda *_: contenders)
+    assert run.main([*TINY, "--sizes", "4", "--out", str(tmp_path)]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    last = printed.err.splitlines()[-1]
+    assert last.startswith("refusing to time anything: wrong and treelax diagonal")
+    assert quantity in last
+    assert "n=4" in last
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_the_spoiling_the_same_pair_is_timed(tmp_path, monkeypatch):
+    right = registry.ours("diagonal", "softmax")
+    contenders = [right, dataclasses.replace(right, name="right")]
+    monkeypatch.setattr(registry, "contenders", lambda *_: contenders)
+    arguments = [*TINY, "--sizes", "4", "--long", "--no-memory", "--out", str(tmp_path)]
+    assert run.main(arguments) == 0
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_names_are_unique_and_bars_speak_of_contenders_that_exist(device):
+    contenders = registry.contenders(device)
+    names = [contender.name for contender in contenders]
+    assert len(set(names)) == len(names)
+
+    plan = registry.PLANS[device]
+    blank = dict.fromkeys(report.COLUMNS)
+    rows = [
+        report.Row(
+            **blank
+            | {"device": device, "operation": operation, "contender": contender.name}
+            | {"batch": plan.batch, "n": n, "threads": 1, "peak_mb": 1.0}
+            | {"cpu_ms": 1.0, "wall_ms": 1.0, "device_ms": 1e-3}
+        )
+        for contender in contenders
+        for operation in contender.operations
+        for n in plan.sizes
+    ]
+    found = report.bars(rows, device, plan.batch)
+    assert {bar.value for bar in found} == {1.0}
+    for bar in found:
+        assert bar.verdict == ("NOT met" if bar.at_least else "met")
+    assert {bar.verdict for bar in report.bars(rows, device, 1)} == {"not measured"}
+
+
+def test_growth_of_a_cubic_is_three():
+    blank = dict.fromkeys(report.COLUMNS)
+    rows = [
+        report.Row(
+            **blank
+            | {"operation": FORWARD_BACKWARD, "contender": "x", "batch": batch, "n": n}
+            | {"threads": 1, "cpu_ms": 1e-6 * n**3 * batch}
+        )
+        for n, batch in ((40, 64), (80, 64), (160, 16))
+    ]
+    text = report.growth_table(report.Figures(rows), "x", (40, 80, 160))
+    assert text.count("3.00") == 2
+
+
+def test_torch_struct_convention_goes_there_and_back():
+    problem = make_problem(2, 5)
+    assert torch.equal(
+        torch_struct.from_peer(torch_struct.to_peer(problem.upstream)), problem.upstream
+    )
+
+
+def test_problems_repeat_and_differ_by_size():
+    first, again = make_problem(2, 5, ragged=True), make_problem(2, 5, ragged=True)
+    assert torch.equal(first.scores, again.scores)
+    assert torch.equal(first.lengths, again.lengths)
+    assert int(first.lengths.min()) >= 3
+    for b, length in enumerate(first.lengths.tolist()):
+        assert not first.upstream[b, length + 1 :].any()
+        assert not first.upstream[b, :, length + 1 :].any()
+
+
+def test_no_cuda_is_said_in_one_line(capsys, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert run.main(["--device", "cuda"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_malformed_long_size_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        run.main(["--long", "160"])
+    assert "N:BATCH" in capsys.readouterr().err
