@@ -203,7 +203,7 @@ def clocks(device: str, threads: int) -> list[tuple[str, str]]:
     if threads == 1:  # CPU time and wall time are the same up to noise
         return [("main_ms", "one thread, CPU time")]
     return [
-        ("main_ms", f"{threads} threads, CPU time"),
+        ("main_ms", f"{threads} threads, CPU time of all threads"),
         ("wall_ms", f"{threads} threads, wall time"),
     ]
 

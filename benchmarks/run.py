@@ -9,9 +9,6 @@ from pathlib import Path
 
 if not __package__:  # run as a script: `benchmarks` is the package, not the search path
     sys.path[0] = str(Path(__file__).resolve().parents[1])
-    # Waiting threads that spin slow everyone down, up to 50-fold, as soon as anything else runs
-    # on the machine. To be set before torch is imported, and overridable from outside.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # torch says so where NumPy is not installed; nothing here needs it
     warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
@@ -282,6 +279,16 @@ class Run:
         return "\n\n".join(part for part in parts if part)
 
 
+def warn_if_busy() -> None:
+    """Says so if others use the machine: waiting OpenMP threads spin, which slows everyone down."""
+    load, cores = os.getloadavg()[0], os.cpu_count() or 1
+    if load > 0.5 * cores:
+        say(
+            f"notice: load average {load:.1f} on {cores} cores; figures will be noisy, above all "
+            "those of more than one thread (OMP_WAIT_POLICY=PASSIVE helps a little)"
+        )
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs it; 0 if all went well, 1 if contenders disagree, 2 if nothing can be measured."""
     args = parse(argv)
@@ -289,6 +296,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         say("no CUDA device here; --device cpu measures the CPU kernels")
         return 2
     args.out.mkdir(parents=True, exist_ok=True)
+    warn_if_busy()
     threads_before = torch.get_num_threads()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the peers' deprecations are not ours to print

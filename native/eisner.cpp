@@ -63,6 +63,9 @@ int soft_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t si
                                    size_t(index) * saved_planes * size * size
                              : scratch.get();
         const Chart<T> chart{base, plane};
+        if (saved)  // a shorter group leaves the rest of its place
+            std::memset(static_cast<void *>(base + saved_planes * plane), 0,
+                        saved_planes * (size_t(size) * size - plane) * sizeof(Vec<T>));
         g.gather(scores, chart[tree]);
         const IVec<T> bad = g.clean(chart[tree]);
         Vec<T> offset = {};

@@ -136,7 +136,8 @@ template <class T> struct Group {
         IVec<T> bad = {};
         const V low = splat<T>(T(-limit)), high = splat<T>(T(limit));
         const V banned = splat<T>(T(forbidden));
-        for (int h = 0; h < size; ++h)
+        for (int h = 0; h < size; ++h) {
+            plane[size_t(h) * size] = V{};  // nothing heads the root
             for (int m = 1; m < size; ++m) {
                 V &at = plane[size_t(h) * size + m];
                 V x = at;
@@ -149,6 +150,7 @@ template <class T> struct Group {
                 x = is_banned ? banned : x;
                 at = x * T(log2_of_e);
             }
+        }
         return bad;
     }
 

@@ -43,13 +43,16 @@ void inside(const Group<T> &g, const Chart<T> &chart, const Vec<T> *scores) {
     auto *right = chart[complete_right], *left = chart[complete_left], *inc = chart[incomplete];
     auto *top = chart[top_inner], *scale = chart[scale_inner], *top_scale = chart[top_scale_left];
     auto *inner_value = chart[value_inner];
-    for (size_t i = 0; i < N; ++i) right[i * N + i] = left[i * N + i] = Vec<T>{};
+    // the diagonal, and below whatever has no meaning: what is kept is the same in every run
+    for (size_t i = 0; i < N; ++i)
+        for (int plane = 0; plane < tree; ++plane) chart[plane][i * N + i] = Vec<T>{};
     bottom_up(g.n, [&](const int i, const int j) {
         const size_t ij = i * N + j, ji = j * N + i, ii = i * N + i;
         // U(i,j) = <C→(i,k), C←(k+1,j)>, i ≤ k < j
         const Cell<T> u =
             soft_split<T, Entropy>(right + ii, left + ji + 1, g.inner_splits(i, j));
-        top[ij] = u.top, scale[ij] = u.scale, inner_value[ij] = u.value;
+        top[ij] = u.top, scale[ij] = u.scale;
+        inner_value[ij] = u.value, inner_value[ji] = Vec<T>{};
         // I→(i,j) = U(i,j) + W[i,j];  I←(i,j) = U(i,j) + W[j,i]
         inc[ij] = u.value + scores[ij];
         inc[ji] = u.value + scores[ji];
@@ -57,7 +60,10 @@ void inside(const Group<T> &g, const Chart<T> &chart, const Vec<T> *scores) {
         const Cell<T> r = soft_split<T, Entropy>(inc + ii + 1, right + ji + 1, j - i);
         top[ji] = r.top, scale[ji] = r.scale;
         right[ij] = right[ji] = r.value;
-        if (i == 0) return;  // nothing stands left of the root
+        if (i == 0) {  // nothing stands left of the root
+            left[ij] = left[ji] = top_scale[ij] = top_scale[ji] = Vec<T>{};
+            return;
+        }
         // C←(i,j) = <C←(i,k), I←(k,j)>, i ≤ k < j
         const Cell<T> l = soft_split<T, Entropy>(left + ii, inc + ji, j - i);
         top_scale[ij] = l.top, top_scale[ji] = l.scale;

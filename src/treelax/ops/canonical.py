@@ -38,9 +38,10 @@ def canonical(
     size = scores.shape[-1]
     work = scores.float() if dtype in HALF_TYPES else scores
     if isinstance(temperature, Tensor):
-        # one per sentence or one for all; -inf would turn its gradient into NaN
-        heat = temperature.to(work.dtype)
-        work = work.clamp(min=torch.finfo(work.dtype).min) / heat[..., None, None]
+        # one per sentence or one for all; a forbidden arc must not reach its gradient, as 0 · inf
+        forbidden = work == float("-inf")
+        heated = work.masked_fill(forbidden, 0) / temperature.to(work.dtype)[..., None, None]
+        work = heated.masked_fill(forbidden, float("-inf"))
     elif temperature != 1.0:
         work = work / temperature
     work = work.reshape(-1, size, size).contiguous()

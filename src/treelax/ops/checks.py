@@ -83,7 +83,7 @@ def same_device(name: str, other: Tensor, scores: Tensor) -> None:
     """Raise unless ``other`` lies on the device of ``scores``."""
     if other.device != scores.device:
         raise InputError(
-            f"{name} is on {other.device} but scores is on {scores.device}; "
+            f"{name} is on {other.device}; expected {scores.device}, the device of scores: "
             f"move it with {name}.to(scores.device)."
         )
 

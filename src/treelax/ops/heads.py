@@ -17,12 +17,14 @@ from treelax.ops.eisner.function import fake, gradient, no_second_derivative, op
 @operation("select_heads(Tensor scores, Tensor lengths, bool hard, bool validate) -> Tensor")
 def _select_heads(scores: Tensor, lengths: Tensor, hard: bool, validate: bool) -> Tensor:
     size = scores.shape[-1]
+    if scores.numel() == 0:
+        return torch.empty_like(scores)
     validate = validate and checks.readable(scores)
     if validate:
         checks.check_length_values(lengths, size)
         checks.check_finite(scores, lengths)
     arcs = checks.arc_mask(lengths, size)
-    s = bounded(scores).masked_fill(~arcs, FORBIDDEN)
+    s = bounded(scores, lengths).masked_fill(~arcs, FORBIDDEN)
     best = s.argmax(-2, keepdim=True)
     if validate:
         _check_choice(s, best, lengths)

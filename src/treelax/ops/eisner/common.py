@@ -15,6 +15,8 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
+from treelax.ops.checks import arc_mask
+
 Relaxation = Literal["softmax", "entropy"]
 RELAXATIONS: tuple[str, ...] = ("softmax", "entropy")
 
@@ -27,15 +29,16 @@ LIMIT = 1e30
 NO_TREE = FORBIDDEN / 2
 
 
-def bounded(scores: Tensor) -> Tensor:
-    """Scores with ``-inf`` replaced by `FORBIDDEN` and the rest clamped to ``±LIMIT``; a new tensor.
+def bounded(scores: Tensor, lengths: Tensor) -> Tensor:
+    """Scores as a chart takes them, in a new tensor: ``-inf`` becomes `FORBIDDEN`, the rest is clamped
+    to ``±LIMIT``, and whatever is not an arc of the sentence becomes 0.
 
     Example:
-        >>> bounded(torch.tensor([float("-inf"), -1.0, 1e35])).tolist() == [
-        ...     torch.tensor(FORBIDDEN).item(), -1.0, torch.tensor(LIMIT).item()]
-        True
+        >>> bounded(torch.tensor([[[5.0, -torch.inf], [5.0, torch.nan]]]), torch.tensor([1])).tolist()
+        [[[0.0, -1e+36], [0.0, 0.0]]]
     """
-    return scores.clamp(-LIMIT, LIMIT).masked_fill(scores == float("-inf"), FORBIDDEN)
+    finite = scores.clamp(-LIMIT, LIMIT).masked_fill(scores == float("-inf"), FORBIDDEN)
+    return torch.where(arc_mask(lengths, scores.shape[-1]), finite, 0)
 
 
 class Backend(Protocol):

@@ -96,9 +96,9 @@ def best_weights(s: Tensor) -> Tensor:
     return torch.nn.functional.one_hot(s.argmax(-1), s.shape[-1]).to(s.dtype)
 
 
-def inside(scores: Tensor, value: Weigh, single_root: bool) -> Sweep:
+def inside(scores: Tensor, lengths: Tensor, value: Weigh, single_root: bool) -> Sweep:
     """Sweep 1, bottom-up: the values of all items."""
-    weights = bounded(scores)
+    weights = bounded(scores, lengths)
     chart = Sweep(weights.new_zeros((PLANES, *weights.shape)), single_root)
     for width in range(1, chart.size):
         u = value(chart.inner(width)).clamp_(min=FORBIDDEN)
@@ -242,7 +242,7 @@ def centred(scores: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor,
     nothing = scores.new_zeros(scores.shape[0])
     if scores.dtype != torch.float32 or scores.numel() == 0:
         return scores, nothing
-    weights = bounded(scores)
+    weights = bounded(scores, lengths)
     arcs = arc_mask(lengths, scores.shape[-1])
     size = weights.masked_fill(~arcs, FORBIDDEN).amax(1).abs()
     needed = size.masked_fill(~arcs.any(1), 0).sum(-1) > CENTRE_ABOVE
@@ -250,7 +250,7 @@ def centred(scores: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor,
         return scores, nothing
     tree, value = best_tree(scores, lengths, single_root)
     needed &= value > NO_TREE
-    shift = (tree * weights.masked_fill(~arcs, 0)).sum(1) * needed[:, None]
+    shift = (tree * weights).sum(1) * needed[:, None]
     return scores - shift[:, None, :], shift.sum(-1)
 
 
@@ -262,7 +262,7 @@ def soft_tree(
     scores: Tensor, lengths: Tensor, relaxation: str, single_root: bool, save: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
     scores, offset = centred(scores, lengths, single_root)
-    chart = inside(scores, VALUES[relaxation], single_root)
+    chart = inside(scores, lengths, VALUES[relaxation], single_root)
     tree = outside(chart, lengths, softmax_weights)
     saved = chart.planes if save else scores.new_empty(0)
     return tree, goal(chart.planes, lengths) + offset, saved
@@ -283,11 +283,11 @@ def soft_tree_backward(
 
 def log_partition(scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
     scores, offset = centred(scores, lengths, single_root)
-    return goal(inside(scores, VALUES["entropy"], single_root).planes, lengths) + offset
+    return goal(inside(scores, lengths, VALUES["entropy"], single_root).planes, lengths) + offset
 
 
 def best_tree(scores: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
-    chart = inside(scores, VALUES["best"], single_root)
+    chart = inside(scores, lengths, VALUES["best"], single_root)
     return outside(chart, lengths, best_weights), goal(chart.planes, lengths)
 
 
@@ -296,7 +296,7 @@ def sample_tree(
 ) -> tuple[Tensor, Tensor]:
     """All samples of all sentences take their decisions side by side, one per step."""
     scores, taken_off = centred(scores, lengths, single_root)
-    chart = inside(scores, VALUES["entropy"], single_root)
+    chart = inside(scores, lengths, VALUES["entropy"], single_root)
     samples, (batch, size, _) = uniforms.shape[0], scores.shape
     device = scores.device
     position = torch.arange(size, device=device)

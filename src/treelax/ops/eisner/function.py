@@ -90,6 +90,8 @@ def soft_tree(
     save: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Soft tree, value of the chart, and what the backward pass needs (empty unless ``save``)."""
+    if scores.shape[0] == 0:
+        return _soft_tree_fake(scores, lengths, relaxation, single_root, backend, validate, save)
     name, module = dispatch.resolve(backend, scores.device)
     before(lengths, scores.shape[-1], name, validate)
     tree, value, saved = module.soft_tree(scores, lengths, relaxation, single_root, save)
@@ -98,7 +100,7 @@ def soft_tree(
 
 
 @fake("soft_tree")
-def _(
+def _soft_tree_fake(
     scores: Tensor,
     lengths: Tensor,
     relaxation: str,
@@ -115,18 +117,22 @@ def _(
 
 
 @operation(
-    "soft_tree_backward(Tensor grad_tree, Tensor grad_value, Tensor saved, Tensor lengths,"
-    " str relaxation, bool single_root, str backend) -> Tensor"
+    "soft_tree_backward(Tensor grad_tree, Tensor grad_value, Tensor scores, Tensor saved,"
+    " Tensor lengths, str relaxation, bool single_root, str backend) -> Tensor"
 )
 def soft_tree_backward(
     grad_tree: Tensor,
     grad_value: Tensor,
+    scores: Tensor,
     saved: Tensor,
     lengths: Tensor,
     relaxation: str,
     single_root: bool,
     backend: str,
 ) -> Tensor:
+    """``scores`` only ties the result to them, so that a second derivative is noticed."""
+    if grad_tree.shape[0] == 0:
+        return grad_tree.clone()
     _, module = dispatch.resolve(backend, saved.device)
     return module.soft_tree_backward(
         grad_tree.contiguous(), grad_value.contiguous(), saved, lengths, relaxation, single_root
@@ -146,20 +152,22 @@ def _soft_tree_context(ctx: Any, inputs: Any, output: Any) -> None:
             "expected save=True. Use treelax.ops.soft_tree, which chooses."
         )
     ctx.set_materialize_grads(False)  # or autograd would fill a gradient the size of `saved`
-    ctx.save_for_backward(output[2], lengths)
-    ctx.shape = scores.shape
+    ctx.mark_non_differentiable(output[2])
+    ctx.save_for_backward(scores, output[2], lengths)
     ctx.options = (relaxation, single_root, backend)
 
 
 def _soft_tree_grad(ctx: Any, grad_tree: Any, grad_value: Any, grad_saved: Any) -> Any:
-    saved, lengths = ctx.saved_tensors
+    scores, saved, lengths = ctx.saved_tensors
     if grad_tree is None and grad_value is None:
         return (None,) * 7
     if grad_tree is None:
-        grad_tree = saved.new_zeros(ctx.shape)
+        grad_tree = torch.zeros_like(scores)
     if grad_value is None:
-        grad_value = saved.new_zeros(ctx.shape[0])
-    grad = torch.ops.treelax.soft_tree_backward(grad_tree, grad_value, saved, lengths, *ctx.options)
+        grad_value = scores.new_zeros(scores.shape[0])
+    grad = torch.ops.treelax.soft_tree_backward(
+        grad_tree, grad_value, scores, saved, lengths, *ctx.options
+    )
     return grad, None, None, None, None, None, None
 
 
@@ -178,6 +186,8 @@ def log_partition(
     scores: Tensor, lengths: Tensor, single_root: bool, backend: str, validate: bool, save: bool
 ) -> tuple[Tensor, Tensor]:
     """Log-partition, and its gradient, the marginals (empty unless ``save``)."""
+    if scores.shape[0] == 0:
+        return _log_partition_fake(scores, lengths, single_root, backend, validate, save)
     name, module = dispatch.resolve(backend, scores.device)
     before(lengths, scores.shape[-1], name, validate)
     if save:
@@ -190,37 +200,34 @@ def log_partition(
 
 
 @fake("log_partition")
-def _(
+def _log_partition_fake(
     scores: Tensor, lengths: Tensor, single_root: bool, backend: str, validate: bool, save: bool
 ) -> tuple[Tensor, Tensor]:
     return scores.new_empty(scores.shape[0]), scores.new_empty(scores.shape if save else (0,))
 
 
-@operation("log_partition_backward(Tensor grad_value, Tensor marginals) -> Tensor")
-def log_partition_backward(grad_value: Tensor, marginals: Tensor) -> Tensor:
+@operation("log_partition_backward(Tensor grad_value, Tensor scores, Tensor marginals) -> Tensor")
+def log_partition_backward(grad_value: Tensor, scores: Tensor, marginals: Tensor) -> Tensor:
+    """``scores`` only ties the result to them, so that a second derivative is noticed."""
     return grad_value[:, None, None] * marginals
 
 
 @fake("log_partition_backward")
-def _(grad_value: Tensor, marginals: Tensor) -> Tensor:
+def _(grad_value: Tensor, scores: Tensor, marginals: Tensor) -> Tensor:
     return torch.empty_like(marginals)
 
 
 def _log_partition_context(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.set_materialize_grads(False)
-    ctx.save_for_backward(output[1])
+    ctx.mark_non_differentiable(output[1])
+    ctx.save_for_backward(inputs[0], output[1])
 
 
 def _log_partition_grad(ctx: Any, grad_value: Any, grad_marginals: Any) -> Any:
-    if grad_marginals is not None:
-        raise SecondDerivativeError(
-            "The marginals that treelax::log_partition keeps for its gradient were differentiated; "
-            "expected soft_tree(relaxation='entropy') for marginals with a gradient."
-        )
-    (marginals,) = ctx.saved_tensors
+    scores, marginals = ctx.saved_tensors
     grad = None
     if grad_value is not None:
-        grad = torch.ops.treelax.log_partition_backward(grad_value, marginals)
+        grad = torch.ops.treelax.log_partition_backward(grad_value, scores, marginals)
     return grad, None, None, None, None, None
 
 
@@ -237,6 +244,8 @@ no_second_derivative("log_partition_backward")
 def best_tree(
     scores: Tensor, lengths: Tensor, single_root: bool, backend: str, validate: bool
 ) -> Tensor:
+    if scores.shape[0] == 0:
+        return torch.empty_like(scores)
     name, module = dispatch.resolve(backend, scores.device)
     before(lengths, scores.shape[-1], name, validate)
     tree, value = module.best_tree(scores, lengths, single_root)
@@ -262,6 +271,8 @@ def sample_tree(
     validate: bool,
 ) -> Tensor:
     """Samples ``(S, B, N, N)`` from ``uniforms`` ``(S, B, 2n)``."""
+    if uniforms.numel() == 0:
+        return scores.new_empty((uniforms.shape[0], *scores.shape))
     name, module = dispatch.resolve(backend, scores.device)
     before(lengths, scores.shape[-1], name, validate)
     trees, value = module.sample_tree(scores, lengths, uniforms, single_root)

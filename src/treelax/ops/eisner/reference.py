@@ -13,6 +13,7 @@ nothing else.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import Tensor
@@ -26,7 +27,10 @@ Chooser = Callable[[Tensor], tuple[Tensor, Tensor]]
 def softmax_choice(s: Tensor) -> tuple[Tensor, Tensor]:
     """The paper's relaxation: ``b = softmax(s)``, ``v = b·s``."""
     b = s.softmax(-1)
-    return b, (b * s).sum(-1)
+    # v = c + b·(s - c) for any constant c; b_k is 0 where the clamp acts, and a forbidden split would
+    # otherwise meet it in the gradient as 0 · inf
+    c = s.detach().amax(-1)
+    return b, c + (b * (s - c[..., None]).clamp(min=-1e4)).sum(-1)
 
 
 def entropy_choice(s: Tensor) -> tuple[Tensor, Tensor]:
@@ -51,8 +55,11 @@ class Chart:
     The ``splits_*`` tables keep the weights ``b`` of each cell.
     """
 
-    def __init__(self, scores: Tensor, choose: Chooser, single_root: bool) -> None:
-        w = bounded(scores)
+    def __init__(
+        self, scores: Tensor, lengths: Tensor, choose: Chooser, single_root: bool
+    ) -> None:
+        w = bounded(scores, lengths)
+        self.lengths = lengths
         zero = w.new_zeros(w.shape[0])
         self.size = size = w.shape[-1]
         self.single_root = single_root
@@ -100,12 +107,12 @@ class Chart:
         """Splits of ``U(i, j)``; under a single root only ``k = 0`` for ``i = 0``."""
         return range(i, i + 1) if self.single_root and i == 0 else range(i, j)
 
-    def value(self, lengths: Tensor) -> Tensor:
+    def value(self) -> Tensor:
         """``C→(0, length)`` of every sentence, shape ``(B,)``."""
         goals = torch.stack([self.complete_right[0, j] for j in range(self.size)], -1)
-        return goals.gather(-1, lengths[:, None])[:, 0]
+        return goals.gather(-1, self.lengths[:, None])[:, 0]
 
-    def tree(self, lengths: Tensor) -> Tensor:
+    def tree(self) -> Tensor:
         """Contributions pushed down from ``C→(0, length)``: the tree, shape ``(B, N, N)``."""
         size = self.size
         like = self.complete_right[0, 0]
@@ -119,7 +126,7 @@ class Chart:
             table[span] = table.get(span, nothing) + contribution
 
         for j in range(1, size):
-            give(complete_right, (0, j), (lengths == j).to(like.dtype))
+            give(complete_right, (0, j), (self.lengths == j).to(like.dtype))
         for width in range(size - 1, 0, -1):
             for i in range(size - width):
                 j = i + width
@@ -163,9 +170,9 @@ def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
 def soft_tree(
     scores: Tensor, lengths: Tensor, relaxation: str, single_root: bool, save: bool
 ) -> tuple[Tensor, Tensor, Tensor]:
-    chart = Chart(scores, CHOICES[relaxation], single_root)
+    chart = Chart(scores, lengths, CHOICES[relaxation], single_root)
     saved = scores.clone() if save else scores.new_empty(0)
-    return chart.tree(lengths), chart.value(lengths), saved
+    return chart.tree(), chart.value(), saved
 
 
 def soft_tree_backward(
@@ -176,27 +183,31 @@ def soft_tree_backward(
     relaxation: str,
     single_root: bool,
 ) -> Tensor:
-    with torch.enable_grad():
+    def differentiate() -> Tensor:
         scores = saved.detach().requires_grad_()
-        chart = Chart(scores, CHOICES[relaxation], single_root)
-        outputs = (chart.tree(lengths), chart.value(lengths))
+        chart = Chart(scores, lengths, CHOICES[relaxation], single_root)
+        outputs = (chart.tree(), chart.value())
         (grad,) = torch.autograd.grad(outputs, scores, (grad_tree, grad_value))
-    return grad
+        return grad
+
+    # A custom operation runs with autograd switched off in its thread; another thread has it on.
+    with ThreadPoolExecutor(1) as fresh:
+        return fresh.submit(differentiate).result()
 
 
 def log_partition(scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
-    return Chart(scores, entropy_choice, single_root).value(lengths)
+    return Chart(scores, lengths, entropy_choice, single_root).value()
 
 
 def best_tree(scores: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
-    chart = Chart(scores, argmax_choice, single_root)
-    return chart.tree(lengths), chart.value(lengths)
+    chart = Chart(scores, lengths, argmax_choice, single_root)
+    return chart.tree(), chart.value()
 
 
 def sample_tree(
     scores: Tensor, lengths: Tensor, uniforms: Tensor, single_root: bool
 ) -> tuple[Tensor, Tensor]:
-    chart = Chart(scores, entropy_choice, single_root)
+    chart = Chart(scores, lengths, entropy_choice, single_root)
     trees = scores.new_zeros((uniforms.shape[0], *scores.shape))
 
     def draw(weights: Tensor, uniform: float) -> int:
@@ -225,4 +236,4 @@ def sample_tree(
                 k = i + draw(chart.splits_incomplete[i, j][b], next(decisions))
                 left, right = ("C→", i, k), ("C←", k + 1, j)
             stack += [right, left]  # the left antecedent is taken first
-    return trees, chart.value(lengths)
+    return trees, chart.value()

@@ -1,0 +1,182 @@
+"""Gradients by finite differences, the custom-op contract, torch.compile, second derivatives."""
+
+import pytest
+import torch
+from torch.autograd import gradcheck
+from torch.library import opcheck
+
+from treelax import ops
+from treelax.errors import SecondDerivativeError
+
+LENGTHS = torch.tensor([4, 2, 1])
+every_backend = pytest.mark.parametrize("backend", ["reference", "diagonal", "native"])
+fast_backends = pytest.mark.parametrize("backend", ["diagonal", "native"])
+both_roots = pytest.mark.parametrize("single_root", [False, True])
+both_relaxations = pytest.mark.parametrize("relaxation", ["softmax", "entropy"])
+
+
+def some_scores(dtype=torch.float64, batch=3, n=4):
+    generator = torch.Generator().manual_seed(8)
+    return torch.randn(batch, n + 1, n + 1, dtype=dtype, generator=generator).requires_grad_()
+
+
+@every_backend
+@both_roots
+@both_relaxations
+def test_soft_tree_by_finite_differences(relaxation, single_root, backend):
+    options = {"relaxation": relaxation, "single_root": single_root, "backend": backend}
+    assert gradcheck(lambda s: ops.soft_tree(s, LENGTHS, temperature=0.7, **options), some_scores())
+
+
+@fast_backends
+@both_roots
+@both_relaxations
+def test_value_of_the_chart_by_finite_differences(relaxation, single_root, backend):
+    def value(scores):
+        return torch.ops.treelax.soft_tree(
+            scores, LENGTHS, relaxation, single_root, backend, True, True
+        )[:2]
+
+    assert gradcheck(value, some_scores())
+
+
+@every_backend
+@both_roots
+def test_log_partition_by_finite_differences(single_root, backend):
+    options = {"single_root": single_root, "backend": backend}
+    assert gradcheck(lambda s: ops.log_partition(s, LENGTHS, **options), some_scores())
+
+
+def test_select_heads_by_finite_differences():
+    assert gradcheck(lambda s: ops.select_heads(s, LENGTHS, temperature=0.7), some_scores())
+
+
+@both_relaxations
+def test_temperature_by_finite_differences(relaxation):
+    heat = torch.tensor([0.5, 1.0, 2.0], dtype=torch.float64, requires_grad=True)
+    assert gradcheck(
+        lambda s, t: ops.soft_tree(s, LENGTHS, relaxation=relaxation, temperature=t),
+        (some_scores(), heat),
+    )
+
+
+def test_temperature_gradient_with_a_forbidden_arc():
+    scores = some_scores().detach()
+    scores[:, 1, 2] = -torch.inf
+    heat = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
+    ops.soft_tree(scores, temperature=heat).square().sum().backward()
+    assert torch.isfinite(heat.grad)
+
+
+# ── the contract of torch.library ────────────────────────────────────────────────────────────────
+
+SAMPLES = {
+    "soft_tree": lambda b: (LENGTHS, "softmax", False, b, True, True),
+    "log_partition": lambda b: (LENGTHS, False, b, True, True),
+    "best_tree": lambda b: (LENGTHS, False, b, True),
+    "sample_tree": lambda b: (LENGTHS, torch.full((2, 3, 8), 0.5), False, b, True),
+    "select_heads": lambda b: (LENGTHS, False, True),
+}
+
+
+@fast_backends
+@pytest.mark.parametrize("name", SAMPLES)
+def test_opcheck(name, backend):
+    op = getattr(torch.ops.treelax, name).default
+    opcheck(op, (some_scores(torch.float32), *SAMPLES[name](backend)))
+    if name in ("best_tree", "sample_tree"):
+        opcheck(op, (some_scores(torch.float32).detach(), *SAMPLES[name](backend)))
+
+
+@fast_backends
+def test_opcheck_of_the_backward_ops(backend):
+    scores = some_scores(torch.float32).detach()
+    options = ("softmax", False, backend)
+    tree, value, saved = torch.ops.treelax.soft_tree(scores, LENGTHS, *options, True, True)
+    opcheck(
+        torch.ops.treelax.soft_tree_backward.default,
+        (tree, value, scores, saved, LENGTHS, *options),
+    )
+    opcheck(torch.ops.treelax.log_partition_backward.default, (value, scores, tree))
+    opcheck(torch.ops.treelax.select_heads_backward.default, (tree, tree))
+
+
+COMPILED = {
+    "soft_tree": lambda s, l: ops.soft_tree(s, l, relaxation="entropy", temperature=0.5),
+    "log_partition": lambda s, l: ops.log_partition(s, l),
+    "select_heads": lambda s, l: ops.select_heads(s, l),
+    "best_tree": lambda s, l: ops.best_tree(s, l) * s,
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", COMPILED)
+def test_compiles_whole(name, dynamic):
+    """fullgraph=True, the same values and gradients; shapes fixed and dynamic."""
+    torch._dynamo.reset()
+    function = COMPILED[name]
+    compiled = torch.compile(function, fullgraph=True, dynamic=dynamic, backend="aot_eager")
+    for batch, n in [(3, 4), (5, 6)] if dynamic else [(3, 4)]:
+        scores = some_scores(torch.float32, batch, n)
+        lengths = torch.arange(batch) % n + 1
+        expected, got = function(scores, lengths), compiled(scores, lengths)
+        assert torch.equal(got, expected)
+        weight = torch.randn(expected.shape, generator=torch.Generator().manual_seed(9))
+        assert torch.equal(
+            torch.autograd.grad(got, scores, weight)[0],
+            torch.autograd.grad(expected, scores, weight)[0],
+        )
+
+
+def test_samples_compile_whole():
+    torch._dynamo.reset()
+    scores = some_scores(torch.float32).detach()
+    compiled = torch.compile(
+        lambda s: ops.sample_tree(s, LENGTHS, sample_shape=(5,)), fullgraph=True, backend="aot_eager"
+    )
+    assert compiled(scores).shape == (5, 3, 5, 5)
+
+
+def test_compiled_code_still_refuses_bad_values():
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda s: ops.soft_tree(s), fullgraph=True, backend="aot_eager")
+    scores = torch.zeros(2, 3, 3)
+    scores[1, 1, 2] = float("nan")
+    with pytest.raises(ValueError, match=r"scores\[1, 1, 2\]"):
+        compiled(scores)
+
+
+# ── only first derivatives ───────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda s: ops.soft_tree(s).square().sum(),
+        lambda s: ops.soft_tree(s)[0, 0, 1],  # linear: nothing but the scores ties the graph together
+        lambda s: ops.soft_tree(s, relaxation="entropy", backend="diagonal").square().sum(),
+        lambda s: ops.soft_tree(s, backend="reference").square().sum(),
+        lambda s: ops.log_partition(s).sum(),
+        lambda s: ops.select_heads(s).square().sum(),
+    ],
+    ids=["soft_tree", "one arc", "entropy-diagonal", "reference", "log_partition", "select_heads"],
+)
+def test_second_derivative_is_an_error(function):
+    scores = some_scores()
+    (grad,) = torch.autograd.grad(function(scores), scores, create_graph=True)
+    with pytest.raises(SecondDerivativeError, match="second derivative"):
+        grad.square().sum().backward()
+
+
+def test_discrete_trees_have_no_gradient():
+    scores = some_scores()
+    assert not ops.best_tree(scores).requires_grad
+    assert not ops.sample_tree(scores).requires_grad
+    assert not ops.select_heads(scores, hard=True).requires_grad
+
+
+def test_nothing_is_kept_without_a_gradient():
+    scores = some_scores().detach()
+    assert torch.ops.treelax.soft_tree(scores, LENGTHS, "softmax", False, "", True, False)[2].numel() == 0
+    with torch.no_grad():
+        assert not ops.soft_tree(some_scores()).requires_grad
