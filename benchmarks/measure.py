@@ -79,6 +79,8 @@ def take_turns(
         calls = max(1, math.ceil(SAMPLE_SECONDS / once))
         samples[name] = Samples(calls)
         per_turn[name] = min(TURN_SAMPLES, max(1, int(TURN_SECONDS / (once * calls))))
+    gc.collect()
+    gc.freeze()  # what is there now need not be looked at before every turn
     for done in range(MOST_ROUNDS):
         if done >= rounds and time.perf_counter() - start >= seconds:
             break
@@ -94,4 +96,5 @@ def take_turns(
                     samples[name].wall.append(wall)
             finally:
                 gc.enable()
+    gc.unfreeze()
     return samples

@@ -26,5 +26,6 @@ def largest_error(got: torch.Tensor, expected: torch.Tensor) -> float:
     """Largest difference relative to the largest expected entry (at least 1)."""
     if expected.numel() == 0:
         return 0.0 if got.shape == expected.shape else float("inf")
+    expected = expected.double()
     scale = max(1.0, float(expected.abs().max()))
-    return float((got.double() - expected.double()).abs().max()) / scale
+    return float((got.double() - expected).abs().max()) / scale

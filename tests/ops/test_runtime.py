@@ -1,0 +1,145 @@
+"""Living with the rest of the process: threads, forks, modes, memory."""
+
+import os
+import threading
+
+import pytest
+import torch
+
+from treelax import ops
+from treelax.ops.eisner import native
+
+
+def some_scores(batch=40, n=12):
+    return torch.randn(batch, n + 1, n + 1, generator=torch.Generator().manual_seed(10))
+
+
+def everything(scores):
+    """Values and a gradient of every op, as one tuple."""
+    s = scores.clone().requires_grad_()
+    lengths = torch.arange(len(scores)) % (scores.shape[-1] - 1) + 1
+    soft = ops.soft_tree(s, lengths)
+    generator = torch.Generator().manual_seed(11)
+    return (
+        soft.detach(),
+        torch.autograd.grad(soft.square().sum(), s)[0],
+        ops.log_partition(scores, lengths),
+        ops.best_tree(scores, lengths),
+        ops.sample_tree(scores, lengths, generator=generator),
+    )
+
+
+def same(a, b):
+    return all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_threads_give_the_same_bits(threads):
+    scores = some_scores(batch=150)
+    torch.set_num_threads(1)
+    one = everything(scores)
+    torch.set_num_threads(threads)
+    assert same(everything(scores), one)
+
+
+def test_runs_are_deterministic():
+    scores = some_scores()
+    assert same(everything(scores), everything(scores))
+
+
+def test_several_python_threads_at_once():
+    scores = some_scores(batch=64)
+    expected = everything(scores)
+    torch.set_num_threads(2)
+    wrong = []
+
+    def work():
+        for _ in range(10):
+            if not same(everything(scores), expected):
+                wrong.append(1)
+
+    workers = [threading.Thread(target=work) for _ in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(timeout=120)
+    assert not any(worker.is_alive() for worker in workers)
+    assert not wrong
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
+def test_fork_after_use():
+    """A child works on one thread: the parent's OpenMP threads do not follow it."""
+    torch.set_num_threads(2)
+    scores = some_scores(batch=64)
+    expected = everything(scores)
+    child = os.fork()
+    if child == 0:  # no pytest in here: leave by os._exit only
+        code = 1
+        try:
+            torch.set_num_threads(1)  # for torch's own operations, as its data loader does
+            forward = (ops.soft_tree(scores), ops.best_tree(scores))
+            code = 0 if all(torch.isfinite(x).all() for x in forward) else 2
+        finally:
+            os._exit(code)
+    for _ in range(600):
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            break
+        threading.Event().wait(0.1)
+    else:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+        pytest.fail("the child hangs")
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert same(everything(scores), expected)  # and the parent goes on
+
+
+def test_inference_mode():
+    scores = some_scores()
+    with torch.inference_mode():
+        tree = ops.soft_tree(scores)
+        best = ops.best_tree(scores)
+    assert torch.equal(tree, ops.soft_tree(scores))
+    assert torch.equal(best, ops.best_tree(scores))
+
+
+def test_autocast():
+    """Scores come out of autocast in bfloat16; the chart is computed in float32."""
+    vectors = torch.randn(4, 9, 16, generator=torch.Generator().manual_seed(12), requires_grad=True)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        scores = vectors @ vectors.mT
+        tree = ops.soft_tree(scores)
+        value = ops.log_partition(scores)
+    assert scores.dtype == tree.dtype == value.dtype == torch.bfloat16
+    (tree.square().sum() + value.sum()).backward()
+    assert torch.isfinite(vectors.grad).all()
+
+
+def test_denormals_are_left_alone_outside():
+    """The kernel flushes them in its own scope and puts the mode back."""
+    tiny = torch.tensor([1e-40])
+    ops.soft_tree(some_scores())
+    assert float(tiny * 0.5) > 0
+    torch.set_num_threads(2)
+    ops.soft_tree(some_scores(batch=64))
+    assert float((tiny.expand(100_000) * 0.5).min()) > 0
+
+
+def test_memory_is_quadratic():
+    """What is kept for the backward pass grows with n², not n³."""
+    sizes = [torch.Size(native.saved_shape(1, n + 1, torch.float32)).numel() for n in (40, 80)]
+    assert sizes[1] / sizes[0] == pytest.approx((81 / 41) ** 2)
+
+
+def test_uninitialised_memory_is_never_read():
+    """Fill every torch.empty with NaN: nothing changes."""
+    scores = some_scores(batch=20)
+    expected = everything(scores)
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert torch.utils.deterministic.fill_uninitialized_memory
+        assert same(everything(scores), expected)
+    finally:
+        torch.use_deterministic_algorithms(False)
