@@ -23,7 +23,10 @@ class Canonical:
 
     def restore(self, result: Tensor) -> Tensor:
         """Give a result ``(B, ...)`` the caller's batch shape and dtype."""
-        return result.reshape(self.batch_shape + result.shape[1:]).to(self.dtype)
+        # a view that changes nothing still costs a node in the backward pass
+        if len(self.batch_shape) != 1:
+            result = result.reshape(self.batch_shape + result.shape[1:])
+        return result if result.dtype == self.dtype else result.to(self.dtype)
 
 
 def canonical(
@@ -44,10 +47,13 @@ def canonical(
         work = heated.masked_fill(forbidden, float("-inf"))
     elif temperature != 1.0:
         work = work / temperature
-    work = work.reshape(-1, size, size).contiguous()
+    if work.dim() != 3:
+        work = work.reshape(-1, size, size)
+    work = work.contiguous()
     if lengths is None:
         flat = torch.full((work.shape[0],), size - 1, dtype=torch.int64, device=work.device)
     else:
         check_lengths(lengths, scores)
-        flat = lengths.reshape(-1).to(torch.int64).contiguous()
+        flat = lengths if lengths.dim() == 1 else lengths.reshape(-1)
+        flat = flat.to(torch.int64).contiguous()
     return Canonical(work, flat, batch_shape, dtype)

@@ -35,9 +35,35 @@ def fake(name: str) -> Any:
 
 
 def gradient(name: str, backward: Any, setup_context: Any) -> None:
-    torch.library.register_autograd(
-        f"treelax::{name}", backward, setup_context=setup_context, lib=library
+    """Give an operation its gradient: ``setup_context(ctx, inputs, output)`` keeps what
+    ``backward(ctx, *grads)`` needs.
+
+    The same as `torch.library.register_autograd` at two thirds of its cost per call, which is what a
+    short sentence pays most for.
+    """
+    op = getattr(torch.ops.treelax, name).default
+
+    def plain(*inputs: Any) -> Any:
+        with torch._C._AutoDispatchBelowAutograd():
+            return op(*inputs)
+
+    def forward(ctx: Any, *inputs: Any) -> Any:
+        output = plain(*inputs)
+        setup_context(ctx, inputs, output)
+        return output
+
+    function = type(
+        f"treelax_{name}",
+        (torch.autograd.Function,),
+        {"forward": staticmethod(forward), "backward": staticmethod(backward)},
     )
+
+    def autograd(*inputs: Any) -> Any:
+        if torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+            return function.apply(*inputs)  # type: ignore[attr-defined]
+        return plain(*inputs)
+
+    library.impl(name, autograd, "Autograd")
 
 
 def no_second_derivative(name: str) -> None:

@@ -19,11 +19,14 @@ from treelax.ops.eisner.triton_parts import (
     SPLIT_LEFT,
     SPLIT_RIGHT,
     SPLIT_U,
+    by_row,
     cells,
     clear,
+    in_every_lane,
     lane_splits,
     load_arcs,
     load_both,
+    max_lanes,
     sentence,
     split_scores,
     store_both,
@@ -38,11 +41,11 @@ def take_larger(m, at, s, t):
 
 
 @triton.jit
-def first_maximum(m, at):
+def first_maximum(m, at, LANES: tl.constexpr):
     """The maximum of a row and its smallest split, in every lane."""
-    top = tl.max(m, 1)[:, None]
-    first = tl.min(tl.where(m == top, at, 0x7FFFFFFF), 1)[:, None]
-    return tl.broadcast_to(top, m.shape), tl.broadcast_to(first, m.shape)
+    top = max_lanes(m, LANES)
+    first = tl.min(by_row(tl.where(m == top, at, 0x7FFFFFFF), LANES), 1)
+    return top, in_every_lane(first, LANES)
 
 
 @triton.jit
@@ -54,14 +57,14 @@ def best_sweep(
     right = chart + RIGHT * plane
     left = chart + LEFT * plane
     inc = chart + INC * plane
-    lane = tl.broadcast_to(tl.arange(0, LANES)[None, :], (ROWS, LANES))
+    lane = tl.arange(0, ROWS * LANES) % LANES
     for w in range(1, length + 1):
         count = length + 1 - w
         for first in range(0, count, ROWS):
             i, live, upper, lower = cells(first, w, count, size, ROWS, LANES)
             arc_right, arc_left = load_both(inc, upper, lower, live)
             at_i, at_j, splits_u, between, before_last = lane_splits(
-                0, i, w, live, size, single_root, LANES
+                0, lane, i, w, live, size, single_root
             )
             m_u, m_right, m_left = split_scores(
                 right, left, inc, at_i, at_j, splits_u, between, before_last
@@ -71,7 +74,7 @@ def best_sweep(
             k_left = lane
             for t0 in range(LANES, w, LANES):
                 at_i, at_j, splits_u, between, before_last = lane_splits(
-                    t0, i, w, live, size, single_root, LANES
+                    t0, lane, i, w, live, size, single_root
                 )
                 s_u, s_right, s_left = split_scores(
                     right, left, inc, at_i, at_j, splits_u, between, before_last
@@ -79,9 +82,9 @@ def best_sweep(
                 m_u, k_u = take_larger(m_u, k_u, s_u, t0 + lane)
                 m_right, k_right = take_larger(m_right, k_right, s_right, t0 + lane)
                 m_left, k_left = take_larger(m_left, k_left, s_left, t0 + lane)
-            m_u, k_u = first_maximum(m_u, k_u)
-            m_right, k_right = first_maximum(m_right, k_right)
-            m_left, k_left = first_maximum(m_left, k_left)
+            m_u, k_u = first_maximum(m_u, k_u, LANES)
+            m_right, k_right = first_maximum(m_right, k_right, LANES)
+            m_left, k_left = first_maximum(m_left, k_left, LANES)
             v_u = tl.maximum(m_u, FORBIDDEN)
             inc_right = v_u + arc_right
             inc_left = v_u + arc_left

@@ -43,6 +43,7 @@ from treelax.ops.eisner.triton_parts import (
     split_scores,
     store_both,
     store_six,
+    sum_lanes,
 )
 
 
@@ -57,27 +58,27 @@ def inside_sweep(
     right = chart + RIGHT * plane
     left = chart + LEFT * plane
     inc = chart + INC * plane
-    lane = tl.broadcast_to(tl.arange(0, LANES)[None, :], (ROWS, LANES))
+    lane = tl.arange(0, ROWS * LANES) % LANES
     for w in range(1, length + 1):
         count = length + 1 - w
         for first in range(0, count, ROWS):
             i, live, upper, lower = cells(first, w, count, size, ROWS, LANES)
             arc_right, arc_left = load_both(inc, upper, lower, live)  # W[i,j], W[j,i]
             at_i, at_j, splits_u, between, before_last = lane_splits(
-                0, i, w, live, size, single_root, LANES
+                0, lane, i, w, live, size, single_root
             )
             m_u, m_right, m_left = split_scores(
                 right, left, inc, at_i, at_j, splits_u, between, before_last
             )
-            z_u = tl.full((ROWS, LANES), 1.0, m_u.dtype)
+            z_u = tl.full((ROWS * LANES,), 1.0, m_u.dtype)
             z_right = z_u
             z_left = z_u
-            e_u = tl.zeros((ROWS, LANES), m_u.dtype)
+            e_u = tl.zeros((ROWS * LANES,), m_u.dtype)
             e_right = e_u
             e_left = e_u
             for t0 in range(LANES, w, LANES):
                 at_i, at_j, splits_u, between, before_last = lane_splits(
-                    t0, i, w, live, size, single_root, LANES
+                    t0, lane, i, w, live, size, single_root
                 )
                 s_u, s_right, s_left = split_scores(
                     right, left, inc, at_i, at_j, splits_u, between, before_last
@@ -85,9 +86,9 @@ def inside_sweep(
                 m_u, z_u, e_u = absorb(m_u, z_u, e_u, s_u, MEAN)
                 m_right, z_right, e_right = absorb(m_right, z_right, e_right, s_right, MEAN)
                 m_left, z_left, e_left = absorb(m_left, z_left, e_left, s_left, MEAN)
-            m_u, z_u, e_u = join_lanes(m_u, z_u, e_u, MEAN)
-            m_right, z_right, e_right = join_lanes(m_right, z_right, e_right, MEAN)
-            m_left, z_left, e_left = join_lanes(m_left, z_left, e_left, MEAN)
+            m_u, z_u, e_u = join_lanes(m_u, z_u, e_u, MEAN, LANES)
+            m_right, z_right, e_right = join_lanes(m_right, z_right, e_right, MEAN, LANES)
+            m_left, z_left, e_left = join_lanes(m_left, z_left, e_left, MEAN, LANES)
             # I→(i,j) = U(i,j) + W[i,j];  I←(i,j) = U(i,j) + W[j,i]
             v_u, rz_u, mean_u = cell_value(m_u, z_u, e_u, MEAN)
             inc_right = v_u + arc_right
@@ -122,7 +123,7 @@ def outside_sweep(
     right = chart + RIGHT * plane
     left = chart + LEFT * plane
     inc = chart + INC * plane
-    lane = tl.broadcast_to(tl.arange(0, LANES)[None, :], (ROWS, LANES))
+    lane = tl.arange(0, ROWS * LANES) % LANES
     for step in range(0, length):
         w = length - step
         count = step + 1
@@ -139,7 +140,7 @@ def outside_sweep(
             t_right, t_left = load_both(tree, upper, lower, live)
             # the first chunk is on its way before any arithmetic on what the cells load
             at_i, at_j, splits_u, between, before_last = lane_splits(
-                0, i, w, live, size, single_root, LANES
+                0, lane, i, w, live, size, single_root
             )
             s_u, s_right, s_left = split_scores(
                 right, left, inc, at_i, at_j, splits_u, between, before_last
@@ -160,7 +161,7 @@ def outside_sweep(
             )  # fmt: skip
             for t0 in range(LANES, w, LANES):
                 at_i, at_j, splits_u, between, before_last = lane_splits(
-                    t0, i, w, live, size, single_root, LANES
+                    t0, lane, i, w, live, size, single_root
                 )
                 s_u, s_right, s_left = split_scores(
                     right, left, inc, at_i, at_j, splits_u, between, before_last
@@ -195,7 +196,7 @@ def up_sweep(
     g_right = scratch + RIGHT * plane
     g_left = scratch + LEFT * plane
     g_inc = scratch + INC * plane
-    lane = tl.broadcast_to(tl.arange(0, LANES)[None, :], (ROWS, LANES))
+    lane = tl.arange(0, ROWS * LANES) % LANES
     for w in range(1, length + 1):
         count = length + 1 - w
         for first in range(0, count, ROWS):
@@ -206,7 +207,7 @@ def up_sweep(
             inc_right, inc_left = load_both(inc, upper, lower, live)
             gt_right, gt_left = load_both(g_inc, upper, lower, live)
             at_i, at_j, splits_u, between, before_last = lane_splits(
-                0, i, w, live, size, single_root, LANES
+                0, lane, i, w, live, size, single_root
             )
             s_u, s_right, s_left = split_scores(
                 right, left, inc, at_i, at_j, splits_u, between, before_last
@@ -219,7 +220,7 @@ def up_sweep(
             sum_left = tl.exp2(s_left - m_left) * gk_left
             for t0 in range(LANES, w, LANES):
                 at_i, at_j, splits_u, between, before_last = lane_splits(
-                    t0, i, w, live, size, single_root, LANES
+                    t0, lane, i, w, live, size, single_root
                 )
                 s_u, s_right, s_left = split_scores(
                     right, left, inc, at_i, at_j, splits_u, between, before_last
@@ -230,13 +231,13 @@ def up_sweep(
                 sum_u += tl.exp2(s_u - m_u) * gk_u
                 sum_right += tl.exp2(s_right - m_right) * gk_right
                 sum_left += tl.exp2(s_left - m_left) * gk_left
-            mean_u = rz_u * tl.sum(sum_u, 1)[:, None]
+            mean_u = rz_u * sum_lanes(sum_u, LANES)
             gt_right += mean_u  # of I→(i,j)
             gt_left += mean_u  # of I←(i,j)
             own_right = tl.exp2(inc_right - m_right) * gt_right
             own_left = tl.exp2(inc_left - m_left) * gt_left
-            mean_right = rz_right * (tl.sum(sum_right, 1)[:, None] + own_right)
-            mean_left = rz_left * (tl.sum(sum_left, 1)[:, None] + own_left)
+            mean_right = rz_right * (sum_lanes(sum_right, LANES) + own_right)
+            mean_left = rz_left * (sum_lanes(sum_left, LANES) + own_left)
             one = live & (lane == 0)
             store_both(g_inc, upper, lower, gt_right, gt_left, one)
             store_both(g_right, upper, lower, mean_right, mean_right, one)
@@ -287,7 +288,7 @@ def down_sweep(
     g_inc = scratch + INC * plane
     down_right = scratch + DOWN_RIGHT * plane
     down_left = scratch + DOWN_LEFT * plane
-    lane = tl.broadcast_to(tl.arange(0, LANES)[None, :], (ROWS, LANES))
+    lane = tl.arange(0, ROWS * LANES) % LANES
     for step in range(0, length):
         w = length - step
         count = step + 1
@@ -317,7 +318,7 @@ def down_sweep(
             dw_right, dw_left = load_both(grad, upper, lower, live)
 
             at_i, at_j, splits_u, between, before_last = lane_splits(
-                0, i, w, live, size, single_root, LANES
+                0, lane, i, w, live, size, single_root
             )
             s_u, s_right, s_left = split_scores(
                 right, left, inc, at_i, at_j, splits_u, between, before_last
@@ -340,7 +341,7 @@ def down_sweep(
             )  # fmt: skip
             for t0 in range(LANES, w, LANES):
                 at_i, at_j, splits_u, between, before_last = lane_splits(
-                    t0, i, w, live, size, single_root, LANES
+                    t0, lane, i, w, live, size, single_root
                 )
                 s_u, s_right, s_left = split_scores(
                     right, left, inc, at_i, at_j, splits_u, between, before_last

@@ -26,11 +26,13 @@ item's total is the sum of both entries. The accumulators of ``I`` are the soft 
 chart keeps the maximum ``m`` of its split scores and ``1/z``, ``z = Σ 2^(s-m)``; the weights
 ``b = 2^(s-m)/z`` are recomputed where they are needed. ``d`` is ``s - m``, ``mean_d`` is ``Σ b·d``.
 
-**Tiles.** ``(ROWS, LANES)``: cells of one width times splits, ``LANES ≤ 32`` so that a row lies
-inside one warp. Values per cell are kept as full tiles too (every lane of a row loads the same
-address, lane 0 stores): a ``(ROWS,)`` vector would make Triton change layouts in shared memory,
-with barriers of its own, at every load and store. For the same reason ``size`` must not be
-specialised: no alignment may be inferred, or loads of different planes get different layouts.
+**Tiles.** ``ROWS`` cells of one width times ``LANES`` splits, ``LANES ≤ 32`` so that a row lies
+inside one warp. A tile is a flat vector, lanes innermost, and a matrix only inside a reduction over
+lanes; values per cell are full tiles too (every lane of a row loads the same address, lane 0
+stores). So Triton has one layout to choose from. Of a matrix or of a ``(ROWS,)`` vector it would
+lay out the loads of cells unlike those of splits and change layouts through shared memory, with
+barriers of its own, at every load and store; a pass of Triton 3.6 even fails on that. For the same
+reason ``size`` must not be specialised: an inferred alignment gives some loads a layout of their own.
 """
 
 from __future__ import annotations
@@ -76,8 +78,11 @@ POINTER_PLANES = tl.constexpr(2)  # split of U above, of C→ below; split of C�
 # -------------------------------------------------------------------------------- cells and splits
 @triton.jit
 def sentence(base, planes, size):
-    """Start of this program's planes; 64 bits, since ``B·planes·N²`` passes 2³¹."""
-    return base + tl.program_id(0).to(tl.int64) * (planes * size * size)
+    """Start of this program's planes; 64 bits, since ``B·planes·N²`` passes 2³¹.
+
+    The alignment that an even number of planes implies is withheld: see *Tiles* above.
+    """
+    return base + tl.multiple_of(tl.program_id(0).to(tl.int64) * (planes * size * size), 1)
 
 
 @triton.jit
@@ -113,18 +118,18 @@ def load_gradients(grad_tree, inc, length, size, BLOCK: tl.constexpr):
 @triton.jit
 def cells(first, w, count, size, ROWS: tl.constexpr, LANES: tl.constexpr):
     """Cells of width ``w`` from ``first`` on: ``i``, live rows, offsets of [i][j] and [j][i]."""
-    i = tl.broadcast_to(first + tl.arange(0, ROWS)[:, None], (ROWS, LANES))
+    i = first + tl.arange(0, ROWS * LANES) // LANES
     return i, i < count, i * size + i + w, (i + w) * size + i
 
 
 @triton.jit
-def lane_splits(t0, i, w, live, size, single_root, LANES: tl.constexpr):
+def lane_splits(t0, lane, i, w, live, size, single_root):
     """Splits ``k = i + t`` of a chunk: offsets of [i][k] and [j][k], and which splits exist.
 
     Returns the mask of ``U``'s splits, of both complete items' (``1 ≤ t < w``, the cell's own arc
     left out), and of the splits at which ``C←(k+1,j)`` is not empty.
     """
-    t = t0 + tl.arange(0, LANES)[None, :]
+    t = t0 + lane
     at_i = i * size + i + t
     splits_u = live & (t < tl.where((i == 0) & (single_root != 0), 1, w))
     between = live & (t >= 1) & (t < w)
@@ -202,15 +207,39 @@ def absorb(m, z, e, s, MEAN: tl.constexpr):
 
 
 @triton.jit
-def join_lanes(m, z, e, MEAN: tl.constexpr):
+def by_row(x, LANES: tl.constexpr):
+    """A tile as a matrix of rows and lanes, to reduce along axis 1."""
+    return tl.reshape(x, (x.shape[0] // LANES, LANES))
+
+
+@triton.jit
+def in_every_lane(x, LANES: tl.constexpr):
+    """One value a row as a tile."""
+    tile = tl.broadcast_to(x[:, None], (x.shape[0], LANES))
+    return tl.reshape(tile, (x.shape[0] * LANES,))
+
+
+@triton.jit
+def sum_lanes(x, LANES: tl.constexpr):
+    """The sum over the lanes of every row, in every lane."""
+    return in_every_lane(tl.sum(by_row(x, LANES), 1), LANES)
+
+
+@triton.jit
+def max_lanes(x, LANES: tl.constexpr):
+    """The maximum over the lanes of every row, in every lane."""
+    return in_every_lane(tl.max(by_row(x, LANES), 1), LANES)
+
+
+@triton.jit
+def join_lanes(m, z, e, MEAN: tl.constexpr, LANES: tl.constexpr):
     """The running softmaxes of all lanes of a row into one, in every lane."""
-    top = tl.max(m, 1)[:, None]
+    top = max_lanes(m, LANES)
     d = m - top
     x = tl.exp2(d)
     if MEAN:
-        e = tl.broadcast_to(tl.sum(x * (e + d * z), 1)[:, None], m.shape)
-    z = tl.broadcast_to(tl.sum(x * z, 1)[:, None], m.shape)
-    return tl.broadcast_to(top, m.shape), z, e
+        e = sum_lanes(x * (e + d * z), LANES)
+    return top, sum_lanes(x * z, LANES), e
 
 
 @triton.jit
