@@ -215,9 +215,13 @@ def main() -> int:
 
     tiles = sorted({t for length in LENGTHS for t in candidates(length)}, key=lambda t: -t.rows)
     variants = [(r, torch.float32, t) for r in relaxations for t in tiles]
-    defaults = {backend.choose_tiles(n + 1, backend.FORWARD_TILES) for n in LENGTHS}
-    defaults |= {backend.choose_tiles(n + 1, backend.BACKWARD_TILES) for n in LENGTHS}
-    variants += [(r, d, t) for r in RELAXATIONS for d in DTYPES for t in defaults]
+    variants += [
+        (relaxation, dtype, backend.choose_tiles(length + 1, table, dtype))
+        for relaxation in RELAXATIONS
+        for dtype in DTYPES
+        for length in LENGTHS
+        for table in (backend.FORWARD_TILES, backend.BACKWARD_TILES)
+    ]
     variants = list(dict.fromkeys(variants))
     say(f"{torch.cuda.get_device_name()}, torch {torch.__version__}: {len(variants)} variants")
     compile_all(variants, options.processes)

@@ -1,7 +1,8 @@
 """Eisner's algorithm and its relaxations on a GPU, through Triton.
 
 One program per sentence; the forward pass (inside and outside sweep) and the backward pass (up and
-down sweep) are one launch each. `treelax.ops.eisner.triton_parts` says how the kernels work. This
+down sweep) are one launch each, and in float32 a look at the scores goes before the forward pass.
+`treelax.ops.eisner.triton_parts` says how the kernels work. This
 module allocates, chooses tile sizes and launches. Its functions are those of
 `treelax.ops.eisner.common.Backend`; ``tiles=`` overrides the tile sizes, for tuning.
 
@@ -47,19 +48,24 @@ BACKWARD_TILES: tuple[tuple[int, Tiles], ...] = (
     (64, Tiles(64, 16, 16)),
     (128, Tiles(64, 16, 16)),
 )
-LARGEST_TILES = Tiles(64, 32, 32)
+LARGEST_TILES = Tiles(64, 16, 16)
+#: float64 takes twice the registers: with more warps than this they spill.
+LARGEST_DOUBLE_TILES = Tiles(32, 16, 8)
 #: One stage: no load may be moved ahead of the stores and barriers before it.
 COMMON_OPTIONS: dict[str, Any] = {"num_stages": 1, "enable_fp_fusion": True}
 
 
-def choose_tiles(size: int, table: tuple[tuple[int, Tiles], ...]) -> Tiles:
+def choose_tiles(size: int, table: tuple[tuple[int, Tiles], ...], dtype: torch.dtype) -> Tiles:
     """Tile sizes for a chart of ``size`` positions, the root included.
 
     Example:
-        >>> choose_tiles(11, ((16, Tiles(16, 16, 4)),))
+        >>> choose_tiles(11, ((16, Tiles(16, 16, 4)),), torch.float32)
         Tiles(rows=16, lanes=16, warps=4)
     """
-    return next((tiles for largest, tiles in table if size <= largest), LARGEST_TILES)
+    tiles = next((tiles for largest, tiles in table if size <= largest), LARGEST_TILES)
+    if dtype == torch.float64 and tiles.warps > LARGEST_DOUBLE_TILES.warps:
+        return LARGEST_DOUBLE_TILES
+    return tiles
 
 
 def launch_device(tensor: Tensor) -> AbstractContextManager[Any]:
@@ -77,6 +83,21 @@ def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
     return (batch, triton_parts.CHART_PLANES.value, size, size)
 
 
+def launch_centring(
+    scores: Tensor, lengths: Tensor, chart: Tensor, single_root: bool, tiles: Tiles
+) -> Tensor | None:
+    """What to take off the columns of the scores, in the ``chart``'s memory; None in float64."""
+    if scores.dtype != torch.float32:
+        return None
+    batch, size, _ = scores.shape
+    shift = scores.new_empty((batch, size))
+    triton_discrete.centre_kernel[(batch,)](
+        scores, lengths, chart, shift, size, int(single_root), PLANES=chart.shape[1],
+        **tile_options(tiles),
+    )  # fmt: skip
+    return shift
+
+
 def soft_tree(
     scores: Tensor,
     lengths: Tensor,
@@ -86,17 +107,18 @@ def soft_tree(
     *,
     tiles: Tiles | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Inside and outside sweep, one launch."""
+    """Centring, then inside and outside sweep in one launch."""
     batch, size, _ = scores.shape
+    tiles = tiles or choose_tiles(size, FORWARD_TILES, scores.dtype)
     chart = scores.new_empty(saved_shape(batch, size, scores.dtype))
     scratch = scores.new_empty((batch, triton_parts.FORWARD_PLANES.value, size, size))
     tree = torch.empty_like(scores)
     value = scores.new_empty(batch)
     with launch_device(scores):
+        shift = launch_centring(scores, lengths, chart, single_root, tiles)
         triton_kernels.soft_tree_kernel[(batch,)](
-            scores, lengths, chart, scratch, tree, value, size, int(single_root),
-            MEAN=relaxation == "softmax", SAVE=save,
-            **tile_options(tiles or choose_tiles(size, FORWARD_TILES)),
+            scores, shift, lengths, chart, scratch, tree, value, size, int(single_root),
+            MEAN=relaxation == "softmax", SAVE=save, **tile_options(tiles),
         )  # fmt: skip
     return tree, value, chart if save else scores.new_empty(0)
 
@@ -120,9 +142,17 @@ def soft_tree_backward(
         triton_kernels.soft_tree_backward_kernel[(batch,)](
             grad_tree, grad_value.contiguous(), saved, lengths, scratch, grad, size,
             int(single_root), MEAN=relaxation == "softmax",
-            **tile_options(tiles or choose_tiles(size, BACKWARD_TILES)),
+            **tile_options(tiles or choose_tiles(size, BACKWARD_TILES, saved.dtype)),
         )  # fmt: skip
     return grad
+
+
+def chart_planes(dtype: torch.dtype, keep: bool) -> int:
+    """Planes for an inside sweep alone: a whole chart to ``keep``, else little, or what centring takes."""
+    if keep:
+        return triton_parts.CHART_PLANES.value
+    centres = dtype == torch.float32
+    return (triton_parts.CENTRE_PLANES if centres else triton_parts.VALUE_PLANES).value
 
 
 def inside_chart(
@@ -130,13 +160,15 @@ def inside_chart(
 ) -> tuple[Tensor, Tensor]:
     """The entropy chart, with its normalisers if ``keep``, and the log-partition."""
     batch, size, _ = scores.shape
-    planes = triton_parts.CHART_PLANES.value if keep else triton_parts.VALUE_PLANES.value
+    tiles = tiles or choose_tiles(size, FORWARD_TILES, scores.dtype)
+    planes = chart_planes(scores.dtype, keep)
     chart = scores.new_empty((batch, planes, size, size))
     value = scores.new_empty(batch)
     with launch_device(scores):
+        shift = launch_centring(scores, lengths, chart, single_root, tiles)
         triton_kernels.log_partition_kernel[(batch,)](
-            scores, lengths, chart, value, size, int(single_root), PLANES=planes, KEEP=keep,
-            **tile_options(tiles or choose_tiles(size, FORWARD_TILES)),
+            scores, shift, lengths, chart, value, size, int(single_root),
+            PLANES=planes, KEEP=keep, **tile_options(tiles),
         )  # fmt: skip
     return chart, value
 
@@ -154,15 +186,12 @@ def best_tree(
     """(max, +) chart with the splits taken, and a walk down from the goal; one launch."""
     batch, size, _ = scores.shape
     chart = scores.new_empty((batch, triton_parts.BEST_PLANES.value, size, size))
-    pointers = lengths.new_empty(
-        (batch, triton_parts.POINTER_PLANES.value, size, size), dtype=torch.int32
-    )
     tree = torch.empty_like(scores)
     value = scores.new_empty(batch)
     with launch_device(scores):
         triton_discrete.best_tree_kernel[(batch,)](
-            scores, lengths, chart, pointers, tree, value, size, int(single_root),
-            **tile_options(tiles or choose_tiles(size, FORWARD_TILES)),
+            scores, lengths, chart, tree, value, size, int(single_root),
+            **tile_options(tiles or choose_tiles(size, FORWARD_TILES, scores.dtype)),
         )  # fmt: skip
     return tree, value
 
@@ -189,26 +218,32 @@ def sample_tree(
     return trees, value
 
 
-def kernel_variants(tiles: Tiles) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+def kernel_variants(dtype: torch.dtype, tiles: Tiles) -> Iterator[tuple[str, Any, dict[str, Any]]]:
     """Every kernel in every form the functions above launch: a name, the kernel, its constants."""
     shape = {"ROWS": tiles.rows, "LANES": tiles.lanes}
+    centres = dtype == torch.float32
+    first: dict[str, Any] = shape if centres else {"shift": None, **shape}
     for relaxation, mean in (("softmax", True), ("entropy", False)):
         yield f"soft_tree[{relaxation}]", triton_kernels.soft_tree_kernel, {
-            "MEAN": mean, "SAVE": True, **shape
+            "MEAN": mean, "SAVE": True, **first
         }  # fmt: skip
         yield f"soft_tree_backward[{relaxation}]", triton_kernels.soft_tree_backward_kernel, {
             "MEAN": mean, **shape
         }  # fmt: skip
-    for keep, planes in ((False, triton_parts.VALUE_PLANES), (True, triton_parts.CHART_PLANES)):
+    for keep in (False, True):
         yield f"log_partition[keep={keep}]", triton_kernels.log_partition_kernel, {
-            "PLANES": planes.value, "KEEP": keep, **shape
+            "PLANES": chart_planes(dtype, keep), "KEEP": keep, **first
+        }  # fmt: skip
+    if centres:
+        yield "centre", triton_discrete.centre_kernel, {
+            "PLANES": triton_parts.CHART_PLANES.value, **shape
         }  # fmt: skip
     yield "best_tree", triton_discrete.best_tree_kernel, shape
     yield "sample_tree", triton_discrete.sample_tree_kernel, {"BLOCK": 32}
 
 
 def compile_ahead(arch: int, dtype: torch.dtype, tiles: Tiles) -> Iterator[tuple[str, Any]]:
-    """Compile every kernel for a CUDA architecture (80, 90, …) without a GPU.
+    """Compile every kernel for a CUDA architecture (80, 90, …) without a GPU, as a launch would.
 
     Yields a name and Triton's compiled kernel; its ``asm`` holds ``ttgir``, ``ptx`` and ``cubin``.
     Not possible under ``TRITON_INTERPRET=1``.
@@ -217,18 +252,24 @@ def compile_ahead(arch: int, dtype: torch.dtype, tiles: Tiles) -> Iterator[tuple
     from triton.compiler import ASTSource
 
     number = {torch.float32: "fp32", torch.float64: "fp64"}[dtype]
-    types = {"lengths": "*i64", "agenda": "*i64", "pointers": "*i32"}
+    types = {"lengths": "*i64", "agenda": "*i64"}
     types |= {"batch": "i32", "size": "i32", "single_root": "i32"}
-    for name, kernel, constants in kernel_variants(tiles):
+    for name, kernel, constants in kernel_variants(dtype, tiles):
         signature = {
             argument: "constexpr" if argument in constants else types.get(argument, f"*{number}")
             for argument in kernel.arg_names
+        }
+        # tensors start at multiples of 16 bytes, and a launch tells the compiler so
+        aligned = {
+            (place,): [["tt.divisibility", 16]]
+            for place, kind in enumerate(signature.values())
+            if kind.startswith("*")
         }
         warps = 1 if kernel is triton_discrete.sample_tree_kernel else tiles.warps
         yield (
             name,
             triton.compile(
-                ASTSource(kernel, signature, constants),
+                ASTSource(kernel, signature, constants, aligned),
                 target=GPUTarget("cuda", arch, 32),
                 options={"num_warps": warps, **COMMON_OPTIONS},
             ),

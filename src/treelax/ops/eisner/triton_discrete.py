@@ -1,4 +1,4 @@
-"""GPU kernels of the discrete trees: the best one, and exact samples."""
+"""GPU kernels of the discrete trees: the best one, centring by it, and exact samples."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import triton
 import triton.language as tl
 
 from treelax.ops.eisner.triton_parts import (
+    BEST_ARCS,
     BEST_PLANES,
     CHART_PLANES,
     FORBIDDEN,
@@ -13,12 +14,15 @@ from treelax.ops.eisner.triton_parts import (
     LEFT,
     MARK_LEFT,
     MARK_RIGHT,
+    NO_TREE,
     NOTHING,
-    POINTER_PLANES,
     RIGHT,
     SPLIT_LEFT,
     SPLIT_RIGHT,
     SPLIT_U,
+    TAKEN,
+    TAKEN_LEFT,
+    bounded,
     by_row,
     cells,
     clear,
@@ -28,6 +32,7 @@ from treelax.ops.eisner.triton_parts import (
     load_both,
     max_lanes,
     sentence,
+    sentence_length,
     split_scores,
     store_both,
 )
@@ -49,9 +54,7 @@ def first_maximum(m, at, LANES: tl.constexpr):
 
 
 @triton.jit
-def best_sweep(
-    chart, pointers, length, size, single_root, ROWS: tl.constexpr, LANES: tl.constexpr
-):  # fmt: skip
+def best_sweep(chart, length, size, single_root, ROWS: tl.constexpr, LANES: tl.constexpr):
     """The (max, +) chart, in natural units, with the split ``t = k - i`` of every item."""
     plane = size * size
     right = chart + RIGHT * plane
@@ -97,13 +100,13 @@ def best_sweep(
             store_both(right, upper, lower, v_right, v_right, one)
             store_both(left, upper, lower, v_left, v_left, one)
             store_both(inc, upper, lower, inc_right, inc_left, one)
-            store_both(pointers, upper, lower, k_u, k_right, one)
-            tl.store(pointers + plane + upper, k_left, mask=one)
+            store_both(chart + TAKEN * plane, upper, lower, k_u, k_right, one)
+            tl.store(chart + TAKEN_LEFT * plane + upper, k_left, mask=one)
         tl.debug_barrier()
 
 
 @triton.jit
-def follow_pointers(chart, pointers, tree, length, size, BLOCK: tl.constexpr):
+def follow_splits(chart, tree, length, size, BLOCK: tl.constexpr):
     """Mark the items of the best derivation top-down; an item has at most one consequent in it."""
     plane = size * size
     mark_right = chart + MARK_RIGHT * plane  # above the diagonal by U, below it by C→
@@ -117,8 +120,9 @@ def follow_pointers(chart, pointers, tree, length, size, BLOCK: tl.constexpr):
             row_j = row_i + w * size  # offsets of [i][k] and [j][k] for k = i
             upper = row_i + w
             lower = row_j
-            k_u, k_right = load_both(pointers, upper, lower, live)
-            k_left = tl.load(pointers + plane + upper, mask=live, other=0)
+            k_u, k_right = load_both(chart + TAKEN * plane, upper, lower, live)
+            k_left = tl.load(chart + TAKEN_LEFT * plane + upper, mask=live, other=0.0)
+            k_u, k_right, k_left = k_u.to(tl.int32), k_right.to(tl.int32), k_left.to(tl.int32)
             by_u, by_right = load_both(mark_right, upper, lower, live)
             in_right = live & ((step == 0) | (by_u + by_right > 0))
             by_left, by_u = load_both(mark_left, upper, lower, live)
@@ -139,26 +143,91 @@ def follow_pointers(chart, pointers, tree, length, size, BLOCK: tl.constexpr):
         tl.debug_barrier()
 
 
+@triton.jit
+def find_best(
+    scores, chart, tree, length, size, single_root, ROWS: tl.constexpr, LANES: tl.constexpr
+):  # fmt: skip
+    """Mark the arcs of the best tree in ``tree``, which holds zeros; its score is the chart's."""
+    plane = size * size
+    BLOCK: tl.constexpr = 4 * ROWS * LANES
+    load_arcs(scores, None, chart + INC * plane, length, size, 1.0, BLOCK)
+    clear(chart + MARK_RIGHT * plane, (length + 1) * size, BLOCK)
+    clear(chart + MARK_LEFT * plane, (length + 1) * size, BLOCK)
+    tl.debug_barrier()
+    best_sweep(chart, length, size, single_root, ROWS, LANES)
+    follow_splits(chart, tree, length, size, ROWS)
+
+
 @triton.jit(do_not_specialize=["size", "single_root"])
 def best_tree_kernel(
-    scores, lengths, chart, pointers, tree, value, size, single_root,
+    scores, lengths, chart, tree, value, size, single_root,
     ROWS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """The best tree and its score."""
     plane = size * size
     chart = sentence(chart, BEST_PLANES, size)
-    pointers = sentence(pointers, POINTER_PLANES, size)
     tree = sentence(tree, 1, size)
-    length = tl.load(lengths + tl.program_id(0)).to(tl.int32)
-    BLOCK: tl.constexpr = 4 * ROWS * LANES
-    load_arcs(sentence(scores, 1, size), chart + INC * plane, length, size, 1.0, BLOCK)
-    clear(tree, plane, BLOCK)
-    clear(chart + MARK_RIGHT * plane, (length + 1) * size, BLOCK)
-    clear(chart + MARK_LEFT * plane, (length + 1) * size, BLOCK)
-    tl.debug_barrier()
-    best_sweep(chart, pointers, length, size, single_root, ROWS, LANES)
+    length = sentence_length(lengths, tl.program_id(0), size)
+    clear(tree, plane, 4 * ROWS * LANES)
+    find_best(sentence(scores, 1, size), chart, tree, length, size, single_root, ROWS, LANES)
     tl.store(value + tl.program_id(0), tl.load(chart + RIGHT * plane + length))
-    follow_pointers(chart, pointers, tree, length, size, ROWS)
+
+
+# -------------------------------------------------------------------------------------- centring
+#: The size of chart values from which float32 loses too much in their differences.
+CENTRE_ABOVE = tl.constexpr(256.0)
+
+
+@triton.jit
+def value_size(scores, length, size, BLOCK: tl.constexpr):
+    """About how large chart values get: the sum over words of ``|max_h W[h, m]|``."""
+    total = 0.0
+    for first_word in range(1, length + 1, BLOCK):
+        m = first_word + tl.arange(0, BLOCK)[None, :]
+        top = tl.full((BLOCK, BLOCK), FORBIDDEN, scores.dtype.element_ty)
+        for first_head in range(0, length + 1, BLOCK):
+            h = first_head + tl.arange(0, BLOCK)[:, None]
+            arcs = (m <= length) & (h <= length) & (h != m)
+            w = tl.load(scores + h * size + m, mask=arcs, other=float("-inf"))
+            top = tl.maximum(top, bounded(w))
+        best = tl.where(first_word + tl.arange(0, BLOCK) <= length, tl.abs(tl.max(top, 0)), 0.0)
+        total += tl.sum(best, 0)
+    return total
+
+
+@triton.jit(do_not_specialize=["size", "single_root"])
+def centre_kernel(
+    scores, lengths, chart, shift, size, single_root,
+    PLANES: tl.constexpr, ROWS: tl.constexpr, LANES: tl.constexpr,
+):  # fmt: skip
+    """``shift[b, m]``, the score to take off column m so that the best tree scores 0; float32 only.
+
+    A constant added to a column changes no tree, soft or discrete. Chart values grow with the length
+    and the scores, and with them the rounding of the differences that a softmax sees; after the
+    shift the items on the best derivation are 0 and their rivals small. Column 0 has no arcs: its
+    place takes the score of that tree, to be added to the value. A sentence of small scores or
+    without a tree keeps its scores: all zeros, and the former costs no more than a look at them.
+    """
+    plane = size * size
+    shift += tl.program_id(0).to(tl.int64) * size
+    scores = sentence(scores, 1, size)
+    length = sentence_length(lengths, tl.program_id(0), size)
+    BLOCK: tl.constexpr = 4 * ROWS * LANES
+    clear(shift, size, BLOCK)
+    if value_size(scores, length, size, ROWS) > CENTRE_ABOVE:
+        chart = sentence(chart, PLANES, size)
+        arcs = chart + BEST_ARCS * plane
+        count = (length + 1) * size
+        clear(arcs, count, BLOCK)
+        find_best(scores, chart, arcs, length, size, single_root, ROWS, LANES)
+        value = tl.load(chart + RIGHT * plane + length)
+        if value > NO_TREE:
+            tl.store(shift, value)
+            for start in range(0, count, BLOCK):
+                at = start + tl.arange(0, BLOCK)
+                mark = tl.load(arcs + at, mask=at < count, other=0.0)
+                w = tl.load(scores + at, mask=at < count, other=0.0)
+                tl.store(shift + at % size, bounded(w), mask=mark > 0)
 
 
 # --------------------------------------------------------------------------------------- sampling
@@ -192,7 +261,7 @@ def sample_tree_kernel(
     uniforms += draw * (2 * (size - 1))
     agenda += draw * (2 * size)
     trees += draw * plane
-    length = tl.load(lengths + b).to(tl.int32)
+    length = sentence_length(lengths, b, size)
     clear(trees, plane, 4 * BLOCK)
     tl.store(agenda, length.to(tl.int64) * 4)  # C→(0,length)
     tl.debug_barrier()
@@ -223,7 +292,8 @@ def sample_tree_kernel(
         weights = tl.exp2(tl.where(splits, s_1 + s_2, NOTHING) - m) * rz
         chosen = tl.min(tl.where(splits & (tl.cumsum(weights, 0) > u), t, BLOCK), 0)
         # a sum that ends a rounding error below u: the last split with weight takes the rest
-        chosen = tl.where(chosen < BLOCK, chosen, tl.max(tl.where(weights > 0, t, 0), 0))
+        last = tl.max(tl.where(splits & (weights > 0), t, lowest), 0)
+        chosen = tl.where(chosen < BLOCK, chosen, last)
         k = i + chosen
         arc = tl.where(kind == ARC_RIGHT, i * size + j, j * size + i)
         tl.store(trees + arc, 1.0, mask=is_u)

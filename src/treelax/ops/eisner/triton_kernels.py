@@ -40,6 +40,7 @@ from treelax.ops.eisner.triton_parts import (
     load_six,
     pair_sums,
     sentence,
+    sentence_length,
     split_scores,
     store_both,
     store_six,
@@ -361,9 +362,27 @@ def down_sweep(
 
 
 # ---------------------------------------------------------------------------------------- kernels
+@triton.jit
+def column_shifts(shift, size):
+    """This sentence's row of what `triton_discrete.centre_kernel` made; None in float64."""
+    if shift is None:
+        return None
+    else:
+        return shift + tl.program_id(0).to(tl.int64) * size
+
+
+@triton.jit
+def store_value(value, chart, shift, length, size):
+    """The value of the whole chart in natural units, with what centring took off put back."""
+    total = tl.load(chart + RIGHT * size * size + length) * LN2
+    if shift is not None:
+        total += tl.load(shift)
+    tl.store(value + tl.program_id(0), total)
+
+
 @triton.jit(do_not_specialize=["size", "single_root"])
 def soft_tree_kernel(
-    scores, lengths, chart, scratch, tree, value, size, single_root,
+    scores, shift, lengths, chart, scratch, tree, value, size, single_root,
     MEAN: tl.constexpr, SAVE: tl.constexpr, ROWS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Soft tree and value of the chart: inside and outside sweep of one sentence."""
@@ -372,15 +391,16 @@ def soft_tree_kernel(
     tree = sentence(tree, 1, size)
     given_right = sentence(scratch, FORWARD_PLANES, size)
     given_left = given_right + plane
-    length = tl.load(lengths + tl.program_id(0)).to(tl.int32)
+    length = sentence_length(lengths, tl.program_id(0), size)
     BLOCK: tl.constexpr = 4 * ROWS * LANES
-    load_arcs(sentence(scores, 1, size), chart + INC * plane, length, size, LOG2E, BLOCK)
+    shift = column_shifts(shift, size)
+    load_arcs(sentence(scores, 1, size), shift, chart + INC * plane, length, size, LOG2E, BLOCK)
     clear(tree, plane, BLOCK)
     clear(given_right, (length + 1) * size, BLOCK)
     clear(given_left, (length + 1) * size, BLOCK)
     tl.debug_barrier()
     inside_sweep(chart, length, size, single_root, MEAN, True, ROWS, LANES)
-    tl.store(value + tl.program_id(0), tl.load(chart + RIGHT * plane + length) * LN2)
+    store_value(value, chart, shift, length, size)
     outside_sweep(
         chart, given_right, given_left, tree, length, size, single_root, SAVE, ROWS, LANES
     )
@@ -396,7 +416,7 @@ def soft_tree_backward_kernel(
     chart = sentence(chart, CHART_PLANES, size)
     scratch = sentence(scratch, BACKWARD_PLANES, size)
     grad = sentence(grad, 1, size)
-    length = tl.load(lengths + tl.program_id(0)).to(tl.int32)
+    length = sentence_length(lengths, tl.program_id(0), size)
     value_slope = tl.load(grad_value + tl.program_id(0))
     BLOCK: tl.constexpr = 4 * ROWS * LANES
     load_gradients(sentence(grad_tree, 1, size), scratch + INC * plane, length, size, BLOCK)
@@ -410,15 +430,16 @@ def soft_tree_backward_kernel(
 
 @triton.jit(do_not_specialize=["size", "single_root"])
 def log_partition_kernel(
-    scores, lengths, chart, value, size, single_root,
+    scores, shift, lengths, chart, value, size, single_root,
     PLANES: tl.constexpr, KEEP: tl.constexpr, ROWS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """``log Σ_T exp(score(T))``: the inside sweep alone; ``KEEP`` leaves a chart to sample from."""
     plane = size * size
     chart = sentence(chart, PLANES, size)
-    length = tl.load(lengths + tl.program_id(0)).to(tl.int32)
+    length = sentence_length(lengths, tl.program_id(0), size)
     BLOCK: tl.constexpr = 4 * ROWS * LANES
-    load_arcs(sentence(scores, 1, size), chart + INC * plane, length, size, LOG2E, BLOCK)
+    shift = column_shifts(shift, size)
+    load_arcs(sentence(scores, 1, size), shift, chart + INC * plane, length, size, LOG2E, BLOCK)
     tl.debug_barrier()
     inside_sweep(chart, length, size, single_root, False, KEEP, ROWS, LANES)
-    tl.store(value + tl.program_id(0), tl.load(chart + RIGHT * plane + length) * LN2)
+    store_value(value, chart, shift, length, size)

@@ -46,6 +46,7 @@ LOG2E = tl.constexpr(1.4426950408889634)
 LN2 = tl.constexpr(0.6931471805599453)
 FORBIDDEN = tl.constexpr(common.FORBIDDEN)
 LIMIT = tl.constexpr(common.LIMIT)
+NO_TREE = tl.constexpr(common.NO_TREE)
 #: A lane without a split: far below the sum of two forbidden items, far above float32's lowest.
 NOTHING = tl.constexpr(-1e37)
 
@@ -68,11 +69,14 @@ UP_U = tl.constexpr(3)
 DOWN_RIGHT = tl.constexpr(4)
 DOWN_LEFT = tl.constexpr(5)
 BACKWARD_PLANES = tl.constexpr(6)
-# Scratch of the best tree: after RIGHT, LEFT, INC the marks of C→ and C←.
-MARK_RIGHT = tl.constexpr(3)
-MARK_LEFT = tl.constexpr(4)
-BEST_PLANES = tl.constexpr(5)
-POINTER_PLANES = tl.constexpr(2)  # split of U above, of C→ below; split of C← above
+# Scratch of the best tree, after RIGHT, LEFT and INC. Splits are whole numbers, exact in float32.
+MARK_RIGHT = tl.constexpr(3)  # marks of C→
+MARK_LEFT = tl.constexpr(4)  # marks of C←
+TAKEN = tl.constexpr(5)  # split of U above, of C→ below
+TAKEN_LEFT = tl.constexpr(6)  # split of C← above
+BEST_PLANES = tl.constexpr(7)
+BEST_ARCS = tl.constexpr(7)  # the tree itself, where it is not the result but the way to the shift
+CENTRE_PLANES = tl.constexpr(8)  # no more than a chart has: centring runs in the chart's memory
 
 
 # -------------------------------------------------------------------------------- cells and splits
@@ -86,6 +90,13 @@ def sentence(base, planes, size):
 
 
 @triton.jit
+def sentence_length(lengths, b, size):
+    """Words of sentence ``b``; a length out of range, which the caller reports, stays in memory."""
+    length = tl.load(lengths + b)
+    return tl.minimum(tl.maximum(length, 1), size - 1).to(tl.int32)
+
+
+@triton.jit
 def clear(plane, count, BLOCK: tl.constexpr):
     """Zeros in the first ``count`` entries of a plane."""
     for start in range(0, count, BLOCK):
@@ -94,15 +105,24 @@ def clear(plane, count, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def load_arcs(scores, inc, length, size, scale: tl.constexpr, BLOCK: tl.constexpr):
-    """Bounded scores, times ``scale``, into the plane of incomplete items; no arcs in column 0."""
+def bounded(w):
+    """A score as a chart takes it: finite. NaN becomes a number too, so no chart holds one."""
+    finite = tl.minimum(tl.maximum(w, -LIMIT), LIMIT)
+    return tl.where(w == float("-inf"), FORBIDDEN, finite)
+
+
+@triton.jit
+def load_arcs(scores, shift, inc, length, size, scale: tl.constexpr, BLOCK: tl.constexpr):
+    """Bounded scores, less the shift of their column if there is one, times ``scale``, into the
+    plane of incomplete items; no arcs in column 0."""
     count = (length + 1) * size
     for start in range(0, count, BLOCK):
         at = start + tl.arange(0, BLOCK)
-        w = tl.load(scores + at, mask=at < count, other=0.0)
-        finite = tl.minimum(tl.maximum(w, -LIMIT), LIMIT)
-        w = tl.where(w == float("-inf"), FORBIDDEN, finite) * scale
-        tl.store(inc + at, tl.where(at % size == 0, 0.0, w), mask=at < count)
+        w = bounded(tl.load(scores + at, mask=at < count, other=0.0))
+        if shift is not None:
+            taken_off = tl.load(shift + at % size, mask=at < count, other=0.0)
+            w = tl.where(w == FORBIDDEN, w, w - taken_off)
+        tl.store(inc + at, tl.where(at % size == 0, 0.0, w * scale), mask=at < count)
 
 
 @triton.jit
