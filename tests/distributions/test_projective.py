@@ -235,8 +235,12 @@ def test_support(scores):
             chain * 0.5,  # not 0/1
             torch.zeros(5, 5),  # no heads
             chain + torch.eye(5),  # two heads
-            torch.zeros(5, 5).index_put((torch.tensor([2, 1, 0, 0]), torch.tensor([1, 2, 3, 4])), torch.tensor(1.0)),
-            torch.zeros(5, 5).index_put((torch.tensor([3, 0, 0, 2]), torch.tensor([1, 2, 3, 4])), torch.tensor(1.0)),
+            torch.zeros(5, 5).index_put(
+                (torch.tensor([2, 1, 0, 0]), torch.tensor([1, 2, 3, 4])), torch.tensor(1.0)
+            ),
+            torch.zeros(5, 5).index_put(
+                (torch.tensor([3, 0, 0, 2]), torch.tensor([1, 2, 3, 4])), torch.tensor(1.0)
+            ),
         ]
     )
     assert not support.check(wrong[:, None].expand(5, 3, 5, 5))[:, 0].any()
@@ -256,7 +260,7 @@ def test_what_is_refused(scores):
         ProjectiveTrees(scores, LENGTHS).log_prob(torch.zeros(2, 5, 5))
     with pytest.raises(InputError, match="lengths"):
         ProjectiveTrees(scores, LENGTHS[:2])
-    with pytest.raises(InputError, match="'gumbl'.*'gumbel'"):
+    with pytest.raises(InputError, match=r"'gumbl'.*'gumbel'"):
         ProjectiveTrees(scores, LENGTHS).rsample(noise="gumbl")
     with pytest.raises(InputError, match="relaxation"):
         ProjectiveTrees(scores, LENGTHS).rsample(relaxation="sigmoid")

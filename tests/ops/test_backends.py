@@ -17,7 +17,9 @@ SIZES = (1, 2, 3, 5, 17, 33, 64)
 RELAXATIONS = ("softmax", "entropy")
 CASES = [(n, r, s) for n in SIZES if n <= 17 for r in RELAXATIONS for s in (False, True)]
 # the loops take seconds here, so each relaxation meets one root rule
-CASES += [(n, r, s) for n in SIZES if n > 17 for r, s in zip(RELAXATIONS, (False, True), strict=True)]
+CASES += [
+    (n, r, s) for n in SIZES if n > 17 for r, s in zip(RELAXATIONS, (False, True), strict=True)
+]
 # each instruction set of the C++ kernel that this processor runs counts as a backend
 FAST = ["diagonal", *(f"native-{variant}" for variant in native.supported())]
 
@@ -29,13 +31,13 @@ every_dtype = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], i
 def backend(request, monkeypatch):
     """A fast backend."""
     name, _, variant = request.param.partition("-")
-    if name == "native":
-        caches = (native._open, native._kernel)
-        monkeypatch.setenv("TREELAX_NATIVE", variant)
-        for cache in caches:
-            cache.cache_clear()
-        request.addfinalizer(lambda: [cache.cache_clear() for cache in caches])
-    return name
+    caches = (native._open, native._kernel) if name == "native" else ()
+    monkeypatch.setenv("TREELAX_NATIVE", variant)
+    for cache in caches:
+        cache.cache_clear()
+    yield name
+    for cache in caches:
+        cache.cache_clear()
 
 
 class Problem:
@@ -106,9 +108,7 @@ def test_samples_for_the_same_uniforms(n, single_root, backend, generator):
     uniforms[0] = 1 - 1e-16  # rounding may leave it above every cumulative sum
     uniforms[1] = 0
     expected, _ = reference.sample_tree(p.scores, p.lengths, uniforms, single_root)
-    got = torch.ops.treelax.sample_tree(
-        p.scores, p.lengths, uniforms, single_root, backend, True
-    )
+    got = torch.ops.treelax.sample_tree(p.scores, p.lengths, uniforms, single_root, backend, True)
     assert torch.equal(got, expected)
 
 
@@ -119,7 +119,9 @@ def test_log_partition_and_gradient(n, backend):
     value = ops.log_partition(scores, p.lengths, single_root=n > 17, backend=backend)
     assert largest_error(value.detach(), p.value) < value_tolerance(torch.float64)
     (grad,) = torch.autograd.grad(value, scores, p.grad_value)
-    assert largest_error(grad, p.grad_value[:, None, None] * p.tree) < value_tolerance(torch.float64)
+    assert largest_error(grad, p.grad_value[:, None, None] * p.tree) < value_tolerance(
+        torch.float64
+    )
     with torch.no_grad():
         again = ops.log_partition(scores, p.lengths, single_root=n > 17, backend=backend)
     assert largest_error(again, value.detach()) < 1e-14

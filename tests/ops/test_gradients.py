@@ -102,10 +102,10 @@ def test_opcheck_of_the_backward_ops(backend):
 
 
 COMPILED = {
-    "soft_tree": lambda s, l: ops.soft_tree(s, l, relaxation="entropy", temperature=0.5),
-    "log_partition": lambda s, l: ops.log_partition(s, l),
-    "select_heads": lambda s, l: ops.select_heads(s, l),
-    "best_tree": lambda s, l: ops.best_tree(s, l) * s,
+    "soft_tree": lambda s, n: ops.soft_tree(s, n, relaxation="entropy", temperature=0.5),
+    "log_partition": lambda s, n: ops.log_partition(s, n),
+    "select_heads": lambda s, n: ops.select_heads(s, n),
+    "best_tree": lambda s, n: ops.best_tree(s, n) * s,
 }
 
 
@@ -132,7 +132,9 @@ def test_samples_compile_whole():
     torch._dynamo.reset()
     scores = some_scores(torch.float32).detach()
     compiled = torch.compile(
-        lambda s: ops.sample_tree(s, LENGTHS, sample_shape=(5,)), fullgraph=True, backend="aot_eager"
+        lambda s: ops.sample_tree(s, LENGTHS, sample_shape=(5,)),
+        fullgraph=True,
+        backend="aot_eager",
     )
     assert compiled(scores).shape == (5, 3, 5, 5)
 
@@ -153,7 +155,9 @@ def test_compiled_code_still_refuses_bad_values():
     "function",
     [
         lambda s: ops.soft_tree(s).square().sum(),
-        lambda s: ops.soft_tree(s)[0, 0, 1],  # linear: nothing but the scores ties the graph together
+        lambda s: ops.soft_tree(s)[
+            0, 0, 1
+        ],  # linear: nothing but the scores ties the graph together
         lambda s: ops.soft_tree(s, relaxation="entropy", backend="diagonal").square().sum(),
         lambda s: ops.soft_tree(s, backend="reference").square().sum(),
         lambda s: ops.log_partition(s).sum(),
@@ -177,6 +181,9 @@ def test_discrete_trees_have_no_gradient():
 
 def test_nothing_is_kept_without_a_gradient():
     scores = some_scores().detach()
-    assert torch.ops.treelax.soft_tree(scores, LENGTHS, "softmax", False, "", True, False)[2].numel() == 0
+    assert (
+        torch.ops.treelax.soft_tree(scores, LENGTHS, "softmax", False, "", True, False)[2].numel()
+        == 0
+    )
     with torch.no_grad():
         assert not ops.soft_tree(some_scores()).requires_grad

@@ -117,9 +117,7 @@ def test_a_sentence_ignores_its_neighbours(sentence, relaxation):
     together = ops.soft_tree(scores, lengths, relaxation=relaxation, backend="native")
     for b in range(3):
         size = int(lengths[b]) + 1
-        alone = ops.soft_tree(
-            scores[b, :size, :size], relaxation=relaxation, backend="native"
-        )
+        alone = ops.soft_tree(scores[b, :size, :size], relaxation=relaxation, backend="native")
         assert torch.equal(together[b, :size, :size], alone)
 
 
@@ -128,7 +126,9 @@ def test_marginals_are_the_gradient_of_the_log_partition(sentence):
     scores, lengths = sentence
     scores = scores.requires_grad_()
     (grad,) = torch.autograd.grad(ops.log_partition(scores, lengths).sum(), scores)
-    assert largest_error(grad, ops.soft_tree(scores.detach(), lengths, relaxation="entropy")) < CLOSE
+    assert (
+        largest_error(grad, ops.soft_tree(scores.detach(), lengths, relaxation="entropy")) < CLOSE
+    )
 
 
 @given(sentences())

@@ -16,7 +16,9 @@ SAMPLES = 20_000
 
 @pytest.mark.parametrize("backend", ["diagonal", "native"])
 @pytest.mark.parametrize("single_root", [False, True])
-@pytest.mark.parametrize(("n", "dtype"), [(2, torch.float64), (4, torch.float64), (4, torch.float32)])
+@pytest.mark.parametrize(
+    ("n", "dtype"), [(2, torch.float64), (4, torch.float64), (4, torch.float32)]
+)
 def test_frequencies(n, dtype, single_root, backend, generator):
     scores = torch.randn(n + 1, n + 1, dtype=dtype, generator=generator)
     trees = ops.sample_tree(

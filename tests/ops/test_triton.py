@@ -95,12 +95,11 @@ def random_problem(size: int, dtype: torch.dtype, seed: int) -> tuple[Tensor, Te
 
 
 def large_problem(size: int, seed: int) -> tuple[Tensor, Tensor]:
-    """float32 sentences of which all but the second have large scores; the third forbids arcs, the
-    fourth any tree."""
+    """float32 sentences: large scores, small ones, large ones and forbidden arcs, no tree at all."""
     generator = torch.Generator().manual_seed(seed)
-    lengths = torch.tensor([size - 1, size - 1, size - 2, size - 1, size // 2])
-    scores = torch.randn(5, size, size, generator=generator)
-    scores *= torch.tensor([100.0, 1, 100, 100, 100])[:, None, None]
+    lengths = torch.tensor([size - 1, size - 1, size - 3, size // 2])
+    scores = torch.randn(4, size, size, generator=generator)
+    scores *= torch.tensor([100.0, 1, 100, 100])[:, None, None]
     scores[2, 2, 3] = scores[2, 0, 4:] = scores[3, :, 2] = -torch.inf
     return scores, lengths
 
@@ -112,48 +111,50 @@ def centring_checks() -> Iterator[dict[str, object]]:
     size = 10
     scores, lengths = large_problem(size, seed=0)
     exact = scores.double()
-    ordinary = [0, 1, 2, 4]  # what a sentence without a tree gets is no one's business but its value
 
     def check(what: str, got: Tensor, expected: Tensor, **where: object) -> dict[str, object]:
-        scale = expected.abs().clamp(min=1) if expected.dim() == 1 else 1
-        error = ((got.double() - expected) / scale).abs().max().item()
+        error = ((got.double() - expected) / expected.abs().clamp(min=1)).abs().max().item()
         return {"dtype": "float32", "what": f"centred {what}", "error": error, **where}
 
-    for single_root, tiles in ((False, triton.Tiles(16, 16, 4)), (True, triton.Tiles(4, 8, 1))):
-        where: dict[str, object] = {"single_root": single_root, "tiles": tiles}
+    for single_root, relaxation, tiles in (
+        (False, "softmax", triton.Tiles(16, 16, 4)),
+        (True, "entropy", triton.Tiles(8, 8, 2)),
+    ):
+        where: dict[str, object] = {"single_root": single_root, "relaxation": relaxation}
         chart = scores.new_empty(triton.saved_shape(*scores.shape[:2], scores.dtype))
         shift = triton.launch_centring(scores, lengths, chart, single_root, tiles)
+        assert shift is not None
         best, value = reference.best_tree(exact, lengths, single_root)
         expected = (best * exact.nan_to_num(0, neginf=0)).sum(1)
         expected[:, 0] = value
         expected[[1, 3]] = 0
         yield check("shift", shift, expected, **where)
-        for relaxation in ("softmax", "entropy"):
-            tree, value, saved = triton.soft_tree(
-                scores, lengths, relaxation, single_root, True, tiles=tiles
-            )
-            grad_tree, grad_value = torch.randn_like(scores), torch.randn_like(value)
-            grad = triton.soft_tree_backward(
-                grad_tree, grad_value, saved, lengths, relaxation, single_root, tiles=tiles
-            )
-            want_tree, want_value, kept = reference.soft_tree(
-                exact, lengths, relaxation, single_root, True
-            )
-            want_grad = reference.soft_tree_backward(
-                grad_tree.double(), grad_value.double(), kept, lengths, relaxation, single_root
-            )
-            where["relaxation"] = relaxation
-            yield check("soft tree", tree[ordinary], want_tree[ordinary], **where)
-            yield check("value", value, want_value, **where)
-            yield check("gradient", grad[ordinary], want_grad[ordinary], **where)
-        where["relaxation"] = None
-        got = triton.log_partition(scores, lengths, single_root, tiles=tiles)
-        yield check("log-partition", got, reference.log_partition(exact, lengths, single_root))
-        uniforms = torch.rand(2, len(scores), 2 * (size - 1))
-        trees, got = triton.sample_tree(scores, lengths, uniforms, single_root, tiles=tiles)
-        want_trees, want = reference.sample_tree(exact, lengths, uniforms.double(), single_root)
-        yield check("samples", trees[:, ordinary], want_trees[:, ordinary], **where)
-        yield check("log-partition", got, want, **where)
+        tree, value, saved = triton.soft_tree(
+            scores, lengths, relaxation, single_root, True, tiles=tiles
+        )
+        want_tree, want_value, kept = reference.soft_tree(
+            exact, lengths, relaxation, single_root, True
+        )
+        grad_tree, grad_value = torch.randn_like(scores), torch.randn_like(value)
+        grad = triton.soft_tree_backward(
+            grad_tree, grad_value, saved, lengths, relaxation, single_root, tiles=tiles
+        )
+        want_grad = reference.soft_tree_backward(
+            grad_tree.double(), grad_value.double(), kept, lengths, relaxation, single_root
+        )
+        yield check("value", value, want_value, **where)
+        # the last sentence has no tree, and what it gets instead is not agreed on
+        yield check("soft tree", tree[:3], want_tree[:3], **where)
+        yield check("gradient", grad[:3], want_grad[:3], **where)
+        if single_root:
+            got = triton.log_partition(scores, lengths, single_root, tiles=tiles)
+            yield check("log-partition", got, want_value, **where)
+        else:
+            uniforms = torch.rand(1, len(scores), 2 * (size - 1))
+            trees, got = triton.sample_tree(scores, lengths, uniforms, single_root, tiles=tiles)
+            want_trees, want = reference.sample_tree(exact, lengths, uniforms.double(), False)
+            yield check("samples", trees[:, :3], want_trees[:, :3], **where)
+            yield check("log-partition", got, want, **where)
 
 
 def wrong_input_checks() -> Iterator[dict[str, object]]:
@@ -189,7 +190,7 @@ def interpreter_checks(dtype_name: str) -> Iterator[dict[str, object]]:
     if dtype == torch.float64:
         problems = [(2, covering), (3, covering), (6, blocks), (10, chunks)]
     else:
-        problems = [(10, covering)]
+        problems = [(6, covering)]
 
     def check(what: str, got: Tensor, expected: Tensor, **where: object) -> dict[str, object]:
         error = (got.double() - expected.double()).abs().max().item()

@@ -132,9 +132,7 @@ class ProjectiveTrees(Distribution):
         """Projective trees over the words of each sentence."""
         return ProjectiveTree(self.lengths, self.single_root)
 
-    def expand(
-        self, batch_shape: Any, _instance: ProjectiveTrees | None = None
-    ) -> ProjectiveTrees:
+    def expand(self, batch_shape: Any, _instance: ProjectiveTrees | None = None) -> ProjectiveTrees:
         """The same distribution with a larger batch shape, sharing memory."""
         batch_shape = torch.Size(batch_shape)
         new = self._get_checked_instance(ProjectiveTrees, _instance)

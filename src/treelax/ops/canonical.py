@@ -14,7 +14,7 @@ HALF_TYPES = (torch.float16, torch.bfloat16)
 
 @dataclass(frozen=True)
 class Canonical:
-    """Scores ``(B, N, N)`` and lengths ``(B,)`` of a batch, with the way back to the caller's form."""
+    """Scores ``(B, N, N)`` and lengths ``(B,)``, with the way back to the caller's form."""
 
     scores: Tensor
     lengths: Tensor

@@ -1,8 +1,8 @@
 """Every validation of what a user hands to an operation.
 
-Shape, type and device are checked always: they cost nothing. Values (NaN, ``+inf``, lengths out of
-range, sentences without a tree) are checked unless the caller says ``validate=False``; on a GPU that
-is one synchronisation per call. The value checks run inside the custom operations, so they work
+Shape, type and device are checked always: they cost nothing. Values (NaN, ``+inf``, lengths out
+of range, sentences without a tree) are checked unless the caller says ``validate=False``; on a GPU
+that is one synchronisation per call. The value checks run inside the custom operations, so they work
 under `torch.compile` too.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -59,7 +59,7 @@ def check_scores(scores: Any) -> None:
 
 
 def check_lengths(lengths: Any, scores: Tensor) -> None:
-    """Raise unless ``lengths`` is an integer tensor of the batch shape on the device of ``scores``."""
+    """Raise unless ``lengths`` is an integer tensor of the batch shape, on the scores' device."""
     batch = tuple(scores.shape[:-2])
     if not isinstance(lengths, Tensor):
         raise InputError(
@@ -94,7 +94,7 @@ def check_temperature(temperature: Any) -> None:
         return
     if isinstance(temperature, bool) or not isinstance(temperature, (int, float)):
         raise InputError(
-            f"temperature is a {type(temperature).__name__}; expected a positive number or a tensor."
+            f"temperature is a {type(temperature).__name__}; expected a positive number or tensor."
         )
     if not 0 < temperature < float("inf"):
         raise InputError(
@@ -146,7 +146,7 @@ def check_finite(scores: Tensor, lengths: Tensor) -> None:
         )
 
 
-def explain(scores: Tensor, lengths: Tensor, value: Tensor, no_tree: float) -> NoReturn | None:
+def explain(scores: Tensor, lengths: Tensor, value: Tensor, no_tree: float) -> None:
     """Find out why a result looks wrong and raise the error that says so; canonical form.
 
     Called only when something is suspicious, so it may be slow and read values.
@@ -163,4 +163,3 @@ def explain(scores: Tensor, lengths: Tensor, value: Tensor, no_tree: float) -> N
             "forbidden arcs (-inf) leave no projective tree under the chosen root rule; expected "
             "at least one. Allow more arcs, for example every arc from the root."
         )
-    return None

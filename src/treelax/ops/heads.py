@@ -28,10 +28,7 @@ def _select_heads(scores: Tensor, lengths: Tensor, hard: bool, validate: bool) -
     best = s.argmax(-2, keepdim=True)
     if validate:
         _check_choice(s, best, lengths)
-    if hard:
-        chosen = torch.zeros_like(s).scatter_(-2, best, 1)
-    else:
-        chosen = s.softmax(-2)
+    chosen = torch.zeros_like(s).scatter_(-2, best, 1) if hard else s.softmax(-2)
     return chosen.mul_(arcs)
 
 
@@ -123,6 +120,4 @@ def select_heads(
     if hard:
         scores = scores.detach() if isinstance(scores, Tensor) else scores
     form = canonical(scores, lengths, temperature)
-    return form.restore(
-        torch.ops.treelax.select_heads(form.scores, form.lengths, hard, validate)
-    )
+    return form.restore(torch.ops.treelax.select_heads(form.scores, form.lengths, hard, validate))

@@ -13,6 +13,7 @@ from treelax.ops.eisner.common import RELAXATIONS, Relaxation
 
 
 def wants_gradient(scores: Tensor) -> bool:
+    """Will a backward pass come by? Then the operations keep what it needs."""
     return torch.is_grad_enabled() and scores.requires_grad
 
 

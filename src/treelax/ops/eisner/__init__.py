@@ -1,1 +1,1 @@
-"""The projective dynamic program (Eisner 1996), exact and relaxed; see the README of this folder."""
+"""The projective dynamic program (Eisner 1996), exact and relaxed; the README here explains it."""

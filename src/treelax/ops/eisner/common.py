@@ -30,11 +30,12 @@ NO_TREE = FORBIDDEN / 2
 
 
 def bounded(scores: Tensor, lengths: Tensor) -> Tensor:
-    """Scores as a chart takes them, in a new tensor: ``-inf`` becomes `FORBIDDEN`, the rest is clamped
-    to ``±LIMIT``, and whatever is not an arc of the sentence becomes 0.
+    """Scores as a chart takes them, in a new tensor: ``-inf`` becomes `FORBIDDEN`, the rest is
+    clamped to ``±LIMIT``, and whatever is not an arc of the sentence becomes 0.
 
     Example:
-        >>> bounded(torch.tensor([[[5.0, -torch.inf], [5.0, torch.nan]]]), torch.tensor([1])).tolist()
+        >>> scores = torch.tensor([[[5.0, -torch.inf], [5.0, torch.nan]]], dtype=torch.float64)
+        >>> bounded(scores, torch.tensor([1])).tolist()
         [[[0.0, -1e+36], [0.0, 0.0]]]
     """
     finite = scores.clamp(-LIMIT, LIMIT).masked_fill(scores == float("-inf"), FORBIDDEN)
@@ -70,14 +71,14 @@ class Backend(Protocol):
     def best_tree(
         self, scores: Tensor, lengths: Tensor, single_root: bool
     ) -> tuple[Tensor, Tensor]:
-        """The best tree as 0/1 ``(B, N, N)`` and its value ``(B,)``; ties go to the smallest split."""
+        """The best tree as 0/1 ``(B, N, N)`` and its value ``(B,)``; ties: the smallest split."""
 
     def sample_tree(
         self, scores: Tensor, lengths: Tensor, uniforms: Tensor, single_root: bool
     ) -> tuple[Tensor, Tensor]:
-        """Exact samples ``(S, B, N, N)`` from uniforms ``(S, B, 2n)``, and the log-partition ``(B,)``.
+        """Exact samples ``(S, B, N, N)`` from uniforms ``(S, B, 2n)``; the log-partition ``(B,)``.
 
-        A derivation takes ``2 * length`` decisions. They are taken depth first from ``C→(0, length)``,
-        the left antecedent of an item before its right one, and decision ``t`` uses uniform ``t``:
-        the first split whose cumulative probability exceeds it.
+        A derivation takes ``2 * length`` decisions. They are taken depth first from
+        ``C→(0, length)``, the left antecedent of an item before its right one, and decision ``t``
+        uses uniform ``t``: the first split whose cumulative probability exceeds it.
         """

@@ -1,8 +1,9 @@
 """The dynamic program as one vectorised step per span width; runs wherever PyTorch runs.
 
 Every item lives in one or two planes ``(N, N, B)`` that make all splits of all spans of a width a
-plain slice, with the batch innermost so that PyTorch's loops are long. Anchored left, ``XL[i, o] = X(i, i+o)``; anchored right, ``XR[j, N-1-p] = X(j-p, j)``.
-With ``w = j - i`` and ``R = N - w`` spans of that width:
+plain slice, with the batch innermost so that PyTorch's loops are long. Anchored left,
+``XL[i, o] = X(i, i+o)``; anchored right, ``XR[j, N-1-p] = X(j-p, j)``. With ``w = j - i`` and
+``R = N - w`` spans of that width:
 
     U(i,j):   CrL[0:R, 0:w]   + ClR[w:N, N-w:N]          k = i … j-1
     C→(i,j):  IrL[0:R, 1:w+1] + CrR[w:N, N-w:N]          k = i+1 … j
@@ -256,9 +257,10 @@ CENTRE_ABOVE = 256.0
 def centred(scores: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
     """Scores whose best tree scores 0, where that is worth it, and the score taken off.
 
-    A constant added to a column changes no tree, soft or discrete. Chart values grow with the length
-    and the scores, and with them the rounding of the differences that a softmax sees; after the shift
-    the items on the best derivation are 0 and their rivals small. float64 has digits to spare.
+    A constant added to a column changes no tree, soft or discrete. Chart values grow with the
+    length and the scores, and with them the rounding of the differences that a softmax sees; after
+    the shift the items on the best derivation are 0 and their rivals small. float64 has digits to
+    spare.
     """
     nothing = scores.new_zeros(scores.shape[0])
     if scores.dtype != torch.float32 or scores.numel() == 0:
@@ -329,7 +331,11 @@ def sample_tree(
     planes = chart.planes.permute(0, 3, 1, 2)
     by_start = {p: planes[p].gather(2, left_index) for p in (RIGHT_L, LEFT_L, INC_RIGHT)}
     by_end = planes[INC_LEFT].transpose(1, 2).gather(1, right_index)  # [i, j] = XR[j, N-1-(j-i)]
-    complete_right, complete_left, inc_right = by_start[RIGHT_L], by_start[LEFT_L], by_start[INC_RIGHT]
+    complete_right, complete_left, inc_right = (
+        by_start[RIGHT_L],
+        by_start[LEFT_L],
+        by_start[INC_RIGHT],
+    )
     shifted_left = torch.cat((complete_left[:, 1:], torch.zeros_like(complete_left[:, :1])), 1)
     # item kinds: 0 = C→, 1 = C←, 2 = I→, 3 = I←
     first = torch.stack((inc_right, complete_left, complete_right, complete_right))

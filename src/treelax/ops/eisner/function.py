@@ -59,7 +59,9 @@ def gradient(name: str, backward: Any, setup_context: Any) -> None:
     )
 
     def autograd(*inputs: Any) -> Any:
-        if torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
+        if torch.is_grad_enabled() and any(
+            isinstance(x, Tensor) and x.requires_grad for x in inputs
+        ):
             return function.apply(*inputs)  # type: ignore[attr-defined]
         return plain(*inputs)
 

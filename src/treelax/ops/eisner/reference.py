@@ -55,9 +55,7 @@ class Chart:
     The ``splits_*`` tables keep the weights ``b`` of each cell.
     """
 
-    def __init__(
-        self, scores: Tensor, lengths: Tensor, choose: Chooser, single_root: bool
-    ) -> None:
+    def __init__(self, scores: Tensor, lengths: Tensor, choose: Chooser, single_root: bool) -> None:
         w = bounded(scores, lengths)
         self.lengths = lengths
         zero = w.new_zeros(w.shape[0])

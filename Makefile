@@ -1,0 +1,61 @@
+# Every target sets up what it needs in its own virtual environment.
+PYTHON ?= python3
+VENV ?= .venv
+BENCH_VENV ?= .venv-bench
+BIN := $(VENV)/bin
+BENCH_BIN := $(BENCH_VENV)/bin
+CONSTRAINTS := -c ci/constraints.txt
+PIP_QUIET := --quiet --disable-pip-version-check
+NATIVE := $(wildcard native/*)
+
+.PHONY: help setup test lint types pytest format bench bench-quick clean
+
+help:
+	@echo "make setup        create $(VENV) and install treelax in it, editable, with everything for tests"
+	@echo "make test         set up, then ruff, mypy and pytest"
+	@echo "make bench        set up, then time treelax against torch-struct and supar (about 10 minutes)"
+	@echo "make bench-quick  the same in a minute, for a look"
+	@echo "make format       let ruff format the code"
+	@echo "make clean        remove environments and build products"
+
+# torch comes first and alone: with the constraint it is the build the checks run with
+$(BIN)/.installed: pyproject.toml ci/constraints.txt $(NATIVE)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) torch
+	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) --editable ".[dev]"
+	touch $@
+
+$(BENCH_BIN)/.installed: pyproject.toml ci/constraints.txt benchmarks/requirements.txt benchmarks/requirements-nodeps.txt $(NATIVE)
+	$(PYTHON) -m venv $(BENCH_VENV)
+	$(BENCH_BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) torch
+	$(BENCH_BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) --editable .
+	$(BENCH_BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) -r benchmarks/requirements.txt
+	$(BENCH_BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) --no-deps -r benchmarks/requirements-nodeps.txt
+	touch $@
+
+setup: $(BIN)/.installed
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+pytest: setup
+	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+test: lint types pytest
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(BENCH_BIN)/.installed
+	$(BENCH_BIN)/python benchmarks/run.py
+
+bench-quick: $(BENCH_BIN)/.installed
+	$(BENCH_BIN)/python benchmarks/run.py --quick
+
+clean:
+	rm -rf $(VENV) $(BENCH_VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,92 @@
+"""Rules of the house: one-way imports, a light import, few public names."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import treelax
+
+PACKAGE = Path(__file__).parent.parent / "src" / "treelax"
+# what a part may import from: parts of its own level or below
+LEVELS = [
+    {"errors"},
+    {"ops"},
+    {"noise", "trees", "distributions"},
+    {"nn"},
+    {"data", "tasks"},
+    {"training"},
+    {"analysis", "pictures"},
+    {"cli", "demo"},
+]
+LEVEL = {part: level for level, parts in enumerate(LEVELS) for part in parts}
+# inside ops: the op files stand on the folder of the dynamic program, never the other way round
+HEAVY = ("triton", "matplotlib", "fastapi", "conllu", "nltk", "numpy.testing", "pandas", "rich")
+
+
+def modules():
+    return sorted(
+        p for p in PACKAGE.rglob("*.py") if p.name != "__init__.py" or p.parent != PACKAGE
+    )
+
+
+def part_of(path: Path) -> str:
+    relative = path.relative_to(PACKAGE)
+    return relative.parts[0].removesuffix(".py")
+
+
+def imported_parts(path: Path) -> set[str]:
+    parts = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            if node.module == "treelax":
+                names = [f"treelax.{alias.name}" for alias in node.names]
+            else:
+                names = [node.module or ""]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        parts |= {name.split(".")[1] for name in names if name.startswith("treelax.")}
+    return parts
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_run_one_way(path):
+    own = LEVEL[part_of(path)]
+    for part in imported_parts(path):
+        assert LEVEL[part] <= own, f"{path.name} imports {part} from above"
+
+
+def test_the_rule_can_fail(tmp_path):
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text("from treelax.distributions import ProjectiveTrees\nimport treelax.noise\n")
+    assert imported_parts(wrong) == {"distributions", "noise"}
+    assert LEVEL["distributions"] > LEVEL["ops"]
+
+
+def test_importing_treelax_is_light():
+    """Beyond torch it loads no Triton, plotting, web or data library."""
+    code = (
+        "import sys, torch; before = set(sys.modules); import treelax; "
+        "print('\\n'.join(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    assert "treelax.ops.projective" in loaded
+    assert not [name for name in loaded if name.split(".")[0] in HEAVY]
+    assert not [name for name in loaded if name.startswith("treelax.data")]
+
+
+def test_few_public_names():
+    assert len(treelax.__all__) <= 15
+    for name in treelax.__all__:
+        assert getattr(treelax, name) is not None
+
+
+def test_version_is_the_installed_one():
+    from importlib.metadata import version
+
+    assert version("treelax") == treelax.__version__

@@ -1,0 +1,119 @@
+"""Installing: with a compiler the kernel is there, without one everything still works."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+USE = """
+import sys, warnings
+# an editable install answers before sys.path does
+sys.meta_path = [f for f in sys.meta_path if "Redirect" not in type(f).__name__]
+sys.path.insert(0, {target!r})
+import torch, treelax
+assert treelax.__file__.startswith({target!r}), treelax.__file__
+scores = torch.randn(3, 6, 6, requires_grad=True)
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    for _ in range(3):
+        tree = treelax.ops.soft_tree(scores)
+        tree.square().sum().backward()
+        treelax.ops.best_tree(scores)
+        treelax.ProjectiveTrees(scores.detach()).sample()
+from treelax.ops import dispatch
+said = [str(s.message) for s in said if "treelax" in str(s.message)]
+print(dispatch.choose("", "cpu"), len(said), *said, sep="|")
+"""
+
+
+def build_wheel(folder: Path, **environment: str) -> Path:
+    """Build a wheel from a copy of the tracked sources, so that no build product of ours is used."""
+    source = folder / "source"
+    files = subprocess.run(
+        ["git", "ls-files", "-z", "src", "native", "pyproject.toml", "README.md", "LICENSE"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    ).stdout.decode()
+    for name in filter(None, files.split("\0")):
+        target = source / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes((ROOT / name).read_bytes())
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"),
+            *("--disable-pip-version-check", "-w", str(folder), str(source)),
+        ],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def use(wheel: Path, folder: Path) -> list[str]:
+    target = str(folder / "installed")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(target)
+    done = subprocess.run(
+        [sys.executable, "-c", USE.format(target=target)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip().split("|")
+
+
+def names(wheel: Path) -> list[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.namelist()
+
+
+def test_with_a_compiler(tmp_path):
+    wheel = build_wheel(tmp_path)
+    assert any(name.endswith("libtreelax_native.so") for name in names(wheel))
+    assert "treelax/py.typed" in names(wheel)
+    assert "treelax/ops/eisner/README.md" in names(wheel)
+    backend, notices = use(wheel, tmp_path)[:2]
+    assert (backend, notices) == ("native", "0")
+
+
+def test_without_a_compiler(tmp_path):
+    """CMake fails, the build is tried again without it, and `diagonal` serves with one notice."""
+    wheel = build_wheel(tmp_path, CXX="/nonexistent/compiler", CC="/nonexistent/compiler")
+    assert not any(name.endswith(".so") for name in names(wheel))
+    backend, notices, notice = use(wheel, tmp_path)
+    assert (backend, notices) == ("diagonal", "1")
+    assert "native backend is not available" in notice
+    assert "not built" in notice
+
+
+@pytest.mark.parametrize(
+    ("variable", "reason"), [("off", "switched off"), ("v9", "this machine runs")]
+)
+def test_without_the_kernel(variable, reason):
+    """A platform or a wish without the kernel: the same, and asking for it by name says why."""
+    code = (
+        "import torch, treelax\n"
+        "try: treelax.ops.best_tree(torch.zeros(3, 3), backend='native')\n"
+        "except treelax.TreelaxError as error: print(error)\n"
+        "print(treelax.ops.best_tree(torch.zeros(3, 3)).sum().item())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "TREELAX_NATIVE": variable},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert reason in done.stdout
+    assert done.stdout.endswith("2.0\n")
+    assert done.stderr.count("RuntimeWarning") == 1
