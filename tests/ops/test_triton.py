@@ -95,7 +95,7 @@ def random_problem(size: int, dtype: torch.dtype, seed: int) -> tuple[Tensor, Te
 
 
 def large_problem(size: int, seed: int) -> tuple[Tensor, Tensor]:
-    """float32 sentences: large scores, small ones, large ones and forbidden arcs, no tree at all."""
+    """float32 sentences: large scores, small ones, large ones and forbidden arcs, no tree."""
     generator = torch.Generator().manual_seed(seed)
     lengths = torch.tensor([size - 1, size - 1, size - 3, size // 2])
     scores = torch.randn(4, size, size, generator=generator)

@@ -135,7 +135,7 @@ class ProjectiveTrees(Distribution):
     def expand(self, batch_shape: Any, _instance: ProjectiveTrees | None = None) -> ProjectiveTrees:
         """The same distribution with a larger batch shape, sharing memory."""
         batch_shape = torch.Size(batch_shape)
-        new = self._get_checked_instance(ProjectiveTrees, _instance)
+        new: ProjectiveTrees = self._get_checked_instance(ProjectiveTrees, _instance)  # type: ignore[no-untyped-call]
         new.scores = self.scores.expand(batch_shape + self.event_shape)
         new.lengths = self.lengths.expand(batch_shape)
         new.single_root = self.single_root

@@ -30,7 +30,7 @@ BACKENDS = ("reference", "diagonal", "native", "triton")
 @functools.cache
 def load(name: str) -> Backend:
     """The module of a backend; Triton is imported only here, when it is needed."""
-    module: Backend = importlib.import_module(f"treelax.ops.eisner.{name}")  # type: ignore[assignment]
+    module: Backend = importlib.import_module(f"treelax.ops.eisner.{name}")
     return module
 
 

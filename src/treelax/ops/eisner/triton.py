@@ -148,11 +148,11 @@ def soft_tree_backward(
 
 
 def chart_planes(dtype: torch.dtype, keep: bool) -> int:
-    """Planes for an inside sweep alone: a whole chart to ``keep``, else little, or what centring takes."""
+    """Planes of an inside sweep: a whole chart to ``keep``, else its own, or those of centring."""
     if keep:
-        return triton_parts.CHART_PLANES.value
+        return int(triton_parts.CHART_PLANES.value)
     centres = dtype == torch.float32
-    return (triton_parts.CENTRE_PLANES if centres else triton_parts.VALUE_PLANES).value
+    return int((triton_parts.CENTRE_PLANES if centres else triton_parts.VALUE_PLANES).value)
 
 
 def inside_chart(

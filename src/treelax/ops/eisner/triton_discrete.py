@@ -202,10 +202,10 @@ def centre_kernel(
 ):  # fmt: skip
     """``shift[b, m]``, the score to take off column m so that the best tree scores 0; float32 only.
 
-    A constant added to a column changes no tree, soft or discrete. Chart values grow with the length
-    and the scores, and with them the rounding of the differences that a softmax sees; after the
-    shift the items on the best derivation are 0 and their rivals small. Column 0 has no arcs: its
-    place takes the score of that tree, to be added to the value. A sentence of small scores or
+    A constant added to a column changes no tree, soft or discrete. Chart values grow with the
+    length and the scores, and with them the rounding of the differences that a softmax sees; after
+    the shift the items on the best derivation are 0 and their rivals small. Column 0 has no arcs:
+    its place takes the score of that tree, to be added to the value. A sentence of small scores or
     without a tree keeps its scores: all zeros, and the former costs no more than a look at them.
     """
     plane = size * size

@@ -32,7 +32,8 @@ lanes; values per cell are full tiles too (every lane of a row loads the same ad
 stores). So Triton has one layout to choose from. Of a matrix or of a ``(ROWS,)`` vector it would
 lay out the loads of cells unlike those of splits and change layouts through shared memory, with
 barriers of its own, at every load and store; a pass of Triton 3.6 even fails on that. For the same
-reason ``size`` must not be specialised: an inferred alignment gives some loads a layout of their own.
+reason ``size`` must not be specialised: an alignment known to Triton gives some loads a layout of
+their own.
 """
 
 from __future__ import annotations
