@@ -75,7 +75,8 @@ class ProjectiveTrees(Distribution):
         lengths: ``(...)`` words per sentence (the root not counted), or None if all have ``n``.
         single_root: allow one modifier of the root only.
         backend: see `treelax.ops.best_tree`.
-        validate_args: check the values of the arguments and of trees given to `log_prob`.
+        validate_args: check the values of the arguments and of trees given to `log_prob`; on by
+            default, off under ``python -O``.
 
     Raises:
         InputError: a shape, type, device or value is wrong.
@@ -123,9 +124,8 @@ class ProjectiveTrees(Distribution):
         # The values are checked by the operations, which know which entries are arcs; the check of
         # the base class would object to padding.
         super().__init__(scores.shape[:-2], scores.shape[-2:], validate_args=False)
-        if validate_args is None:
-            validate_args = Distribution._validate_args
-        self._validate_args = validate_args
+        # Not the default of torch.distributions: torch.compile switches that off for the process.
+        self._validate_args = __debug__ if validate_args is None else validate_args
 
     @property
     def support(self) -> constraints.Constraint:
