@@ -99,34 +99,42 @@ template <class T> struct Group {
     // Lanes of `source` (B, N, N) into a plane. Cells outside a sentence become 0.
     void gather(const T *source, V *plane) const {
         const int64_t full = groups.size();
-        std::memset(static_cast<void *>(plane), 0, plane_vectors() * sizeof(V));
+        int64_t base[lanes], length[lanes];
         for (int l = 0; l < lanes; ++l) {
             const int64_t b = groups.sentence(index, l);
-            if (b < 0) break;
-            const int length = int(groups.length(index, l));
-            const T *from = source + b * full * full;
-            T *to = reinterpret_cast<T *>(plane) + l;
-            for (int h = 0; h <= length; ++h)
-                for (int m = 0; m <= length; ++m)
-                    to[(size_t(h) * size + m) * lanes] = from[h * full + m];
+            base[l] = b < 0 ? 0 : b * full;
+            length[l] = b < 0 ? -1 : groups.length(index, l);
         }
+        for (int h = 0; h < size; ++h)
+            for (int m = 0; m < size; m += lanes) {
+                V block[lanes];  // of each sentence, `lanes` columns of row h; then the transpose
+                for (int l = 0; l < lanes; ++l)
+                    block[l] = load_some(source + (base[l] + h) * full + m,
+                                         h <= length[l] ? length[l] + 1 - m : 0);
+                transpose<T>(block);
+                for (int k = 0; k < lanes && m + k < size; ++k) plane[h * size + m + k] = block[k];
+            }
     }
 
-    // The other way round; everything outside a sentence is written as 0.
+    // The other way round. A plane holds 0 outside a sentence already; what lies outside the group
+    // becomes 0.
     void scatter(const V *plane, T *target) const {
         const int64_t full = groups.size();
+        for (int h = 0; h < size; ++h)
+            for (int64_t m = 0; m < full; m += lanes) {
+                V block[lanes];
+                for (int k = 0; k < lanes; ++k)
+                    block[k] = m + k < size ? plane[h * size + m + k] : V{};
+                transpose<T>(block);
+                for (int l = 0; l < lanes; ++l) {
+                    const int64_t b = groups.sentence(index, l);
+                    if (b >= 0) store_some(target + (b * full + h) * full + m, block[l], full - m);
+                }
+            }
         for (int l = 0; l < lanes; ++l) {
             const int64_t b = groups.sentence(index, l);
-            if (b < 0) break;
-            const int length = int(groups.length(index, l));
-            T *to = target + b * full * full;
-            const T *from = reinterpret_cast<const T *>(plane) + l;
-            for (int h = 0; h <= length; ++h) {
-                for (int m = 0; m <= length; ++m)
-                    to[h * full + m] = from[(size_t(h) * size + m) * lanes];
-                std::memset(to + h * full + length + 1, 0, sizeof(T) * (full - length - 1));
-            }
-            std::memset(to + (length + 1) * full, 0, sizeof(T) * full * (full - length - 1));
+            if (b >= 0)
+                std::memset(target + (b * full + size) * full, 0, sizeof(T) * full * (full - size));
         }
     }
 

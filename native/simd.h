@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
+#include <utility>
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -163,6 +165,64 @@ template <class T> inline Vec<T> vlog2(Vec<T> z) {
     for (int k = terms - 2; k >= 0; --k) series = series * t2 + T(1) / (2 * k + 1);
     return __builtin_convertvector(exponent, Vec<T>) + t * series * T(2.88539008177792681472);  // 2 / ln 2
 }
+
+// a[0], b[0], a[1], b[1], … from the lower (Half = 0) or the upper halves (Half = 1)
+template <class T, int Half, size_t... K>
+inline Vec<T> interleave(Vec<T> a, Vec<T> b, std::index_sequence<K...>) {
+    constexpr int lanes = Simd<T>::lanes;
+#if defined(__clang__)
+    return __builtin_shufflevector(a, b, (int(K / 2) + Half * lanes / 2 + (K % 2 ? lanes : 0))...);
+#else
+    constexpr IVec<T> mask = {(int(K / 2) + Half * lanes / 2 + (K % 2 ? lanes : 0))...};
+    return __builtin_shuffle(a, b, mask);
+#endif
+}
+
+// Transpose a square of `lanes` vectors in registers: log2(lanes) perfect shuffles.
+template <class T> inline void transpose(Vec<T> (&rows)[Simd<T>::lanes]) {
+    constexpr int lanes = Simd<T>::lanes;
+    using Sequence = std::make_index_sequence<lanes>;
+    for (int round = 1; round < lanes; round *= 2) {
+        Vec<T> next[lanes];
+        for (int k = 0; k < lanes / 2; ++k) {
+            next[2 * k] = interleave<T, 0>(rows[k], rows[k + lanes / 2], Sequence());
+            next[2 * k + 1] = interleave<T, 1>(rows[k], rows[k + lanes / 2], Sequence());
+        }
+        for (int k = 0; k < lanes; ++k) rows[k] = next[k];
+    }
+}
+
+// The first `count` numbers at `from`, any alignment, then zeros; and the way back.
+#if defined(__AVX512F__)
+inline unsigned first_lanes(int64_t count) {
+    return count <= 0 ? 0u : count >= 16 ? 0xffffu : (1u << count) - 1;
+}
+inline Vec<float> load_some(const float *from, int64_t count) {
+    return (Vec<float>)_mm512_maskz_loadu_ps(__mmask16(first_lanes(count)), from);
+}
+inline Vec<double> load_some(const double *from, int64_t count) {
+    return (Vec<double>)_mm512_maskz_loadu_pd(__mmask8(first_lanes(count)), from);
+}
+inline void store_some(float *to, Vec<float> x, int64_t count) {
+    _mm512_mask_storeu_ps(to, __mmask16(first_lanes(count)), (__m512)x);
+}
+inline void store_some(double *to, Vec<double> x, int64_t count) {
+    _mm512_mask_storeu_pd(to, __mmask8(first_lanes(count)), (__m512d)x);
+}
+#else
+template <class T> inline Vec<T> load_some(const T *from, int64_t count) {
+    Vec<T> x = {};
+    if (count >= Simd<T>::lanes) std::memcpy(&x, from, sizeof(x));
+    else
+        for (int k = 0; k < count; ++k) x[k] = from[k];
+    return x;
+}
+template <class T> inline void store_some(T *to, Vec<T> x, int64_t count) {
+    if (count >= Simd<T>::lanes) std::memcpy(to, &x, sizeof(x));
+    else
+        for (int k = 0; k < count; ++k) to[k] = x[k];
+}
+#endif
 
 // Flush denormals to zero in this thread for the lifetime of the object. A noisy chart is full of
 // denormal contributions that cost a hundred cycles each and carry nothing. The mode is put back, so

@@ -363,20 +363,11 @@ def down_sweep(
 
 # ---------------------------------------------------------------------------------------- kernels
 @triton.jit
-def column_shifts(shift, size):
-    """This sentence's row of what `triton_discrete.centre_kernel` made; None in float64."""
-    if shift is None:
-        return None
-    else:
-        return shift + tl.program_id(0).to(tl.int64) * size
-
-
-@triton.jit
 def store_value(value, chart, shift, length, size):
     """The value of the whole chart in natural units, with what centring took off put back."""
     total = tl.load(chart + RIGHT * size * size + length) * LN2
     if shift is not None:
-        total += tl.load(shift)
+        total += tl.load(shift + tl.program_id(0).to(tl.int64) * size)
     tl.store(value + tl.program_id(0), total)
 
 
@@ -393,7 +384,6 @@ def soft_tree_kernel(
     given_left = given_right + plane
     length = sentence_length(lengths, tl.program_id(0), size)
     BLOCK: tl.constexpr = 4 * ROWS * LANES
-    shift = column_shifts(shift, size)
     load_arcs(sentence(scores, 1, size), shift, chart + INC * plane, length, size, LOG2E, BLOCK)
     clear(tree, plane, BLOCK)
     clear(given_right, (length + 1) * size, BLOCK)
@@ -438,7 +428,6 @@ def log_partition_kernel(
     chart = sentence(chart, PLANES, size)
     length = sentence_length(lengths, tl.program_id(0), size)
     BLOCK: tl.constexpr = 4 * ROWS * LANES
-    shift = column_shifts(shift, size)
     load_arcs(sentence(scores, 1, size), shift, chart + INC * plane, length, size, LOG2E, BLOCK)
     tl.debug_barrier()
     inside_sweep(chart, length, size, single_root, False, KEEP, ROWS, LANES)

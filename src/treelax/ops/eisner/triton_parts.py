@@ -114,14 +114,17 @@ def bounded(w):
 
 @triton.jit
 def load_arcs(scores, shift, inc, length, size, scale: tl.constexpr, BLOCK: tl.constexpr):
-    """Bounded scores, less the shift of their column if there is one, times ``scale``, into the
-    plane of incomplete items; no arcs in column 0."""
+    """Bounded scores, times ``scale``, into the plane of incomplete items; no arcs in column 0.
+
+    ``shift`` is what `triton_discrete.centre_kernel` takes off every column, or None.
+    """
     count = (length + 1) * size
     for start in range(0, count, BLOCK):
         at = start + tl.arange(0, BLOCK)
         w = bounded(tl.load(scores + at, mask=at < count, other=0.0))
         if shift is not None:
-            taken_off = tl.load(shift + at % size, mask=at < count, other=0.0)
+            columns = shift + tl.program_id(0).to(tl.int64) * size
+            taken_off = tl.load(columns + at % size, mask=at < count, other=0.0)
             w = tl.where(w == FORBIDDEN, w, w - taken_off)
         tl.store(inc + at, tl.where(at % size == 0, 0.0, w * scale), mask=at < count)
 
@@ -222,7 +225,8 @@ def absorb(m, z, e, s, MEAN: tl.constexpr):
     x = tl.exp2(-tl.abs(d))
     rises = d > 0
     if MEAN:
-        e = tl.where(rises, x * (e - d * z), e + x * d)
+        xd = x * d  # 0 where no split was absorbed yet; d·z alone can overflow there
+        e = tl.where(rises, x * e - xd * z, e + xd)
     z = tl.where(rises, x * z + 1.0, z + x)
     return tl.maximum(m, s), z, e
 
@@ -259,7 +263,7 @@ def join_lanes(m, z, e, MEAN: tl.constexpr, LANES: tl.constexpr):
     d = m - top
     x = tl.exp2(d)
     if MEAN:
-        e = sum_lanes(x * (e + d * z), LANES)
+        e = sum_lanes(x * e + (x * d) * z, LANES)
     return top, sum_lanes(x * z, LANES), e
 
 
