@@ -1,0 +1,215 @@
+"""The GPU: Triton against the float64 reference loops, graphs, randomness, errors.
+
+Skipped without a CUDA device. Where there is one but no pytest, the file runs as a script:
+``PYTHONPATH=src:tests python tests/ops/test_cuda.py``.
+"""
+
+import torch
+
+from treelax import ProjectiveTrees, ops
+from treelax.errors import BackendError, InputError, NoTreeError
+from treelax.noise import perturbation
+from treelax.ops.eisner import reference
+
+try:
+    import pytest
+except ModuleNotFoundError:
+    pass
+else:
+    pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+
+SIZES = (1, 2, 3, 5, 17, 33)
+
+
+def make(n, batch=5, dtype=torch.float64, scale=2.0):
+    generator = torch.Generator().manual_seed(n)
+    scores = scale * torch.randn(batch, n + 1, n + 1, dtype=torch.float64, generator=generator)
+    lengths = torch.randint(1, n + 1, (batch,), generator=generator)
+    lengths[0] = n
+    upstream = torch.randn(scores.shape, dtype=torch.float64, generator=generator)
+    return scores.to(dtype), lengths, upstream.to(dtype)
+
+
+def close(got, expected, tolerance):
+    scale = max(1.0, float(expected.abs().max()))
+    error = float((got.double().cpu() - expected.double().cpu()).abs().max()) / scale
+    assert error < tolerance, (error, tolerance)
+
+
+def raises(error, call):
+    try:
+        call()
+    except error as caught:
+        said = str(caught)
+    else:
+        raise AssertionError(f"no {error.__name__}")
+    assert "expected" in said or error is BackendError
+
+
+def test_soft_trees_and_gradients():
+    for n in SIZES:
+        for relaxation in ("softmax", "entropy"):
+            for single_root in (False, True):
+                scores, lengths, upstream = make(n)
+                tree, value, saved = reference.soft_tree(
+                    scores, lengths, relaxation, single_root, True
+                )
+                grad_value = upstream[:, 0, 1].contiguous()
+                grad = reference.soft_tree_backward(
+                    upstream, grad_value, saved, lengths, relaxation, single_root
+                )
+                for dtype, tolerance in ((torch.float64, 1e-11), (torch.float32, 1e-5)):
+                    s = scores.to("cuda", dtype).requires_grad_()
+                    got, got_value, _ = torch.ops.treelax.soft_tree(
+                        s, lengths.cuda(), relaxation, single_root, "triton", True, True
+                    )
+                    close(got.detach(), tree, tolerance)
+                    close(got_value.detach(), value, tolerance)
+                    (got_grad,) = torch.autograd.grad(
+                        (got, got_value), s, (upstream.to(s), grad_value.to(s))
+                    )
+                    close(got_grad, grad, 10 * tolerance)
+
+
+def test_accuracy_of_float32():
+    """The bars: 1e-5 for the tree, 1e-4 for the gradient, against float64 on the CPU."""
+    for scale in (1.0, 10.0):
+        for relaxation in ("softmax", "entropy"):
+            scores, _, upstream = make(80, batch=8, scale=scale)
+            scores = scores.float().double()
+            results = []
+            for s in (scores.clone(), scores.float().cuda()):
+                s.requires_grad_()
+                tree = ops.soft_tree(s, relaxation=relaxation)
+                results.append((tree.detach(), torch.autograd.grad(tree, s, upstream.to(s))[0]))
+            (tree, grad), (got, got_grad) = results
+            close(got, tree, 1e-5)
+            close(got_grad / grad.abs().max().item(), grad / grad.abs().max(), 1e-4)
+
+
+def test_best_trees_and_samples():
+    for n in SIZES:
+        for single_root in (False, True):
+            scores, lengths, _ = make(n)
+            expected, _ = reference.best_tree(scores, lengths, single_root)
+            got = ops.best_tree(scores.cuda(), lengths.cuda(), single_root=single_root)
+            assert torch.equal(got.cpu(), expected)
+            uniforms = torch.rand(
+                (3, len(lengths), 2 * n),
+                dtype=torch.float64,
+                generator=torch.Generator().manual_seed(n),
+            )
+            expected, _ = reference.sample_tree(scores, lengths, uniforms, single_root)
+            drawn = torch.ops.treelax.sample_tree(
+                scores.cuda(), lengths.cuda(), uniforms.cuda(), single_root, "triton", True
+            )
+            assert torch.equal(drawn.cpu(), expected)
+
+
+def test_triton_is_chosen_and_agrees_with_diagonal():
+    scores, lengths, _ = make(12, dtype=torch.float32)
+    scores, lengths = scores.cuda(), lengths.cuda()
+    close(
+        ops.log_partition(scores, lengths),
+        ops.log_partition(scores, lengths, backend="diagonal"),
+        1e-5,
+    )
+    assert torch.equal(
+        ops.soft_tree(scores, lengths), ops.soft_tree(scores, lengths, backend="triton")
+    )
+    raises(BackendError, lambda: ops.best_tree(scores, lengths, backend="native"))
+
+
+def test_runs_are_deterministic():
+    scores, lengths, upstream = (x.cuda() for x in make(40, batch=128, dtype=torch.float32))
+    scores.requires_grad_()
+    runs = []
+    for _ in range(5):
+        tree = ops.soft_tree(scores, lengths)
+        runs.append((tree.detach(), torch.autograd.grad(tree, scores, upstream)[0]))
+    for tree, grad in runs[1:]:
+        assert torch.equal(tree, runs[0][0])
+        assert torch.equal(grad, runs[0][1])
+
+
+def test_cuda_graphs():
+    scores, lengths, upstream = (x.cuda() for x in make(20, batch=16, dtype=torch.float32))
+    scores.requires_grad_()
+
+    def step():
+        tree = ops.soft_tree(scores, lengths)  # validation steps aside during capture
+        return tree.detach(), torch.autograd.grad(tree, scores, upstream)[0]
+
+    expected = step()
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = step()
+    graph.replay()
+    torch.cuda.synchronize()
+    for got, wanted in zip(captured, expected, strict=True):
+        assert torch.equal(got, wanted)
+
+
+def test_torch_compile():
+    scores, lengths, _ = (x.cuda() for x in make(9, dtype=torch.float32))
+    scores.requires_grad_()
+    compiled = torch.compile(lambda s: ops.soft_tree(s, lengths).square().sum(), fullgraph=True)
+    (grad,) = torch.autograd.grad(compiled(scores), scores)
+    (expected,) = torch.autograd.grad(ops.soft_tree(scores, lengths).square().sum(), scores)
+    close(grad, expected, 1e-5)
+
+
+def test_randomness_and_half_types():
+    scores, lengths, _ = (x.cuda() for x in make(9, dtype=torch.float32))
+    trees = ProjectiveTrees(scores.bfloat16(), lengths)
+    for noise in ("gumbel", "sum-of-gamma"):
+        draws = [
+            trees.rsample((2,), noise=noise, generator=torch.Generator("cuda").manual_seed(s))
+            for s in (1, 1, 2)
+        ]
+        assert draws[0].dtype == torch.bfloat16
+        assert torch.equal(draws[0], draws[1])
+        assert not torch.equal(draws[0], draws[2])
+        cpu = perturbation(noise, scores, lengths, generator=torch.Generator().manual_seed(0))
+        assert cpu.is_cuda
+    first, again = (
+        trees.sample((3,), generator=torch.Generator("cuda").manual_seed(5)) for _ in range(2)
+    )
+    assert torch.equal(first, again)
+    assert trees.support.check(first).all()
+
+
+def test_bad_input():
+    scores = torch.zeros(2, 4, 4, device="cuda")
+    raises(InputError, lambda: ops.soft_tree(scores, torch.tensor([3, 2])))  # lengths on the CPU
+    for length in (0, 4, 2**40, -5):
+        lengths = torch.tensor([3, length], device="cuda")
+        for op in (ops.soft_tree, ops.best_tree, ops.log_partition, ops.sample_tree):
+            raises(InputError, lambda op=op, lengths=lengths: op(scores, lengths))
+    for value in (float("nan"), float("inf")):
+        bad = scores.clone()
+        bad[1, 2, 3] = value
+        for op in (ops.soft_tree, ops.best_tree, ops.select_heads):
+            raises(InputError, lambda op=op, bad=bad: op(bad))
+        ops.soft_tree(bad, torch.tensor([3, 2], device="cuda"))
+    bad = scores.clone()
+    bad[0, 0] = -torch.inf
+    raises(NoTreeError, lambda: ops.best_tree(bad))
+
+
+def test_empty_batch_and_views():
+    assert ops.soft_tree(torch.zeros(0, 4, 4, device="cuda")).shape == (0, 4, 4)
+    scores = torch.randn(2, 3, 6, 6, device="cuda").mT
+    close(ops.soft_tree(scores), ops.soft_tree(scores.contiguous().cpu()), 1e-5)
+
+
+if __name__ == "__main__":
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            test()
+            print("passed", name, flush=True)
