@@ -119,8 +119,9 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=4, help="sentences per figure (4)")
     parser.add_argument("--largest", type=int, default=80, help="longest sentences (80)")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder for the CSV")
+    parser.add_argument("--commit", help="the commit to write down, for a copy without history")
     args = parser.parse_args()
-    described = machine.describe(args.device)
+    described = machine.describe(args.device, args.commit)
     where = {"machine": described.machine, "torch": described.torch, "commit": described.commit}
     path = args.out / f"accuracy-{args.device}-{datetime.now():%Y-%m-%d-%H%M}.csv"
     lines = []

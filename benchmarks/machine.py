@@ -94,13 +94,15 @@ def library_version(library: str) -> str:
     return str(getattr(module, "__version__", getattr(module, "version", "")))
 
 
-def describe(device: str) -> Machine:
-    """The `Machine` this runs on. Results of earlier runs do not make the tree dirty."""
+def describe(device: str, commit: str | None = None) -> Machine:
+    """The `Machine` this runs on. Results of earlier runs do not make the tree dirty.
+
+    ``commit`` is for a copy of the tree without its history."""
     changes = git("status", "--porcelain", "--", ".", ":!benchmarks/results")
     return Machine(
         machine=hardware(device),
         python=platform.python_version(),
         torch=torch.__version__,
-        commit=git("rev-parse", "--short=10", "HEAD") or "unknown",
+        commit=commit or git("rev-parse", "--short=10", "HEAD") or "unknown",
         dirty="unknown" if changes is None else "yes" if changes else "no",
     )

@@ -65,6 +65,7 @@ def parse(argv: Sequence[str] | None) -> argparse.Namespace:
     add("--long", type=pair, nargs="*", metavar="N:BATCH", help="long sentences, treelax alone")
     add("--seconds", type=float, help="time for one operation, size and thread count")
     add("--rounds", type=int, help="at least so many rounds")
+    add("--commit", help="the commit to write down, for a copy without git's history")
     return parser.parse_args(argv)
 
 
@@ -94,7 +95,7 @@ class Run:
         self.device: str = args.device
         self.plan = plan_of(args)
         self.with_memory = not args.no_memory
-        self.described = machine.describe(self.device)
+        self.described = machine.describe(self.device, args.commit)
         now = datetime.now()
         self.date = now.strftime("%Y-%m-%d")
         name = f"{'quick-' if args.quick else ''}{self.device}-{now:%Y-%m-%d-%H%M}"

@@ -2,9 +2,9 @@
 
 One program per sentence; the forward pass (inside and outside sweep) and the backward pass (up and
 down sweep) are one launch each, and in float32 a look at the scores goes before the forward pass.
-`treelax.ops.eisner.triton_parts` says how the kernels work. This
-module allocates, chooses tile sizes and launches. Its functions are those of
-`treelax.ops.eisner.common.Backend`; ``tiles=`` overrides the tile sizes, for tuning.
+`treelax.ops.eisner.triton_parts` says how the kernels work. This module allocates, chooses tile sizes
+and launches. Its functions are those of `treelax.ops.eisner.common.Backend`; ``tiles=`` overrides the
+tile sizes, for tuning.
 
 With ``TRITON_INTERPRET=1`` set before the import everything runs on CPU tensors, slowly.
 """
@@ -34,21 +34,19 @@ class Tiles(NamedTuple):
     warps: int
 
 
-#: Tile sizes by the largest chart size ``N = n + 1`` they serve, for an H200; see
-#: ``benchmarks/tune_triton.py``.
+#: Tile sizes by the largest chart size ``N = n + 1`` they serve. On an H200 the fastest tiles had one
+#: entry a thread; ``benchmarks/tune_triton.py`` finds them, at n = 10, 20, 40 and 80.
 FORWARD_TILES: tuple[tuple[int, Tiles], ...] = (
-    (16, Tiles(16, 16, 4)),
-    (32, Tiles(32, 16, 8)),
-    (64, Tiles(64, 16, 16)),
-    (128, Tiles(64, 16, 16)),
+    (32, Tiles(16, 8, 4)),
+    (64, Tiles(16, 16, 8)),
+    (128, Tiles(32, 16, 16)),
 )
 BACKWARD_TILES: tuple[tuple[int, Tiles], ...] = (
-    (16, Tiles(16, 16, 4)),
-    (32, Tiles(32, 16, 8)),
-    (64, Tiles(64, 16, 16)),
-    (128, Tiles(64, 16, 16)),
+    (16, Tiles(16, 8, 4)),
+    (32, Tiles(16, 16, 8)),
+    (128, Tiles(32, 16, 16)),
 )
-LARGEST_TILES = Tiles(64, 16, 16)
+LARGEST_TILES = Tiles(32, 16, 16)
 #: float64 takes twice the registers: with more warps than this they spill.
 LARGEST_DOUBLE_TILES = Tiles(32, 16, 8)
 #: One stage: no load may be moved ahead of the stores and barriers before it.
