@@ -39,12 +39,15 @@ def say(text: str) -> None:
 
 
 def candidates(length: int) -> Iterator[Tiles]:
-    """Tiles with 1, 2 or 4 entries a thread and not many more rows than a width has cells."""
+    """Tiles with 1, 2 or 4 entries a thread and not many more rows than a width has cells.
+
+    More than 1024 entries spill registers, whatever the number of warps.
+    """
     for rows in (8, 16, 32, 64, 128):
         if not (length + 1) / 4 <= rows < 2 * (length + 1):
             continue
         for lanes in (8, 16, 32):
-            if lanes >= 2 * (length + 1):
+            if lanes >= 2 * (length + 1) or rows * lanes > 1024:
                 continue
             for warps in (1, 2, 4, 8, 16, 32):
                 if 1 <= rows * lanes / (32 * warps) <= 4:

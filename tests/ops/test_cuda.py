@@ -120,6 +120,15 @@ def test_triton_is_chosen_and_agrees_with_diagonal():
     raises(BackendError, lambda: ops.best_tree(scores, lengths, backend="native"))
 
 
+def test_the_reference_runs_there_too():
+    scores, lengths, _ = (x.cuda() for x in make(4))
+    scores.requires_grad_()
+    trees = [ops.soft_tree(scores, lengths, backend=b) for b in ("reference", "triton")]
+    close(trees[0].detach(), trees[1].detach(), 1e-11)
+    grads = [torch.autograd.grad(tree.square().sum(), scores)[0] for tree in trees]
+    close(grads[0], grads[1], 1e-10)
+
+
 def test_runs_are_deterministic():
     scores, lengths, upstream = (x.cuda() for x in make(40, batch=128, dtype=torch.float32))
     scores.requires_grad_()

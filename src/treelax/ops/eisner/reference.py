@@ -182,15 +182,16 @@ def soft_tree_backward(
     single_root: bool,
 ) -> Tensor:
     def differentiate() -> Tensor:
-        scores = saved.detach().requires_grad_()
-        chart = Chart(scores, lengths, CHOICES[relaxation], single_root)
+        scores = saved.detach().cpu().requires_grad_()
+        chart = Chart(scores, lengths.cpu(), CHOICES[relaxation], single_root)
         outputs = (chart.tree(), chart.value())
-        (grad,) = torch.autograd.grad(outputs, scores, (grad_tree, grad_value))
+        (grad,) = torch.autograd.grad(outputs, scores, (grad_tree.cpu(), grad_value.cpu()))
         return grad
 
-    # A custom operation runs with autograd switched off in its thread; another thread has it on.
+    # A custom operation runs with autograd switched off in its thread; another thread has it on. On
+    # the CPU, because autograd's thread for a GPU is the very one that would wait here.
     with ThreadPoolExecutor(1) as fresh:
-        return fresh.submit(differentiate).result()
+        return fresh.submit(differentiate).result().to(saved.device)
 
 
 def log_partition(scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
