@@ -98,7 +98,7 @@ def describe(device: str, commit: str | None = None) -> Machine:
     """The `Machine` this runs on. Results of earlier runs do not make the tree dirty.
 
     ``commit`` is for a copy of the tree without its history."""
-    changes = git("status", "--porcelain", "--", ".", ":!benchmarks/results")
+    changes = None if commit else git("status", "--porcelain", "--", ".", ":!benchmarks/results")
     return Machine(
         machine=hardware(device),
         python=platform.python_version(),
