@@ -185,13 +185,41 @@ template <class T> struct Group {
     }
 };
 
-// Memory of a thread, aligned for whole vectors.
+// A block that a thread keeps between calls: memory fresh from the system costs a page fault for every
+// 4 KiB, which for short sentences takes longer than the sweeps. Large blocks are not kept.
+class Arena {
+  public:
+    ~Arena() { std::free(memory_); }
+    void *at_least(size_t bytes) {
+        if (bytes > size_) {
+            std::free(memory_);
+            size_ = (bytes + 63) / 64 * 64;
+            memory_ = std::aligned_alloc(64, size_);
+            if (!memory_) size_ = 0;
+        }
+        return memory_;
+    }
+    void trim() {
+        if (size_ <= most_kept) return;
+        std::free(memory_);
+        memory_ = nullptr;
+        size_ = 0;
+    }
+
+  private:
+    static constexpr size_t most_kept = size_t(16) << 20;
+    void *memory_ = nullptr;
+    size_t size_ = 0;
+};
+
+thread_local Arena arena;
+
+// Memory of a thread, aligned for whole vectors. One at a time.
 template <class T> class Scratch {
   public:
     explicit Scratch(size_t vectors)
-        : memory_(static_cast<Vec<T> *>(
-              std::aligned_alloc(64, ((vectors * sizeof(Vec<T>) + 63) / 64) * 64))) {}
-    ~Scratch() { std::free(memory_); }
+        : memory_(static_cast<Vec<T> *>(arena.at_least(vectors * sizeof(Vec<T>)))) {}
+    ~Scratch() { arena.trim(); }
     Scratch(const Scratch &) = delete;
     Scratch &operator=(const Scratch &) = delete;
     Vec<T> *get() const { return memory_; }

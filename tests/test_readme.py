@@ -4,6 +4,7 @@ import contextlib
 import io
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -51,3 +52,11 @@ def test_make_targets_named_in_the_pages_exist():
     for page in PAGES:
         for target in re.findall(r"^make (\S+)", page.read_text(), re.MULTILINE):
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page}: make {target}"
+
+
+def test_figures_are_those_on_record():
+    """Every figure of the README is made from a file under benchmarks/results."""
+    done = subprocess.run(
+        [sys.executable, "benchmarks/figures.py", "--check"], cwd=ROOT, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr.decode() or "run python benchmarks/figures.py"

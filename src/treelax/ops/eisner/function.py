@@ -14,12 +14,11 @@ from torch import Tensor
 
 from treelax.errors import SecondDerivativeError
 from treelax.ops import checks, dispatch
+from treelax.ops.eisner import native
 from treelax.ops.eisner.common import NO_TREE
 
 library = torch.library.Library("treelax", "FRAGMENT")
 
-#: Backends that report a NaN or +inf score of a sentence as a NaN value, so nobody need look again.
-SEES_SCORES = ("native",)
 #: Backends that check the lengths themselves before they touch memory.
 SEES_LENGTHS = ("native", "triton")
 
@@ -84,7 +83,8 @@ def no_second_derivative(name: str) -> None:
 
 
 def before(lengths: Tensor, size: int, backend: str, validate: bool) -> None:
-    if validate and backend not in SEES_LENGTHS:
+    """Lengths are checked before a backend that would trust them touches memory."""
+    if validate and backend not in SEES_LENGTHS and checks.readable(lengths):
         checks.check_length_values(lengths, size)
 
 
@@ -92,9 +92,12 @@ def after(scores: Tensor, lengths: Tensor, value: Tensor, backend: str, validate
     """One look at the result tells whether anything was wrong with the input."""
     if not validate or value.numel() == 0 or not checks.readable(value):
         return
-    good = (value > NO_TREE).all()
-    if backend not in SEES_SCORES:
-        good &= scores.amax() < float("inf")  # false for NaN too
+    if backend == "native":
+        # the kernel has seen every score and every value
+        if native.suspicious():
+            checks.explain(scores, lengths, value, NO_TREE)
+        return
+    good = (value > NO_TREE).all() & (scores.amax() < float("inf"))  # false for NaN too
     if scores.is_cuda:
         good &= ((lengths >= 1) & (lengths < scores.shape[-1])).all()
     if not good:

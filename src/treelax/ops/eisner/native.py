@@ -14,6 +14,7 @@ import ctypes
 import functools
 import importlib.resources
 import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from torch import Tensor
 
 from treelax.errors import BackendError, TreelaxError
 from treelax.ops.checks import check_length_values
+from treelax.ops.eisner.memory import pool
 
 VARIANTS = ("v4", "v3", "v2", "generic")
 PLANES = 10  # `saved_planes` in native/group.h
@@ -106,9 +108,23 @@ def _threads() -> int:
     return 1 if _forked else torch.get_num_threads()
 
 
-def _raise_for(status: int, lengths: Tensor, size: int) -> None:
-    """Raise for what leaves nothing computed. A sentence with a bad score or no tree is visible in
-    its value, which is the caller's business."""
+_last = threading.local()
+
+
+def suspicious() -> bool:
+    """Did this thread's last call meet a score that is no number, or a sentence without a tree?
+
+    The kernel sees every score anyway, so that nobody else need look; such a sentence has a value of
+    NaN or far below any tree.
+    """
+    return bool(_last.status)
+
+
+def _note(status: int, lengths: Tensor, size: int) -> None:
+    """Remember the status, and raise for what leaves nothing computed."""
+    _last.status = status
+    if not status:
+        return
     if status & OUT_OF_MEMORY:
         raise TreelaxError(
             "Not enough memory for the charts; use smaller batches or shorter sentences."
@@ -144,8 +160,7 @@ def _soft_tree(
         None if saved is None else saved.data_ptr(),
         _threads(),
     )
-    if status:
-        _raise_for(status, lengths, size)
+    _note(status, lengths, size)
     return value
 
 
@@ -154,7 +169,10 @@ def soft_tree(
 ) -> tuple[Tensor, Tensor, Tensor]:
     batch, size, _ = scores.shape
     tree = torch.empty_like(scores)
-    saved = scores.new_empty(saved_shape(batch, size, scores.dtype) if save else 0)
+    if save:
+        saved = pool.empty(saved_shape(batch, size, scores.dtype), scores.dtype)
+    else:
+        saved = scores.new_empty(0)
     value = _soft_tree(
         scores, lengths, relaxation == "entropy", single_root, tree, saved if save else None
     )
@@ -183,8 +201,7 @@ def soft_tree_backward(
         grad_scores.data_ptr(),
         _threads(),
     )
-    if status:
-        _raise_for(status, lengths, size)
+    _note(status, lengths, size)
     return grad_scores
 
 
@@ -205,8 +222,7 @@ def best_tree(scores: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tenso
         value.data_ptr(),
         _threads(),
     )
-    if status:
-        _raise_for(status, lengths, size)
+    _note(status, lengths, size)
     return tree, value
 
 
@@ -229,6 +245,5 @@ def sample_tree(
         value.data_ptr(),
         _threads(),
     )
-    if status:
-        _raise_for(status, lengths, size)
+    _note(status, lengths, size)
     return trees, value

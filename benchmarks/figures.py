@@ -1,0 +1,182 @@
+"""Puts the figures of the newest results into the README, between its markers.
+
+    python benchmarks/figures.py            rewrite README.md
+    python benchmarks/figures.py --check    exit 1 if it is not what the results say
+
+No figure of the README is typed by hand.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+if not __package__:  # run as a script: `benchmarks` is the package, not the search path
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from benchmarks.report import short, table
+
+ROOT = Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+RESULTS = ROOT / "benchmarks" / "results"
+SIZES = (10, 20, 40, 80)
+Rows = list[dict[str, str]]
+
+
+def newest(prefix: str) -> tuple[str, Rows]:
+    """The last file of a kind, by the date in its name."""
+    path = sorted(RESULTS.glob(f"{prefix}-2*.csv"))[-1]
+    with path.open(newline="", encoding="utf-8") as file:
+        return path.name, list(csv.DictReader(file))
+
+
+def find(rows: Rows, column: str, **wanted: object) -> float | None:
+    """The figure in a column of the one row that has these entries."""
+    for row in rows:
+        if all(row[key] == str(value) for key, value in wanted.items()):
+            return float(row[column]) if row[column] else None
+    return None
+
+
+def times(value: float | None) -> str:
+    """A ratio to two significant digits above 10, with its sign."""
+    return "–" if value is None else f"{short(value) if value < 10 else f'{value:.0f}'}×"
+
+
+def ratio(above: float | None, below: float | None) -> float | None:
+    return above / below if above and below else None
+
+
+def line(name: str, cell: Callable[[int], str]) -> list[str]:
+    return [name, *(cell(n) for n in SIZES)]
+
+
+def cpu() -> str:
+    """Times of ours and ratios to the peers, one thread."""
+    name, rows = newest("cpu")
+
+    def ms(operation: str, contender: str, n: int) -> float | None:
+        return find(rows, "cpu_ms", operation=operation, contender=contender, n=n, threads=1)
+
+    both, ours = "forward+backward", "treelax native softmax"
+
+    def against(operation: str, peer: str, own: str) -> Callable[[int], str]:
+        return lambda n: times(ratio(ms(operation, peer, n), ms(operation, own, n)))
+
+    lines = [
+        line("soft tree, forward + backward, ms", lambda n: short(ms(both, ours, n))),
+        line("… torch-struct 0.5 takes", against(both, "torch-struct", ours)),
+        line("… supar 1.1.4 takes", against(both, "supar", ours)),
+        line("… our vectorised PyTorch takes", against(both, "treelax diagonal softmax", ours)),
+        line("best tree, ms", lambda n: short(ms("best tree", "treelax native", n))),
+        line("… torch-struct takes", against("best tree", "torch-struct", "treelax native")),
+        line("… supar takes", against("best tree", "supar", "treelax native")),
+    ]
+    peak = [
+        find(rows, "peak_mb", operation=both, contender=who, n=80, threads=1)
+        for who in (ours, "torch-struct", "supar")
+    ]
+    row = rows[0]
+    header = ["batch of 64, float32, one CPU thread", *(f"n = {n}" for n in SIZES)]
+    return "\n\n".join(
+        [
+            table(header, lines),
+            f"Peak memory at n = 80, forward + backward: {peak[0]:.0f} MB, torch-struct "
+            f"{peak[1]:.0f} MB, supar {peak[2]:.0f} MB. Medians of CPU time in one process, results "
+            "compared first; the peers compute marginals, which is our `entropy` relaxation and the "
+            f"same amount of work. `make bench` on {row['machine'].split(', OMP')[0]}; torch "
+            f"{row['torch']}; [{name}](benchmarks/results/{name}).",
+        ]
+    )
+
+
+def cuda() -> str:
+    """Device times of ours, and the ratio to torch-struct."""
+    name, rows = newest("cuda")
+
+    def figure(operation: str, contender: str, n: int, column: str = "device_ms") -> float | None:
+        return find(rows, column, operation=operation, contender=contender, n=n)
+
+    def micros(operation: str, contender: str) -> Callable[[int], str]:
+        return lambda n: short((figure(operation, contender, n) or 0) * 1e3)
+
+    both, ours = "forward+backward", "treelax triton softmax"
+
+    def eager(n: int) -> str:
+        return times(
+            ratio(figure(both, "torch-struct", n, "wall_ms"), figure(both, ours, n, "wall_ms"))
+        )
+
+    lines = [
+        line("soft tree, forward, µs", micros("forward", ours)),
+        line("soft tree, forward + backward, µs", micros(both, ours)),
+        line("best tree, µs", micros("best tree", "treelax triton")),
+        line("torch-struct takes, forward + backward, both eager", eager),
+    ]
+    row = rows[0]
+    header = ["batch of 128, float32, GPU", *(f"n = {n}" for n in SIZES)]
+    return "\n\n".join(
+        [
+            table(header, lines),
+            "Device time of a CUDA graph's replay, medians; the last line is wall time of ordinary "
+            f"calls. `python benchmarks/run.py --device cuda` on {row['machine']}; torch "
+            f"{row['torch']}; [{name}](benchmarks/results/{name}).",
+        ]
+    )
+
+
+def accuracy() -> str:
+    """Largest errors of float32."""
+    name, rows = newest("accuracy-cpu")
+    lines = [
+        [f"{relaxation}, scores of scale {scale}"]
+        + [
+            f"{find(rows, column, backend='native', relaxation=relaxation, n=80, scale=scale):.0e}"
+            for column in ("tree_error", "gradient_error")
+        ]
+        for relaxation in ("softmax", "entropy")
+        for scale in (1, 10)
+    ]
+    worst = max(
+        float(row["sum_error"]) for row in rows if row["scale"] == "100" and row["sum_error"]
+    )
+    seconds = next(float(row["import_seconds"]) for row in rows if row["import_seconds"])
+    return "\n\n".join(
+        [
+            table(["n = 80, float32 against float64 loops", "soft tree", "its gradient"], lines),
+            "Largest error over all arcs; the gradient's relative to its largest entry. At scale 100 "
+            f"every word's column sums to 1 within {worst:.0e}. `import treelax` takes "
+            f"{short(seconds)} s beyond `import torch`. `python benchmarks/accuracy.py`; "
+            f"[{name}](benchmarks/results/{name}).",
+        ]
+    )
+
+
+SECTIONS: dict[str, Callable[[], str]] = {"cpu": cpu, "cuda": cuda, "accuracy": accuracy}
+
+
+def filled(page: str) -> str:
+    """The page with every section made anew."""
+    for name, make in SECTIONS.items():
+        pattern = rf"(<!-- figures: {name} -->\n).*?(<!-- end figures: {name} -->)"
+        page = re.sub(
+            pattern, lambda m, make=make: f"{m[1]}{make()}\n{m[2]}", page, flags=re.DOTALL
+        )
+    return page
+
+
+def main() -> int:
+    """Rewrite or check."""
+    page = README.read_text(encoding="utf-8")
+    new = filled(page)
+    if "--check" in sys.argv[1:]:
+        return int(new != page)
+    README.write_text(new, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
