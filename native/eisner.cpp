@@ -14,7 +14,8 @@ namespace {
 
 // Run `work(group)` for every group, on several threads if asked. Groups are independent, so the number
 // of threads changes no bit of the result.
-template <class T, class Work> int for_each_group(const Groups<T> &groups, int64_t threads, Work work) {
+template <class T, class Work>
+int for_each_group(const Groups<T> &groups, [[maybe_unused]] int64_t threads, Work work) {
     const int64_t count = groups.count();
     int status = groups.status();
     if (status) return status;
