@@ -147,7 +147,8 @@ def accuracy() -> str:
     return "\n\n".join(
         [
             table(["n = 80, float32 against float64 loops", "soft tree", "its gradient"], lines),
-            "Largest error over all arcs; the gradient's relative to its largest entry. At scale 100 "
+            f"Largest error over all arcs of {rows[0]['sentences']} sentences; the gradient's relative "
+            "to its largest entry. At scale 100 (64 sentences) "
             f"every word's column sums to 1 within {worst:.0e}. `import treelax` takes "
             f"{short(seconds)} s beyond `import torch`. `python benchmarks/accuracy.py`; "
             f"[{name}](benchmarks/results/{name}).",
