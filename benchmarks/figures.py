@@ -28,7 +28,10 @@ Rows = list[dict[str, str]]
 
 def newest(prefix: str) -> tuple[str, Rows]:
     """The last file of a kind, by the date in its name."""
-    path = sorted(RESULTS.glob(f"{prefix}-2*.csv"))[-1]
+    found = sorted(RESULTS.glob(f"{prefix}-2*.csv"))
+    if not found:
+        sys.exit(f"no benchmarks/results/{prefix}-*.csv; run the benchmark first, see its README")
+    path = found[-1]
     with path.open(newline="", encoding="utf-8") as file:
         return path.name, list(csv.DictReader(file))
 
@@ -105,6 +108,10 @@ def cuda() -> str:
 
     both, ours = "forward+backward", "treelax triton softmax"
 
+    def wall(n: int) -> float | None:
+        found = figure(both, ours, n, "wall_ms")
+        return None if found is None else found * 1e3
+
     def eager(n: int) -> str:
         return times(
             ratio(figure(both, "torch-struct", n, "wall_ms"), figure(both, ours, n, "wall_ms"))
@@ -112,18 +119,19 @@ def cuda() -> str:
 
     lines = [
         line("soft tree, forward, µs", micros("forward", ours)),
-        line("soft tree, forward + backward, µs", micros(both, ours)),
         line("best tree, µs", micros("best tree", "treelax triton")),
-        line("torch-struct takes, forward + backward, both eager", eager),
+        line("soft tree, forward + backward, µs", micros(both, ours)),
+        line("… ordinary calls without a graph, µs", lambda n: short(wall(n))),
+        line("… torch-struct takes, ordinary calls", eager),
     ]
     row = rows[0]
     header = ["batch of 128, float32, GPU", *(f"n = {n}" for n in SIZES)]
     return "\n\n".join(
         [
             table(header, lines),
-            "Device time of a CUDA graph's replay, medians; the last line is wall time of ordinary "
-            f"calls. `python benchmarks/run.py --device cuda` on {row['machine']}; torch "
-            f"{row['torch']}; [{name}](benchmarks/results/{name}).",
+            "Device time of a CUDA graph's replay, medians; the last two lines are wall time of "
+            "ordinary calls, most of it Python's. `python benchmarks/run.py --device cuda` on "
+            f"{row['machine']}; torch {row['torch']}; [{name}](benchmarks/results/{name}).",
         ]
     )
 

@@ -21,12 +21,3 @@ TREELAX_EXPORT int treelax_supports(const char *variant) {
     return !std::strcmp(variant, "generic");
 #endif
 }
-
-// 1 if the library was built with OpenMP.
-TREELAX_EXPORT int treelax_has_openmp() {
-#ifdef _OPENMP
-    return 1;
-#else
-    return 0;
-#endif
-}

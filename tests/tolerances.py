@@ -5,7 +5,7 @@ import torch
 #: Two float64 computations of the same sums in another order: rounding grows with the O(n) depth of
 #: the chart, a few hundred units in the last place at n = 64.
 EXACT = 1e-11
-#: float32 against a float64 reference: the issue's bar for values is 1e-5.
+#: float32 against a float64 reference: the bar for values is 1e-5.
 VALUE_F32 = 1e-5
 #: float32 gradients relative to the largest entry: the bar is 1e-4.
 GRADIENT_F32 = 1e-4

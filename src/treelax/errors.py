@@ -28,5 +28,9 @@ class SecondDerivativeError(TreelaxError, RuntimeError):
     """A second derivative of a tree operation was asked for; only first derivatives exist."""
 
 
+class ForwardModeError(TreelaxError, RuntimeError):
+    """A derivative in forward mode was asked for; only reverse mode exists."""
+
+
 class DataError(TreelaxError, ValueError):
     """A file cannot be read as what it should be; the message names the file and the line."""

@@ -276,3 +276,82 @@ def test_what_is_refused(scores):
 def test_validation_can_be_left_out(scores):
     trees = ProjectiveTrees(scores, LENGTHS, validate_args=False)
     assert torch.isfinite(trees.log_prob(torch.zeros(3, 5, 5, dtype=torch.float64))).all()
+
+
+# ── what is easy to get wrong ────────────────────────────────────────────────────────────────────
+
+
+def test_half_types_are_rounded_once(generator):
+    """Entropy and divergence are differences of large numbers: computed in float32 or better."""
+    n = 40
+    scores = torch.randn(4, n + 1, n + 1, generator=generator).bfloat16()
+    other = torch.randn(4, n + 1, n + 1, generator=generator).bfloat16()
+    half = ProjectiveTrees(scores), ProjectiveTrees(other)
+    full = ProjectiveTrees(scores.double()), ProjectiveTrees(other.double())
+    for get in (
+        lambda p, q: p.entropy(),
+        lambda p, q: p.log_partition,
+        lambda p, q: p.log_prob(p.mode),
+        lambda p, q: kl_divergence(p, q),
+    ):
+        got, expected = get(*half), get(*full)
+        assert got.dtype == torch.bfloat16
+        assert torch.allclose(got.double(), expected, rtol=2**-8, atol=1e-3)
+
+
+@pytest.mark.parametrize("scale", [1e4, 1e30, 3e38])
+def test_huge_scores(scale, generator):
+    """The scores of the formula are those of the dynamic program, clamped alike."""
+    scores = scale * torch.randn(3, 8, 8, generator=generator).clamp(-1, 1)
+    trees = ProjectiveTrees(scores)
+    assert (trees.entropy() >= 0).all()
+    assert torch.isfinite(trees.entropy()).all()
+    assert torch.isfinite(trees.log_prob(trees.mode)).all()
+
+
+def test_a_value_seen_in_inference_mode_is_no_constant_later(scores):
+    scores.requires_grad_()
+    seen = ProjectiveTrees(scores, LENGTHS)
+    with torch.inference_mode():
+        _ = seen.log_partition, seen.marginals, seen.entropy()
+    fresh = ProjectiveTrees(scores, LENGTHS)
+    gradients = [
+        torch.autograd.grad((d.log_prob(d.mode) + d.entropy()).sum(), scores)[0]
+        for d in (seen, fresh)
+    ]
+    assert torch.equal(*gradients)
+
+
+def test_a_value_seen_without_gradient_has_one_later(scores):
+    scores.requires_grad_()
+    trees = ProjectiveTrees(scores, LENGTHS)
+    with torch.no_grad():
+        _ = trees.log_partition
+    assert trees.log_partition.requires_grad
+
+
+def test_an_infinite_divergence_leaves_other_sentences_alone(scores):
+    scores.requires_grad_()
+    narrow = scores.detach().clone()
+    narrow[0, 1, 2] = -torch.inf
+    kl = kl_divergence(ProjectiveTrees(scores, LENGTHS), ProjectiveTrees(narrow, LENGTHS))
+    assert kl[0] == torch.inf
+    (grad,) = torch.autograd.grad(kl[1:].sum(), scores)
+    assert torch.isfinite(grad).all()
+
+
+def test_boolean_trees(scores):
+    trees = ProjectiveTrees(scores, LENGTHS)
+    assert torch.equal(trees.log_prob(trees.mode.bool()), trees.log_prob(trees.mode))
+
+
+def test_wrong_shapes_are_said_plainly(scores):
+    trees = ProjectiveTrees(scores, LENGTHS)
+    with pytest.raises(InputError, match="sample_shape is 5"):
+        trees.sample(5)
+    with pytest.raises(InputError, match="sample_shape is 5"):
+        trees.rsample(5)
+    with pytest.raises(InputError, match=r"\(2,\).*\(3,\)"):
+        trees.expand((2,))
+    with pytest.raises(InputError, match="broadcast"):
+        kl_divergence(trees, ProjectiveTrees(scores[:2], LENGTHS[:2]))

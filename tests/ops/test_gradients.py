@@ -6,7 +6,7 @@ from torch.autograd import gradcheck
 from torch.library import opcheck
 
 from treelax import ops
-from treelax.errors import SecondDerivativeError
+from treelax.errors import ForwardModeError, SecondDerivativeError
 
 LENGTHS = torch.tensor([4, 2, 1])
 every_backend = pytest.mark.parametrize("backend", ["reference", "diagonal", "native"])
@@ -187,3 +187,60 @@ def test_nothing_is_kept_without_a_gradient():
     )
     with torch.no_grad():
         assert not ops.soft_tree(some_scores()).requires_grad
+
+
+# ── other ways to ask ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own, in jvp
+@pytest.mark.parametrize("op", [ops.soft_tree, ops.log_partition, ops.select_heads])
+def test_forward_mode_is_an_error(op):
+    """Never a zero tangent."""
+    scores = some_scores().detach()
+    with pytest.raises(ForwardModeError, match="forward mode"):
+        torch.func.jvp(op, (scores,), (scores,))
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(scores, scores)
+        with pytest.raises(ForwardModeError, match="forward mode"):
+            op(dual)
+        op(scores)  # without a tangent there is nothing to lose
+
+
+@pytest.mark.parametrize("backend", ["native", "diagonal"])
+@pytest.mark.parametrize("layout", ["unaligned", "strided"])
+def test_hooks_on_saved_tensors(layout, backend):
+    """A hook may bring a tensor back with another layout, as when it was kept elsewhere."""
+    scores = some_scores(torch.float32)
+
+    def unpack(tensor):
+        if layout == "strided":
+            return torch.stack((tensor, tensor), -1)[..., 0]
+        room = torch.empty(tensor.numel() + 1, dtype=tensor.dtype)[1:].view(tensor.shape)
+        return room.copy_(tensor)
+
+    expected = torch.autograd.grad(ops.soft_tree(scores, backend=backend).square().sum(), scores)
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
+        loss = ops.soft_tree(scores, backend=backend).square().sum()
+    assert torch.equal(torch.autograd.grad(loss, scores)[0], expected[0])
+
+
+@pytest.mark.parametrize("op", [ops.soft_tree, ops.select_heads])
+def test_temperature_gradient_with_dirty_padding(op):
+    scores = some_scores().detach()
+    scores[:, :, 3:] = torch.nan
+    heat = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
+    op(scores, torch.tensor([2, 2, 1]), temperature=heat).square().sum().backward()
+    assert torch.isfinite(heat.grad)
+
+
+def test_a_graph_can_be_walked_twice():
+    scores = some_scores()
+    loss = ops.soft_tree(scores, LENGTHS).square().sum()
+    first, second = (torch.autograd.grad(loss, scores, retain_graph=True)[0] for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def test_lengths_that_do_not_fit_are_refused_by_the_operation_itself():
+    """It would read memory that is not ours."""
+    with pytest.raises(ValueError, match="lengths"):
+        torch.ops.treelax.best_tree(torch.zeros(9, 4, 4), LENGTHS, False, "native", False)

@@ -269,5 +269,12 @@ def test_bad_options():
         refused("temperature", ops.soft_tree, scores, temperature=temperature)
         refused("temperature", ops.select_heads, scores, temperature=temperature)
     refused("temperature is a str", ops.soft_tree, scores, temperature="1")
+    batch = torch.zeros(2, 3, 3)
+    for wrong in (0.0, -1.0, float("nan"), float("inf")):
+        refused(f"temperature holds {wrong}", ops.soft_tree, batch, temperature=torch.tensor(wrong))
+    for shape in ((3,), (2, 1), (1000, 1)):
+        refused("temperature has shape", ops.soft_tree, batch, temperature=torch.ones(shape))
+    refused("int64", ops.soft_tree, batch, temperature=torch.tensor(1))
+    refused("meta", ops.soft_tree, batch, temperature=torch.ones((), device="meta"))
     with pytest.raises(BackendError, match=r"triton.*cpu"):
         ops.soft_tree(scores, backend="triton")

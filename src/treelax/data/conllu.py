@@ -16,7 +16,7 @@ import os
 import re
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -166,7 +166,7 @@ def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) ->
     return count
 
 
-def heads_tensor(sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
+def heads_tensor(sentences: Iterable[Sentence]) -> tuple[Tensor, Tensor]:
     """Put the heads of some sentences into one tensor, as `treelax.trees` takes them.
 
     Args:
@@ -183,6 +183,7 @@ def heads_tensor(sentences: Sequence[Sentence]) -> tuple[Tensor, Tensor]:
         (tensor([[ 2,  0],
                 [ 0, -1]]), tensor([2, 1]))
     """
+    sentences = list(sentences)
     lengths = torch.tensor([len(s) for s in sentences], dtype=torch.int64)
     heads = torch.full((len(sentences), max(map(len, sentences), default=0)), -1)
     for i, sentence in enumerate(sentences):

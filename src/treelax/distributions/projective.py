@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints
 from torch.distributions.kl import register_kl
-from torch.distributions.utils import lazy_property
 
 from treelax.errors import InputError
 from treelax.noise import perturbation
 from treelax.ops import best_tree, log_partition, sample_tree, soft_tree
-from treelax.ops.canonical import canonical
-from treelax.ops.checks import arc_mask, check_lengths, check_scores, one_of
-from treelax.ops.eisner.common import RELAXATIONS, Relaxation
+from treelax.ops.canonical import HALF_TYPES, canonical
+from treelax.ops.checks import arc_mask, broadcasts, check_lengths, check_scores, one_of
+from treelax.ops.eisner.common import LIMIT, RELAXATIONS, Relaxation
 from treelax.ops.projective import soft_tree_and_value
 from treelax.trees import is_projective, is_tree
+
+
+class cached:
+    """A value computed when first asked for and kept, with its gradient.
+
+    Unlike torch's ``lazy_property`` it keeps nothing that was computed in inference mode: such a value
+    would later enter a loss as a constant.
+    """
+
+    def __init__(self, compute: Callable[[Any], Tensor]) -> None:
+        self.compute = compute
+        self.name = compute.__name__
+        self.__doc__ = compute.__doc__
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        if instance is None:
+            return self
+        if torch.is_inference_mode_enabled():
+            return self.compute(instance)
+        with torch.enable_grad():
+            value = self.compute(instance)
+        instance.__dict__[self.name] = value
+        return value
 
 
 class _ArcScores(constraints.Constraint):
@@ -44,6 +67,8 @@ class ProjectiveTree(constraints.Constraint):
 
     def check(self, value: Tensor) -> Tensor:
         """``(...)``, true where a matrix is a projective tree and 0 outside its sentence."""
+        if value.dtype == torch.bool:
+            value = value.to(torch.uint8)
         size = value.shape[-1]
         lengths = self.lengths.expand(value.shape[:-2])
         arcs = arc_mask(lengths.reshape(-1), size).reshape(value.shape)
@@ -68,19 +93,20 @@ class ProjectiveTrees(Distribution):
     .. math:: p(T) = \frac{\exp \sum_{h,m} W_{h,m} T_{h,m}}{Z}
 
     A tree is a matrix ``(n+1, n+1)`` with ``T[h, m] = 1`` for an arc from head ``h`` to modifier
-    ``m``; index 0 is the root. Values are computed when first asked for and kept.
+    ``m``; index 0 is the root. Values are computed when first asked for and kept; half types are
+    computed in float32 and rounded once. Finite scores beyond ±1e30 count as ±1e30.
 
     Args:
         scores: ``(..., n+1, n+1)`` arc scores ``W``; ``-inf`` forbids an arc.
         lengths: ``(...)`` words per sentence (the root not counted), or None if all have ``n``.
         single_root: allow one modifier of the root only.
         backend: see `treelax.ops.best_tree`.
-        validate_args: check the values of the arguments and of trees given to `log_prob`; on by
-            default, off under ``python -O``.
+        validate_args: check the values of scores and lengths, when something is first computed from
+            them, and trees given to `log_prob`; on by default, off under ``python -O``.
 
     Raises:
-        InputError: a shape, type, device or value is wrong.
-        NoTreeError: the forbidden arcs of a sentence leave no tree.
+        InputError: a shape, type or device is wrong; or, when first used, a value.
+        NoTreeError: when first used, the forbidden arcs of a sentence leave no tree.
 
     Example:
         >>> import torch
@@ -135,16 +161,23 @@ class ProjectiveTrees(Distribution):
     def expand(self, batch_shape: Any, _instance: ProjectiveTrees | None = None) -> ProjectiveTrees:
         """The same distribution with a larger batch shape, sharing memory."""
         batch_shape = torch.Size(batch_shape)
+        if not broadcasts(tuple(self.batch_shape), tuple(batch_shape)):
+            raise InputError(
+                f"expand received batch shape {tuple(batch_shape)}; expected one that "
+                f"{tuple(self.batch_shape)} broadcasts to."
+            )
         new: ProjectiveTrees = self._get_checked_instance(ProjectiveTrees, _instance)  # type: ignore[no-untyped-call]
         new.scores = self.scores.expand(batch_shape + self.event_shape)
         new.lengths = self.lengths.expand(batch_shape)
         new.single_root = self.single_root
         new.backend = self.backend
-        for name in ("marginals", "mode"):
+        for name, shape in (
+            ("mode", batch_shape + self.event_shape),
+            ("_marginals", batch_shape + self.event_shape),
+            ("_log_partition", batch_shape),
+        ):
             if name in self.__dict__:
-                new.__dict__[name] = self.__dict__[name].expand(batch_shape + self.event_shape)
-        if "log_partition" in self.__dict__:
-            new.__dict__["log_partition"] = self.__dict__["log_partition"].expand(batch_shape)
+                new.__dict__[name] = self.__dict__[name].expand(shape)
         super(ProjectiveTrees, new).__init__(batch_shape, self.event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
@@ -156,21 +189,35 @@ class ProjectiveTrees(Distribution):
             "backend": self.backend,
         }
 
-    @lazy_property
+    @cached
     def mode(self) -> Tensor:
         """The best tree, 0/1, ``(..., n+1, n+1)``."""
         return best_tree(self.scores, self.lengths, **self._options())
 
-    @lazy_property
-    def marginals(self) -> Tensor:
-        """Probability of each arc, ``(..., n+1, n+1)``; the mean of the distribution."""
-        form = canonical(self.scores, self.lengths)
+    @property
+    def _precise(self) -> Tensor:
+        """The scores in the type the dynamic program works in: float32 for half types."""
+        return self.scores.float() if self.scores.dtype in HALF_TYPES else self.scores
+
+    @cached
+    def _marginals(self) -> Tensor:
+        form = canonical(self._precise, self.lengths)
         tree, value = soft_tree_and_value(
             form, "entropy", self.single_root, self._validate_args, self.backend
         )
-        # the same run gives the log-partition
-        self.__dict__.setdefault("log_partition", form.restore(value))
+        if not torch.is_inference_mode_enabled():
+            # the same run gives the log-partition
+            self.__dict__.setdefault("_log_partition", form.restore(value))
         return form.restore(tree)
+
+    @cached
+    def _log_partition(self) -> Tensor:
+        return log_partition(self._precise, self.lengths, **self._options())
+
+    @property
+    def marginals(self) -> Tensor:
+        """Probability of each arc, ``(..., n+1, n+1)``; the mean of the distribution."""
+        return self._marginals.to(self.scores.dtype)
 
     @property
     def mean(self) -> Tensor:
@@ -182,17 +229,17 @@ class ProjectiveTrees(Distribution):
         """Variance of each arc's indicator."""
         return self.marginals * (1 - self.marginals)
 
-    @lazy_property
+    @property
     def log_partition(self) -> Tensor:
         """``log Z``, ``(...)``."""
-        return log_partition(self.scores, self.lengths, **self._options())
+        return self._log_partition.to(self.scores.dtype)
 
     def score(self, tree: Tensor) -> Tensor:
         """Summed score of the arcs of a tree, ``(...)``.
 
         A forbidden arc counts only if the tree has it; then the score is ``-inf``.
         """
-        return _inner(tree, self.scores)
+        return _inner(tree, self._precise).to(self.scores.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-probability of trees ``(*sample_shape, ..., n+1, n+1)``.
@@ -203,7 +250,7 @@ class ProjectiveTrees(Distribution):
         """
         if self._validate_args:
             self._check_trees(value)
-        return self.score(value) - self.log_partition
+        return (_inner(value, self._precise) - self._log_partition).to(self.scores.dtype)
 
     def _check_trees(self, value: Tensor) -> None:
         expected = tuple(self.batch_shape + self.event_shape)
@@ -231,8 +278,8 @@ class ProjectiveTrees(Distribution):
 
     def entropy(self) -> Tensor:
         r"""Entropy :math:`\log Z - \sum \mu W` in nats, ``(...)``."""
-        marginals = self.marginals
-        return self.log_partition - _inner(marginals, self.scores)
+        mean_score = _inner(self._marginals, self._precise)
+        return _not_negative(self._log_partition - mean_score).to(self.scores.dtype)
 
     def sample(
         self,
@@ -244,7 +291,7 @@ class ProjectiveTrees(Distribution):
         return sample_tree(
             self.scores,
             self.lengths,
-            sample_shape=tuple(sample_shape),
+            sample_shape=_as_shape(sample_shape),
             generator=generator,
             **self._options(),
         )
@@ -277,7 +324,7 @@ class ProjectiveTrees(Distribution):
             ``(*sample_shape, ..., n+1, n+1)``.
         """
         one_of("relaxation", relaxation, RELAXATIONS)
-        shape = torch.Size(sample_shape) + self.batch_shape
+        shape = _as_shape(sample_shape) + self.batch_shape
         scores = self.scores.expand(shape + self.event_shape)
         lengths = self.lengths.expand(shape)
         if noise is not None:
@@ -291,9 +338,33 @@ class ProjectiveTrees(Distribution):
         return hard + (soft - soft.detach())  # the bracket is exactly 0: the value is the hard tree
 
 
+def _as_shape(sample_shape: Any) -> torch.Size:
+    try:
+        return torch.Size(sample_shape)
+    except TypeError:
+        raise InputError(
+            f"sample_shape is {sample_shape!r}; expected a tuple of numbers such as (5,)."
+        ) from None
+
+
 def _inner(weights: Tensor, scores: Tensor) -> Tensor:
-    """``Σ weights · scores`` over arcs with weight; 0 · (-inf) counts as 0."""
-    return torch.where(weights == 0, 0, weights * scores.masked_fill(weights == 0, 0)).sum((-2, -1))
+    """``Σ weights · scores`` in float64 over arcs with weight: ``-inf`` where one of them is forbidden,
+    with a gradient that does not know about it.
+
+    Scores count as the dynamic program takes them, within ±`LIMIT`.
+    """
+    wide = scores.dtype if scores.device.type == "mps" else torch.float64  # MPS has no float64
+    weighted = weights != 0
+    forbidden = scores == float("-inf")
+    counted = weighted & ~forbidden
+    finite = torch.where(counted, scores, 0).clamp(-LIMIT, LIMIT).to(wide)
+    total = (torch.where(counted, weights, 0).to(wide) * finite).sum((-2, -1))
+    return total.masked_fill((weighted & forbidden).any(-1).any(-1), float("-inf"))
+
+
+def _not_negative(value: Tensor) -> Tensor:
+    """At least 0, where rounding may have left a little less; the gradient is left alone."""
+    return value + (value.clamp(min=0) - value).detach()
 
 
 @register_kl(ProjectiveTrees, ProjectiveTrees)
@@ -304,16 +375,24 @@ def _kl_projective_projective(p: ProjectiveTrees, q: ProjectiveTrees) -> Tensor:
             f"The distributions have trees of shapes {tuple(p.event_shape)} and "
             f"{tuple(q.event_shape)}; expected the same shape."
         )
-    if p._validate_args and not torch.equal(*torch.broadcast_tensors(p.lengths, q.lengths)):
+    try:
+        lengths = torch.broadcast_tensors(p.lengths, q.lengths)
+    except RuntimeError:
+        raise InputError(
+            f"The distributions have batch shapes {tuple(p.batch_shape)} and "
+            f"{tuple(q.batch_shape)}; expected shapes that broadcast."
+        ) from None
+    if p._validate_args and not torch.equal(*lengths):
         raise InputError(
             "The distributions have sentences of different lengths; expected equal lengths."
         )
-    marginals = p.marginals
-    cross = _inner(marginals, q.scores) - q.log_partition
-    kl = (_inner(marginals, p.scores) - p.log_partition) - cross
+    marginals = p._marginals
+    own = _inner(marginals, p._precise) - p._log_partition
+    cross = _inner(marginals, q._precise) - q._log_partition
+    missing = cross == float("-inf")
+    kl = _not_negative(own - cross.masked_fill(missing, 0)).masked_fill(missing, float("inf"))
     if q.single_root and not p.single_root:
         # p gives weight to trees with several roots, which q does not have, as soon as it expects
         # more than one arc from the root; the slack is for rounding
-        several = marginals[..., 0, :].sum(-1) > 1 + 1e-5
-        kl = torch.where(several, torch.full_like(kl, float("inf")), kl)
-    return kl
+        kl = kl.masked_fill(marginals[..., 0, :].sum(-1) > 1 + 1e-5, float("inf"))
+    return kl.to(p.scores.dtype)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from treelax.ops.checks import check_lengths, check_scores, check_temperature
+from treelax.ops.checks import arc_mask, check_lengths, check_scores, check_temperature
 
 HALF_TYPES = (torch.float16, torch.bfloat16)
 
@@ -30,30 +30,33 @@ class Canonical:
 
 
 def canonical(
-    scores: Tensor, lengths: Tensor | None, temperature: float | Tensor = 1.0
+    scores: Tensor,
+    lengths: Tensor | None,
+    temperature: float | Tensor = 1.0,
+    validate: bool = True,
 ) -> Canonical:
     """Check shapes, types and devices; flatten the batch; half types to float32; divide by the
     temperature (a temperature τ is the same as running on ``scores / τ``)."""
     check_scores(scores)
-    check_temperature(temperature)
+    check_temperature(temperature, scores, validate)
     batch_shape = scores.shape[:-2]
-    dtype = scores.dtype
     size = scores.shape[-1]
-    work = scores.float() if dtype in HALF_TYPES else scores
-    if isinstance(temperature, Tensor):
-        # one per sentence or one for all; a forbidden arc must not reach its gradient, as 0 · inf
-        forbidden = work == float("-inf")
-        heated = work.masked_fill(forbidden, 0) / temperature.to(work.dtype)[..., None, None]
-        work = heated.masked_fill(forbidden, float("-inf"))
-    elif temperature != 1.0:
-        work = work / temperature
+    work = scores.float() if scores.dtype in HALF_TYPES else scores
     if work.dim() != 3:
         work = work.reshape(-1, size, size)
-    work = work.contiguous()
     if lengths is None:
         flat = torch.full((work.shape[0],), size - 1, dtype=torch.int64, device=work.device)
     else:
         check_lengths(lengths, scores)
         flat = lengths if lengths.dim() == 1 else lengths.reshape(-1)
         flat = flat.to(torch.int64).contiguous()
-    return Canonical(work, flat, batch_shape, dtype)
+    if isinstance(temperature, Tensor):
+        # one per sentence or one for all; what is not an arc, or a forbidden one, must not reach the
+        # temperature's gradient: 0 · inf
+        heat = temperature.to(work.dtype).expand(batch_shape).reshape(-1, 1, 1)
+        forbidden = work == float("-inf")
+        cold = work.masked_fill(forbidden | ~arc_mask(flat, size), 0)
+        work = (cold / heat).masked_fill(forbidden, float("-inf"))
+    elif temperature != 1.0:
+        work = work / temperature
+    return Canonical(work.contiguous(), flat, batch_shape, scores.dtype)

@@ -88,9 +88,27 @@ def same_device(name: str, other: Tensor, scores: Tensor) -> None:
         )
 
 
-def check_temperature(temperature: Any) -> None:
-    """Raise unless ``temperature`` is a positive number (tensors are taken as they are)."""
+def check_temperature(temperature: Any, scores: Tensor, validate: bool) -> None:
+    """Raise unless ``temperature`` is a positive number, or a tensor of such that fits the batch."""
     if isinstance(temperature, Tensor):
+        batch = tuple(scores.shape[:-2])
+        if not temperature.is_floating_point():
+            raise InputError(
+                f"temperature has dtype {temperature.dtype}; expected a floating-point type."
+            )
+        if not broadcasts(tuple(temperature.shape), batch):
+            raise InputError(
+                f"temperature has shape {tuple(temperature.shape)}; expected one that broadcasts to "
+                f"{batch}, the batch shape of scores: one for all or one per sentence."
+            )
+        same_device("temperature", temperature, scores)
+        if validate and not torch.compiler.is_compiling() and readable(temperature):
+            wrong = ~((temperature > 0) & (temperature < float("inf")))
+            if bool(wrong.any()):
+                raise InputError(
+                    f"temperature holds {float(temperature[wrong][0])}; expected positive finite "
+                    "numbers. For the limit at 0 use best_tree."
+                )
         return
     if isinstance(temperature, bool) or not isinstance(temperature, (int, float)):
         raise InputError(
@@ -106,6 +124,17 @@ def check_temperature(temperature: Any) -> None:
 def readable(tensor: Tensor) -> bool:
     """May values be read? Not while a CUDA graph is being captured."""
     return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
+
+
+def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    """Does a tensor of one shape expand to the other?
+
+    Example:
+        >>> broadcasts((1, 3), (2, 3)), broadcasts((3, 1), (2, 3)), broadcasts((1, 2, 3), (2, 3))
+        (True, False, False)
+    """
+    padded = (1,) * (len(to) - len(shape)) + shape
+    return len(padded) == len(to) and all(a in (1, b) for a, b in zip(padded, to, strict=True))
 
 
 def check_length_values(lengths: Tensor, size: int) -> None:

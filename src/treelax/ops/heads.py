@@ -119,5 +119,5 @@ def select_heads(
     """
     if hard:
         scores = scores.detach() if isinstance(scores, Tensor) else scores
-    form = canonical(scores, lengths, temperature)
+    form = canonical(scores, lengths, temperature, validate)
     return form.restore(torch.ops.treelax.select_heads(form.scores, form.lengths, hard, validate))

@@ -38,8 +38,8 @@ def best_tree(
 
     Args:
         scores: ``(..., n+1, n+1)``; ``scores[..., h, m]`` is the weight of the arc from head ``h`` to
-            modifier ``m``, index 0 the root, ``-inf`` a forbidden arc. The diagonal, column 0 and
-            everything beyond the length are not read.
+            modifier ``m``, index 0 the root, ``-inf`` a forbidden arc; finite scores beyond ±1e30
+            count as ±1e30. The diagonal, column 0 and everything beyond the length are not read.
         lengths: ``(...)`` words per sentence (the root not counted), or None if all have ``n``.
         single_root: allow one modifier of the root only.
         validate: check the values of scores and lengths, and that every sentence has a tree.
@@ -140,7 +140,7 @@ def soft_tree(
         Dynamic Programming, ACL, section 4.
     """
     one_of("relaxation", relaxation, RELAXATIONS)
-    form = canonical(scores, lengths, temperature)
+    form = canonical(scores, lengths, temperature, validate)
     tree, _ = soft_tree_and_value(form, relaxation, single_root, validate, backend)
     return form.restore(tree)
 

@@ -11,8 +11,9 @@ from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
-from treelax.errors import SecondDerivativeError
+from treelax.errors import ForwardModeError, InputError, SecondDerivativeError
 from treelax.ops import checks, dispatch
 from treelax.ops.eisner import native
 from treelax.ops.eisner.common import NO_TREE
@@ -58,6 +59,8 @@ def gradient(name: str, backward: Any, setup_context: Any) -> None:
     )
 
     def autograd(*inputs: Any) -> Any:
+        if forward_ad._current_level >= 0:
+            refuse_forward_mode(name, inputs)
         if torch.is_grad_enabled() and any(
             isinstance(x, Tensor) and x.requires_grad for x in inputs
         ):
@@ -65,6 +68,17 @@ def gradient(name: str, backward: Any, setup_context: Any) -> None:
         return plain(*inputs)
 
     library.impl(name, autograd, "Autograd")
+
+
+def refuse_forward_mode(name: str, inputs: tuple[Any, ...]) -> None:
+    """Raise if an input carries a tangent; it would be dropped without a word."""
+    if torch._C._are_functorch_transforms_active() or any(
+        isinstance(x, Tensor) and forward_ad.unpack_dual(x).tangent is not None for x in inputs
+    ):
+        raise ForwardModeError(
+            f"A derivative in forward mode was asked for through treelax::{name}; expected reverse "
+            "mode only. Use backward() or torch.autograd.grad."
+        )
 
 
 def no_second_derivative(name: str) -> None:
@@ -82,8 +96,14 @@ def no_second_derivative(name: str) -> None:
     gradient(name, backward, setup_context)
 
 
-def before(lengths: Tensor, size: int, backend: str, validate: bool) -> None:
+def before(scores: Tensor, lengths: Tensor, backend: str, validate: bool) -> None:
     """Lengths are checked before a backend that would trust them touches memory."""
+    batch, size, _ = scores.shape
+    if lengths.shape != (batch,) or lengths.dtype != torch.int64:
+        raise InputError(
+            f"lengths has shape {tuple(lengths.shape)} and dtype {lengths.dtype}; expected "
+            f"({batch},) and int64. Call treelax.ops, which sees to it."
+        )
     if validate and backend not in SEES_LENGTHS and checks.readable(lengths):
         checks.check_length_values(lengths, size)
 
@@ -124,7 +144,7 @@ def soft_tree(
     if scores.shape[0] == 0:
         return _soft_tree_fake(scores, lengths, relaxation, single_root, backend, validate, save)
     name, module = dispatch.resolve(backend, scores.device)
-    before(lengths, scores.shape[-1], name, validate)
+    before(scores, lengths, name, validate)
     tree, value, saved = module.soft_tree(scores, lengths, relaxation, single_root, save)
     after(scores, lengths, value, name, validate)
     return tree, value, saved
@@ -166,7 +186,12 @@ def soft_tree_backward(
         return grad_tree.clone()
     _, module = dispatch.resolve(backend, saved.device)
     return module.soft_tree_backward(
-        grad_tree.contiguous(), grad_value.contiguous(), saved, lengths, relaxation, single_root
+        grad_tree.contiguous(),
+        grad_value.contiguous(),
+        saved.contiguous(),  # a hook on saved tensors may have given it another layout
+        lengths.contiguous(),
+        relaxation,
+        single_root,
     )
 
 
@@ -220,7 +245,7 @@ def log_partition(
     if scores.shape[0] == 0:
         return _log_partition_fake(scores, lengths, single_root, backend, validate, save)
     name, module = dispatch.resolve(backend, scores.device)
-    before(lengths, scores.shape[-1], name, validate)
+    before(scores, lengths, name, validate)
     if save:
         marginals, value, _ = module.soft_tree(scores, lengths, "entropy", single_root, False)
     else:
@@ -278,7 +303,7 @@ def best_tree(
     if scores.shape[0] == 0:
         return torch.empty_like(scores)
     name, module = dispatch.resolve(backend, scores.device)
-    before(lengths, scores.shape[-1], name, validate)
+    before(scores, lengths, name, validate)
     tree, value = module.best_tree(scores, lengths, single_root)
     after(scores, lengths, value, name, validate)
     return tree
@@ -305,7 +330,7 @@ def sample_tree(
     if uniforms.numel() == 0:
         return scores.new_empty((uniforms.shape[0], *scores.shape))
     name, module = dispatch.resolve(backend, scores.device)
-    before(lengths, scores.shape[-1], name, validate)
+    before(scores, lengths, name, validate)
     trees, value = module.sample_tree(scores, lengths, uniforms, single_root)
     after(scores, lengths, value, name, validate)
     return trees

@@ -14,6 +14,8 @@ from collections import defaultdict, deque
 import torch
 from torch import Tensor
 
+from treelax.errors import TreelaxError
+
 #: Smaller blocks come from the C library, which keeps them by itself.
 SMALLEST = 128 * 1024
 
@@ -29,17 +31,32 @@ def rounded(size: int) -> int:
     return -(-size // step) * step
 
 
+def fresh(size: int) -> mmap.mmap:
+    """A block from the system; private, so that a forked child does not write into its parent's."""
+    try:
+        return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise TreelaxError(
+            f"No memory for {size} bytes that the backward pass needs ({error}); expected them to fit. "
+            "Use smaller batches or shorter sentences."
+        ) from error
+
+
 class Pool:
-    """Blocks by size; at most ``limit`` bytes lie idle.
+    """Blocks by size; about ``limit`` bytes lie idle at most.
 
     Taking and giving back are single operations on a deque, so threads and the garbage collector may
-    meet here without a lock.
+    meet here without a lock; at worst two of them pass the limit together.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.idle = 0
         self.free: defaultdict[int, deque[mmap.mmap]] = defaultdict(deque)
+
+    @property
+    def idle(self) -> int:
+        """Bytes that wait to be used again."""
+        return sum(size * len(blocks) for size, blocks in list(self.free.items()))
 
     def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         """A tensor with uninitialised memory, like `torch.empty`."""
@@ -50,10 +67,8 @@ class Pool:
         size = rounded(size)
         try:
             block = self.free[size].pop()
-            self.idle -= size
         except IndexError:
-            # private, so that a forked child does not write into its parent's memory
-            block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            block = fresh(size)
         view = memoryview(block)
         weakref.finalize(view, self.give_back, block).atexit = False
         return torch.frombuffer(view, dtype=dtype, count=count).view(shape)
@@ -61,10 +76,8 @@ class Pool:
     def give_back(self, block: mmap.mmap) -> None:
         """Called when the tensor of a block is gone."""
         size = len(block)
-        if self.idle + size > self.limit:
-            return  # the system gets it
-        self.idle += size
-        self.free[size].append(block)
+        if self.idle + size <= self.limit:  # otherwise the system gets it
+            self.free[size].append(block)
 
 
 #: Idle memory of the whole process: twice what 64 sentences of 80 words keep in float32.

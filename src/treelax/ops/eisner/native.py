@@ -27,6 +27,7 @@ from treelax.ops.eisner.memory import pool
 
 VARIANTS = ("v4", "v3", "v2", "generic")
 PLANES = 10  # `saved_planes` in native/group.h
+ALIGNMENT = 64  # bytes: a whole vector, and what torch gives
 TYPES = {torch.float32: "f32", torch.float64: "f64"}
 BAD_LENGTH, OUT_OF_MEMORY = 1, 8  # bits of the status, see native/group.h
 
@@ -188,6 +189,8 @@ def soft_tree_backward(
     single_root: bool,
 ) -> Tensor:
     batch, size, _ = grad_tree.shape
+    if saved.data_ptr() % ALIGNMENT:  # a hook on saved tensors may have moved it
+        saved = saved.clone()
     grad_scores = torch.empty_like(grad_tree)
     status = _kernel("soft_tree_backward", grad_tree.dtype, "ppppiiiipi")(
         grad_tree.data_ptr(),
