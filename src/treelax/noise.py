@@ -12,7 +12,6 @@ wherever there is no arc, so padding never carries noise.
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Sequence
 
@@ -20,6 +19,7 @@ import torch
 from torch import Tensor
 
 from treelax.errors import InputError
+from treelax.ops.checks import INTEGER_TYPES, broadcasts, check_scores, one_of, same_device
 
 __all__ = ["NOISES", "gumbel", "perturbation", "sum_of_gamma"]
 
@@ -109,7 +109,7 @@ def sum_of_gamma(
         raise InputError(f"tau: received {tau}; expected a positive number")
     if iterations < 1:
         raise InputError(f"iterations: received {iterations}; expected at least 1")
-    if not _broadcasts(counts.shape, tuple(shape)):
+    if not broadcasts(tuple(counts.shape), tuple(shape)):
         raise InputError(
             f"k: received shape {tuple(counts.shape)}; expected one that broadcasts to "
             f"{tuple(shape)}"
@@ -151,17 +151,8 @@ def perturbation(
                 [0, 0, 0, 0]], dtype=torch.int32)
     """
     name = "none" if noise is None else noise
-    if name not in NOISES:
-        near = difflib.get_close_matches(str(name), NOISES, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise InputError(f"noise: received {noise!r}; expected one of {', '.join(NOISES)}{hint}")
-    if not isinstance(scores, Tensor) or not scores.is_floating_point():
-        kind = scores.dtype if isinstance(scores, Tensor) else type(scores).__name__
-        raise InputError(f"scores: received {kind}; expected a floating point tensor")
-    if scores.dim() < 2 or scores.shape[-1] != scores.shape[-2] or scores.shape[-1] == 0:
-        raise InputError(
-            f"scores: received shape {tuple(scores.shape)}; expected (..., n + 1, n + 1)"
-        )
+    one_of("noise", name, NOISES)
+    check_scores(scores)
     words = _words(lengths, scores)
     if name == "none":
         return torch.zeros(scores.shape, dtype=scores.dtype, device=scores.device)
@@ -226,26 +217,14 @@ def _words(lengths: Tensor | None, scores: Tensor) -> Tensor:
     """The lengths as ``(..., 1, 1)``, to be compared with positions."""
     if lengths is None:
         return torch.full((1, 1), scores.shape[-1] - 1, device=scores.device)
-    if (
-        not isinstance(lengths, Tensor)
-        or lengths.is_floating_point()
-        or lengths.is_complex()
-        or lengths.dtype == torch.bool
-    ):
+    if not isinstance(lengths, Tensor) or lengths.dtype not in INTEGER_TYPES:
         kind = lengths.dtype if isinstance(lengths, Tensor) else type(lengths).__name__
         raise InputError(f"lengths: received {kind}; expected an integer tensor")
     batch = tuple(scores.shape[:-2])
-    if not _broadcasts(lengths.shape, batch):
+    if not broadcasts(tuple(lengths.shape), batch):
         raise InputError(
             f"lengths: received shape {tuple(lengths.shape)}; expected one that broadcasts to "
             f"the batch's {batch}"
         )
-    if lengths.device != scores.device:
-        raise InputError(f"lengths: received device {lengths.device}; expected {scores.device}")
+    same_device("lengths", lengths, scores)
     return lengths[..., None, None]
-
-
-def _broadcasts(shape: Sequence[int], to: tuple[int, ...]) -> bool:
-    """Whether a tensor of one shape expands to the other."""
-    padded = (1,) * (len(to) - len(shape)) + tuple(shape)
-    return len(padded) == len(to) and all(a in (1, b) for a, b in zip(padded, to, strict=True))
