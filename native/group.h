@@ -186,7 +186,7 @@ template <class T> struct Group {
 };
 
 // A block that a thread keeps between calls: memory fresh from the system costs a page fault for every
-// 4 KiB, which for short sentences takes longer than the sweeps. Large blocks are not kept.
+// 4 KiB. Large blocks are not kept.
 class Arena {
   public:
     ~Arena() { std::free(memory_); }

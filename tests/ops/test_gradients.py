@@ -233,6 +233,13 @@ def test_temperature_gradient_with_dirty_padding(op):
     assert torch.isfinite(heat.grad)
 
 
+def test_an_operation_told_to_keep_nothing_says_so():
+    with pytest.raises(ValueError, match="save=False"):
+        torch.ops.treelax.soft_tree(some_scores(), LENGTHS, "softmax", False, "", True, False)
+    with pytest.raises(ValueError, match="save=False"):
+        torch.ops.treelax.log_partition(some_scores(), LENGTHS, False, "", True, False)
+
+
 def test_a_graph_can_be_walked_twice():
     scores = some_scores()
     loss = ops.soft_tree(scores, LENGTHS).square().sum()

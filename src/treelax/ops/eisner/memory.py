@@ -1,8 +1,8 @@
 """Memory that the C++ kernel keeps between the forward and the backward pass, used again and again.
 
 The C library gives large blocks back to the system as soon as they are free and asks for them anew,
-and the first touch of every 4 KiB then costs a page fault: for short sentences that took longer than
-the dynamic program. A `Pool` hands out blocks as tensors and takes a block back when its tensor dies.
+and the first touch of every 4 KiB then costs a page fault, which is felt beside a kernel of a few
+milliseconds. A `Pool` hands out blocks as tensors and takes a block back when its tensor dies.
 """
 
 from __future__ import annotations
