@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "treelax"
 # what a part may import from: parts of its own level or below
 LEVELS = [
     {"errors"},
-    {"ops"},
+    {"ops", "files"},
     {"noise", "trees", "distributions"},
     {"nn"},
     {"data", "tasks"},

@@ -34,3 +34,11 @@ class ForwardModeError(TreelaxError, RuntimeError):
 
 class DataError(TreelaxError, ValueError):
     """A file cannot be read as what it should be; the message names the file and the line."""
+
+
+class CheckpointError(TreelaxError, RuntimeError):
+    """A checkpoint cannot be saved, read or used here; the message names the file."""
+
+
+class RunInUseError(TreelaxError, RuntimeError):
+    """Another process is training in the folder of this run."""

@@ -9,31 +9,24 @@ sentences and its columns are checked here, line by line, before the library par
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
 import os
 import re
-import uuid
-import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import IO, Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from treelax.errors import BackendError, DataError, InputError
+from treelax.files import Line, atomic_write, compressed, read_lines
 
 __all__ = ["Sentence", "heads_tensor", "read_conllu", "write_conllu"]
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
 _ID = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
-
-Line = tuple[int, str]  # number counted from 1, text without its end
 
 
 @dataclass(frozen=True)
@@ -116,10 +109,8 @@ def read_conllu(path: str | os.PathLike[str], *, require_heads: bool = True) -> 
         [(('Dogs', 'bark'), (2, 0))]
     """
     library, file = _conllu(), Path(path)
-    if not file.is_file():
-        what = "is a folder" if file.is_dir() else "does not exist"
-        raise DataError(f"{file}: {what}; expected a CoNLL-U file")
-    return (_sentence(library, file, block, require_heads) for block in _blocks(file))
+    lines = read_lines(file, expected="a CoNLL-U file")
+    return (_sentence(library, file, block, require_heads) for block in _blocks(lines))
 
 
 def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) -> int:
@@ -149,20 +140,10 @@ def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) ->
         '1\\tHi\\t_\\t_\\t_\\t_\\t0\\t_\\t_\\t_\\n\\n'
     """
     library, file = _conllu(), Path(path)
-    temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}.tmp")
     count = 0
-    try:
-        with temporary.open("xb") as raw:
-            with _compressed(raw, file, "wb") as out:
-                for count, sentence in enumerate(sentences, 1):
-                    out.write(_text(library, sentence, f"{file}, sentence {count}"))
-            raw.flush()
-            os.fsync(raw.fileno())
-        os.replace(temporary, file)
-    except OSError as error:
-        raise DataError(f"{file}: was not written: {error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with atomic_write(file) as raw, compressed(raw, file, "wb") as out:
+        for count, sentence in enumerate(sentences, 1):
+            out.write(_text(library, sentence, f"{file}, sentence {count}"))
     return count
 
 
@@ -204,39 +185,10 @@ def _conllu() -> ModuleType:
     return conllu
 
 
-def _compressed(
-    raw: IO[bytes], file: Path, mode: Literal["rb", "wb"]
-) -> AbstractContextManager[Any]:
-    """An open file seen through the compression that its name asks for."""
-    match file.suffix:
-        case ".gz":  # no time and no name inside, so that equal content gives equal bytes
-            return gzip.GzipFile("", mode, fileobj=raw, mtime=0)
-        case ".xz":
-            return lzma.open(raw, mode)
-        case ".bz2":
-            return bz2.open(raw, mode)
-        case _:
-            return nullcontext(raw)
-
-
-def _lines(file: Path) -> Iterator[Line]:
-    """The lines of a file, split before they are decoded, to know where decoding fails."""
-    number = 0
-    try:
-        with file.open("rb") as raw, _compressed(raw, file, "rb") as data:
-            for number, line in enumerate(data, 1):
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-                yield number, text.rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise DataError(f"{file}, line {number}: is not UTF-8 ({error.reason})") from error
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise DataError(f"{file}, after line {number}: cannot be read: {error}") from error
-
-
-def _blocks(file: Path) -> Iterator[list[Line]]:
+def _blocks(lines: Iterable[Line]) -> Iterator[list[Line]]:
     """The lines of each sentence; blank lines stand between sentences."""
     block: list[Line] = []
-    for number, text in _lines(file):
+    for number, text in lines:
         if text.strip():
             block.append((number, text))
         elif block:

@@ -1,0 +1,230 @@
+"""Random ListOps expressions, drawn as Nangia & Bowman (2018) draw them.
+
+A node is an operator with probability 1/4 and a digit otherwise; at the greatest depth it is always
+a digit. An operator has 2 to 5 arguments; it, their number and the digits are uniform.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+from treelax.data.listops.expression import CLOSE, DIGITS, OPERATORS, Expression
+from treelax.errors import InputError
+
+__all__ = ["generate_listops", "generate_splits"]
+
+OPERATOR_PROBABILITY = 0.25
+FEWEST_ARGUMENTS, MOST_ARGUMENTS = 2, 5
+SHORTEST = 2 + FEWEST_ARGUMENTS  # an operator, its arguments and a bracket
+# draws in a row that may bring nothing new before the rest is given up
+PATIENCE = 300_000
+REPORT_EVERY = 1000
+
+
+@dataclass(frozen=True)
+class _Variant:
+    operators: tuple[str, ...]
+    depth: int  # greatest `Expression.depth`
+    min_length: int
+    max_length: int | None
+
+
+VARIANTS = {
+    # nodes down to depth 20, where all are digits, so operators down to depth 19
+    "original": _Variant(OPERATORS, 19, SHORTEST, None),
+    "paulus": _Variant(tuple(o for o in OPERATORS if o != "[SM"), 5, 10, 50),
+}
+Variant = Literal["original", "paulus"]
+
+
+def generate_listops(
+    count: int,
+    *,
+    variant: Variant = "original",
+    seed: int,
+    min_length: int | None = None,
+    max_length: int | None = None,
+    exclude: Collection[Expression] = frozenset(),
+    progress: Callable[[int], object] | None = None,
+) -> list[Expression]:
+    """Draw random expressions, no two alike; the same arguments give the same ones.
+
+    ``"original"`` draws as Nangia & Bowman (2018): four operators, nested up to 19 deep, of any
+    length, but never a lone digit, which has nothing to tag. ``"paulus"`` draws as Paulus et al.
+    (2020): no ``[SM``, nested up to 5 deep, 10 to 50 tokens.
+
+    Lengths outside the limits are drawn again, so limits do not change how likely the expressions
+    within them are to each other. As no two are alike, the few short expressions run out when many
+    are asked for: the lengths depend on ``count``.
+
+    Args:
+        count: how many.
+        variant: ``"original"`` or ``"paulus"``.
+        seed: of the random numbers; they are drawn nowhere else.
+        min_length: fewest tokens; the variant's by default.
+        max_length: most tokens; the variant's by default.
+        exclude: expressions not to draw.
+        progress: called with the number done so far, now and then and at the end.
+
+    Returns:
+        The expressions with their values, in random order: any part is like the whole.
+
+    Raises:
+        InputError: an argument is out of range, or there are too few such expressions, which is
+            said after many draws in a row that brought nothing new.
+
+    References:
+        Nangia & Bowman, ListOps: A Diagnostic Dataset for Latent Tree Learning, 2018.
+        Paulus et al., Gradient Estimation with Stochastic Softmax Tricks, 2020.
+
+    Example:
+        >>> [str(e) for e in generate_listops(2, seed=0, max_length=8)]
+        ['[SM 2 4 3 5 5 ]', '[SM 2 9 9 ]']
+    """
+    if variant not in VARIANTS:
+        raise InputError(f"variant: received {variant!r}; expected one of {', '.join(VARIANTS)}")
+    rule = VARIANTS[variant]
+    low = rule.min_length if min_length is None else min_length
+    high = rule.max_length if max_length is None else max_length
+    _check_count(count, "count")
+    _check_limits(low, high)
+    if not isinstance(seed, int):
+        raise InputError(f"seed: received {seed!r}; expected an integer")
+    rng = random.Random(seed)
+    seen = {expression.tokens for expression in exclude}
+    drawn: list[tuple[str, ...]] = []
+    fruitless = 0
+    while len(drawn) < count:
+        tokens = _draw(rng, rule, high)
+        if tokens is None or len(tokens) < low or tokens in seen:
+            fruitless += 1
+            if fruitless == PATIENCE:
+                raise InputError(
+                    f"count: received {count}; expected about {len(drawn)} or fewer, as {PATIENCE} "
+                    f"draws in a row brought no new expression of {low} to {high or 'any'} tokens: "
+                    "ask for fewer or widen the lengths"
+                )
+            continue
+        fruitless = 0
+        seen.add(tokens)
+        drawn.append(tokens)
+        if progress is not None and (len(drawn) % REPORT_EVERY == 0 or len(drawn) == count):
+            progress(len(drawn))
+    return [_valued(tokens) for tokens in _shuffled(drawn, rng)]
+
+
+def generate_splits(
+    sizes: Mapping[str, int],
+    *,
+    variant: Variant = "original",
+    seed: int,
+    min_length: int | None = None,
+    max_length: int | None = None,
+    exclude: Collection[Expression] = frozenset(),
+    progress: Callable[[int], object] | None = None,
+) -> dict[str, list[Expression]]:
+    """Draw several sets with the same distribution and no expression in common.
+
+    All are drawn as one set (see `generate_listops`), which is then cut.
+
+    Args:
+        sizes: how many expressions each set has, by its name.
+        variant: ``"original"`` or ``"paulus"``.
+        seed: of the random numbers.
+        min_length: fewest tokens; the variant's by default.
+        max_length: most tokens; the variant's by default.
+        exclude: expressions not to draw.
+        progress: called with the number done so far, of all sets together.
+
+    Returns:
+        The sets by their names, in the order of ``sizes``.
+
+    Raises:
+        InputError: as `generate_listops`; or there are no sizes.
+
+    Example:
+        >>> splits = generate_splits({"train": 8, "test": 2}, seed=0)
+        >>> {name: len(split) for name, split in splits.items()}
+        {'train': 8, 'test': 2}
+    """
+    if not sizes:
+        raise InputError("sizes: received none; expected at least one set, {'train': 90000} say")
+    for name, size in sizes.items():
+        _check_count(size, f"sizes[{name!r}]")
+    everything = iter(
+        generate_listops(
+            sum(sizes.values()),
+            variant=variant,
+            seed=seed,
+            min_length=min_length,
+            max_length=max_length,
+            exclude=exclude,
+            progress=progress,
+        )
+    )
+    return {name: list(islice(everything, size)) for name, size in sizes.items()}
+
+
+def _draw(rng: random.Random, rule: _Variant, max_length: int | None) -> tuple[str, ...] | None:
+    """An expression that starts with an operator; None as soon as it must get too long.
+
+    Starting with an operator is the same as drawing again after a lone digit.
+    """
+    uniform = rng.random
+    operators, deepest = rule.operators, rule.depth
+    choices = MOST_ARGUMENTS - FEWEST_ARGUMENTS + 1
+    limit = math.inf if max_length is None else max_length
+    tokens: list[str] = []
+    missing: list[int] = []  # arguments still to come in each open list, the innermost last
+    length = 1  # of the whole, if all that is to come were digits
+    is_operator = True
+    while True:
+        if is_operator:
+            arguments = FEWEST_ARGUMENTS + int(uniform() * choices)
+            length += arguments + 1
+            if length > limit:
+                return None
+            tokens.append(operators[int(uniform() * len(operators))])
+            missing.append(arguments)
+        else:
+            tokens.append(DIGITS[int(uniform() * len(DIGITS))])
+            missing[-1] -= 1
+            while not missing[-1]:
+                tokens.append(CLOSE)
+                missing.pop()
+                if not missing:
+                    return tuple(tokens)
+                missing[-1] -= 1
+        is_operator = len(missing) < deepest and uniform() < OPERATOR_PROBABILITY
+
+
+def _shuffled(drawn: list[tuple[str, ...]], rng: random.Random) -> list[tuple[str, ...]]:
+    """In random order: as drawn, the later ones are longer, for the short ones run out.
+
+    Python promises the same numbers in all its versions for `random.random` alone, not for
+    `random.shuffle`.
+    """
+    keys = [rng.random() for _ in drawn]
+    return [drawn[i] for i in sorted(range(len(drawn)), key=keys.__getitem__)]
+
+
+def _valued(tokens: tuple[str, ...]) -> Expression:
+    return Expression(tokens, Expression(tokens).evaluate())
+
+
+def _check_count(count: int, name: str) -> None:
+    if not isinstance(count, int) or count < 1:
+        raise InputError(f"{name}: received {count!r}; expected an integer, 1 or more")
+
+
+def _check_limits(low: int, high: int | None) -> None:
+    if high is not None and (high < low or high < SHORTEST):
+        raise InputError(
+            f"min_length and max_length: received {low} to {high}; expected at least "
+            f"{max(low, SHORTEST)} for max_length (the shortest expression has {SHORTEST} tokens)"
+        )

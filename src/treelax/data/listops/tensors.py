@@ -1,0 +1,140 @@
+"""ListOps expressions as padded tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+import torch
+from torch import Tensor
+
+from treelax.data.listops.expression import TOKEN_IDS, Expression
+from treelax.errors import InputError
+
+__all__ = ["EncodedListOps", "encode_listops"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class EncodedListOps:
+    """N expressions, the longest of L tokens, as tensors of int64 on one device.
+
+    Attributes:
+        tokens: ``(N, L)``, the ids of `TOKEN_IDS`, 1 to 15, padded with 0.
+        lengths: ``(N,)``, tokens of each expression.
+        heads: ``(N, L)``, the gold heads, counted from 1 with 0 the root, padded with -1.
+        tags: ``(N, L)``, the valency of operators, 0 for other tokens, padded with -1.
+
+    Example:
+        >>> from treelax.data.listops import parse_expression
+        >>> data = encode_listops([parse_expression("[MAX 2 9 ]")])
+        >>> len(data), data.tags
+        (1, tensor([[2, 0, 0, 0]]))
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+    heads: Tensor
+    tags: Tensor
+
+    def __len__(self) -> int:
+        """The number of expressions."""
+        return len(self.lengths)
+
+    def to(self, device: torch.device | str) -> EncodedListOps:
+        """Put all tensors on a device.
+
+        Args:
+            device: where to.
+
+        Returns:
+            The same expressions there.
+
+        Example:
+            >>> from treelax.data.listops import parse_expression
+            >>> encode_listops([parse_expression("[MAX 2 9 ]")]).to("cpu").lengths
+            tensor([4])
+        """
+        return EncodedListOps(
+            self.tokens.to(device),
+            self.lengths.to(device),
+            self.heads.to(device),
+            self.tags.to(device),
+        )
+
+    def select(self, indices: Tensor | Sequence[int]) -> EncodedListOps:
+        """Take some expressions, a batch say, cut to the longest of them.
+
+        Args:
+            indices: B integers from 0 to N - 1, in any order.
+
+        Returns:
+            The B expressions, in that order, with no more padding than they need.
+
+        Raises:
+            InputError: the indices are no integers or out of range.
+
+        Example:
+            >>> from treelax.data.listops import parse_expression
+            >>> data = encode_listops(map(parse_expression, ["[MAX 2 9 ]", "[MIN 2 9 7 ]"]))
+            >>> data.select([0]).heads
+            tensor([[0, 1, 1, 1]])
+        """
+        index = torch.as_tensor(indices, device=self.lengths.device)
+        if index.numel() == 0:
+            index = index.to(torch.int64)  # an empty list comes as floats
+        if index.dim() != 1 or index.is_floating_point() or index.dtype == torch.bool:
+            raise InputError(
+                f"indices: received {index.dtype} of shape {tuple(index.shape)}; expected integers "
+                "of shape (B,)"
+            )
+        if len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
+            raise InputError(
+                f"indices: received {int(index.min())} to {int(index.max())}; "
+                f"expected 0 to {len(self) - 1}"
+            )
+        lengths = self.lengths[index]
+        longest = int(lengths.max()) if len(lengths) else 0
+        return EncodedListOps(
+            self.tokens[index, :longest],
+            lengths,
+            self.heads[index, :longest],
+            self.tags[index, :longest],
+        )
+
+
+def encode_listops(expressions: Iterable[Expression]) -> EncodedListOps:
+    """Put expressions into padded tensors.
+
+    Args:
+        expressions: N of them, the longest of L tokens; there may be none.
+
+    Returns:
+        Tokens, lengths, gold heads and gold tags, on the CPU. Each takes ``8 N L`` bytes, so a few
+        very long expressions among many short ones cost much.
+
+    Example:
+        >>> from treelax.data.listops import parse_expression
+        >>> data = encode_listops(map(parse_expression, ["[MAX 2 9 ]", "[MIN 2 9 7 ]"]))
+        >>> data.tokens
+        tensor([[ 2,  8, 15,  5,  0],
+                [ 1,  8, 15, 13,  5]])
+        >>> data.tags
+        tensor([[ 2,  0,  0,  0, -1],
+                [ 3,  0,  0,  0,  0]])
+    """
+    expressions = list(expressions)
+    lengths = torch.tensor([len(e) for e in expressions], dtype=torch.int64)
+    inside = torch.arange(max(map(len, expressions), default=0)) < lengths[:, None]
+
+    def padded(rows: Iterable[Iterable[int]], padding: int) -> Tensor:
+        result = torch.full(inside.shape, padding, dtype=torch.int64)
+        result[inside] = torch.tensor(list(chain.from_iterable(rows)), dtype=torch.int64)
+        return result
+
+    return EncodedListOps(
+        tokens=padded((map(TOKEN_IDS.__getitem__, e.tokens) for e in expressions), 0),
+        lengths=lengths,
+        heads=padded((e.heads for e in expressions), -1),
+        tags=padded((e.valencies for e in expressions), -1),
+    )

@@ -1,0 +1,153 @@
+"""Files that are read line by line, compressed or not, and written whole or not at all."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import uuid
+import zlib
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import IO, Any, Literal, overload
+
+from treelax.errors import DataError, InputError
+
+__all__ = ["Line", "atomic_write", "compressed", "read_lines"]
+
+Line = tuple[int, str]  # number counted from 1, text without its end
+
+
+@overload
+def atomic_write(
+    path: str | os.PathLike[str], mode: Literal["wb"] = "wb"
+) -> AbstractContextManager[IO[bytes]]: ...
+@overload
+def atomic_write(
+    path: str | os.PathLike[str], mode: Literal["w"]
+) -> AbstractContextManager[IO[str]]: ...
+def atomic_write(
+    path: str | os.PathLike[str], mode: Literal["wb", "w"] = "wb"
+) -> AbstractContextManager[IO[Any]]:
+    r"""Open a file that appears whole or not at all.
+
+    It is written under a temporary name in the same folder, brought to the disk and renamed; an
+    error before that leaves an older file of that name untouched and nothing else behind.
+
+    Args:
+        path: the file, replaced if it exists; its folder must exist.
+        mode: ``"wb"`` for bytes, ``"w"`` for text in UTF-8, whose line ends stay as they are.
+
+    Returns:
+        A context manager that gives the open file; the rename happens when it ends.
+
+    Raises:
+        DataError: the file cannot be written; the message names it.
+        InputError: there is no such mode.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with atomic_write(Path(folder, "note.txt"), "w") as out:
+        ...         count = out.write("done\n")
+        ...     Path(folder, "note.txt").read_text()
+        'done\n'
+    """
+    if mode not in ("wb", "w"):
+        raise InputError(f"mode: received {mode!r}; expected 'wb' or 'w'")
+    return _atomic_write(Path(path), mode)
+
+
+@contextmanager
+def _atomic_write(file: Path, mode: Literal["wb", "w"]) -> Iterator[IO[Any]]:
+    temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}.tmp")
+    text = {"encoding": "utf-8", "newline": ""} if mode == "w" else {}
+    try:
+        with open(temporary, mode.replace("w", "x"), **text) as out:  # type: ignore[call-overload]
+            yield out
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(temporary, file)
+    except OSError as error:
+        raise DataError(f"{file}: was not written: {error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def compressed(
+    raw: IO[bytes], path: str | os.PathLike[str], mode: Literal["rb", "wb"]
+) -> AbstractContextManager[Any]:
+    """See an open file through the compression that its name asks for.
+
+    Args:
+        raw: the file, open for bytes; it stays open.
+        path: its name; ``.gz``, ``.xz`` and ``.bz2`` are compressed, all others are not.
+        mode: ``"rb"`` to read, ``"wb"`` to write; equal content gives equal bytes.
+
+    Returns:
+        A context manager that gives a file of the plain bytes.
+
+    Example:
+        >>> import io
+        >>> raw = io.BytesIO()
+        >>> with compressed(raw, "a.xz", "wb") as out:
+        ...     count = out.write(b"plain")
+        >>> with compressed(io.BytesIO(raw.getvalue()), "a.xz", "rb") as data:
+        ...     data.read()
+        b'plain'
+    """
+    match Path(path).suffix:
+        case ".gz":  # no time and no name inside, so that equal content gives equal bytes
+            return gzip.GzipFile("", mode, fileobj=raw, mtime=0)
+        case ".xz":
+            return lzma.open(raw, mode)
+        case ".bz2":
+            return bz2.open(raw, mode)
+        case _:
+            return nullcontext(raw)
+
+
+def read_lines(path: str | os.PathLike[str], *, expected: str = "a file") -> Iterator[Line]:
+    r"""Read the lines of a UTF-8 file, plain or compressed (``.gz``, ``.xz``, ``.bz2``).
+
+    Args:
+        path: the file; a byte order mark at its start is read over.
+        expected: what the file should be, for the message if there is none.
+
+    Returns:
+        An iterator over ``(number, text)``: lines counted from 1, without their ends. It reads on
+        as it is asked.
+
+    Raises:
+        DataError: the file is missing, which is told at once; or, as it is read, it cannot be
+            decompressed or is not UTF-8. The message names the file and the line.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "two.txt")
+        ...     count = path.write_bytes(b"one\r\ntwo")
+        ...     list(read_lines(path))
+        [(1, 'one'), (2, 'two')]
+    """
+    file = Path(path)
+    if not file.is_file():
+        what = "is a folder" if file.is_dir() else "does not exist"
+        raise DataError(f"{file}: {what}; expected {expected}")
+    return _lines(file)
+
+
+def _lines(file: Path) -> Iterator[Line]:
+    """The lines of a file, split before they are decoded, to know where decoding fails."""
+    number = 0
+    try:
+        with file.open("rb") as raw, compressed(raw, file, "rb") as data:
+            for number, line in enumerate(data, 1):
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                yield number, text.rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{file}, line {number}: is not UTF-8 ({error.reason})") from error
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise DataError(f"{file}, after line {number}: cannot be read: {error}") from error

@@ -1,0 +1,10 @@
+"""Layers: from word vectors to arc scores, to trees, and back to word vectors."""
+
+from treelax.nn.encoders import BiLSTM
+from treelax.nn.gcn import TreeGCN
+from treelax.nn.latent import LatentTree
+from treelax.nn.mlp import MLP
+from treelax.nn.root import Root
+from treelax.nn.scorer import ArcScorer
+
+__all__ = ["MLP", "ArcScorer", "BiLSTM", "LatentTree", "Root", "TreeGCN"]

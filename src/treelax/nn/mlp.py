@@ -1,0 +1,63 @@
+"""Multilayer perceptron, initialised as in the paper's library."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from torch import Tensor, nn
+
+from treelax.errors import InputError
+
+
+class MLP(nn.Sequential):
+    r"""Layers of :math:`\mathrm{ReLU}(\mathrm{dropout}(W x + b))`.
+
+    Matrices start from Glorot's uniform distribution, biases from zero. Dropout comes before the
+    activation, as in the authors' code.
+
+    Args:
+        sizes: of the input and of every layer, at least two numbers.
+        dropout: probability of dropping a unit while training.
+        activate_last: apply dropout and ReLU after the last layer too.
+        bias: give the last layer a bias; the others always have one.
+
+    Shape:
+        ``(..., sizes[0])`` to ``(..., sizes[-1])``.
+
+    Raises:
+        InputError: fewer than two sizes, or one that is not positive.
+
+    Example:
+        >>> import torch
+        >>> MLP(8, 16, 4)(torch.zeros(2, 3, 8)).shape
+        torch.Size([2, 3, 4])
+    """
+
+    def __init__(
+        self, *sizes: int, dropout: float = 0.0, activate_last: bool = True, bias: bool = True
+    ) -> None:
+        if len(sizes) < 2 or min(sizes) < 1:
+            raise InputError(f"sizes is {sizes}; expected at least two positive numbers")
+        layers: list[nn.Module] = []
+        for number, (before, after) in enumerate(pairwise(sizes), 1):
+            last = number == len(sizes) - 1
+            layers.append(linear(before, after, bias=bias or not last))
+            if activate_last or not last:
+                if dropout:
+                    layers.append(nn.Dropout(dropout))
+                layers.append(nn.ReLU())
+        super().__init__(*layers)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Apply all layers."""
+        output: Tensor = super().forward(input)
+        return output
+
+
+def linear(before: int, after: int, *, bias: bool = True) -> nn.Linear:
+    """A linear layer with Glorot's initial weights and zero biases."""
+    layer = nn.Linear(before, after, bias=bias)
+    nn.init.xavier_uniform_(layer.weight)
+    if bias:
+        nn.init.zeros_(layer.bias)
+    return layer

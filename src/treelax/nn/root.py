@@ -1,0 +1,33 @@
+"""The root as one more vector in front of the words."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class Root(nn.Module):
+    """Puts a learned vector, the root's, in front of a sentence's words.
+
+    Index 0 is the root everywhere in treelax; the layers that work on trees expect it.
+
+    Args:
+        size: of the word vectors.
+
+    Shape:
+        ``(..., n, size)`` to ``(..., n + 1, size)``.
+
+    Example:
+        >>> Root(5)(torch.zeros(2, 3, 5)).shape
+        torch.Size([2, 4, 5])
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.vector = nn.Parameter(torch.empty(size))
+        nn.init.xavier_uniform_(self.vector.data[None])
+
+    def forward(self, words: Tensor) -> Tensor:
+        """Put the root in front."""
+        root = self.vector.to(words.dtype).expand(*words.shape[:-2], 1, -1)
+        return torch.cat((root, words), -2)

@@ -1,0 +1,404 @@
+"""Trees as text: arcs above the words where they fit on a line, a listing of the tree where not.
+
+In the arc drawing every word has up to three columns of its own: its arrow in the middle, the stem
+of the arcs to its modifiers on the left at its left end, that to its modifiers on the right at its
+right end. With that order no two arcs of a projective tree cross, and arcs of which none lies
+inside the other may share a row.
+"""
+
+from __future__ import annotations
+
+import operator
+import shutil
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TextIO
+
+from torch import Tensor
+
+from treelax.errors import InputError
+
+__all__ = ["draw_tree", "supports_unicode"]
+
+UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8  # where the lines in a cell lead
+
+
+@dataclass(frozen=True)
+class _Symbols:
+    """What a drawing is made of; ``lines[mask]`` shows a cell whose lines lead where mask says."""
+
+    lines: str
+    dashed: str  # across, up and down
+    down: str
+    up: str
+    wrong: str
+    unknown: str
+    cut: str
+    arrow: str
+
+
+UNICODE = _Symbols(" ╵╷│╴╯╮┤╶╰╭├─┴┬┼", "┄┆", "▼", "▲", "✗", "�", "…", "←")
+# where two arcs cross, the one across passes behind: a + is always a corner
+ASCII = _Symbols(" |||-+++-+++-++|", ".:", "v", "^", "x", "?", "..", "<-")
+
+
+class _Arc(NamedTuple):
+    """An arc by the columns where it stands; it comes from the edge if it has no head there."""
+
+    modifier: int
+    head: int | None
+    solid: bool
+
+
+class _Slot(NamedTuple):
+    """The columns of a word: its stems, and where its text begins."""
+
+    left: int
+    arrow: int
+    right: int
+    text: int
+
+
+def draw_tree(
+    words: Sequence[str],
+    heads: Sequence[int] | Tensor,
+    *,
+    gold: Sequence[int] | Tensor | None = None,
+    width: int | None = None,
+    ascii: bool = False,
+) -> str:
+    """Draw a dependency tree as text, each arc with its arrow at the modifier.
+
+    Where the words fit on one line, the arcs stand above them and an arrow from the top marks a
+    modifier of the root. Else every word has a line of its own with its number in front: modifiers
+    on the left stand above their head, those on the right below it, one step further in, so that a
+    projective tree is read from top to bottom in the order of the sentence. Where even that is too
+    wide, every word is listed with its head.
+
+    With gold heads the wrong arcs are dashed, the arcs that should stand in their place are drawn
+    below the words, and the gold heads of those words and the number of right arcs are told.
+
+    The heads need not form a tree, as those of `treelax.ops.select_heads`: arcs may cross and a
+    cycle is drawn as it is.
+
+    Args:
+        words: the n words. What cannot be seen is left out, control characters are replaced, and
+            words that do not fit are cut.
+        heads: the n heads, ``heads[m - 1]`` that of word ``m``, 0 the root.
+        gold: the n right heads.
+        width: columns to fit into; the terminal's by default.
+        ascii: use ASCII characters only; others are written as ``\\xe9``.
+
+    Returns:
+        The lines, with no line end after the last.
+
+    Raises:
+        InputError: there are no words, the number of heads is another, or a head is no integer,
+            out of range or the word itself.
+
+    Example:
+        >>> print(draw_tree("[MAX 2 [MIN 4 7 ] ]".split(), [0, 1, 1, 3, 3, 3, 1]))
+         ╷
+         │ ╭──────────────╮
+         │ │      ╭─────╮ │
+         │ ├────╮ ├───╮ │ │
+         │ ├─╮  │ ├─╮ │ │ │
+         ▼ │ ▼  ▼ │ ▼ ▼ ▼ ▼
+        [MAX 2 [MIN 4 7 ] ]
+    """
+    symbols = ASCII if ascii else UNICODE
+    whole = [_shown(word, symbols) for word in _checked_words(words)]
+    n = len(whole)
+    found = _checked_heads(heads, "heads", n)
+    right = found if gold is None else _checked_heads(gold, "gold", n)
+    width = _checked_width(width)
+    for layout in _layouts(whole, found, right, width, symbols):
+        lines = _fitting(layout, width)
+        if lines is not None:
+            break
+    else:
+        table = sorted(_listing(whole, found, right, 0, symbols))  # by the numbers in front
+        lines = [_cut(line, width, symbols) for line in table]
+    if gold is not None:
+        score = f"{sum(map(operator.eq, found, right))} of {n} arcs right"
+        lines.append(_cut(score, width, symbols))
+    return "\n".join(lines)
+
+
+def supports_unicode(stream: TextIO) -> bool:
+    """Whether a stream can take the drawings of `draw_tree` without ``ascii=True``.
+
+    Args:
+        stream: where to print, `sys.stdout` say.
+
+    Returns:
+        Whether the stream's encoding has all characters of a drawing; False if it names none.
+
+    Example:
+        >>> import io
+        >>> supports_unicode(io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+        True
+        >>> supports_unicode(io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
+        False
+    """
+    try:
+        "".join(vars(UNICODE).values()).encode(getattr(stream, "encoding", None) or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True
+
+
+def _layouts(
+    words: list[str], heads: list[int], gold: list[int], width: int, symbols: _Symbols
+) -> Iterator[Iterator[str]]:
+    """Drawings, the best one first, that may or may not fit."""
+    for part in (1, 2, 4):  # words are cut to a half and a quarter of the width where need be
+        texts = [_cut(word, max(width // part, 1), symbols) for word in words]
+        if sum(map(_columns, texts)) + len(texts) - 1 <= width:
+            for room in (2, 1):
+                yield _arcs(texts, heads, gold, room, symbols)
+        for step in (3, 2, 1):
+            yield _listing(texts, heads, gold, step, symbols)
+
+
+def _fitting(lines: Iterable[str], width: int) -> list[str] | None:
+    """The lines of a drawing, None as soon as one is too wide."""
+    kept = []
+    for line in lines:
+        kept.append(line.rstrip())
+        if _columns(kept[-1]) > width:
+            return None
+    return kept
+
+
+# ------------------------------------------------------------------ arcs above the words
+
+
+def _arcs(
+    words: list[str], heads: list[int], gold: list[int], room: int, symbols: _Symbols
+) -> Iterator[str]:
+    """The words on one line and the arcs above; below it the arcs that are missing."""
+    missing = [(m, g) for m, (h, g) in enumerate(zip(heads, gold, strict=True), 1) if h != g]
+    slots = _slots(words, [*enumerate(heads, 1), *missing], room)
+
+    def arc(m: int, h: int, solid: bool) -> _Arc:
+        head = None if h == 0 else slots[h - 1].right if h < m else slots[h - 1].left
+        return _Arc(slots[m - 1].arrow, head, solid)
+
+    above = [arc(m, h, h == gold[m - 1]) for m, h in enumerate(heads, 1)]
+    yield from reversed(_rows(above, symbols, symbols.lines, symbols.down))
+    line = ""
+    for word, slot in zip(words, slots, strict=True):
+        line += " " * (slot.text - _columns(line)) + word
+    yield line
+    if missing:
+        turned = "".join(symbols.lines[m & 12 | (m & 1) << 1 | (m & 2) >> 1] for m in range(16))
+        yield from _rows([arc(m, g, True) for m, g in missing], symbols, turned, symbols.up)
+    for m, g in missing:
+        yield f"{symbols.wrong} {_named(words, m)}: gold {_named(words, g)}"
+
+
+def _slots(words: list[str], arcs: list[tuple[int, int]], room: int) -> list[_Slot]:
+    """Columns for the words, with stems of a word ``room`` columns apart.
+
+    A stem that does not stand above its word is kept further away from the next one.
+    """
+    to_left = {h for m, h in arcs if m < h}
+    to_right = {h for m, h in arcs if m > h}
+    slots: list[_Slot] = []
+    start, over = 0, False
+    for m, word in enumerate(words, 1):
+        before, after = room * (m in to_left), room * (m in to_right)
+        text = _columns(word)
+        columns = max(text, before + 1 + after)
+        middle = (columns - 1) // 2 if after >= before else columns // 2
+        arrow = min(max(middle, before), columns - 1 - after)
+        shift = min(max(arrow - (text - 1) // 2, 0), columns - text)
+        start += room - 1 if slots and (over or shift) else 0
+        over = shift + text < columns
+        slots.append(_Slot(start, start + arrow, start + columns - 1, start + shift))
+        start += columns + 1
+    return slots
+
+
+def _rows(arcs: list[_Arc], symbols: _Symbols, lines: str, arrow: str) -> list[str]:
+    """Arcs as rows of text, from the row of the arrows beside the words outwards."""
+    spans = {a: sorted((a.modifier, a.head)) for a in arcs if a.head is not None}
+    level: dict[_Arc, int] = {}
+    for a, (start, end) in sorted(spans.items(), key=lambda item: item[1][1] - item[1][0]):
+        met = (level[b] for b in level if spans[b][0] <= end and start <= spans[b][1])
+        level[a] = 1 + max(met, default=0)
+    edge = 1 + max(level.values(), default=0)
+    cells: dict[tuple[int, int], int] = {}
+    solid: set[tuple[int, int]] = set()
+
+    def draw(row: int, column: int, mask: int, a: _Arc) -> None:
+        cells[row, column] = cells.get((row, column), 0) | mask
+        if a.solid:
+            solid.add((row, column))
+
+    for a in arcs:
+        top = level.get(a, edge)
+        for column in {a.modifier, a.modifier if a.head is None else a.head}:
+            for row in range(top):
+                draw(row, column, UP | DOWN, a)
+            draw(top, column, DOWN, a)
+        for column in range(*spans.get(a, (0, 0))):
+            draw(top, column, RIGHT, a)
+            draw(top, column + 1, LEFT, a)
+    arrows = {a.modifier for a in arcs}
+
+    def character(row: int, column: int) -> str:
+        mask = cells.get((row, column), 0)
+        if row == 0 and column in arrows:
+            return arrow
+        if mask in (LEFT | RIGHT, UP | DOWN) and (row, column) not in solid:
+            return symbols.dashed[mask == UP | DOWN]
+        return lines[mask]
+
+    end = 1 + max(column for _, column in cells)
+    rows = range(1 + max(row for row, _ in cells))
+    return ["".join(character(row, column) for column in range(end)) for row in rows]
+
+
+# ------------------------------------------------------------------ one word a line
+
+
+def _listing(
+    words: list[str], heads: list[int], gold: list[int], step: int, symbols: _Symbols
+) -> Iterator[str]:
+    """The tree on its side: left modifiers above their head, right ones below, a step further in.
+
+    With no steps there are no lines to show the heads, so they are named.
+    """
+    cycles = _cycles(heads)
+    left: list[list[int]] = [[] for _ in range(len(words) + 1)]
+    right: list[list[int]] = [[] for _ in range(len(words) + 1)]
+    for m, h in enumerate(heads, 1):
+        side = left if m < h else right
+        side[0 if m in cycles else h].append(m)
+    rail, blank = symbols.lines[UP | DOWN].ljust(step)[:step], " " * step
+
+    def branch(mask: int, m: int) -> str:
+        across = symbols.lines[LEFT | RIGHT] if heads[m - 1] == gold[m - 1] else symbols.dashed[0]
+        return (symbols.lines[mask | RIGHT] + across).ljust(step)[:step]
+
+    # what is still to be listed, the next one last: a word, whether its left modifiers are done,
+    # and what stands in front of the lines above it, its own and those below it
+    todo = [(m, False, "", "", "") for m in sorted(left[0] + right[0], reverse=True)]
+    while todo:
+        m, ready, above, own, below = todo.pop()
+        if not ready:
+            for k in reversed(right[m]):
+                mask, after = (UP, blank) if k == right[m][-1] else (UP | DOWN, rail)
+                todo.append((k, False, below + rail, below + branch(mask, k), below + after))
+            todo.append((m, True, above, own, below))
+            for k in reversed(left[m]):
+                mask, before = (DOWN, blank) if k == left[m][0] else (UP | DOWN, rail)
+                todo.append((k, False, above + before, above + branch(mask, k), above + rail))
+            continue
+        line = f"{m:{len(str(len(words)))}} {own}{words[m - 1]}"
+        if step == 0:
+            line += f" {symbols.arrow} {_named(words, heads[m - 1])}"
+        elif m in cycles:
+            line += f"  (a cycle: head {_named(words, heads[m - 1])})"
+        if heads[m - 1] != gold[m - 1]:
+            line += f"  {symbols.wrong} gold {_named(words, gold[m - 1])}"
+        yield line
+
+
+def _cycles(heads: list[int]) -> set[int]:
+    """The first word of every cycle."""
+    firsts, done = set(), {0}
+    for m in range(1, len(heads) + 1):
+        path: list[int] = []
+        while m not in done:
+            done.add(m)
+            path.append(m)
+            m = heads[m - 1]
+        if m in path:
+            firsts.add(min(path[path.index(m) :]))
+    return firsts
+
+
+def _named(words: list[str], position: int) -> str:
+    return f"{words[position - 1] if position else 'root'} ({position})"
+
+
+# ------------------------------------------------------------------ words and heads
+
+
+def _shown(word: str, symbols: _Symbols) -> str:
+    """A word as it can be printed: nothing in it that moves the cursor or has an unsure width."""
+    kept = []
+    for character in unicodedata.normalize("NFC", word):
+        category = unicodedata.category(character)
+        if category in ("Cc", "Cs", "Zl", "Zp"):
+            kept.append(symbols.unknown)
+        elif category != "Cf" and character not in "\ufe0e\ufe0f":  # a wish for text or emoji
+            kept.append(character)
+    text = "".join(kept) or "_"
+    return text if symbols is UNICODE else text.encode("ascii", "backslashreplace").decode()
+
+
+def _columns(text: str) -> int:
+    """The columns that a text takes in a terminal."""
+    return sum(
+        0
+        if unicodedata.category(character) in ("Mn", "Me")
+        else 1 + (unicodedata.east_asian_width(character) in "WF")
+        for character in text
+    )
+
+
+def _cut(text: str, width: int, symbols: _Symbols) -> str:
+    """A text, cut to a width with a sign that it was cut."""
+    if _columns(text) <= width:
+        return text
+    mark = symbols.cut[:width]
+    room = width - len(mark)
+    for i, character in enumerate(text):
+        room -= _columns(character)
+        if room < 0:
+            return text[:i] + mark
+    return text
+
+
+def _checked_words(words: Sequence[str]) -> list[str]:
+    if isinstance(words, str):
+        raise InputError("words: received one string; expected a sequence with a string a word")
+    if len(words) == 0:
+        raise InputError("words: received none; expected at least one")
+    for m, word in enumerate(words, 1):
+        if not isinstance(word, str):
+            raise InputError(f"words: word {m} is {word!r}; expected a string")
+    return list(words)
+
+
+def _checked_heads(heads: Iterable[int], name: str, n: int) -> list[int]:
+    if isinstance(heads, Tensor) and heads.dim() != 1:
+        raise InputError(f"{name}: received shape {tuple(heads.shape)}; expected (n,)")
+    checked = heads.tolist() if isinstance(heads, Tensor) else list(heads)
+    if len(checked) != n:
+        raise InputError(f"{name}: received {len(checked)}; expected one for each of the {n} words")
+    for m, head in enumerate(checked, 1):
+        try:
+            checked[m - 1] = operator.index(head)
+            fine = 0 <= checked[m - 1] <= n and checked[m - 1] != m and not isinstance(head, bool)
+        except TypeError:
+            fine = False
+        if not fine:
+            raise InputError(
+                f"{name}: word {m} has head {head!r}; expected one of the positions 0 to {n} "
+                f"other than {m} itself"
+            )
+    return checked
+
+
+def _checked_width(width: int | None) -> int:
+    if width is None:
+        return max(shutil.get_terminal_size().columns, 1)
+    if isinstance(width, bool) or not isinstance(width, int) or width < 1:
+        raise InputError(f"width: received {width!r}; expected a positive number of columns")
+    return width

@@ -1,0 +1,1 @@
+"""Tasks: what the data, model, loss and metrics of each are."""

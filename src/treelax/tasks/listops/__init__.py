@@ -1,0 +1,1 @@
+"""ListOps valency tagging: the paper's controlled experiment (section 5)."""

@@ -1,0 +1,1 @@
+"""Under a training run: its config, folder, checkpoints and metrics."""

@@ -1,0 +1,400 @@
+"""Configs: frozen, nested dataclasses, changed by ``key=value`` and kept as TOML.
+
+A field is an int, float, bool, str, ``Literal[...]``, one of these ``| None``, a
+``tuple[X, ...]`` of them, or another config, which makes a section. A key names a field by its
+path, with dots between: ``model.gcn_layers``.
+
+TOML knows no None. A field that is None is written as a comment, ``# noise = none``, and a field
+that may be None and is absent is read as None; so the string ``"none"`` stays a string.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import math
+import tomllib
+import types
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from treelax.errors import InputError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["flatten", "from_table", "from_toml", "override", "to_toml"]
+
+Config = TypeVar("Config", bound="DataclassInstance")
+LIST_ALL = "treelax.training.config.flatten(config) lists all keys"
+
+
+def override(config: Config, settings: Sequence[str], *, list_all: str = LIST_ALL) -> Config:
+    """Change some fields of a config, told as ``key=value``.
+
+    A value is written plainly: ``3``, ``1e-3``, ``true``, ``some text``; ``none`` for a field that
+    may be None; ``64,32`` for a tuple, nothing for an empty one. It may also be written as in TOML:
+    ``[64, 32]``, or ``"none"`` for the text where ``none`` is None. All settings are applied at
+    once, the last one of a key wins, and only then the config checks itself.
+
+    Args:
+        config: a frozen dataclass; stays as it is.
+        settings: the changes, each ``key=value``.
+        list_all: what an error says on how to see all keys.
+
+    Returns:
+        The changed config, of the same type.
+
+    Raises:
+        InputError: a setting has no ``=``, its key is unknown or names a section, or its value is
+            not of the field's type; or the config itself refuses the values.
+
+    Example:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Training:
+        ...     learning_rate: float = 1e-3
+        ...     noise: Literal["gumbel", "gamma"] | None = "gumbel"
+        >>> override(Training(), ["learning_rate=0.1", "noise=none"])
+        Training(learning_rate=0.1, noise=None)
+    """
+    kinds = _kinds(type(config))
+    changes: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = (part.strip() for part in setting.partition("="))
+        if not equals:
+            raise InputError(
+                f"received the setting {setting!r}; expected key=value with a key such as "
+                f"{next(iter(kinds), 'model.width')}; {list_all}"
+            )
+        if key not in kinds:
+            raise InputError(_unknown(key, kinds, list_all))
+        try:
+            changes[key] = _parse(kinds[key], text)
+        except _MismatchError:
+            raise InputError(
+                f"{key}: received {text!r}; expected {_describe(kinds[key])}"
+            ) from None
+    return _replace(config, changes)
+
+
+def flatten(config: DataclassInstance) -> dict[str, Any]:
+    """Every field of a config by its dotted key, in the order of the fields.
+
+    Args:
+        config: a dataclass.
+
+    Returns:
+        A dictionary from key to value.
+
+    Example:
+        >>> Model = dataclasses.make_dataclass("Model", [("width", int, 8)], frozen=True)
+        >>> Experiment = dataclasses.make_dataclass("Experiment", [("model", Model, Model())])
+        >>> flatten(Experiment())
+        {'model.width': 8}
+    """
+    values: dict[str, Any] = {}
+    for key in _kinds(type(config)):
+        value: Any = config
+        for name in key.split("."):
+            value = getattr(value, name)
+        values[key] = value
+    return values
+
+
+def to_toml(config: DataclassInstance) -> str:
+    """Write a config as TOML, complete: every field of every section.
+
+    Args:
+        config: a dataclass.
+
+    Returns:
+        The text, which `from_toml` reads back to an equal config.
+
+    Raises:
+        InputError: a value is not of its field's type.
+
+    Example:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Training:
+        ...     learning_rate: float = 1e-3
+        ...     noise: str | None = None
+        >>> print(to_toml(Training()), end="")
+        learning_rate = 0.001
+        # noise = none
+    """
+    kinds = _kinds(type(config))
+    sections: dict[str, list[str]] = {"": []}
+    for key, value in flatten(config).items():
+        section, _, name = key.rpartition(".")
+        for end, letter in enumerate(section):  # an outer section stands before its inner ones
+            if letter == ".":
+                sections.setdefault(section[:end], [])
+        lines = sections.setdefault(section, [])
+        try:
+            checked = _check(kinds[key], value)
+        except _MismatchError:
+            raise InputError(
+                f"{key}: received {value!r}; expected {_describe(kinds[key])}"
+            ) from None
+        lines.append(f"# {name} = none" if checked is None else f"{name} = {_toml(key, checked)}")
+    blocks = [
+        "".join(f"{line}\n" for line in ([f"[{section}]"] if section else []) + lines)
+        for section, lines in sections.items()
+        if lines
+    ]
+    return "\n".join(blocks)
+
+
+def from_toml(kind: type[Config], text: str, source: str) -> Config:
+    """Read a config from TOML.
+
+    Args:
+        kind: the dataclass.
+        text: what `to_toml` wrote, or someone by hand.
+        source: where the text comes from, for errors.
+
+    Returns:
+        The config.
+
+    Raises:
+        InputError: the text is not TOML; a key is unknown, missing or of another type; or the
+            config itself refuses the values. The message names the source.
+
+    Example:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Training:
+        ...     learning_rate: float = 1e-3
+        ...     noise: str | None = None
+        >>> from_toml(Training, "learning_rate = 1", "config.toml")
+        Training(learning_rate=1.0, noise=None)
+    """
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{source}: is not TOML: {error}") from error
+    return from_table(kind, table, source)
+
+
+def from_table(kind: type[Config], table: Mapping[str, Any], source: str) -> Config:
+    """Read a config from a parsed TOML table; see `from_toml`.
+
+    Args:
+        kind: the dataclass.
+        table: nested dictionaries, as ``tomllib`` returns them.
+        source: where they come from, for errors.
+
+    Returns:
+        The config.
+
+    Raises:
+        InputError: as `from_toml`.
+
+    Example:
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Training:
+        ...     learning_rate: float = 1e-3
+        >>> from_table(Training, {"learning_rate": 0.5}, "config.toml")
+        Training(learning_rate=0.5)
+    """
+    kinds = _kinds(kind)
+    received = _flat_table(table, kinds, source)
+    missing = [key for key in kinds if key not in received and not _optional(kinds[key])]
+    if missing:
+        raise InputError(f"{source}: without {', '.join(missing)}; expected a value for every key")
+    values: dict[str, Any] = {}
+    for key, expected in kinds.items():
+        try:
+            values[key] = _check(expected, received.get(key))
+        except _MismatchError:
+            raise InputError(
+                f"{source}: {key}: received {received[key]!r}; expected {_describe(expected)}"
+            ) from None
+    try:
+        return _build(kind, values)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from error
+
+
+class _MismatchError(Exception):
+    """A value is not of the expected kind; the caller knows the key and says so."""
+
+
+def _kinds(kind: type[DataclassInstance], prefix: str = "") -> dict[str, Any]:
+    """The annotation of every field, by dotted key."""
+    kinds: dict[str, Any] = {}
+    hints = get_type_hints(kind)
+    for field in _fields(kind):
+        key, hint = prefix + field.name, hints[field.name]
+        if dataclasses.is_dataclass(hint):
+            kinds |= _kinds(hint, f"{key}.")  # type: ignore[arg-type]
+        else:
+            _describe(hint)  # refuses what a config cannot hold
+            kinds[key] = hint
+    return kinds
+
+
+def _fields(kind: type[DataclassInstance]) -> list[dataclasses.Field[Any]]:
+    return [field for field in dataclasses.fields(kind) if field.init]
+
+
+def _without_none(kind: Any) -> Any:
+    """X of ``X | None``, and any other annotation as it is."""
+    if get_origin(kind) in (Union, types.UnionType):
+        members = [member for member in get_args(kind) if member is not types.NoneType]
+        if len(members) == 1:
+            return members[0]
+    return kind
+
+
+def _optional(kind: Any) -> bool:
+    return _without_none(kind) is not kind
+
+
+def _describe(kind: Any) -> str:
+    """What a field expects, in words."""
+    if _optional(kind):
+        return f"{_describe(_without_none(kind))}, or none"
+    if kind in (bool, int, float, str):
+        return {bool: "true or false", int: "an integer", float: "a number", str: "text"}[kind]
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(_plain(choice) for choice in get_args(kind))}"
+    if get_origin(kind) is tuple and get_args(kind)[1:] == (...,):
+        return f"a list such as [a, b], each item {_describe(get_args(kind)[0])}"
+    raise TypeError(f"a config cannot hold {kind}; see the module's documentation for what it can")
+
+
+def _plain(choice: Any) -> str:
+    return str(choice).lower() if isinstance(choice, bool) else str(choice)
+
+
+def _check(kind: Any, value: Any) -> Any:
+    """A Python value as a field of this kind holds it."""
+    if value is None and _optional(kind):
+        return None
+    kind = _without_none(kind)
+    if get_origin(kind) is Literal:
+        if any(choice == value and type(choice) is type(value) for choice in get_args(kind)):
+            return value
+    elif get_origin(kind) is tuple:
+        if isinstance(value, list | tuple):
+            return tuple(_check(get_args(kind)[0], item) for item in value)
+    elif kind is float and type(value) in (int, float):
+        try:
+            number = float(value)
+        except OverflowError:
+            raise _MismatchError from None
+        if not math.isnan(number):
+            return number
+    elif type(value) is kind:
+        return value
+    raise _MismatchError
+
+
+def _parse(kind: Any, text: str) -> Any:
+    """The value that a setting's text means for a field of this kind."""
+    plain = _without_none(kind)
+    if text.startswith(("[", '"', "'")):
+        with suppress(tomllib.TOMLDecodeError, _MismatchError):
+            return _check(kind, _toml_value(text))
+    if get_origin(plain) is Literal:
+        choices = {_plain(choice): choice for choice in get_args(plain)}
+        if text in choices:
+            return choices[text]
+    if _optional(kind) and text.lower() == "none":
+        return None
+    if get_origin(plain) is tuple:
+        if text.startswith("[") and text.endswith("]"):  # text without quotes, say
+            text = text[1:-1].strip()
+        parts = text.split(",") if text else []
+        return tuple(_parse(get_args(plain)[0], part.strip()) for part in parts)
+    if plain is bool and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if plain is str:
+        return text
+    if plain in (int, float):
+        with suppress(ValueError):
+            return _check(plain, plain(text))
+    raise _MismatchError
+
+
+def _toml_value(text: str) -> Any:
+    table = tomllib.loads(f"value = {text}")
+    if len(table) > 1:  # a line break and another key followed
+        raise _MismatchError
+    return table["value"]
+
+
+def _toml(key: str, value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(_toml(key, item) for item in value)}]"
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{key}: received {value!r}, which is not UTF-8 text") from error
+        # what JSON escapes TOML reads; one character more must be escaped in TOML
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return _plain(value) if isinstance(value, bool) else repr(value)
+
+
+def _inside(section: str, kinds: Mapping[str, Any]) -> list[str]:
+    return [key for key in kinds if key.startswith(f"{section}.")]
+
+
+def _unknown(key: str, kinds: Mapping[str, Any], list_all: str) -> str:
+    """What to say of a key that no field has."""
+    if inside := _inside(key, kinds):
+        return f"{key}: is a section; expected one of its keys: {', '.join(inside)}"
+    by_name: dict[str, list[str]] = {}
+    for known in kinds:
+        by_name.setdefault(known.rpartition(".")[2], []).append(known)
+    near = difflib.get_close_matches(key, kinds, n=3)
+    for name in difflib.get_close_matches(key.rpartition(".")[2], by_name, n=3):
+        near += [known for known in by_name[name] if known not in near]
+    meant = f"did you mean {' or '.join(near)}? " if near else ""
+    return f"{key}: no such key; {meant}{list_all}"
+
+
+def _flat_table(
+    table: Mapping[str, Any], kinds: Mapping[str, Any], source: str, prefix: str = ""
+) -> dict[str, Any]:
+    """The values of nested tables, by dotted key."""
+    values: dict[str, Any] = {}
+    known = ", ".join(kinds)
+    for name, value in table.items():
+        key = prefix + name
+        if key in kinds:
+            values[key] = value
+        elif isinstance(value, dict) and _inside(key, kinds):
+            values |= _flat_table(value, kinds, source, f"{key}.")
+        else:
+            raise InputError(f"{source}: {_unknown(key, kinds, f'the keys are {known}')}")
+    return values
+
+
+def _build(kind: type[Config], values: Mapping[str, Any], prefix: str = "") -> Config:
+    hints = get_type_hints(kind)
+    return kind(
+        **{
+            field.name: _build(hints[field.name], values, f"{prefix}{field.name}.")
+            if dataclasses.is_dataclass(hints[field.name])
+            else values[prefix + field.name]
+            for field in _fields(kind)
+        }
+    )
+
+
+def _replace(config: Config, changes: Mapping[str, Any]) -> Config:
+    here: dict[str, Any] = {}
+    deeper: dict[str, dict[str, Any]] = {}
+    for key, value in changes.items():
+        name, dot, rest = key.partition(".")
+        if dot:
+            deeper.setdefault(name, {})[rest] = value
+        else:
+            here[name] = value
+    for name, inner in deeper.items():
+        here[name] = _replace(getattr(config, name), inner)
+    return dataclasses.replace(config, **here) if here else config

@@ -1,0 +1,274 @@
+"""Runs: a run is a folder that holds all there is to know of one training.
+
+.. code-block:: text
+
+    config.toml                   the whole config and the task
+    metrics.jsonl                 a line an epoch
+    checkpoint/last.safetensors   what --resume needs
+    best/model.safetensors        the best model so far
+    tensorboard/                  the numbers of metrics.jsonl for TensorBoard
+    .lock                         which process trains here
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import treelax
+from treelax.errors import DataError, InputError, RunInUseError
+from treelax.files import atomic_write
+from treelax.training.config import flatten, from_table, to_toml
+
+try:
+    import fcntl
+except ImportError:  # Windows: runs go without a lock
+    fcntl = None  # type: ignore[assignment]
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+__all__ = ["Run", "runs_in"]
+
+Config = TypeVar("Config", bound="DataclassInstance")
+CONFIG = "config.toml"
+NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+
+class Run:
+    """A training run in its folder; make one with `Run.create`, or `Run.open` an existing one.
+
+    Attributes:
+        path: the folder.
+        task: the name of the task.
+
+    Example:
+        >>> import dataclasses, tempfile
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Training:
+        ...     epochs: int = 3
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     run = Run.create(Path(folder, "first"), Training(), task="listops")
+        ...     with run.lock():
+        ...         Run.open(run.path).config(Training)
+        Training(epochs=3)
+    """
+
+    def __init__(self, path: Path, task: str) -> None:
+        self.path = path
+        self.task = task
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], config: DataclassInstance, *, task: str) -> Run:
+        """Make the folder of a new run and write its config.
+
+        Args:
+            path: the folder; it and its parents are made if they do not exist.
+            config: the config; it may not have a key ``task``, which is the run's own.
+            task: the name of the task.
+
+        Returns:
+            The run.
+
+        Raises:
+            InputError: the folder holds a run already, or cannot be made or written.
+            RunInUseError: another process is at work in the folder.
+        """
+        run = cls(Path(path), task)
+        if any(key.partition(".")[0] == "task" for key in flatten(config)):
+            raise InputError("config: received a key task; expected none, for the run names it")
+        title = f"# A run of {' '.join(task.split())} by treelax {treelax.__version__}"
+        text = f"{title}\n{to_toml(_Header(task))}\n{to_toml(config)}"
+        run._refuse_leftovers()
+        try:
+            run.path.mkdir(parents=True, exist_ok=True)
+            with run.lock():
+                run._refuse_leftovers()  # another process may have been quicker
+                with atomic_write(run.config_file, "w") as out:
+                    out.write(text)
+        except (OSError, DataError) as error:
+            reason = error.__cause__ if isinstance(error, DataError) else error
+            what = getattr(reason, "strerror", None) or reason
+            raise InputError(
+                f"{run.path}: cannot hold a run: {what}; give a folder that can be written"
+            ) from error
+        return run
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Run:
+        """Open the folder of an existing run.
+
+        Args:
+            path: the folder.
+
+        Returns:
+            The run.
+
+        Raises:
+            InputError: there is no run; the message says what is there instead.
+            DataError: ``config.toml`` is not TOML or names no task.
+        """
+        run = cls(Path(path), "")
+        if not run.path.is_dir():
+            what = "is a file" if run.path.exists() else "does not exist"
+            raise InputError(f"{run.path}: {what}; expected the folder of a run")
+        if not run.config_file.is_file():
+            inside = sorted(file.parent.name for file in run.path.glob(f"*/{CONFIG}"))
+            raise InputError(
+                f"{run.path}: holds no {CONFIG}; expected the folder of a run"
+                + (f", such as {run.path / inside[0]}" if inside else "")
+            )
+        task = run._table().get("task")
+        if not isinstance(task, str):
+            raise DataError(f'{run.config_file}: names no task; expected task = "..." in it')
+        run.task = task
+        return run
+
+    def config(self, kind: type[Config]) -> Config:
+        """Read the run's config.
+
+        Args:
+            kind: the dataclass.
+
+        Returns:
+            The config.
+
+        Raises:
+            InputError: a key is unknown, missing or of another type; the message names the file.
+            DataError: ``config.toml`` cannot be read or is not TOML.
+        """
+        table = {key: value for key, value in self._table().items() if key != "task"}
+        return from_table(kind, table, str(self.config_file))
+
+    @property
+    def config_file(self) -> Path:
+        """The whole config and the task."""
+        return self.path / CONFIG
+
+    @property
+    def metrics_file(self) -> Path:
+        """A line an epoch."""
+        return self.path / "metrics.jsonl"
+
+    @property
+    def last_checkpoint(self) -> Path:
+        """What resuming needs."""
+        return self.path / "checkpoint" / "last.safetensors"
+
+    @property
+    def best_model(self) -> Path:
+        """The best model so far."""
+        return self.path / "best" / "model.safetensors"
+
+    @property
+    def tensorboard_folder(self) -> Path:
+        """The numbers of the metrics, for TensorBoard."""
+        return self.path / "tensorboard"
+
+    @property
+    def lock_file(self) -> Path:
+        """Which process is at work here."""
+        return self.path / ".lock"
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other processes from training in this folder, as a context manager.
+
+        The system itself lets go of the lock when the process ends, however it ends. Where the
+        system or the file system knows no such locks, nothing is locked.
+
+        Raises:
+            RunInUseError: another process holds the lock; the message names it.
+            InputError: the folder cannot be written.
+        """
+        try:
+            descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise InputError(
+                f"{self.path}: cannot be locked: {error.strerror}; give a folder that can be written"
+            ) from error
+        try:
+            if not _lock(descriptor):
+                holder = os.pread(descriptor, 1000, 0).decode(errors="replace").strip()
+                raise RunInUseError(
+                    f"{self.path}: is in use by {holder or 'another process'}; wait until it ends, "
+                    "or give another --out"
+                )
+            with suppress(OSError):  # a full disk: the lock holds all the same
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+            try:
+                yield
+            finally:
+                os.ftruncate(descriptor, 0)
+        finally:
+            os.close(descriptor)
+
+    def _table(self) -> dict[str, Any]:
+        try:
+            return tomllib.loads(self.config_file.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise DataError(f"{self.config_file}: cannot be read as TOML: {error}") from error
+
+    def _refuse_leftovers(self) -> None:
+        """Refuse a folder that holds a run, or what is left of one whose config is lost."""
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(
+                f"{self.path}: is a file; expected a folder for the run: give another --out"
+            )
+        for part in (self.config_file, self.metrics_file, self.last_checkpoint, self.best_model):
+            if part.exists():
+                raise InputError(
+                    f"{self.path}: already holds a run ({part.relative_to(self.path)}); continue "
+                    "it with --resume or give another --out"
+                )
+
+
+def runs_in(folder: str | os.PathLike[str]) -> list[Run]:
+    """Find the runs directly in a folder.
+
+    Args:
+        folder: the folder; what else it holds is passed over.
+
+    Returns:
+        The runs, sorted by name.
+
+    Raises:
+        InputError: there is no such folder.
+        DataError: a ``config.toml`` in it is not TOML or names no task.
+
+    Example:
+        >>> runs_in("nowhere")
+        Traceback (most recent call last):
+        ...
+        treelax.errors.InputError: nowhere: is no folder; expected one that holds runs
+    """
+    if not Path(folder).is_dir():
+        raise InputError(f"{Path(folder)}: is no folder; expected one that holds runs")
+    return [Run.open(file.parent) for file in sorted(Path(folder).glob(f"*/{CONFIG}"))]
+
+
+@dataclass(frozen=True)
+class _Header:
+    task: str
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock an open file if no other process has; where there are no locks it counts as done."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in NO_LOCKS_HERE:
+            raise
+    return True

@@ -1,0 +1,170 @@
+"""Files: written whole or not at all, read line by line through any compression."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from treelax.errors import DataError, InputError
+from treelax.files import atomic_write, compressed, read_lines
+
+COMPRESSIONS = [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)]
+
+
+# ------------------------------------------------------------------ writing
+
+
+def test_bytes_and_text(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    with atomic_write(path) as out:
+        out.write(b"\x00bytes")
+    assert path.read_bytes() == b"\x00bytes"
+    with atomic_write(str(path), "w") as text:
+        text.write("Él\r\nvino\n")
+    assert path.read_bytes() == "Él\r\nvino\n".encode()
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_the_older_file_stays_until_the_end(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("older")
+    with atomic_write(path, "w") as out:
+        out.write("newer")
+        out.flush()
+        assert path.read_text() == "older"
+    assert path.read_text() == "newer"
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, ValueError, DataError])
+def test_an_error_passes_and_leaves_the_older_file_alone(
+    tmp_path: Path, kind: type[BaseException]
+) -> None:
+    def half_written() -> None:
+        with atomic_write(path, "w") as out:
+            out.write("half of the ne")
+            raise kind("stop")
+
+    path = tmp_path / "file"
+    path.write_text("older")
+    with pytest.raises(kind, match=r"^stop$"):
+        half_written()
+    assert path.read_text() == "older"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path: Path) -> None:
+    with (
+        pytest.raises(DataError, match=r"file: was not written: No space left"),
+        atomic_write(tmp_path / "file"),
+    ):
+        raise OSError("No space left")
+    assert os.listdir(tmp_path) == []
+
+
+def test_nothing_takes_the_name_if_the_disk_does_not_confirm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: int) -> None:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(os, "fsync", broken)
+    with (
+        pytest.raises(DataError, match="was not written: the disk is gone"),
+        atomic_write(tmp_path / "file") as out,
+    ):
+        out.write(b"x")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+    with (
+        pytest.raises(DataError, match=r"was not written: .*No such file or directory"),
+        atomic_write(tmp_path / "nowhere" / "file"),
+    ):
+        pytest.fail("there is no such folder")
+
+
+def test_a_folder_in_the_way(tmp_path: Path) -> None:
+    (tmp_path / "file").mkdir()
+    with pytest.raises(DataError, match="file: was not written"), atomic_write(tmp_path / "file"):
+        pass
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_the_usual_permissions(tmp_path: Path) -> None:
+    (tmp_path / "usual").touch()
+    with atomic_write(tmp_path / "file"):
+        pass
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert len(modes) == 1
+
+
+def test_an_unknown_mode(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="mode: received 'a'; expected 'wb' or 'w'"):
+        atomic_write(tmp_path / "file", "a")  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2", ".txt"])
+def test_equal_content_gives_equal_bytes(
+    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "second"):
+        path = tmp_path / (name + suffix)
+        with atomic_write(path) as raw, compressed(raw, path, "wb") as out:
+            out.write(b"line\n" * 9)
+        monkeypatch.setattr("time.time", lambda: 2e9)
+    first, second = (path.read_bytes() for path in sorted(tmp_path.iterdir()))
+    assert first == second
+    assert (first == b"line\n" * 9) == (suffix == ".txt")
+
+
+# ------------------------------------------------------------------ reading
+
+
+def test_lines_and_their_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes("\ufeffÉl \r\n\nvino\u2028del\n mar".encode())
+    assert list(read_lines(path)) == [(1, "Él "), (2, ""), (3, "vino\u2028del"), (4, " mar")]
+    path.write_bytes(b"")
+    assert list(read_lines(str(path))) == []
+
+
+@pytest.mark.parametrize(("suffix", "compress"), COMPRESSIONS)
+def test_compressed_files(tmp_path: Path, suffix: str, compress: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / ("file" + suffix)
+    path.write_bytes(compress(b"one\ntwo\n"))
+    assert list(read_lines(path)) == [(1, "one"), (2, "two")]
+
+
+def test_what_is_missing_is_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="nowhere: does not exist; expected a ListOps file"):
+        read_lines(tmp_path / "nowhere", expected="a ListOps file")
+    with pytest.raises(DataError, match="is a folder; expected a file"):
+        read_lines(tmp_path)
+
+
+def test_the_line_that_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"one\ntw\xff\n")
+    lines = read_lines(path)
+    assert next(lines) == (1, "one")
+    with pytest.raises(DataError, match="file, line 2: is not UTF-8"):
+        next(lines)
+
+
+@pytest.mark.parametrize(("suffix", "compress"), COMPRESSIONS)
+def test_files_cut_short_or_not_compressed(
+    tmp_path: Path, suffix: str, compress: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / ("file" + suffix)
+    for content in (compress(b"one\ntwo\n")[:-9], b"plain text"):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=rf"file\{suffix}, after line \d: cannot be read: ."):
+            list(read_lines(path))

@@ -1,0 +1,331 @@
+"""Configs: overridden by text, written and read as TOML."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import tomllib
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from treelax.errors import InputError
+from treelax.training.config import flatten, from_table, from_toml, override, to_toml
+
+
+@dataclass(frozen=True)
+class Encoder:
+    width: int = 8
+    dropout: float = 0.1
+
+
+@dataclass(frozen=True)
+class Model:
+    encoder: Encoder = Encoder()
+    gcn_layers: int = 2
+    dense: bool = False
+    pooling: Literal["max", "mean"] = "max"
+    widths: tuple[int, ...] = (4, 2)
+
+
+@dataclass(frozen=True)
+class Training:
+    learning_rate: float = 1e-3
+    clip: float | None = 5.0
+    epochs: int = 10
+    warm_up: int = 1
+    schedule: Literal["none", "cosine"] | None = None
+    bits: Literal[16, 32] = 32
+
+    def __post_init__(self) -> None:
+        if self.warm_up > self.epochs:
+            raise InputError(f"train.warm_up: received {self.warm_up}; expected at most epochs")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    model: Model = Model()
+    train: Training = Training()
+    name: str = "first"
+    noise: str | None = "gumbel"
+    files: tuple[str, ...] = ()
+    rates: tuple[float, ...] | None = None
+    ready: bool = field(default=True, init=False)  # not a setting
+
+
+DEFAULT = Experiment()
+
+
+# ------------------------------------------------------------------ overriding
+
+
+@pytest.mark.parametrize(
+    ("setting", "key", "value"),
+    [
+        ("model.gcn_layers=1", "model.gcn_layers", 1),
+        ("model.gcn_layers=-1", "model.gcn_layers", -1),
+        (" model.gcn_layers = 1 ", "model.gcn_layers", 1),
+        ("model.encoder.width=1_000", "model.encoder.width", 1000),
+        ("train.learning_rate=1e-3", "train.learning_rate", 0.001),
+        ("train.learning_rate=2", "train.learning_rate", 2.0),
+        ("train.learning_rate=inf", "train.learning_rate", math.inf),
+        ("train.clip=none", "train.clip", None),
+        ("train.clip=1", "train.clip", 1.0),
+        ("model.dense=true", "model.dense", True),
+        ("model.dense=False", "model.dense", False),
+        ("model.pooling=mean", "model.pooling", "mean"),
+        ("train.bits=16", "train.bits", 16),
+        ("train.schedule=cosine", "train.schedule", "cosine"),
+        ("train.schedule=none", "train.schedule", "none"),  # a choice before it is None
+        ("train.schedule=None", "train.schedule", None),
+        ("name=two words", "name", "two words"),
+        ("name=a=b", "name", "a=b"),
+        ("name=", "name", ""),
+        ("name=none", "name", "none"),
+        ("name=3", "name", "3"),
+        ("name='", "name", "'"),
+        ("noise=none", "noise", None),
+        ("noise=None", "noise", None),
+        ("noise='none'", "noise", "none"),
+        ('noise=" spaced "', "noise", " spaced "),
+        ('noise="tab\\t"', "noise", "tab\t"),
+        ('noise="a" or "b"', "noise", '"a" or "b"'),
+        ('noise="a"\nx = 1', "noise", '"a"\nx = 1'),
+        ("noise=[a]", "noise", "[a]"),
+        ('model.pooling="mean"', "model.pooling", "mean"),
+        ('train.schedule="none"', "train.schedule", "none"),
+        ("model.widths=3", "model.widths", (3,)),
+        ("model.widths=3, 2,1", "model.widths", (3, 2, 1)),
+        ("model.widths=[3, 2]", "model.widths", (3, 2)),
+        ("model.widths=", "model.widths", ()),
+        ("model.widths=[]", "model.widths", ()),
+        ("files=a.txt,b.txt", "files", ("a.txt", "b.txt")),
+        ("files=[a.txt, b.txt]", "files", ("a.txt", "b.txt")),
+        ("files=[a", "files", ("[a",)),
+        ('files=["a,b", "c"]', "files", ("a,b", "c")),
+        ("rates=[1, 1e-3]", "rates", (1.0, 0.001)),
+        ("rates=none", "rates", None),
+        ("rates=", "rates", ()),
+    ],
+)
+def test_override(setting: str, key: str, value: object) -> None:
+    changed = override(DEFAULT, [setting])
+    assert type(changed) is Experiment
+    assert flatten(changed) == flatten(DEFAULT) | {key: value}
+    assert type(flatten(changed)[key]) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("model.gcn_layers", "received the setting 'model.gcn_layers'; expected key=value"),
+        ("", "received the setting ''; expected key=value"),
+        ("model.gcn_layers=1.5", "model.gcn_layers: received '1.5'; expected an integer"),
+        ("model.gcn_layers=", "model.gcn_layers: received ''; expected an integer"),
+        ("model.gcn_layers=none", "model.gcn_layers: received 'none'; expected an integer"),
+        ("model.gcn_layers=true", "model.gcn_layers: received 'true'; expected an integer"),
+        ("train.learning_rate=fast", "train.learning_rate: received 'fast'; expected a number"),
+        ("train.learning_rate=nan", "train.learning_rate: received 'nan'; expected a number"),
+        ("train.clip=x", "train.clip: received 'x'; expected a number, or none"),
+        ("model.dense=1", "model.dense: received '1'; expected true or false"),
+        ("model.pooling=sum", "model.pooling: received 'sum'; expected one of max, mean"),
+        ("train.bits=8", "train.bits: received '8'; expected one of 16, 32"),
+        ("train.schedule=x", "train.schedule: received 'x'; expected one of none, cosine, or none"),
+        ("model.widths=3,x", r"received '3,x'; expected a list such as \[a, b\], .* an integer"),
+        ("model.widths=[1.5]", r"received '\[1.5\]'; expected a list"),
+        ("model.widths=3,", "received '3,'; expected a list"),
+        ("model.gcn_layer=1", r"model.gcn_layer: no such key; did you mean model.gcn_layers\?"),
+        ("gcn_layers=1", r"gcn_layers: no such key; did you mean model.gcn_layers\?"),
+        ("width=1", r"width: .*did you mean model.encoder.width or model.widths\?"),
+        ("zzz=1", r"zzz: no such key; treelax.training.config.flatten\(config\) lists all keys"),
+        ("name.first=1", "name.first: no such key"),
+        ("ready=false", "ready: no such key"),
+        ("=1", ": no such key"),
+        (
+            "model.encoder=1",
+            "model.encoder: is a section; expected one of its keys: model.encoder.width, "
+            "model.encoder.dropout",
+        ),
+    ],
+)
+def test_what_cannot_be_overridden(setting: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        override(DEFAULT, ["name=fine", setting])
+    assert "\n" not in str(caught.value)
+
+
+def test_the_command_line_says_how_it_lists_all_keys() -> None:
+    with pytest.raises(InputError, match="zzz: no such key; treelax train --keys lists all"):
+        override(DEFAULT, ["zzz=1"], list_all="treelax train --keys lists all")
+
+
+def test_settings_are_applied_at_once_and_the_last_one_wins() -> None:
+    changed = override(DEFAULT, ["train.warm_up=20", "train.epochs=5", "train.epochs=30"])
+    assert (changed.train.warm_up, changed.train.epochs) == (20, 30)
+    assert flatten(DEFAULT) == flatten(Experiment())
+
+
+def test_what_a_config_refuses_passes_through() -> None:
+    with pytest.raises(InputError, match=r"^train.warm_up: received 20; expected at most epochs$"):
+        override(DEFAULT, ["train.warm_up=20"])
+
+
+def test_no_settings_change_nothing() -> None:
+    assert override(DEFAULT, []) is DEFAULT
+
+
+# ------------------------------------------------------------------ TOML
+
+
+def test_toml_is_complete_and_readable() -> None:
+    assert to_toml(override(DEFAULT, ["noise=none", "files=a,b"])) == (
+        'name = "first"\n'
+        "# noise = none\n"
+        'files = ["a", "b"]\n'
+        "# rates = none\n"
+        "\n"
+        "[model]\n"
+        "gcn_layers = 2\n"
+        "dense = false\n"
+        'pooling = "max"\n'
+        "widths = [4, 2]\n"
+        "\n"
+        "[model.encoder]\n"
+        "width = 8\n"
+        "dropout = 0.1\n"
+        "\n"
+        "[train]\n"
+        "learning_rate = 0.001\n"
+        "clip = 5.0\n"
+        "epochs = 10\n"
+        "warm_up = 1\n"
+        "# schedule = none\n"
+        "bits = 32\n"
+    )
+
+
+text = st.text(st.characters(exclude_categories=["Cs"])) | st.just("none")
+number = st.floats(allow_nan=False)
+experiments = st.builds(
+    Experiment,
+    model=st.builds(
+        Model,
+        encoder=st.builds(Encoder, width=st.integers(), dropout=number),
+        gcn_layers=st.integers(),
+        dense=st.booleans(),
+        pooling=st.sampled_from(["max", "mean"]),
+        widths=st.lists(st.integers(), max_size=3).map(tuple),
+    ),
+    train=st.builds(
+        Training,
+        learning_rate=number,
+        clip=st.none() | number,
+        schedule=st.sampled_from([None, "none", "cosine"]),
+        bits=st.sampled_from([16, 32]),
+    ),
+    name=text,
+    noise=st.none() | text,
+    files=st.lists(text, max_size=3).map(tuple),
+    rates=st.none() | st.lists(number, max_size=3).map(tuple),
+)
+
+
+@given(experiments)
+def test_what_is_written_is_read_back(config: Experiment) -> None:
+    assert from_toml(Experiment, to_toml(config), "here") == config
+
+
+@given(experiments)
+def test_every_line_of_the_toml_is_a_setting(config: Experiment) -> None:
+    settings, section = [], ""
+    for line in to_toml(config).split("\n"):
+        if line.startswith("["):
+            section = f"{line[1:-1]}."
+        elif line.startswith("#"):
+            settings.append(section + line.removeprefix("# ").replace("none", "None"))
+        elif line:
+            settings.append(section + line)
+    assert override(DEFAULT, settings) == config
+
+
+@pytest.mark.parametrize("value", [1e-5, 1e22, 1e16, 5e-324, -0.0, math.inf, -math.inf])
+def test_numbers_are_written_to_the_bit(value: float) -> None:
+    read = from_toml(Encoder, to_toml(Encoder(dropout=value)), "here").dropout
+    assert read.hex() == value.hex()
+
+
+def test_a_whole_number_does_for_a_number() -> None:
+    config = Encoder(dropout=1)
+    assert "dropout = 1.0\n" in to_toml(config)
+    assert type(from_toml(Encoder, "width = 1\ndropout = 0", "here").dropout) is float
+
+
+WHOLE = to_toml(DEFAULT)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("gcn_layers = 2", "gcn_layer = 2", r"model.gcn_layer: no such key; .* model.gcn_layers\?"),
+        ("gcn_layers = 2", "", "without model.gcn_layers; expected a value for every key"),
+        ("gcn_layers = 2", "gcn_layers = 2.0", "model.gcn_layers: received 2.0; .* an integer"),
+        ("gcn_layers = 2", "gcn_layers = true", "model.gcn_layers: received True; .* an integer"),
+        ("dropout = 0.1", "dropout = nan", "dropout: received nan; expected a number"),
+        ("dropout = 0.1", "dropout = true", "dropout: received True; expected a number"),
+        ("dropout = 0.1", f"dropout = 1{'0' * 400}", "expected a number"),
+        ("dense = false", "dense = 0", "model.dense: received 0; expected true or false"),
+        ('name = "first"', "name = 1", "name: received 1; expected text"),
+        ('"max"', '"sum"', "model.pooling: received 'sum'; expected one of max, mean"),
+        ("bits = 32", 'bits = "32"', "train.bits: received '32'; expected one of 16, 32"),
+        ("bits = 32", "bits = 32.0", "train.bits: received 32.0; expected one of 16, 32"),
+        ("widths = [4, 2]", "widths = 4", "model.widths: received 4; expected a list"),
+        ("widths = [4, 2]", "widths = [4, 'x']", "model.widths: received .* expected a list"),
+        ("[model.encoder]", "[model.encodr]", "model.encodr: no such key; .* the keys are"),
+        ("[train]", "[other]", "other: no such key"),
+        ("dense = false", "dense = no", r"is not TOML: .* line 8"),
+        ("warm_up = 1", "warm_up = 11", "train.warm_up: received 11; expected at most epochs"),
+    ],
+)
+def test_broken_toml(old: str, new: str, message: str) -> None:
+    assert WHOLE.count(old) == 1
+    with pytest.raises(InputError, match=f"^runs/a/config.toml: .*{message}") as caught:
+        from_toml(Experiment, WHOLE.replace(old, new), "runs/a/config.toml")
+    assert "\n" not in str(caught.value)
+
+
+def test_all_missing_keys_are_named_at_once() -> None:
+    with pytest.raises(InputError, match=r"^here: without width, dropout; expected"):
+        from_toml(Encoder, "", "here")
+
+
+def test_a_section_must_be_a_section() -> None:
+    with pytest.raises(InputError, match="here: model: is a section; expected one of its keys"):
+        from_table(Experiment, tomllib.loads(WHOLE) | {"model": 1}, "here")
+
+
+def test_a_config_with_values_of_other_types_is_not_written() -> None:
+    with pytest.raises(InputError, match="width: received 'wide'; expected an integer"):
+        to_toml(Encoder(width="wide"))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"name: received '\\ud800', which is not UTF-8 text"):
+        to_toml(Experiment(name="\ud800"))
+
+
+@pytest.mark.parametrize(
+    "kind", [list[int], dict[str, int], int | str, int | str | None, tuple[int, int], bytes, Any]
+)
+def test_annotations_that_no_config_can_have(kind: Any) -> None:
+    config = dataclasses.make_dataclass("Wrong", [("x", kind, None)], frozen=True)()
+    with pytest.raises(TypeError, match="a config cannot hold"):
+        flatten(config)
+
+
+def test_flatten_keeps_the_order_of_the_fields() -> None:
+    flat = flatten(DEFAULT)
+    assert list(flat)[:3] == ["model.encoder.width", "model.encoder.dropout", "model.gcn_layers"]
+    assert flat["rates"] is None
+    assert "ready" not in flat
+    assert json.loads(json.dumps(flat)).keys() == flat.keys()

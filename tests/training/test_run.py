@@ -1,0 +1,348 @@
+"""Runs: folders that are made once, opened again, and used by one process at a time."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, make_dataclass
+from pathlib import Path
+
+import pytest
+
+import treelax
+from treelax.errors import DataError, InputError, RunInUseError
+from treelax.training import run as run_module
+from treelax.training.run import Run, runs_in
+
+
+@dataclass(frozen=True)
+class Model:
+    width: int = 8
+
+
+@dataclass(frozen=True)
+class Experiment:
+    model: Model = Model()
+    name: str = "first"
+    noise: str | None = None
+
+
+CONFIG = Experiment(Model(width=3), "second")
+
+
+def test_a_new_run(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "runs" / "one", CONFIG, task="listops")
+    assert (run.path, run.task) == (tmp_path / "runs" / "one", "listops")
+    assert run.config_file.read_text() == (
+        f"# A run of listops by treelax {treelax.__version__}\n"
+        'task = "listops"\n'
+        "\n"
+        'name = "second"\n'
+        "# noise = none\n"
+        "\n"
+        "[model]\n"
+        "width = 3\n"
+    )
+    assert sorted(os.listdir(run.path)) == [".lock", "config.toml"]
+    with run.lock():
+        assert run.config(Experiment) == CONFIG
+
+
+def test_an_existing_run(tmp_path: Path) -> None:
+    Run.create(tmp_path / "one", CONFIG, task="list\nops")
+    run = Run.open(str(tmp_path / "one"))
+    assert (run.path, run.task) == (tmp_path / "one", "list\nops")
+    assert run.config(Experiment) == CONFIG
+
+
+def test_the_places_in_a_run(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "one", CONFIG, task="x")
+    places = [run.config_file, run.metrics_file, run.last_checkpoint, run.best_model]
+    places += [run.tensorboard_folder, run.lock_file]
+    assert [place.relative_to(run.path).as_posix() for place in places] == [
+        "config.toml",
+        "metrics.jsonl",
+        "checkpoint/last.safetensors",
+        "best/model.safetensors",
+        "tensorboard",
+        ".lock",
+    ]
+
+
+# ------------------------------------------------------------------ what cannot be made
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["config.toml", "metrics.jsonl", "checkpoint/last.safetensors", "best/model.safetensors"],
+)
+def test_a_folder_that_holds_a_run(tmp_path: Path, part: str) -> None:
+    (tmp_path / part).parent.mkdir(exist_ok=True)
+    (tmp_path / part).write_text("the older file")
+    with pytest.raises(InputError) as caught:
+        Run.create(tmp_path, CONFIG, task="x")
+    assert str(caught.value) == (
+        f"{tmp_path}: already holds a run ({part}); continue it with --resume or give another --out"
+    )
+    assert (tmp_path / part).read_text() == "the older file"
+    assert not (tmp_path / ".lock").exists()
+
+
+def test_a_folder_with_other_things_will_do(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    Run.create(tmp_path, CONFIG, task="x")
+    assert sorted(os.listdir(tmp_path)) == [".lock", "config.toml", "notes.txt"]
+
+
+def test_a_path_that_is_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("mine")
+    with pytest.raises(InputError, match="file: is a file; expected a folder for the run: give"):
+        Run.create(file, CONFIG, task="x")
+    with pytest.raises(InputError, match=r"file/sub: cannot hold a run: .*Not a directory"):
+        Run.create(file / "sub", CONFIG, task="x")
+    assert file.read_text() == "mine"
+
+
+@pytest.mark.parametrize("call", ["mkdir", "open", "fsync"])
+def test_a_folder_that_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, refuse)
+        with pytest.raises(
+            InputError, match=r"one: cannot [^\[]*: Permission denied; give a folder"
+        ):
+            Run.create(tmp_path / "one", CONFIG, task="x")
+    assert not (tmp_path / "one" / "config.toml").exists()
+    Run.create(tmp_path / "one", CONFIG, task="x")
+
+
+def test_a_config_with_a_task_of_its_own(tmp_path: Path) -> None:
+    @dataclass(frozen=True)
+    class Own:
+        task: str = "mine"
+
+    section = make_dataclass("Section", [("task", Model, Model())], frozen=True)
+    for config in (Own(), section()):
+        with pytest.raises(InputError, match="config: received a key task; expected none"):
+            Run.create(tmp_path / "one", config, task="x")
+    assert os.listdir(tmp_path) == []
+
+
+# ------------------------------------------------------------------ what cannot be opened
+
+
+def test_no_run(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    Run.create(tmp_path / "runs" / "b", CONFIG, task="x")
+    Run.create(tmp_path / "runs" / "a", CONFIG, task="x")
+    for name, message in {
+        "nowhere": "does not exist; expected the folder of a run",
+        "file": "is a file; expected the folder of a run",
+        "empty": "holds no config.toml; expected the folder of a run$",
+        "runs": f"holds no config.toml; expected the folder of a run, such as {tmp_path}/runs/a$",
+    }.items():
+        with pytest.raises(InputError, match=f"/{name}: {message}"):
+            Run.open(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"task = \n", "cannot be read as TOML: .*line 1"),
+        (b'task = "\xff"\n', "cannot be read as TOML: .*utf-8"),
+        (b"", "names no task; expected task = "),
+        (b"task = 3\n", "names no task"),
+    ],
+)
+def test_a_broken_config(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "config.toml").write_bytes(content)
+    with pytest.raises(DataError, match=f"config.toml: {message}"):
+        Run.open(tmp_path)
+
+
+def test_a_config_of_another_kind(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "one", CONFIG, task="x")
+    with pytest.raises(InputError, match=r"one/config.toml: name: no such key; the keys are width"):
+        run.config(Model)
+
+
+# ------------------------------------------------------------------ the lock
+
+
+HOLD = """
+import os, sys
+from treelax.training.run import Run
+with Run.open(sys.argv[1]).lock():
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def another_process(run: Run) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds the lock until its input ends."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(run.path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "held\n"
+            yield process
+        finally:
+            process.kill()
+
+
+needs_locks = pytest.mark.skipif(run_module.fcntl is None, reason="no locks on this system")
+
+
+@needs_locks
+def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "one", CONFIG, task="x")
+    with another_process(run) as process:
+        with pytest.raises(RunInUseError) as caught, run.lock():
+            pass
+        assert str(caught.value) == (
+            f"{run.path}: is in use by process {process.pid} on {socket.gethostname()}; wait until "
+            "it ends, or give another --out"
+        )
+        process.send_signal(signal.SIGKILL)
+        assert process.wait() == -signal.SIGKILL
+        assert str(process.pid) in run.lock_file.read_text()  # it had no time to clean up
+        with run.lock():
+            assert run.lock_file.read_text().startswith(f"process {os.getpid()} on ")
+
+
+@needs_locks
+def test_the_lock_is_free_when_the_first_process_is_done(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "one", CONFIG, task="x")
+    with another_process(run) as process:
+        process.communicate("")
+        assert process.returncode == 0
+        assert run.lock_file.read_text() == ""
+        with run.lock():
+            pass
+
+
+@needs_locks
+def test_a_run_is_not_made_where_another_process_is_making_one(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "one", CONFIG, task="x")
+    with run.lock():
+        run.config_file.unlink()
+        with pytest.raises(RunInUseError, match=f"is in use by process {os.getpid()} on"):
+            Run.create(run.path, CONFIG, task="x")
+
+
+@needs_locks
+def test_the_slower_of_two_that_make_a_run_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = os.mkdir
+
+    def slow(path: str, mode: int = 0o777) -> None:
+        make(path, mode)
+        monkeypatch.setattr(os, "mkdir", make)
+        Run.create(path, CONFIG, task="the quicker")
+
+    monkeypatch.setattr(os, "mkdir", slow)
+    with pytest.raises(InputError, match="already holds a run"):
+        Run.create(tmp_path / "one", CONFIG, task="the slower")
+    assert Run.open(tmp_path / "one").task == "the quicker"
+
+
+@needs_locks
+def test_the_lock_is_let_go_after_an_error(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "one", CONFIG, task="x")
+    with pytest.raises(KeyboardInterrupt), run.lock():
+        raise KeyboardInterrupt
+    with run.lock(), pytest.raises(RunInUseError), run.lock():
+        pass
+
+
+@needs_locks
+def test_a_holder_that_has_not_yet_said_its_name(tmp_path: Path) -> None:
+    run = Run.create(tmp_path / "one", CONFIG, task="x")
+    with run.lock():
+        os.truncate(run.lock_file, 0)
+        with pytest.raises(RunInUseError, match="is in use by another process;"), run.lock():
+            pass
+
+
+@needs_locks
+def test_a_full_disk_does_not_unlock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run.create(tmp_path / "one", CONFIG, task="x")
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with run.lock(), pytest.raises(RunInUseError), run.lock():
+            pass
+
+
+def test_systems_without_locks_do_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_module, "fcntl", None)
+    run = Run.create(tmp_path / "one", CONFIG, task="x")
+    with run.lock(), run.lock():
+        assert str(os.getpid()) in run.lock_file.read_text()
+
+
+@needs_locks
+def test_file_systems_without_locks_do_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run.create(tmp_path / "one", CONFIG, task="x")
+
+    def refuse(code: int) -> None:
+        def flock(*_: object) -> None:
+            raise OSError(code, os.strerror(code))
+
+        monkeypatch.setattr(run_module.fcntl, "flock", flock)
+
+    refuse(errno.ENOLCK)
+    with run.lock(), run.lock():
+        assert str(os.getpid()) in run.lock_file.read_text()
+    refuse(errno.EIO)
+    with pytest.raises(OSError, match="Input/output error"), run.lock():
+        pass
+
+
+# ------------------------------------------------------------------ many runs
+
+
+def test_the_runs_in_a_folder(tmp_path: Path) -> None:
+    for name in ("b", "c", "a"):
+        Run.create(tmp_path / name, CONFIG, task=f"task {name}")
+    Run.create(tmp_path / "deep" / "er", CONFIG, task="x")
+    (tmp_path / "file").touch()
+    (tmp_path / "empty").mkdir()
+    runs = runs_in(str(tmp_path))
+    assert [(run.path.name, run.task) for run in runs] == [
+        ("a", "task a"),
+        ("b", "task b"),
+        ("c", "task c"),
+    ]
+    assert runs_in(tmp_path / "empty") == []
+
+
+def test_no_folder_of_runs(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for name in ("nowhere", "file"):
+        with pytest.raises(InputError, match=f"{name}: is no folder; expected one that holds runs"):
+            runs_in(tmp_path / name)
