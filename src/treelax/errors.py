@@ -42,3 +42,7 @@ class CheckpointError(TreelaxError, RuntimeError):
 
 class RunInUseError(TreelaxError, RuntimeError):
     """Another process is training in the folder of this run."""
+
+
+class TrainingError(TreelaxError, RuntimeError):
+    """Training cannot go on: its loss is no longer a number, say."""

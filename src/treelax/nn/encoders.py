@@ -6,8 +6,10 @@ import torch
 from torch import Tensor, nn
 
 from treelax.errors import InputError
+from treelax.nn.checks import check_lengths, check_size, check_vectors
 
-# Added to the input gates at padding: sigmoid(-1e4) is exactly 0, so the state stays 0 there.
+# Added to the input gates at padding. Its sigmoid is exactly 0 in every floating-point type, and
+# float16 can still hold it.
 CLOSED = -1e4
 
 
@@ -15,11 +17,12 @@ class BiLSTM(nn.Module):
     r"""Stacks of a left-to-right and a right-to-left LSTM, for sentences of different lengths.
 
     Both directions start from a zero state at the true ends of a sentence, so padding changes
-    nothing. Packed sequences would do the same but wait for the GPU and cannot be captured in a
-    CUDA graph. Instead each stack gets one more input that is 1 at padding and closes all input
-    gates there (its weights are -1e4 for these gates and 0 elsewhere): with
+    nothing, whatever it holds. Packed sequences would do the same but wait for the GPU and cannot be
+    captured in a CUDA graph. Instead each stack gets one more input that is 1 at padding and closes
+    all input gates there (its weights are -1e4 for these gates and 0 elsewhere): with
     :math:`c_0 = 0` and :math:`i_t = 0`, :math:`c_t = f_t c_{t-1} + i_t g_t` remains 0 until the
-    right-to-left LSTM meets the last word. Those weights have an exactly zero gradient.
+    right-to-left LSTM meets the last word. Those weights have an exactly zero gradient, so no
+    optimiser moves them; weight decay would, if slowly, so leave it off for ``weight_ih``.
 
     Matrices start from Glorot's uniform distribution, gate by gate, biases from 0 and the forget
     gate's from 1.
@@ -30,8 +33,12 @@ class BiLSTM(nn.Module):
         stacks: number of them; each reads both directions of the one below.
 
     Shape:
-        vectors ``(batch, n, input_size)`` and lengths ``(batch)`` to ``(batch, n, 2 * size)``; 0 in
-        the padding.
+        vectors ``(batch, n, input_size)``, without the root, and lengths ``(batch)``, or None if
+        there is no padding, to ``(batch, n, 2 * size)``; 0 in the padding.
+
+    Raises:
+        InputError: a size that is not positive; or, when called, vectors or lengths of another
+            shape, type or device.
 
     Example:
         >>> encoder = BiLSTM(8, 16)
@@ -44,12 +51,14 @@ class BiLSTM(nn.Module):
 
     def __init__(self, input_size: int, size: int, *, stacks: int = 2) -> None:
         super().__init__()
-        if stacks < 1:
-            raise InputError(f"stacks is {stacks}; expected at least 1")
+        check_size("input_size", input_size)
+        check_size("size", size)
+        check_size("stacks", stacks)
         sizes = [input_size] + [2 * size] * (stacks - 1)
         self.stacks = nn.ModuleList(
             nn.LSTM(before + 1, size, bidirectional=True, batch_first=True) for before in sizes
         )
+        self.input_size = input_size
         self.output_size = 2 * size
         self.reset_parameters()
 
@@ -72,11 +81,23 @@ class BiLSTM(nn.Module):
                     if "bias_ih" in name:
                         gates[1].fill_(1)
 
-    def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+    def forward(self, vectors: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Run all stacks."""
-        position = torch.arange(vectors.shape[-2], device=vectors.device)
+        check_vectors("vectors", vectors, "batch", "n", self.input_size)
+        check_lengths(lengths, vectors)
+        n = vectors.shape[-2]
+        if n == 0:
+            raise InputError(
+                f"vectors has shape {tuple(vectors.shape)}; expected n of at least 1: leave empty "
+                "sentences out of the batch."
+            )
+        if lengths is None:
+            lengths = torch.full(vectors.shape[:1], n, device=vectors.device)
+        position = torch.arange(n, device=vectors.device)
         padding = (position >= lengths[:, None])[..., None]
         closed = padding.to(vectors.dtype)
+        # what stands in the padding could be NaN, or large enough to open a gate
+        vectors = vectors.masked_fill(padding, 0)
         for lstm in self.stacks:
             vectors, _ = lstm(torch.cat((vectors, closed), -1))
         return vectors.masked_fill(padding, 0)

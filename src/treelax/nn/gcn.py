@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from treelax.errors import InputError
+from treelax.nn.checks import check_dropout, check_size, check_vectors
 from treelax.nn.mlp import linear
 
 
@@ -14,8 +15,12 @@ class TreeGCN(nn.Module):
 
     .. math:: E^{t+1} = \sigma\big(f(E^t) + T^\top g(E^t) + T\, h(E^t)\big)
 
-    with a row of :math:`E` for each vertex; :math:`f, g, h` are linear layers for the vertex
-    itself, its head and its modifiers, and :math:`\sigma` is dropout and ReLU.
+    with a row of :math:`E` for each vertex; :math:`f, g, h` are linear layers with a bias, other
+    ones in every layer, for the vertex itself, its head and its modifiers; :math:`\sigma` is dropout
+    and ReLU. (The paper has columns where this has rows.)
+
+    Padding has no arcs, so it sees itself only and nobody sees it; its output is not zero. Its vectors
+    must be finite: 0 times NaN is NaN.
 
     Args:
         input_size: of the vectors.
@@ -26,10 +31,12 @@ class TreeGCN(nn.Module):
 
     Shape:
         vectors ``(..., n + 1, input_size)``, the root's first, and tree ``(..., n + 1, n + 1)``, to
-        ``(..., n + 1, output_size)``.
+        ``(..., n + 1, output_size)``. The leading dimensions broadcast: one tree for a whole batch,
+        or several trees for each sentence.
 
     Raises:
-        InputError: fewer layers than one; or, when called, vectors and tree that do not fit.
+        InputError: a size that is not positive, or a dropout that is no probability; or, when
+            called, vectors and tree that do not fit.
 
     Example:
         >>> gcn = TreeGCN(8, 16, layers=2, dense=True)
@@ -52,8 +59,11 @@ class TreeGCN(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if layers < 1:
-            raise InputError(f"layers is {layers}; expected at least 1")
+        check_size("input_size", input_size)
+        check_size("size", size)
+        check_size("layers", layers)
+        check_dropout(dropout)
+        self.input_size = input_size
         self.dense = dense
         self.own, self.head, self.modifier = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
         for _ in range(layers):
@@ -65,11 +75,8 @@ class TreeGCN(nn.Module):
 
     def forward(self, vectors: Tensor, tree: Tensor) -> Tensor:
         """Apply all layers."""
-        if vectors.shape[-2] != tree.shape[-1]:
-            raise InputError(
-                f"vectors is of shape {tuple(vectors.shape)} and tree {tuple(tree.shape)}; expected "
-                f"one vector for the root and each word: treelax.nn.Root puts the root in front"
-            )
+        check_vectors("vectors", vectors, "...", "n + 1", self.input_size)
+        vectors = vectors.expand(*_common_batch(vectors, tree), -1, -1)
         tree = tree.to(vectors.dtype)
         to_modifiers = tree.transpose(-1, -2)
         for own, head, modifier in zip(self.own, self.head, self.modifier, strict=True):
@@ -77,3 +84,30 @@ class TreeGCN(nn.Module):
             output = torch.relu(self.dropout(mixed))
             vectors = torch.cat((vectors, output), -1) if self.dense else output
         return vectors
+
+    def extra_repr(self) -> str:
+        """The settings that no part shows."""
+        return f"dense={self.dense}"
+
+
+def _common_batch(vectors: Tensor, tree: Tensor) -> torch.Size:
+    """The leading dimensions of both together, or an error if they do not fit."""
+    if not isinstance(tree, Tensor):
+        raise InputError(
+            f"tree is a {type(tree).__name__}; expected a torch.Tensor (..., n + 1, n + 1): "
+            "treelax.trees.heads_to_tree makes one from heads."
+        )
+    size = vectors.shape[-2]
+    if tree.dim() < 2 or tree.shape[-2] != size or tree.shape[-1] != size:
+        raise InputError(
+            f"tree has shape {tuple(tree.shape)} and vectors {tuple(vectors.shape)}; expected tree "
+            f"(..., {size}, {size}), with a vector for the root and each word: treelax.nn.Root puts "
+            "the root in front."
+        )
+    try:
+        return torch.broadcast_shapes(vectors.shape[:-2], tree.shape[:-2])
+    except RuntimeError:
+        raise InputError(
+            f"tree has shape {tuple(tree.shape)} and vectors {tuple(vectors.shape)}; expected "
+            "leading dimensions that broadcast."
+        ) from None

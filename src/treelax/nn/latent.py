@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from treelax.errors import InputError
-from treelax.nn.scorer import ArcScorer
+from treelax.nn.checks import check_lengths, check_vectors
 from treelax.noise import NOISES, perturbation
 from treelax.ops import best_tree, select_heads, soft_tree
 from treelax.ops.checks import one_of
-from treelax.ops.eisner.common import RELAXATIONS
+from treelax.ops.eisner.common import RELAXATIONS, Relaxation
 
 Structure = Literal["projective", "heads"]
-STRUCTURES = ("projective", "heads")
+STRUCTURES: tuple[str, ...] = ("projective", "heads")
 
 
 class LatentTree(nn.Module):
     r"""Induces a tree over the words of each sentence, learned from the task alone.
 
     While training, perturb and parse: :math:`T = \mathrm{relaxed\,argmax}(W + G)` with noise
-    :math:`G`; in evaluation mode, the best tree of :math:`W`, discrete.
+    :math:`G`; in evaluation mode, the best tree of :math:`W`, discrete and without a gradient.
 
     Args:
         scorer: module from vectors ``(..., n + 1, d)`` to scores ``(..., n + 1, n + 1)``, for
@@ -32,27 +33,35 @@ class LatentTree(nn.Module):
         temperature: of the relaxation.
         noise: "gumbel", "sum-of-gamma", or "none" for training without noise (the paper's G = 0).
         noise_scale: factor of the noise.
-        straight_through: while training give the discrete tree of the perturbed scores, with the
-            gradient of the soft one.
-        single_root: allow one modifier of the root only.
+        straight_through: while training give the discrete tree of the perturbed scores, exactly 0
+            and 1, with the gradient of their soft tree.
+        single_root: allow one modifier of the root only; for projective trees.
+        validate: check the values of scores and lengths, and that every sentence has a tree. Off
+            by default: it would wait for the GPU at every call, and a network seldom forbids arcs.
+            Turn it on to find out where a NaN comes from.
 
     Shape:
-        vectors ``(..., n + 1, d)``, the root's first, and lengths ``(...)`` that count words, to a
-        tree ``(..., n + 1, n + 1)`` whose columns, but the root's, sum to 1; 0 in the padding.
+        vectors ``(..., n + 1, d)``, the root's first, and lengths ``(...)`` that count words, or None
+        if all have ``n``, to a tree ``(..., n + 1, n + 1)`` whose columns, but the root's, sum to 1;
+        0 in the padding.
 
     Raises:
-        InputError: an unknown name.
+        InputError: a setting that does not exist or is out of range; or, when called, vectors,
+            lengths or scores of the wrong shape, type or device.
+        NoTreeError: the forbidden arcs of a sentence leave no tree (only with ``validate``).
 
     Example:
+        >>> from treelax.nn import ArcScorer
         >>> layer = LatentTree(ArcScorer(8, 16))
         >>> vectors, lengths = torch.randn(2, 5, 8), torch.tensor([4, 2])
-        >>> layer(vectors, lengths).sum(-2).allclose(torch.tensor([[0., 1, 1, 1, 1], [0, 1, 1, 0, 0]]))
-        True
+        >>> layer(vectors, lengths).sum(-2).round(decimals=4)
+        tensor([[0., 1., 1., 1., 1.],
+                [0., 1., 1., 0., 0.]], grad_fn=<RoundBackward1>)
         >>> layer.eval()(vectors, lengths).unique()
         tensor([0., 1.])
 
     Reference:
-        Corro & Titov (2019), section 3.
+        Corro & Titov (2019), sections 3 and 4; straight-through in section 5.2.
     """
 
     def __init__(
@@ -60,60 +69,101 @@ class LatentTree(nn.Module):
         scorer: nn.Module,
         *,
         structure: Structure = "projective",
-        relaxation: Literal["softmax", "entropy"] = "softmax",
+        relaxation: Relaxation = "softmax",
         temperature: float = 1.0,
-        noise: str = "gumbel",
+        noise: str | None = "gumbel",
         noise_scale: float = 1.0,
         straight_through: bool = False,
         single_root: bool = False,
+        validate: bool = False,
     ) -> None:
         super().__init__()
+        if not isinstance(scorer, nn.Module):
+            raise InputError(
+                f"scorer is a {type(scorer).__name__}; expected a torch.nn.Module from vectors to "
+                "scores, such as treelax.nn.ArcScorer."
+            )
         one_of("structure", structure, STRUCTURES)
         one_of("relaxation", relaxation, RELAXATIONS)
+        noise = "none" if noise is None else noise
         one_of("noise", noise, NOISES)
+        if not 0 < temperature < math.inf:
+            raise InputError(f"temperature is {temperature}; expected a positive finite number.")
+        if not 0 <= noise_scale < math.inf:
+            raise InputError(
+                f"noise_scale is {noise_scale}; expected a finite number of at least 0."
+            )
         if structure == "heads" and single_root:
-            raise InputError('single_root is True; expected False with structure="heads"')
+            raise InputError(
+                'single_root is True with structure="heads"; expected False: words that choose '
+                'alone cannot agree on one root. Use structure="projective".'
+            )
         self.scorer = scorer
         self.structure = structure
-        self.relaxation = relaxation
+        self.relaxation: Relaxation = relaxation
         self.temperature = temperature
         self.noise = noise
         self.noise_scale = noise_scale
         self.straight_through = straight_through
         self.single_root = single_root
+        self.validate = validate
 
     def forward(
-        self, vectors: Tensor, lengths: Tensor, *, generator: torch.Generator | None = None
+        self,
+        vectors: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        generator: torch.Generator | None = None,
     ) -> Tensor:
         """A perturbed soft tree while training, the best tree in evaluation mode.
 
         Args:
-            vectors: ``(..., n + 1, d)``.
-            lengths: ``(...)`` words per sentence.
-            generator: source of the noise.
+            vectors: ``(..., n + 1, d)``, the root's first.
+            lengths: ``(...)`` words per sentence, or None if all have ``n``.
+            generator: source of the noise; torch's own by default. ``torch.compile`` cannot take
+                one into its graph: seed torch itself there.
         """
+        check_vectors("vectors", vectors, "...", "n + 1", "d")
+        if vectors.shape[-2] < 2:
+            raise InputError(
+                f"vectors has shape {tuple(vectors.shape)}; expected the root and at least one word: "
+                "treelax.nn.Root puts the root in front."
+            )
+        check_lengths(lengths, vectors)
         scores = self.scorer(vectors)
+        self._check_scores(scores, vectors)
         if not self.training:
             return self.discrete(scores, lengths)
         return self.sample(scores, lengths, generator=generator)
 
     def sample(
-        self, scores: Tensor, lengths: Tensor, *, generator: torch.Generator | None = None
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Perturb scores and relax; what `forward` does while training."""
+        """Perturb scores and relax; what `forward` does while training.
+
+        Args:
+            scores: ``(..., n + 1, n + 1)``.
+            lengths: ``(...)`` words per sentence, or None if all have ``n``.
+            generator: source of the noise; torch's own by default.
+        """
         if self.noise != "none":
             noise = perturbation(self.noise, scores, lengths, generator=generator)
             scores = scores + (noise if self.noise_scale == 1 else noise * self.noise_scale)
         soft = self.soft(scores, lengths)
         if not self.straight_through:
             return soft
-        return soft + (self.discrete(scores.detach(), lengths) - soft).detach()
+        # the bracket is exactly 0, so the value is the discrete tree bit by bit
+        return self.discrete(scores, lengths) + (soft - soft.detach())
 
-    def soft(self, scores: Tensor, lengths: Tensor) -> Tensor:
+    def soft(self, scores: Tensor, lengths: Tensor | None = None) -> Tensor:
         """The relaxed tree of given scores, without noise."""
         if self.structure == "heads":
             return select_heads(
-                scores, lengths, temperature=self.temperature, validate=self._validate
+                scores, lengths, temperature=self.temperature, validate=self.validate
             )
         return soft_tree(
             scores,
@@ -121,26 +171,28 @@ class LatentTree(nn.Module):
             relaxation=self.relaxation,
             temperature=self.temperature,
             single_root=self.single_root,
-            validate=self._validate,
+            validate=self.validate,
         )
 
-    def discrete(self, scores: Tensor, lengths: Tensor) -> Tensor:
-        """The best tree of given scores."""
+    def discrete(self, scores: Tensor, lengths: Tensor | None = None) -> Tensor:
+        """The best tree of given scores, 0/1, without noise and without a gradient."""
         if self.structure == "heads":
-            return select_heads(scores, lengths, hard=True, validate=self._validate)
-        return best_tree(
-            scores, lengths, single_root=self.single_root, validate=self._validate
-        )
-
-    @property
-    def _validate(self) -> bool:
-        """Scores that come from a network are not checked: that would wait for the GPU."""
-        return False
+            return select_heads(scores, lengths, hard=True, validate=self.validate)
+        return best_tree(scores, lengths, single_root=self.single_root, validate=self.validate)
 
     def extra_repr(self) -> str:
         """The settings."""
-        return (
-            f"structure={self.structure}, relaxation={self.relaxation}, "
-            f"temperature={self.temperature}, noise={self.noise}, "
-            f"straight_through={self.straight_through}, single_root={self.single_root}"
+        names = (
+            *("structure", "relaxation", "temperature", "noise", "noise_scale"),
+            *("straight_through", "single_root", "validate"),
         )
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
+
+    def _check_scores(self, scores: Tensor, vectors: Tensor) -> None:
+        expected = (*vectors.shape[:-1], vectors.shape[-2])
+        if not isinstance(scores, Tensor) or tuple(scores.shape) != expected:
+            shape = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
+            raise InputError(
+                f"scorer made {shape} of vectors {tuple(vectors.shape)}; expected {expected}: a "
+                "score for every head and modifier."
+            )

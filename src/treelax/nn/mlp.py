@@ -7,6 +7,7 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from treelax.errors import InputError
+from treelax.nn.checks import check_dropout, check_size, check_vectors
 
 
 class MLP(nn.Sequential):
@@ -25,19 +26,29 @@ class MLP(nn.Sequential):
         ``(..., sizes[0])`` to ``(..., sizes[-1])``.
 
     Raises:
-        InputError: fewer than two sizes, or one that is not positive.
+        InputError: fewer than two sizes, one that is not positive, or a dropout that is no
+            probability; or, when called, vectors of another size.
 
     Example:
         >>> import torch
         >>> MLP(8, 16, 4)(torch.zeros(2, 3, 8)).shape
         torch.Size([2, 3, 4])
+
+    Reference:
+        Glorot & Bengio (2010), Understanding the difficulty of training deep feedforward neural
+        networks, AISTATS.
     """
 
     def __init__(
         self, *sizes: int, dropout: float = 0.0, activate_last: bool = True, bias: bool = True
     ) -> None:
-        if len(sizes) < 2 or min(sizes) < 1:
-            raise InputError(f"sizes is {sizes}; expected at least two positive numbers")
+        if len(sizes) < 2:
+            raise InputError(
+                f"sizes is {sizes}; expected at least two numbers, of the input and of each layer."
+            )
+        for number, size in enumerate(sizes):
+            check_size(f"sizes[{number}]", size)
+        check_dropout(dropout)
         layers: list[nn.Module] = []
         for number, (before, after) in enumerate(pairwise(sizes), 1):
             last = number == len(sizes) - 1
@@ -47,15 +58,32 @@ class MLP(nn.Sequential):
                     layers.append(nn.Dropout(dropout))
                 layers.append(nn.ReLU())
         super().__init__(*layers)
+        self.input_size = sizes[0]
+        self.output_size = sizes[-1]
 
     def forward(self, input: Tensor) -> Tensor:
         """Apply all layers."""
-        output: Tensor = super().forward(input)
-        return output
+        check_vectors("input", input, "...", self.input_size)
+        for layer in self:
+            input = layer(input)
+        return input
 
 
 def linear(before: int, after: int, *, bias: bool = True) -> nn.Linear:
-    """A linear layer with Glorot's initial weights and zero biases."""
+    """A linear layer with Glorot's initial weights and zero biases.
+
+    Args:
+        before: size of the input.
+        after: size of the output.
+        bias: add one.
+
+    Returns:
+        The layer.
+
+    Example:
+        >>> linear(3, 2).bias.tolist()
+        [0.0, 0.0]
+    """
     layer = nn.Linear(before, after, bias=bias)
     nn.init.xavier_uniform_(layer.weight)
     if bias:

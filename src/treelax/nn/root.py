@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from treelax.nn.checks import check_size, check_vectors
+
 
 class Root(nn.Module):
     """Puts a learned vector, the root's, in front of a sentence's words.
@@ -15,7 +17,10 @@ class Root(nn.Module):
         size: of the word vectors.
 
     Shape:
-        ``(..., n, size)`` to ``(..., n + 1, size)``.
+        words ``(..., n, size)`` to ``(..., n + 1, size)``.
+
+    Raises:
+        InputError: a size that is not positive; or, when called, vectors of another size.
 
     Example:
         >>> Root(5)(torch.zeros(2, 3, 5)).shape
@@ -24,10 +29,17 @@ class Root(nn.Module):
 
     def __init__(self, size: int) -> None:
         super().__init__()
+        check_size("size", size)
+        self.size = size
         self.vector = nn.Parameter(torch.empty(size))
         nn.init.xavier_uniform_(self.vector.data[None])
 
     def forward(self, words: Tensor) -> Tensor:
         """Put the root in front."""
+        check_vectors("words", words, "...", "n", self.size)
         root = self.vector.to(words.dtype).expand(*words.shape[:-2], 1, -1)
         return torch.cat((root, words), -2)
+
+    def extra_repr(self) -> str:
+        """The size."""
+        return str(self.size)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from treelax.errors import InputError
+from treelax.nn.checks import check_dropout, check_size, check_vectors
 from treelax.nn.mlp import MLP
 
 
@@ -14,8 +15,9 @@ class ArcScorer(nn.Module):
 
     .. math:: W_{h,m} = \mathrm{MLP}_{head}(e_h)^\top \, \mathrm{MLP}_{mod}(e_m) + b_{h-m}
 
-    The bias :math:`b` is learned for every signed distance; distances beyond ``distances`` share
-    the bias of ``±distances``.
+    The bias :math:`b` is learned for every signed distance, from 0 at the start; distances beyond
+    ``distances`` share the bias of ``±distances``. The entry of ``distance`` for ``h - m`` is
+    ``h - m + distances``, so the first half belongs to heads on the left of their modifier.
 
     Args:
         input_size: of the vectors.
@@ -29,7 +31,8 @@ class ArcScorer(nn.Module):
         ``scores[..., h, m]`` is that of the arc from head ``h`` to modifier ``m``.
 
     Raises:
-        InputError: a size is not positive.
+        InputError: a size that is not positive, or a dropout that is no probability; or, when
+            called, vectors of another shape.
 
     Example:
         >>> ArcScorer(8, 16)(torch.zeros(2, 5, 8)).shape
@@ -38,6 +41,8 @@ class ArcScorer(nn.Module):
     Reference:
         Corro & Titov (2019), equation 1.
     """
+
+    distance: nn.Parameter
 
     def __init__(
         self,
@@ -49,27 +54,55 @@ class ArcScorer(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        if layers < 1:
-            raise InputError(f"layers is {layers}; expected at least 1")
-        if distances is not None and distances < 1:
-            raise InputError(f"distances is {distances}; expected at least 1, or None for no bias")
+        check_size("input_size", input_size)
+        check_size("size", size)
+        check_size("layers", layers)
+        if distances is not None:
+            check_size("distances", distances)
+        check_dropout(dropout)
         sizes = (input_size, *[size] * layers)
         self.head = MLP(*sizes, dropout=dropout)
         self.modifier = MLP(*sizes, dropout=dropout)
+        self.input_size = input_size
         self.distances = distances
         if distances is not None:
             self.distance = nn.Parameter(torch.zeros(2 * distances + 1))
 
     def forward(self, vectors: Tensor) -> Tensor:
         """Score all pairs."""
-        scores = self.head(vectors) @ self.modifier(vectors).transpose(-1, -2)
+        check_vectors("vectors", vectors, "...", "n + 1", self.input_size)
+        scores: Tensor = self.head(vectors) @ self.modifier(vectors).transpose(-1, -2)
         if self.distances is not None:
             scores = scores + self.distance_bias(vectors.shape[-2]).to(scores.dtype)
         return scores
 
     def distance_bias(self, size: int) -> Tensor:
-        """``(size, size)``: the bias of every pair, by its signed distance ``h - m``."""
-        assert self.distances is not None
+        """``(size, size)``: the bias of every pair, by its signed distance ``h - m``.
+
+        Args:
+            size: number of vertices, ``n + 1``.
+
+        Returns:
+            The matrix that `forward` adds.
+
+        Raises:
+            InputError: the scorer has no such bias.
+
+        Example:
+            >>> scorer = ArcScorer(8, 16, distances=2)
+            >>> _ = scorer.distance.data.copy_(torch.tensor([-2.0, -1, 0, 1, 2]))
+            >>> scorer.distance_bias(4).int().tolist()
+            [[0, -1, -2, -2], [1, 0, -1, -2], [2, 1, 0, -1], [2, 2, 1, 0]]
+        """
+        if self.distances is None:
+            raise InputError(
+                "distances is None, so this scorer has no distance bias; expected a number: build it "
+                "with distances=11, for example."
+            )
         position = torch.arange(size, device=self.distance.device)
         apart = (position[:, None] - position).clamp(-self.distances, self.distances)
         return self.distance[apart + self.distances]
+
+    def extra_repr(self) -> str:
+        """The settings that no part shows."""
+        return f"distances={self.distances}"

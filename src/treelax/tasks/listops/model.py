@@ -8,8 +8,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from treelax.data.listops import VOCABULARY
-from treelax.errors import InputError
+from treelax.data.listops import VOCABULARY, EncodedListOps
 from treelax.nn import MLP, ArcScorer, BiLSTM, LatentTree, Root, TreeGCN
 from treelax.nn.mlp import linear
 
@@ -65,9 +64,7 @@ class Parser(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(
-            len(VOCABULARY) + 1, config.embedding_size, padding_idx=0
-        )
+        self.embedding = nn.Embedding(len(VOCABULARY) + 1, config.embedding_size, padding_idx=0)
         nn.init.xavier_uniform_(self.embedding.weight)
         self.encoder = BiLSTM(
             config.embedding_size, config.encoder_size, stacks=config.encoder_stacks
@@ -118,7 +115,17 @@ class Composer(nn.Module):
 
 
 class ListOpsTagger(nn.Module):
-    """Parser and composer together; gold trees and chains do without the parser."""
+    """Parser and composer together; gold trees and chains do without the parser.
+
+    Args:
+        config: kind and sizes.
+
+    Example:
+        >>> from treelax.data.listops import encode_listops, parse_expression
+        >>> model = ListOpsTagger(ModelConfig(encoder_size=8))
+        >>> model(encode_listops([parse_expression("[MAX 2 9 ]")])).shape
+        torch.Size([1, 4, 6])
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -126,18 +133,34 @@ class ListOpsTagger(nn.Module):
         self.parser = Parser(config) if config.trees in ("latent", "heads") else None
         self.composer = Composer(config)
 
-    def forward(
-        self,
-        tokens: Tensor,
-        lengths: Tensor,
-        *,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
+    def forward(self, batch: EncodedListOps, *, generator: torch.Generator | None = None) -> Tensor:
+        """Logits ``(batch, n, tags)``: of sampled soft trees while training, else of discrete ones."""
+        return self.composer(self.tree(batch, generator=generator))
+
+    def tree(self, batch: EncodedListOps, *, generator: torch.Generator | None = None) -> Tensor:
+        """Trees ``(batch, n + 1, n + 1)``: sampled and soft while training, else discrete."""
         if self.parser is None:
-            raise InputError("x")
-        scores = self.parser.scores(tokens, lengths)
+            return self.given_tree(batch)
+        scores = self.parser.scores(batch.tokens, batch.lengths)
         if self.training:
-            tree = self.parser.tree.sample(scores, lengths, generator=generator)
-        else:
-            tree = self.parser.tree.discrete(scores, lengths)
-        return self.composer(tree)
+            return self.parser.tree.sample(scores, batch.lengths, generator=generator)
+        return self.parser.tree.discrete(scores, batch.lengths)
+
+    def both_trees(self, batch: EncodedListOps) -> tuple[Tensor, Tensor]:
+        """The discrete trees and the soft ones, without noise."""
+        if self.parser is None:
+            tree = self.given_tree(batch)
+            return tree, tree
+        scores = self.parser.scores(batch.tokens, batch.lengths)
+        latent = self.parser.tree
+        return latent.discrete(scores, batch.lengths), latent.soft(scores, batch.lengths)
+
+    def given_tree(self, batch: EncodedListOps) -> Tensor:
+        """Gold trees or chains, without a look at the tokens' values or a wait for the GPU."""
+        size = batch.tokens.shape[-1]
+        position = torch.arange(size, device=batch.tokens.device)
+        heads = batch.heads.clamp(min=0) if self.config.trees == "gold" else position
+        inside = position < batch.lengths[:, None]
+        head = torch.arange(size + 1, device=batch.tokens.device)[:, None]
+        arcs = (heads[..., None, :] == head) & inside[:, None, :]
+        return nn.functional.pad(arcs, (1, 0)).to(self.composer.vertex.dtype)

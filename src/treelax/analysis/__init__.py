@@ -1,0 +1,1 @@
+"""What came out: tables over runs, attachment, agreement, statistics of trees."""

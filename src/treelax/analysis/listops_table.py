@@ -1,0 +1,135 @@
+"""The paper's table 1 with our runs beside it, and appendix C's curves."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean, stdev
+from typing import Any
+
+from treelax.training.metrics import read_metrics
+from treelax.training.run import Run
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of the table: a preset, and what the paper has in its place."""
+
+    preset: str
+    label: str
+    paper: tuple[float, float] | None = None
+
+
+# accuracy and attachment as the paper prints them (table 1; gold trees in the text of section 5)
+ROWS = (
+    Row("paper-zero", "paper's recipe, G = 0, forward relaxed", (98.1, 83.2)),
+    Row("paper-zero-st", "paper's recipe, G = 0, straight-through", (70.8, 33.9)),
+    Row("paper-mc", "paper's recipe, MC, forward relaxed", (99.6, 99.7)),
+    Row("paper-mc-st", "paper's recipe, MC, straight-through", (77.0, 83.2)),
+    Row("balanced-zero", "balanced recipe, G = 0, forward relaxed", (98.1, 83.2)),
+    Row("balanced-zero-st", "balanced recipe, G = 0, straight-through", (70.8, 33.9)),
+    Row("balanced-mc", "balanced recipe, MC, forward relaxed", (99.6, 99.7)),
+    Row("balanced-mc-st", "balanced recipe, MC, straight-through", (77.0, 83.2)),
+    Row("balanced-entropy", "balanced recipe, MC, entropy relaxation"),
+    Row("balanced-heads", "balanced recipe, MC, head selection (no tree)"),
+    Row("chain", "left-to-right chain"),
+    Row("gold", "gold trees", (100.0, 100.0)),
+)
+COLUMNS = (
+    "preset",
+    "seed",
+    "max_length",
+    "operator_accuracy",
+    "attachment",
+    "exact_trees",
+    "token_accuracy",
+    "soft_operator_accuracy",
+    "operator_accuracy_50",
+    "attachment_50",
+    "best_epoch",
+    "epochs",
+    "seconds",
+    "device",
+)
+
+
+def record(result: dict[str, Any]) -> dict[str, Any]:
+    """One run's line of the CSV, from its ``test.json``."""
+    test = result["test"]
+    short = [
+        row for row in test["by_length"] if row["longest"] is not None and row["longest"] <= 50
+    ]
+    return {
+        **{key: result[key] for key in ("preset", "seed", "max_length", "best_epoch", "epochs")},
+        **{key: test[key] for key in COLUMNS if key in test},
+        "operator_accuracy_50": _weighted(short, "operator_accuracy", "operators"),
+        "attachment_50": _weighted(short, "attachment", "tokens"),
+        "seconds": round(result["seconds"], 1),
+        "device": result["device"],
+    }
+
+
+def to_csv(records: Sequence[dict[str, Any]]) -> str:
+    """All runs, a line each."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    for line in records:
+        writer.writerow({k: f"{v:.3f}" if isinstance(v, float) else v for k, v in line.items()})
+    return out.getvalue()
+
+
+def table_rows(records: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Rows for `HEADINGS`: the paper, our mean and spread, every seed."""
+    rows = []
+    for row in ROWS:
+        own = sorted((r for r in records if r["preset"] == row.preset), key=lambda r: r["seed"])
+        if own:
+            rows.append(
+                [
+                    row.label,
+                    "–" if row.paper is None else f"{row.paper[0]:.1f} / {row.paper[1]:.1f}",
+                    str(len(own)),
+                    spread([r["operator_accuracy"] for r in own]),
+                    spread([r["attachment"] for r in own]),
+                    spread([r["exact_trees"] for r in own]),
+                    spread([r["soft_operator_accuracy"] for r in own]),
+                    ", ".join(f"{r['operator_accuracy']:.1f}/{r['attachment']:.1f}" for r in own),
+                ]
+            )
+    return rows
+
+
+HEADINGS = (
+    "trees",
+    "paper acc / att",
+    "seeds",
+    "accuracy",
+    "attachment",
+    "exact trees",
+    "accuracy, soft trees",
+    "every seed, acc/att",
+)
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean and standard deviation."""
+    if len(values) == 1:
+        return f"{values[0]:.2f}"
+    return f"{mean(values):.2f} ± {stdev(values):.2f}"
+
+
+def curves(runs: Sequence[Run]) -> dict[str, list[list[dict[str, Any]]]]:
+    """The rows of ``metrics.jsonl`` of every run, by preset."""
+    found: dict[str, list[list[dict[str, Any]]]] = {}
+    for run in runs:
+        preset = run.path.name.rpartition("-")[0]
+        found.setdefault(preset, []).append(read_metrics(run.metrics_file))
+    return found
+
+
+def _weighted(rows: Sequence[dict[str, Any]], key: str, weight: str) -> float:
+    total = sum(row[weight] for row in rows)
+    return sum(row[key] * row[weight] for row in rows) / total if total else 0.0

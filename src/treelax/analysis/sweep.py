@@ -1,0 +1,149 @@
+"""Many runs, several at a time, that can be interrupted and taken up again.
+
+Every run is a process of its own, ``treelax train listops --out FOLDER --resume``, so a sweep needs
+nothing of its own to be resumable, and one that fails takes no other with it. On a GPU the processes
+overlap if NVIDIA's multi-process service is on (``nvidia-cuda-mps-control -d``), else they take turns.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from treelax.analysis.results import read_result
+from treelax.errors import InputError, TrainingError
+from treelax.tasks.listops.config import ListOpsConfig
+from treelax.training.config import flatten
+from treelax.training.metrics import read_metrics
+from treelax.training.run import Run
+
+# called with the run that has come further, its last row of metrics, and the epochs of all runs
+Report = Callable[[Run, dict[str, Any], int], None]
+LOG = "log.txt"
+POLL = 0.5  # seconds
+
+
+def open_or_create(path: Path, config: ListOpsConfig) -> Run:
+    """The run in a folder, new or one that was started with the same settings.
+
+    Raises:
+        InputError: the folder holds a run with other settings.
+    """
+    if not (path / "config.toml").exists():
+        return Run.create(path, config, task="listops")
+    run = Run.open(path)
+    check_same(run, config)
+    return run
+
+
+def check_same(run: Run, wanted: ListOpsConfig) -> None:
+    """Refuse to go on with other settings than a run was started with.
+
+    Raises:
+        InputError: a setting differs, or the run is one of another task.
+    """
+    if run.task != "listops":
+        raise InputError(
+            f"{run.path}: is a run of {run.task!r}; expected one of 'listops': give another --out"
+        )
+    old, new = flatten(run.config(ListOpsConfig)), flatten(wanted)
+    changed = [f"{key} {old[key]} → {new[key]}" for key in old if old[key] != new[key]]
+    if changed:
+        raise InputError(
+            f"{run.path}: was started with other settings ({', '.join(changed[:3])}); resume it "
+            "without them or give another --out"
+        )
+
+
+def sweep(
+    configs: Sequence[ListOpsConfig],
+    folder: Path,
+    *,
+    device: str,
+    jobs: int,
+    report: Report | None = None,
+) -> list[Run]:
+    """Train and test all configs, ``jobs`` at a time; runs that have ended are left alone.
+
+    Args:
+        configs: what to run.
+        folder: holds a folder for each run, ``PRESET-SEED``.
+        device: where to, as torch names it.
+        jobs: processes at a time.
+        report: called when a run has come further.
+
+    Returns:
+        The runs, in the order of the configs.
+
+    Raises:
+        InputError: a folder holds a run with other settings.
+        TrainingError: some runs failed; the others have gone to their ends.
+    """
+    runs = [open_or_create(folder / name(config), config) for config in configs]
+    waiting = [run for run in runs if read_result(run) is None]
+    going: dict[Path, tuple[Run, subprocess.Popen[bytes]]] = {}
+    epochs = {run.path: _epochs(run) for run in runs}
+    failed: list[str] = []
+    try:
+        while waiting or going:
+            while waiting and len(going) < jobs:
+                run = waiting.pop(0)
+                going[run.path] = (run, _start(run, device, jobs))
+            time.sleep(POLL)
+            for path, (run, process) in list(going.items()):
+                ended = process.poll() is not None
+                done = _epochs(run)
+                if done > epochs[path]:
+                    epochs[path] = done
+                    if report is not None:
+                        report(run, read_metrics(run.metrics_file)[-1], sum(epochs.values()))
+                if ended:
+                    del going[path]
+                    if process.returncode != 0:
+                        failed.append(f"{run.path.name} ({_last_line(run)})")
+    finally:
+        for _, process in going.values():  # interrupted: they go on with the next sweep
+            process.terminate()
+        for _, process in going.values():
+            process.wait()
+    if failed:
+        raise TrainingError(
+            f"{len(failed)} of {len(runs)} runs failed: {'; '.join(failed[:3])}; the same command "
+            "goes on with them"
+        )
+    return runs
+
+
+def name(config: ListOpsConfig) -> str:
+    """A run's folder in a sweep."""
+    return f"{config.preset}-{config.seed}"
+
+
+def _start(run: Run, device: str, jobs: int) -> subprocess.Popen[bytes]:
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    command = [sys.executable, "-m", "treelax", "train", "listops", "--resume"]
+    with (run.path / LOG).open("ab") as log:
+        return subprocess.Popen(
+            [*command, "--out", str(run.path), "--device", device],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=os.environ | {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE"},
+        )
+
+
+def _epochs(run: Run) -> int:
+    """Epochs done, without reading the whole file every time it is asked."""
+    if not run.metrics_file.exists():
+        return 0
+    return run.metrics_file.read_bytes().count(b"\n")
+
+
+def _last_line(run: Run) -> str:
+    lines = (run.path / LOG).read_text(encoding="utf-8", errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "no output")

@@ -1,0 +1,1 @@
+"""The command line: ``treelax``. It needs the extra ``train``: ``pip install "treelax[train]"``."""

@@ -1,0 +1,304 @@
+"""``treelax data``: make data sets, and say what is in them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+import treelax
+from treelax.cli.console import Progress, error_console, progress, table
+from treelax.errors import InputError
+from treelax.files import atomic_write
+
+if TYPE_CHECKING:
+    from treelax.data.listops import Expression
+
+__all__ = ["register"]
+
+INFO = "info.json"
+FILES_A_TABLE = 4  # as many columns as fit into 80 characters
+ONLY_WRITING = ("out", "variant", "train", "dev", "test", "seed", "force")
+NOTE = "attached to ...: the heads that a tree built by this rule alone gets right"
+COUNT_EVERY = 500  # expressions; a bar takes longer to draw than one of them to write
+HELP = """Make data sets, and say what is in them.
+
+Every kind of data has its own --help.
+
+Example:
+  treelax data listops --out data/listops
+"""
+LISTOPS_HELP = """Write random ListOps data, or describe the data in files.
+
+With --out: writes train.tsv, dev.tsv and test.tsv, a line an expression, no
+two alike, and info.json, which says how they were made. The same options give
+the same bytes. With --stats: describes files in that format.
+
+Examples:
+  treelax data listops --out data/listops
+  treelax data listops --out data/short --variant paulus --train 1000 --seed 1
+  treelax data listops --stats data/listops/dev.tsv data/listops/test.tsv
+"""
+
+_writing = partial(typer.Option, rich_help_panel="Writing a data set")
+Splits = dict[str, list["Expression"]]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command ``data`` to the program.
+
+    Args:
+        app: the program.
+
+    Example:
+        >>> app = typer.Typer()
+        >>> register(app)
+        >>> [group.name for group in app.registered_groups]
+        ['data']
+    """
+    group = typer.Typer(no_args_is_help=True)
+    group.command("listops", help=LISTOPS_HELP)(listops)
+    app.add_typer(group, name="data", help=HELP)
+
+
+def listops(
+    context: typer.Context,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="FILE", help="What --stats describes.")
+    ] = None,
+    stats: Annotated[bool, typer.Option("--stats", help="Describe FILE...; write none.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the statistics as one JSON object.")
+    ] = False,
+    min_length: Annotated[
+        int | None, typer.Option(min=1, help="Leave out shorter expressions, in tokens.")
+    ] = None,
+    max_length: Annotated[
+        int | None, typer.Option(min=1, help="Leave out longer expressions, in tokens.")
+    ] = None,
+    out: Annotated[Path | None, _writing(help="Folder to write; made if it is not there.")] = None,
+    variant: Annotated[
+        Literal["original", "paulus"],
+        _writing(
+            help="original: Nangia & Bowman 2018, any length. paulus: Paulus et al. 2020, no "
+            "sum, up to 5 deep, 10 to 50 tokens."
+        ),
+    ] = "original",
+    train: Annotated[int, _writing(min=1, help="Expressions in train.tsv.")] = 90_000,
+    dev: Annotated[int, _writing(min=1, help="Expressions in dev.tsv.")] = 2_000,
+    test: Annotated[int, _writing(min=1, help="Expressions in test.tsv.")] = 10_000,
+    # Python takes -1 for the same seed as 1
+    seed: Annotated[int, _writing(min=0, help="Of the random numbers.")] = 0,
+    force: Annotated[bool, _writing("--force", help="Replace files with other content.")] = False,
+) -> None:
+    """Write ListOps data or describe it; see LISTOPS_HELP."""
+    _check_usage(context, files, stats, out)
+    if out is None:
+        described = _describe_files(files or [], min_length or 1, max_length)
+        title = "ListOps, lone digits left out"
+    else:
+        settings = {
+            "variant": variant,
+            "train": train,
+            "dev": dev,
+            "test": test,
+            "seed": seed,
+            "min_length": min_length,
+            "max_length": max_length,
+        }
+        described = _write_splits(out, settings, force)
+        title = f"ListOps, {variant}, seed {seed}, in {out}"
+    if as_json:
+        typer.echo(json.dumps(described, indent=2))
+    else:
+        _print_statistics(described, title)
+
+
+def _check_usage(
+    context: typer.Context, files: Sequence[Path] | None, stats: bool, out: Path | None
+) -> None:
+    """Refuse options that contradict each other or would do nothing."""
+    if stats:
+        if not files:
+            raise InputError("--stats: received no file; expected --stats FILE...")
+        for name in ONLY_WRITING:
+            source = context.get_parameter_source(name)
+            if source is not None and source.name == "COMMANDLINE":
+                raise InputError(f"--{name}: is for writing; expected it without --stats")
+    elif files:
+        raise InputError(
+            f"{files[0]}: received a file without --stats; expected --stats FILE... to describe "
+            "files, or --out FOLDER alone to write them"
+        )
+    elif out is None:
+        raise InputError(
+            "--out: received none; expected --out FOLDER to write data, or --stats FILE... to "
+            "describe it"
+        )
+
+
+def _describe_files(
+    files: Sequence[Path], min_length: int, max_length: int | None
+) -> dict[str, Any]:
+    from treelax.data.listops import listops_statistics, read_listops
+
+    described = {}
+    with progress("reading", len(files), unit="files", transient=True) as bar:
+        for file in files:
+            expressions = read_listops(file, min_length=min_length, max_length=max_length)
+            described[str(file)] = listops_statistics(expressions)
+            bar.advance()
+    return described
+
+
+def _write_splits(folder: Path, settings: dict[str, Any], force: bool) -> dict[str, Any]:
+    """Draw the data, write it and describe it."""
+    from treelax.data.listops import generate_splits, listops_statistics
+
+    if not force:
+        _refuse_other_data(folder, settings)
+    sizes = {name: settings[name] for name in ("train", "dev", "test")}
+    others = {name: settings[name] for name in ("variant", "seed", "min_length", "max_length")}
+    with _folder_to_write(folder) as temporary:
+        with progress("drawing", sum(sizes.values())) as bar:
+            splits = generate_splits(sizes, **others, progress=bar.update)
+        _write_files(folder, temporary, splits, settings, force)
+    described = {}
+    with progress("measuring", sum(sizes.values()), transient=True) as bar:
+        for name, split in splits.items():
+            described[name] = listops_statistics(split)
+            bar.advance(len(split))
+    return described
+
+
+def _refuse_other_data(folder: Path, settings: dict[str, Any]) -> None:
+    """Refuse a folder whose data was made otherwise; told before the data is drawn."""
+    info = folder / INFO
+    if not info.exists():
+        return
+    try:
+        there = json.loads(info.read_text(encoding="utf-8"))["settings"]
+        differing = [name for name, value in settings.items() if there[name] != value]
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"{info}: was not written by treelax data; give another --out, or --force to replace it"
+        ) from None
+    if differing:
+        raise InputError(
+            f"{folder}: holds data made with {_option(differing[0], there)}, received "
+            f"{_option(differing[0], settings)}; give another --out, or --force to replace it"
+        )
+
+
+@contextmanager
+def _folder_to_write(folder: Path) -> Iterator[Path]:
+    """Make a folder and one in it for unfinished files; a new one goes again after an error."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; expected a folder: give another --out")
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with TemporaryDirectory(prefix=".listops-", dir=folder) as temporary:
+            yield Path(temporary)
+    except BaseException:
+        if is_new:
+            with suppress(OSError):  # not empty
+                folder.rmdir()
+        raise
+
+
+def _write_files(
+    folder: Path, temporary: Path, splits: Splits, settings: dict[str, Any], force: bool
+) -> None:
+    """Write all files aside, then put them in place: an error leaves what was there untouched."""
+    from treelax.data.listops import write_listops
+
+    with progress("writing", sum(map(len, splits.values()))) as bar:
+        for name, split in splits.items():
+            write_listops(temporary / f"{name}.tsv", _counted(split, bar))
+    sums = {f"{name}.tsv": _sha256(temporary / f"{name}.tsv") for name in splits}
+    there = [file for file in sums if (folder / file).exists()]
+    changed = [file for file in there if _sha256(folder / file) != sums[file]]
+    if changed and not force:
+        raise InputError(
+            f"{folder / changed[0]}: is there already with other content; give another --out, or "
+            "--force to replace it"
+        )
+    info = {
+        "made_by": f"treelax {treelax.__version__}",
+        "command": _command(settings),
+        "settings": settings,
+        "sha256": sums,
+    }
+    if changed:  # what it says must not stand beside data that is half replaced
+        (folder / INFO).unlink(missing_ok=True)
+    for file in sums:
+        os.replace(temporary / file, folder / file)
+    with atomic_write(folder / INFO, "w") as out:
+        out.write(json.dumps(info, indent=2) + "\n")
+    if len(there) == len(sums) and not changed:
+        error_console.print(f"{folder}: the same files were there already")
+
+
+def _counted(expressions: Iterable[Expression], bar: Progress) -> Iterator[Expression]:
+    number = 0
+    for number, expression in enumerate(expressions, 1):
+        yield expression
+        if number % COUNT_EVERY == 0:
+            bar.advance(COUNT_EVERY)
+    bar.advance(number % COUNT_EVERY)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as data:
+        return hashlib.file_digest(data, "sha256").hexdigest()
+
+
+def _command(settings: dict[str, Any]) -> str:
+    """The command that writes this data, whatever the folder."""
+    given = [_option(name, settings) for name, value in settings.items() if value is not None]
+    return " ".join(["treelax data listops --out FOLDER", *given])
+
+
+def _option(name: str, settings: dict[str, Any]) -> str:
+    value = settings[name]
+    option = f"--{name.replace('_', '-')}"
+    return f"no {option}" if value is None else f"{option} {value}"
+
+
+def _print_statistics(described: dict[str, Any], title: str) -> None:
+    names = list(described)
+    for first in range(0, len(names), FILES_A_TABLE):
+        some = names[first : first + FILES_A_TABLE]
+        rows = zip(*(_figures(described[name]) for name in some), strict=True)
+        table(
+            ["", *some],
+            [[cells[0][0], *(figure for _, figure in cells)] for cells in rows],
+            title=None if first else title,
+            note=NOTE if first + FILES_A_TABLE >= len(names) else "",
+        )
+
+
+def _figures(statistics: dict[str, Any]) -> list[tuple[str, str | int | float]]:
+    """The rows of the table for one set."""
+    return [
+        ("sentences", statistics["sentences"]),
+        ("tokens", statistics["tokens"]),
+        ("length, mean", statistics["length_mean"]),
+        ("length, median", f"{statistics['length_median']:g}"),
+        ("length, longest", statistics["length_max"]),
+        ("depth, mean", statistics["depth_mean"]),
+        ("depth, deepest", statistics["depth_max"]),
+        *((f"operator {token}", count) for token, count in statistics["operators"].items()),
+        ("operators, % of tokens", statistics["operator_share"]),
+        ("attached to the token before, %", statistics["attachment_previous"]),
+        ("attached to the operator before, %", statistics["attachment_operator"]),
+    ]

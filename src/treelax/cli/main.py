@@ -1,0 +1,158 @@
+"""The program ``treelax``: its commands, and what becomes of errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Annotated, Any
+
+import torch
+
+import treelax
+from treelax.errors import TreelaxError
+
+MISSING = [name for name in ("typer", "rich") if find_spec(name) is None]
+if TYPE_CHECKING or not MISSING:
+    import typer
+    import typer.core
+
+__all__ = ["main"]
+
+# modules of treelax.cli in the order of the help; each has a function register(app)
+COMMANDS = ("data", "train", "eval", "table")
+FAILED, INTERRUPTED, CLOSED_PIPE = 2, 130, 1  # exit statuses
+HELP = """Learn latent trees from the task alone.
+
+Write data, train on it, measure the model; every command has its own --help.
+
+Example:
+  treelax data listops --out data/listops
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program; every error that a user can cause becomes one line on stderr.
+
+    With ``TREELAX_DEBUG=1`` in the environment a traceback comes before that line. All other errors
+    are raised as they are.
+
+    Args:
+        arguments: what follows the name of the program; from the command line by default.
+
+    Returns:
+        The exit status: 0 if all went well, 2 after an error, 130 if interrupted, 1 if nobody
+        reads the output any more.
+
+    Example:
+        >>> main(["--version"])
+        treelax 0.1.0
+        0
+    """
+    if MISSING:
+        return _fail(f'needs {" and ".join(MISSING)}: pip install "treelax[train]"')
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError):  # a stream that another program has put in place
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        status = app(arguments, prog_name="treelax", standalone_mode=False)
+        sys.stdout.flush()  # when the interpreter ends it is too late to catch an error
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CLOSED_PIPE
+    except (KeyboardInterrupt, typer.Abort):
+        status = INTERRUPTED
+    except Exception as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error, end="")  # empty where typer has printed the help itself
+            return FAILED
+        message = _explanation(error)
+        if message is None:
+            raise
+        if os.environ.get("TREELAX_DEBUG", "0") != "0":
+            traceback.print_exc()
+        return _fail(message)
+    if status == INTERRUPTED:
+        print(
+            "treelax: interrupted; a training run that had begun goes on with --resume",
+            file=sys.stderr,
+        )
+    return status if isinstance(status, int) else 0
+
+
+def _explanation(error: Exception) -> str | None:
+    """What to tell the user of an error; None if it is a fault of the program."""
+    if isinstance(error, TreelaxError):
+        return str(error)
+    if _is_out_of_memory(error):
+        return f"memory ran out: lower the batch size or the greatest length ({error})"
+    if isinstance(error, OSError):
+        file = "" if error.filename is None else f"{error.filename}: "
+        return f"{file}{error.strerror or error}"
+    if hasattr(error, "format_message"):  # typer's, from click or its own copy of it by version
+        context = getattr(error, "ctx", None)
+        path = "treelax" if context is None else context.command_path
+        return f"{error.format_message().removesuffix('.')}; see {path} --help"
+    return None
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+    )
+
+
+def _fail(message: str) -> int:
+    """Print an error as one line."""
+    line = " ".join(part.strip() for part in message.splitlines())
+    print(f"treelax: error: {line}", file=sys.stderr)
+    return FAILED
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"treelax {treelax.__version__}")
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def _create_app() -> typer.Typer:
+    class InOrder(typer.core.TyperGroup):
+        """The commands in the order in which they are used; typer puts groups last."""
+
+        def list_commands(self, ctx: Any) -> list[str]:
+            return [name for name in COMMANDS if name in self.commands]
+
+    program = typer.Typer(
+        cls=InOrder,
+        help=HELP,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich",
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    program.callback()(_options)
+    for name in COMMANDS:
+        module = f"treelax.cli.{name}"
+        if find_spec(module) is not None:
+            import_module(module).register(program)
+    return program
+
+
+if not MISSING:
+    app = _create_app()

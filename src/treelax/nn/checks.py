@@ -1,0 +1,105 @@
+"""What the layers check: sizes when built; shapes, types and devices when called.
+
+Values are never read, so no check waits for the GPU.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from treelax.errors import InputError
+from treelax.ops.checks import INTEGER_TYPES
+
+
+def check_size(name: str, value: Any) -> None:
+    """Raise unless ``value`` is a whole number of at least 1.
+
+    Example:
+        >>> check_size("layers", 0)
+        Traceback (most recent call last):
+        ...
+        treelax.errors.InputError: layers is 0; expected a whole number of at least 1.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{name} is {value!r}; expected a whole number of at least 1.")
+
+
+def check_dropout(value: Any) -> None:
+    """Raise unless ``value`` is a probability below 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
+        raise InputError(
+            f"dropout is {value!r}; expected a probability of at least 0 and below 1: 0 drops nothing."
+        )
+
+
+def check_vectors(name: str, vectors: Any, *shape: int | str) -> None:
+    """Raise unless ``vectors`` is a floating-point tensor of that shape.
+
+    Args:
+        name: of the argument.
+        vectors: the argument.
+        shape: a number for a dimension that must have it, a word for one of any size; ``"..."`` in
+            front allows more dimensions.
+
+    Raises:
+        InputError: it is something else.
+
+    Example:
+        >>> import torch
+        >>> check_vectors("words", torch.zeros(2, 3, 8), "...", "n", 8)
+        >>> check_vectors("words", torch.zeros(8), "...", "n", 8)
+        Traceback (most recent call last):
+        ...
+        treelax.errors.InputError: words has shape (8,); expected (..., n, 8).
+    """
+    if not isinstance(vectors, Tensor):
+        raise InputError(
+            f"{name} is a {type(vectors).__name__}; expected a torch.Tensor of shape {_text(shape)}."
+        )
+    open_front = shape[0] == "..."
+    last = shape[1:] if open_front else shape
+    received = tuple(vectors.shape)
+    fits = len(received) >= len(last) if open_front else len(received) == len(last)
+    if not fits or any(
+        isinstance(wanted, int) and wanted != got
+        for wanted, got in zip(last, received[-len(last) :], strict=True)
+    ):
+        raise InputError(f"{name} has shape {received}; expected {_text(shape)}.")
+    if not vectors.is_floating_point():
+        raise InputError(
+            f"{name} has dtype {vectors.dtype}; expected a floating-point type: look up the vectors "
+            "of token numbers with torch.nn.Embedding first."
+        )
+
+
+def check_lengths(lengths: Any, vectors: Tensor) -> None:
+    """Raise unless ``lengths`` is None, or integers of the batch shape on the vectors' device."""
+    if lengths is None:
+        return
+    batch = tuple(vectors.shape[:-2])
+    if not isinstance(lengths, Tensor):
+        raise InputError(
+            f"lengths is a {type(lengths).__name__}; expected an integer tensor of shape {batch}, "
+            "the words of each sentence, or None if there is no padding."
+        )
+    if lengths.dtype not in INTEGER_TYPES:
+        raise InputError(
+            f"lengths has dtype {lengths.dtype}; expected an integer type: convert it with "
+            "lengths.long()."
+        )
+    if tuple(lengths.shape) != batch:
+        raise InputError(
+            f"lengths has shape {tuple(lengths.shape)}; expected {batch}, the batch shape of vectors "
+            f"{tuple(vectors.shape)}."
+        )
+    if lengths.device != vectors.device:
+        raise InputError(
+            f"lengths is on {lengths.device}; expected {vectors.device}, the device of vectors: "
+            "move it with lengths.to(vectors.device)."
+        )
+
+
+def _text(shape: tuple[int | str, ...]) -> str:
+    return f"({', '.join(map(str, shape))})"

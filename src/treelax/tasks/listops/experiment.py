@@ -1,0 +1,185 @@
+"""What the training loop asks of ListOps: batches, a loss, dev figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from treelax.data.listops import (
+    EncodedListOps,
+    Expression,
+    encode_listops,
+    generate_splits,
+    read_listops,
+)
+from treelax.tasks.listops.config import DataConfig, ListOpsConfig
+from treelax.tasks.listops.model import ListOpsTagger
+
+SPLITS = ("train", "dev", "test")
+# On a GPU batches are padded to a multiple of this, so that few shapes have to be captured.
+PADDING = 20
+DEV_BATCH = 512
+
+
+@dataclass(frozen=True)
+class Splits:
+    """The expressions of a config, as they are and encoded."""
+
+    expressions: dict[str, list[Expression]]
+    encoded: dict[str, EncodedListOps]
+
+
+@lru_cache(maxsize=2)
+def load_splits(config: DataConfig) -> Splits:
+    """Read or generate the expressions of a config; runs of one sweep share them.
+
+    Args:
+        config: which expressions.
+
+    Returns:
+        Training, dev and test expressions.
+
+    Raises:
+        DataError: a file cannot be read.
+        InputError: there are too few different expressions of these lengths.
+    """
+    if config.folder is not None:
+        expressions = {
+            name: read_listops(
+                Path(config.folder, f"{name}.tsv"),
+                min_length=config.min_length,
+                max_length=config.max_length,
+            )
+            for name in SPLITS
+        }
+    else:
+        expressions = generate_splits(
+            {name: getattr(config, name) for name in SPLITS},
+            variant=config.variant,
+            seed=config.seed,
+            min_length=config.min_length,
+            max_length=config.max_length,
+        )
+    return Splits(expressions, {name: encode_listops(e) for name, e in expressions.items()})
+
+
+class ListOpsExperiment:
+    """Model, data and loss of one run.
+
+    Args:
+        config: all settings.
+        device: where to train; the whole data set lives there.
+    """
+
+    task = "listops"
+
+    def __init__(self, config: ListOpsConfig, device: torch.device) -> None:
+        self.config = config
+        self.device = device
+        splits = load_splits(config.data).encoded
+        self.lengths = splits["train"].lengths  # on the host, to choose shapes without waiting
+        self.train = splits["train"].to(device)
+        # sorted, so that the batches of the dev set need little padding
+        order = splits["dev"].lengths.argsort(stable=True)
+        self.dev = [splits["dev"].select(part).to(device) for part in order.split(DEV_BATCH)]
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.seed)
+            self.model = ListOpsTagger(config.model).to(device)
+        self.weight = self._weight(splits["train"].tags).to(device)
+
+    def groups(self) -> list[dict[str, Any]]:
+        """Parameters with the factor of their learning rate."""
+        parser = self.model.parser
+        composer = {
+            "params": list(self.model.composer.parameters()),
+            "rate": self.config.train.composer_rate,
+        }
+        if parser is None:
+            return [composer]
+        return [{"params": list(parser.parameters()), "rate": 1.0}, composer]
+
+    def batches(self, seed: int) -> list[tuple[int, Tensor]]:
+        """The batches of one epoch: a padded length and the indices of the expressions."""
+        train = self.config.train
+        generator = torch.Generator().manual_seed(seed)
+        wanted = train.updates * train.batch_size
+        rounds = -(-wanted // len(self.lengths))
+        order = torch.cat(
+            [torch.randperm(len(self.lengths), generator=generator) for _ in range(rounds)]
+        )
+        result = []
+        for indices in order[:wanted].view(train.updates, train.batch_size):
+            length = int(self.lengths[indices].max())
+            if self.device.type == "cuda":
+                length = min(-(-length // PADDING) * PADDING, self.train.tokens.shape[1])
+            result.append((length, indices))
+        return result
+
+    def loss(self, length: int, indices: Tensor, generator: torch.Generator) -> Tensor:
+        """The loss of one batch."""
+        train = self.train
+        batch = EncodedListOps(
+            tokens=train.tokens[indices, :length],
+            lengths=train.lengths[indices],
+            heads=train.heads[indices, :length],
+            tags=train.tags[indices, :length],
+        )
+        logits = self.model(batch, generator=generator)
+        tags = batch.tags
+        if self.config.train.loss == "operators":
+            tags = tags.masked_fill(tags == 0, -1)
+        return F.cross_entropy(
+            logits.flatten(0, 1), tags.flatten(), weight=self.weight, ignore_index=-1
+        )
+
+    @torch.no_grad()
+    def evaluate(self) -> Tensor:
+        """Counts over the dev set, with discrete trees: right and all operators, arcs, tokens."""
+        self.model.eval()
+        counts = torch.zeros(5, dtype=torch.float64, device=self.device)
+        for batch in self.dev:
+            tree = self.model.tree(batch)
+            tags = self.model.composer(tree).argmax(-1)
+            heads = tree.argmax(-2)[:, 1:]
+            token, operator = batch.tags >= 0, batch.tags > 0
+            right = tags == batch.tags
+            found = [
+                (right & operator).sum(),
+                operator.sum(),
+                (right & token).sum(),
+                ((heads == batch.heads) & token).sum(),
+                token.sum(),
+            ]
+            counts += torch.stack(found)
+        self.model.train()
+        return counts
+
+    @staticmethod
+    def summary(counts: Tensor) -> dict[str, float]:
+        """Percentages of the counts; ``score`` chooses the best model, without gold trees."""
+        operators, all_operators, tokens, arcs, all_tokens = counts.tolist()
+        accuracy = 100 * operators / max(all_operators, 1)
+        return {
+            "score": accuracy,
+            "operator_accuracy": accuracy,
+            "token_accuracy": 100 * tokens / all_tokens,
+            "attachment": 100 * arcs / all_tokens,
+        }
+
+    def _weight(self, tags: Tensor) -> Tensor:
+        """The weight of each tag in the loss, of mean 1 over the tags that carry loss."""
+        classes = self.config.model.max_valency + 1
+        counts = tags[(tags >= 0) & (tags < classes)].bincount(minlength=classes).double()
+        if self.config.train.loss == "operators":
+            counts[0] = 0
+        present = counts > 0
+        if not self.config.train.balance:
+            return torch.ones(classes)
+        weight = torch.where(present, 1 / counts.clamp(min=1), 0)
+        return (weight / weight.sum() * present.sum()).float()

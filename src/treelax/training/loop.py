@@ -1,0 +1,249 @@
+"""The training loop: epochs of updates, dev figures, the best model, checkpoints.
+
+All randomness of an epoch comes from the run's seed and the epoch's number, so a checkpoint needs no
+random state: a run that is killed goes on from its last epoch with the numbers it would have had.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from treelax.errors import CheckpointError, TrainingError
+from treelax.training.checkpoint import (
+    flatten_optimizer,
+    load_checkpoint,
+    restore_optimizer,
+    save_checkpoint,
+)
+from treelax.training.config import flatten
+from treelax.training.metrics import MetricsLog
+from treelax.training.run import Run
+from treelax.training.schedule import Schedule
+from treelax.training.steps import Stepper
+
+
+class Experiment(Protocol):
+    """What the loop asks of a task."""
+
+    task: str
+    model: Any  # nn.Module
+    config: Any  # with seed and train: epochs, updates, learning_rate, schedule, ...
+    device: torch.device
+
+    def groups(self) -> list[dict[str, Any]]:
+        """Parameters, each group with the factor ``rate`` of the learning rate."""
+
+    def batches(self, seed: int) -> list[tuple[Any, Tensor]]:
+        """The batches of an epoch: a shape, and indices into data that live on the device."""
+
+    def loss(self, shape: Any, batch: Tensor, generator: torch.Generator) -> Tensor:
+        """The loss of a batch, without waiting for the device."""
+
+    def evaluate(self) -> Tensor:
+        """Counts over the dev set, without waiting for the device."""
+
+    def summary(self, counts: Tensor) -> dict[str, float]:
+        """Figures from the counts; the one called ``score`` chooses the best model."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands after an update.
+
+    Attributes:
+        epoch: counted from 1.
+        update: in this epoch, counted from 1.
+        metrics: the epoch's row of ``metrics.jsonl``, after its last update.
+    """
+
+    epoch: int
+    update: int
+    metrics: dict[str, Any] | None = None
+
+
+class Training:
+    """A run under way.
+
+    Args:
+        run: its folder; the caller holds its lock.
+        experiment: the task with model and data.
+
+    Raises:
+        CheckpointError: the folder holds a checkpoint that does not fit.
+    """
+
+    def __init__(self, run: Run, experiment: Experiment) -> None:
+        self.run, self.experiment = run, experiment
+        self.model: nn.Module = experiment.model
+        settings = experiment.config.train
+        self.epochs, self.updates = settings.epochs, settings.updates
+        self.generator = torch.Generator(experiment.device)
+        self.stepper = Stepper(
+            self.model,
+            experiment.loss,
+            experiment.groups(),
+            self.generator,
+            settings.clip,
+            experiment.device,
+        )
+        self.schedule = Schedule(
+            settings.schedule,
+            settings.learning_rate,
+            settings.epochs,
+            settings.patience,
+            settings.decay,
+        )
+        self.epoch = 0  # epochs done
+        self.seconds = 0.0  # spent on them
+        self.best_epoch = 0
+        self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
+        self.evaluation: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
+        if run.last_checkpoint.exists():
+            self._restore()
+
+    def steps(self) -> Iterator[Progress]:
+        """Train to the end, telling after every update; a checkpoint is saved after every epoch.
+
+        Raises:
+            TrainingError: the loss is no longer finite.
+            CheckpointError: a checkpoint cannot be saved.
+        """
+        with MetricsLog(self.run.path, keep_until=self.epoch) as log:
+            while self.epoch < self.epochs:
+                yield from self._epoch(self.epoch + 1, log)
+
+    def load_best(self) -> None:
+        """Put the weights of the best epoch into the model."""
+        for name, value in self.model.state_dict().items():
+            value.copy_(self.best[name])
+
+    def _epoch(self, epoch: int, log: MetricsLog) -> Iterator[Progress]:
+        seed = self.experiment.config.seed
+        batches = self.experiment.batches(derive(seed, "batches", epoch))
+        rate = self.schedule.current(epoch)
+        self.stepper.prepare(dict(batches))
+        self.stepper.set_rate(rate)
+        self.generator.manual_seed(derive(seed, "noise", epoch))
+        start = monotonic()
+        for update, (shape, batch) in enumerate(batches, 1):
+            self.stepper.step(shape, batch)
+            if update < len(batches):
+                yield Progress(epoch, update)
+        loss = self.stepper.mean_loss(len(batches))
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"{self.run.path}: the loss of epoch {epoch} is {loss}; expected a finite number: "
+                "lower train.learning_rate or train.clip; the checkpoint before it is intact"
+            )
+        dev = self.experiment.summary(self._evaluate())
+        self.seconds += monotonic() - start
+        row = {
+            "epoch": epoch,
+            "loss": loss,
+            "learning_rate": rate,
+            "seconds": self.seconds,
+            "dev": dev,
+        }
+        log.append(row)  # first: a row too many is dropped on resuming, a missing one stays missing
+        self._finish(epoch, dev["score"])
+        yield Progress(epoch, len(batches), row)
+
+    def _finish(self, epoch: int, score: float) -> None:
+        """Take notice of the score, keep the best weights, save."""
+        # of equal scores the later one: it was trained for longer
+        if score >= self.schedule.best:
+            self.best_epoch = epoch
+            for name, value in self.model.state_dict().items():
+                self.best[name].copy_(value)
+        if self.schedule.update(score):
+            self.load_best()
+        self.epoch = epoch
+        if self.best_epoch == epoch:
+            self._save_best()
+        self._save()
+
+    def _evaluate(self) -> Tensor:
+        """Counts over the dev set; on a GPU captured at the second time."""
+        stream = self.stepper.stream
+        if stream is None:
+            return self.experiment.evaluate()
+        with torch.cuda.stream(stream):
+            if self.evaluation is None:
+                counts = self.experiment.evaluate()
+                torch.cuda.synchronize()
+                graph = torch.cuda.CUDAGraph()
+                with torch.cuda.graph(graph, stream=stream):
+                    self.evaluation = (graph, self.experiment.evaluate())
+                return counts
+            self.evaluation[0].replay()
+        stream.synchronize()  # the caller reads the counts on another stream
+        return self.evaluation[1]
+
+    def _save(self) -> None:
+        optimizer, groups = flatten_optimizer(self.stepper.optimizer)
+        weights = self.model.state_dict()
+        save_checkpoint(
+            self.run.last_checkpoint,
+            {f"model.{name}": value for name, value in weights.items()}
+            | {f"best.{name}": value for name, value in self.best.items()}
+            | optimizer,
+            kind=f"{self.experiment.task} training",
+            state={
+                "config": flatten(self.experiment.config),
+                "epoch": self.epoch,
+                "best_epoch": self.best_epoch,
+                "seconds": self.seconds,
+                "schedule": self.schedule.state(),
+                "optimizer": groups,
+            },
+        )
+
+    def _save_best(self) -> None:
+        save_model(self.run.best_model, self.experiment, self.best, epoch=self.best_epoch)
+
+    def _restore(self) -> None:
+        file = self.run.last_checkpoint
+        saved = load_checkpoint(file, kind=f"{self.experiment.task} training")
+        state = saved.state
+        for prefix, place in (("model.", self.model.state_dict()), ("best.", self.best)):
+            for name, value in place.items():
+                old = saved.tensors.get(prefix + name)
+                if old is None or old.shape != value.shape:
+                    raise CheckpointError(
+                        f"{file}: does not fit the model of {self.run.config_file} ({name}); "
+                        "restore that file or train anew with another --out"
+                    )
+                value.copy_(old)
+        restore_optimizer(self.stepper.optimizer, saved.tensors, state["optimizer"])
+        self.schedule.restore(state["schedule"])
+        self.epoch, self.best_epoch = state["epoch"], state["best_epoch"]
+        self.seconds = state["seconds"]
+
+
+def save_model(path: Any, experiment: Experiment, weights: dict[str, Tensor], **state: Any) -> None:
+    """Save weights with the config they belong to, as a model that can be loaded on its own."""
+    save_checkpoint(
+        path,
+        weights,
+        kind=experiment.task,
+        state={"config": flatten(experiment.config), **state},
+    )
+
+
+def derive(seed: int, *path: str | int) -> int:
+    """A seed for a part of a run, unlike those of other parts.
+
+    Example:
+        >>> derive(0, "noise", 1) != derive(0, "noise", 2)
+        True
+    """
+    text = "/".join(map(str, (seed, *path)))
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7])

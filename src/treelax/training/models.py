@@ -1,0 +1,106 @@
+"""Trained models by name: a run's folder, a file, or a model that comes with treelax."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from treelax.errors import CheckpointError, InputError
+from treelax.tasks.listops.config import ListOpsConfig
+from treelax.tasks.listops.model import ListOpsTagger
+from treelax.training.checkpoint import load_checkpoint
+from treelax.training.config import from_table
+from treelax.training.run import Run
+
+BUILT_IN = ("listops",)
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A model ready for use.
+
+    Attributes:
+        model: in evaluation mode.
+        config: that it was trained with.
+        state: what else its file says, such as the epoch.
+        source: the file.
+    """
+
+    model: ListOpsTagger
+    config: ListOpsConfig
+    state: dict[str, Any]
+    source: Path
+
+
+def load_model(name: str | os.PathLike[str], *, device: str | torch.device = "cpu") -> TrainedModel:
+    """Load a trained ListOps tagger.
+
+    Args:
+        name: the folder of a run (its best model), a file ``model.safetensors``, or "listops" for
+            the model that comes with treelax.
+        device: where to put it.
+
+    Returns:
+        The model and what is known of it.
+
+    Raises:
+        InputError: there is nothing of that name.
+        CheckpointError: the file is of another task or version, damaged, or does not fit.
+
+    Example:
+        >>> load_model("listops").config.model.trees
+        'latent'
+    """
+    file = model_file(name)
+    saved = load_checkpoint(file, kind="listops", device=device)
+    table = _nested(saved.state.pop("config", {}))
+    try:
+        config = from_table(ListOpsConfig, table, str(file))
+        model = ListOpsTagger(config.model).to(device)
+        model.load_state_dict(saved.tensors)
+    except (InputError, RuntimeError) as error:
+        line = str(error).splitlines()[0]
+        raise CheckpointError(
+            f"{file}: does not fit this version of treelax ({line}); train again or use the "
+            "version that saved it"
+        ) from error
+    return TrainedModel(model.eval(), config, saved.state, file)
+
+
+def model_file(name: str | os.PathLike[str]) -> Path:
+    """The file of a model; see `load_model`."""
+    path = Path(name)
+    if path.is_file():
+        return path
+    if path.is_dir():
+        run = Run.open(path)
+        if not run.best_model.exists():
+            raise InputError(
+                f"{path}: holds no model yet; expected a run that has finished its first epoch: "
+                "continue it with --resume"
+            )
+        return run.best_model
+    if str(name) in BUILT_IN:
+        return Path(str(files("treelax") / "models" / f"{name}.safetensors"))
+    raise InputError(
+        f"{name}: does not exist; expected the folder of a run, a model.safetensors, or "
+        f"{', '.join(BUILT_IN)} for the model that comes with treelax"
+    )
+
+
+def _nested(flat: dict[str, Any]) -> dict[str, Any]:
+    """Dotted keys as nested tables; what is None is left out, as in TOML."""
+    table: dict[str, Any] = {}
+    for key, value in flat.items():
+        *sections, last = key.split(".")
+        place = table
+        for section in sections:
+            place = place.setdefault(section, {})
+        if value is not None:
+            place[last] = value
+    return table

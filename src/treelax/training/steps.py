@@ -1,0 +1,117 @@
+"""One optimisation step, run as it is or replayed as a CUDA graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from treelax.training.checkpoint import flatten_optimizer, restore_optimizer
+
+Loss = Callable[[Any, Tensor, torch.Generator], Tensor]
+
+
+class Stepper:
+    """Takes optimisation steps and adds up their losses on the device.
+
+    On a GPU the many small kernels of a step would wait for Python, so a step is captured once for
+    each shape and replayed. The learning rate is a tensor there, and the data are gathered inside
+    the graph from indices, so nothing has to be captured again.
+
+    Args:
+        model: what is trained.
+        loss: from a shape, a batch (indices) and a generator to a loss.
+        groups: parameters, each with the factor ``rate`` of the learning rate.
+        generator: of the noise, on the device.
+        clip: largest norm of the gradient.
+        device: of the model.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        loss: Loss,
+        groups: list[dict[str, Any]],
+        generator: torch.Generator,
+        clip: float,
+        device: torch.device,
+    ) -> None:
+        self.model, self.loss, self.generator, self.clip = model, loss, generator, clip
+        self.device = device
+        self.captured = device.type == "cuda"
+        # copies: the optimiser keeps and changes the dictionaries it is given
+        groups = [dict(group, lr=self._rate(0.0)) for group in groups]
+        self.optimizer = torch.optim.Adam(groups, fused=True, capturable=self.captured)
+        self.parameters = [p for group in groups for p in group["params"]]
+        self.total = torch.zeros((), dtype=torch.float64, device=device)
+        self.graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
+        self.stream = torch.cuda.Stream(device) if self.captured else None
+
+    def set_rate(self, rate: float) -> None:
+        """Set the learning rate; each group has its factor of it."""
+        for group in self.optimizer.param_groups:
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate * group["rate"])
+            else:
+                group["lr"] = rate * group["rate"]
+
+    def prepare(self, shapes: dict[Hashable, Tensor]) -> None:
+        """Capture the steps of new shapes, each with a batch to try it on; changes nothing else."""
+        new = {shape: batch for shape, batch in shapes.items() if shape not in self.graphs}
+        if not self.captured or not new:
+            return
+        torch.cuda.synchronize(self.device)
+        weights = {name: value.clone() for name, value in self.model.state_dict().items()}
+        optimizer, total = flatten_optimizer(self.optimizer), self.total.clone()
+        for shape, batch in new.items():
+            self._capture(shape, batch.to(self.device))
+        # in place: the graphs hold the addresses
+        for name, value in self.model.state_dict().items():
+            value.copy_(weights[name])
+        restore_optimizer(self.optimizer, *optimizer)
+        self.total.copy_(total)
+        torch.cuda.synchronize(self.device)
+
+    def step(self, shape: Hashable, batch: Tensor) -> None:
+        """Take one step; on a GPU without waiting for it."""
+        if self.stream is None:
+            self._step(shape, batch)
+            return
+        with torch.cuda.stream(self.stream):
+            graph, indices = self.graphs[shape]
+            indices.copy_(batch, non_blocking=True)
+            graph.replay()
+
+    def mean_loss(self, steps: int) -> float:
+        """The mean loss since the last call; waits for the steps."""
+        if self.stream is not None:
+            self.stream.synchronize()
+        mean = float(self.total) / steps
+        self.total.zero_()
+        return mean
+
+    def _step(self, shape: Hashable, batch: Tensor) -> None:
+        loss = self.loss(shape, batch, self.generator)
+        # kept as zeros in a graph, whose addresses must stay; else dropped, which is quicker
+        self.optimizer.zero_grad(set_to_none=not self.captured)
+        loss.backward()
+        nn.utils.clip_grad_norm_(self.parameters, self.clip)
+        self.optimizer.step()
+        self.total += loss.detach()
+
+    def _capture(self, shape: Hashable, batch: Tensor) -> None:
+        assert self.stream is not None
+        with torch.cuda.stream(self.stream):
+            for _ in range(2):  # libraries set themselves up in the first runs
+                self._step(shape, batch)
+        torch.cuda.synchronize(self.device)
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self.generator)
+        with torch.cuda.graph(graph, stream=self.stream):
+            self._step(shape, batch)
+        self.graphs[shape] = (graph, batch)
+
+    def _rate(self, rate: float) -> Any:
+        return torch.tensor(rate, device=self.device) if self.captured else rate

@@ -1,0 +1,198 @@
+"""The BiLSTM against torch's packed sequences; padding; the column that closes the gates."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tolerances import EXACT, largest_error
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from treelax.errors import InputError
+from treelax.nn import BiLSTM
+from treelax.nn.encoders import CLOSED
+
+LENGTHS = torch.tensor([3, 7, 1, 5])
+
+
+def make(stacks=2, input_size=4, size=3) -> BiLSTM:
+    """A float64 encoder whose learned weights are all away from their initial values."""
+    torch.manual_seed(7)
+    encoder = BiLSTM(input_size, size, stacks=stacks).double()
+    with torch.no_grad():
+        for name, weight in encoder.named_parameters():
+            learned = weight[:, :-1] if "weight_ih" in name else weight
+            learned.copy_(torch.randn_like(learned))
+    return encoder
+
+
+def columns(encoder: BiLSTM) -> list[torch.Tensor]:
+    """The weights of the input that is 1 at padding, one column for each stack and direction."""
+    return [w[:, -1] for name, w in encoder.named_parameters() if "weight_ih" in name]
+
+
+def plain(encoder: BiLSTM) -> nn.ModuleList:
+    """Ordinary LSTMs of the same weights, without that column."""
+    twins = nn.ModuleList()
+    for lstm in encoder.stacks:
+        twin = nn.LSTM(lstm.input_size - 1, lstm.hidden_size, bidirectional=True, batch_first=True)
+        twin.double()
+        with torch.no_grad():
+            for name, weight in lstm.named_parameters():
+                getattr(twin, name).copy_(weight[:, :-1] if "weight_ih" in name else weight)
+        twins.append(twin)
+    return twins
+
+
+def packed(twins: nn.ModuleList, vectors: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
+    for twin in twins:
+        sequence = pack_padded_sequence(vectors, lengths, batch_first=True, enforce_sorted=False)
+        output, _ = twin(sequence)
+        vectors, _ = pad_packed_sequence(output, batch_first=True, total_length=vectors.shape[1])
+    return vectors
+
+
+def error(got, expected) -> float:
+    return largest_error(got.detach(), expected.detach())
+
+
+@pytest.mark.parametrize("stacks", [1, 2, 3])
+def test_as_packed_sequences_in_values_and_all_gradients(stacks):
+    encoder = make(stacks)
+    twins = plain(encoder)
+    vectors = torch.randn(4, 8, 4, dtype=torch.float64)  # padding behind the longest, too
+    weight = torch.randn(4, 8, 6, dtype=torch.float64)
+    ours, theirs = vectors.clone().requires_grad_(), vectors.clone().requires_grad_()
+    got, expected = encoder(ours, LENGTHS), packed(twins, theirs, LENGTHS)
+    assert error(got, expected) < EXACT
+    (got * weight).sum().backward()
+    (expected * weight).sum().backward()
+    assert error(ours.grad, theirs.grad) < EXACT
+    pairs = zip(encoder.stacks.named_parameters(), twins.named_parameters(), strict=True)
+    for (name, own), (same, other) in pairs:
+        assert name == same
+        grad = own.grad[:, :-1] if "weight_ih" in name else own.grad
+        assert other.grad.abs().max() > 0
+        assert error(grad, other.grad) < EXACT, name
+
+
+@settings(max_examples=25)
+@given(
+    lengths=st.lists(st.integers(1, 6), min_size=1, max_size=4),
+    more=st.integers(0, 4),
+    filler=st.sampled_from([float("nan"), float("inf"), -1e30, 1e9, 5.0]),
+)
+def test_padding_changes_nothing(lengths, more, filler):
+    """However much there is and whatever it holds, words come out as they do alone."""
+    encoder = make()
+    n = max(lengths) + more
+    vectors = torch.randn(len(lengths), n, 4, dtype=torch.float64)
+    outside = torch.arange(n) >= torch.tensor(lengths)[:, None]
+    vectors[outside] = filler
+    vectors.requires_grad_()
+    output = encoder(vectors, torch.tensor(lengths))
+    assert torch.count_nonzero(output[outside]) == 0
+    for b, length in enumerate(lengths):
+        assert error(output[b, :length], encoder(vectors[b : b + 1, :length])[0]) < EXACT
+    (grad,) = torch.autograd.grad(output.square().sum(), vectors)
+    assert torch.count_nonzero(grad[outside]) == 0
+    assert grad[~outside].isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_the_closing_column_has_no_gradient_and_never_moves(dtype):
+    torch.manual_seed(0)
+    encoder = BiLSTM(4, 3).to(dtype)
+    before = [column.detach().clone() for column in columns(encoder)]
+    others = [p.detach().clone() for p in encoder.parameters()]
+    optimizer = torch.optim.Adam(encoder.parameters(), lr=0.1)
+    for _ in range(5):
+        optimizer.zero_grad()
+        encoder(torch.randn(4, 7, 4, dtype=dtype), LENGTHS).square().sum().backward()
+        for name, weight in encoder.named_parameters():
+            if "weight_ih" in name:
+                assert torch.count_nonzero(weight.grad[:, -1]) == 0
+        optimizer.step()
+    for column, was in zip(columns(encoder), before, strict=True):
+        assert torch.equal(column, was)
+    for weight, was in zip(encoder.parameters(), others, strict=True):
+        assert not torch.equal(weight, was)
+
+
+def test_no_lengths_is_no_padding():
+    encoder = make()
+    vectors = torch.randn(3, 5, 4, dtype=torch.float64)
+    assert torch.equal(encoder(vectors), encoder(vectors, torch.tensor([5, 5, 5])))
+    assert torch.count_nonzero(encoder(vectors)) == 3 * 5 * 6
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.uint8])
+def test_lengths_of_any_integer_type(dtype):
+    encoder, vectors = make(), torch.randn(4, 7, 4, dtype=torch.float64)
+    assert torch.equal(encoder(vectors, LENGTHS.to(dtype)), encoder(vectors, LENGTHS))
+
+
+def test_empty_sentences_and_batches():
+    """A sentence of no words is padding alone; the others do not notice."""
+    encoder, vectors = make(), torch.randn(2, 4, 4, dtype=torch.float64)
+    output = encoder(vectors, torch.tensor([0, 4]))
+    assert torch.count_nonzero(output[0]) == 0
+    assert error(output[1], encoder(vectors[1:])[0]) < EXACT
+    assert encoder(vectors[:0], LENGTHS[:0]).shape == (0, 4, 6)
+
+
+def test_gradients():
+    encoder = make(stacks=2)
+    vectors = torch.randn(2, 3, 4, dtype=torch.float64, requires_grad=True)
+    lengths = torch.tensor([3, 2])
+    assert torch.autograd.gradcheck(lambda v: encoder(v, lengths), (vectors,))
+
+
+def test_initial_weights():
+    torch.manual_seed(0)
+    encoder = BiLSTM(60, 100)
+    for lstm in encoder.stacks:
+        for name, weight in lstm.named_parameters():
+            gates = weight.detach().chunk(4)  # input, forget, cell, output
+            if "bias" in name:
+                ones = [float(gate.unique()) for gate in gates]
+                assert ones == [0, 1 if "bias_ih" in name else 0, 0, 0]
+                continue
+            if "weight_ih" in name:
+                closing = [gate[:, -1].unique().tolist() for gate in gates]
+                assert closing == [[CLOSED], [0], [0], [0]]
+                gates = [gate[:, :-1] for gate in gates]
+            for gate in gates:  # Glorot's bound is by a gate's own size, not that of all four
+                bound = (6 / sum(gate.shape)) ** 0.5
+                assert 0.98 * bound < gate.abs().max() <= bound
+
+
+ENCODER = BiLSTM(4, 3)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: BiLSTM(0, 3), "input_size is 0"),
+        (lambda: BiLSTM(4, 0), "size is 0"),
+        (lambda: BiLSTM(4, 3, stacks=0), "stacks is 0"),
+        (lambda: ENCODER(torch.zeros(5, 4)), r"\(5, 4\); expected \(batch, n, 4\)"),
+        (lambda: ENCODER(torch.zeros(1, 2, 5, 4)), r"\(1, 2, 5, 4\); expected \(batch, n, 4\)"),
+        (lambda: ENCODER(torch.zeros(2, 5, 3)), r"\(2, 5, 3\)"),
+        (lambda: ENCODER(torch.zeros(2, 0, 4)), "n of at least 1"),
+        (lambda: ENCODER(torch.zeros(2, 5, 4).long()), "int64.*Embedding"),
+        (lambda: ENCODER(torch.zeros(2, 5, 4), [5, 3]), "lengths is a list"),
+        (lambda: ENCODER(torch.zeros(2, 5, 4), torch.tensor([5.0, 3.0])), "float32.*long"),
+        (lambda: ENCODER(torch.zeros(2, 5, 4), torch.tensor([5])), r"\(1,\); expected \(2,\)"),
+        (lambda: ENCODER(torch.zeros(2, 5, 4), torch.tensor(5)), r"\(\); expected \(2,\)"),
+        (
+            lambda: ENCODER(torch.zeros(2, 5, 4), torch.ones(2, dtype=torch.long, device="meta")),
+            "meta; expected cpu",
+        ),
+    ],
+)
+def test_what_is_refused(call, said):
+    with pytest.raises(InputError, match=said) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+    assert "expected" in str(caught.value)

@@ -1,0 +1,193 @@
+"""Graph convolutions against loops over vertices and arcs."""
+
+import pytest
+import torch
+from tolerances import EXACT, largest_error
+from torch import nn
+from torch.func import functional_call
+
+from treelax import ops
+from treelax.errors import InputError
+from treelax.nn import TreeGCN
+from treelax.trees import heads_to_tree
+
+HEADS = torch.tensor([[2, 0, 4, 2], [0, 1, -1, -1]])
+LENGTHS = torch.tensor([4, 2])
+
+
+def make(**options) -> TreeGCN:
+    """A float64 network with no weight at its initial value."""
+    torch.manual_seed(5)
+    gcn = TreeGCN(3, 4, **options).double()
+    for parameter in gcn.parameters():
+        nn.init.normal_(parameter)
+    return gcn
+
+
+def error(got, expected) -> float:
+    return largest_error(got.detach(), expected.detach())
+
+
+def soft(batch=(2,)):
+    return ops.soft_tree(torch.randn(*batch, 5, 5, dtype=torch.float64))
+
+
+def by_loops(gcn, vectors, tree):
+    """One sentence: every vertex gathers from itself, its heads and its modifiers."""
+    size = len(vectors)
+    current = list(vectors)
+    for own, head, modifier in zip(gcn.own, gcn.head, gcn.modifier, strict=True):
+        following = []
+        for i in range(size):
+            total = own.weight @ current[i] + own.bias
+            for j in range(size):
+                as_head = head.weight @ current[j] + head.bias
+                as_modifier = modifier.weight @ current[j] + modifier.bias
+                total = total + tree[j, i] * as_head + tree[i, j] * as_modifier
+            output = total.clamp(min=0)
+            following.append(torch.cat((current[i], output)) if gcn.dense else output)
+        current = following
+    return torch.stack(current)
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("kind", ["soft", "discrete"])
+def test_against_loops(layers, dense, kind):
+    gcn = make(layers=layers, dense=dense)
+    vectors = torch.randn(2, 5, 3, dtype=torch.float64)
+    tree = soft() if kind == "soft" else heads_to_tree(HEADS, LENGTHS)
+    expected = torch.stack(
+        [by_loops(gcn, v, t.double()) for v, t in zip(vectors, tree, strict=True)]
+    )
+    assert error(gcn(vectors, tree), expected) < EXACT
+
+
+@pytest.mark.parametrize(
+    ("dense", "sizes"), [(False, [3, 4, 4]), (True, [3, 7, 11])], ids=["plain", "dense"]
+)
+def test_sizes_of_the_layers(dense, sizes):
+    gcn = make(layers=3, dense=dense)
+    for part in (gcn.own, gcn.head, gcn.modifier):
+        assert [layer.in_features for layer in part] == sizes
+        assert [layer.out_features for layer in part] == [4, 4, 4]
+    assert gcn.output_size == (15 if dense else 4)
+    assert gcn(torch.zeros(5, 3).double(), torch.zeros(5, 5)).shape == (5, gcn.output_size)
+
+
+def test_dense_keeps_the_input_in_front():
+    gcn = make(layers=2, dense=True)
+    vectors = torch.randn(2, 5, 3, dtype=torch.float64)
+    assert torch.equal(gcn(vectors, soft())[..., :3], vectors)
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_gradients_for_vectors_tree_and_weights(dense):
+    gcn = make(layers=2, dense=dense)
+    names, weights = zip(*gcn.named_parameters(), strict=True)
+    vectors = torch.randn(2, 5, 3, dtype=torch.float64, requires_grad=True)
+    tree = soft().requires_grad_()
+
+    def run(vectors, tree, *weights):
+        return functional_call(gcn, dict(zip(names, weights, strict=True)), (vectors, tree))
+
+    assert torch.autograd.gradcheck(run, (vectors, tree, *weights))
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_vertex_sees_as_far_as_there_are_layers(layers):
+    """In a chain of arcs, exactly the vertices within that distance have a gradient."""
+    gcn = make(layers=layers)
+    with torch.no_grad():  # ReLU would hide vertices
+        for parameter in gcn.parameters():
+            parameter.abs_()
+    vectors = torch.rand(7, 3, dtype=torch.float64, requires_grad=True)
+    chain = heads_to_tree(torch.arange(6))
+    gcn(vectors, chain)[3].sum().backward()
+    seen = vectors.grad.abs().sum(-1) > 0
+    assert seen.tolist() == [abs(i - 3) <= layers for i in range(7)]
+
+
+def test_arcs_have_a_direction():
+    gcn = make()
+    vectors = torch.randn(5, 3, dtype=torch.float64)
+    tree = heads_to_tree(HEADS[0])
+    assert not torch.allclose(gcn(vectors, tree), gcn(vectors, tree.mT))
+
+
+def test_padding_changes_no_word():
+    gcn = make(layers=2, dense=True)
+    vectors = torch.randn(2, 5, 3, dtype=torch.float64)
+    tree = heads_to_tree(HEADS, LENGTHS)
+    other = vectors.clone()
+    other[1, 3:] = 1e6
+    assert error(gcn(other, tree)[1, :3], gcn(vectors, tree)[1, :3]) == 0
+    assert error(gcn(vectors[1, :3], tree[1, :3, :3]), gcn(vectors, tree)[1, :3]) < EXACT
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize(
+    ("batch", "trees"), [((), ()), ((2,), ()), ((), (2,)), ((2,), (7, 2)), ((3, 1), (1, 2))]
+)
+def test_leading_dimensions_broadcast(dense, batch, trees):
+    gcn = make(layers=2, dense=dense)
+    vectors, tree = torch.randn(*batch, 5, 3, dtype=torch.float64), soft(trees)
+    got = gcn(vectors, tree)
+    common = torch.broadcast_shapes(batch, trees)
+    each = gcn(vectors.expand(*common, 5, 3).clone(), tree.expand(*common, 5, 5).clone())
+    assert got.shape == (*common, 5, gcn.output_size)
+    assert error(got, each) < EXACT
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.float32, torch.float64])
+def test_discrete_trees_of_any_type(dtype):
+    gcn = make()
+    vectors = torch.randn(2, 5, 3, dtype=torch.float64)
+    tree = heads_to_tree(HEADS, LENGTHS)
+    assert torch.equal(gcn(vectors, tree.to(dtype)), gcn(vectors, tree.double()))
+
+
+def test_dropout_comes_before_the_activation_while_training_only():
+    gcn = TreeGCN(3, 1000, dropout=0.5)
+    with torch.no_grad():
+        for parameter in gcn.parameters():
+            parameter.fill_(1.0)
+    torch.manual_seed(0)
+    output = gcn(torch.ones(2, 3), torch.zeros(2, 2))
+    assert set(output.unique().tolist()) == {0.0, 8.0}  # dropped, or 3 + 1 by twice
+    assert gcn.eval()(torch.ones(2, 3), torch.zeros(2, 2)).unique().tolist() == [4.0]
+
+
+def test_the_paper_count_of_parameters():
+    """f, g, h of the NLI model: 3 · 40,200, and 3 · 80,200 more in a second dense layer."""
+    counts = [
+        sum(p.numel() for p in TreeGCN(200, 200, layers=layers, dense=True).parameters())
+        for layers in (1, 2)
+    ]
+    assert counts == [3 * 40_200, 3 * 40_200 + 3 * 80_200]
+
+
+GCN = TreeGCN(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: TreeGCN(0, 4), "input_size is 0"),
+        (lambda: TreeGCN(3, 0), "size is 0"),
+        (lambda: TreeGCN(3, 4, layers=0), "layers is 0"),
+        (lambda: TreeGCN(3, 4, dropout=2), "dropout is 2"),
+        (lambda: GCN(torch.zeros(3), torch.zeros(5, 5)), r"vectors has shape \(3,\)"),
+        (lambda: GCN(torch.zeros(5, 4), torch.zeros(5, 5)), r"vectors has shape \(5, 4\)"),
+        (lambda: GCN(torch.zeros(4, 3), torch.zeros(5, 5)), r"tree.*\(5, 5\).*nn\.Root"),
+        (lambda: GCN(torch.zeros(5, 3), torch.zeros(5, 4)), r"tree has shape \(5, 4\)"),
+        (lambda: GCN(torch.zeros(5, 3), torch.zeros(5)), r"tree has shape \(5,\)"),
+        (lambda: GCN(torch.zeros(5, 3), [2, 0, 4, 2]), "tree is a list.*heads_to_tree"),
+        (lambda: GCN(torch.zeros(2, 5, 3), torch.zeros(3, 5, 5)), "broadcast"),
+    ],
+)
+def test_what_is_refused(call, said):
+    with pytest.raises(InputError, match=said) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+    assert "expected" in str(caught.value)

@@ -1,0 +1,98 @@
+"""The perceptron and the root's vector."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from treelax.errors import InputError
+from treelax.nn import MLP, Root
+from treelax.nn.mlp import linear
+
+
+def kinds(mlp: MLP) -> list[str]:
+    return [type(layer).__name__ for layer in mlp]
+
+
+def test_the_layers_in_their_order():
+    assert kinds(MLP(3, 4)) == ["Linear", "ReLU"]
+    assert kinds(MLP(3, 4, 5, dropout=0.2)) == ["Linear", "Dropout", "ReLU"] * 2
+    assert kinds(MLP(3, 4, 5, activate_last=False)) == ["Linear", "ReLU", "Linear"]
+
+
+def test_only_the_last_layer_can_do_without_a_bias():
+    first, _, last, _ = MLP(3, 4, 5, bias=False)
+    assert first.bias is not None
+    assert last.bias is None
+
+
+def test_against_the_formula():
+    torch.manual_seed(0)
+    mlp = MLP(3, 4, 5, activate_last=False).double()
+    for parameter in mlp.parameters():
+        nn.init.normal_(parameter)
+    first, _, last = mlp
+    x = torch.randn(2, 6, 3, dtype=torch.float64)
+    hidden = torch.clamp(x @ first.weight.T + first.bias, min=0)
+    torch.testing.assert_close(mlp(x), hidden @ last.weight.T + last.bias)
+    assert (mlp(x) < 0).any()  # no activation at the end
+
+
+def test_initial_weights_are_glorots():
+    torch.manual_seed(0)
+    layer = linear(300, 100)
+    bound = math.sqrt(6 / 400)
+    assert torch.count_nonzero(layer.bias) == 0
+    assert 0.99 * bound < layer.weight.abs().max() <= bound
+    assert layer.weight.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.02)
+
+
+def test_dropout_drops_while_training_only():
+    torch.manual_seed(0)
+    mlp = MLP(50, 1000, dropout=0.5)
+    x = torch.randn(50)
+    off = (mlp(x) == 0).float().mean()
+    assert 0.65 < off < 0.85  # half by dropout, half of the rest by ReLU
+    mlp.eval()
+    assert torch.equal(mlp(x), mlp(x))
+    assert (mlp(x) == 0).float().mean() < 0.6
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (2, 3, 5), (2, 4, 3, 5), (2, 0, 5)])
+def test_the_root_comes_first_and_learns(shape):
+    torch.manual_seed(0)
+    root = Root(5)
+    words = torch.randn(shape)
+    vectors = root(words)
+    assert torch.equal(vectors[..., 1:, :], words)
+    assert torch.equal(vectors[..., 0, :], root.vector.expand(*shape[:-2], 5))
+    vectors.sum().backward()
+    assert torch.equal(root.vector.grad, torch.full((5,), float(math.prod(shape[:-2]))))
+
+
+def test_the_root_takes_the_words_type():
+    assert Root(5)(torch.zeros(2, 3, 5, dtype=torch.bfloat16)).dtype == torch.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: MLP(3), r"\(3,\).*at least two"),
+        (lambda: MLP(3, 0), r"sizes\[1\] is 0"),
+        (lambda: MLP(3, 4.0), r"sizes\[1\] is 4\.0"),
+        (lambda: MLP(3, 4, dropout=1.5), "dropout is 1.5"),
+        (lambda: MLP(3, 4, dropout=True), "dropout is True"),
+        (lambda: MLP(3, 4)(torch.zeros(2, 5)), r"\(2, 5\); expected \(\.\.\., 3\)"),
+        (lambda: MLP(3, 4)([1.0, 2.0, 3.0]), "input is a list"),
+        (lambda: Root(0), "size is 0"),
+        (lambda: Root(5)(torch.zeros(2, 3, 4)), r"\(2, 3, 4\); expected \(\.\.\., n, 5\)"),
+        (lambda: Root(5)(torch.zeros(5)), r"\(5,\); expected \(\.\.\., n, 5\)"),
+        (lambda: Root(5)(torch.zeros(3, 5, dtype=torch.long)), "int64.*Embedding"),
+    ],
+)
+def test_what_is_refused(call, said):
+    with pytest.raises(InputError, match=said) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+    assert "expected" in str(caught.value)

@@ -1,0 +1,145 @@
+"""Arc scores against the formula written out, and their gradients."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tolerances import EXACT, largest_error
+from torch import nn
+from torch.func import functional_call
+
+from treelax.errors import InputError
+from treelax.nn import ArcScorer
+
+
+def make(**options) -> ArcScorer:
+    """A float64 scorer with no weight at its initial value."""
+    torch.manual_seed(3)
+    scorer = ArcScorer(4, 6, **options).double()
+    for parameter in scorer.parameters():
+        nn.init.normal_(parameter)
+    return scorer
+
+
+def error(got, expected) -> float:
+    return largest_error(got.detach(), expected.detach())
+
+
+def perceptron(mlp, vector):
+    """ReLU(Wx + b), layer by layer, unit by unit."""
+    for layer in mlp:
+        if isinstance(layer, nn.Linear):
+            units = []
+            for row, bias in zip(layer.weight.tolist(), layer.bias.tolist(), strict=True):
+                total = sum(w * x for w, x in zip(row, vector, strict=True)) + bias
+                units.append(max(total, 0.0))
+            vector = units
+    return vector
+
+
+def by_loops(scorer, vectors, bias_of):
+    size = len(vectors)
+    heads = [perceptron(scorer.head, v.tolist()) for v in vectors]
+    modifiers = [perceptron(scorer.modifier, v.tolist()) for v in vectors]
+    scores = torch.zeros(size, size, dtype=torch.float64)
+    for h in range(size):
+        for m in range(size):
+            dot = sum(a * b for a, b in zip(heads[h], modifiers[m], strict=True))
+            scores[h, m] = dot + bias_of(h, m)
+    return scores
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("distances", [None, 1, 3, 11])
+def test_against_loops(layers, distances):
+    scorer = make(layers=layers, distances=distances)
+    vectors = torch.randn(2, 6, 4, dtype=torch.float64)
+
+    def bias_of(h, m):
+        if distances is None:
+            return 0.0
+        by_distance = dict(zip(range(-distances, distances + 1), scorer.distance.tolist(), strict=True))
+        return by_distance[max(-distances, min(distances, h - m))]
+
+    expected = torch.stack([by_loops(scorer, sentence, bias_of) for sentence in vectors])
+    assert error(scorer(vectors), expected) < EXACT
+
+
+@given(distances=st.integers(1, 6), size=st.integers(1, 9))
+def test_the_bias_is_by_signed_and_clipped_distance(distances, size):
+    scorer = ArcScorer(2, 2, distances=distances)
+    scorer.distance.data.copy_(torch.arange(-distances, distances + 1))
+    bias = scorer.distance_bias(size)
+    for h in range(size):
+        for m in range(size):
+            assert bias[h, m] == max(-distances, min(distances, h - m))
+
+
+def test_a_bias_to_the_left_prefers_heads_on_the_left():
+    """The first entries are for h - m < 0: the head stands before its modifier."""
+    scorer = ArcScorer(4, 6, distances=2)
+    before = scorer(torch.zeros(5, 4))
+    scorer.distance.data[:2] = 5.0
+    gain = scorer(torch.zeros(5, 4)) - before
+    assert torch.equal(gain, torch.full((5, 5), 5.0).triu(1))
+
+
+def test_the_bias_starts_at_zero():
+    assert torch.count_nonzero(ArcScorer(4, 6).distance) == 0
+    assert ArcScorer(4, 6).distance.shape == (23,)
+
+
+def test_without_a_bias_there_is_no_parameter():
+    scorer = ArcScorer(4, 6, distances=None)
+    assert not [name for name, _ in scorer.named_parameters() if "distance" in name]
+    with pytest.raises(InputError, match=r"None.*expected a number"):
+        scorer.distance_bias(3)
+
+
+@pytest.mark.parametrize("distances", [None, 2])
+def test_gradients(distances):
+    scorer = make(distances=distances)
+    names, weights = zip(*scorer.named_parameters(), strict=True)
+    vectors = torch.randn(2, 5, 4, dtype=torch.float64, requires_grad=True)
+
+    def run(vectors, *weights):
+        return functional_call(scorer, dict(zip(names, weights, strict=True)), (vectors,))
+
+    assert torch.autograd.gradcheck(run, (vectors, *weights))
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3), (0,)])
+def test_any_leading_shape(batch):
+    scorer = make()
+    vectors = torch.randn(*batch, 5, 4, dtype=torch.float64)
+    scores = scorer(vectors)
+    assert scores.shape == (*batch, 5, 5)
+    flat = scorer(vectors.reshape(-1, 5, 4)) if batch else scorer(vectors[None])
+    assert error(scores.reshape(flat.shape), flat) < EXACT
+
+
+def test_the_paper_count_of_parameters():
+    """Two perceptrons of one layer of 200 units add 80,400 parameters to the NLI model."""
+    scorer = ArcScorer(200, 200, layers=1, distances=None)
+    assert sum(p.numel() for p in scorer.parameters()) == 80_400
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: ArcScorer(0, 6), "input_size is 0"),
+        (lambda: ArcScorer(4, -1), "size is -1"),
+        (lambda: ArcScorer(4, 6, layers=0), "layers is 0"),
+        (lambda: ArcScorer(4, 6, distances=0), "distances is 0"),
+        (lambda: ArcScorer(4, 6, dropout=-0.1), "dropout is -0.1"),
+        (lambda: ArcScorer(4, 6)(torch.zeros(4)), r"\(4,\); expected \(\.\.\., n \+ 1, 4\)"),
+        (lambda: ArcScorer(4, 6)(torch.zeros(2, 5, 3)), r"\(2, 5, 3\)"),
+        (lambda: ArcScorer(4, 6)(None), "NoneType"),
+        (lambda: ArcScorer(4, 6)(torch.zeros(5, 4, dtype=torch.int32)), "int32"),
+    ],
+)
+def test_what_is_refused(call, said):
+    with pytest.raises(InputError, match=said) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+    assert "expected" in str(caught.value)
