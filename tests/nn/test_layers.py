@@ -91,7 +91,9 @@ def test_deepcopy_is_equal_and_apart(name):
 def test_every_parameter_gets_a_gradient(name):
     layer, run = make(name)
     output = run(layer, some_vectors())
-    (output * torch.randn(output.shape, generator=torch.Generator().manual_seed(2))).sum().backward()
+    (
+        output * torch.randn(output.shape, generator=torch.Generator().manual_seed(2))
+    ).sum().backward()
     for name, parameter in layer.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
@@ -141,6 +143,5 @@ def test_a_tree_is_learned_from_the_task_alone(options):
         losses.append(loss.item())
     _, tree = model.eval()(tokens, lengths)
     left = tree.diagonal(1, -2, -1)[words].mean()
-    print(options, sum(losses[:10])/10, sum(losses[-10:])/10, left)
     assert sum(losses[-10:]) < 0.5 * sum(losses[:10])
     assert left > 0.8

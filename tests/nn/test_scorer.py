@@ -58,7 +58,9 @@ def test_against_loops(layers, distances):
     def bias_of(h, m):
         if distances is None:
             return 0.0
-        by_distance = dict(zip(range(-distances, distances + 1), scorer.distance.tolist(), strict=True))
+        by_distance = dict(
+            zip(range(-distances, distances + 1), scorer.distance.tolist(), strict=True)
+        )
         return by_distance[max(-distances, min(distances, h - m))]
 
     expected = torch.stack([by_loops(scorer, sentence, bias_of) for sentence in vectors])

@@ -28,6 +28,7 @@ ROWS = (
     Row("paper-zero-st", "paper's recipe, G = 0, straight-through", (70.8, 33.9)),
     Row("paper-mc", "paper's recipe, MC, forward relaxed", (99.6, 99.7)),
     Row("paper-mc-st", "paper's recipe, MC, straight-through", (77.0, 83.2)),
+    Row("paper-mc-all", "paper's recipe, MC, forward relaxed, loss on all tokens", (99.6, 99.7)),
     Row("balanced-zero", "balanced recipe, G = 0, forward relaxed", (98.1, 83.2)),
     Row("balanced-zero-st", "balanced recipe, G = 0, straight-through", (70.8, 33.9)),
     Row("balanced-mc", "balanced recipe, MC, forward relaxed", (99.6, 99.7)),

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich import box
 from rich.console import Console, RenderableType
@@ -106,15 +106,23 @@ def table(
         console.print(note)
 
 
-class Progress(Protocol):
-    """How far a piece of work has come; made by `progress`."""
+class Progress(ABC):
+    """How far a piece of work has come; made by `progress`.
 
+    Attributes:
+        done: how much of it is done.
+    """
+
+    def __init__(self, start: int) -> None:
+        self.done = start
+
+    @abstractmethod
     def update(self, done: int, note: str | None = None) -> None:
         """Say how much is done.
 
         Args:
             done: how much, of the total.
-            note: a few words to show beside it, ``"loss 0.31"`` say; the last ones by default.
+            note: a few words to show with it, ``"loss 0.31"`` say; those of before by default.
         """
 
     def advance(self, steps: int = 1, note: str | None = None) -> None:
@@ -124,6 +132,7 @@ class Progress(Protocol):
             steps: how many.
             note: as in `update`.
         """
+        self.update(self.done + steps, note)
 
     def say(self, text: str, style: str | None = None) -> None:
         """Print a line on stderr that stays, above the bar where there is one.
@@ -132,6 +141,7 @@ class Progress(Protocol):
             text: the line.
             style: a style of rich, such as ``"bold"``.
         """
+        error_console.print(text, style=style)
 
 
 @contextmanager
@@ -182,7 +192,8 @@ def progress(
         expand=True,
     )
     with bars:
-        yield _Bar(bars, bars.add_task(description, total=total, completed=start, note=""))
+        task = bars.add_task(description, total=total, completed=start, note="")
+        yield _Bar(bars, task, start)
 
 
 class _Bars(RichProgress):
@@ -207,40 +218,32 @@ class _SpeedColumn(ProgressColumn):
         return Text(_speed(rate, self.unit, task.elapsed or 0, task.time_remaining))
 
 
-class _Bar:
+class _Bar(Progress):
     """The progress on a terminal."""
 
-    def __init__(self, bars: RichProgress, task: TaskID) -> None:
+    def __init__(self, bars: RichProgress, task: TaskID, start: int) -> None:
+        super().__init__(start)
         self.bars = bars
         self.task = task
 
     def update(self, done: int, note: str | None = None) -> None:
+        self.done = done
         self.bars.update(self.task, completed=done)
-        self._note(note)
-
-    def advance(self, steps: int = 1, note: str | None = None) -> None:
-        self.bars.update(self.task, advance=steps)
-        self._note(note)
-
-    def say(self, text: str, style: str | None = None) -> None:
-        error_console.print(text, style=style)
-
-    def _note(self, note: str | None) -> None:
         if note is not None:
             self.bars.update(self.task, note=note)
 
 
-class _PlainProgress:
+class _PlainProgress(Progress):
     """The progress in a file or pipe."""
 
     def __init__(self, description: str, total: int | None, start: int, unit: str) -> None:
+        super().__init__(start)
         self.description = description
         self.total = total
-        self.start = self.done = start
         self.unit = unit
         self.note = ""
+        self.start = self.printed = start
         self.begun = self.printed_at = time.monotonic()
-        self.printed = start
 
     def update(self, done: int, note: str | None = None) -> None:
         self.done = done
@@ -250,12 +253,6 @@ class _PlainProgress:
             waited >= LEAST_SECONDS and self._part(done) > self._part(self.printed)
         ):
             self._print()
-
-    def advance(self, steps: int = 1, note: str | None = None) -> None:
-        self.update(self.done + steps, note)
-
-    def say(self, text: str, style: str | None = None) -> None:
-        error_console.print(text, style=style)
 
     def finish(self) -> None:
         if self.done > self.printed or self.printed == self.start:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 import treelax
-from treelax.cli.console import Progress, error_console, progress, table
+from treelax.cli.console import Progress, console, error_console, progress, table
 from treelax.errors import InputError
 from treelax.files import atomic_write
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["register"]
 
 INFO = "info.json"
-FILES_A_TABLE = 4  # as many columns as fit into 80 characters
+FILES_A_TABLE = 3  # as many names of files as fit into 80 characters
 ONLY_WRITING = ("out", "variant", "train", "dev", "test", "seed", "force")
 NOTE = "attached to ...: the heads that a tree built by this rule alone gets right"
 COUNT_EVERY = 500  # expressions; a bar takes longer to draw than one of them to write
@@ -279,11 +279,13 @@ def _print_statistics(described: dict[str, Any], title: str) -> None:
     for first in range(0, len(names), FILES_A_TABLE):
         some = names[first : first + FILES_A_TABLE]
         rows = zip(*(_figures(described[name]) for name in some), strict=True)
+        if first:
+            console.print()
         table(
             ["", *some],
             [[cells[0][0], *(figure for _, figure in cells)] for cells in rows],
             title=None if first else title,
-            note=NOTE if first + FILES_A_TABLE >= len(names) else "",
+            note=NOTE if some[-1] == names[-1] else None,
         )
 
 

@@ -26,6 +26,10 @@ __all__ = ["main"]
 # modules of treelax.cli in the order of the help; each has a function register(app)
 COMMANDS = ("data", "train", "eval", "table")
 FAILED, INTERRUPTED, CLOSED_PIPE = 2, 130, 1  # exit statuses
+MEMORY_SETTINGS = (
+    "the batch size (--set train.batch_size=...) or the greatest length "
+    "(--set data.max_length=..., or --max-length)."
+)
 HELP = """Learn latent trees from the task alone.
 
 Write data, train on it, measure the model; every command has its own --help.
@@ -49,8 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reads the output any more.
 
     Example:
-        >>> main(["--version"])
-        treelax 0.1.0
+        >>> main(["--version"])  # doctest: +ELLIPSIS
+        treelax ...
         0
     """
     if MISSING:
@@ -62,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = app(arguments, prog_name="treelax", standalone_mode=False)
         sys.stdout.flush()  # when the interpreter ends it is too late to catch an error
     except BrokenPipeError:
+        # what is still in the buffer must go somewhere when the interpreter ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
     except (KeyboardInterrupt, typer.Abort):
@@ -89,7 +94,7 @@ def _explanation(error: Exception) -> str | None:
     if isinstance(error, TreelaxError):
         return str(error)
     if _is_out_of_memory(error):
-        return f"memory ran out: lower the batch size or the greatest length ({error})"
+        return " ".join(["memory ran out: lower", MEMORY_SETTINGS, *str(error).splitlines()[:1]])
     if isinstance(error, OSError):
         file = "" if error.filename is None else f"{error.filename}: "
         return f"{file}{error.strerror or error}"

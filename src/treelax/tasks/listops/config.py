@@ -165,6 +165,10 @@ PRESETS: dict[str, tuple[Callable[[], ListOpsConfig], str]] = {
         lambda: paper(noise="none", straight_through=True),
         "the paper's G = 0, straight-through",
     ),
+    "paper-mc-all": (
+        lambda: replace(paper(), train=TrainConfig(loss="all")),
+        "the same as paper-mc, with loss on all tokens",
+    ),
     "balanced-mc": (balanced, "MC, forward relaxed, with control of co-adaptation"),
     "balanced-mc-st": (lambda: balanced(straight_through=True), "the same, straight-through"),
     "balanced-zero": (lambda: balanced(noise="none"), "the same with G = 0, forward relaxed"),
