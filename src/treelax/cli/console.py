@@ -69,7 +69,8 @@ def table(
 ) -> None:
     """Print a table on stdout: a drawn one on a terminal, otherwise aligned Markdown.
 
-    Columns of numbers are flush right; a text that starts with a digit or a sign counts as one.
+    Columns of numbers are flush right; a text counts as one if it starts with a digit,
+    with or without a sign, or is only a dash.
 
     Args:
         columns: the heads of the columns.
@@ -265,9 +266,9 @@ class _PlainProgress(Progress):
         now = time.monotonic()
         gone = now - self.begun
         rate = (self.done - self.start) / gone if gone > 0 else None
-        count, left = f"{self.done}/?", None
+        count, left = f"{self.done}/{'?' if self.total is None else self.total}", None
         if self.total:
-            count = f"{self.done}/{self.total} ({100 * self.done // self.total} %)"
+            count += f" ({100 * self.done // self.total} %)"
             left = (self.total - self.done) / rate if rate else None
         parts = filter(None, (count, self.note, _speed(rate, self.unit, gone, left)))
         print(f"{self.description}: {', '.join(parts)}", file=error_console.file, flush=True)
@@ -302,7 +303,8 @@ def _text(cell: Cell) -> str:
 
 
 def _looks_like_number(text: str) -> bool:
-    return not text or text.lstrip("+-−")[:1].isdigit()
+    unsigned = text.lstrip("+-−–")
+    return not unsigned or unsigned[0].isdigit()
 
 
 def _markdown(

@@ -1,0 +1,238 @@
+"""The program as a whole: help, exit statuses, and one line for every error a user can cause."""
+
+from __future__ import annotations
+
+import errno
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import typer
+from typer.testing import CliRunner
+
+import treelax
+import treelax.cli
+import treelax.cli.main as program
+from treelax.cli.main import app, main
+from treelax.errors import DataError, TreelaxError
+
+SAMPLE = Path(__file__).parent.parent / "data" / "listops_sample.tsv"
+
+
+def run(*arguments: str | Path, code: str | None = None) -> subprocess.CompletedProcess[str]:
+    """The program, or Python code, in a process of its own."""
+    start = ["-m", "treelax"] if code is None else ["-c", code]
+    return subprocess.run(
+        [sys.executable, *start, *map(str, arguments)], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
+    """Let the program have two commands, of which ``fail`` raises the error that is given."""
+
+    def give(error: BaseException) -> None:
+        fake = typer.Typer()
+
+        @fake.command()
+        def fail() -> None:
+            raise error
+
+        @fake.command()
+        def other() -> None:
+            pass
+
+        monkeypatch.setattr(program, "app", fake)
+
+    return give
+
+
+# ------------------------------------------------------------------ help and version
+
+
+@pytest.mark.parametrize("arguments", [[], ["data"], ["data", "listops"]])
+def test_help_fits_and_has_an_example(arguments: list[str]) -> None:
+    result = CliRunner().invoke(app, [*arguments, "--help"], prog_name="treelax")
+    assert result.exit_code == 0
+    assert "Example" in result.output
+    assert f"treelax {' '.join(arguments)}".strip() in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+    assert CliRunner().invoke(app, [*arguments, "-h"], prog_name="treelax").output == result.output
+
+
+def test_help_shows_the_commands_in_the_order_of_their_use(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    words = [line.split()[1] for line in shown.splitlines() if line.startswith("│ ")]
+    commands = [word for word in words if not word.startswith("-")]
+    assert [word for word in commands if word in program.COMMANDS] == list(program.COMMANDS)
+    assert "completion" not in shown
+
+
+def test_no_arguments_show_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    output = capsys.readouterr()
+    assert "Usage: treelax" in output.out
+    assert output.err == ""
+
+
+def test_version_from_a_process() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        f"treelax {treelax.__version__}\n",
+        "",
+    )
+
+
+# ------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said", "where"),
+    [
+        (["--nonsense"], "--nonsense", "treelax --help"),
+        (["nonsense"], "nonsense", "treelax --help"),
+        (["data", "nonsense"], "nonsense", "treelax data --help"),
+        (["data", "listops", "--train", "x"], "--train", "treelax data listops --help"),
+    ],
+)
+def test_usage_errors(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str, where: str
+) -> None:
+    assert main(arguments) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("treelax: error: ")
+    assert output.err.endswith(f"; see {where}\n")
+    assert said in output.err
+    assert output.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (DataError("a.tsv, line 3: is wrong"), "a.tsv, line 3: is wrong"),
+        (TreelaxError("first\n  second"), "first second"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "a.tsv"),
+            "a.tsv: No space left on device",
+        ),
+        (PermissionError(errno.EACCES, "Permission denied"), "Permission denied"),
+        (OSError("no number"), "no number"),
+    ],
+)
+def test_an_error_is_one_line(
+    capsys: pytest.CaptureFixture[str],
+    failing: Callable[[BaseException], None],
+    error: Exception,
+    said: str,
+) -> None:
+    failing(error)
+    assert main(["fail"]) == 2
+    assert capsys.readouterr() == ("", f"treelax: error: {said}\n")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        torch.OutOfMemoryError("CUDA out of memory.\nMore of it."),
+        RuntimeError(
+            "[enforce fail at alloc_cpu.cpp:1] DefaultCPUAllocator: can't allocate memory"
+        ),
+    ],
+)
+def test_out_of_memory_names_the_settings(
+    capsys: pytest.CaptureFixture[str], failing: Callable[[BaseException], None], error: Exception
+) -> None:
+    failing(error)
+    assert main(["fail"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("treelax: error: memory ran out")
+    assert "train.batch_size" in said
+    assert "data.max_length" in said
+    assert said.count("\n") == 1
+
+
+def test_debug_shows_the_traceback_before_the_line(
+    capsys: pytest.CaptureFixture[str],
+    failing: Callable[[BaseException], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TREELAX_DEBUG", "1")
+    failing(DataError("wrong"))
+    assert main(["fail"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0].startswith("Traceback")
+    assert lines[-1] == "treelax: error: wrong"
+
+
+@pytest.mark.parametrize("error", [ValueError("a bug"), RuntimeError("a bug")])
+def test_a_fault_of_the_program_is_raised(
+    failing: Callable[[BaseException], None], error: Exception
+) -> None:
+    failing(error)
+    with pytest.raises(type(error), match="a bug"):
+        main(["fail"])
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), typer.Abort()])
+def test_an_interrupted_run_can_go_on(
+    capsys: pytest.CaptureFixture[str],
+    failing: Callable[[BaseException], None],
+    error: BaseException,
+) -> None:
+    failing(error)
+    assert main(["fail"]) == 130
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.count("\n") == 1
+    assert "--resume" in output.err
+
+
+def test_a_command_can_choose_its_status(failing: Callable[[BaseException], None]) -> None:
+    failing(typer.Exit(3))
+    assert main(["fail"]) == 3
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["data", "listops", "--stats", str(SAMPLE)]])
+def test_nobody_reads_the_output(arguments: list[str]) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "treelax", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()  # it has not got so far as to write: it still loads torch
+        said = process.stderr.read()
+    assert "Error" not in said
+    assert "Traceback" not in said
+    assert process.returncode == 1
+
+
+@pytest.mark.parametrize("missing", ["typer", "rich"])
+def test_without_the_extra_it_says_what_to_install(missing: str) -> None:
+    done = run(
+        code=f"import sys; sys.modules['{missing}'] = None\n"
+        "from treelax.cli.main import main; sys.exit(main(['--help']))"
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f'treelax: error: needs {missing}: pip install "treelax[train]"\n'
+
+
+def test_a_broken_command_is_not_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken.py").write_text("import a_library_that_is_not_there\n")
+    monkeypatch.setattr(treelax.cli, "__path__", [*treelax.cli.__path__, str(tmp_path)])
+    monkeypatch.setattr(program, "COMMANDS", ("data", "broken"))
+    with pytest.raises(ModuleNotFoundError, match="a_library_that_is_not_there"):
+        program._create_app()
