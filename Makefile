@@ -2,15 +2,17 @@
 PYTHON ?= python3
 VENV ?= .venv
 BENCH_VENV ?= .venv-bench
+RUN ?= runs/listops
 BIN := $(VENV)/bin
 BENCH_BIN := $(BENCH_VENV)/bin
 CONSTRAINTS := -c ci/constraints.txt
 PIP_QUIET := --quiet --disable-pip-version-check
 NATIVE := $(wildcard native/*)
 
-.PHONY: help setup test lint types pytest format bench bench-quick clean
+.PHONY: help listops setup test lint types pytest format bench bench-quick clean
 
 help:
+	@echo "make listops      set up, then learn the trees of ListOps from its tags (minutes on two cores)"
 	@echo "make setup        create $(VENV) and install treelax in it, editable, with everything for tests"
 	@echo "make test         set up, then ruff, mypy and pytest"
 	@echo "make bench        set up, then time treelax against torch-struct and supar (about 10 minutes)"
@@ -25,6 +27,13 @@ $(BIN)/.installed: pyproject.toml ci/constraints.txt $(NATIVE)
 	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) --editable ".[dev]"
 	touch $@
 
+# what training needs, without the tools for tests
+$(BIN)/.ready: pyproject.toml ci/constraints.txt $(NATIVE)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) torch
+	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) --editable ".[train]"
+	touch $@
+
 $(BENCH_BIN)/.installed: pyproject.toml ci/constraints.txt benchmarks/requirements.txt benchmarks/requirements-nodeps.txt $(NATIVE)
 	$(PYTHON) -m venv $(BENCH_VENV)
 	$(BENCH_BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) torch
@@ -34,6 +43,10 @@ $(BENCH_BIN)/.installed: pyproject.toml ci/constraints.txt benchmarks/requiremen
 	touch $@
 
 setup: $(BIN)/.installed
+
+# a run that was interrupted goes on; one that has ended shows its figures again
+listops: $(BIN)/.ready
+	$(BIN)/treelax train listops --preset small --out $(RUN) --resume
 
 lint: setup
 	$(BIN)/ruff check .

@@ -18,10 +18,12 @@ if not __package__:  # run as a script: `benchmarks` is the package, not the sea
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from benchmarks.report import short, table
+from treelax.analysis.listops_table import ROWS, spread
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 RESULTS = ROOT / "benchmarks" / "results"
+LISTOPS = ROOT / "results" / "listops"
 SIZES = (10, 20, 40, 80)
 Rows = list[dict[str, str]]
 
@@ -164,7 +166,47 @@ def accuracy() -> str:
     )
 
 
-SECTIONS: dict[str, Callable[[], str]] = {"cpu": cpu, "cuda": cuda, "accuracy": accuracy}
+def listops() -> str:
+    """The paper's table 1 and ours, from the runs on record."""
+    with (LISTOPS / "runs.csv").open(newline="", encoding="utf-8") as file:
+        runs = list(csv.DictReader(file))
+    lines = []
+    for row in ROWS:
+        own = [run for run in runs if run["preset"] == row.preset]
+        if own:
+            paper = "–" if row.paper is None else f"{row.paper[0]:.1f} / {row.paper[1]:.1f}"
+            figures = [
+                spread([float(run[column]) for run in own])
+                for column in ("operator_accuracy", "attachment", "exact_trees")
+            ]
+            lines.append([row.label, paper, *figures, str(len(own))])
+    header = [
+        "ListOps, test, %",
+        "paper acc / att",
+        "accuracy",
+        "attachment",
+        "exact trees",
+        "seeds",
+    ]
+    longest = max(int(run["max_length"]) for run in runs)
+    return "\n\n".join(
+        [
+            table(header, lines),
+            f"Expressions of at most {longest} tokens, generated from the original distribution "
+            "(90,000 for training, 10,000 for test); accuracy of operators' tags and attachment of "
+            "all tokens with discrete trees; mean ± standard deviation over seeds. `treelax table "
+            "listops --seeds 5`; [every run](results/listops/runs.csv), "
+            "[what the recipes are](docs/listops.md).",
+        ]
+    )
+
+
+SECTIONS: dict[str, Callable[[], str]] = {
+    "listops": listops,
+    "cpu": cpu,
+    "cuda": cuda,
+    "accuracy": accuracy,
+}
 
 
 def filled(page: str) -> str:
