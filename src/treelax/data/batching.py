@@ -1,0 +1,65 @@
+"""Batches of sentences of similar length, drawn at random."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from treelax.errors import InputError
+
+
+def draw_batches(
+    lengths: Tensor,
+    batch_size: int,
+    *,
+    generator: torch.Generator,
+    batches: int | None = None,
+    pool: int = 50,
+) -> Tensor:
+    """Draw batches whose examples need little padding.
+
+    Examples are shuffled and cut into pools of ``pool`` batches; inside a pool they are sorted by
+    length, cut into batches, and the batches of all pools are shuffled. So lengths within a batch
+    are alike but not equal, and everything else about an example is as random as without sorting.
+    ``pool=1`` does not sort by length at all.
+
+    Args:
+        lengths: ``(N,)`` or ``(N, k)`` for examples of k sentences; sorted by the longest.
+        batch_size: examples in a batch.
+        generator: source of the randomness, on the CPU.
+        batches: number of them; by default as many full batches as there are in one pass. More than
+            that start a new pass, shuffled anew.
+        pool: batches that are sorted together.
+
+    Returns:
+        ``(batches, batch_size)`` indices, int64, on the CPU. With fewer examples than a batch, some
+        come twice.
+
+    Raises:
+        InputError: there are no examples, or a number is not positive.
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> lengths = torch.tensor([3, 9, 4, 8])
+        >>> sorted(sorted(batch) for batch in draw_batches(lengths, 2, generator=generator).tolist())
+        [[0, 2], [1, 3]]
+    """
+    if len(lengths) == 0:
+        raise InputError("lengths: received no examples; expected at least one")
+    for name, value in (("batch_size", batch_size), ("pool", pool), ("batches", batches)):
+        if value is not None and value < 1:
+            raise InputError(f"{name} is {value}; expected at least 1")
+    longest = lengths if lengths.dim() == 1 else lengths.amax(1)
+    count = max(1, len(longest) // batch_size) if batches is None else batches
+    wanted = count * batch_size
+    passes = -(-wanted // len(longest))
+    order = torch.cat([torch.randperm(len(longest), generator=generator) for _ in range(passes)])
+    order = order[:wanted]
+    if pool > 1:
+        width = pool * batch_size
+        group = torch.arange(wanted) // width
+        # by pool, then by length; the random order decides among equals
+        key = group * (int(longest.max()) + 1) + longest[order]
+        order = order[key.argsort(stable=True)]
+    result = order.view(count, batch_size)
+    return result[torch.randperm(count, generator=generator)]

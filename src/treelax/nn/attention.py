@@ -1,0 +1,136 @@
+"""Attention within a sentence and between two sentences."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from treelax.nn.mlp import MLP, linear
+from treelax.nn.scorer import ArcScorer
+from treelax.ops.checks import one_of
+
+Pooling = Literal["max", "sum"]
+POOLINGS = ("max", "sum")
+
+
+def word_mask(lengths: Tensor, size: int) -> Tensor:
+    """``(batch, size)``, true for words and false for padding."""
+    return torch.arange(size, device=lengths.device) < lengths[:, None]
+
+
+class IntraAttention(nn.Module):
+    r"""Puts behind each word vector a mean of all words, weighted by arc scores.
+
+    .. math:: a'_m = \sum_h \mathrm{softmax}_h(W_{h,m}) \, a_h
+
+    with the scores :math:`W` of `ArcScorer`: the baseline without a tree in the paper's tables.
+
+    Args:
+        input_size: of the vectors.
+        size: of the scorer's layers.
+        layers: of the scorer's perceptrons.
+        distances: see `ArcScorer`.
+        dropout: inside the perceptrons.
+
+    Shape:
+        vectors ``(batch, n, input_size)`` and lengths ``(batch)`` to ``(batch, n, 2 * input_size)``.
+
+    Example:
+        >>> IntraAttention(8, 16)(torch.zeros(2, 5, 8), torch.tensor([5, 3])).shape
+        torch.Size([2, 5, 16])
+
+    Reference:
+        Parikh et al. (2016), section 3.4; Corro & Titov (2019), section 6.1.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        size: int,
+        *,
+        layers: int = 1,
+        distances: int | None = 11,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.scorer = ArcScorer(
+            input_size, size, layers=layers, distances=distances, dropout=dropout
+        )
+        self.output_size = 2 * input_size
+
+    def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+        """Attend and concatenate."""
+        scores = self.scorer(vectors)
+        padding = ~word_mask(lengths, vectors.shape[-2])
+        weights = scores.masked_fill(padding[:, :, None], -torch.inf).softmax(-2)
+        return torch.cat((vectors, weights.transpose(-1, -2) @ vectors), -1)
+
+
+class DecomposableAttention(nn.Module):
+    r"""Compares two sentences word by word and gives logits of their relation.
+
+    Attend, compare, aggregate:
+
+    .. math::
+        e_{ij} &= F(a_i)^\top F(b_j) \\
+        \beta_i &= \sum_j \mathrm{softmax}_j(e_{ij}) \, b_j, \qquad
+        \alpha_j = \sum_i \mathrm{softmax}_i(e_{ij}) \, a_i \\
+        v_a &= \mathrm{pool}_i \, G([a_i; \beta_i]), \qquad
+        v_b = \mathrm{pool}_j \, G([b_j; \alpha_j]) \\
+        y &= H([v_a; v_b])
+
+    Args:
+        input_size: of the vectors.
+        size: of the hidden layers.
+        classes: number of them.
+        dropout: inside the perceptrons.
+        pooling: over the words, "max" (Corro & Titov) or "sum" (Parikh et al.).
+
+    Shape:
+        two batches of vectors ``(batch, n, input_size)``, ``(batch, m, input_size)`` and their lengths
+        ``(batch)`` to logits ``(batch, classes)``. Every sentence has at least one word.
+
+    Example:
+        >>> layer = DecomposableAttention(8, 16, 3)
+        >>> a, b = torch.zeros(2, 5, 8), torch.zeros(2, 4, 8)
+        >>> layer(a, torch.tensor([5, 3]), b, torch.tensor([2, 4])).shape
+        torch.Size([2, 3])
+
+    Reference:
+        Parikh et al. (2016), section 3; Corro & Titov (2019), section 6.1 and appendix A.2.
+    """
+
+    def __init__(
+        self,
+        input_size: int,
+        size: int,
+        classes: int,
+        *,
+        dropout: float = 0.0,
+        pooling: Pooling = "max",
+    ) -> None:
+        super().__init__()
+        one_of("pooling", pooling, POOLINGS)
+        self.pooling = pooling
+        self.attend = MLP(input_size, size, size, dropout=dropout)
+        self.compare = MLP(2 * input_size, size, size, dropout=dropout)
+        self.aggregate = MLP(2 * size, size, size, dropout=dropout)
+        self.output = linear(size, classes)
+
+    def forward(self, a: Tensor, a_lengths: Tensor, b: Tensor, b_lengths: Tensor) -> Tensor:
+        """Logits of the relation."""
+        a_word, b_word = word_mask(a_lengths, a.shape[-2]), word_mask(b_lengths, b.shape[-2])
+        scores = self.attend(a) @ self.attend(b).transpose(-1, -2)
+        to_b = scores.masked_fill(~b_word[:, None, :], -torch.inf).softmax(-1)
+        to_a = scores.masked_fill(~a_word[:, :, None], -torch.inf).softmax(-2)
+        a_pooled = self._pool(self.compare(torch.cat((a, to_b @ b), -1)), a_word)
+        b_pooled = self._pool(self.compare(torch.cat((b, to_a.transpose(-1, -2) @ a), -1)), b_word)
+        logits: Tensor = self.output(self.aggregate(torch.cat((a_pooled, b_pooled), -1)))
+        return logits
+
+    def _pool(self, vectors: Tensor, word: Tensor) -> Tensor:
+        # after a ReLU nothing is below 0, so zeros at padding change neither maximum nor sum
+        vectors = vectors.masked_fill(~word[..., None], 0)
+        return vectors.amax(-2) if self.pooling == "max" else vectors.sum(-2)

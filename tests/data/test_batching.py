@@ -1,0 +1,69 @@
+import pytest
+import torch
+
+from treelax.data.batching import draw_batches
+from treelax.errors import InputError
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+LENGTHS = torch.randint(1, 60, (1000,), generator=generator(1))
+
+
+def test_one_pass_has_every_example_once():
+    batches = draw_batches(LENGTHS, 10, generator=generator())
+    assert batches.shape == (100, 10)
+    assert batches.flatten().sort().values.tolist() == list(range(1000))
+
+
+def test_the_same_seed_gives_the_same_batches_and_another_others():
+    first, again, other = (draw_batches(LENGTHS, 8, generator=generator(s)) for s in (3, 3, 4))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_lengths_in_a_batch_are_alike_but_pools_are_mixed():
+    spread = {}
+    for pool in (1, 20):
+        batches = draw_batches(LENGTHS, 10, generator=generator(), pool=pool)
+        of = LENGTHS[batches]
+        spread[pool] = float((of.amax(1) - of.amin(1)).float().mean())
+    assert spread[20] < spread[1] / 4
+    # neighbours in time are not neighbours in length
+    means = LENGTHS[draw_batches(LENGTHS, 10, generator=generator(), pool=20)].float().mean(1)
+    assert float(torch.corrcoef(torch.stack((means[1:], means[:-1])))[0, 1].abs()) < 0.3
+
+
+def test_labels_stay_mixed():
+    labels = torch.arange(1000) % 2
+    batches = draw_batches(LENGTHS, 50, generator=generator())
+    share = labels[batches].float().mean(1)
+    assert 0.25 < float(share.min())
+    assert float(share.max()) < 0.75
+
+
+def test_more_batches_than_a_pass_start_again():
+    batches = draw_batches(LENGTHS[:30], 10, generator=generator(), batches=7)
+    counts = batches.flatten().bincount(minlength=30)
+    assert batches.shape == (7, 10)
+    assert set(counts.tolist()) <= {2, 3}
+
+
+def test_fewer_examples_than_a_batch():
+    assert draw_batches(LENGTHS[:3], 8, generator=generator()).shape == (1, 8)
+
+
+def test_pairs_are_sorted_by_the_longer_sentence():
+    lengths = torch.tensor([[1, 9], [2, 2], [9, 1], [3, 1]])
+    batches = draw_batches(lengths, 2, generator=generator())
+    assert sorted(sorted(b) for b in batches.tolist()) == [[0, 2], [1, 3]]
+
+
+@pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"batches": 0}, {"pool": 0}])
+def test_wrong_numbers(wrong):
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        draw_batches(LENGTHS, **{"batch_size": 4, "generator": generator()} | wrong)
+    with pytest.raises(InputError, match="no examples"):
+        draw_batches(LENGTHS[:0], 4, generator=generator())
