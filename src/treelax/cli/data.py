@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 import treelax
+from treelax.cli import data_text
 from treelax.cli.console import Progress, console, error_console, progress, table
 from treelax.errors import InputError
 from treelax.files import atomic_write
@@ -66,6 +67,7 @@ def register(app: typer.Typer) -> None:
     """
     group = typer.Typer(no_args_is_help=True)
     group.command("listops", help=LISTOPS_HELP)(listops)
+    data_text.register(group)
     app.add_typer(group, name="data", help=HELP)
 
 

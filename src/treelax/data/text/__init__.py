@@ -1,0 +1,1 @@
+"""Text data: readers, tokeniser, vocabulary, word vectors and the encoded cache."""

@@ -1,0 +1,300 @@
+"""Encoded text kept in files, so that a data set is read, tokenised and encoded once.
+
+A split is one safetensors file, mapped into memory when it is read. Its name is a hash of what it
+was made from: the contents of the files, how they were read, how they were encoded, and the version
+of the format. So it is never out of date, and a data set that is used by several experiments is
+kept once. Files may be deleted at any time.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import os
+import warnings
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from ctypes import string_at
+from dataclasses import asdict, dataclass, replace
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from treelax.data.text.encoded import EncodedText
+from treelax.data.text.encoding import Overlong, encode_records
+from treelax.data.text.records import Record
+from treelax.data.text.vocabulary import Vocabulary
+from treelax.errors import BackendError, DataError, InputError
+from treelax.files import atomic_write
+
+__all__ = ["EncodeSettings", "SplitProgress", "TextSource", "cache_folder", "cached_splits"]
+
+FORMAT, VERSION = "treelax text", "1"
+ENVIRONMENT = "TREELAX_CACHE"
+SplitProgress = Callable[[str, int, int | None], None]  # split, records done, all if known
+_DTYPES = {torch.int64: "I64", torch.int32: "I32", torch.uint8: "U8"}
+_FACTS = ("texts", "tagged", "truncated", "dropped", "label_names", "notes")
+
+
+@dataclass(frozen=True)
+class TextSource:
+    """Where a split comes from.
+
+    Attributes:
+        files: all files that it is read from; a change of their contents makes the cache read anew.
+        read: gives the records; called only if they are not in the cache.
+        reader: the reader and its options, in words: part of the cache's key, so that one file read
+            in two ways is kept twice.
+
+    Example:
+        >>> from treelax.data.text.records import Record
+        >>> source = TextSource(("a.tsv",), lambda: [Record(("a b",), "x", 1)], "tsv")
+    """
+
+    files: Sequence[str | os.PathLike[str]]
+    read: Callable[[], Iterable[Record]]
+    reader: str
+
+    def __post_init__(self) -> None:
+        if isinstance(self.files, str | os.PathLike) or not self.files:
+            raise InputError(f"files: received {self.files!r}; expected a list of one or more")
+
+
+@dataclass(frozen=True)
+class EncodeSettings:
+    """How text is encoded.
+
+    Attributes:
+        lower: put words into lower case.
+        max_length: the longest sentence allowed, in words; None for no limit.
+        overlong: ``"truncate"`` longer sentences or ``"drop"`` their examples.
+
+    Example:
+        >>> EncodeSettings(max_length=100, overlong="drop").lower
+        False
+    """
+
+    lower: bool = False
+    max_length: int | None = None
+    overlong: Overlong = "truncate"
+
+
+def cached_splits(
+    sources: Mapping[str, TextSource],
+    settings: EncodeSettings | None = None,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    labels: Sequence[str] | None = None,
+    progress: SplitProgress | None = None,
+) -> dict[str, EncodedText]:
+    """Encode some splits of a data set, or take them from the cache.
+
+    Each split is kept for itself. A file in the cache that is damaged, or of another version, is
+    made anew, with a warning; if the cache cannot be written, a warning says so and nothing is
+    lost. Processes may share a cache.
+
+    Args:
+        sources: the splits by name; the training data come first, and their labels are all there
+            are, unless ``labels`` says otherwise.
+        settings: how text is encoded.
+        folder: of the cache; by default `cache_folder`.
+        labels: the names of the labels in their order.
+        progress: called now and then with the split being encoded, its records done, and all of
+            them if the number is known.
+
+    Returns:
+        The splits by name. They share one `Vocabulary`, their ``table``, in which the words of the
+        first split come first; see `EncodedText.with_table` for vectors.
+
+    Raises:
+        DataError: as `encode_records` and the readers; or a label of a later split is not among
+            those of the first. The message names the file and the line.
+        InputError: as `encode_records`.
+        BackendError: the safetensors library is not installed; or as `encode_records`.
+
+    Example:
+        >>> import tempfile
+        >>> from treelax.data.text.records import Record
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder, "train.txt")
+        ...     count = file.write_text("dogs bark")
+        ...     source = TextSource([file], lambda: [Record((file.read_text(),), "x", 1)], "plain")
+        ...     for name in ("first", "again"):
+        ...         splits = cached_splits({"train": source}, folder=folder)
+        ...     splits["train"].words(0), len(list(Path(folder).glob("*.safetensors")))
+        (['dogs', 'bark'], 1)
+    """
+    settings = settings or EncodeSettings()
+    place = cache_folder() if folder is None else Path(folder)
+    splits: dict[str, EncodedText] = {}
+    vocabulary = Vocabulary(lower=settings.lower)
+    for name, source in sources.items():
+        split = _cached(name, source, settings, place, progress)
+        if labels is None and split.labels is not None:
+            labels = split.label_names
+        splits[name] = split.with_table(vocabulary).with_labels(labels or ())
+    return splits
+
+
+def cache_folder() -> Path:
+    """The folder of the cache: ``$TREELAX_CACHE``, else ``~/.cache/treelax``.
+
+    Returns:
+        The folder, which need not exist.
+
+    Example:
+        >>> cache_folder().is_absolute()
+        True
+    """
+    chosen = os.environ.get(ENVIRONMENT)
+    return Path(chosen).expanduser().absolute() if chosen else Path.home() / ".cache" / "treelax"
+
+
+def _cached(
+    name: str,
+    source: TextSource,
+    settings: EncodeSettings,
+    folder: Path,
+    progress: SplitProgress | None,
+) -> EncodedText:
+    """A split with a vocabulary of its own, from the cache or put there."""
+    key = _key(source, settings)
+    file = folder / f"{key}.safetensors"
+    shown = ", ".join(str(Path(path)) for path in source.files)
+    try:
+        kept = _load(file, key, settings.lower)
+    except _UnusableError as error:
+        kept = None
+        warnings.warn(
+            f"treelax: {file} {error}; {shown} is encoded again", RuntimeWarning, stacklevel=3
+        )
+    if kept is not None:
+        return replace(kept, source=shown)
+    vocabulary = Vocabulary(lower=settings.lower)
+    encoded = encode_records(
+        source.read(),
+        vocabulary,
+        max_length=settings.max_length,
+        overlong=settings.overlong,
+        progress=None if progress is None else lambda done, total: progress(name, done, total),
+    )
+    try:
+        _store(file, key, encoded, vocabulary)
+    except (DataError, OSError) as error:
+        warnings.warn(
+            f"treelax: {shown} was encoded but not put into the cache: {error}; free or choose "
+            f"another folder with {ENVIRONMENT}",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+    return encoded
+
+
+def _key(source: TextSource, settings: EncodeSettings) -> str:
+    """A hash of all that the encoded split depends on."""
+    digests = []
+    for path in source.files:
+        try:
+            with open(path, "rb") as raw:
+                digests.append(file_digest(raw, "sha256").hexdigest())
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+    parts = [FORMAT, VERSION, digests, source.reader, asdict(settings)]
+    return sha256(json.dumps(parts).encode()).hexdigest()
+
+
+class _UnusableError(Exception):
+    """A file of the cache cannot be used; the message says why."""
+
+
+def _load(file: Path, key: str, lower: bool) -> EncodedText | None:
+    """A split from the cache; None if it is not there."""
+    safe_open, library_error = _safetensors()
+    try:
+        check = _file_checksum(file)
+        with safe_open(file, framework="pt") as opened:
+            header = opened.metadata() or {}
+            if (header.get("format"), header.get("version")) != (FORMAT, VERSION):
+                raise _UnusableError(f"is of version {header.get('version')}, not {VERSION}")
+            if header.get("key") != key or header.get("checksum") != check:
+                raise _UnusableError("is damaged")
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        facts = json.loads(header["facts"])
+        words = json.loads(bytes(tensors["words"].tolist()))
+        return EncodedText(
+            ids=tensors["ids"],
+            offsets=tensors["offsets"],
+            lines=tensors["lines"],
+            labels=tensors.get("labels"),
+            table=Vocabulary(words, lower=lower),
+            texts=facts["texts"],
+            tagged=facts["tagged"],
+            truncated=facts["truncated"],
+            dropped=facts["dropped"],
+            label_names=tuple(facts["label_names"]),
+            notes=tuple(facts["notes"]),
+        )
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise _UnusableError(f"cannot be read ({error.strerror})") from error
+    except (ValueError, KeyError, library_error) as error:
+        raise _UnusableError(f"is damaged ({error})") from error
+
+
+def _store(file: Path, key: str, encoded: EncodedText, vocabulary: Vocabulary) -> None:
+    """Write a safetensors file; by hand, for the library needs NumPy to write, though not to read."""
+    words = json.dumps(list(vocabulary)).encode()
+    tensors = {  # wider numbers first, so that all are aligned
+        "offsets": encoded.offsets,
+        "lines": encoded.lines,
+        **({} if encoded.labels is None else {"labels": encoded.labels}),
+        "ids": encoded.ids,
+        "words": torch.frombuffer(bytearray(words), dtype=torch.uint8),
+    }
+    facts = {name: getattr(encoded, name) for name in _FACTS}
+    metadata = {"format": FORMAT, "version": VERSION, "key": key, "facts": json.dumps(facts)}
+    header: dict[str, Any] = {"__metadata__": metadata}
+    data = bytearray()
+    for name, tensor in tensors.items():
+        begin = len(data)
+        data += string_at(tensor.data_ptr(), tensor.nbytes)
+        header[name] = {
+            "dtype": _DTYPES[tensor.dtype],
+            "shape": list(tensor.shape),
+            "data_offsets": [begin, len(data)],
+        }
+    metadata["checksum"] = _checksum(data)
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(file) as out:
+        out.write(len(text).to_bytes(8, "little") + text)
+        out.write(data)
+
+
+def _file_checksum(file: Path) -> str:
+    with (
+        file.open("rb") as raw,
+        mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
+        memoryview(mapped) as view,
+    ):
+        return _checksum(view[8 + int.from_bytes(view[:8], "little") :])  # behind the header
+
+
+def _checksum(data: bytearray | memoryview) -> str:
+    return f"{zlib.crc32(data):08x}"
+
+
+def _safetensors() -> tuple[Any, type[Exception]]:
+    """The opener and the error of the safetensors library, loaded on first use."""
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ImportError as error:
+        raise BackendError(
+            "the cache of encoded text needs the safetensors library, which is not installed: "
+            'pip install "treelax[train]"'
+        ) from error
+    return safe_open, SafetensorError

@@ -1,0 +1,105 @@
+"""The corpora of the paper: what their parts are called, how many records they have, who reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+
+from treelax.data.text.readers_nli import NLI_CLASSES, read_multinli, read_snli
+from treelax.data.text.readers_sst import SST_CLASSES, read_sst
+from treelax.data.text.records import Records
+from treelax.data.text.sources import NoSuchSplitError
+
+__all__ = ["CORPORA", "Corpus"]
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """A published corpus.
+
+    Attributes:
+        title: its name for people.
+        archive: its key in `treelax.data.text.download.ARCHIVES`.
+        read: its reader, which takes a path and a split.
+        official: how many labelled records each split has when it is whole.
+        optional: further splits, which need not be there.
+        texts: what the texts of a record are.
+        classes: its labels.
+
+    Example:
+        >>> CORPORA["snli"].official["dev"]
+        9842
+    """
+
+    title: str
+    archive: str
+    read: Callable[[Path, str | None], Records]
+    official: Mapping[str, int]
+    texts: tuple[str, ...]
+    classes: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+
+    def splits(self, path: Path) -> dict[str, Records]:
+        """The splits that are there.
+
+        Args:
+            path: the archive or its folder; a file stands for a single split of its own name.
+
+        Returns:
+            The records of each, not yet read.
+
+        Raises:
+            DataError: there is no such path, or it holds no split.
+        """
+        if path.is_file() and path.suffix.lower() != ".zip":
+            return {path.name: self.read(path, None)}
+        found: dict[str, Records] = {}
+        refusals: list[NoSuchSplitError] = []
+        for split in (*self.official, *self.optional):
+            try:
+                found[split] = self.read(path, split)
+            except NoSuchSplitError as error:
+                refusals.append(error)
+        if not found:
+            raise refusals[0]
+        return found
+
+
+def _sst(title: str, classes: Literal["binary", "five"], sizes: tuple[int, int, int]) -> Corpus:
+    return Corpus(
+        title=title,
+        archive="sst",
+        read=partial(read_sst, classes=classes),
+        official=dict(zip(("train", "dev", "test"), sizes, strict=True)),
+        texts=("sentence",),
+        classes=SST_CLASSES[classes],
+    )
+
+
+CORPORA: Mapping[str, Corpus] = MappingProxyType(
+    {
+        "snli": Corpus(
+            title="SNLI",
+            archive="snli",
+            read=read_snli,
+            official={"train": 549_367, "dev": 9_842, "test": 9_824},
+            texts=("premise", "hypothesis"),
+            classes=NLI_CLASSES,
+        ),
+        "multinli": Corpus(
+            title="MultiNLI",
+            archive="multinli",
+            read=read_multinli,
+            official={"train": 392_702, "dev_matched": 9_815, "dev_mismatched": 9_832},
+            texts=("premise", "hypothesis"),
+            classes=NLI_CLASSES,
+            optional=("test_matched", "test_mismatched"),
+        ),
+        "sst-binary": _sst("SST, two classes", "binary", (6_920, 872, 1_821)),
+        "sst-five": _sst("SST, five classes", "five", (8_544, 1_101, 2_210)),
+    }
+)

@@ -1,0 +1,219 @@
+"""Rows of TSV and CSV files, and columns found by name.
+
+The csv module of Python refuses fields beyond a limit that is one for the whole process, and does
+not say where a quote was opened; so rows are cut here.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+
+from treelax.data.text.records import Checks, Report
+from treelax.errors import DataError
+from treelax.files import Line
+
+__all__ = [
+    "Row",
+    "column_places",
+    "missing_column",
+    "note_ragged",
+    "quoted_rows",
+    "short",
+    "tab_rows",
+]
+
+Row = tuple[int, list[str]]  # number of its first line, cells
+MOST_LINES = 10_000  # in one quoted field: more is a quote that was never closed
+RAGGED = "wrong number of columns"
+SHOWN = 40  # characters of a cell, columns of a file in a message
+
+
+def tab_rows(lines: Iterable[Line]) -> Iterator[Row]:
+    r"""Cut lines at tabs; quotes are characters like others.
+
+    Args:
+        lines: numbers and texts.
+
+    Returns:
+        For each line its number and cells.
+
+    Example:
+        >>> list(tab_rows([(1, 'say "hi"\tgreeting')]))
+        [(1, ['say "hi"', 'greeting'])]
+    """
+    return ((number, text.split("\t")) for number, text in lines)
+
+
+def quoted_rows(lines: Iterable[Line], where: str, separator: str = ",") -> Iterator[Row]:
+    r"""Cut lines into cells as RFC 4180 has it: a cell in quotes may hold all characters.
+
+    A quote in a quoted cell is doubled. One inside a cell that does not begin with a quote is a
+    character like others, as it is in most programs.
+
+    Args:
+        lines: numbers and texts.
+        where: the file, for messages.
+        separator: what stands between cells, one character.
+
+    Returns:
+        For each row the number of its first line, and its cells.
+
+    Raises:
+        DataError: a quote is not closed, or something follows the closing quote.
+
+    Example:
+        >>> list(quoted_rows([(1, 'a,"b, ""c""'), (2, 'd"')], "a.csv"))
+        [(1, ['a', 'b, "c"\nd'])]
+    """
+    lines = iter(lines)
+    for number, text in lines:
+        if '"' not in text:
+            yield number, text.split(separator)
+            continue
+        yield number, _quoted_cells(number, text, lines, where, separator)
+
+
+def _quoted_cells(
+    first: int, text: str, lines: Iterator[Line], where: str, separator: str
+) -> list[str]:
+    """The cells of a row that may run over further lines."""
+    cells: list[str] = []
+    number, place = first, 0
+    while True:
+        if not text.startswith('"', place):
+            end = text.find(separator, place)
+            cells.append(text[place:] if end < 0 else text[place:end])
+        else:
+            opened, pieces = number, []
+            place += 1
+            while (end := _closing_quote(text, place)) < 0:
+                pieces.append(text[place:])
+                number, text = next(lines, (0, ""))
+                if not number or number - opened > MOST_LINES:
+                    reason = f"in {MOST_LINES:,} lines" if number else "up to the end of the file"
+                    raise DataError(
+                        f"{where}, line {opened}: a quote is opened and not closed {reason}; "
+                        'expected ", with "" for a quote inside'
+                    )
+                place = 0
+            pieces.append(text[place:end])
+            cells.append("\n".join(pieces).replace('""', '"'))
+            end += 1
+            if end == len(text):
+                end = -1
+            elif text[end] != separator:
+                raise DataError(
+                    f"{where}, line {number}, column {end + 1}: received {text[end]!r} after a "
+                    f'closing quote; expected {separator!r}, or "" for a quote inside'
+                )
+        if end < 0:
+            return cells
+        place = end + 1
+
+
+def _closing_quote(text: str, place: int) -> int:
+    """Where the next quote that is not doubled stands; -1 if there is none."""
+    while (place := text.find('"', place)) >= 0 and text.startswith('"', place + 1):
+        place += 2
+    return place
+
+
+def column_places(columns: Sequence[str], names: Iterable[str], where: str) -> list[int]:
+    """Where the columns of some names stand.
+
+    Args:
+        columns: the names in the first line of a file.
+        names: those that are wanted.
+        where: file and line, for messages.
+
+    Returns:
+        The place of each, counted from 0.
+
+    Raises:
+        DataError: one is not there, or is there twice; the message has those that exist.
+
+    Example:
+        >>> column_places(["id", "premise", "label"], ["label", "premise"], "a.tsv, line 1")
+        [2, 1]
+    """
+    places = []
+    for name in names:
+        if name not in columns:
+            raise missing_column(columns, name, where)
+        if columns.count(name) > 1:
+            raise DataError(f"{where}: received several columns {name!r}; expected one")
+        places.append(columns.index(name))
+    return places
+
+
+def missing_column(columns: Iterable[str], name: str, where: str) -> DataError:
+    """The error for a column that is not there, with those that exist and the nearest.
+
+    Args:
+        columns: the names that exist.
+        name: what was looked for.
+        where: file and line.
+
+    Returns:
+        The error, to be raised.
+
+    Example:
+        >>> print(missing_column(["id", "lable"], "label", "a.tsv, line 1"))
+        a.tsv, line 1: no column 'label'; did you mean 'lable'? It has: id, lable
+    """
+    columns = list(columns)
+    near = difflib.get_close_matches(name, columns, n=1)
+    meant = f"; did you mean {short(near[0])}? It has: " if near else "; it has: "
+    names = [column if len(column) <= SHOWN else f"{column[:SHOWN]}…" for column in columns[:SHOWN]]
+    more = ", …" if len(columns) > SHOWN else ""
+    return DataError(f"{where}: no column {name!r}{meant}{', '.join(names) or 'none'}{more}")
+
+
+def note_ragged(
+    checks: Checks, report: Report, where: str, line: int, received: int, expected: int | str
+) -> None:
+    """Leave out a line with too few or too many columns, or raise: as the checks ask.
+
+    Args:
+        checks: what is asked.
+        report: where it is noted.
+        where: the file.
+        line: the line.
+        received: how many columns it has.
+        expected: how many it should have.
+
+    Raises:
+        DataError: errors are asked for.
+
+    Example:
+        >>> report = Report()
+        >>> note_ragged(Checks(ragged="drop"), report, "a.tsv", 7, 2, 3)
+        >>> report.lines()
+        ['1 line dropped: wrong number of columns (7)']
+    """
+    if checks.ragged == "error":
+        raise DataError(
+            f"{where}, line {line}: received {received} columns; expected {expected}: mend it, or "
+            'pass ragged="drop"'
+        )
+    report.drop(RAGGED, line)
+
+
+def short(text: object) -> str:
+    """A value from a file for a message, cut if it is long.
+
+    Args:
+        text: the value.
+
+    Returns:
+        How Python writes it.
+
+    Example:
+        >>> short("a" * 50)
+        "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…'"
+    """
+    if isinstance(text, str):
+        return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")
+    written = repr(text)
+    return written if len(written) <= SHOWN else f"{written[:SHOWN]}…"

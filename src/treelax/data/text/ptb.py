@@ -1,0 +1,158 @@
+"""Words and trees as the Penn Treebank writes them."""
+
+from __future__ import annotations
+
+import re
+from typing import NoReturn
+
+from treelax.data.text.delimited import short
+from treelax.errors import DataError
+
+__all__ = ["binary_parse_words", "labelled_tree", "single_spaces", "unescape"]
+
+BRACKETS = {
+    "-LRB-": "(",
+    "-RRB-": ")",
+    "-LSB-": "[",
+    "-RSB-": "]",
+    "-LCB-": "{",
+    "-RCB-": "}",
+}
+# data in small letters has them in small letters
+ESCAPES = {**BRACKETS, **{key.lower(): value for key, value in BRACKETS.items()}}
+_BRACKET = re.compile(r"(?<!\S)-(?:[LR][RSC]B|[lr][rsc]b)-(?!\S)")
+# white space other than the plain space belongs to a word: SST has "2\u00a01\\/2" as one
+_OPEN = r"\([0-9]++(?=[ ()]|$) *+"
+_WORD = r"[^ ()]++"
+# opening brackets, a word, closing brackets, and so on: a tree if the brackets balance
+_TREE = re.compile(rf" *+(?:(?:{_OPEN})++{_WORD}(?: *+\))++ *+)++")
+_PIECE = re.compile(rf"({_OPEN})|({_WORD}) *+|\) *+")
+_LEAF = re.compile(rf"({_WORD}) *+\)")
+_NO_BRACKETS = bytes(set(range(256)) - set(b"()"))
+
+
+def unescape(text: str) -> str:
+    r"""Undo the escapes of the Penn Treebank in words with spaces between.
+
+    Args:
+        text: the words; ``-LRB-`` and its like count only as whole words.
+
+    Returns:
+        The words with the characters that were meant.
+
+    Example:
+        >>> unescape(r"3 1\/2 stars -LRB- of 5 -RRB-")
+        '3 1/2 stars ( of 5 )'
+    """
+    if "\\" in text:
+        text = text.replace("\\/", "/").replace("\\*", "*")
+    if "B-" in text or "b-" in text:
+        text = _BRACKET.sub(lambda found: ESCAPES[found.group()], text)
+    return text
+
+
+def binary_parse_words(parse: str) -> str:
+    """The words of a binary parse as SNLI and MultiNLI have them.
+
+    Args:
+        parse: brackets and words with spaces between.
+
+    Returns:
+        The words, unescaped, with single spaces between; empty if there are none.
+
+    Example:
+        >>> binary_parse_words("( ( The church ) ( ( has ( -LRB- big -RRB- ) ) . ) )")
+        'The church has ( big ) .'
+    """
+    return unescape(" ".join([word for word in parse.split(" ") if word not in ("(", ")", "")]))
+
+
+def single_spaces(text: str) -> str:
+    """Words with single spaces between; white space of other kinds is left alone.
+
+    Args:
+        text: words with spaces between, before or after.
+
+    Returns:
+        The words as `treelax.data.text.records.Record` has them.
+
+    Example:
+        >>> single_spaces(" two  words ")
+        'two words'
+    """
+    if "  " in text or text[:1] == " " or text[-1:] == " ":
+        return " ".join([word for word in text.split(" ") if word])
+    return text
+
+
+def labelled_tree(text: str, where: str) -> tuple[str, str]:
+    """The label at the root of a tree of the Stanford Sentiment Treebank, and its words.
+
+    Args:
+        text: the tree, ``(label word)`` or ``(label tree tree...)``; labels are whole numbers.
+        where: file and line, for messages.
+
+    Returns:
+        The label and the words, unescaped, with single spaces between.
+
+    Raises:
+        DataError: the text is not one tree; the message has the column, counted from 1.
+
+    Example:
+        >>> labelled_tree("(3 (2 It) (4 (2 's) (3 fun)))", "dev.txt, line 1")
+        ('3', "It 's fun")
+    """
+    if not _TREE.fullmatch(text) or not _is_balanced(text):
+        _explain(text, where)
+    label = text[text.index("(") + 1 :].partition(" ")[0].partition("(")[0]
+    return label, unescape(" ".join(_LEAF.findall(text)))
+
+
+def _is_balanced(text: str) -> bool:
+    """Whether the last closing bracket, and no other, closes the first opening one."""
+    *runs, _ = text.encode(errors="replace").translate(None, _NO_BRACKETS).split(b")")
+    depth = 0
+    for number, opening in enumerate(runs, 1):
+        depth += len(opening) - 1
+        if depth <= 0:
+            return depth == 0 and number == len(runs)
+    return False
+
+
+def _explain(text: str, where: str) -> NoReturn:
+    """Find the first thing that is wrong with a tree, and raise it."""
+    place = len(text) - len(text.lstrip(" "))
+    # what each open bracket holds
+    nothing, a_word, trees = 0, 1, 2
+    holding: list[int] = []
+    begun = False
+    while place < len(text):
+        piece = _PIECE.match(text, place)
+        if piece is None:
+            raise _not_a_tree(where, place, "a bracket without a label", "(0 to (4")
+        opening, word = piece.groups()
+        if not holding and (begun or not opening):
+            received = (
+                f"{short(piece.group().rstrip(' '))} {'after' if begun else 'before'} the tree"
+            )
+            raise _not_a_tree(where, place, received, "the end" if begun else "'('")
+        if opening:
+            if holding and holding[-1] == a_word:
+                raise _not_a_tree(where, place, "a bracket after a word", "')'")
+            holding[-1:] = [trees] * len(holding[-1:])
+            holding.append(nothing)
+            begun = True
+        elif word:
+            if holding[-1] != nothing:
+                raise _not_a_tree(where, place, f"{short(word)} in a bracket that is full", "')'")
+            holding[-1] = a_word
+        elif holding.pop() == nothing:
+            raise _not_a_tree(where, place, "an empty bracket", "a word or a tree in it")
+        place = piece.end()
+    if not begun:
+        raise _not_a_tree(where, place, "nothing", "a tree")
+    raise _not_a_tree(where, place, f"the end with {len(holding)} open brackets", "')'")
+
+
+def _not_a_tree(where: str, place: int, received: str, expected: str) -> DataError:
+    return DataError(f"{where}, column {place + 1}: received {received}; expected {expected}")

@@ -1,0 +1,209 @@
+"""Reader of tagged words: a word and its tag in each line, a blank line between sentences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Unpack
+
+from treelax.data.conllu import COLUMNS
+from treelax.data.text.delimited import column_places, missing_column, note_ragged, short
+from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
+from treelax.data.text.sources import PathLike, Source, one_file
+from treelax.errors import DataError, InputError
+
+__all__ = ["read_tagging"]
+
+NO_TAGS = "no tags"
+DOCUMENT = "-DOCSTART-"
+NO_BREAK_SPACE = "\u00a0"
+GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
+WORD_ID = re.compile(r"[0-9]+")
+TOKEN_ID = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
+
+
+def read_tagging(
+    path: PathLike,
+    word: int | str | None = None,
+    tag: int | str | None = None,
+    *,
+    member: str | None = None,
+    **checks: Unpack[CheckOptions],
+) -> Records:
+    r"""Read sentences with a tag for every word, in the manner of the CoNLL tasks.
+
+    Columns stand between tabs if the first row has any, else between spaces. Lines of comments
+    (``# ...``) and documents' beginnings (``-DOCSTART-``) are read over. CoNLL-U is known by the
+    name of the file or by its ten columns; there multiword tokens (``1-2``) and empty nodes
+    (``1.1``) are read over too, and a sentence without tags (``_``) is left out and counted.
+
+    A word may itself be ``#``: with tabs such a line is a word if it has as many columns as the
+    others, with spaces only if it also stands after another word of its sentence.
+
+    Args:
+        path: the file, also compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``.
+        word: the column of words: its place counted from 0, negative from the end, or its name;
+            the first by default, FORM in CoNLL-U. CoNLL-U has names, and other files whose
+            comment ``# global.columns = ...`` gives them.
+        tag: the column of tags, likewise; the last by default, UPOS in CoNLL-U.
+        member: which file in a zip archive, if it holds several.
+        checks: see `treelax.data.text.records.Checks`.
+
+    Returns:
+        A record for each sentence, whose label has a tag for each word, read as they are asked for.
+        A space inside a word becomes a no-break space.
+
+    Raises:
+        DataError: there is no such file, or, as it is read, it lacks a column or a line has too
+            few or too many. The message names file and line.
+        InputError: ``word`` and ``tag`` are the same.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder, "tags.txt")
+        ...     count = file.write_text("Dogs NOUN\nbark VERB\n\nHi INTJ\n")
+        ...     [(r.texts[0], r.label) for r in read_tagging(file)]
+        [('Dogs bark', ('NOUN', 'VERB')), ('Hi', ('INTJ',))]
+    """
+    if word is not None and word == tag:
+        raise InputError(f"word and tag: received {word!r} for both; expected two columns")
+    source = one_file(path, member=member, expected="a file of tagged words")
+    tests = Checks(**checks)
+
+    def read(report: Report) -> Iterator[Record]:
+        return _Sentences(source, word, tag, tests, report).read()
+
+    return Records(
+        source.name, read, checks=tests, expected="at least one sentence", file=source.file
+    )
+
+
+@dataclass(slots=True)
+class _Sentences:
+    """One reading of a file; what is not known before the first row is learned there."""
+
+    source: Source
+    word: int | str | None
+    tag: int | str | None
+    checks: Checks
+    report: Report
+    names: Sequence[str] | None = None
+    separator: str | None = None
+    width: int = 0
+    conllu: bool = False
+    id_place: int | None = None
+    word_place: int = 0
+    tag_place: int = 0
+    # of the sentence that is being read
+    first_line: int = 0
+    words: list[str] = field(default_factory=list)
+    tags: list[str] = field(default_factory=list)
+    is_ragged: int = 0
+
+    def read(self) -> Iterator[Record]:
+        for number, text in self.source.lines():
+            if not text or text.isspace():
+                yield from self._end()
+            elif text[0] != "#" or not self._is_comment(text):
+                self._row(number, text)
+        yield from self._end()
+
+    def _is_comment(self, text: str) -> bool:
+        if not self.width:
+            named = GLOBAL_COLUMNS.fullmatch(text.rstrip())
+            if named:
+                self.names = named[1].split()
+            return True
+        if self.id_place is not None or len(text.split(self.separator)) != self.width:
+            return True
+        return self.separator is None and not self.words
+
+    def _row(self, number: int, text: str) -> None:
+        if not self.width:
+            self._learn(number, text)
+        cells = text.split(self.separator)
+        if len(cells) == self.width and cells[self.word_place] == DOCUMENT:
+            return
+        if not self.first_line:
+            self.first_line = number
+        if len(cells) != self.width:
+            # one row less would put every tag after it at the wrong word
+            self.is_ragged = self.is_ragged or len(cells)
+            if self.checks.ragged == "error":
+                note_ragged(
+                    self.checks, self.report, self.source.name, number, len(cells), self.width
+                )
+            return
+        if self.id_place is not None and not WORD_ID.fullmatch(cells[self.id_place]):
+            if TOKEN_ID.fullmatch(cells[self.id_place]):
+                return
+            raise DataError(
+                f"{self.source.name}, line {number}: received id {short(cells[self.id_place])}; "
+                "expected 3, 3-4 or 3.1, say"
+            )
+        word, tag = cells[self.word_place].strip(), cells[self.tag_place].strip()
+        if not word or not tag:
+            what = "tag" if word else "word"
+            raise DataError(f"{self.source.name}, line {number}: received no {what}; expected one")
+        self.words.append(word.replace(" ", NO_BREAK_SPACE))
+        self.tags.append(tag)
+
+    def _learn(self, number: int, text: str) -> None:
+        """Take the shape of the file from its first row."""
+        where = f"{self.source.name}, line {number}"
+        self.separator = "\t" if "\t" in text else None
+        cells = text.split(self.separator)
+        self.width = len(cells)
+        self.conllu = self.source.suffix == ".conllu" or (
+            self.names is None
+            and self.separator == "\t"
+            and self.width == len(COLUMNS)
+            and TOKEN_ID.fullmatch(cells[0]) is not None
+        )
+        if self.names is None and self.conllu:
+            self.names = COLUMNS
+        if self.names is not None and self.width != len(self.names):
+            raise DataError(
+                f"{where}: received {self.width} columns; expected {len(self.names)}: "
+                f"{' '.join(self.names)}"
+            )
+        if self.names is not None and "ID" in self.names:
+            self.id_place = self.names.index("ID")
+        self.word_place = self._place(self.word, ("FORM", 0), where)
+        self.tag_place = self._place(self.tag, ("UPOS", -1), where)
+        if self.word_place == self.tag_place:
+            raise DataError(
+                f"{where}: received one column, {self.word_place}, for words and tags; expected "
+                f"two of the {self.width} columns of this file"
+            )
+
+    def _place(self, column: int | str | None, default: tuple[str, int], where: str) -> int:
+        if column is None:
+            named, counted = default
+            column = named if self.names is not None and named in self.names else counted
+        if isinstance(column, str):
+            if self.names is None:
+                raise missing_column([], column, f"{where}: its columns have no names")
+            return column_places(self.names, [column], where)[0]
+        if not -self.width <= column < self.width:
+            raise DataError(
+                f"{where}: received {self.width} columns; expected a column {column}, counted "
+                "from 0"
+            )
+        return column % self.width
+
+    def _end(self) -> Iterator[Record]:
+        """The sentence that ends here, if there is one that is to be kept."""
+        line, words, tags, is_ragged = self.first_line, self.words, self.tags, self.is_ragged
+        if not line:
+            return
+        self.first_line, self.words, self.tags, self.is_ragged = 0, [], [], 0
+        if is_ragged:
+            note_ragged(self.checks, self.report, self.source.name, line, is_ragged, self.width)
+        elif self.conllu and words and set(tags) == {"_"}:
+            self.report.drop(NO_TAGS, line)
+        else:
+            yield Record((" ".join(words),), tuple(tags), line, tokens=True)

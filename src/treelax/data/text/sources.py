@@ -1,0 +1,240 @@
+"""Where lines come from: a file, plain or compressed, in a folder or in a zip archive."""
+
+from __future__ import annotations
+
+import io
+import lzma
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from treelax.errors import DataError, InputError
+from treelax.files import Line, compressed, read_lines
+
+__all__ = ["NoSuchSplitError", "Source", "find_split", "one_file"]
+
+PathLike = str | os.PathLike[str]
+COMPRESSED = (".gz", ".xz", ".bz2")
+NAMES_SHOWN = 8
+DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+# a password is asked for, or a compression that Python does not know
+REFUSED = (RuntimeError, NotImplementedError)
+
+
+class NoSuchSplitError(DataError):
+    """The folder or archive of a data set has no file for a split."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file, or a file in a zip archive.
+
+    Attributes:
+        file: the file or the archive.
+        member: the name in the archive; None for a file.
+
+    Example:
+        >>> Source(Path("snli_1.0.zip"), "snli_1.0/snli_1.0_dev.jsonl").name
+        'snli_1.0.zip: snli_1.0/snli_1.0_dev.jsonl'
+    """
+
+    file: Path
+    member: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The file and where in it, for messages."""
+        return str(self.file) if self.member is None else f"{self.file}: {self.member}"
+
+    @property
+    def suffix(self) -> str:
+        """The last suffix, in small letters, that is no compression; it may be empty."""
+        return _suffix(self.member or self.file.name)
+
+    def lines(self) -> Iterator[Line]:
+        """The lines with their numbers, as `treelax.files.read_lines` gives them.
+
+        Raises:
+            DataError: the file is missing, or cannot be read or decoded.
+        """
+        if self.member is None:
+            return read_lines(self.file)
+        return _member_lines(self.file, self.member, self.name)
+
+
+def one_file(
+    path: PathLike,
+    *,
+    suffixes: Collection[str] = (),
+    member: str | None = None,
+    expected: str = "a file",
+) -> Source:
+    """The file that a path names, or the right one in a zip archive.
+
+    Args:
+        path: a file.
+        suffixes: in an archive, look only at files with these, ``".tsv"`` say; all by default.
+        member: which one in the archive; the only one by default. The end of its path is enough.
+        expected: what it should be, for the message if there is nothing.
+
+    Returns:
+        The file, or the archive and the name in it.
+
+    Raises:
+        DataError: the file is missing, is a folder, or is an archive that is damaged or in which
+            no file or several fit; the message names them.
+        InputError: ``member`` is given for what is no archive.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with zipfile.ZipFile(Path(folder, "a.zip"), "w") as archive:
+        ...         archive.writestr("a/b.tsv", "x")
+        ...         archive.writestr("a/README.txt", "y")
+        ...     one_file(Path(folder, "a.zip"), suffixes=[".tsv"]).member
+        'a/b.tsv'
+    """
+    file = Path(path)
+    if not file.is_file():
+        what = "is a folder" if file.is_dir() else "does not exist"
+        raise DataError(f"{file}: {what}; expected {expected}")
+    if not _is_archive(file):
+        if member is not None:
+            raise InputError(f"member: received {member!r} for {file}; expected a .zip archive")
+        return Source(file)
+    names = _members(file)
+    if member is not None:
+        fitting = [n for n in names if n == member] or [
+            n for n in names if n.endswith(f"/{member}")
+        ]
+        wanted = repr(member)
+    else:
+        fitting = [name for name in names if not suffixes or _suffix(name) in suffixes]
+        wanted = f"a file in {' or '.join(suffixes)}" if suffixes else "a file"
+    if len(fitting) == 1:
+        return Source(file, fitting[0])
+    if fitting:
+        raise DataError(
+            f"{file}: holds {len(fitting)} files that fit ({_listed(fitting)}); expected one: name "
+            "it with member="
+        )
+    raise DataError(f"{file}: holds {_listed(names)}; expected {wanted} in it")
+
+
+def find_split(
+    path: PathLike, patterns: Sequence[str], *, split: str | None, archive: str, expected: str
+) -> Source:
+    """The file of a split in the folder or zip archive of a data set; a file stands for itself.
+
+    In a folder the files of its subfolders count too, and if none fits, those of the archive with
+    the official name.
+
+    Args:
+        path: a folder, an archive or a file.
+        patterns: regular expressions for the whole name, the best first; compression is put at the
+            end of each.
+        split: which part, for messages; None is right only for a file.
+        archive: the official name of the archive.
+        expected: the official name of the file, for messages.
+
+    Returns:
+        The file, or the archive and the name in it.
+
+    Raises:
+        NoSuchSplitError: there is no such file in it.
+        DataError: there is no such path, or several files fit equally well.
+        InputError: no split is asked for and the path is not a file.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     count = Path(folder, "dev.txt.gz").write_bytes(b"")
+        ...     find_split(
+        ...         folder, [r"dev\\.txt"], split="dev", archive="a.zip", expected="dev.txt"
+        ...     ).file.name
+        'dev.txt.gz'
+    """
+    file = Path(path)
+    if not file.exists():
+        raise DataError(f"{file}: does not exist; expected {archive}, its folder or a file from it")
+    if file.is_file() and not _is_archive(file):
+        return Source(file)
+    if split is None:
+        raise InputError(f"split: received None for {file}; expected the name of a split")
+    if file.is_file():
+        sources = [Source(file, name) for name in _members(file)]
+    else:
+        found = sorted(p for p in [*file.glob("*"), *file.glob("*/*")] if p.is_file())
+        sources = [Source(p) for p in found if not p.name.startswith(".")]
+    for pattern in patterns:
+        whole = re.compile(rf"(?:{pattern})(?:\.gz|\.xz|\.bz2)?", re.IGNORECASE)
+        fitting = [s for s in sources if whole.fullmatch(_base(s))]
+        if len(fitting) > 1:
+            raise DataError(
+                f"{file}: holds several files for {split}: {_listed(_base(s) for s in fitting)}; "
+                "expected one: pass the file itself"
+            )
+        if fitting:
+            return fitting[0]
+    zipped = [s.file for s in sources if s.file.name == archive and s.member is None]
+    if zipped:
+        return find_split(zipped[0], patterns, split=split, archive=archive, expected=expected)
+    raise NoSuchSplitError(
+        f"{file}: holds {_listed(map(_base, sources))}; expected {expected} for {split}"
+    )
+
+
+def _is_archive(file: Path) -> bool:
+    return file.suffix.lower() == ".zip"
+
+
+def _suffix(name: str) -> str:
+    path = PurePosixPath(name.lower())
+    return PurePosixPath(path.stem).suffix if path.suffix in COMPRESSED else path.suffix
+
+
+def _base(source: Source) -> str:
+    return source.file.name if source.member is None else PurePosixPath(source.member).name
+
+
+def _listed(names: Collection[str] | Iterator[str]) -> str:
+    names = list(names)
+    shown = [*names[:NAMES_SHOWN], *(["…"] if len(names) > NAMES_SHOWN else [])]
+    return ", ".join(shown) or "nothing"
+
+
+def _members(archive: Path) -> list[str]:
+    """The files in an archive, less what macOS adds to it."""
+    try:
+        with zipfile.ZipFile(archive) as members:
+            names = [info.filename for info in members.infolist() if not info.is_dir()]
+    except DAMAGE as error:
+        raise DataError(f"{archive}: cannot be read as a zip archive: {error}") from error
+    paths = [PurePosixPath(name) for name in names]
+    return [
+        name
+        for name, path in zip(names, paths, strict=True)
+        if "__MACOSX" not in path.parts and not path.name.startswith(".")
+    ]
+
+
+def _member_lines(archive: Path, member: str, where: str) -> Iterator[Line]:
+    """The lines of a file in an archive; decoded one by one, to know where that fails."""
+    number = 0
+    try:
+        with (
+            zipfile.ZipFile(archive) as members,
+            io.BufferedReader(members.open(member)) as raw,  # type: ignore[type-var]
+            compressed(raw, member, "rb") as data,
+        ):
+            for number, line in enumerate(data, 1):
+                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+                yield number, text.rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise DataError(f"{where}, line {number}: is not UTF-8 ({error.reason})") from error
+    except (*DAMAGE, *REFUSED) as error:
+        raise DataError(f"{where}, after line {number}: cannot be read: {error}") from error

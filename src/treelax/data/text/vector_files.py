@@ -1,0 +1,286 @@
+"""Files of word vectors: the text formats of GloVe and word2vec, and NumPy archives.
+
+Only the rows of the words that are wanted are kept, and only their numbers are parsed: a file of
+millions of words is read at about the speed at which it is decompressed. Words are compared as
+bytes, so a word in the file that is not UTF-8 does no harm.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import math
+import os
+import zipfile
+import zlib
+from array import array
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+from torch import Tensor
+
+from treelax.errors import BackendError, DataError, InputError
+from treelax.files import compressed
+
+__all__ = ["BytesProgress", "read_vectors"]
+
+BytesProgress = Callable[[int, int], None]  # bytes of the file that are read, and all of them
+
+LINES_BETWEEN_REPORTS = 4096
+_UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+
+
+def read_vectors(
+    path: str | os.PathLike[str],
+    wanted: Collection[str],
+    *,
+    member: str | None = None,
+    own_only: bool = False,
+    progress: BytesProgress | None = None,
+) -> tuple[dict[str, int], Tensor]:
+    """Read the vectors of some words.
+
+    Text has a word and its numbers on each line, with spaces between, and may have word2vec's first
+    line, the number of words and of dimensions. It may be compressed (``.gz``, ``.xz``, ``.bz2``,
+    ``.zip``). A word may hold spaces, as some do in GloVe's largest file: the last numbers of a
+    line are its vector. Where a word comes twice, the first counts.
+
+    An archive (``.npz``) has ``words``, an array of strings or one string with a word a line, and
+    ``vec``, their vectors. With ``rows``, word i has row ``rows[i]`` of ``vec``, so that words can
+    share one; and ``own`` tells which words a shared row was made for.
+
+    Args:
+        path: the file.
+        wanted: the words, as the file spells them.
+        member: which file of a ``.zip`` that has several.
+        own_only: in an archive with ``own``, take the others for words without a vector.
+        progress: called now and then with the bytes read and the size of the file.
+
+    Returns:
+        For each word found the row of its vector, and the rows, ``(R, dim)``, float32.
+
+    Raises:
+        DataError: the file is missing or cannot be read; a line is no word with numbers, has
+            another number of them than the lines before, or a number that is not finite; the file
+            has fewer words than its first line says; or an archive lacks an array or they do not
+            fit together. The message names the file and, for text, the line.
+        BackendError: an archive needs NumPy and it is not installed.
+        InputError: ``member`` was given and the file is no ``.zip``.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "tiny.txt")
+        ...     count = path.write_text("the 0.5 1\\ndog 2 3\\ncat 4 5\\n")
+        ...     read_vectors(path, {"cat", "the", "bird"})
+        ({'the': 0, 'cat': 1}, tensor([[0.5000, 1.0000],
+                [4.0000, 5.0000]]))
+    """
+    file, wanted = Path(path), frozenset(wanted)
+    if not file.is_file():
+        what = "is a folder" if file.is_dir() else "does not exist"
+        raise DataError(f"{file}: {what}; expected word vectors as text or .npz")
+    if member is not None and file.suffix != ".zip":
+        raise InputError(f"member: received {member!r} for {file}; expected none but for a .zip")
+    if file.suffix == ".npz":
+        return _read_archive(file, wanted, own_only, progress)
+    if ".bin" in file.suffixes[-2:]:
+        raise DataError(f"{file}: is in word2vec's binary format; expected text: convert it first")
+    return _TextReader(file, wanted).read(member, progress)
+
+
+class _TextReader:
+    """Reads one text file, line by line."""
+
+    def __init__(self, file: Path, wanted: frozenset[str]) -> None:
+        self.file = file
+        self.wanted = {word.encode("utf-8", "surrogatepass"): word for word in wanted}
+        self.number = 0  # of the line
+        self.dim = 0
+        self.announced: int | None = None  # words, by word2vec's first line
+        self.words = 0
+        self.found: dict[str, int] = {}
+        self.lines: list[int] = []  # of the words found
+        self.values = array("f")
+
+    def read(
+        self, member: str | None, progress: BytesProgress | None
+    ) -> tuple[dict[str, int], Tensor]:
+        size = self.file.stat().st_size
+        try:
+            with self.file.open("rb") as raw, _plain(raw, self.file, member) as data:
+                for self.number, line in enumerate(data, 1):
+                    self._take(line.rstrip(b" \r\n"))
+                    if progress is not None and self.number % LINES_BETWEEN_REPORTS == 0:
+                        progress(raw.tell(), size)
+        except DataError:
+            raise
+        except _UNREADABLE as error:
+            raise DataError(
+                f"{self.file}, after line {self.number}: cannot be read: {error}"
+            ) from error
+        if not self.words:
+            raise DataError(f"{self.file}: is empty; expected lines of a word and its numbers")
+        if self.announced is not None and self.words < self.announced:
+            raise DataError(
+                f"{self.file}: ends after {self.words:,} words; its first line announces "
+                f"{self.announced:,}: it is cut off, fetch it again"
+            )
+        matrix = torch.empty(0, self.dim)
+        if self.found:
+            matrix = torch.frombuffer(self.values, dtype=torch.float32).view(-1, self.dim)
+        self._check_finite(matrix)
+        if progress is not None:
+            progress(size, size)
+        return self.found, matrix
+
+    def _take(self, line: bytes) -> None:
+        if not line:
+            return
+        if not self.dim and not self._begin(line):
+            return
+        # numbers are cut apart only where they are needed, or where there are too many spaces
+        word = line[: line.find(b" ")] if line.count(b" ") == self.dim else self._spaced_word(line)
+        self.words += 1
+        name = self.wanted.get(word)
+        if name is None or name in self.found:
+            return
+        try:
+            self.values.extend([float(value) for value in line.split()[-self.dim :]])
+        except ValueError as error:
+            raise DataError(
+                f"{self.file}, line {self.number}: received {_shown(error)}; expected "
+                f"{self.dim} numbers behind the word {name!r}"
+            ) from error
+        self.found[name] = len(self.lines)
+        self.lines.append(self.number)
+
+    def _begin(self, line: bytes) -> bool:
+        """Learn the number of dimensions from the first line; false if it holds no word."""
+        fields = line.split()
+        if self.number == 1 and len(fields) == 2 and all(map(bytes.isdigit, fields)):
+            self.announced, self.dim = map(int, fields)
+            if not self.dim:
+                raise DataError(f"{self.file}, line 1: received 0 dimensions; expected 1 or more")
+            return False
+        # the numbers at the end, for the first word may hold spaces; a word may be a number
+        while self.dim < len(fields) - 1 and _is_number(fields[-self.dim - 1]):
+            self.dim += 1
+        if not self.dim:
+            raise DataError(
+                f"{self.file}, line {self.number}: received {len(fields)} fields that end in no "
+                "number; expected a word and its numbers, with spaces between"
+            )
+        return True
+
+    def _spaced_word(self, line: bytes) -> bytes:
+        """The word of a line with more or fewer spaces than numbers are expected."""
+        fields = line.split()
+        word, more = fields[: -self.dim], fields[1 : -self.dim]
+        # more fields are a word with spaces, unless they look like numbers too many
+        too_many = more and all(b"." in field and _is_number(field) for field in more)
+        if not word or too_many:
+            raise DataError(
+                f"{self.file}, line {self.number}: received {len(fields) - 1} numbers; expected "
+                f"{self.dim} behind a word, as in the lines before"
+            )
+        return b" ".join(word)
+
+    def _check_finite(self, matrix: Tensor) -> None:
+        bad = (~matrix.isfinite()).any(1).nonzero()
+        if len(bad):
+            raise DataError(
+                f"{self.file}, line {self.lines[int(bad[0])]}: received a number that is not "
+                "finite in single precision; expected finite ones"
+            )
+
+
+@contextmanager
+def _plain(raw: IO[bytes], file: Path, member: str | None) -> Iterator[Any]:
+    """The bytes of a file or of a file in a ``.zip``, decompressed."""
+    if file.suffix != ".zip":
+        with compressed(raw, file, "rb") as data:
+            yield data
+        return
+    with zipfile.ZipFile(raw) as archive:
+        names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
+        if member is None and len(names) == 1:
+            member = names[0]
+        if member not in names:
+            what = "does not say which file" if member is None else f"has no file {member!r}"
+            raise DataError(f"{file}: {what}; give as member one of {', '.join(names) or 'none'}")
+        # read in blocks: the archive's own lines are slow
+        with archive.open(member) as data, io.BufferedReader(data, 1 << 20) as lines:  # type: ignore[type-var]
+            yield lines
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        return math.isfinite(float(field))
+    except ValueError:
+        return False
+
+
+def _shown(error: ValueError) -> str:
+    """The field that is no number, from Python's message, which ends in it."""
+    return str(error).rpartition(": ")[2].removeprefix("b")
+
+
+def _read_archive(
+    file: Path, wanted: frozenset[str], own_only: bool, progress: BytesProgress | None
+) -> tuple[dict[str, int], Tensor]:
+    try:
+        import numpy
+    except ImportError as error:
+        raise BackendError(
+            f"{file}: .npz needs NumPy, which is not installed: "
+            'pip install "treelax[data]", or give the vectors as text'
+        ) from error
+    try:
+        with numpy.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except (*_UNREADABLE, ValueError) as error:
+        raise DataError(f"{file}: cannot be read as .npz: {error}") from error
+    for name in ("words", "vec"):
+        if name not in arrays:
+            found = ", ".join(sorted(arrays)) or "none"
+            raise DataError(f"{file}: received the arrays {found}; expected words and vec")
+    names, vectors = arrays["words"], arrays["vec"]
+    if names.dtype.kind != "U" or names.ndim > 1:
+        raise DataError(
+            f"{file}: words is {names.dtype} of {names.ndim} dimensions; expected strings, or one "
+            "string with a word a line"
+        )
+    words = str(names).split("\n") if names.ndim == 0 else names.tolist()
+    if vectors.ndim != 2 or vectors.dtype.kind != "f":
+        raise DataError(
+            f"{file}: vec is {vectors.dtype} of shape {vectors.shape}; expected floating point, "
+            "(rows, dimensions)"
+        )
+    rows = arrays.get("rows", numpy.arange(len(vectors)))
+    own = arrays.get("own", numpy.ones(len(words), bool))
+    for name, array_, kinds in (("rows", rows, "iu"), ("own", own, "b")):
+        if array_.shape != (len(words),) or array_.dtype.kind not in kinds:
+            raise DataError(
+                f"{file}: {name} is {array_.dtype} of shape {array_.shape}; expected one for each "
+                f"of the {len(words):,} words"
+            )
+    if len(words) and not 0 <= int(rows.min()) <= int(rows.max()) < len(vectors):
+        raise DataError(
+            f"{file}: rows has numbers outside 0 to {len(vectors) - 1}, the rows of vec"
+        )
+    found_words: dict[str, int] = {}
+    for word, row, is_own in zip(words, rows.tolist(), own.tolist(), strict=True):
+        if word in wanted and (is_own or not own_only):
+            found_words.setdefault(word, row)
+    needed = sorted(set(found_words.values()))
+    matrix = torch.from_numpy(vectors[needed].astype(numpy.float32))
+    if not bool(matrix.isfinite().all()):
+        raise DataError(f"{file}: vec has a number that is not finite; expected finite ones")
+    if progress is not None:
+        progress(file.stat().st_size, file.stat().st_size)
+    place = {row: i for i, row in enumerate(needed)}
+    return {word: place[row] for word, row in found_words.items()}, matrix

@@ -1,0 +1,261 @@
+"""Word vectors as one matrix: padding, NULL, unknown words, known words.
+
+A word without a vector gets one of a hundred random ones, chosen by a hash of its letters, so that
+it has the same one in every run and in every data set (Corro and Titov 2019, appendix A.2; Parikh
+et al. 2016).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from hashlib import blake2b
+
+import torch
+from torch import Tensor
+
+from treelax.data.text.vector_files import BytesProgress, read_vectors
+from treelax.errors import DataError, InputError
+
+__all__ = ["FIRST_UNKNOWN", "NULL", "UNKNOWN", "Vectors", "load_vectors", "random_vectors"]
+
+NULL = 1  # the row of the NULL token, whose vector a model learns
+FIRST_UNKNOWN = 2
+UNKNOWN = 100  # how many vectors the unknown words share
+
+# how the Penn Treebank writes what word vectors have as it is
+_MARKS = {
+    "``": '"',
+    "''": '"',
+    "-LRB-": "(",
+    "-RRB-": ")",
+    "-LSB-": "[",
+    "-RSB-": "]",
+    "-LCB-": "{",
+    "-RCB-": "}",
+}
+
+
+class Vectors:
+    """A matrix of word vectors and the row of every word.
+
+    Row 0 is padding and zero, row 1 the NULL token and zero, rows 2 to 101 are for unknown words,
+    the others for known words. Several words may share a row. Every word has a row: its own, or that
+    of another spelling (its lower case, or a mark that the Penn Treebank writes otherwise), or by a
+    hash of its letters one for unknown words.
+
+    Args:
+        matrix: ``(rows, dim)``, float32, laid out like that.
+        known: the rows of the known words.
+        unknown: how many rows are for unknown words.
+
+    Raises:
+        InputError: the matrix has no such rows, or a known word has a row that is for others.
+
+    Example:
+        >>> vectors = Vectors(torch.eye(5, 4), {"dog": 4}, unknown=2)
+        >>> vectors.ids(["dog", "Dog", "bird"])
+        [4, 4, 3]
+        >>> "Dog" in vectors, "bird" in vectors, vectors.dim
+        (True, False, 4)
+    """
+
+    def __init__(self, matrix: Tensor, known: Mapping[str, int], *, unknown: int = UNKNOWN) -> None:
+        if unknown < 1:
+            raise InputError(f"unknown: received {unknown}; expected 1 or more")
+        first = FIRST_UNKNOWN + unknown
+        if matrix.dim() != 2 or len(matrix) < first:
+            raise InputError(
+                f"matrix: received shape {tuple(matrix.shape)}; expected (rows, dim) with {first} "
+                "or more rows: padding, NULL and those for unknown words come first"
+            )
+        if known and not first <= min(known.values()) <= max(known.values()) < len(matrix):
+            raise InputError(
+                f"known: received rows {min(known.values())} to {max(known.values())}; expected "
+                f"{first} to {len(matrix) - 1}"
+            )
+        self.matrix = matrix
+        self.known = dict(known)
+        self.unknown = unknown
+
+    @property
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return self.matrix.shape[1]
+
+    def id(self, word: str) -> int:
+        """The row of a word.
+
+        Args:
+            word: any.
+
+        Returns:
+            Its row, 2 or more.
+
+        Example:
+            >>> Vectors(torch.eye(5, 4), {"dog": 4}, unknown=2).id("DOG")
+            4
+        """
+        for spelling in spellings(word):
+            if spelling in self.known:
+                return self.known[spelling]
+        return FIRST_UNKNOWN + _hash(word) % self.unknown
+
+    def ids(self, words: Iterable[str], /) -> list[int]:
+        """The rows of some words.
+
+        Args:
+            words: any; not one word, which would be taken for its letters.
+
+        Returns:
+            Their rows.
+
+        Raises:
+            InputError: one string was received.
+
+        Example:
+            >>> Vectors(torch.eye(5, 4), {"dog": 4}, unknown=2).ids(["a", "dog"])
+            [3, 4]
+        """
+        if isinstance(words, str):
+            raise InputError(f"words: received the string {words!r}; use id, or give a list")
+        known, other = self.known.get, self.id
+        return [known(word) or other(word) for word in words]
+
+    def __contains__(self, word: str) -> bool:
+        """Whether the word, or another spelling of it, is known."""
+        return any(spelling in self.known for spelling in spellings(word))
+
+    def __repr__(self) -> str:
+        return f"Vectors({len(self.known):,} known words, dim={self.dim}, unknown={self.unknown})"
+
+
+def load_vectors(
+    path: str | os.PathLike[str],
+    words: Iterable[str],
+    *,
+    normalise: bool = True,
+    unknown: int = UNKNOWN,
+    seed: int = 0,
+    own_only: bool = False,
+    member: str | None = None,
+    progress: BytesProgress | None = None,
+) -> Vectors:
+    """Load the vectors of some words.
+
+    Each word is looked for as it is, then in lower case, then as the marks that the Penn Treebank
+    writes otherwise (``-LRB-`` for an opening bracket, ``\\/`` for a slash). The formats are those
+    of `treelax.data.text.vector_files.read_vectors`.
+
+    Args:
+        path: the file.
+        words: those needed, a `Vocabulary` for example; others are not kept.
+        normalise: give every vector, those for unknown words too, length 1.
+        unknown: how many vectors the unknown words share.
+        seed: of the normal distribution that these are drawn from.
+        own_only: in an archive with ``own``, take words with another's vector for unknown.
+        member: which file of a ``.zip`` that has several.
+        progress: called now and then with the bytes read and the size of the file.
+
+    Returns:
+        The vectors, known words in the order of ``words``; ``known`` tells which were found.
+
+    Raises:
+        DataError: as `read_vectors`; or none of the words is in the file.
+        BackendError: as `read_vectors`.
+        InputError: ``unknown`` is not positive.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "tiny.txt")
+        ...     count = path.write_text("the 3 4\\ndog 0 2\\n")
+        ...     vectors = load_vectors(path, ["A", "dog", "The"])
+        >>> vectors.known, vectors.matrix[102:]
+        ({'dog': 102, 'The': 103}, tensor([[0.0000, 1.0000],
+                [0.6000, 0.8000]]))
+    """
+    words = list(words)
+    wanted = {spelling for word in words for spelling in spellings(word)}
+    found, vectors = read_vectors(path, wanted, member=member, own_only=own_only, progress=progress)
+    if words and not found:
+        raise DataError(
+            f"{path}: has none of the {len(words):,} words, such as {words[0]!r}; expected vectors "
+            "of the same language"
+        )
+    known: dict[str, int] = {}
+    order: dict[int, int] = {}  # from the row as read to the row in order of first use
+    for word in words:
+        spelling = next((spelling for spelling in spellings(word) if spelling in found), None)
+        if spelling is not None:
+            row = order.setdefault(found[spelling], len(order))
+            known[word] = FIRST_UNKNOWN + unknown + row
+    return _assembled(vectors[list(order)], known, normalise, unknown, _generator(seed))
+
+
+def random_vectors(
+    words: Iterable[str],
+    dim: int,
+    *,
+    normalise: bool = False,
+    unknown: int = UNKNOWN,
+    seed: int = 0,
+) -> Vectors:
+    """Draw a vector from the normal distribution for each word, to be learned where none are given.
+
+    Args:
+        words: those to be known: those of the training data, not of the others.
+        dim: the number of dimensions.
+        normalise: give every vector length 1.
+        unknown: how many vectors the unknown words share.
+        seed: of the draw.
+
+    Returns:
+        The vectors, known words in the order of ``words``.
+
+    Raises:
+        InputError: ``dim`` or ``unknown`` is not positive.
+
+    Example:
+        >>> random_vectors(["a", "dog"], 8)
+        Vectors(2 known words, dim=8, unknown=100)
+    """
+    if dim < 1:
+        raise InputError(f"dim: received {dim}; expected 1 or more")
+    known = {word: FIRST_UNKNOWN + unknown + row for row, word in enumerate(dict.fromkeys(words))}
+    generator = _generator(seed)
+    rows = torch.randn(len(known), dim, generator=generator)
+    return _assembled(rows, known, normalise, unknown, generator)
+
+
+def spellings(word: str) -> Iterator[str]:
+    """How a word may be written in a file of vectors, what to try first first."""
+    yield word
+    yield word.lower()
+    plain = _MARKS.get(word) or word.replace("\\/", "/").replace("\\*", "*")
+    if plain != word:
+        yield plain
+        yield plain.lower()
+
+
+def _hash(word: str) -> int:
+    """The same for the same letters in every process and on every machine."""
+    letters = word.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(letters, digest_size=8).digest(), "big")
+
+
+def _generator(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def _assembled(
+    rows: Tensor, known: dict[str, int], normalise: bool, unknown: int, generator: torch.Generator
+) -> Vectors:
+    if unknown < 1:
+        raise InputError(f"unknown: received {unknown}; expected 1 or more")
+    drawn = torch.randn(unknown, rows.shape[1], generator=generator)
+    matrix = torch.cat([rows.new_zeros(FIRST_UNKNOWN, rows.shape[1]), drawn, rows])
+    if normalise:  # zero vectors stay zero
+        matrix = torch.nn.functional.normalize(matrix, eps=1e-30)
+    return Vectors(matrix, known, unknown=unknown)

@@ -1,0 +1,140 @@
+"""Words and their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from treelax.errors import InputError
+
+__all__ = ["PADDING", "Vocabulary", "WordTable"]
+
+PADDING = 0  # the id that no word has
+
+
+class WordTable(Protocol):
+    """What gives words their ids: a `Vocabulary`, or `treelax.data.text.vectors.Vectors`."""
+
+    def ids(self, words: Iterable[str], /) -> list[int]:
+        """The ids of some words, none of them 0."""
+        ...
+
+
+class _Growing(dict[str, int]):
+    """Gives a word that it lacks the next id."""
+
+    def __missing__(self, word: str) -> int:
+        self[word] = number = len(self) + 1
+        return number
+
+
+class Vocabulary:
+    """Words numbered from 1 in the order in which they come; 0 is padding.
+
+    It is built from the data it encodes: `ids` gives a new word the next number.
+
+    Args:
+        words: those to start with, all different; ``Vocabulary(list(old), lower=old.lower)``
+            restores an old one.
+        lower: put every word into lower case.
+
+    Raises:
+        InputError: a word is no string, or comes twice.
+
+    Example:
+        >>> vocabulary = Vocabulary(lower=True)
+        >>> vocabulary.ids(["The", "dog", "saw", "the", "cat"])
+        [1, 2, 3, 1, 4]
+        >>> len(vocabulary), vocabulary.word(2), "THE" in vocabulary, vocabulary.get("bird")
+        (4, 'dog', True, None)
+    """
+
+    def __init__(self, words: Iterable[str] = (), *, lower: bool = False) -> None:
+        self.lower = lower
+        self._ids = _Growing()
+        self._words: list[str] = []
+        _no_single_word(words)
+        for expected, word in enumerate(words, 1):
+            if not isinstance(word, str):
+                raise InputError(f"words: received {word!r}; expected strings")
+            if self.ids([word]) != [expected]:
+                raise InputError(f"words: received {word!r} twice; expected different words")
+
+    def ids(self, words: Iterable[str], /) -> list[int]:
+        """The ids of some words; a new word is given the next one.
+
+        Args:
+            words: any; not one word, which would be taken for its letters.
+
+        Returns:
+            Their ids, 1 or more.
+
+        Raises:
+            InputError: one string was received.
+
+        Example:
+            >>> Vocabulary(["dog"]).ids(["a", "dog"])
+            [2, 1]
+        """
+        _no_single_word(words)
+        if self.lower:
+            words = map(str.lower, words)
+        return list(map(self._ids.__getitem__, words))
+
+    def get(self, word: str) -> int | None:
+        """The id of a word; None if it is not in the vocabulary, which stays as it is.
+
+        Args:
+            word: any.
+
+        Returns:
+            Its id or None.
+
+        Example:
+            >>> Vocabulary(["dog"]).get("dog")
+            1
+        """
+        return self._ids.get(word.lower() if self.lower else word)
+
+    def word(self, number: int) -> str:
+        """The word of an id.
+
+        Args:
+            number: its id, from 1 to the number of words.
+
+        Returns:
+            The word.
+
+        Raises:
+            InputError: there is no such id.
+
+        Example:
+            >>> Vocabulary(["a", "dog"]).word(2)
+            'dog'
+        """
+        if not 1 <= number <= len(self):
+            raise InputError(
+                f"number: received {number}; expected the id of a word, 1 to {len(self)}"
+            )
+        if len(self._words) < len(self):  # it has grown since the last question
+            self._words = list(self._ids)
+        return self._words[number - 1]
+
+    def __len__(self) -> int:
+        """The number of words, without padding."""
+        return len(self._ids)
+
+    def __iter__(self) -> Iterator[str]:
+        """The words in the order of their ids, from 1."""
+        return iter(self._ids)
+
+    def __contains__(self, word: str) -> bool:
+        return self.get(word) is not None
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self):,} words, lower={self.lower})"
+
+
+def _no_single_word(words: Iterable[str]) -> None:
+    if isinstance(words, str):
+        raise InputError(f"words: received the string {words!r}; expected several: [{words!r}]")

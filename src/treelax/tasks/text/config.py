@@ -1,0 +1,235 @@
+"""Settings of experiments on sentences, and the presets of the paper's tables 2 and 3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from treelax.errors import InputError
+from treelax.ops.checks import one_of
+from treelax.tasks.text.model import ModelConfig
+
+Kind = Literal["pair", "classify", "tag"]
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Which texts, and how they become numbers.
+
+    Attributes:
+        format: "snli", "multinli" or "sst" as they are distributed, "table" (TSV, CSV, JSON lines)
+            or "tagging" (a word a line).
+        path: folder, archive or file of a distribution; for one with splits.
+        train: file of the training data, instead of ``path`` or of its split.
+        dev: file to choose the best model by, likewise.
+        test: file for the figures at the end, likewise; may be none.
+        text: columns of a table with the texts, one or two.
+        label: column of a table with the label.
+        classes: of SST, "binary" or "five".
+        tokens: texts of a table are words with spaces between, not to be tokenised.
+        vectors: file of word vectors; none to learn them from random ones.
+        vector_size: of random ones.
+        normalise: give all word vectors length 1.
+        lower: put words into lower case.
+        null: put a NULL token in front of each text.
+        max_length: training examples with a longer text are left out, others are kept whole.
+        mix: SNLI, to be added to the training data of MultiNLI.
+        mix_share: how much of it, drawn anew for every epoch.
+        trees: CoNLL-U files of given trees, ``{split}`` in the name standing for train, dev, test.
+        seed: of random vectors.
+    """
+
+    format: Literal["snli", "multinli", "sst", "table", "tagging"] = "table"
+    path: str | None = None
+    train: str | None = None
+    dev: str | None = None
+    test: str | None = None
+    text: tuple[str, ...] = ("text",)
+    label: str = "label"
+    classes: Literal["binary", "five"] = "binary"
+    tokens: bool = False
+    vectors: str | None = None
+    vector_size: int = 100
+    normalise: bool = True
+    lower: bool = False
+    null: bool = True
+    max_length: int = 100
+    mix: str | None = None
+    mix_share: float = 1.0
+    trees: str | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.max_length < 1:
+            raise InputError(f"data.max_length is {self.max_length}; expected at least 1")
+        if not 0 < self.mix_share <= 1:
+            raise InputError(f"data.mix_share is {self.mix_share}; expected more than 0, at most 1")
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """How to train; the defaults are the paper's.
+
+    Attributes:
+        epochs: number of them.
+        updates: per epoch; 0 for one pass over the training data.
+        batch_size: examples per update.
+        learning_rate: of Adam.
+        schedule: "plateau" multiplies the learning rate by ``decay`` and goes back to the best
+            model when dev has not improved for ``patience`` epochs (the paper's); "cosine" lets
+            the rate fall to zero; "constant".
+        patience: see above.
+        decay: see above.
+        clip: largest norm of the gradient.
+        precision: "float32", "tf32" (of matrix products on a GPU) or "bf16" (of the layers; trees
+            are always float32).
+        pool: batches that are sorted by length together, see `treelax.data.batching`.
+        threads: of torch on the CPU; 0 leaves it to torch.
+    """
+
+    epochs: int = 200
+    updates: int = 0
+    batch_size: int = 64
+    learning_rate: float = 1e-4
+    schedule: Literal["plateau", "cosine", "constant"] = "plateau"
+    patience: int = 5
+    decay: float = 0.9
+    clip: float = 5.0
+    precision: Literal["float32", "tf32", "bf16"] = "float32"
+    pool: int = 50
+    threads: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (
+            ("epochs", 1),
+            ("updates", 0),
+            ("batch_size", 1),
+            ("patience", 1),
+            ("pool", 1),
+            ("threads", 0),
+        ):
+            if getattr(self, name) < least:
+                raise InputError(
+                    f"train.{name} is {getattr(self, name)}; expected at least {least}"
+                )
+        for name in ("learning_rate", "clip", "decay"):
+            if not 0 < getattr(self, name) < float("inf"):
+                raise InputError(f"train.{name} is {getattr(self, name)}; expected more than 0")
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """Everything that determines a run.
+
+    Attributes:
+        preset: the preset that it started from.
+        kind: "pair" (relation of two texts), "classify" (class of a text) or "tag" (of words).
+        seed: of initial weights, batches, noise and dropout.
+        data: which texts.
+        model: its kind and sizes.
+        train: how.
+    """
+
+    preset: str = "pair"
+    kind: Kind = "pair"
+    seed: int = 0
+    data: DataConfig = field(default_factory=DataConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise InputError(f"seed is {self.seed}; expected at least 0")
+
+
+def snli(**model: Any) -> TextConfig:
+    """Natural language inference as in appendix A.2."""
+    return TextConfig(
+        kind="pair",
+        data=DataConfig(format="snli"),
+        model=ModelConfig(**model),
+        train=TrainConfig(epochs=200, updates=8500),
+    )
+
+
+def multinli(**model: Any) -> TextConfig:
+    """The same network on MultiNLI with SNLI added to the training data."""
+    config = snli(**model)
+    return replace(config, data=replace(config.data, format="multinli"))
+
+
+def sst(**model: Any) -> TextConfig:
+    """Sentiment as in appendix A.3: BiLSTM, one GCN layer, max-pooling, no distance bias."""
+    settings: dict[str, Any] = {
+        "learned_words": 101,
+        "projection_size": None,
+        "encoder": "bilstm",
+        "scorer_size": 300,
+        "distances": None,
+        "gcn_size": 300,
+        "gcn_layers": 1,
+        "dense": False,
+        "output_size": 300,
+    }
+    return TextConfig(
+        kind="classify",
+        data=DataConfig(format="sst", null=False),
+        model=ModelConfig(**settings | model),
+        train=TrainConfig(epochs=200, updates=100),
+    )
+
+
+# the rows of the paper's tables: a model for each
+NLI_ROWS: dict[str, tuple[dict[str, Any], str]] = {
+    "none": ({"trees": "none"}, "no intra-attention"),
+    "intra": ({"trees": "intra"}, "simple intra-attention"),
+    "chain-1": ({"trees": "chain", "gcn_layers": 1}, "left-to-right chain, 1 GCN"),
+    "chain-2": ({"trees": "chain", "gcn_layers": 2}, "left-to-right chain, 2 GCN"),
+    "heads-1": ({"trees": "heads", "gcn_layers": 1}, "head selection, 1 GCN"),
+    "heads-2": ({"trees": "heads", "gcn_layers": 2}, "head selection, 2 GCN"),
+    "tree-1": ({"gcn_layers": 1}, "latent tree, 1 GCN"),
+    "tree-2": ({"gcn_layers": 2}, "latent tree, 2 GCN"),
+}
+SST_ROWS: dict[str, tuple[dict[str, Any], str]] = {
+    "none": ({"trees": "none"}, "BiLSTM without a tree"),
+    "chain": ({"trees": "chain"}, "left-to-right chain"),
+    "heads": ({"trees": "heads"}, "head selection"),
+    "given": ({"trees": "given"}, "given trees"),
+    "tree": ({}, "latent tree"),
+}
+
+
+def _presets() -> dict[str, tuple[Callable[[], TextConfig], str]]:
+    found: dict[str, tuple[Callable[[], TextConfig], str]] = {}
+    families = (("snli", snli, NLI_ROWS), ("multinli", multinli, NLI_ROWS), ("sst", sst, SST_ROWS))
+    for family, make, rows in families:
+        for row, (model, text) in rows.items():
+            found[f"{family}-{row}"] = (
+                lambda make=make, model=model: make(**model),  # type: ignore[misc]
+                f"{family.upper()}: {text}",
+            )
+    return found
+
+
+PRESETS = _presets()
+
+
+def preset(name: str) -> TextConfig:
+    """The complete config of a preset.
+
+    Args:
+        name: one of `PRESETS`.
+
+    Returns:
+        The config.
+
+    Raises:
+        InputError: there is no such preset.
+
+    Example:
+        >>> preset("snli-tree-2").model.gcn_layers
+        2
+    """
+    one_of("preset", name, tuple(PRESETS))
+    return replace(PRESETS[name][0](), preset=name)

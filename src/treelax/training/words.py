@@ -1,0 +1,74 @@
+"""The words of a run: their vectors and the names of its labels, saved once beside its checkpoints."""
+
+from __future__ import annotations
+
+import os
+
+from treelax.data.text.vectors import Vectors
+from treelax.errors import CheckpointError
+from treelax.training.checkpoint import load_checkpoint, save_checkpoint
+
+KIND = "words"
+FILE = "words.safetensors"
+
+
+def save_words(
+    path: str | os.PathLike[str], vectors: Vectors, labels: tuple[str, ...], *, lower: bool
+) -> None:
+    """Save word vectors and label names as one file.
+
+    Args:
+        path: the file.
+        vectors: the matrix and the row of every known word.
+        labels: names of classes or tags.
+        lower: words are put into lower case before they are looked up.
+
+    Raises:
+        CheckpointError: the file cannot be written.
+
+    Example:
+        >>> import tempfile, torch
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder, FILE)
+        ...     save_words(file, Vectors(torch.eye(5), {"dog": 4}, unknown=2), ("no",), lower=False)
+        ...     vectors, labels, lower = load_words(file)
+        >>> vectors.id("dog"), labels, lower
+        (4, ('no',), False)
+    """
+    save_checkpoint(
+        path,
+        {"vectors": vectors.matrix},
+        kind=KIND,
+        state={
+            "words": list(vectors.known),
+            "rows": list(vectors.known.values()),
+            "unknown": vectors.unknown,
+            "labels": list(labels),
+            "lower": lower,
+        },
+    )
+
+
+def load_words(path: str | os.PathLike[str]) -> tuple[Vectors, tuple[str, ...], bool]:
+    """Load what `save_words` saved.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The vectors, the names of the labels, and whether words are put into lower case.
+
+    Raises:
+        CheckpointError: the file is missing, damaged or of something else.
+    """
+    saved = load_checkpoint(path, kind=KIND)
+    state = saved.state
+    try:
+        known = dict(zip(state["words"], state["rows"], strict=True))
+        vectors = Vectors(saved.tensors["vectors"], known, unknown=state["unknown"])
+        return vectors, tuple(state["labels"]), bool(state["lower"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{path}: its words are damaged ({error}); use another run or train again"
+        ) from error

@@ -1,0 +1,409 @@
+"""Encoded text kept in files."""
+
+import multiprocessing
+import os
+import shutil
+import sys
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import treelax.data.text.cache as cache
+from treelax.data.text.cache import EncodeSettings, TextSource, cache_folder, cached_splits
+from treelax.data.text.encoding import EncodedText, encode_records
+from treelax.data.text.records import Record, Records
+from treelax.data.text.vocabulary import Vocabulary
+from treelax.errors import BackendError, DataError, InputError
+
+TRAIN = "yes\tA dog barks\na dog\nno\tno dog\nA cat\n"
+DEV = "no\ta bird\nA dog\n"
+
+
+def read(path: Path) -> Records:
+    """Two lines a record: label, tab, premise; hypothesis."""
+
+    def records(report):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        report.drop("no gold label", 99)
+        for i in range(0, len(lines), 2):
+            label, _, premise = lines[i].partition("\t")
+            yield Record((premise, lines[i + 1]), label or None, i + 1, tokens=True)
+
+    return Records(str(path), records)
+
+
+class Counted:
+    """Sources, and how often each was read."""
+
+    def __init__(self, folder: Path, **texts: str) -> None:
+        self.reads: list[str] = []
+        self.sources: dict[str, TextSource] = {}
+        for name, text in texts.items():
+            path = folder / f"{name}.txt"
+            path.write_text(text, encoding="utf-8")
+            self.sources[name] = TextSource([path], lambda n=name, p=path: self.read(n, p), "two")
+
+    def read(self, name: str, path: Path) -> Records:
+        self.reads.append(name)
+        return read(path)
+
+
+@pytest.fixture
+def data(tmp_path):
+    return Counted(tmp_path, train=TRAIN, dev=DEV)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "somewhere" / "cache"
+
+
+def contents(split: EncodedText) -> dict[str, object]:
+    tensors = ("ids", "offsets", "labels", "lines")
+    facts = ("texts", "label_names", "tagged", "source", "truncated", "dropped", "notes")
+    return {
+        **{
+            name: None if getattr(split, name) is None else getattr(split, name).tolist()
+            for name in tensors
+        },
+        **{name: getattr(split, name) for name in facts},
+        "words": list(split.table),
+        "lower": split.table.lower,
+    }
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir())
+
+
+# ------------------------------------------------------------------ what comes back
+
+
+def test_the_second_time_nothing_is_read(data, folder):
+    first = cached_splits(data.sources, folder=folder)
+    assert data.reads == ["train", "dev"]
+    second = cached_splits(data.sources, folder=folder)
+    assert data.reads == ["train", "dev"]
+    assert {n: contents(s) for n, s in first.items()} == {n: contents(s) for n, s in second.items()}
+    for split in second.values():
+        assert (split.ids.dtype, split.offsets.dtype) == (torch.int32, torch.int64)
+        assert (split.labels.dtype, split.lines.dtype) == (torch.int64, torch.int64)
+
+
+@pytest.mark.parametrize("settings", [EncodeSettings(), EncodeSettings(lower=True, max_length=2)])
+def test_splits_are_as_if_encoded_with_one_vocabulary(data, folder, settings):
+    vocabulary = Vocabulary(lower=settings.lower)
+    expected = {
+        name: encode_records(
+            source.read(), vocabulary, ["no", "yes"], max_length=settings.max_length
+        )
+        for name, source in data.sources.items()
+    }
+    for _ in range(2):
+        splits = cached_splits(data.sources, settings, folder=folder)
+        for name, split in splits.items():
+            assert split.ids.tolist() == expected[name].ids.tolist()
+            assert split.labels.tolist() == expected[name].labels.tolist()
+            assert split.notes == expected[name].notes
+            assert split.truncated == expected[name].truncated
+        assert splits["train"].table is splits["dev"].table
+        assert list(splits["dev"].table) == list(vocabulary)
+        assert splits["dev"].words(0, 1) == expected["dev"].words(0, 1)
+
+
+def test_labels_are_those_of_the_first_split(data, folder):
+    for _ in range(2):
+        splits = cached_splits(data.sources, folder=folder)
+        assert splits["dev"].label_names == splits["train"].label_names == ("no", "yes")
+        assert splits["train"].labels.tolist() == [1, 0]
+        assert splits["dev"].labels.tolist() == [0]
+    splits = cached_splits(data.sources, folder=folder, labels=["yes", "maybe", "no"])
+    assert splits["train"].labels.tolist() == [0, 2]
+    assert splits["dev"].label_names == ("yes", "maybe", "no")
+
+
+def test_a_label_that_training_does_not_know(tmp_path, folder):
+    data = Counted(tmp_path, train=TRAIN, dev=DEV + "maybe\tx\ny\n")
+    for _ in range(2):
+        with pytest.raises(DataError) as caught:
+            cached_splits(data.sources, folder=folder)
+        assert str(caught.value) == (
+            f"{tmp_path / 'dev.txt'}, line 3: received the label 'maybe'; expected one of the "
+            "training data: 'no', 'yes'"
+        )
+    assert data.reads == ["train", "dev"]
+
+
+def test_data_without_labels(tmp_path, folder):
+    data = Counted(tmp_path, new="\ta\nb\n", train=TRAIN)
+    for _ in range(2):
+        splits = cached_splits(data.sources, folder=folder)
+        assert splits["new"].labels is None
+        assert splits["train"].label_names == ("no", "yes")
+
+
+def test_tags(tmp_path, folder):
+    path = tmp_path / "tags.txt"
+    path.write_text("")
+    records = [Record(("a dog",), ("DET", "NOUN"), 1, tokens=True)]
+    for _ in range(2):
+        split = cached_splits({"a": TextSource([path], lambda: records, "own")}, folder=folder)["a"]
+        assert split.tagged
+        assert split.targets(torch.tensor([0]), 3).tolist() == [[0, 1, -1]]
+
+
+@given(
+    st.lists(st.lists(st.text(min_size=1).filter(lambda w: " " not in w), min_size=1), min_size=1)
+)
+def test_any_words_come_back(tmp_path_factory, sentences):
+    folder = tmp_path_factory.mktemp("words")
+    (folder / "data").write_text("")
+    records = [Record((" ".join(words),), "x", 1, tokens=True) for words in sentences]
+    source = TextSource([folder / "data"], lambda: records, "own")
+    for _ in range(2):
+        split = cached_splits({"train": source}, folder=folder)["train"]
+        assert [split.words(i) for i in range(len(split))] == sentences
+
+
+# ------------------------------------------------------------------ when it is encoded anew
+
+
+def test_another_content_reader_or_setting_is_another_file(data, folder, tmp_path):
+    train = data.sources["train"]
+    cached_splits({"train": train}, folder=folder)
+    (tmp_path / "train.txt").write_text(TRAIN.replace("cat", "cow"))
+    split = cached_splits({"train": train}, folder=folder)["train"]
+    assert split.words(1, 1) == ["A", "cow"]
+    other = TextSource(train.files, train.read, "another")
+    cached_splits({"train": other}, folder=folder)
+    for settings in (
+        EncodeSettings(lower=True),
+        EncodeSettings(max_length=2),
+        EncodeSettings(max_length=2, overlong="drop"),
+    ):
+        cached_splits({"train": train}, settings, folder=folder)
+    assert len(data.reads) == len(files(folder)) == 6
+
+
+def test_equal_content_elsewhere_is_found_and_named_by_its_own_name(data, folder, tmp_path):
+    cached_splits(data.sources, folder=folder)
+    shutil.copy(tmp_path / "train.txt", tmp_path / "copy.txt")
+    source = TextSource([tmp_path / "copy.txt"], lambda: pytest.fail("was read"), "two")
+    split = cached_splits({"train": source}, folder=folder)["train"]
+    assert split.source == str(tmp_path / "copy.txt")
+
+
+def test_all_files_of_a_source_count(data, folder, tmp_path):
+    train = data.sources["train"]
+    both = TextSource([*train.files, tmp_path / "dev.txt"], train.read, "two")
+    cached_splits({"train": both}, folder=folder)
+    (tmp_path / "dev.txt").write_text("changed")
+    cached_splits({"train": both}, folder=folder)
+    assert len(data.reads) == 2
+
+
+def flip(content: bytes) -> bytes:
+    return content[:-3] + bytes([content[-3] ^ 1]) + content[-2:]
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda content: content[:-5], "is damaged"),
+        (lambda content: content[:20], "is damaged"),
+        (lambda content: content[:4], "is damaged"),
+        (lambda content: b"", "is damaged"),
+        (lambda content: b"something else entirely", "is damaged"),
+        (lambda content: content.replace(b'"texts', b'"taxts'), "is damaged"),
+        (flip, "is damaged"),
+        (
+            lambda content: content.replace(b'"version": "1"', b'"version": "0"'),
+            "is of version 0, no",
+        ),
+        (
+            lambda content: content.replace(b'"format": "treelax', b'"format": "treelux'),
+            "is of ver",
+        ),
+    ],
+)
+def test_what_cannot_be_used_is_made_anew(data, folder, damage, reason):
+    train = {"train": data.sources["train"]}
+    expected = contents(cached_splits(train, folder=folder)["train"])
+    (file,) = files(folder)
+    content = file.read_bytes()
+    damaged = damage(content)
+    assert damaged != content
+    file.write_bytes(damaged)
+    with pytest.warns(
+        RuntimeWarning, match=f"{file.name} {reason}.*train.txt is encoded again"
+    ) as w:
+        split = cached_splits(train, folder=folder)["train"]
+    assert len(w) == 1
+    assert contents(split) == expected
+    assert file.read_bytes() == content
+    assert contents(cached_splits(train, folder=folder)["train"]) == expected
+    assert len(data.reads) == 2
+
+
+def test_a_file_under_another_s_name_is_not_taken(data, folder):
+    cached_splits(data.sources, folder=folder)
+    one, two = files(folder)
+    shutil.copy(one, two)
+    with pytest.warns(RuntimeWarning, match="is damaged"):
+        splits = cached_splits(data.sources, folder=folder)
+    assert (len(splits["train"]), len(splits["dev"])) == (2, 1)
+
+
+def test_what_cannot_be_opened_is_said_so(data, folder):
+    cached_splits(data.sources, folder=folder)
+    for file in files(folder):
+        file.unlink()
+        file.mkdir()
+    with pytest.warns(RuntimeWarning) as caught:
+        splits = cached_splits(data.sources, folder=folder)
+    said = [str(warning.message) for warning in caught]
+    assert sum("cannot be read (Is a directory)" in text for text in said) == 2
+    assert sum("was encoded but not put into the cache" in text for text in said) == 2
+    assert len(splits["train"]) == 2
+
+
+def test_errors_of_the_reader_pass_and_leave_nothing(tmp_path, folder):
+    data = Counted(tmp_path, train="x\tone line\n")
+    with pytest.raises(IndexError):
+        cached_splits(data.sources, folder=folder)
+    assert not folder.exists()
+
+
+def test_a_cache_that_cannot_be_written_loses_nothing(data, tmp_path):
+    blocked = tmp_path / "blocked"
+    blocked.write_text("a file, no folder")
+    with pytest.warns(
+        RuntimeWarning, match="train.txt was encoded but not put into the cache"
+    ) as w:
+        split = cached_splits({"train": data.sources["train"]}, folder=blocked / "cache")["train"]
+    assert len(w) == 1
+    assert split.words(0) == ["A", "dog", "barks"]
+
+
+# ------------------------------------------------------------------ files
+
+
+def test_the_file_is_mapped_and_stays_as_it_is(data, folder):
+    train = {"train": data.sources["train"]}
+    cached_splits(train, folder=folder)
+    (file,) = files(folder)
+    content = file.read_bytes()
+    split = cached_splits(train, folder=folder)["train"]
+    if sys.platform == "linux":
+        maps = Path("/proc/self/maps").read_text()
+        assert str(file) in maps
+    split.ids.fill_(7)
+    assert file.read_bytes() == content
+    file.unlink()
+    assert split.offsets.tolist() == [0, 3, 5, 7, 9]
+
+
+def test_the_library_reads_the_file(data, folder):
+    from safetensors.torch import load_file
+
+    split = cached_splits({"train": data.sources["train"]}, folder=folder)["train"]
+    (file,) = files(folder)
+    tensors = load_file(file)
+    assert set(tensors) == {"ids", "offsets", "lines", "labels", "words"}
+    assert tensors["ids"].tolist() == split.ids.tolist()
+
+
+def test_equal_data_give_equal_bytes(data, folder, tmp_path):
+    for name in ("one", "two"):
+        cached_splits(data.sources, folder=tmp_path / name)
+    one, two = files(tmp_path / "one"), files(tmp_path / "two")
+    assert [(f.name, f.read_bytes()) for f in one] == [(f.name, f.read_bytes()) for f in two]
+
+
+def test_threads_may_write_at_once(data, folder):
+    with ThreadPoolExecutor(8) as pool:
+        runs = [pool.submit(cached_splits, data.sources, folder=folder) for _ in range(24)]
+        results = [contents(run.result()["train"]) for run in runs]
+    assert all(result == results[0] for result in results)
+    assert [file.suffix for file in files(folder)] == [".safetensors"] * 2
+
+
+def encoded_elsewhere(path: Path, folder: Path) -> list[int]:
+    source = TextSource([path], lambda: read(path), "two")
+    return cached_splits({"train": source}, folder=folder)["train"].ids.tolist()
+
+
+def test_processes_may_write_at_once(data, folder, tmp_path):
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, mp_context=context) as pool:
+        runs = [pool.submit(encoded_elsewhere, tmp_path / "train.txt", folder) for _ in range(6)]
+        assert len({tuple(run.result()) for run in runs}) == 1
+    assert len(files(folder)) == 1
+
+
+def test_the_default_folder(data, tmp_path, monkeypatch):
+    monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "chosen"))
+    assert cache_folder() == tmp_path / "chosen"
+    cached_splits(data.sources)
+    assert len(files(tmp_path / "chosen")) == 2
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for unset in (None, ""):
+        if unset is None:
+            monkeypatch.delenv("TREELAX_CACHE")
+        else:
+            monkeypatch.setenv("TREELAX_CACHE", unset)
+        assert cache_folder() == tmp_path / "home" / ".cache" / "treelax"
+    monkeypatch.setenv("TREELAX_CACHE", "~/mine")
+    assert cache_folder() == tmp_path / "home" / "mine"
+
+
+# ------------------------------------------------------------------ the rest
+
+
+def test_progress_names_the_split(data, folder):
+    calls: list[tuple[str, int, int | None]] = []
+    cached_splits(data.sources, folder=folder, progress=lambda *call: calls.append(call))
+    assert calls == [("train", 2, 2), ("dev", 1, 1)]
+    calls.clear()
+    cached_splits(data.sources, folder=folder, progress=lambda *call: calls.append(call))
+    assert calls == []
+
+
+def test_the_reader_s_report_is_kept(data, folder):
+    for _ in range(2):
+        split = cached_splits(data.sources, EncodeSettings(max_length=2), folder=folder)["train"]
+        assert split.notes == ("1 line dropped: no gold label (99)", "1 text cut to 2 words")
+
+
+def test_a_missing_file(tmp_path, folder):
+    source = TextSource([tmp_path / "nowhere.txt"], lambda: [], "own")
+    with pytest.raises(DataError, match=r"nowhere.txt: cannot be read: No such file or directory"):
+        cached_splits({"train": source}, folder=folder)
+
+
+@pytest.mark.parametrize("wrong", ["train.txt", Path("train.txt"), []])
+def test_files_are_a_list(wrong):
+    with pytest.raises(InputError, match=r"files: received .*; expected a list of one or more"):
+        TextSource(wrong, list, "own")
+
+
+def test_settings_are_checked(data, folder):
+    with pytest.raises(InputError, match="max_length: received 0"):
+        cached_splits(data.sources, EncodeSettings(max_length=0), folder=folder)
+
+
+def test_without_the_library_one_is_told_what_to_install(data, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(BackendError, match=r'safetensors.*pip install "treelax\[train\]"'):
+        cached_splits(data.sources, folder=folder)
+
+
+def test_the_version_is_part_of_the_key(data, folder, monkeypatch):
+    cached_splits(data.sources, folder=folder)
+    monkeypatch.setattr(cache, "VERSION", "2")
+    cached_splits(data.sources, folder=folder)
+    assert len(os.listdir(folder)) == 4

@@ -1,0 +1,392 @@
+"""Text as flat tensors, and batches gathered from them."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from treelax.data.text.encoding import NO_TAG, RECORDS_BETWEEN_REPORTS, encode_records
+from treelax.data.text.records import Record, Records, Report
+from treelax.data.text.vectors import random_vectors
+from treelax.data.text.vocabulary import Vocabulary
+from treelax.errors import DataError, InputError
+
+
+def record(*texts, label="x", line=1):
+    return Record(texts, label, line, tokens=True)
+
+
+PAIRS = [
+    record("a dog barks", "a dog", label="yes", line=3),
+    record("no", "a cat barks", label="no", line=7),
+]
+TAGGED = [
+    record("a dog", label=("DET", "NOUN"), line=1),
+    record("dogs bark now", label=("NOUN", "VERB", "ADV"), line=4),
+]
+
+
+def read_as(records, source="file.tsv", dropped=()):
+    def read(report: Report):
+        for line in dropped:
+            report.drop("no gold label", line)
+        yield from records
+
+    return Records(source, read)
+
+
+# ------------------------------------------------------------------ the flat tensors
+
+
+def test_pairs():
+    data = encode_records(PAIRS, Vocabulary())
+    assert data.ids.tolist() == [1, 2, 3, 1, 2, 4, 1, 5, 3]
+    assert data.offsets.tolist() == [0, 3, 5, 6, 9]
+    assert data.lengths.tolist() == [[3, 2], [1, 3]]
+    assert data.labels.tolist() == [1, 0]
+    assert data.label_names == ("no", "yes")
+    assert data.lines.tolist() == [3, 7]
+    assert (len(data), data.texts, data.tagged) == (2, 2, False)
+    assert data.ids.dtype == torch.int32
+    assert data.offsets.dtype == data.labels.dtype == data.lines.dtype == torch.int64
+    assert (data.truncated, data.dropped, data.notes) == (0, 0, ())
+
+
+def test_tags():
+    data = encode_records(TAGGED, Vocabulary())
+    assert data.tagged
+    assert data.label_names == ("ADV", "DET", "NOUN", "VERB")
+    assert data.labels.tolist() == [1, 2, 2, 3, 0]
+    assert data.targets(torch.tensor([1, 0]), 4).tolist() == [[2, 3, 0, NO_TAG], [1, 2, -1, -1]]
+
+
+def test_no_labels():
+    data = encode_records([record("a b", label=None)], Vocabulary(), labels=["x", "y"])
+    assert data.labels is None
+    assert data.label_names == ("x", "y")
+    assert data.to("cpu").labels is None
+    with pytest.raises(InputError, match="labels: records has none; expected labelled data"):
+        data.targets(torch.tensor([0]), 1)
+
+
+def test_raw_text_is_tokenised():
+    data = encode_records([Record(("It can't.",), "x", 1)], Vocabulary())
+    assert data.words(0) == ["It", "ca", "n't", "."]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["10", "9", "-1", "2"], ("-1", "2", "9", "10")),
+        (["10", "9", "x"], ("10", "9", "x")),
+        (["b", "a", "B"], ("B", "a", "b")),
+    ],
+)
+def test_labels_are_sorted(names, expected):
+    data = encode_records([record("a", label=name) for name in names], Vocabulary())
+    assert data.label_names == expected
+    assert [data.label_names[i] for i in data.labels.tolist()] == names
+
+
+def test_given_labels_keep_their_order():
+    data = encode_records(PAIRS, Vocabulary(), ["yes", "perhaps", "no"])
+    assert data.labels.tolist() == [0, 2]
+    assert data.label_names == ("yes", "perhaps", "no")
+
+
+def test_words_come_back():
+    data = encode_records(PAIRS, Vocabulary())
+    assert data.words(0) == ["a", "dog", "barks"]
+    assert data.words(1, 1) == ["a", "cat", "barks"]
+    for index, which in ((-1, 0), (2, 0), (0, 2), (0, -1)):
+        with pytest.raises(InputError, match=f"received {index} and {which}; expected less than 2"):
+            data.words(index, which)
+
+
+def test_vectors_as_the_table():
+    vectors = random_vectors(["a", "dog"], 3)
+    data = encode_records([record("a Dog barks")], vectors)
+    assert data.ids.tolist() == vectors.ids(["a", "dog", "barks"])
+    for call in (lambda: data.words(0), lambda: data.with_table(Vocabulary())):
+        with pytest.raises(InputError, match="the ids are those of vectors"):
+            call()
+
+
+@given(st.lists(st.lists(st.sampled_from(["a", "b", "c", "D"]), min_size=1), min_size=1))
+def test_another_table_gives_the_same_as_encoding_with_it(sentences):
+    records = [record(" ".join(words)) for words in sentences]
+    vectors = random_vectors(["c", "a"], 2)
+    direct = encode_records(records, vectors)
+    changed = encode_records(records, Vocabulary()).with_table(vectors)
+    assert torch.equal(changed.ids, direct.ids)
+    assert changed.ids.dtype == torch.int32
+    assert changed.table is vectors
+
+
+def test_the_same_ids_are_not_copied():
+    data = encode_records(PAIRS, Vocabulary())
+    assert data.with_table(Vocabulary()).ids is data.ids
+
+
+# ------------------------------------------------------------------ batches
+
+
+@st.composite
+def batches(draw):
+    texts = draw(st.integers(1, 2))
+    sentence = st.lists(st.sampled_from("abcde"), min_size=1, max_size=6)
+    examples = draw(st.lists(st.lists(sentence, min_size=texts, max_size=texts), min_size=1))
+    indices = draw(st.lists(st.integers(0, len(examples) - 1), max_size=5))
+    return examples, indices, draw(st.integers(0, texts - 1)), draw(st.integers(0, 8))
+
+
+@given(batches(), st.sampled_from([torch.int32, torch.int64]))
+def test_padded_batches(batch, dtype):
+    examples, indices, which, length = batch
+    vocabulary = Vocabulary()
+    data = encode_records(
+        [record(*(" ".join(words) for words in example)) for example in examples], vocabulary
+    )
+    got = data.padded(torch.tensor(indices, dtype=dtype), which, length)
+    expected = [(vocabulary.ids(examples[i][which]) + [0] * length)[:length] for i in indices]
+    assert got.tolist() == expected
+    assert got.shape == (len(indices), length)
+    assert got.dtype == torch.int64
+
+
+@given(batches())
+def test_padded_tags(batch):
+    examples, indices, _, length = batch
+    data = encode_records(
+        [record(" ".join(words), label=tuple(words)) for words, *_ in examples], Vocabulary()
+    )
+    got = data.targets(torch.tensor(indices, dtype=torch.int64), length)
+    number = {name: i for i, name in enumerate(data.label_names)}
+    expected = [([number[t] for t in examples[i][0]] + [-1] * length)[:length] for i in indices]
+    assert got.tolist() == expected
+
+
+def test_classes_of_a_batch():
+    data = encode_records(PAIRS, Vocabulary())
+    assert data.targets(torch.tensor([1, 0, 1]), 5).tolist() == [0, 1, 0]
+
+
+def test_gathering_asks_nothing_of_the_device():
+    """A fake tensor has no values: reading one on the host, as for a shape, is an error."""
+    pairs, tagged = encode_records(PAIRS, Vocabulary()), encode_records(TAGGED, Vocabulary())
+    with FakeTensorMode(allow_non_fake_inputs=False) as mode:
+
+        def fake(data):
+            changed = {
+                name: mode.from_tensor(getattr(data, name))
+                for name in ("ids", "offsets", "labels", "lines")
+            }
+            return type(data)(
+                **changed,
+                **{
+                    name: getattr(data, name)
+                    for name in ("texts", "label_names", "table", "tagged")
+                },
+            )
+
+        indices = mode.from_tensor(torch.tensor([1, 0, 1]))
+        assert fake(pairs).padded(indices, 1, 7).shape == (3, 7)
+        assert fake(pairs).targets(indices, 7).shape == (3,)
+        assert fake(tagged).targets(indices, 7).shape == (3, 7)
+        assert fake(pairs).lengths.shape == (2, 2)
+
+
+def test_gathering_is_one_graph():
+    data = encode_records(PAIRS, Vocabulary())
+    gather = torch.compile(
+        lambda indices: data.padded(indices, 1, 4), fullgraph=True, backend="eager"
+    )
+    assert gather(torch.tensor([1, 0])).tolist() == [[1, 5, 3, 0], [1, 2, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("which", "length", "message"),
+    [
+        (2, 3, "which: received 2; expected 0 to 1"),
+        (-1, 3, "which: received -1"),
+        (0, -1, "length: received -1; expected 0 or more"),
+    ],
+)
+def test_batches_that_cannot_be(which, length, message):
+    with pytest.raises(InputError, match=message):
+        encode_records(PAIRS, Vocabulary()).padded(torch.tensor([0]), which, length)
+
+
+# ------------------------------------------------------------------ lengths
+
+
+def test_long_sentences_are_cut():
+    vocabulary = Vocabulary()
+    data = encode_records(PAIRS, vocabulary, max_length=2)
+    assert data.lengths.tolist() == [[2, 2], [1, 2]]
+    assert data.labels.tolist() == [1, 0]
+    assert (data.truncated, data.dropped) == (2, 0)
+    assert data.notes == ("2 texts cut to 2 words",)
+    assert "barks" not in vocabulary
+
+
+def test_tags_are_cut_with_their_words():
+    data = encode_records(TAGGED, Vocabulary(), max_length=2)
+    assert data.label_names == ("DET", "NOUN", "VERB")
+    assert data.targets(torch.tensor([0, 1]), 3).tolist() == [[0, 1, -1], [1, 2, -1]]
+
+
+def test_long_sentences_are_left_out():
+    vocabulary = Vocabulary()
+    records = [*PAIRS, record("one two", "three", label="yes", line=9)]
+    data = encode_records(records, vocabulary, max_length=2, overlong="drop")
+    assert data.lines.tolist() == [9]
+    assert (data.truncated, data.dropped) == (0, 2)
+    assert data.notes == ("2 records dropped: more than 2 words",)
+    assert data.label_names == ("yes",)
+    assert list(vocabulary) == ["one", "two", "three"]
+
+
+def test_a_limit_that_is_reached_changes_nothing():
+    for overlong in ("truncate", "drop"):
+        data = encode_records(PAIRS, Vocabulary(), max_length=3, overlong=overlong)
+        assert (len(data), data.truncated, data.dropped, data.notes) == (2, 0, 0, ())
+
+
+def test_the_reader_s_report_is_kept():
+    records = read_as(PAIRS, dropped=(2, 5))
+    data = encode_records(records, Vocabulary(), max_length=2)
+    assert data.source == "file.tsv"
+    assert data.notes == ("2 lines dropped: no gold label (2, 5)", "2 texts cut to 2 words")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_length": 0}, "max_length: received 0; expected 1 or more, or None"),
+        ({"max_length": 3, "overlong": "cut"}, "overlong: received 'cut'; expected 'truncate' or"),
+    ],
+)
+def test_limits_are_checked(options, message):
+    with pytest.raises(InputError, match=message):
+        encode_records(PAIRS, Vocabulary(), **options)
+
+
+# ------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    ("records", "message"),
+    [
+        ([*PAIRS, record("a", line=9)], "line 9: received 1 texts; expected 2"),
+        ([record("a", "b", "c")], "line 1: received 3 texts; expected 1 or 2"),
+        ([record()], "line 1: received 0 texts; expected 1 or 2"),
+        (
+            [record("a"), record("b", label=None, line=2)],
+            "line 2: received no label; expected a cl",
+        ),
+        (
+            [record("a", label=None), record("b", line=2)],
+            "line 2: received a class; expected no la",
+        ),
+        ([*TAGGED, record("b", line=5)], "line 5: received a class; expected tags, as on line 1"),
+        ([record("a", "b", label=("X",))], "line 1: received tags of two texts"),
+        (
+            [record("a b", label=("X",))],
+            "line 1: received 1 tags; expected one for each of the 2 wo",
+        ),
+        ([record("a", "")], "line 1: received a text without words; expected at least one word"),
+    ],
+)
+def test_records_that_do_not_fit(records, message):
+    with pytest.raises(DataError, match=message):
+        encode_records(records, Vocabulary())
+    source = Records("file.tsv", lambda report: iter(records))
+    source._checked = lambda report: iter(records)  # whatever a reader lets pass
+    with pytest.raises(DataError, match=r"^file.tsv, " + message):
+        encode_records(source, Vocabulary())
+
+
+def test_nothing_to_encode():
+    with pytest.raises(DataError, match="records: received no record; expected at least one"):
+        encode_records([], Vocabulary())
+    with pytest.raises(DataError, match="nothing left: all 2 records are longer than max_length=1"):
+        encode_records(PAIRS, Vocabulary(), max_length=1, overlong="drop")
+
+
+def test_a_label_that_training_does_not_know():
+    with pytest.raises(DataError) as caught:
+        encode_records(read_as(PAIRS), Vocabulary(), ["maybe", "yes"])
+    assert str(caught.value) == (
+        "file.tsv, line 7: received the label 'no'; expected one of the training data: "
+        "'maybe', 'yes'"
+    )
+
+
+def test_a_tag_that_training_does_not_know():
+    with pytest.raises(DataError, match=r"file.tsv, line 4: received the label 'VERB'"):
+        encode_records(read_as(TAGGED), Vocabulary(), ["ADV", "DET", "NOUN"])
+    with pytest.raises(DataError, match=r"file.tsv, line 1: received the label 'DET'"):
+        encode_records(read_as(TAGGED), Vocabulary(), ["ADV", "NOUN", "VERB"])
+
+
+def test_many_labels_are_not_all_listed():
+    names = [f"label{i}" for i in range(100)]
+    with pytest.raises(DataError, match=r"'label19', … \(100 in all\)$"):
+        encode_records(PAIRS, Vocabulary(), names)
+
+
+def test_labels_are_different():
+    with pytest.raises(InputError, match="names: received 'x', 'x'; expected different ones"):
+        encode_records(PAIRS, Vocabulary(), ["x", "x"])
+
+
+# ------------------------------------------------------------------ the rest
+
+
+def test_progress():
+    count = 2 * RECORDS_BETWEEN_REPORTS + 1
+    records = [record("a")] * count
+    calls: list[tuple[int, int | None]] = []
+    encode_records(records, Vocabulary(), progress=lambda *call: calls.append(call))
+    steps = [RECORDS_BETWEEN_REPORTS, 2 * RECORDS_BETWEEN_REPORTS, count]
+    assert calls == [(step, count) for step in steps]
+    calls.clear()
+    encode_records(iter(records), Vocabulary(), progress=lambda *call: calls.append(call))
+    assert calls == [(steps[0], None), (steps[1], None), (count, count)]
+
+
+def test_all_tensors_move():
+    data = encode_records(PAIRS, Vocabulary()).to("meta")
+    tensors = (data.ids, data.offsets, data.labels, data.lines)
+    assert {tensor.device.type for tensor in tensors} == {"meta"}
+    assert data.label_names == ("no", "yes")
+
+
+def test_the_path_of_training_needs_neither_nltk_nor_numpy(tmp_path):
+    """Tokenised text and vectors as text, from file to batch, the cache included."""
+    code = f"""
+import sys
+for name in ("nltk", "numpy"):
+    sys.modules[name] = None
+from pathlib import Path
+import torch
+from treelax.data.text.cache import TextSource, cached_splits
+from treelax.data.text.records import Record
+from treelax.data.text.vectors import load_vectors
+folder = Path({str(tmp_path)!r})
+(folder / "data").write_text("a dog")
+(folder / "vectors.txt").write_text("dog 1 2")
+source = TextSource([folder / "data"], lambda: [Record(("a dog",), "x", 1, tokens=True)], "own")
+for _ in range(2):
+    data = cached_splits({{"train": source}}, folder=folder / "cache")["train"]
+vectors = load_vectors(folder / "vectors.txt", data.table)
+print(data.with_table(vectors).padded(torch.tensor([0]), 0, 3).tolist())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    unknown = random_vectors([], 2).id("a")
+    assert done.stdout.strip() == f"[[{unknown}, 102, 0]]"

@@ -1,0 +1,240 @@
+"""Fetching files: whole or not at all, taken up again where they were cut."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import random
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from serving import Served, serving
+
+from treelax.data.text.download import ARCHIVES, Archive, cache_folder, download
+from treelax.errors import DataError
+
+DATA = random.Random(0).randbytes(300_000)
+
+
+@pytest.fixture
+def served() -> Iterator[Served]:
+    with serving(Served(DATA)) as server:
+        yield server
+
+
+def fetch(archive: Archive, folder: Path, **options: Any) -> Path:
+    return download(archive, folder, wait=0.0, timeout=5, **options)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(file.name for file in folder.iterdir())
+
+
+def test_a_file_is_fetched_once(tmp_path: Path, served: Served) -> None:
+    told: list[int] = []
+    file = fetch(served.archive(), tmp_path / "new" / "cache", progress=told.append)
+    assert file == tmp_path / "new" / "cache" / "a.zip"
+    assert file.read_bytes() == DATA
+    assert names(file.parent) == ["a.zip"]
+    assert told[0] == 0
+    assert told[-1] == len(DATA)
+    assert told == sorted(told)
+    assert fetch(served.archive(), file.parent) == file
+    assert served.asked == [None]
+
+
+def test_a_cut_connection_is_taken_up_again(tmp_path: Path, served: Served) -> None:
+    served.cut = [100_000, 1, None]
+    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
+    assert served.asked == [None, "bytes=100000-", "bytes=100001-"]
+    assert names(tmp_path) == ["a.zip"]
+
+
+def test_many_cuts_are_no_trouble_while_something_comes(tmp_path: Path, served: Served) -> None:
+    served.cut = [40_000]
+    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
+    assert len(served.asked) == 8
+
+
+def test_a_connection_that_stays_cut(tmp_path: Path, served: Served) -> None:
+    served.cut = [100_000, 0]
+    with pytest.raises(DataError) as caught:
+        fetch(served.archive(), tmp_path)
+    message = r"a.zip: was cut off after 100,000 of 300,000 bytes (the connection was closed"
+    assert message in str(caught.value)
+    assert "run this again to go on from there" in str(caught.value)
+    assert names(tmp_path) == ["a.zip.part"]
+    served.asked.clear()
+    served.cut = [None]
+    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
+    assert served.asked == ["bytes=100000-"]
+    assert names(tmp_path) == ["a.zip"]
+
+
+def test_an_interrupted_program_goes_on(tmp_path: Path, served: Served) -> None:
+    def interrupted(done: int) -> None:
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fetch(served.archive(), tmp_path, progress=interrupted)
+    (part,) = tmp_path.iterdir()
+    assert part.name == "a.zip.part"
+    size = part.stat().st_size
+    assert 0 < size < len(DATA)
+    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
+    assert served.asked == [None, f"bytes={size}-"]
+
+
+def test_a_server_that_cannot_send_a_part(tmp_path: Path, served: Served) -> None:
+    served.ranges = False
+    served.cut = [100_000, None]
+    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
+    assert served.asked == [None, "bytes=100000-"]
+
+
+def test_a_server_that_does_not_say_how_much(tmp_path: Path, served: Served) -> None:
+    served.lengths = False
+    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
+    (tmp_path / "a.zip").unlink()
+    served.cut = [100_000]
+    with pytest.raises(DataError, match=r"received 100,000 bytes with the SHA-256"):
+        fetch(served.archive(), tmp_path)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("size", [100_000, 300_000, 400_000])
+def test_the_part_of_another_file(tmp_path: Path, served: Served, size: int) -> None:
+    (tmp_path / "a.zip.part").write_bytes(b"x" * size)
+    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
+    assert served.asked == [f"bytes={size}-", None]
+
+
+def test_a_part_that_is_whole_is_not_fetched_again(tmp_path: Path, served: Served) -> None:
+    (tmp_path / "a.zip.part").write_bytes(DATA)
+    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
+    assert served.asked == []
+    assert names(tmp_path) == ["a.zip"]
+
+
+def test_a_wrong_checksum(tmp_path: Path, served: Served) -> None:
+    wrong = hashlib.sha256(DATA).hexdigest()
+    right = hashlib.sha256(b"other").hexdigest()
+    with pytest.raises(DataError) as caught:
+        fetch(served.archive(b"other"), tmp_path)
+    assert f"received 300,000 bytes with the SHA-256 {wrong}; expected {right}: " in str(
+        caught.value
+    )
+    assert "pass it with --from" in str(caught.value)
+    assert names(tmp_path) == []
+    (tmp_path / "a.zip").write_bytes(DATA)
+    with pytest.raises(DataError, match=rf"a.zip: has the SHA-256 {wrong}; expected {right}: rem"):
+        fetch(served.archive(b"other"), tmp_path)
+    assert (tmp_path / "a.zip").read_bytes() == DATA
+
+
+@pytest.mark.parametrize("status", [403, 404, 410])
+def test_a_file_that_is_not_there(tmp_path: Path, served: Served, status: int) -> None:
+    served.statuses = [status] * 2
+    with pytest.raises(DataError, match=rf"a.zip: cannot be fetched \(HTTP {status} .*--from$"):
+        fetch(served.archive(), tmp_path)
+    assert served.asked == [None]
+    assert names(tmp_path) == []
+
+
+def test_a_server_that_is_busy(tmp_path: Path, served: Served) -> None:
+    served.statuses = [503, 429]
+    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
+    served.statuses = [500] * 9
+    (tmp_path / "a.zip").unlink()
+    with pytest.raises(DataError, match=r"was cut off after 0 bytes \(HTTP Error 500"):
+        fetch(served.archive(), tmp_path)
+    assert names(tmp_path) == []
+
+
+def test_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        url = f"http://127.0.0.1:{closed.getsockname()[1]}/a.zip"
+        with pytest.raises(DataError) as caught:
+            fetch(Archive(url, "00" * 32, 1), tmp_path / "cache")
+    assert str(caught.value).startswith(f"{url}: cannot be fetched (")
+    assert str(caught.value).endswith(": get it elsewhere and pass it with --from")
+    assert "\n" not in str(caught.value)
+    assert names(tmp_path / "cache") == []
+
+
+def test_a_folder_that_cannot_be(tmp_path: Path, served: Served) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(DataError, match=r"a.zip: was not written: "):
+        fetch(served.archive(), tmp_path / "file" / "cache")
+
+
+def test_a_full_disk_is_not_the_fault_of_the_network(
+    tmp_path: Path, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really_open = Path.open
+
+    class Full:
+        def __init__(self, file: Any) -> None:
+            self.file = file
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.file, name)
+
+        def __enter__(self) -> Full:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.file.close()
+
+        def write(self, data: bytes) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def open_full(path: Path, mode: str) -> Any:
+        file = really_open(path, mode)
+        return Full(file) if mode == "ab" else file
+
+    monkeypatch.setattr(Path, "open", open_full)
+    with pytest.raises(DataError, match=r"a.zip: was not written: .*No space left"):
+        fetch(served.archive(), tmp_path)
+    assert served.asked == [None]
+
+
+def test_the_official_archives() -> None:
+    assert {name: archive.name for name, archive in ARCHIVES.items()} == {
+        "snli": "snli_1.0.zip",
+        "multinli": "multinli_1.0.zip",
+        "sst": "trainDevTestTrees_PTB.zip",
+    }
+    for archive in ARCHIVES.values():
+        assert archive.url.startswith("https://")
+        assert len(bytes.fromhex(archive.sha256)) == 32
+
+
+@pytest.mark.parametrize(
+    ("platform", "variable", "expected"),
+    [
+        ("linux", "XDG_CACHE_HOME", "{there}/treelax"),
+        ("linux", None, "{home}/.cache/treelax"),
+        ("darwin", None, "{home}/Library/Caches/treelax"),
+        ("win32", "LOCALAPPDATA", "{there}/treelax"),
+        ("win32", None, "{home}/AppData/Local/treelax"),
+    ],
+)
+def test_where_files_are_kept(
+    monkeypatch: pytest.MonkeyPatch, platform: str, variable: str | None, expected: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+    monkeypatch.setattr(Path, "home", lambda: Path("/home/someone"))
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    if variable:
+        monkeypatch.setenv(variable, "/there")
+    assert cache_folder() == Path(expected.format(there="/there", home="/home/someone"))

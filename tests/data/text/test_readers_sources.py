@@ -1,0 +1,152 @@
+"""Where lines come from: files, folders, archives, and what is said if they are not there."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from treelax.data.text.sources import NoSuchSplitError, Source, find_split, one_file
+from treelax.errors import DataError, InputError
+
+
+def archive(path: Path, **members: str | bytes) -> Path:
+    return archive_of(path, {name.replace("__", "."): data for name, data in members.items()})
+
+
+def archive_of(path: Path, members: dict[str, str | bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
+        for name, data in members.items():
+            out.writestr(name, data)
+    return path
+
+
+def find(path: Path, split: str | None = "dev") -> Source:
+    patterns = [rf"{split}\.jsonl", rf"{split}\.tsv"]
+    return find_split(path, patterns, split=split, archive="set.zip", expected=f"{split}.jsonl")
+
+
+COMPRESS = {
+    "": bytes,
+    ".gz": gzip.compress,
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+}
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+@pytest.mark.parametrize("zipped", [False, True])
+def test_lines_of_every_kind_of_file(tmp_path: Path, suffix: str, zipped: bool) -> None:
+    data = COMPRESS[suffix]("\ufeffone\r\ndeux é\n\nlast".encode())
+    if zipped:
+        source = one_file(archive_of(tmp_path / "a.zip", {f"in/a.tsv{suffix}": data}))
+        assert source.name == f"{tmp_path}/a.zip: in/a.tsv{suffix}"
+    else:
+        (tmp_path / f"a.tsv{suffix}").write_bytes(data)
+        source = one_file(tmp_path / f"a.tsv{suffix}")
+        assert source.name == f"{tmp_path}/a.tsv{suffix}"
+    assert source.suffix == ".tsv"
+    assert list(source.lines()) == [(1, "one"), (2, "deux é"), (3, ""), (4, "last")]
+    assert list(source.lines()) == list(source.lines())
+
+
+def test_not_utf8_in_an_archive(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", a__tsv=b"fine\nna\xefve\n")
+    with pytest.raises(DataError, match=r"a.zip: a.tsv, line 2: is not UTF-8"):
+        list(one_file(path).lines())
+
+
+def test_a_damaged_archive(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", a__tsv="some words that are many\n" * 100)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(DataError, match=r"a.zip: cannot be read as a zip archive"):
+        one_file(path)
+    path.write_bytes(whole[:40] + b"\0\0\0\0\0\0" + whole[46:])
+    with pytest.raises(DataError, match=r"a.zip: a.tsv, after line \d+: cannot be read"):
+        list(one_file(path).lines())
+
+
+def test_an_archive_with_a_password(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", a__tsv="x")
+    data = bytearray(path.read_bytes())
+    data[6] |= 1  # in the header of the file
+    data[data.index(b"PK\x01\x02") + 8] |= 1  # and in the directory
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=r"a.zip: a.tsv, after line 0: .*password"):
+        list(one_file(path).lines())
+
+
+def test_which_file_of_an_archive(tmp_path: Path) -> None:
+    members: dict[str, str | bytes] = {
+        "in/one.tsv": "1",
+        "in/two.csv": "2",
+        "in/three.csv.gz": b"",
+        "__MACOSX/in/._one.tsv": "resource",
+        "in/.DS_Store": "x",
+    }
+    path = archive_of(tmp_path / "a.zip", members)
+    assert one_file(path, suffixes=[".tsv"]).member == "in/one.tsv"
+    assert one_file(path, member="in/two.csv").member == "in/two.csv"
+    assert one_file(path, member="two.csv", suffixes=[".tsv"]).member == "in/two.csv"
+    with pytest.raises(DataError, match=r"holds 2 files that fit \(in/two.csv, in/three.csv.gz\)"):
+        one_file(path, suffixes=[".csv"])
+    with pytest.raises(DataError, match=r"holds in/one.tsv, .*; expected 'wo.csv' in it"):
+        one_file(path, member="wo.csv")
+    with pytest.raises(DataError, match=r"holds .*; expected a file in .jsonl or .ndjson in it"):
+        one_file(path, suffixes=[".jsonl", ".ndjson"])
+    with pytest.raises(DataError, match=r"holds nothing; expected a file in it"):
+        one_file(archive(tmp_path / "empty.zip"))
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nowhere.tsv: does not exist; expected a table"):
+        one_file(tmp_path / "nowhere.tsv", expected="a table")
+    with pytest.raises(DataError, match=r": is a folder; expected a file"):
+        one_file(tmp_path)
+    (tmp_path / "a.tsv").write_text("x")
+    with pytest.raises(InputError, match=r"member: received 'b' for .*a.tsv; expected a .zip"):
+        one_file(tmp_path / "a.tsv", member="b")
+
+
+def test_a_split_in_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "dev.tsv.xz").write_bytes(b"")
+    (tmp_path / ".dev.jsonl").write_bytes(b"")
+    assert find(tmp_path).file == tmp_path / "set" / "dev.tsv.xz"
+    (tmp_path / "dev.jsonl").write_bytes(b"")  # the better format wins
+    assert find(tmp_path).file == tmp_path / "dev.jsonl"
+    (tmp_path / "dev.jsonl.gz").write_bytes(b"")
+    message = r"holds several files for dev: dev.jsonl, dev.jsonl.gz; expected one"
+    with pytest.raises(DataError, match=message):
+        find(tmp_path)
+    with pytest.raises(
+        NoSuchSplitError, match=r"holds dev.jsonl, .*; expected test.jsonl for test"
+    ):
+        find(tmp_path, "test")
+    with pytest.raises(InputError, match="split: received None"):
+        find(tmp_path, None)
+
+
+def test_a_split_in_an_archive(tmp_path: Path) -> None:
+    path = archive_of(
+        tmp_path / "set.zip", {"set/dev.tsv": "x", "__MACOSX/set/._dev.tsv": "y", "set/dev.pdf": ""}
+    )
+    assert find(path) == find(tmp_path) == Source(path, "set/dev.tsv")
+    with pytest.raises(NoSuchSplitError, match=r"set.zip: holds dev.tsv, dev.pdf; expected test"):
+        find(path, "test")
+
+
+def test_a_file_stands_for_itself(tmp_path: Path) -> None:
+    (tmp_path / "any.txt").write_text("x")
+    assert (
+        find(tmp_path / "any.txt", None)
+        == find(tmp_path / "any.txt")
+        == Source(tmp_path / "any.txt")
+    )
+    with pytest.raises(DataError, match=r"nowhere: does not exist; expected set.zip"):
+        find(tmp_path / "nowhere")

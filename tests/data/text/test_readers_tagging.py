@@ -1,0 +1,157 @@
+"""Tagged words: CoNLL columns, CoNLL-U, comments and documents."""
+
+from __future__ import annotations
+
+import lzma
+from pathlib import Path
+
+import pytest
+
+from treelax.data.conllu import Sentence, write_conllu
+from treelax.data.text.readers_tagging import read_tagging
+from treelax.data.text.records import Record
+from treelax.errors import DataError, InputError
+
+NER = """-DOCSTART- -X- O O
+
+# a remark
+EU NNP I-NP I-ORG
+rejects VBZ I-VP O
+
+-DOCSTART- -X- O O
+
+Peter NNP I-NP I-PER
+"""
+
+
+def written(folder: Path, text: str | bytes, name: str = "a.txt") -> Path:
+    (folder / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+    return folder / name
+
+
+def row(*cells: str) -> str:
+    number, form, upos, xpos = cells
+    return "\t".join([number, form, "_", upos, xpos, "_", "0", "_", "_", "_"]) + "\n"
+
+
+def test_columns_between_spaces(tmp_path: Path) -> None:
+    records = read_tagging(written(tmp_path, NER))
+    assert list(records) == [
+        Record(("EU rejects",), ("I-ORG", "O"), 4, tokens=True),
+        Record(("Peter",), ("I-PER",), 9, tokens=True),
+    ]
+    assert (records.report.read, records.report.dropped) == (2, {})
+    chosen = read_tagging(written(tmp_path, NER), word=-4, tag=1)
+    assert [r.label for r in chosen] == [("NNP", "VBZ"), ("NNP",)]
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\n\n\n"])
+def test_columns_between_tabs(tmp_path: Path, end: str) -> None:
+    path = written(tmp_path, lzma.compress(b"X\tde facto\r\nY\tof" + end.encode()), "a.xz")
+    (record,) = read_tagging(path, word=1, tag=0)
+    assert record == Record(("de\u00a0facto of",), ("X", "Y"), 1, tokens=True)
+    assert record.words() == [["de\u00a0facto", "of"]]
+
+
+def test_a_word_that_looks_like_a_comment(tmp_path: Path) -> None:
+    spaces = "# two columns\ncosts V\n# S\n# a comment\n9 N\n\n# S\nHi I\n"
+    records = list(read_tagging(written(tmp_path, spaces)))
+    assert [r.texts[0] for r in records] == ["costs # 9", "Hi"]
+    tabs = "# two columns\ncosts\tV\n# a comment\n\n#\tS\n9\tN\n"
+    records = list(read_tagging(written(tmp_path, tabs)))
+    assert [r.texts[0] for r in records] == ["costs", "# 9"]
+
+
+@pytest.mark.parametrize("name", ["a.conllu", "a.txt"])
+def test_conllu(tmp_path: Path, name: str) -> None:
+    text = (
+        "# sent_id = 1\n"
+        + row("1-2", "im", "_", "_")
+        + row("1", "in", "ADP", "APPR")
+        + row("2", "dem", "DET", "ART")
+        + row("2.1", "x", "X", "X")
+        + "\n# sent_id = 2\n"
+        + row("1", "#", "SYM", "_")
+        + "\n"
+    )
+    path = written(tmp_path, text, name)
+    records = list(read_tagging(path))
+    assert [(r.texts[0], r.label, r.line) for r in records] == [
+        ("in dem", ("ADP", "DET"), 2),
+        ("#", ("SYM",), 8),
+    ]
+    tagged = read_tagging(path, tag="XPOS")
+    assert [r.label for r in tagged] == [("APPR", "ART")]
+    assert tagged.report.dropped == {"no tags": [8]}
+    with pytest.raises(
+        DataError, match=r"line 2: no column 'UPS'; did you mean 'UPOS'\? It has: ID"
+    ):
+        list(read_tagging(path, tag="UPS"))
+
+
+def test_what_the_library_writes_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.conllu.gz"
+    write_conllu(path, [Sentence(("Dogs", "bark"), (2, 0), ("NOUN", "VERB"))])
+    assert [(r.texts, r.label) for r in read_tagging(path)] == [(("Dogs bark",), ("NOUN", "VERB"))]
+
+
+def test_named_columns(tmp_path: Path) -> None:
+    path = written(tmp_path, "# global.columns = ID UPOS FORM NER\n1 NOUN Dogs O\n2 VERB bark B\n")
+    assert [(r.texts[0], r.label) for r in read_tagging(path)] == [("Dogs bark", ("NOUN", "VERB"))]
+    assert [r.label for r in read_tagging(path, tag="NER")] == [("O", "B")]
+    path = written(tmp_path, "# global.columns = FORM NER\n1 NOUN Dogs O\n")
+    with pytest.raises(DataError, match=r"line 2: received 4 columns; expected 2: FORM NER"):
+        list(read_tagging(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "message"),
+    [
+        ("a X\nb\n", {}, "line 2: received 1 columns; expected 2: mend it"),
+        ("a X\n\nb Y Z\n", {}, "line 3: received 3 columns; expected 2"),
+        ("a\tX\nb\t\n", {}, "line 2: received no tag; expected one"),
+        ("a\tX\n\tY\n", {}, "line 2: received no word; expected one"),
+        ("a X\n", {"tag": 2}, "line 1: received 2 columns; expected a column 2, counted from 0"),
+        ("a X\n", {"word": -3}, "line 1: received 2 columns; expected a column -3"),
+        ("a X\n", {"tag": "pos"}, "line 1: its columns have no names: no column 'pos'"),
+        ("a\nb\n", {}, "line 1: received one column, 0, for words and tags"),
+        ("a X\n", {"tag": -2}, "line 1: received one column, 0, for words and tags"),
+        (row("1", "a", "X", "_") + row("x", "b", "X", "_"), {}, "line 2: received id 'x'"),
+        ("a X\n" * 10_001, {}, "line 1: received 10,001 words; expected at most 10,000"),
+    ],
+)
+def test_errors_name_the_line(
+    tmp_path: Path, text: str, arguments: dict[str, int | str], message: str
+) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(DataError) as caught:
+        list(read_tagging(path, **arguments))  # type: ignore[arg-type]
+    assert str(caught.value).startswith(f"{path}, {message}")
+
+
+def test_a_ragged_sentence_goes_as_a_whole(tmp_path: Path) -> None:
+    path = written(tmp_path, "a X\n\nb X\nc\nd X\n\ne X\n")
+    records = read_tagging(path, ragged="drop")
+    assert [r.texts[0] for r in records] == ["a", "e"]
+    assert records.report.dropped == {"wrong number of columns": [3]}
+
+
+def test_other_errors(tmp_path: Path) -> None:
+    for text in ("", "\n\n", "# only a comment\n", "-DOCSTART- O\n"):
+        with pytest.raises(DataError, match=r"a.txt: received nothing; expected at least one sen"):
+            list(read_tagging(written(tmp_path, text)))
+    with pytest.raises(DataError, match=r"a.txt, line 2: is not UTF-8"):
+        list(read_tagging(written(tmp_path, b"a X\nna\xefve X\n")))
+    with pytest.raises(InputError, match=r"word and tag: received 1 for both"):
+        read_tagging(tmp_path / "a.txt", word=1, tag=1)
+    with pytest.raises(
+        DataError, match=r"nowhere: does not exist; expected a file of tagged words"
+    ):
+        read_tagging(tmp_path / "nowhere")
+
+
+def test_a_sentence_without_words_is_counted(tmp_path: Path) -> None:
+    path = written(tmp_path, row("1.1", "x", "X", "_") + "\n" + row("1", "a", "X", "_"))
+    records = read_tagging(path)
+    assert [r.texts[0] for r in records] == ["a"]
+    assert records.report.dropped == {"empty sentence": [1]}

@@ -1,0 +1,112 @@
+"""Words as nltk's Penn Treebank tokeniser cuts them, mostly without it."""
+
+import subprocess
+import sys
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from nltk.tokenize.treebank import TreebankWordTokenizer
+
+from treelax.data.text.records import Record
+from treelax.data.text.tokenizer import tokenize, words_of
+from treelax.errors import InputError
+
+LIBRARY = TreebankWordTokenizer()
+WHITE = [chr(c) for c in range(sys.maxunicode + 1) if chr(c).isspace()]
+
+# fmt: off
+pieces = st.sampled_from([
+    "cannot", "CanNot", "g\u0131mme", "gonna", "wannabe", "lemme.", "d'ye", "'tis", "do", "n't",
+    "don't", "they'll", "U.S.", "Mr.", "e-mail", "--", "-", "...", "..", ".", "''", "``", '"', "'",
+    "`", "(", ")", "[", "<", "{", "$3.88", "1,000", ",", ":", ";", "?", "!", "%", "&", "@", "#",
+    "café", "naïve", "\u212aelvin", "日本語", "a", "The", "dog", "x\u200by", "«", "…", "/",
+])
+# fmt: on
+between = st.sampled_from(["", " ", "  ", "\n", *WHITE])
+mixed = st.lists(st.tuples(pieces, between)).map(
+    lambda parts: "".join(word + space for word, space in parts)
+)
+plain = st.text(st.sampled_from("abnotcgmewil .-\n\u00a0éı"))
+
+
+@given(mixed | plain | st.text())
+@example("")
+@example(".")
+@example(" . . ")
+@example("a..")
+@example("a. .")
+@example("G\u0130MME")
+def test_the_result_is_the_library_s(text):
+    assert tokenize(text) == LIBRARY.tokenize(text)
+
+
+@pytest.mark.parametrize("word", ["cannot", "gimme", "gonna", "gotta", "lemme", "wanna"])
+@pytest.mark.parametrize("place", ["{} go.", "I {}", "{}", "é {} go", "-{}-", "x{}", "{}x"])
+def test_contractions_without_an_apostrophe(word, place):
+    for text in (place.format(word), place.format(word.title()), place.format(word.upper())):
+        assert tokenize(text) == LIBRARY.tokenize(text)
+    assert tokenize(f"I {word} go") != ["I", word, "go"]
+
+
+@pytest.mark.parametrize("space", WHITE, ids=ascii)
+def test_any_white_space_around_a_final_period(space):
+    for text in (f"a b.{space}", f"a b.{space}\n", f"{space}a{space}b{space}.", f"a.{space}b"):
+        assert tokenize(text) == LIBRARY.tokenize(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("A man rides.", "A man rides ."),
+        ('He said, "I can\'t!"', "He said , `` I ca n't ! ''"),
+        ("Mr. Smith cannot pay $3.88 (or 3,36).", "Mr. Smith can not pay $ 3.88 ( or 3,36 ) ."),
+        ("  two\n spaces ", "two spaces"),
+    ],
+)
+def test_quotes_contractions_and_punctuation(text, words):
+    assert tokenize(text) == words.split()
+
+
+def test_a_text_that_is_no_string():
+    with pytest.raises(InputError, match="text: received NoneType; expected a string"):
+        tokenize(None)
+
+
+def test_tokenised_texts_are_cut_at_spaces_only():
+    record = Record(("It can't . -- 1\u00a01/2", "Hi."), None, 1, tokens=True)
+    assert words_of(record, 0) == ["It", "can't", ".", "--", "1\u00a01/2"]
+    assert words_of(record, 1) == ["Hi."]
+
+
+def test_raw_texts_are_tokenised():
+    assert words_of(Record(("Hi.", "It can't."), None, 1), 1) == ["It", "ca", "n't", "."]
+
+
+def test_no_word_is_empty():
+    record = Record((" a  b ", "", " "), None, 1, tokens=True)
+    assert [words_of(record, i) for i in range(3)] == [["a", "b"], [], []]
+
+
+@pytest.mark.parametrize("i", [-1, 1])
+def test_a_text_that_is_not_there(i):
+    with pytest.raises(InputError, match=f"i: received {i}; expected 0 to 0"):
+        words_of(Record(("a",), None, 1), i)
+
+
+def test_the_library_is_loaded_only_if_its_rules_are_needed():
+    code = """
+import sys
+sys.modules["nltk"] = None
+from treelax.data.text.tokenizer import tokenize
+print(tokenize("A well-known man rides a café racer from the U.S. to Rome."))
+try:
+    tokenize("It can't")
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    words, error = done.stdout.splitlines()
+    assert words.endswith("'U.S.', 'to', 'Rome', '.']")
+    assert error.startswith("BackendError tokenising raw text needs the nltk library")
+    assert 'pip install "treelax[data]"' in error

@@ -1,0 +1,422 @@
+"""Word vectors from files of many kinds, and the matrix made of them."""
+
+import bz2
+import gzip
+import lzma
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from treelax.data.text.vector_files import LINES_BETWEEN_REPORTS, read_vectors
+from treelax.data.text.vectors import FIRST_UNKNOWN, NULL, Vectors, load_vectors, random_vectors
+from treelax.errors import BackendError, DataError, InputError
+
+GLOVE = "the 3 4\ndog -0.5 1e-1\n. . . 7 8\ncafé 5 6\n1 9 9.5\n"
+WORDS = ["café", "the", "1", "bird", "dog", ". . ."]
+FIRST = FIRST_UNKNOWN + 100
+
+
+def written(folder: Path, content: str | bytes, name: str = "vectors.txt") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def zipped(folder: Path, **members: str) -> Path:
+    path = folder / "vectors.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.mkdir("folder")
+        for name, content in members.items():
+            archive.writestr(f"folder/{name}.txt", content)
+    return path
+
+
+def archived(folder: Path, **arrays: object) -> Path:
+    path = folder / "vectors.npz"
+    np.savez(path, **arrays)
+    return path
+
+
+def rows_of(vectors: Vectors) -> dict[str, list[float]]:
+    return {word: vectors.matrix[row].tolist() for word, row in vectors.known.items()}
+
+
+# ------------------------------------------------------------------ text
+
+
+EXPECTED = {
+    "café": [5.0, 6.0],
+    "the": [3.0, 4.0],
+    "1": [9.0, 9.5],
+    "dog": pytest.approx([-0.5, 0.1]),
+    ". . .": [7.0, 8.0],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "compress"),
+    [
+        ("v.txt", bytes),
+        ("v.vec", bytes),
+        ("v.txt.gz", gzip.compress),
+        ("v.txt.xz", lzma.compress),
+        ("v.txt.bz2", bz2.compress),
+    ],
+)
+@pytest.mark.parametrize("head", ["", "5 2\n"], ids=["glove", "word2vec"])
+@pytest.mark.parametrize("end", ["\n", " \n", "\r\n"], ids=["plain", "space", "return"])
+def test_text(tmp_path, name, compress, head, end):
+    path = written(tmp_path, compress((head + GLOVE).replace("\n", end).encode()), name)
+    vectors = load_vectors(path, WORDS, normalise=False)
+    assert rows_of(vectors) == EXPECTED
+    assert list(vectors.known.values()) == list(range(FIRST, FIRST + 5))
+    assert vectors.matrix.shape == (FIRST + 5, 2)
+    assert vectors.matrix.dtype == torch.float32
+
+
+def test_a_zip_with_one_file(tmp_path):
+    assert rows_of(load_vectors(zipped(tmp_path, a=GLOVE), WORDS, normalise=False)) == EXPECTED
+
+
+def test_a_zip_with_several_files(tmp_path):
+    path = zipped(tmp_path, a="the 1 2 3\n", b=GLOVE)
+    vectors = load_vectors(path, WORDS, normalise=False, member="folder/b.txt")
+    assert rows_of(vectors) == EXPECTED
+    with pytest.raises(DataError, match=r"does not say which file; .* folder/a.txt, folder/b.txt"):
+        load_vectors(path, WORDS)
+    with pytest.raises(DataError, match=r"has no file 'c.txt'; give as member one of folder/a.txt"):
+        load_vectors(path, WORDS, member="c.txt")
+
+
+def test_the_first_word_may_hold_spaces(tmp_path):
+    vectors = load_vectors(
+        written(tmp_path, ". . . 7 8\nat name@domain.com 1 2\nat 3 4\n"),
+        [". . .", "at"],
+        normalise=False,
+    )
+    assert rows_of(vectors) == {". . .": [7.0, 8.0], "at": [3.0, 4.0]}
+
+
+def test_spaces_in_a_row_count_as_one(tmp_path):
+    path = written(tmp_path, "the 1 2\ndog 3  4\ncat  5 6\n. .  7 8\n")
+    vectors = load_vectors(path, ["dog", "cat", ". ."], normalise=False)
+    assert rows_of(vectors) == {"dog": [3.0, 4.0], "cat": [5.0, 6.0], ". .": [7.0, 8.0]}
+
+
+def test_the_first_of_two_counts(tmp_path):
+    path = written(tmp_path, "the 1 2\nthe 3 4\n")
+    assert rows_of(load_vectors(path, ["the"], normalise=False)) == {"the": [1.0, 2.0]}
+
+
+def test_words_that_are_not_utf8_and_blank_lines_do_no_harm(tmp_path):
+    path = written(tmp_path, b"caf\xe9 1 2\n\nthe 3 4\n\n")
+    assert rows_of(load_vectors(path, ["the"], normalise=False)) == {"the": [3.0, 4.0]}
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("the 1 2\ndog 3\n", 2, "received 1 numbers; expected 2 behind a word"),
+        ("the 1 2\ndog\n", 2, "received 0 numbers; expected 2"),
+        ("the 1 2\ndog 3.5 4.5 5.5\n", 2, "received 3 numbers; expected 2 behind a word, as in"),
+        ("the 1 2\ncat 3.5 4.5 5.5 1\n", 2, "received 4 numbers; expected 2"),
+        ("the 1 2\ndog 3 x4\n", 2, "received 'x4'; expected 2 numbers behind the word 'dog'"),
+        ("the 1 2\ndog 3 nan\n", 2, "received a number that is not finite"),
+        ("the 1 2\ndog 3 1e39\n", 2, "received a number that is not finite"),
+        ("2 3\nthe 1 2\n", 2, "received 2 numbers; expected 3"),
+        ("2 0\nthe\n", 1, "received 0 dimensions"),
+        ("the\n", 1, "received 1 fields that end in no number; expected a word and its numbers"),
+        ("the\t1\t2 x\n", 1, "received 4 fields that end in no number"),
+    ],
+)
+def test_errors_name_the_line(tmp_path, text, line, message):
+    with pytest.raises(DataError, match=message) as caught:
+        load_vectors(written(tmp_path, text), ["the", "dog"])
+    assert f"vectors.txt, line {line}: " in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_numbers_of_words_not_needed_are_not_parsed(tmp_path):
+    path = written(tmp_path, "the 1 2\ndog 3 x4\n")
+    assert rows_of(load_vectors(path, ["the"], normalise=False)) == {"the": [1.0, 2.0]}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("v.txt", b"", "is empty"),
+        ("v.txt", b"2 3\n", "is empty"),
+        ("v.txt", b"3 2\nthe 1 2\ndog 3 4\n", "ends after 2 words; its first line announces 3"),
+        ("v.txt", b"bird 1 2\n", "has none of the 2 words, such as 'the'"),
+        ("v.txt.gz", GLOVE.encode(), "after line 0: cannot be read"),
+        ("v.txt.xz", lzma.compress(GLOVE.encode())[:-9], r"after line \d: cannot be read"),
+        ("v.zip", b"PK", "after line 0: cannot be read: File is not a zip file"),
+        ("v.bin", b"", "is in word2vec's binary format; expected text"),
+        ("v.bin.gz", b"", "is in word2vec's binary format"),
+        ("v.npz", b"PK", "cannot be read as .npz"),
+        ("v.npz", b"", "cannot be read as .npz"),
+    ],
+)
+def test_files_that_are_something_else(tmp_path, name, content, message):
+    with pytest.raises(DataError, match=message) as caught:
+        load_vectors(written(tmp_path, content, name), ["the", "dog"])
+    assert str(caught.value).startswith(str(tmp_path / name))
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(DataError, match=r"nowhere.txt: does not exist; expected word vectors"):
+        load_vectors(tmp_path / "nowhere.txt", ["the"])
+    with pytest.raises(DataError, match="is a folder; expected word vectors"):
+        load_vectors(tmp_path, ["the"])
+
+
+def test_a_member_of_what_is_no_zip(tmp_path):
+    with pytest.raises(InputError, match=r"member: received 'a' for .*; expected none but for a"):
+        load_vectors(written(tmp_path, GLOVE), ["the"], member="a")
+
+
+@pytest.mark.parametrize("name", ["v.txt", "v.txt.gz", "v.zip", "v.npz"])
+def test_progress_runs_up_to_the_size(tmp_path, name):
+    lines = 3 * LINES_BETWEEN_REPORTS + 5
+    text = "".join(f"w{i} {i} {i % 7}\n" for i in range(lines))
+    if name == "v.zip":
+        path = zipped(tmp_path, a=text)
+    elif name == "v.npz":
+        path = archived(tmp_path, words=np.array(["w1"]), vec=np.ones((1, 2)))
+    else:
+        path = written(tmp_path, gzip.compress(text.encode()) if "gz" in name else text, name)
+    calls: list[tuple[int, int]] = []
+    load_vectors(path, ["w1"], progress=lambda done, size: calls.append((done, size)))
+    size = path.stat().st_size
+    assert [total for _, total in calls] == [size] * (1 if name == "v.npz" else 4)
+    assert [done for done, _ in calls] == sorted(done for done, _ in calls)
+    assert calls[-1] == (size, size)
+    assert calls[0][0] > 0
+
+
+# ------------------------------------------------------------------ archives
+
+
+VEC = np.array([[3, 4], [1, 2], [5, 6]], dtype=np.float16)
+
+
+@pytest.mark.parametrize("words", ["the\ndog\ncafé", ["the", "dog", "café"]], ids=["one", "array"])
+def test_an_archive(tmp_path, words):
+    path = archived(tmp_path, words=np.array(words), vec=VEC)
+    vectors = load_vectors(path, ["café", "bird", "the"], normalise=False)
+    assert rows_of(vectors) == {"café": [5.0, 6.0], "the": [3.0, 4.0]}
+    assert vectors.matrix.dtype == torch.float32
+
+
+def test_an_archive_with_shared_rows(tmp_path):
+    path = archived(
+        tmp_path,
+        words=np.array("dog\nhound\nthe\npup"),
+        rows=np.array([2, 2, 0, 2], dtype=np.int32),
+        own=np.array([True, False, True, False]),
+        vec=VEC,
+    )
+    vectors = load_vectors(path, ["hound", "the", "dog"], normalise=False)
+    assert rows_of(vectors) == {"hound": [5.0, 6.0], "the": [3.0, 4.0], "dog": [5.0, 6.0]}
+    assert vectors.known["hound"] == vectors.known["dog"]
+    assert len(vectors.matrix) == FIRST + 2
+    own = load_vectors(path, ["hound", "the", "dog"], normalise=False, own_only=True)
+    assert rows_of(own) == {"the": [3.0, 4.0], "dog": [5.0, 6.0]}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"vec": VEC}, "received the arrays vec; expected words and vec"),
+        ({"words": np.array("a")}, "received the arrays words; expected"),
+        ({"words": np.arange(3), "vec": VEC}, "words is int64 of 1 dimensions; expected strings"),
+        ({"words": np.array([["the"]]), "vec": VEC}, "words is <U3 of 2 dimensions"),
+        ({"words": np.array("the"), "vec": VEC}, r"rows is int64 of shape \(3,\); .* 1 words"),
+        ({"words": np.array("the"), "vec": VEC[0]}, r"vec is float16 of shape \(2,\)"),
+        ({"words": np.array("the"), "vec": np.ones((1, 2), int)}, r"vec is int64 of shape \(1, 2"),
+        ({"words": np.array("the"), "vec": VEC, "rows": np.array([3])}, "outside 0 to 2"),
+        ({"words": np.array("the"), "vec": VEC, "rows": np.array([-1])}, "outside 0 to 2"),
+        ({"words": np.array("the"), "vec": VEC, "rows": np.array([0.0])}, "rows is float64"),
+        (
+            {"words": np.array("the"), "vec": VEC[:1], "own": np.array([1, 0])},
+            r"own is int64 of shape \(2,\)",
+        ),
+        ({"words": np.array("the"), "vec": VEC[:1] * np.float16("inf")}, "is not finite"),
+        ({"words": np.array(["the"], dtype=object), "vec": VEC[:1]}, "cannot be read as .npz"),
+    ],
+)
+def test_archives_that_do_not_fit_together(tmp_path, arrays, message):
+    with pytest.raises(DataError, match=message) as caught:
+        load_vectors(archived(tmp_path, **arrays), ["the"])
+    assert str(caught.value).startswith(str(tmp_path))
+
+
+def test_without_numpy_one_is_told_what_to_install(tmp_path, monkeypatch):
+    path = archived(tmp_path, words=np.array("the"), vec=VEC[:1])
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    with pytest.raises(BackendError, match=r'needs NumPy.*pip install "treelax\[data\]"'):
+        load_vectors(path, ["the"])
+
+
+# ------------------------------------------------------------------ which word has which row
+
+
+@pytest.mark.parametrize(
+    ("word", "row"),
+    [
+        ("The", [1.0]),  # its own
+        ("THE", [2.0]),  # its lower case
+        ("the", [2.0]),
+        ("-LRB-", [3.0]),
+        ("``", [4.0]),
+        ("''", [5.0]),  # its own, not that of "
+        ("1\\/2", [6.0]),
+        ("AND\\/OR", [7.0]),
+    ],
+)
+def test_spellings(tmp_path, word, row):
+    path = written(tmp_path, "The 1\nthe 2\n( 3\n\" 4\n'' 5\n1/2 6\nand/or 7\n")
+    assert rows_of(load_vectors(path, [word], normalise=False)) == {word: row}
+
+
+def test_words_of_one_spelling_share_a_row(tmp_path):
+    vectors = load_vectors(written(tmp_path, GLOVE), ["DOG", "Dog", "dog"])
+    assert set(vectors.known.values()) == {FIRST}
+    assert len(vectors.matrix) == FIRST + 1
+
+
+def test_every_word_has_a_row():
+    vectors = Vectors(torch.zeros(FIRST + 1, 3), {"dog": FIRST})
+    assert vectors.id("dog") == vectors.id("DOG") == FIRST
+    assert vectors.ids(["dog", "Dog", "cat"]) == [FIRST, FIRST, vectors.id("cat")]
+    assert "Dog" in vectors
+    assert "cat" not in vectors
+
+
+def test_unknown_words_get_the_same_row_everywhere():
+    vectors = random_vectors([], 3)
+    words = ["cat", "Cat", "café", "日本語", "\ud800", ""]
+    rows = vectors.ids(words)
+    code = (
+        "from treelax.data.text.vectors import random_vectors; "
+        f"print(random_vectors([], 3).ids({words!a}))"
+    )
+    for seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={"PYTHONHASHSEED": seed},
+        )
+        assert done.stdout.strip() == str(rows)
+    assert rows[:3] == [21, 81, 61]  # what models were trained with must not change
+
+
+@given(st.text())
+def test_unknown_words_have_rows_for_unknown_words(word):
+    assert FIRST_UNKNOWN <= random_vectors([], 2).id(word) < FIRST
+
+
+def test_unknown_words_are_spread():
+    rows = random_vectors([], 2).ids([f"word{i}" for i in range(10_000)])
+    counts = torch.bincount(torch.tensor(rows), minlength=FIRST)[FIRST_UNKNOWN:]
+    # 100 expected in each, standard deviation 10
+    assert len(counts) == 100
+    assert int(counts.min()) > 50
+    assert int(counts.max()) < 150
+
+
+def test_unknown_vectors_are_normal(tmp_path):
+    text = "the " + " ".join(["1"] * 300)
+    matrix = load_vectors(written(tmp_path, text), ["the"], normalise=False).matrix
+    drawn = matrix[FIRST_UNKNOWN:FIRST]
+    assert abs(float(drawn.mean())) < 0.02
+    assert abs(float(drawn.std()) - 1) < 0.02
+    assert matrix[[0, NULL]].count_nonzero() == 0
+
+
+def test_the_seed_decides(tmp_path):
+    path = written(tmp_path, GLOVE)
+    one, same, other = (load_vectors(path, WORDS, seed=seed).matrix for seed in (0, 0, 1))
+    assert torch.equal(one, same)
+    assert not torch.equal(one[FIRST_UNKNOWN:FIRST], other[FIRST_UNKNOWN:FIRST])
+    assert torch.equal(one[FIRST:], other[FIRST:])
+    few = load_vectors(path, ["the"]).matrix
+    assert torch.equal(one[:FIRST], few[:FIRST])
+
+
+def test_normalised_vectors_have_length_one(tmp_path):
+    path = written(tmp_path, GLOVE + "zero 0 0\n")
+    vectors = load_vectors(path, [*WORDS, "zero"])
+    lengths = vectors.matrix.norm(dim=1)
+    zero = vectors.id("zero")
+    ones = [row for row in range(FIRST_UNKNOWN, len(lengths)) if row != zero]
+    torch.testing.assert_close(lengths[ones], torch.ones(len(ones)))
+    assert lengths[[0, NULL, zero]].tolist() == [0, 0, 0]
+    assert vectors.matrix[vectors.id("the")].tolist() == pytest.approx([0.6, 0.8])
+
+
+def test_no_words_at_all(tmp_path):
+    vectors = load_vectors(written(tmp_path, GLOVE), [])
+    assert vectors.matrix.shape == (FIRST, 2)
+
+
+def test_random_vectors():
+    vectors = random_vectors(["a", "dog", "a"], 200, seed=3)
+    assert vectors.known == {"a": FIRST, "dog": FIRST + 1}
+    assert vectors.matrix.shape == (FIRST + 2, 200)
+    assert abs(float(vectors.matrix[FIRST:].std()) - 1) < 0.15
+    assert torch.equal(vectors.matrix, random_vectors(["a", "dog"], 200, seed=3).matrix)
+    lengths = random_vectors(["a"], 5, normalise=True, unknown=7).matrix.norm(dim=1)
+    torch.testing.assert_close(lengths, torch.tensor([0.0, 0, *[1] * 8]))
+
+
+def test_vectors_are_restored_from_their_parts():
+    old = random_vectors(["a", "dog"], 4, unknown=7)
+    new = Vectors(old.matrix, old.known, unknown=old.unknown)
+    words = ["a", "Dog", "bird", "cat"]
+    assert new.ids(words) == old.ids(words)
+    assert (new.dim, repr(new)) == (4, "Vectors(2 known words, dim=4, unknown=7)")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: random_vectors([], 0), "dim: received 0; expected 1 or more"),
+        (lambda: random_vectors([], 2, unknown=0), "unknown: received 0; expected 1 or more"),
+        (lambda: Vectors(torch.zeros(3, 2), {}, unknown=0), "unknown: received 0"),
+        (lambda: Vectors(torch.zeros(3, 2), {}), r"matrix: received shape \(3, 2\); expected"),
+        (lambda: Vectors(torch.zeros(200), {}), r"matrix: received shape \(200,\)"),
+        (lambda: Vectors(torch.zeros(9, 2), {"a": 3}, unknown=2), "received rows 3 to 3; expected"),
+        (
+            lambda: Vectors(torch.zeros(9, 2), {"a": 9}, unknown=2),
+            "received rows 9 to 9; .* 4 to 8",
+        ),
+        (lambda: random_vectors([], 2).ids("dog"), "received the string 'dog'; use id"),
+    ],
+)
+def test_arguments_are_checked(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_unknown_is_checked_when_loading(tmp_path):
+    with pytest.raises(InputError, match="unknown: received 0"):
+        load_vectors(written(tmp_path, GLOVE), ["the"], unknown=0)
+
+
+def test_reading_gives_the_words_as_the_file_spells_them(tmp_path):
+    found, matrix = read_vectors(written(tmp_path, GLOVE), ["dog", "Dog"])
+    assert found == {"dog": 0}
+    assert matrix.shape == (1, 2)
+    found, matrix = read_vectors(written(tmp_path, GLOVE), ["bird"])
+    assert found == {}
+    assert matrix.shape == (0, 2)
