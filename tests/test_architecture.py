@@ -19,7 +19,7 @@ LEVELS = [
     {"data", "tasks"},
     {"training"},
     {"analysis", "pictures"},
-    {"cli", "demo"},
+    {"cli", "demo", "__main__"},
 ]
 LEVEL = {part: level for level, parts in enumerate(LEVELS) for part in parts}
 # inside ops: the op files stand on the folder of the dynamic program, never the other way round

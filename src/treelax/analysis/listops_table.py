@@ -15,7 +15,13 @@ from treelax.training.run import Run
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the table: a preset, and what the paper has in its place."""
+    """A row of the table: a preset, and what the paper has in its place.
+
+    Attributes:
+        preset: its name.
+        label: what it is, in words.
+        paper: accuracy and attachment there, None if it has no such row.
+    """
 
     preset: str
     label: str
@@ -57,7 +63,14 @@ COLUMNS = (
 
 
 def record(result: dict[str, Any]) -> dict[str, Any]:
-    """One run's line of the CSV, from its ``test.json``."""
+    """One run's line of the CSV, from its ``test.json``.
+
+    Args:
+        result: what `treelax.analysis.results.read_result` returns.
+
+    Returns:
+        A value for each of `COLUMNS`; ``..._50`` are over expressions of at most 50 tokens.
+    """
     test = result["test"]
     short = [
         row for row in test["by_length"] if row["longest"] is not None and row["longest"] <= 50
@@ -73,7 +86,14 @@ def record(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_csv(records: Sequence[dict[str, Any]]) -> str:
-    """All runs, a line each."""
+    """All runs as CSV, a line each.
+
+    Args:
+        records: of `record`.
+
+    Returns:
+        The text, with a line of `COLUMNS` in front.
+    """
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -83,9 +103,18 @@ def to_csv(records: Sequence[dict[str, Any]]) -> str:
 
 
 def table_rows(records: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """Rows for `HEADINGS`: the paper, our mean and spread, every seed."""
+    """Rows for `HEADINGS`: the paper, our mean and spread, every seed.
+
+    Args:
+        records: of `record`, in any order.
+
+    Returns:
+        The cells: first the presets of `ROWS` in their order, then any others.
+    """
     rows = []
-    for row in ROWS:
+    known = {row.preset for row in ROWS}
+    others = dict.fromkeys(r["preset"] for r in records if r["preset"] not in known)
+    for row in (*ROWS, *(Row(preset, preset) for preset in others)):
         own = sorted((r for r in records if r["preset"] == row.preset), key=lambda r: r["seed"])
         if own:
             rows.append(
@@ -116,18 +145,39 @@ HEADINGS = (
 
 
 def spread(values: Sequence[float]) -> str:
-    """Mean and standard deviation."""
+    """Mean and standard deviation, in words.
+
+    Args:
+        values: at least one.
+
+    Returns:
+        ``MEAN ± DEVIATION``, or the value alone if there is only one.
+
+    Example:
+        >>> spread([98.0, 100.0])
+        '99.00 ± 1.41'
+    """
     if len(values) == 1:
         return f"{values[0]:.2f}"
     return f"{mean(values):.2f} ± {stdev(values):.2f}"
 
 
-def curves(runs: Sequence[Run]) -> dict[str, list[list[dict[str, Any]]]]:
-    """The rows of ``metrics.jsonl`` of every run, by preset."""
-    found: dict[str, list[list[dict[str, Any]]]] = {}
+def curves(runs: Sequence[Run]) -> dict[str, dict[int, list[dict[str, Any]]]]:
+    """The rows of ``metrics.jsonl`` of every run, by preset and seed.
+
+    Args:
+        runs: in folders ``PRESET-SEED``.
+
+    Returns:
+        For each preset, for each seed, the rows.
+
+    Raises:
+        DataError: a file is missing or broken.
+    """
+    found: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for run in runs:
-        preset = run.path.name.rpartition("-")[0]
-        found.setdefault(preset, []).append(read_metrics(run.metrics_file))
+        preset, _, seed = run.path.name.rpartition("-")
+        found.setdefault(preset, {})[int(seed)] = read_metrics(run.metrics_file)
     return found
 
 

@@ -8,17 +8,20 @@ overlap if NVIDIA's multi-process service is on (``nvidia-cuda-mps-control -d``)
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from treelax.analysis.results import read_result
 from treelax.errors import InputError, TrainingError
-from treelax.tasks.listops.config import ListOpsConfig
-from treelax.training.config import flatten
+from treelax.tasks.listops.config import ListOpsConfig, preset
+from treelax.training.config import flatten, override
 from treelax.training.metrics import read_metrics
 from treelax.training.run import Run
 
@@ -26,10 +29,45 @@ from treelax.training.run import Run
 Report = Callable[[Run, dict[str, Any], int], None]
 LOG = "log.txt"
 POLL = 0.5  # seconds
+LIST_ALL = "treelax train listops --list shows all settings"
+
+
+def configure(name: str, settings: Sequence[str]) -> ListOpsConfig:
+    """A preset with some settings changed.
+
+    Args:
+        name: of the preset.
+        settings: the changes, each ``key=value``.
+
+    Returns:
+        The config.
+
+    Raises:
+        InputError: there is no such preset or key, a value is none of its key, or the settings
+            would change the preset's name.
+
+    Example:
+        >>> configure("gold", ["train.epochs=3"]).train.epochs
+        3
+    """
+    config = override(preset(name), settings, list_all=LIST_ALL)
+    if config.preset != name:
+        raise InputError(
+            f"preset: received the setting preset={config.preset}; expected it as the name of the "
+            f"preset: --preset {config.preset}"
+        )
+    return config
 
 
 def open_or_create(path: Path, config: ListOpsConfig) -> Run:
     """The run in a folder, new or one that was started with the same settings.
+
+    Args:
+        path: the folder.
+        config: the settings.
+
+    Returns:
+        The run.
 
     Raises:
         InputError: the folder holds a run with other settings.
@@ -41,17 +79,36 @@ def open_or_create(path: Path, config: ListOpsConfig) -> Run:
     return run
 
 
-def check_same(run: Run, wanted: ListOpsConfig) -> None:
-    """Refuse to go on with other settings than a run was started with.
+def settings_of(run: Run) -> ListOpsConfig:
+    """The config that a run was started with.
+
+    Args:
+        run: the run.
+
+    Returns:
+        Its config.
 
     Raises:
-        InputError: a setting differs, or the run is one of another task.
+        InputError: the run is one of another task, or its config does not fit.
     """
     if run.task != "listops":
         raise InputError(
             f"{run.path}: is a run of {run.task!r}; expected one of 'listops': give another --out"
         )
-    old, new = flatten(run.config(ListOpsConfig)), flatten(wanted)
+    return run.config(ListOpsConfig)
+
+
+def check_same(run: Run, wanted: ListOpsConfig) -> None:
+    """Refuse to go on with other settings than a run was started with.
+
+    Args:
+        run: the run.
+        wanted: the settings to go on with.
+
+    Raises:
+        InputError: a setting differs, or the run is one of another task.
+    """
+    old, new = flatten(settings_of(run)), flatten(wanted)
     changed = [f"{key} {old[key]} → {new[key]}" for key in old if old[key] != new[key]]
     if changed:
         raise InputError(
@@ -89,28 +146,30 @@ def sweep(
     going: dict[Path, tuple[Run, subprocess.Popen[bytes]]] = {}
     epochs = {run.path: _epochs(run) for run in runs}
     failed: list[str] = []
-    try:
-        while waiting or going:
-            while waiting and len(going) < jobs:
-                run = waiting.pop(0)
-                going[run.path] = (run, _start(run, device, jobs))
-            time.sleep(POLL)
-            for path, (run, process) in list(going.items()):
-                ended = process.poll() is not None
-                done = _epochs(run)
-                if done > epochs[path]:
-                    epochs[path] = done
-                    if report is not None:
-                        report(run, read_metrics(run.metrics_file)[-1], sum(epochs.values()))
-                if ended:
-                    del going[path]
-                    if process.returncode != 0:
-                        failed.append(f"{run.path.name} ({_last_line(run)})")
-    finally:
-        for _, process in going.values():  # interrupted: they go on with the next sweep
-            process.terminate()
-        for _, process in going.values():
-            process.wait()
+    with _kill_is_an_interrupt():
+        try:
+            while waiting or going:
+                while waiting and len(going) < jobs:
+                    run = waiting.pop(0)
+                    going[run.path] = (run, _start(run, device, jobs))
+                time.sleep(POLL)
+                for path, (run, process) in list(going.items()):
+                    ended = process.poll() is not None
+                    done = _epochs(run)
+                    if done > epochs[path]:
+                        epochs[path] = done
+                        if report is not None:
+                            row = read_metrics(run.metrics_file)[done - 1]
+                            report(run, row, sum(epochs.values()))
+                    if ended:
+                        del going[path]
+                        if process.returncode != 0:
+                            failed.append(f"{run.path.name} ({_last_line(run)})")
+        finally:
+            for _, process in going.values():  # interrupted: they go on with the next sweep
+                process.terminate()
+            for _, process in going.values():
+                process.wait()
     if failed:
         raise TrainingError(
             f"{len(failed)} of {len(runs)} runs failed: {'; '.join(failed[:3])}; the same command "
@@ -120,8 +179,36 @@ def sweep(
 
 
 def name(config: ListOpsConfig) -> str:
-    """A run's folder in a sweep."""
+    """A run's folder in a sweep.
+
+    Args:
+        config: of the run.
+
+    Returns:
+        ``PRESET-SEED``.
+
+    Example:
+        >>> name(preset("gold"))
+        'gold-0'
+    """
     return f"{config.preset}-{config.seed}"
+
+
+@contextmanager
+def _kill_is_an_interrupt() -> Iterator[None]:
+    """Let a plain ``kill`` end the sweep as Ctrl-C does, so that its runs do not outlive it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _start(run: Run, device: str, jobs: int) -> subprocess.Popen[bytes]:
@@ -138,7 +225,7 @@ def _start(run: Run, device: str, jobs: int) -> subprocess.Popen[bytes]:
 
 
 def _epochs(run: Run) -> int:
-    """Epochs done, without reading the whole file every time it is asked."""
+    """Epochs done: whole lines of the metrics."""
     if not run.metrics_file.exists():
         return 0
     return run.metrics_file.read_bytes().count(b"\n")

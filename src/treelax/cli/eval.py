@@ -3,24 +3,43 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from treelax.cli.console import progress
+from treelax.errors import InputError
 
-HELP = """Evaluate a trained model: the folder of a run, a model file, or listops for the built-in one.
+if TYPE_CHECKING:
+    from treelax.data.listops import Expression
+    from treelax.training.models import TrainedModel
 
-Without --data a run is evaluated on its own test set and the built-in model on a generated one.
+__all__ = ["register"]
 
-Example:
+HELP = """Measure a trained model.
+
+RUN is the folder of a run, a file model.safetensors, or listops for the model
+that comes with treelax. Without --data a run is measured on its own test set,
+and the model that comes with treelax on one that is drawn anew.
+
+Examples:
   treelax eval listops --data test_d20s.tsv --max-length 100 --json
   treelax eval runs/small
 """
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
+    """Add the command ``eval`` to the program.
+
+    Args:
+        app: the program.
+
+    Example:
+        >>> app = typer.Typer()
+        >>> register(app)
+        >>> [command.name for command in app.registered_commands]
+        ['eval']
+    """
     app.command("eval", help=HELP)(evaluate)
 
 
@@ -30,22 +49,23 @@ def evaluate(
         Path | None, typer.Option(help="File in the format of ListOps: VALUE<TAB>EXPRESSION.")
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option(min=1, help="Leave out longer expressions.")
+        int | None, typer.Option(min=1, help="Leave out longer expressions, in tokens.")
     ] = None,
-    min_length: Annotated[int, typer.Option(min=1, help="Leave out shorter ones.")] = 1,
+    min_length: Annotated[
+        int, typer.Option(min=1, help="Leave out shorter expressions, in tokens.")
+    ] = 1,
     device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")] = "auto",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,
 ) -> None:
-    """Evaluate."""
+    """Measure a model; see HELP."""
     import json
     from dataclasses import asdict
 
     from treelax.cli.figures import print_evaluation
     from treelax.data.listops import read_listops
     from treelax.tasks.listops.evaluation import evaluate as run_evaluation
-    from treelax.tasks.listops.experiment import load_splits
     from treelax.training.devices import find_device
     from treelax.training.models import load_model
 
@@ -54,17 +74,32 @@ def evaluate(
         expressions = read_listops(data, min_length=min_length, max_length=max_length)
         title = str(data)
     else:
-        limit = max_length or loaded.config.data.max_length
-        expressions = [
-            e
-            for e in load_splits(loaded.config.data).expressions["test"]
-            if min_length <= len(e) <= limit
-        ]
+        expressions = _own_test_set(loaded, min_length, max_length)
         title = "test set of the run"
     with progress("evaluating", len(expressions), unit="expression", transient=True) as bar:
         figures = run_evaluation(loaded.model, expressions, progress=bar.update)
     if as_json:
         record = {"model": str(model), "data": title, "max_length": max_length}
-        print(json.dumps(record | asdict(figures)))
+        typer.echo(json.dumps(record | asdict(figures)))
         return
     print_evaluation(figures, title)
+
+
+def _own_test_set(
+    loaded: TrainedModel, min_length: int, max_length: int | None
+) -> list[Expression]:
+    """The test expressions of the run that a model comes from."""
+    from treelax.tasks.listops.experiment import load_splits
+
+    with progress("preparing the data", transient=True):
+        test = load_splits(loaded.config.data).expressions["test"]
+    limit = loaded.config.data.max_length if max_length is None else max_length
+    kept = [expression for expression in test if min_length <= len(expression) <= limit]
+    if not kept:
+        lengths = sorted(map(len, test))
+        raise InputError(
+            f"--min-length and --max-length: received {min_length} and {limit}; expected to keep "
+            f"some of the {len(test)} test expressions, which have {lengths[0]} to {lengths[-1]} "
+            "tokens"
+        )
+    return kept

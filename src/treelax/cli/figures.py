@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from treelax.cli.console import console, table
-from treelax.tasks.listops.evaluation import Evaluation
+from treelax.tasks.listops.evaluation import LENGTHS, Evaluation
 
 
 def print_evaluation(figures: Evaluation, title: str) -> None:
-    """Print everything that is known of a tagger on a set of expressions."""
+    """Print everything that is known of a tagger on a set of expressions.
+
+    Args:
+        figures: what is known.
+        title: which expressions.
+    """
     table(
         ["%", "discrete trees", "soft trees"],
         [
@@ -25,12 +30,13 @@ def print_evaluation(figures: Evaluation, title: str) -> None:
         title=f"{title}: {figures.sentences:,} expressions, {figures.operators:,} operators",
     )
     console.print()
-    rows, shortest = [], 1
+    rows = []
+    starts = dict(zip((*LENGTHS, None), (1, *(longest + 1 for longest in LENGTHS)), strict=True))
     for row in figures.by_length:
         longest = row["longest"]
         rows.append(
             [
-                f"{shortest}–{longest}" if longest else f"{shortest} and more",
+                f"{starts[longest]}–{longest}" if longest else f"{starts[longest]} and more",
                 f"{row['sentences']:,}",
                 two(row["operator_accuracy"]),
                 two(row["attachment"]),
@@ -38,7 +44,6 @@ def print_evaluation(figures: Evaluation, title: str) -> None:
                 two(row["attachment_operator"]),
             ]
         )
-        shortest = (longest or 0) + 1
     table(
         ["tokens", "expressions", "operators", "attachment", "exact trees", "last operator"],
         rows,
@@ -47,5 +52,10 @@ def print_evaluation(figures: Evaluation, title: str) -> None:
 
 
 def two(value: float) -> str:
-    """A percentage with two decimals."""
+    """A percentage with two decimals.
+
+    Example:
+        >>> two(99.5)
+        '99.50'
+    """
     return f"{value:.2f}"

@@ -10,21 +10,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from treelax.cli.console import console, error_console, progress, table
+from treelax.errors import InputError
 
 if TYPE_CHECKING:
     from treelax.tasks.listops.config import ListOpsConfig
     from treelax.training.run import Run
 
-HELP = "Repeat a table of the paper: a sweep of runs that can be interrupted, then the table."
-LISTOPS_HELP = """Train all rows of the paper's table 1 over several seeds, beside the paper's.
+__all__ = ["register"]
 
-Runs that have ended are not repeated and one that was interrupted goes on, so the same command
-continues a sweep. On a GPU runs overlap if NVIDIA's multi-process service is on
-(nvidia-cuda-mps-control -d). Writes table.md, runs.csv, curves.csv, and appendix C's plots.
+HELP = """Repeat a table of the paper: many runs, then the table.
+
+Every table has its own --help.
 
 Example:
   treelax table listops --seeds 5 --device cuda
+"""
+LISTOPS_HELP = """Train all rows of the paper's table 1 over several seeds.
+
+Runs that have ended are not repeated and one that was interrupted goes on, so
+the same command continues a sweep. On a GPU runs overlap if NVIDIA's
+multi-process service is on (nvidia-cuda-mps-control -d). Writes table.md with
+the paper's figures beside ours, runs.csv, curves.csv, and appendix C's plots.
+
+Examples:
+  treelax table listops --seeds 5 --device cuda
   treelax table listops --rows balanced-mc,gold --seeds 2 --results /tmp/try
+  treelax table listops --report
 """
 # appendix C: colours and lines are those of the order
 CURVES = {
@@ -36,10 +47,20 @@ CURVES = {
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
-    group = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
+    """Add the command ``table`` to the program.
+
+    Args:
+        app: the program.
+
+    Example:
+        >>> app = typer.Typer()
+        >>> register(app)
+        >>> [group.name for group in app.registered_groups]
+        ['table']
+    """
+    group = typer.Typer(no_args_is_help=True)
     group.command("listops", help=LISTOPS_HELP)(listops)
-    app.add_typer(group, name="table")
+    app.add_typer(group, name="table", help=HELP)
 
 
 def listops(
@@ -60,29 +81,49 @@ def listops(
         bool, typer.Option("--report", help="Train nothing; show what has ended so far.")
     ] = False,
 ) -> None:
-    """Repeat table 1."""
-    from treelax.analysis.listops_table import ROWS
-    from treelax.analysis.sweep import name
-    from treelax.tasks.listops.config import preset
-    from treelax.training.config import override
+    """Repeat table 1; see LISTOPS_HELP."""
     from treelax.training.devices import find_device
-    from treelax.training.run import Run
 
-    presets = [row.preset for row in ROWS] if rows is None else rows.split(",")
-    configs = [
-        override(preset(one), [*(settings or []), f"seed={seed}"])
-        for one in presets
-        for seed in range(seeds)
-    ]
+    configs = _configs(rows, seeds, settings or [])
     if report:
-        found = [runs / name(config) for config in configs]
-        done = [Run.open(path) for path in found if (path / "config.toml").exists()]
+        done = _runs_so_far(configs, runs)
     else:
         place = find_device(device)
         at_once = jobs or (10 if place.type == "cuda" else os.cpu_count() or 1)
         error_console.print(f"{len(configs)} runs, {at_once} at a time, on {place}")
         done = _sweep(configs, runs, str(place), at_once)
     _publish(done, results, settings or [], seeds, rows)
+
+
+def _configs(rows: str | None, seeds: int, settings: Sequence[str]) -> list[ListOpsConfig]:
+    """The config of every run."""
+    from treelax.analysis.listops_table import ROWS
+    from treelax.analysis.sweep import configure
+
+    given = [setting for setting in settings if setting.partition("=")[0].strip() == "seed"]
+    if given:
+        raise InputError(
+            f"seed: received the setting {given[0]}; expected --seeds N for 0 to N - 1"
+        )
+    presets = [row.preset for row in ROWS] if rows is None else map(str.strip, rows.split(","))
+    return [
+        configure(preset, [*settings, f"seed={seed}"])
+        for preset in dict.fromkeys(presets)
+        for seed in range(seeds)
+    ]
+
+
+def _runs_so_far(configs: Sequence[ListOpsConfig], folder: Path) -> list[Run]:
+    from treelax.analysis.sweep import check_same, name
+    from treelax.training.run import Run
+
+    found = []
+    for config in configs:
+        if (folder / name(config) / "config.toml").exists():
+            run = Run.open(folder / name(config))
+            check_same(run, config)
+            found.append(run)
+    return found
 
 
 def _sweep(configs: Sequence[ListOpsConfig], folder: Path, device: str, jobs: int) -> list[Run]:
@@ -107,12 +148,11 @@ def _publish(
     """Print the table and write it, the runs and the curves."""
     from treelax.analysis.listops_table import HEADINGS, record, table_rows, to_csv
     from treelax.analysis.results import read_result
-    from treelax.errors import InputError
     from treelax.files import atomic_write
 
     ended = [(run, result) for run in runs if (result := read_result(run)) is not None]
     if not ended:
-        raise InputError("no run has ended yet; expected at least one: run without --report")
+        raise InputError("no run has ended yet; expected at least one: train without --report")
     records = [record(result) for _, result in ended]
     table(HEADINGS, table_rows(records), title="ListOps valency tagging, test set, percent")
     results.mkdir(parents=True, exist_ok=True)
@@ -124,22 +164,24 @@ def _publish(
     with atomic_write(results / "runs.csv", "w") as file:
         file.write(to_csv(records))
     with atomic_write(results / "table.md", "w") as file:
-        file.write(_markdown(HEADINGS, table_rows(records), command, records))
+        file.write(_markdown(HEADINGS, table_rows(records), command, [run for run, _ in ended]))
     _curves([run for run, _ in ended], results)
     console.print(f"written to {results}")
 
 
 def _markdown(
-    headings: Sequence[str], rows: list[list[str]], command: str, records: list[dict[str, Any]]
+    headings: Sequence[str], rows: list[list[str]], command: str, runs: Sequence[Run]
 ) -> str:
-    lengths = sorted({line["max_length"] for line in records})
-    devices = sorted({line["device"] for line in records})
+    from treelax.analysis.results import read_result
+    from treelax.analysis.sweep import settings_of
+
+    data = dict.fromkeys(_describe_data(settings_of(run)) for run in runs)
+    devices = sorted({result["device"] for run in runs if (result := read_result(run))})
     lines = [
         "# ListOps valency tagging",
         "",
-        f"Test accuracy over operators and attachment over all tokens, in percent, with discrete trees; "
-        f"expressions of at most {', '.join(map(str, lengths))} tokens of the original distribution, "
-        f"generated (data.seed 0). Mean ± standard deviation over seeds. `{command}` on "
+        "Test accuracy over operators and attachment over all tokens, in percent, with discrete "
+        f"trees; {'; '.join(data)}. Mean ± standard deviation over seeds. `{command}` on "
         f"{', '.join(devices)}.",
         "",
         "| " + " | ".join(headings) + " |",
@@ -148,6 +190,14 @@ def _markdown(
         "",
     ]
     return "\n".join(lines)
+
+
+def _describe_data(config: ListOpsConfig) -> str:
+    data = config.data
+    what = f"expressions of at most {data.max_length} tokens of"
+    if data.folder is not None:
+        return f"{what} {data.folder}"
+    return f"{what} the {data.variant} distribution, generated (data.seed {data.seed})"
 
 
 def _curves(runs: Sequence[Run], results: Path) -> None:
@@ -163,16 +213,16 @@ def _curves(runs: Sequence[Run], results: Path) -> None:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(["preset", "run", "epoch", "loss", "operator_accuracy", "attachment"])
     for preset, logs in found.items():
-        for run, log in enumerate(logs):
+        for seed, log in logs.items():
             for row in log:
                 dev = row["dev"]
                 figures = (row["loss"], dev["operator_accuracy"], dev["attachment"])
-                writer.writerow([preset, run, row["epoch"], *(f"{x:.4f}" for x in figures)])
+                writer.writerow([preset, seed, row["epoch"], *(f"{x:.4f}" for x in figures)])
     with atomic_write(results / "curves.csv", "w") as file:
         file.write(out.getvalue())
     for recipe in ("paper", "balanced"):
         chosen = {
-            label: found[f"{recipe}-{cell}"]
+            label: list(found[f"{recipe}-{cell}"].values())
             for cell, label in CURVES.items()
             if f"{recipe}-{cell}" in found
         }

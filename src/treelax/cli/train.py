@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treelax.cli.console import console, error_console, progress
+from treelax.cli.console import console, error_console, progress, table
 
 if TYPE_CHECKING:
+    from treelax.data.listops import Expression
     from treelax.tasks.listops.config import ListOpsConfig
+    from treelax.tasks.listops.experiment import ListOpsExperiment
     from treelax.training.loop import Training
     from treelax.training.run import Run
 
-HELP = "Train a model; --resume goes on with a run that was interrupted."
-LISTOPS_HELP = """Train a tagger of ListOps valencies with latent trees.
+__all__ = ["register"]
 
-A run is a folder: config.toml, metrics.jsonl, checkpoint/, best/, tensorboard/, test.json. A
-checkpoint is written after every epoch; a run that was killed goes on with --resume and ends with
-the numbers it would have had. treelax train listops --list shows presets and settings.
+HELP = """Train a model, or go on with a run that was interrupted.
+
+Every task has its own --help.
 
 Example:
   treelax train listops --preset small --out runs/small
-  treelax train listops --preset balanced-mc --device cuda --seed 1 --set train.epochs=50
+"""
+LISTOPS_HELP = """Train a tagger of ListOps valencies with latent trees.
+
+A run is a folder: config.toml, metrics.jsonl, checkpoint/, best/,
+tensorboard/, and test.json at its end. A checkpoint is written after every
+epoch; a run that was killed goes on with --resume and ends with the numbers
+it would have had. --list shows the presets and all settings.
+
+Examples:
+  treelax train listops --preset small --out runs/small
+  treelax train listops --out runs/small --resume
+  treelax train listops --device cuda --seed 1 --set train.epochs=50
 """
 DEFAULT = "balanced-mc"
 DRAWN = 3  # test expressions, of at most so many tokens
@@ -31,10 +46,20 @@ DRAWN_LENGTH = 16
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
-    group = typer.Typer(help=HELP, no_args_is_help=True, rich_markup_mode=None)
+    """Add the command ``train`` to the program.
+
+    Args:
+        app: the program.
+
+    Example:
+        >>> app = typer.Typer()
+        >>> register(app)
+        >>> [group.name for group in app.registered_groups]
+        ['train']
+    """
+    group = typer.Typer(no_args_is_help=True)
     group.command("listops", help=LISTOPS_HELP)(listops)
-    app.add_typer(group, name="train")
+    app.add_typer(group, name="train", help=HELP)
 
 
 def listops(
@@ -57,54 +82,113 @@ def listops(
         bool, typer.Option("--list", help="Show presets and all settings, and stop.")
     ] = False,
 ) -> None:
-    """Train on ListOps."""
-    from treelax.analysis.sweep import check_same
-    from treelax.tasks.listops.config import ListOpsConfig
-    from treelax.tasks.listops.config import preset as find
-    from treelax.training.config import override
+    """Train on ListOps; see LISTOPS_HELP."""
+    from treelax.analysis.results import read_result
+    from treelax.analysis.sweep import configure
     from treelax.training.run import Run
 
     changes = [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
-    config = override(
-        find(preset or DEFAULT), changes, list_all="treelax train listops --list shows all settings"
-    )
     if show:
-        _show(config)
+        _show_settings(configure(preset or DEFAULT, changes))
         return
-    place = out or Path("runs") / f"listops-{config.preset}-{config.seed}"
-    if not resume or not (place / "config.toml").exists():
-        run = Run.create(place, config, task="listops")
+    if out is None:
+        named = configure(preset or DEFAULT, changes)
+        out = Path("runs") / f"listops-{named.preset}-{named.seed}"
+    run = Run.open(out) if resume and (out / "config.toml").exists() else None
+    if run is not None:
+        config = _same_settings(run, preset, changes)
+        if (result := read_result(run)) is not None:
+            _show_result(run, result)
+            return
     else:
-        run = Run.open(place)
-        if preset is None and not changes:
-            config = run.config(ListOpsConfig)
-        check_same(run, config)
-    with run.lock():
-        train_listops(run, config, device)
+        config = configure(preset or DEFAULT, changes)
+        if (out / "config.toml").exists():
+            Run.create(out, config, task="listops")  # which says why not, before data are drawn
+    with ExitStack() as stack:
+        if run is not None:
+            stack.enter_context(run.lock())
+        # before a folder is made, so that what fails here leaves no run that never began
+        experiment = _prepare(config, device)
+        if run is None:
+            run = Run.create(out, config, task="listops")
+            stack.enter_context(run.lock())
+        train_listops(run, experiment)
 
 
-def train_listops(run: Run, config: ListOpsConfig, device: str) -> None:
-    """Train to the end with a progress bar, evaluate on the test set, show all of it."""
+def train_listops(run: Run, experiment: ListOpsExperiment) -> None:
+    """Train to the end with a progress bar, evaluate on the test set, show all of it.
+
+    Args:
+        run: its folder; the caller holds its lock.
+        experiment: model and data of the run.
+
+    Raises:
+        TrainingError: the loss is no longer finite.
+        CheckpointError: a checkpoint cannot be saved, or the one there does not fit.
+        DataError: metrics or result cannot be written.
+    """
     from treelax.analysis.results import finish
     from treelax.cli.figures import print_evaluation
-    from treelax.tasks.listops.experiment import ListOpsExperiment, load_splits
-    from treelax.training.devices import find_device
+    from treelax.tasks.listops.experiment import load_splits
     from treelax.training.loop import Training
 
-    place = find_device(device, threads=config.train.threads)
+    config = experiment.config
+    training = Training(run, experiment)
     error_console.print(
-        f"{config.preset}, seed {config.seed}, on {place}: expressions of at most "
+        f"{config.preset}, seed {config.seed}, on {experiment.device}: expressions of at most "
         f"{config.data.max_length} tokens, {config.train.epochs} epochs of "
         f"{config.train.updates} updates"
     )
-    training = Training(run, ListOpsExperiment(config, place))
     if training.epoch:
         error_console.print(f"going on after epoch {training.epoch} of {training.epochs}")
     _follow(training)
-    figures = finish(run, training, config)
-    print_evaluation(figures, f"test, at most {config.data.max_length} tokens")
-    _draw(training, load_splits(config.data).expressions["test"])
+    test = load_splits(config.data).expressions["test"]
+    with progress("testing", len(test), unit="expression", transient=True) as bar:
+        figures = finish(run, training, config, progress=bar.update)
+    print_evaluation(figures, _title(config.data.max_length))
+    _draw(training, test)
     console.print(f"run: {run.path}")
+
+
+def describe(row: dict[str, Any], epochs: int) -> str:
+    """An epoch's figures in a few words.
+
+    Args:
+        row: of the metrics.
+        epochs: of the whole run.
+
+    Returns:
+        The words.
+
+    Example:
+        >>> describe({"epoch": 2, "loss": 0.5, "dev": {"operator_accuracy": 50, "attachment": 9}}, 8)
+        'epoch 2/8 loss 0.500 dev acc 50.0 att 9.0'
+    """
+    dev = row["dev"]
+    return (
+        f"epoch {row['epoch']}/{epochs} loss {row['loss']:.3f} "
+        f"dev acc {dev['operator_accuracy']:.1f} att {dev['attachment']:.1f}"
+    )
+
+
+def _same_settings(run: Run, preset: str | None, changes: Sequence[str]) -> ListOpsConfig:
+    """The settings of a run, which those on the command line must not contradict."""
+    from treelax.analysis.sweep import LIST_ALL, check_same, configure, settings_of
+    from treelax.training.config import override
+
+    own = settings_of(run)
+    wanted = configure(preset, changes) if preset else override(own, changes, list_all=LIST_ALL)
+    check_same(run, wanted)
+    return own
+
+
+def _prepare(config: ListOpsConfig, device: str) -> ListOpsExperiment:
+    from treelax.tasks.listops.experiment import ListOpsExperiment
+    from treelax.training.devices import find_device
+
+    place = find_device(device, threads=config.train.threads)
+    with progress("preparing the data", transient=True):
+        return ListOpsExperiment(config, place)
 
 
 def _follow(training: Training) -> None:
@@ -116,19 +200,12 @@ def _follow(training: Training) -> None:
             bar.update((step.epoch - 1) * training.updates + step.update, note)
 
 
-def describe(row: dict[str, Any], epochs: int) -> str:
-    """An epoch's figures in a few words."""
-    dev = row["dev"]
-    return (
-        f"epoch {row['epoch']}/{epochs} loss {row['loss']:.3f} "
-        f"dev acc {dev['operator_accuracy']:.1f} att {dev['attachment']:.1f}"
-    )
+def _title(max_length: int) -> str:
+    return f"test, at most {max_length} tokens"
 
 
-def _draw(training: Training, expressions: list[Any]) -> None:
+def _draw(training: Training, expressions: Sequence[Expression]) -> None:
     """A few short test expressions with the induced tree against the gold one."""
-    import sys
-
     from treelax.pictures import draw_tree, supports_unicode
     from treelax.tasks.listops.evaluation import parse_all
 
@@ -144,8 +221,19 @@ def _draw(training: Training, expressions: list[Any]) -> None:
         console.print()
 
 
-def _show(config: ListOpsConfig) -> None:
-    from treelax.cli.console import table
+def _show_result(run: Run, result: dict[str, Any]) -> None:
+    """The figures of a run that has ended, from its file."""
+    from treelax.analysis.results import figures_of
+    from treelax.cli.figures import print_evaluation
+
+    error_console.print(
+        f"{run.path}: has ended already, after {result['epochs']} epochs; these are its figures"
+    )
+    print_evaluation(figures_of(result), _title(result["max_length"]))
+    console.print(f"run: {run.path}")
+
+
+def _show_settings(config: ListOpsConfig) -> None:
     from treelax.tasks.listops.config import PRESETS
     from treelax.training.config import flatten
 

@@ -7,6 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from treelax.nn.checks import check_lengths, check_size, check_vectors
 from treelax.nn.mlp import MLP, linear
 from treelax.nn.scorer import ArcScorer
 from treelax.ops.checks import one_of
@@ -16,7 +17,19 @@ POOLINGS = ("max", "sum")
 
 
 def word_mask(lengths: Tensor, size: int) -> Tensor:
-    """``(batch, size)``, true for words and false for padding."""
+    """Tell words from padding.
+
+    Args:
+        lengths: ``(batch)``, words per sentence.
+        size: to which the sentences are padded.
+
+    Returns:
+        ``(batch, size)``, true for words and false for padding.
+
+    Example:
+        >>> word_mask(torch.tensor([3, 1]), 3).int().tolist()
+        [[1, 1, 1], [1, 0, 0]]
+    """
     return torch.arange(size, device=lengths.device) < lengths[:, None]
 
 
@@ -25,7 +38,8 @@ class IntraAttention(nn.Module):
 
     .. math:: a'_m = \sum_h \mathrm{softmax}_h(W_{h,m}) \, a_h
 
-    with the scores :math:`W` of `ArcScorer`: the baseline without a tree in the paper's tables.
+    over all words :math:`h` of the sentence, :math:`m` itself too, with the scores :math:`W` of
+    `ArcScorer`: the baseline without a tree in the paper's tables.
 
     Args:
         input_size: of the vectors.
@@ -36,6 +50,12 @@ class IntraAttention(nn.Module):
 
     Shape:
         vectors ``(batch, n, input_size)`` and lengths ``(batch)`` to ``(batch, n, 2 * input_size)``.
+        Every sentence has at least one word. Padding must hold finite numbers, as for `TreeGCN`; it
+        changes no word's output, and its own output is not zero.
+
+    Raises:
+        InputError: a size that is not positive, or a dropout that is no probability; or, when
+            called, vectors or lengths of another shape, type or device.
 
     Example:
         >>> IntraAttention(8, 16)(torch.zeros(2, 5, 8), torch.tensor([5, 3])).shape
@@ -62,6 +82,8 @@ class IntraAttention(nn.Module):
 
     def forward(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         """Attend and concatenate."""
+        check_vectors("vectors", vectors, "batch", "n", self.scorer.input_size)
+        check_lengths(lengths, vectors)
         scores = self.scorer(vectors)
         padding = ~word_mask(lengths, vectors.shape[-2])
         weights = scores.masked_fill(padding[:, :, None], -torch.inf).softmax(-2)
@@ -90,7 +112,12 @@ class DecomposableAttention(nn.Module):
 
     Shape:
         two batches of vectors ``(batch, n, input_size)``, ``(batch, m, input_size)`` and their lengths
-        ``(batch)`` to logits ``(batch, classes)``. Every sentence has at least one word.
+        ``(batch)`` to logits ``(batch, classes)``. Every sentence has at least one word. Padding must
+        hold finite numbers and changes nothing.
+
+    Raises:
+        InputError: a size that is not positive, a dropout that is no probability, or no such
+            pooling; or, when called, vectors or lengths of another shape, type or device.
 
     Example:
         >>> layer = DecomposableAttention(8, 16, 3)
@@ -112,6 +139,7 @@ class DecomposableAttention(nn.Module):
         pooling: Pooling = "max",
     ) -> None:
         super().__init__()
+        check_size("classes", classes)
         one_of("pooling", pooling, POOLINGS)
         self.pooling = pooling
         self.attend = MLP(input_size, size, size, dropout=dropout)
@@ -121,6 +149,9 @@ class DecomposableAttention(nn.Module):
 
     def forward(self, a: Tensor, a_lengths: Tensor, b: Tensor, b_lengths: Tensor) -> Tensor:
         """Logits of the relation."""
+        for name, vectors, lengths in (("a", a, a_lengths), ("b", b, b_lengths)):
+            check_vectors(name, vectors, "batch", "n", self.attend.input_size)
+            check_lengths(lengths, vectors)
         a_word, b_word = word_mask(a_lengths, a.shape[-2]), word_mask(b_lengths, b.shape[-2])
         scores = self.attend(a) @ self.attend(b).transpose(-1, -2)
         to_b = scores.masked_fill(~b_word[:, None, :], -torch.inf).softmax(-1)
@@ -134,3 +165,7 @@ class DecomposableAttention(nn.Module):
         # after a ReLU nothing is below 0, so zeros at padding change neither maximum nor sum
         vectors = vectors.masked_fill(~word[..., None], 0)
         return vectors.amax(-2) if self.pooling == "max" else vectors.sum(-2)
+
+    def extra_repr(self) -> str:
+        """The setting that no part shows."""
+        return f"pooling={self.pooling!r}"

@@ -4,26 +4,31 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from treelax.errors import InputError
+
+ID_TYPES = (torch.int64, torch.int32)
 
 
 class WordEmbedding(nn.Module):
     """Looks up word vectors; the first rows are learned, the rest stay as they were given.
 
     The table is no parameter and not part of ``state_dict``: it belongs to the vocabulary, may be
-    large, and never changes. It may be of a half type to save memory; vectors come out in the type of
-    the learned rows.
+    large, and never changes. It may be of a half type to save memory: vectors come out in the type
+    of the layers, which is torch's default type when they are built, and afterwards the one that
+    the module was moved to (``.double()`` and the like move the table too).
 
     Args:
-        table: ``(words, size)``; row 0 is padding and must be 0.
+        table: ``(words, size)``; row 0 is padding and must be 0. It is not copied.
         learned: rows ``1 … learned`` are parameters, started from the table's.
 
     Shape:
         ids ``(...)`` to vectors ``(..., size)``.
 
     Raises:
-        InputError: the table is no matrix or has fewer rows than are to be learned.
+        InputError: the table is no matrix of numbers, has fewer rows than are to be learned, or its
+            first row is not 0; or, when called, ids that are no integers.
 
     Example:
         >>> embedding = WordEmbedding(torch.tensor([[0.0], [1.0], [2.0]]), learned=1)
@@ -34,25 +39,44 @@ class WordEmbedding(nn.Module):
     """
 
     table: Tensor
+    like: Tensor
 
     def __init__(self, table: Tensor, *, learned: int = 0) -> None:
         super().__init__()
-        if table.dim() != 2 or not 0 <= learned < len(table):
+        shape = tuple(table.shape)
+        if len(shape) != 2 or not table.is_floating_point() or not 0 <= learned < len(table):
             raise InputError(
-                f"table has shape {tuple(table.shape)} and learned is {learned}; expected "
-                "(words, size) with more words than learned rows"
+                f"table has shape {shape} and dtype {table.dtype}, and learned is {learned}; "
+                "expected floating-point (words, size) with more words than learned rows"
             )
-        self.size = table.shape[1]
-        self.register_buffer("table", table, persistent=False)
-        self.learned = nn.Parameter(table[1 : learned + 1].float().clone()) if learned else None
+        if bool(table[0].any()):
+            raise InputError(
+                "table has a row 0 that is not 0; expected zeros there, for padding: put a row of "
+                "zeros in front"
+            )
+        self.size = shape[1]
+        self.register_buffer("table", table.detach(), persistent=False)
+        # goes from type to type with the layers, whatever type the table has
+        self.register_buffer("like", torch.empty(0), persistent=False)
+        self.learned: nn.Parameter | None = None
+        if learned:
+            rows = self.table[1 : learned + 1].to(self.like.dtype, copy=True)
+            self.learned = nn.Parameter(rows)
 
     def forward(self, ids: Tensor) -> Tensor:
         """Look up."""
-        fixed = self.table[ids].to(
-            torch.get_default_dtype() if self.learned is None else self.learned.dtype
-        )
+        if ids.dtype not in ID_TYPES:
+            raise InputError(
+                f"ids has dtype {ids.dtype}; expected int64 or int32, rows of the table"
+            )
+        fixed = F.embedding(ids, self.table).to(self.like.dtype)
         if self.learned is None:
             return fixed
         own = (ids > 0) & (ids <= len(self.learned))
-        rows = nn.functional.embedding((ids - 1).clamp(0, len(self.learned) - 1), self.learned)
+        rows = F.embedding((ids - 1).clamp(0, len(self.learned) - 1), self.learned)
         return torch.where(own[..., None], rows, fixed)
+
+    def extra_repr(self) -> str:
+        """The sizes."""
+        learned = 0 if self.learned is None else len(self.learned)
+        return f"{len(self.table)}, {self.size}, learned={learned}"

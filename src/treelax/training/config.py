@@ -12,15 +12,21 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import json
-import math
 import tomllib
-import types
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from treelax.errors import InputError
+from treelax.training.config_values import (
+    MismatchError,
+    check_value,
+    describe,
+    field_kinds,
+    may_be_none,
+    parse_value,
+    settable_fields,
+    value_to_toml,
+)
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -55,11 +61,11 @@ def override(config: Config, settings: Sequence[str], *, list_all: str = LIST_AL
         >>> @dataclasses.dataclass(frozen=True)
         ... class Training:
         ...     learning_rate: float = 1e-3
-        ...     noise: Literal["gumbel", "gamma"] | None = "gumbel"
+        ...     noise: str | None = "gumbel"
         >>> override(Training(), ["learning_rate=0.1", "noise=none"])
         Training(learning_rate=0.1, noise=None)
     """
-    kinds = _kinds(type(config))
+    kinds = field_kinds(type(config))
     changes: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = (part.strip() for part in setting.partition("="))
@@ -71,11 +77,9 @@ def override(config: Config, settings: Sequence[str], *, list_all: str = LIST_AL
         if key not in kinds:
             raise InputError(_unknown(key, kinds, list_all))
         try:
-            changes[key] = _parse(kinds[key], text)
-        except _MismatchError:
-            raise InputError(
-                f"{key}: received {text!r}; expected {_describe(kinds[key])}"
-            ) from None
+            changes[key] = parse_value(kinds[key], text)
+        except MismatchError:
+            raise InputError(f"{key}: received {text!r}; expected {describe(kinds[key])}") from None
     return _replace(config, changes)
 
 
@@ -95,7 +99,7 @@ def flatten(config: DataclassInstance) -> dict[str, Any]:
         {'model.width': 8}
     """
     values: dict[str, Any] = {}
-    for key in _kinds(type(config)):
+    for key in field_kinds(type(config)):
         value: Any = config
         for name in key.split("."):
             value = getattr(value, name)
@@ -124,7 +128,7 @@ def to_toml(config: DataclassInstance) -> str:
         learning_rate = 0.001
         # noise = none
     """
-    kinds = _kinds(type(config))
+    kinds = field_kinds(type(config))
     sections: dict[str, list[str]] = {"": []}
     for key, value in flatten(config).items():
         section, _, name = key.rpartition(".")
@@ -133,12 +137,14 @@ def to_toml(config: DataclassInstance) -> str:
                 sections.setdefault(section[:end], [])
         lines = sections.setdefault(section, [])
         try:
-            checked = _check(kinds[key], value)
-        except _MismatchError:
+            checked = check_value(kinds[key], value)
+        except MismatchError:
             raise InputError(
-                f"{key}: received {value!r}; expected {_describe(kinds[key])}"
+                f"{key}: received {value!r}; expected {describe(kinds[key])}"
             ) from None
-        lines.append(f"# {name} = none" if checked is None else f"{name} = {_toml(key, checked)}")
+        lines.append(
+            f"# {name} = none" if checked is None else f"{name} = {value_to_toml(key, checked)}"
+        )
     blocks = [
         "".join(f"{line}\n" for line in ([f"[{section}]"] if section else []) + lines)
         for section, lines in sections.items()
@@ -198,145 +204,23 @@ def from_table(kind: type[Config], table: Mapping[str, Any], source: str) -> Con
         >>> from_table(Training, {"learning_rate": 0.5}, "config.toml")
         Training(learning_rate=0.5)
     """
-    kinds = _kinds(kind)
+    kinds = field_kinds(kind)
     received = _flat_table(table, kinds, source)
-    missing = [key for key in kinds if key not in received and not _optional(kinds[key])]
+    missing = [key for key in kinds if key not in received and not may_be_none(kinds[key])]
     if missing:
         raise InputError(f"{source}: without {', '.join(missing)}; expected a value for every key")
     values: dict[str, Any] = {}
     for key, expected in kinds.items():
         try:
-            values[key] = _check(expected, received.get(key))
-        except _MismatchError:
+            values[key] = check_value(expected, received.get(key))
+        except MismatchError:
             raise InputError(
-                f"{source}: {key}: received {received[key]!r}; expected {_describe(expected)}"
+                f"{source}: {key}: received {received[key]!r}; expected {describe(expected)}"
             ) from None
     try:
         return _build(kind, values)
     except InputError as error:
         raise InputError(f"{source}: {error}") from error
-
-
-class _MismatchError(Exception):
-    """A value is not of the expected kind; the caller knows the key and says so."""
-
-
-def _kinds(kind: type[DataclassInstance], prefix: str = "") -> dict[str, Any]:
-    """The annotation of every field, by dotted key."""
-    kinds: dict[str, Any] = {}
-    hints = get_type_hints(kind)
-    for field in _fields(kind):
-        key, hint = prefix + field.name, hints[field.name]
-        if dataclasses.is_dataclass(hint):
-            kinds |= _kinds(hint, f"{key}.")  # type: ignore[arg-type]
-        else:
-            _describe(hint)  # refuses what a config cannot hold
-            kinds[key] = hint
-    return kinds
-
-
-def _fields(kind: type[DataclassInstance]) -> list[dataclasses.Field[Any]]:
-    return [field for field in dataclasses.fields(kind) if field.init]
-
-
-def _without_none(kind: Any) -> Any:
-    """X of ``X | None``, and any other annotation as it is."""
-    if get_origin(kind) in (Union, types.UnionType):
-        members = [member for member in get_args(kind) if member is not types.NoneType]
-        if len(members) == 1:
-            return members[0]
-    return kind
-
-
-def _optional(kind: Any) -> bool:
-    return _without_none(kind) is not kind
-
-
-def _describe(kind: Any) -> str:
-    """What a field expects, in words."""
-    if _optional(kind):
-        return f"{_describe(_without_none(kind))}, or none"
-    if kind in (bool, int, float, str):
-        return {bool: "true or false", int: "an integer", float: "a number", str: "text"}[kind]
-    if get_origin(kind) is Literal:
-        return f"one of {', '.join(_plain(choice) for choice in get_args(kind))}"
-    if get_origin(kind) is tuple and get_args(kind)[1:] == (...,):
-        return f"a list such as [a, b], each item {_describe(get_args(kind)[0])}"
-    raise TypeError(f"a config cannot hold {kind}; see the module's documentation for what it can")
-
-
-def _plain(choice: Any) -> str:
-    return str(choice).lower() if isinstance(choice, bool) else str(choice)
-
-
-def _check(kind: Any, value: Any) -> Any:
-    """A Python value as a field of this kind holds it."""
-    if value is None and _optional(kind):
-        return None
-    kind = _without_none(kind)
-    if get_origin(kind) is Literal:
-        if any(choice == value and type(choice) is type(value) for choice in get_args(kind)):
-            return value
-    elif get_origin(kind) is tuple:
-        if isinstance(value, list | tuple):
-            return tuple(_check(get_args(kind)[0], item) for item in value)
-    elif kind is float and type(value) in (int, float):
-        try:
-            number = float(value)
-        except OverflowError:
-            raise _MismatchError from None
-        if not math.isnan(number):
-            return number
-    elif type(value) is kind:
-        return value
-    raise _MismatchError
-
-
-def _parse(kind: Any, text: str) -> Any:
-    """The value that a setting's text means for a field of this kind."""
-    plain = _without_none(kind)
-    if text.startswith(("[", '"', "'")):
-        with suppress(tomllib.TOMLDecodeError, _MismatchError):
-            return _check(kind, _toml_value(text))
-    if get_origin(plain) is Literal:
-        choices = {_plain(choice): choice for choice in get_args(plain)}
-        if text in choices:
-            return choices[text]
-    if _optional(kind) and text.lower() == "none":
-        return None
-    if get_origin(plain) is tuple:
-        if text.startswith("[") and text.endswith("]"):  # text without quotes, say
-            text = text[1:-1].strip()
-        parts = text.split(",") if text else []
-        return tuple(_parse(get_args(plain)[0], part.strip()) for part in parts)
-    if plain is bool and text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    if plain is str:
-        return text
-    if plain in (int, float):
-        with suppress(ValueError):
-            return _check(plain, plain(text))
-    raise _MismatchError
-
-
-def _toml_value(text: str) -> Any:
-    table = tomllib.loads(f"value = {text}")
-    if len(table) > 1:  # a line break and another key followed
-        raise _MismatchError
-    return table["value"]
-
-
-def _toml(key: str, value: Any) -> str:
-    if isinstance(value, tuple):
-        return f"[{', '.join(_toml(key, item) for item in value)}]"
-    if isinstance(value, str):
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise InputError(f"{key}: received {value!r}, which is not UTF-8 text") from error
-        # what JSON escapes TOML reads; one character more must be escaped in TOML
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return _plain(value) if isinstance(value, bool) else repr(value)
 
 
 def _inside(section: str, kinds: Mapping[str, Any]) -> list[str]:
@@ -381,7 +265,7 @@ def _build(kind: type[Config], values: Mapping[str, Any], prefix: str = "") -> C
             field.name: _build(hints[field.name], values, f"{prefix}{field.name}.")
             if dataclasses.is_dataclass(hints[field.name])
             else values[prefix + field.name]
-            for field in _fields(kind)
+            for field in settable_fields(kind)
         }
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import monotonic
@@ -17,25 +18,29 @@ import torch
 from torch import Tensor, nn
 
 from treelax.errors import CheckpointError, TrainingError
-from treelax.training.checkpoint import (
-    flatten_optimizer,
-    load_checkpoint,
-    restore_optimizer,
-    save_checkpoint,
-)
+from treelax.training.checkpoint import load_checkpoint, save_checkpoint
 from treelax.training.config import flatten
 from treelax.training.metrics import MetricsLog
+from treelax.training.optimizer_state import flatten_optimizer, restore_optimizer
 from treelax.training.run import Run
 from treelax.training.schedule import Schedule
 from treelax.training.steps import Stepper
 
 
 class Experiment(Protocol):
-    """What the loop asks of a task."""
+    """What the loop asks of a task.
+
+    Attributes:
+        task: its name, which checkpoints bear.
+        model: what is trained.
+        config: with ``seed`` and ``train``, which has ``epochs``, ``updates``, ``learning_rate``,
+            ``schedule``, ``patience``, ``decay`` and ``clip``.
+        device: of the model and the data.
+    """
 
     task: str
-    model: Any  # nn.Module
-    config: Any  # with seed and train: epochs, updates, learning_rate, schedule, ...
+    model: Any  # an nn.Module, of the task's own class
+    config: Any
     device: torch.device
 
     def groups(self) -> list[dict[str, Any]]:
@@ -76,6 +81,11 @@ class Training:
         run: its folder; the caller holds its lock.
         experiment: the task with model and data.
 
+    Attributes:
+        epoch: epochs done.
+        seconds: spent on them, also before an interruption.
+        best_epoch: the one with the best score; of equal ones the last.
+
     Raises:
         CheckpointError: the folder holds a checkpoint that does not fit.
     """
@@ -106,6 +116,7 @@ class Training:
         self.best_epoch = 0
         self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
         self.evaluation: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
+        self._remove_leftovers()
         if run.last_checkpoint.exists():
             self._restore()
 
@@ -138,11 +149,7 @@ class Training:
             if update < len(batches):
                 yield Progress(epoch, update)
         loss = self.stepper.mean_loss(len(batches))
-        if not math.isfinite(loss):
-            raise TrainingError(
-                f"{self.run.path}: the loss of epoch {epoch} is {loss}; expected a finite number: "
-                "lower train.learning_rate or train.clip; the checkpoint before it is intact"
-            )
+        self._check_finite(epoch, loss)
         dev = self.experiment.summary(self._evaluate())
         self.seconds += monotonic() - start
         row = {
@@ -155,6 +162,20 @@ class Training:
         log.append(row)  # first: a row too many is dropped on resuming, a missing one stays missing
         self._finish(epoch, dev["score"])
         yield Progress(epoch, len(batches), row)
+
+    def _check_finite(self, epoch: int, loss: float) -> None:
+        """Stop before a checkpoint of numbers that nothing can be done with."""
+        if math.isfinite(loss):
+            if all(bool(weight.isfinite().all()) for weight in self.model.parameters()):
+                return
+            what = f"weights are not finite after epoch {epoch}"
+        else:
+            what = f"the loss of epoch {epoch} is {loss}"
+        intact = f"; the checkpoint of epoch {self.epoch} is intact" if self.epoch else ""
+        raise TrainingError(
+            f"{self.run.path}: {what}; expected finite numbers: train anew with a lower "
+            f"train.learning_rate or train.clip{intact}"
+        )
 
     def _finish(self, epoch: int, score: float) -> None:
         """Take notice of the score, keep the best weights, save."""
@@ -209,6 +230,12 @@ class Training:
     def _save_best(self) -> None:
         save_model(self.run.best_model, self.experiment, self.best, epoch=self.best_epoch)
 
+    def _remove_leftovers(self) -> None:
+        """Remove what a kill left half-written; nobody else writes here while the run is locked."""
+        for folder in {self.run.path, self.run.last_checkpoint.parent, self.run.best_model.parent}:
+            for file in folder.glob(".*.tmp"):
+                file.unlink(missing_ok=True)
+
     def _restore(self) -> None:
         file = self.run.last_checkpoint
         saved = load_checkpoint(file, kind=f"{self.experiment.task} training")
@@ -222,14 +249,35 @@ class Training:
                         "restore that file or train anew with another --out"
                     )
                 value.copy_(old)
-        restore_optimizer(self.stepper.optimizer, saved.tensors, state["optimizer"])
-        self.schedule.restore(state["schedule"])
-        self.epoch, self.best_epoch = state["epoch"], state["best_epoch"]
-        self.seconds = state["seconds"]
+        try:
+            restore_optimizer(self.stepper.optimizer, saved.tensors, state["optimizer"])
+            self.schedule.restore(state["schedule"])
+            self.epoch, self.best_epoch = state["epoch"], state["best_epoch"]
+            self.seconds = state["seconds"]
+        except KeyError as error:
+            raise CheckpointError(
+                f"{file}: its state lacks {error}; load it with the treelax that saved it, or train "
+                "anew with another --out"
+            ) from error
 
 
-def save_model(path: Any, experiment: Experiment, weights: dict[str, Tensor], **state: Any) -> None:
-    """Save weights with the config they belong to, as a model that can be loaded on its own."""
+def save_model(
+    path: str | os.PathLike[str],
+    experiment: Experiment,
+    weights: dict[str, Tensor],
+    **state: Any,
+) -> None:
+    """Save weights with the config they belong to, as a model that can be loaded on its own.
+
+    Args:
+        path: the file.
+        experiment: the task and its config.
+        weights: the state of the model.
+        state: what else to keep, such as the epoch.
+
+    Raises:
+        CheckpointError: the file cannot be written.
+    """
     save_checkpoint(
         path,
         weights,
@@ -240,6 +288,13 @@ def save_model(path: Any, experiment: Experiment, weights: dict[str, Tensor], **
 
 def derive(seed: int, *path: str | int) -> int:
     """A seed for a part of a run, unlike those of other parts.
+
+    Args:
+        seed: of the run.
+        path: which part, such as ``"noise", 3``.
+
+    Returns:
+        A number below 2⁵⁶.
 
     Example:
         >>> derive(0, "noise", 1) != derive(0, "noise", 2)

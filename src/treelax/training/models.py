@@ -42,11 +42,11 @@ def load_model(name: str | os.PathLike[str], *, device: str | torch.device = "cp
 
     Args:
         name: the folder of a run (its best model), a file ``model.safetensors``, or "listops" for
-            the model that comes with treelax.
+            the model that comes with treelax (a folder of that name is "./listops").
         device: where to put it.
 
     Returns:
-        The model and what is known of it.
+        The model, in evaluation mode, and what is known of it. No random number is drawn.
 
     Raises:
         InputError: there is nothing of that name.
@@ -60,20 +60,38 @@ def load_model(name: str | os.PathLike[str], *, device: str | torch.device = "cp
     saved = load_checkpoint(file, kind="listops", device=device)
     table = _nested(saved.state.pop("config", {}))
     try:
-        config = from_table(ListOpsConfig, table, str(file))
-        model = ListOpsTagger(config.model).to(device)
+        config = from_table(ListOpsConfig, table, "config")
+        with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
+            model = ListOpsTagger(config.model).to(device)
         model.load_state_dict(saved.tensors)
     except (InputError, RuntimeError) as error:
-        line = str(error).splitlines()[0]
+        # torch says in the first line that something is wrong and in the second what it is
+        what = " ".join(line.strip() for line in str(error).splitlines()[:2])
         raise CheckpointError(
-            f"{file}: does not fit this version of treelax ({line}); train again or use the "
+            f"{file}: does not fit this version of treelax ({what}); train again or use the "
             "version that saved it"
         ) from error
     return TrainedModel(model.eval(), config, saved.state, file)
 
 
 def model_file(name: str | os.PathLike[str]) -> Path:
-    """The file of a model; see `load_model`."""
+    """The file of a model.
+
+    Args:
+        name: as for `load_model`.
+
+    Returns:
+        The file, which may turn out to be no model.
+
+    Raises:
+        InputError: there is nothing of that name, or a run that holds no model yet.
+
+    Example:
+        >>> model_file("listops").name
+        'listops.safetensors'
+    """
+    if isinstance(name, str) and name in BUILT_IN:
+        return Path(str(files("treelax") / "models" / f"{name}.safetensors"))
     path = Path(name)
     if path.is_file():
         return path
@@ -85,8 +103,6 @@ def model_file(name: str | os.PathLike[str]) -> Path:
                 "continue it with --resume"
             )
         return run.best_model
-    if str(name) in BUILT_IN:
-        return Path(str(files("treelax") / "models" / f"{name}.safetensors"))
     raise InputError(
         f"{name}: does not exist; expected the folder of a run, a model.safetensors, or "
         f"{', '.join(BUILT_IN)} for the model that comes with treelax"

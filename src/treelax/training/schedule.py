@@ -21,6 +21,9 @@ class Schedule:
         epochs: of the whole run.
         patience: for "plateau".
         decay: for "plateau".
+        factor: of the rate so far, for "plateau".
+        best: score so far.
+        waited: epochs since then, or since the last fall of the rate.
 
     Example:
         >>> schedule = Schedule("plateau", 1.0, epochs=10, patience=2, decay=0.5)

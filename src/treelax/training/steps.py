@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from treelax.training.checkpoint import flatten_optimizer, restore_optimizer
+from treelax.training.optimizer_state import flatten_optimizer, restore_optimizer
 
 Loss = Callable[[Any, Tensor, torch.Generator], Tensor]
 

@@ -15,6 +15,9 @@ from treelax.errors import InputError
 from treelax.ops.checks import one_of
 from treelax.tasks.listops.model import ModelConfig
 
+LARGEST_SEED = 2**63 - 1  # that torch takes
+MOST_THREADS = 1024
+
 
 @dataclass(frozen=True)
 class DataConfig:
@@ -29,6 +32,13 @@ class DataConfig:
         min_length: shortest expression in tokens.
         max_length: longest expression in tokens.
         seed: of the generator; runs with different seeds share the data.
+
+    Raises:
+        InputError: a value is out of range; the message names the key, ``data.train`` say.
+
+    Example:
+        >>> DataConfig(max_length=40).train
+        90000
     """
 
     folder: str | None = None
@@ -44,6 +54,8 @@ class DataConfig:
         for name in ("train", "dev", "test", "min_length"):
             _at_least(f"data.{name}", getattr(self, name), 1)
         _at_least("data.max_length", self.max_length, max(4, self.min_length))
+        _at_least("data.seed", self.seed, 0)
+        one_of("data.variant", self.variant, ("original", "paulus"))
 
 
 @dataclass(frozen=True)
@@ -65,6 +77,13 @@ class TrainConfig:
         loss: tokens that carry loss, "operators" or "all" (others have valency 0).
         balance: weigh each tag by one over its frequency in the training data.
         threads: of torch on the CPU; 0 leaves it to torch.
+
+    Raises:
+        InputError: a value is out of range; the message names the key, ``train.epochs`` say.
+
+    Example:
+        >>> TrainConfig(epochs=3).updates
+        100
     """
 
     epochs: int = 100
@@ -88,7 +107,13 @@ class TrainConfig:
                 raise InputError(f"train.{name} is {getattr(self, name)}; expected more than 0")
         if not 0 <= self.composer_rate < float("inf"):
             raise InputError(f"train.composer_rate is {self.composer_rate}; expected at least 0")
-        _at_least("train.threads", self.threads, 0)
+        one_of("train.schedule", self.schedule, ("plateau", "cosine", "constant"))
+        one_of("train.loss", self.loss, ("operators", "all"))
+        if not 0 <= self.threads <= MOST_THREADS:
+            raise InputError(
+                f"train.threads is {self.threads}; expected 1 to {MOST_THREADS}, or 0 to leave it "
+                "to torch"
+            )
 
 
 @dataclass(frozen=True)
@@ -101,6 +126,13 @@ class ListOpsConfig:
         data: which expressions.
         model: its kind and sizes.
         train: how.
+
+    Raises:
+        InputError: the seed is out of range.
+
+    Example:
+        >>> ListOpsConfig(seed=3).train.schedule
+        'plateau'
     """
 
     preset: str = "paper-mc"
@@ -110,11 +142,23 @@ class ListOpsConfig:
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
-        _at_least("seed", self.seed, 0)
+        if not 0 <= self.seed <= LARGEST_SEED:
+            raise InputError(f"seed is {self.seed}; expected 0 to {LARGEST_SEED}")
 
 
 def paper(**model: Any) -> ListOpsConfig:
-    """The paper's recipe: loss on operators, Adam 1e-4, the plateau rule."""
+    """The paper's recipe: loss on operators, Adam 1e-4, the plateau rule.
+
+    Args:
+        model: settings of the model, such as ``noise="none"``.
+
+    Returns:
+        The config.
+
+    Example:
+        >>> paper(noise="none").train.learning_rate
+        0.0001
+    """
     return ListOpsConfig(model=ModelConfig(**model))
 
 
@@ -124,6 +168,16 @@ def balanced(**model: Any) -> ListOpsConfig:
     Beyond the paper: all tokens carry loss (a token that is no operator has valency 0) and every
     tag weighs the same; arcs from a head on the left start with a bias of 2; the composer learns at
     0.3 times the parser's rate, which is 3e-4 and falls along a cosine.
+
+    Args:
+        model: settings of the model, such as ``noise="none"``.
+
+    Returns:
+        The config.
+
+    Example:
+        >>> balanced().train.loss
+        'all'
     """
     return ListOpsConfig(
         model=ModelConfig(left_head_bias=2.0, **model),
@@ -134,7 +188,15 @@ def balanced(**model: Any) -> ListOpsConfig:
 
 
 def small() -> ListOpsConfig:
-    """The recipe of `balanced` in a size for two CPU cores and a few minutes."""
+    """The recipe of `balanced` in a size for two CPU cores and a few minutes.
+
+    Returns:
+        The config.
+
+    Example:
+        >>> small().model.encoder_size
+        64
+    """
     config = balanced(
         embedding_size=64, encoder_size=64, scorer_size=64, gcn_size=64, tagger_size=64
     )
@@ -146,7 +208,15 @@ def small() -> ListOpsConfig:
 
 
 def paulus() -> ListOpsConfig:
-    """The recipe of `balanced` on the data of Paulus et al. (2020)."""
+    """The recipe of `balanced` on the data of Paulus et al. (2020).
+
+    Returns:
+        The config.
+
+    Example:
+        >>> paulus().data.variant
+        'paulus'
+    """
     config = balanced()
     return replace(
         config, data=replace(config.data, variant="paulus", min_length=10, max_length=50)

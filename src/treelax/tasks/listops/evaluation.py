@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from treelax.data.listops import Expression, baseline_heads, encode_listops
+from treelax.errors import InputError
 from treelax.tasks.listops.model import ListOpsTagger
 
 # upper ends of the rows by length
@@ -27,6 +28,10 @@ class Parsed:
         heads: of the discrete tree, counted from 1, 0 the root.
         tags: valencies, read from the discrete tree.
         soft_tags: valencies, read from the soft tree.
+
+    Example:
+        >>> Parsed(heads=(0, 1, 1, 1), tags=(2, 0, 0, 0), soft_tags=(2, 0, 0, 0)).heads
+        (0, 1, 1, 1)
     """
 
     heads: tuple[int, ...]
@@ -50,6 +55,13 @@ def parse_all(
 
     Returns:
         What the tagger says of each, in their order.
+
+    Example:
+        >>> from treelax.data.listops import parse_expression
+        >>> from treelax.tasks.listops.model import ModelConfig
+        >>> model = ListOpsTagger(ModelConfig(trees="gold"))
+        >>> parse_all(model, [parse_expression("[MAX 2 9 ]")])[0].heads
+        (0, 1, 1, 1)
     """
     device = model.composer.vertex.device
     order = sorted(range(len(expressions)), key=lambda i: len(expressions[i]))
@@ -57,23 +69,25 @@ def parse_all(
     mode = model.training
     model.eval()
     done = 0
-    while done < len(order):
-        size = _batch_size([len(expressions[i]) for i in order[done : done + BATCH_MOST]])
-        chosen = order[done : done + size]
-        batch = encode_listops([expressions[i] for i in chosen]).to(device)
-        discrete, soft = model.both_trees(batch)
-        heads = discrete.argmax(-2)[:, 1:].tolist()
-        tags = model.composer(discrete).argmax(-1).tolist()
-        soft_tags = model.composer(soft).argmax(-1).tolist()
-        for row, i in enumerate(chosen):
-            n = len(expressions[i])
-            result[i] = Parsed(
-                tuple(heads[row][:n]), tuple(tags[row][:n]), tuple(soft_tags[row][:n])
-            )
-        done += size
-        if progress is not None:
-            progress(done)
-    model.train(mode)
+    try:
+        while done < len(order):
+            size = _batch_size([len(expressions[i]) for i in order[done : done + BATCH_MOST]])
+            chosen = order[done : done + size]
+            batch = encode_listops([expressions[i] for i in chosen]).to(device)
+            discrete, soft = model.both_trees(batch)
+            heads = discrete.argmax(-2)[:, 1:].tolist()
+            tags = model.composer(discrete).argmax(-1).tolist()
+            soft_tags = model.composer(soft).argmax(-1).tolist()
+            for row, i in enumerate(chosen):
+                n = len(expressions[i])
+                result[i] = Parsed(
+                    tuple(heads[row][:n]), tuple(tags[row][:n]), tuple(soft_tags[row][:n])
+                )
+            done += size
+            if progress is not None:
+                progress(done)
+    finally:
+        model.train(mode)
     return [parsed for parsed in result if parsed is not None]
 
 
@@ -119,7 +133,19 @@ def evaluate(
 
     Returns:
         The figures.
+
+    Raises:
+        InputError: there are no expressions.
+
+    Example:
+        >>> from treelax.data.listops import parse_expression
+        >>> from treelax.tasks.listops.model import ModelConfig
+        >>> model = ListOpsTagger(ModelConfig(trees="chain"))
+        >>> evaluate(model, [parse_expression("[MAX 2 9 ]")]).attachment
+        50.0
     """
+    if not expressions:
+        raise InputError("expressions: received none; expected at least one")
     parsed = parse_all(model, expressions, progress=progress)
     total: Counter[str] = Counter()
     rows: dict[int, Counter[str]] = {}

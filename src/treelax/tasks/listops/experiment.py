@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from treelax.data.listops import (
     generate_splits,
     read_listops,
 )
+from treelax.errors import InputError
 from treelax.tasks.listops.config import DataConfig, ListOpsConfig
 from treelax.tasks.listops.model import ListOpsTagger
 
@@ -29,10 +30,20 @@ DEV_BATCH = 512
 
 @dataclass(frozen=True)
 class Splits:
-    """The expressions of a config, as they are and encoded."""
+    """The expressions of a config.
+
+    Attributes:
+        expressions: of "train", "dev" and "test".
+        encoded: "train" and "dev" as tensors, made when they are first asked for: figures on the
+            test set need none.
+    """
 
     expressions: dict[str, list[Expression]]
-    encoded: dict[str, EncodedListOps]
+
+    @cached_property
+    def encoded(self) -> dict[str, EncodedListOps]:
+        """Training and dev expressions as tensors on the CPU."""
+        return {name: encode_listops(self.expressions[name]) for name in ("train", "dev")}
 
 
 @lru_cache(maxsize=2)
@@ -48,6 +59,11 @@ def load_splits(config: DataConfig) -> Splits:
     Raises:
         DataError: a file cannot be read.
         InputError: there are too few different expressions of these lengths.
+
+    Example:
+        >>> splits = load_splits(DataConfig(train=8, dev=2, test=2, max_length=9))
+        >>> {name: len(split) for name, split in splits.expressions.items()}
+        {'train': 8, 'dev': 2, 'test': 2}
     """
     if config.folder is not None:
         expressions = {
@@ -66,7 +82,7 @@ def load_splits(config: DataConfig) -> Splits:
             min_length=config.min_length,
             max_length=config.max_length,
         )
-    return Splits(expressions, {name: encode_listops(e) for name, e in expressions.items()})
+    return Splits(expressions)
 
 
 class ListOpsExperiment:
@@ -74,7 +90,18 @@ class ListOpsExperiment:
 
     Args:
         config: all settings.
-        device: where to train; the whole data set lives there.
+        device: where to train; the training and dev sets live there.
+
+    Raises:
+        DataError: a file of the data cannot be read.
+        InputError: there are too few different expressions, or an operator of the training data
+            has more arguments than the model has tags for.
+
+    Example:
+        >>> data = DataConfig(train=8, dev=2, test=2, max_length=9)
+        >>> experiment = ListOpsExperiment(ListOpsConfig(data=data), torch.device("cpu"))
+        >>> len(experiment.batches(seed=1))
+        100
     """
 
     task = "listops"
@@ -83,6 +110,12 @@ class ListOpsExperiment:
         self.config = config
         self.device = device
         splits = load_splits(config.data).encoded
+        largest = int(splits["train"].tags.max())
+        if largest > config.model.max_valency:
+            raise InputError(
+                f"model.max_valency is {config.model.max_valency}; expected at least {largest}, the "
+                "most arguments that an operator has in the training data"
+            )
         self.lengths = splits["train"].lengths  # on the host, to choose shapes without waiting
         self.train = splits["train"].to(device)
         # sorted, so that the batches of the dev set need little padding
@@ -105,7 +138,16 @@ class ListOpsExperiment:
         return [{"params": list(parser.parameters()), "rate": 1.0}, composer]
 
     def batches(self, seed: int) -> list[tuple[int, Tensor]]:
-        """The batches of one epoch: a padded length and the indices of the expressions."""
+        """The batches of one epoch: a padded length and the indices of the expressions.
+
+        Every expression comes once before any comes again, over as many rounds as it takes.
+
+        Args:
+            seed: of the order.
+
+        Returns:
+            ``train.updates`` batches of ``train.batch_size`` indices each, on the CPU.
+        """
         train = self.config.train
         generator = torch.Generator().manual_seed(seed)
         wanted = train.updates * train.batch_size
@@ -122,7 +164,16 @@ class ListOpsExperiment:
         return result
 
     def loss(self, length: int, indices: Tensor, generator: torch.Generator) -> Tensor:
-        """The loss of one batch."""
+        """The loss of one batch: the mean cross-entropy of the tags that carry loss, weighted.
+
+        Args:
+            length: that the batch is cut to; at least that of its longest expression.
+            indices: of its expressions in the training data.
+            generator: of the noise, on the device.
+
+        Returns:
+            A scalar.
+        """
         train = self.train
         batch = EncodedListOps(
             tokens=train.tokens[indices, :length],
@@ -140,7 +191,12 @@ class ListOpsExperiment:
 
     @torch.no_grad()
     def evaluate(self) -> Tensor:
-        """Counts over the dev set, with discrete trees: right and all operators, arcs, tokens."""
+        """Counts over the dev set, with discrete trees; leaves the model in training mode.
+
+        Returns:
+            Five numbers: operators whose tag is right, operators, tokens whose tag is right, tokens
+            whose head is right, tokens.
+        """
         self.model.eval()
         counts = torch.zeros(5, dtype=torch.float64, device=self.device)
         for batch in self.dev:
@@ -162,7 +218,14 @@ class ListOpsExperiment:
 
     @staticmethod
     def summary(counts: Tensor) -> dict[str, float]:
-        """Percentages of the counts; ``score`` chooses the best model, without gold trees."""
+        """Percentages of the counts; ``score`` chooses the best model, without gold trees.
+
+        Args:
+            counts: of `evaluate`.
+
+        Returns:
+            The percentages by name.
+        """
         operators, all_operators, tokens, arcs, all_tokens = counts.tolist()
         accuracy = 100 * operators / max(all_operators, 1)
         return {

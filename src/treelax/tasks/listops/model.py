@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from treelax.data.listops import VOCABULARY, EncodedListOps
+from treelax.errors import InputError
 from treelax.nn import MLP, ArcScorer, BiLSTM, LatentTree, Root, TreeGCN
+from treelax.nn.checks import check_size
 from treelax.nn.mlp import linear
+from treelax.noise import NOISES
+from treelax.ops.checks import one_of
+from treelax.ops.eisner.common import RELAXATIONS
+
+Trees = Literal["latent", "heads", "gold", "chain"]
+SIZES = (
+    *("embedding_size", "encoder_size", "encoder_stacks", "scorer_size", "scorer_layers"),
+    *("gcn_size", "gcn_layers", "tagger_size", "max_valency"),
+)
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,14 @@ class ModelConfig:
         noise_scale: factor of the noise.
         straight_through: discrete trees in the forward pass of training.
         single_root: allow one modifier of the root only.
+
+    Raises:
+        InputError: a value is out of range, or two contradict each other; the message names the
+            key, ``model.gcn_size`` say.
+
+    Example:
+        >>> ModelConfig(trees="gold").gcn_size
+        100
     """
 
     embedding_size: int = 100
@@ -50,7 +70,7 @@ class ModelConfig:
     gcn_layers: int = 1
     tagger_size: int = 100
     max_valency: int = 5
-    trees: Literal["latent", "heads", "gold", "chain"] = "latent"
+    trees: Trees = "latent"
     relaxation: Literal["softmax", "entropy"] = "softmax"
     temperature: float = 1.0
     noise: Literal["gumbel", "sum-of-gamma", "none"] = "gumbel"
@@ -58,9 +78,43 @@ class ModelConfig:
     straight_through: bool = False
     single_root: bool = False
 
+    def __post_init__(self) -> None:
+        for name in SIZES:
+            check_size(f"model.{name}", getattr(self, name))
+        if self.distances is not None:
+            check_size("model.distances", self.distances)
+        one_of("model.trees", self.trees, get_args(Trees))
+        one_of("model.relaxation", self.relaxation, RELAXATIONS)
+        one_of("model.noise", self.noise, NOISES)
+        if not 0 < self.temperature < math.inf:
+            raise InputError(f"model.temperature is {self.temperature}; expected more than 0")
+        if not 0 <= self.noise_scale < math.inf:
+            raise InputError(f"model.noise_scale is {self.noise_scale}; expected at least 0")
+        if not math.isfinite(self.left_head_bias):
+            raise InputError(f"model.left_head_bias is {self.left_head_bias}; expected a number")
+        if self.left_head_bias and self.distances is None:
+            raise InputError(
+                f"model.left_head_bias is {self.left_head_bias} and model.distances none; expected "
+                "a bias of 0 where no distance has one"
+            )
+        if self.single_root and self.trees == "heads":
+            raise InputError(
+                "model.single_root is true and model.trees heads; expected false: words that "
+                "choose alone cannot agree on one root"
+            )
+
 
 class Parser(nn.Module):
-    """Tokens to arc scores: embeddings, BiLSTM, root, deep dotted attention."""
+    """Tokens to arc scores: embeddings, BiLSTM, root, deep dotted attention.
+
+    Args:
+        config: kind and sizes.
+
+    Example:
+        >>> parser = Parser(ModelConfig(encoder_size=8))
+        >>> parser.scores(torch.tensor([[2, 8, 15, 5]]), torch.tensor([4])).shape
+        torch.Size([1, 5, 5])
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -98,6 +152,13 @@ class Composer(nn.Module):
     """A tree to tags, without a look at the tokens: every vertex starts from the same vector.
 
     With one layer, a vertex's tag can depend on its (soft) number of modifiers only.
+
+    Args:
+        config: kind and sizes.
+
+    Example:
+        >>> Composer(ModelConfig())(torch.zeros(1, 5, 5)).shape
+        torch.Size([1, 4, 6])
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -119,6 +180,10 @@ class ListOpsTagger(nn.Module):
 
     Args:
         config: kind and sizes.
+
+    Attributes:
+        parser: None where the trees are given.
+        composer: from trees to tags.
 
     Example:
         >>> from treelax.data.listops import encode_listops, parse_expression

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, get_args
 
 from treelax.errors import InputError
 from treelax.ops.checks import one_of
-from treelax.tasks.text.model import ModelConfig
+from treelax.tasks.text.encoder import ModelConfig
 
 Kind = Literal["pair", "classify", "tag"]
+Format = Literal["snli", "multinli", "sst", "table", "tagging"]
+Classes = Literal["binary", "five"]
+Schedule = Literal["plateau", "cosine", "constant"]
+Precision = Literal["float32", "tf32", "bf16"]
+SPLIT = "{split}"
 
 
 @dataclass(frozen=True)
@@ -20,34 +26,42 @@ class DataConfig:
     Attributes:
         format: "snli", "multinli" or "sst" as they are distributed, "table" (TSV, CSV, JSON lines)
             or "tagging" (a word a line).
-        path: folder, archive or file of a distribution; for one with splits.
-        train: file of the training data, instead of ``path`` or of its split.
+        path: folder or archive of a distribution, which holds all splits.
+        train: file of the training data, instead of the split in ``path``.
         dev: file to choose the best model by, likewise.
-        test: file for the figures at the end, likewise; may be none.
+        test: file for the figures at the end, likewise; there need not be one.
         text: columns of a table with the texts, one or two.
         label: column of a table with the label.
         classes: of SST, "binary" or "five".
         tokens: texts of a table are words with spaces between, not to be tokenised.
-        vectors: file of word vectors; none to learn them from random ones.
+        vectors: file of word vectors; none to start from random ones, which are all learned.
         vector_size: of random ones.
         normalise: give all word vectors length 1.
         lower: put words into lower case.
         null: put a NULL token in front of each text.
         max_length: training examples with a longer text are left out, others are kept whole.
-        mix: SNLI, to be added to the training data of MultiNLI.
+        mix: SNLI, its folder, archive or training file, to be added to the training data of
+            MultiNLI or of one's own pairs.
         mix_share: how much of it, drawn anew for every epoch.
         trees: CoNLL-U files of given trees, ``{split}`` in the name standing for train, dev, test.
         seed: of random vectors.
+
+    Raises:
+        InputError: a value is out of range, or two contradict each other; the message names the key.
+
+    Example:
+        >>> DataConfig(format="sst", classes="five").vector_size
+        100
     """
 
-    format: Literal["snli", "multinli", "sst", "table", "tagging"] = "table"
+    format: Format = "table"
     path: str | None = None
     train: str | None = None
     dev: str | None = None
     test: str | None = None
     text: tuple[str, ...] = ("text",)
     label: str = "label"
-    classes: Literal["binary", "five"] = "binary"
+    classes: Classes = "binary"
     tokens: bool = False
     vectors: str | None = None
     vector_size: int = 100
@@ -61,10 +75,35 @@ class DataConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.max_length < 1:
-            raise InputError(f"data.max_length is {self.max_length}; expected at least 1")
+        one_of("data.format", self.format, get_args(Format))
+        one_of("data.classes", self.classes, get_args(Classes))
+        _at_least(self, "data", {"vector_size": 1, "max_length": 1, "seed": 0})
+        if len(self.text) not in (1, 2):
+            raise InputError(f"data.text is {self.text}; expected the name of one column, or two")
         if not 0 < self.mix_share <= 1:
             raise InputError(f"data.mix_share is {self.mix_share}; expected more than 0, at most 1")
+        if self.mix is not None and not self.has_pairs:
+            raise InputError(
+                f"data.mix is {self.mix} and data.format {self.format}, of one text each; expected "
+                "pairs, to which SNLI can be added: leave out data.mix"
+            )
+        if self.trees is not None and SPLIT not in self.trees:
+            raise InputError(
+                f"data.trees is {self.trees}; expected a name with {SPLIT} in it, which stands for "
+                f"train, dev and test: trees/{SPLIT}.conllu, say"
+            )
+        if self.trees is not None and self.mix is not None:
+            raise InputError(
+                f"data.trees is {self.trees} and data.mix {self.mix}; expected one of them: there "
+                "are no trees of what is mixed in"
+            )
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether an example has two texts."""
+        return self.format in ("snli", "multinli") or (
+            self.format == "table" and len(self.text) == 2
+        )
 
 
 @dataclass(frozen=True)
@@ -86,33 +125,32 @@ class TrainConfig:
             are always float32).
         pool: batches that are sorted by length together, see `treelax.data.batching`.
         threads: of torch on the CPU; 0 leaves it to torch.
+
+    Raises:
+        InputError: a value is out of range; the message names the key.
+
+    Example:
+        >>> TrainConfig().batch_size
+        64
     """
 
     epochs: int = 200
     updates: int = 0
     batch_size: int = 64
     learning_rate: float = 1e-4
-    schedule: Literal["plateau", "cosine", "constant"] = "plateau"
+    schedule: Schedule = "plateau"
     patience: int = 5
     decay: float = 0.9
     clip: float = 5.0
-    precision: Literal["float32", "tf32", "bf16"] = "float32"
+    precision: Precision = "float32"
     pool: int = 50
     threads: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (
-            ("epochs", 1),
-            ("updates", 0),
-            ("batch_size", 1),
-            ("patience", 1),
-            ("pool", 1),
-            ("threads", 0),
-        ):
-            if getattr(self, name) < least:
-                raise InputError(
-                    f"train.{name} is {getattr(self, name)}; expected at least {least}"
-                )
+        least = {"epochs": 1, "updates": 0, "batch_size": 1, "patience": 1, "pool": 1, "threads": 0}
+        _at_least(self, "train", least)
+        one_of("train.schedule", self.schedule, get_args(Schedule))
+        one_of("train.precision", self.precision, get_args(Precision))
         for name in ("learning_rate", "clip", "decay"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise InputError(f"train.{name} is {getattr(self, name)}; expected more than 0")
@@ -129,6 +167,13 @@ class TextConfig:
         data: which texts.
         model: its kind and sizes.
         train: how.
+
+    Raises:
+        InputError: a value is out of range; the message names the key.
+
+    Example:
+        >>> TextConfig(kind="tag", data=DataConfig(format="tagging")).model.trees
+        'latent'
     """
 
     preset: str = "pair"
@@ -139,12 +184,32 @@ class TextConfig:
     train: TrainConfig = field(default_factory=TrainConfig)
 
     def __post_init__(self) -> None:
+        one_of("kind", self.kind, get_args(Kind))
         if self.seed < 0:
             raise InputError(f"seed is {self.seed}; expected at least 0")
 
 
+def _at_least(config: DataConfig | TrainConfig, section: str, least: dict[str, int]) -> None:
+    for name, bound in least.items():
+        if getattr(config, name) < bound:
+            raise InputError(
+                f"{section}.{name} is {getattr(config, name)}; expected at least {bound}"
+            )
+
+
 def snli(**model: Any) -> TextConfig:
-    """Natural language inference as in appendix A.2."""
+    """Natural language inference as in appendix A.2.
+
+    Args:
+        model: fields of `ModelConfig`.
+
+    Returns:
+        The config.
+
+    Example:
+        >>> snli(gcn_layers=1).train.updates
+        8500
+    """
     return TextConfig(
         kind="pair",
         data=DataConfig(format="snli"),
@@ -154,13 +219,37 @@ def snli(**model: Any) -> TextConfig:
 
 
 def multinli(**model: Any) -> TextConfig:
-    """The same network on MultiNLI with SNLI added to the training data."""
+    """The same network on MultiNLI; ``data.mix`` adds 15 % of SNLI, drawn anew for every epoch.
+
+    The share is that of the baselines in Williams et al. (2018), which the paper follows.
+
+    Args:
+        model: fields of `ModelConfig`.
+
+    Returns:
+        The config.
+
+    Example:
+        >>> multinli().data.mix_share
+        0.15
+    """
     config = snli(**model)
-    return replace(config, data=replace(config.data, format="multinli"))
+    return replace(config, data=replace(config.data, format="multinli", mix_share=0.15))
 
 
 def sst(**model: Any) -> TextConfig:
-    """Sentiment as in appendix A.3: BiLSTM, one GCN layer, max-pooling, no distance bias."""
+    """Sentiment as in appendix A.3: BiLSTM, one GCN layer, max-pooling, no distance bias.
+
+    Args:
+        model: fields of `ModelConfig`.
+
+    Returns:
+        The config.
+
+    Example:
+        >>> sst(trees="chain").model.encoder
+        'bilstm'
+    """
     settings: dict[str, Any] = {
         "learned_words": 101,
         "projection_size": None,
@@ -202,13 +291,10 @@ SST_ROWS: dict[str, tuple[dict[str, Any], str]] = {
 
 def _presets() -> dict[str, tuple[Callable[[], TextConfig], str]]:
     found: dict[str, tuple[Callable[[], TextConfig], str]] = {}
-    families = (("snli", snli, NLI_ROWS), ("multinli", multinli, NLI_ROWS), ("sst", sst, SST_ROWS))
+    families = (("SNLI", snli, NLI_ROWS), ("MultiNLI", multinli, NLI_ROWS), ("SST", sst, SST_ROWS))
     for family, make, rows in families:
         for row, (model, text) in rows.items():
-            found[f"{family}-{row}"] = (
-                lambda make=make, model=model: make(**model),  # type: ignore[misc]
-                f"{family.upper()}: {text}",
-            )
+            found[f"{family.lower()}-{row}"] = (partial(make, **model), f"{family}: {text}")
     return found
 
 

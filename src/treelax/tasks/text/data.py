@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from treelax.data.text.cache import EncodeSettings, SplitProgress, TextSource, cached_splits
 from treelax.data.text.encoded import EncodedText
@@ -15,10 +18,12 @@ from treelax.data.text.readers_sst import read_sst
 from treelax.data.text.readers_table import read_table
 from treelax.data.text.readers_tagging import read_tagging
 from treelax.data.text.records import Records
+from treelax.data.text.sources import NoSuchSplitError
 from treelax.data.text.vectors import Vectors, load_vectors, random_vectors
 from treelax.data.text.vocabulary import Vocabulary
-from treelax.errors import InputError
-from treelax.tasks.text.config import DataConfig
+from treelax.errors import DataError, InputError
+from treelax.tasks.text.config import SPLIT, DataConfig
+from treelax.tasks.text.given_trees import TreedText, with_trees
 
 # splits of a distribution that play the part of dev, and of test
 NAMES = {
@@ -33,11 +38,11 @@ class TextData:
     """Encoded splits and the vectors that their ids are rows of.
 
     Attributes:
-        splits: "train", "dev" and, if there is one, "test".
+        splits: "train", "dev" and, if there is one, "test"; `TreedText` where trees are given.
         vectors: of the words.
         labels: names of the classes or tags.
         mixed: how many of the last training examples are from the mixed-in set.
-        notes: what was left out of each split, in words.
+        notes: what was left out of each split, in words; also of "mix".
     """
 
     splits: dict[str, EncodedText]
@@ -46,9 +51,20 @@ class TextData:
     mixed: int
     notes: dict[str, tuple[str, ...]]
 
+    @property
+    def heads(self) -> dict[str, Tensor]:
+        """Given heads of each split, flat as its ids; nothing where no trees are given."""
+        return {n: split.heads for n, split in self.splits.items() if isinstance(split, TreedText)}
+
+
+_latest: tuple[Any, TextData] | None = None
+
 
 def load_text(config: DataConfig, progress: SplitProgress | None = None) -> TextData:
     """Read, encode and cache the texts of a config, and load their word vectors.
+
+    The data of the latest call are kept, and given again for the same config while its files have
+    not changed: runs of one sweep share them.
 
     Args:
         config: which texts.
@@ -58,45 +74,85 @@ def load_text(config: DataConfig, progress: SplitProgress | None = None) -> Text
         The data.
 
     Raises:
-        DataError: a file cannot be read, or dev or test has a label that training has not.
-        InputError: a file is not named.
+        DataError: a file cannot be read; dev or test has a label that training has not; training or
+            dev data have no labels; or given trees do not fit.
+        InputError: a file is not named, or all training texts are longer than allowed.
+
+    Example:
+        >>> load_text(DataConfig(format="sst"))
+        Traceback (most recent call last):
+        ...
+        treelax.errors.InputError: data.path is none; expected the folder or archive of sst: give \
+--from PATH or --set data.path=PATH
     """
-    return _load(config, progress)
+    global _latest
+    sources = _sources(config)
+    trees = {} if config.trees is None else {n: config.trees.replace(SPLIT, n) for n in sources}
+    files = [file for source in sources.values() for file in source.files]
+    state = [_state(file) for file in (*files, *trees.values(), config.vectors)]
+    if _latest is None or _latest[0] != (config, state):
+        _latest = None  # two at a time may not fit into memory
+        _latest = ((config, state), _load(config, sources, trees, progress))
+    return _latest[1]
 
 
-@lru_cache(maxsize=1)
-def _load(config: DataConfig, progress: SplitProgress | None) -> TextData:
-    sources = {"train": _source(config, "train"), "dev": _source(config, "dev")}
-    if config.test is not None or config.format in NAMES:
-        sources["test"] = _source(config, "test")
-    if config.mix is not None:
-        sources["mix"] = _snli_source(config.mix)
+def _load(
+    config: DataConfig,
+    sources: dict[str, TextSource],
+    trees: dict[str, str],
+    progress: SplitProgress | None,
+) -> TextData:
     splits = cached_splits(sources, EncodeSettings(lower=config.lower), progress=progress)
-    vocabulary = splits["train"].table
-    assert isinstance(vocabulary, Vocabulary)
-    vectors = _vectors(config, splits, vocabulary)
-    splits = {name: split.with_table(vectors) for name, split in splits.items()}
+    for name in ("train", "dev"):
+        if splits[name].labels is None:
+            raise DataError(
+                f"{splits[name].source}: has no labels; expected labelled data for {name}"
+            )
     notes = {name: split.notes for name, split in splits.items()}
-    train, left_out = without_long(splits["train"], config.max_length)
-    if left_out:
-        notes["train"] += (f"{left_out:,} examples longer than {config.max_length} words left out",)
-    mixed = 0
-    if "mix" in splits:
-        mix, _ = without_long(splits.pop("mix"), config.max_length)
-        mixed = len(mix)
-        train = joined(train, mix)
-    return TextData(splits | {"train": train}, vectors, train.label_names, mixed, notes)
+    splits |= {name: with_trees(splits[name], path) for name, path in trees.items()}
+    for name in ("train", "mix"):
+        if name in splits:
+            splits[name], left_out = without_long(splits[name], config.max_length)
+            if left_out:
+                what = "1 example" if left_out == 1 else f"{left_out:,} examples"
+                notes[name] += (f"{what} of more than {config.max_length} words left out",)
+    vectors = _vectors(config, [splits[name] for name in ("train", "mix") if name in splits])
+    splits = {name: split.with_table(vectors) for name, split in splits.items()}
+    mix = splits.pop("mix", None)
+    if mix is not None:
+        splits["train"] = joined(splits["train"], mix)
+    labels = splits["train"].label_names
+    return TextData(splits, vectors, labels, 0 if mix is None else len(mix), notes)
 
 
 def without_long(data: EncodedText, longest: int) -> tuple[EncodedText, int]:
-    """The examples without a text of more words than ``longest``, and how many were left out."""
+    """Leave out the examples with a text of more words than ``longest``.
+
+    Args:
+        data: a split.
+        longest: the most words.
+
+    Returns:
+        The others, and how many were left out.
+
+    Raises:
+        InputError: nothing would be left.
+
+    Example:
+        >>> from treelax.data.text.encoding import encode_records
+        >>> from treelax.data.text.records import Record
+        >>> records = [Record((text,), "x", 1) for text in ("one two three", "four five")]
+        >>> data, left_out = without_long(encode_records(records, Vocabulary()), 2)
+        >>> data.words(0), left_out
+        (['four', 'five'], 1)
+    """
     keep = (data.lengths <= longest).all(1)
     if bool(keep.all()):
         return data, 0
     if not bool(keep.any()):
         raise InputError(
-            f"{data.source}: all texts have more than {longest} words; expected some that have not: "
-            "raise data.max_length"
+            f"data.max_length is {longest} and all examples of {data.source} have a longer text; "
+            "expected some that have not: raise it"
         )
     sentences = keep.repeat_interleave(data.texts)
     words = sentences.repeat_interleave(data.offsets.diff())
@@ -111,11 +167,28 @@ def without_long(data: EncodedText, longest: int) -> tuple[EncodedText, int]:
         labels=labels,
         lines=data.lines[keep],
     )
+    if isinstance(shorter, TreedText):
+        shorter = replace(shorter, heads=shorter.heads[words])
     return shorter, int((~keep).sum())
 
 
 def joined(first: EncodedText, second: EncodedText) -> EncodedText:
-    """Two sets, one behind the other; both have the same table and labels."""
+    """Put one set behind another; both have the same table and labels, and no trees.
+
+    Args:
+        first: a set.
+        second: another.
+
+    Returns:
+        All examples; ``source`` and the like are those of the first.
+
+    Example:
+        >>> from treelax.data.text.encoding import encode_records
+        >>> from treelax.data.text.records import Record
+        >>> data = encode_records([Record(("a b",), "x", 1)], Vocabulary())
+        >>> joined(data, data).offsets
+        tensor([0, 2, 4])
+    """
     assert first.labels is not None
     assert second.labels is not None
     return replace(
@@ -127,25 +200,47 @@ def joined(first: EncodedText, second: EncodedText) -> EncodedText:
     )
 
 
-def _vectors(config: DataConfig, splits: dict[str, EncodedText], vocabulary: Vocabulary) -> Vectors:
+def _vectors(config: DataConfig, training: list[EncodedText]) -> Vectors:
+    vocabulary = training[0].table
+    assert isinstance(vocabulary, Vocabulary)
     if config.vectors is not None:
         return load_vectors(
             config.vectors, vocabulary, normalise=config.normalise, seed=config.seed
         )
-    # only words that training has can be learned; they come first in the vocabulary
-    known = int(max(int(splits[name].ids.max()) for name in ("train", "mix") if name in splits))
-    words = [word for number, word in enumerate(vocabulary, 1) if number <= known]
-    return random_vectors(words, config.vector_size, seed=config.seed)
+    # only words that training has can be learned
+    counts = sum(split.ids.bincount(minlength=len(vocabulary) + 1) for split in training)
+    assert isinstance(counts, Tensor)
+    words = [vocabulary.word(number) for number in counts.nonzero()[:, 0].tolist()]
+    return random_vectors(words, config.vector_size, normalise=config.normalise, seed=config.seed)
+
+
+def _sources(config: DataConfig) -> dict[str, TextSource]:
+    sources = {"train": _source(config, "train"), "dev": _source(config, "dev")}
+    if config.test is not None:
+        sources["test"] = _source(config, "test")
+    elif config.path is not None and config.format in NAMES:
+        with suppress(NoSuchSplitError):
+            sources["test"] = _source(config, "test")
+    if config.mix is not None:
+        mix = config.mix
+        sources["mix"] = _of(lambda: read_snli(mix, "train"), "snli train")
+    return sources
 
 
 def _source(config: DataConfig, split: str) -> TextSource:
     own = getattr(config, split)
     if config.format in NAMES:
-        path, name = (own or config.path), NAMES[config.format][split]
+        path, name = own or config.path, NAMES[config.format][split]
         if path is None:
             raise InputError(
                 f"data.path is none; expected the folder or archive of {config.format}: give "
                 "--from PATH or --set data.path=PATH"
+            )
+        if own is None and os.path.isfile(path) and not path.lower().endswith(".zip"):
+            raise InputError(
+                f"data.path is {path}, one file, which would serve as every split; expected the "
+                f"folder or archive of {config.format}: give --from PATH, or --train, --dev and "
+                "--test FILE"
             )
         if config.format == "snli":
             return _of(lambda: read_snli(path, name), f"snli {name}")
@@ -160,11 +255,16 @@ def _source(config: DataConfig, split: str) -> TextSource:
     return _of(lambda: read_table(own, config.text, config.label, tokens=config.tokens), about)
 
 
-def _snli_source(path: str) -> TextSource:
-    return _of(lambda: read_snli(path, "train"), "snli train")
-
-
 def _of(read: Callable[[], Records], about: str) -> TextSource:
     file = read().file
     assert file is not None  # all readers here read a file
-    return TextSource((file,), read, about)
+    # the suffix tells readers the format, so equal content may be read in two ways
+    return TextSource((file,), read, f"{about} {''.join(file.suffixes[-2:])}")
+
+
+def _state(file: str | os.PathLike[str] | None) -> Iterable[Any]:
+    """What changes when a file does."""
+    if file is None or not os.path.exists(file):
+        return (file,)
+    stat = os.stat(file)
+    return (file, stat.st_size, stat.st_mtime_ns)

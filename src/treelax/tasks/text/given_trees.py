@@ -1,0 +1,182 @@
+"""Given trees: heads from CoNLL-U files, beside the words that they belong to."""
+
+from __future__ import annotations
+
+import os
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from treelax.data.conllu import Sentence, read_conllu
+from treelax.data.text.delimited import short
+from treelax.data.text.encoded import EncodedText
+from treelax.data.text.ptb import unescape
+from treelax.data.text.vocabulary import Vocabulary
+from treelax.errors import DataError, InputError
+
+__all__ = ["TreedText", "with_trees"]
+
+ROOT = 0
+QUOTES = {"``": '"', "''": '"'}
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class TreedText(EncodedText):
+    """Encoded text with a tree for each sentence.
+
+    Attributes:
+        heads: ``(W,)``, int32, as ``ids``: the head of each word, counted from 1 in its sentence, 0
+            the root.
+
+    Example:
+        See `with_trees`.
+    """
+
+    heads: Tensor = field(kw_only=True)
+
+    def to(self, device: torch.device | str) -> TreedText:
+        """Put all tensors on a device.
+
+        Args:
+            device: where to.
+
+        Returns:
+            The same examples there.
+        """
+        # super() without arguments does not know the class that slots make
+        moved = cast(TreedText, EncodedText.to(self, device))
+        return replace(moved, heads=self.heads.to(device))
+
+    def padded_heads(self, indices: Tensor, which: int, length: int) -> Tensor:
+        """Gather the heads of one sentence of some examples, as `padded` gathers its words.
+
+        Args:
+            indices: ``(B,)`` integers from 0 to N - 1, on the same device.
+            which: 0 for the first sentence of an example, 1 for the second.
+            length: how many columns.
+
+        Returns:
+            ``(B, length)`` heads, int64, 0 where there is no word.
+
+        Raises:
+            InputError: there is no such sentence, or the length is negative.
+        """
+        return self._gathered(self.heads, indices, which, length, ROOT)
+
+
+def with_trees(data: EncodedText, path: str | os.PathLike[str]) -> TreedText:
+    """Put the trees of a CoNLL-U file beside the sentences of a split.
+
+    Trees and sentences come in the same order and are matched by their words, in which escapes of
+    the Penn Treebank, quotes and, if the split's words are in lower case, capitals make no
+    difference. The file may have trees of examples that were left out of the split, the neutral
+    ones of SST for example; these are read over. Trees may be non-projective and may have several
+    roots.
+
+    Args:
+        data: the split, encoded with a `Vocabulary`.
+        path: the file, also compressed.
+
+    Returns:
+        The split with its trees.
+
+    Raises:
+        DataError: as `read_conllu`; or a sentence has no tree, there are more trees than sentences
+            and nothing was left out, or heads go round in a circle. The message names the file and
+            the sentence in it, counted from 1.
+        InputError: the ids are not those of a `Vocabulary`.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from treelax.data.conllu import write_conllu
+        >>> from treelax.data.text.encoding import encode_records
+        >>> from treelax.data.text.records import Record
+        >>> data = encode_records([Record(("Dogs bark",), "yes", 1)], Vocabulary())
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "train.conllu")
+        ...     count = write_conllu(path, [Sentence(("Dogs", "bark"), (2, 0))])
+        ...     with_trees(data, path).heads
+        tensor([2, 0], dtype=torch.int32)
+    """
+    if not isinstance(data.table, Vocabulary):
+        raise InputError("table: the ids are those of vectors; expected those of a vocabulary")
+    heads = array("i", _matched_heads(data, data.table, path))
+    values = {part.name: getattr(data, part.name) for part in fields(EncodedText)}
+    return TreedText(**values, heads=torch.frombuffer(heads, dtype=torch.int32))
+
+
+def _matched_heads(
+    data: EncodedText, vocabulary: Vocabulary, path: str | os.PathLike[str]
+) -> list[int]:
+    """The heads of all words, sentence by sentence."""
+    lower, complete = vocabulary.lower, not data.notes
+    plain = ["", *(_plain(word, lower) for word in vocabulary)]
+    ids = data.ids.tolist()
+    trees, read = read_conllu(path), 0
+    heads: list[int] = []
+    for sentence, (begin, end) in enumerate(pairwise(data.offsets.tolist())):
+        words = [plain[number] for number in ids[begin:end]]
+        first, other = read + 1, None  # the tree that should be it, if another one is there
+        for tree in trees:
+            read += 1
+            if [_plain(word, lower) for word in tree.words] == words:
+                break
+            other = other or tree
+            if complete:  # so there is no tree to be read over
+                raise _mismatch(data, sentence, words, path, first, other)
+        else:
+            raise _mismatch(data, sentence, words, path, first, other)
+        heads.extend(_checked(tree, f"{path}, sentence {read}"))
+    if complete and next(trees, None) is not None:
+        raise DataError(
+            f"{path}, sentence {read + 1}: is one too many; expected {read} sentences, as many as "
+            f"{data.source} has"
+        )
+    return heads
+
+
+def _plain(word: str, lower: bool) -> str:
+    """A word as it is compared: parsers write brackets, quotes and spaces in one way or another."""
+    word = QUOTES.get(word) or unescape(word.replace(" ", "\u00a0"))
+    return word.lower() if lower else word
+
+
+def _mismatch(
+    data: EncodedText,
+    sentence: int,
+    words: Sequence[str],
+    path: str | os.PathLike[str],
+    number: int,
+    tree: Sentence | None,
+) -> DataError:
+    received = "the end of the file" if tree is None else short(" ".join(tree.words))
+    line = int(data.lines[sentence // data.texts])
+    return DataError(
+        f"{path}, sentence {number}: received {received}; expected {short(' '.join(words))}, of "
+        f"{data.source}, line {line}: give trees of the same words in the same order"
+    )
+
+
+def _checked(tree: Sentence, where: str) -> Sequence[int]:
+    """The heads of a sentence, if all its words hang off the root."""
+    heads = tree.heads or ()
+    hangs = [True] + [False] * len(heads)
+    for start in range(1, len(heads) + 1):
+        word, passed = start, set()
+        while not hangs[word]:
+            if word in passed:
+                raise DataError(
+                    f"{where}: the heads of word {word} lead back to it; expected a tree, whose "
+                    "words all hang off the root"
+                )
+            passed.add(word)
+            word = heads[word - 1]
+        for below in passed:
+            hangs[below] = True
+    return heads

@@ -1,0 +1,235 @@
+"""Sweeps: what starts, what goes on, what is left alone, and what is said of failures."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from listops_runs import tiny
+
+from treelax.analysis import sweep as module
+from treelax.analysis.results import read_result
+from treelax.analysis.sweep import check_same, configure, name, open_or_create, settings_of, sweep
+from treelax.errors import InputError, TrainingError
+from treelax.training.metrics import read_metrics
+from treelax.training.run import Run
+
+# stands for a training: rows of metrics, one after the other, then the result
+WORKER = """
+import json, sys, time
+from pathlib import Path
+folder, epochs, fail = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+log = folder / "metrics.jsonl"
+done = len(log.read_text().splitlines()) if log.exists() else 0
+print("going on after", done, flush=True)
+for epoch in range(done + 1, epochs + 1):
+    time.sleep(0.02)
+    with log.open("a") as out:
+        out.write(json.dumps({"epoch": epoch, "dev": {}}) + "\\n")
+    if folder.name == fail:
+        print("treelax: error: a reason\\n", file=sys.stderr)
+        sys.exit(2)
+test = dict.fromkeys(("sentences tokens operators operator_accuracy token_accuracy attachment "
+    "exact_trees soft_operator_accuracy soft_token_accuracy attachment_by_kind by_length "
+    "baselines").split(), 1)
+keys = dict.fromkeys("preset seed max_length best_epoch epochs seconds device".split(), 1)
+(folder / "test.json").write_text(json.dumps(keys | {"test": test}))
+"""
+
+
+class Workers:
+    """Starts workers instead of trainings and remembers them."""
+
+    def __init__(self, fail: str = "", epochs: int = 3) -> None:
+        self.fail, self.epochs = fail, epochs
+        self.started: list[str] = []
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.at_once = 0
+
+    def start(self, run: Run, device: str, jobs: int) -> subprocess.Popen[bytes]:
+        self.started.append(run.path.name)
+        with (run.path / module.LOG).open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-I", "-c", WORKER, str(run.path), str(self.epochs), self.fail],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        self.processes.append(process)
+        # those that the sweep has not noticed to have ended count too
+        self.at_once = max(self.at_once, sum(p.returncode is None for p in self.processes))
+        return process
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
+    given = Workers()
+    monkeypatch.setattr(module, "_start", given.start)
+    monkeypatch.setattr(module, "POLL", 0.01)
+    return given
+
+
+CONFIGS = [tiny(preset, seed=seed) for preset in ("gold", "paper-mc") for seed in (0, 1)]
+NAMES = ["gold-0", "gold-1", "paper-mc-0", "paper-mc-1"]
+
+
+# ------------------------------------------------------------------ settings
+
+
+def test_a_preset_with_settings() -> None:
+    config = configure("gold", ["train.epochs=3", "seed=2"])
+    assert (config.preset, config.train.epochs, config.seed) == ("gold", 3, 2)
+    assert name(config) == "gold-2"
+    with pytest.raises(InputError, match=r"^preset is 'gould'"):
+        configure("gould", [])
+    with pytest.raises(InputError, match=r"train.epoch: no such key; .* --list shows all settings"):
+        configure("gold", ["train.epoch=3"])
+    with pytest.raises(InputError, match=r"^preset: received the setting preset=chain; .*--preset"):
+        configure("gold", ["preset=chain"])
+
+
+def test_a_run_goes_on_with_its_own_settings_only(tmp_path: Path) -> None:
+    run = open_or_create(tmp_path / "run", tiny())
+    assert settings_of(run) == tiny()
+    assert open_or_create(tmp_path / "run", tiny()).path == run.path
+    with pytest.raises(
+        InputError,
+        match=r"run: was started with other settings \(seed 0 → 1, train.epochs 4 → 9\); resume it",
+    ):
+        check_same(run, tiny(seed=1, train__epochs=9))
+    other = Run.create(tmp_path / "other", tiny(), task="sst")
+    with pytest.raises(InputError, match=r"other: is a run of 'sst'; expected one of 'listops'"):
+        check_same(other, tiny())
+
+
+# ------------------------------------------------------------------ sweeping
+
+
+@pytest.mark.parametrize("jobs", [1, 3])
+def test_all_runs_go_to_their_ends(tmp_path: Path, workers: Workers, jobs: int) -> None:
+    told: list[tuple[str, int, int]] = []
+
+    def report(run: Run, row: dict[str, Any], epochs: int) -> None:
+        told.append((run.path.name, row["epoch"], epochs))
+
+    runs = sweep(CONFIGS, tmp_path, device="cpu", jobs=jobs, report=report)
+    assert [run.path.name for run in runs] == workers.started == NAMES
+    assert all(read_result(run) is not None for run in runs)
+    assert workers.at_once == jobs
+    assert [settings_of(run) for run in runs] == CONFIGS
+    # epochs may come in one go, but each run's last and the sum of all are told
+    assert {run: epoch for run, epoch, _ in told} == dict.fromkeys(NAMES, 3)
+    sums = [total for *_, total in told]
+    assert sums == sorted(sums)
+    assert sums[-1] == 12
+
+
+def test_runs_that_have_ended_are_left_alone(tmp_path: Path, workers: Workers) -> None:
+    sweep(CONFIGS[:2], tmp_path, device="cpu", jobs=2)
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()}
+    workers.started.clear()
+    runs = sweep(CONFIGS, tmp_path, device="cpu", jobs=2)
+    assert workers.started == NAMES[2:]
+    assert [run.path.name for run in runs] == NAMES
+    assert {file: file.stat().st_mtime_ns for file in before} == before
+
+
+def test_a_failure_takes_no_other_run_with_it(tmp_path: Path, workers: Workers) -> None:
+    workers.fail = "gold-1"
+    with pytest.raises(
+        TrainingError,
+        match=r"^1 of 4 runs failed: gold-1 \(treelax: error: a reason\); the same command goes on",
+    ):
+        sweep(CONFIGS, tmp_path, device="cpu", jobs=2)
+    ended = {run.name for run in tmp_path.iterdir() if (run / "test.json").exists()}
+    assert ended == set(NAMES) - {"gold-1"}
+    workers.fail = ""
+    workers.started.clear()
+    sweep(CONFIGS, tmp_path, device="cpu", jobs=2)
+    assert workers.started == ["gold-1"]
+
+
+def test_a_run_that_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(run: Run, device: str, jobs: int) -> subprocess.Popen[bytes]:
+        (run.path / module.LOG).touch()
+        return subprocess.Popen([sys.executable, "-I", "-c", "raise SystemExit(1)"])
+
+    monkeypatch.setattr(module, "_start", fail)
+    monkeypatch.setattr(module, "POLL", 0.01)
+    with pytest.raises(TrainingError, match=r"gold-0 \(no output\)"):
+        sweep(CONFIGS[:1], tmp_path, device="cpu", jobs=1)
+
+
+def test_other_settings_are_refused_before_anything_starts(
+    tmp_path: Path, workers: Workers
+) -> None:
+    open_or_create(tmp_path / "paper-mc-1", tiny("paper-mc", seed=1, train__epochs=9))
+    with pytest.raises(InputError, match=r"paper-mc-1: was started with other settings"):
+        sweep(CONFIGS, tmp_path, device="cpu", jobs=2)
+    assert workers.started == []
+
+
+def interrupt(run: Run, row: dict[str, Any], epochs: int) -> None:
+    raise KeyboardInterrupt
+
+
+def kill_myself(run: Run, row: dict[str, Any], epochs: int) -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+@pytest.mark.parametrize("stop", [interrupt, kill_myself])
+def test_an_interrupted_sweep_goes_on(
+    tmp_path: Path, workers: Workers, stop: module.Report
+) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    workers.epochs = 1000
+    with pytest.raises(KeyboardInterrupt):
+        sweep(CONFIGS, tmp_path, device="cpu", jobs=2, report=stop)
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert len(workers.processes) == 2
+    assert [process.returncode for process in workers.processes] == [-signal.SIGTERM] * 2
+    assert not list(tmp_path.glob("*/test.json"))
+
+    done = {run: module._epochs(Run.open(tmp_path / run)) for run in workers.started}
+    assert max(done.values()) > 0
+    workers.epochs = max(done.values()) + 2
+    runs = sweep(CONFIGS, tmp_path, device="cpu", jobs=4)
+    assert all(read_result(run) is not None for run in runs)
+    for run in runs:
+        assert len(read_metrics(run.path)) == workers.epochs
+        said = (run.path / module.LOG).read_text()
+        assert f"going on after {done.get(run.path.name, 0)}\n" in said
+
+
+def test_a_sweep_in_another_thread(tmp_path: Path, workers: Workers) -> None:
+    """Where signals cannot be handled."""
+    thread = threading.Thread(
+        target=sweep, args=(CONFIGS[:1], tmp_path), kwargs={"device": "cpu", "jobs": 1}
+    )
+    thread.start()
+    thread.join()
+    assert (tmp_path / "gold-0" / "test.json").exists()
+
+
+def test_a_run_is_a_process_that_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+
+    def popen(command: list[str], **others: Any) -> str:
+        given.update(others, command=command)
+        return "process"
+
+    monkeypatch.setattr(subprocess, "Popen", popen)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    run = open_or_create(tmp_path / "run", tiny())
+    assert module._start(run, "cuda:1", 3) == "process"  # type: ignore[comparison-overlap]
+    assert given["command"][1:] == [
+        *("-m", "treelax", "train", "listops", "--resume"),
+        *("--out", str(run.path), "--device", "cuda:1"),
+    ]
+    assert given["stdin"] == subprocess.DEVNULL
+    assert given["env"]["OMP_NUM_THREADS"] == "2"  # eight cores for three runs

@@ -1,0 +1,54 @@
+"""Tiny ListOps runs: settings that train in a blink, and what of a run must not change."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from treelax.analysis.sweep import configure
+from treelax.tasks.listops.config import ListOpsConfig
+from treelax.training.metrics import read_metrics
+
+TINY = {
+    "data.train": "300",
+    "data.dev": "50",
+    "data.test": "60",
+    "data.max_length": "16",
+    "model.embedding_size": "8",
+    "model.encoder_size": "8",
+    "model.scorer_size": "8",
+    "model.gcn_size": "8",
+    "model.tagger_size": "8",
+    "train.epochs": "4",
+    "train.updates": "5",
+    "train.batch_size": "16",
+    "train.learning_rate": "0.01",
+    "train.threads": "1",
+}
+
+
+def tiny(preset: str = "balanced-mc", **changes: object) -> ListOpsConfig:
+    """A preset in tiny; changes have ``__`` where their keys have dots: ``train__epochs=2``."""
+    settings = TINY | {key.replace("__", "."): str(value) for key, value in changes.items()}
+    return configure(preset, [f"{key}={value}" for key, value in settings.items()])
+
+
+def options(**changes: object) -> list[str]:
+    """The same settings as options of the command line."""
+    settings = TINY | {key.replace("__", "."): str(value) for key, value in changes.items()}
+    return [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+
+
+def metrics(folder: Path) -> list[dict[str, Any]]:
+    """The metrics of a run without the seconds, which are never the same."""
+    return [
+        {key: value for key, value in row.items() if key != "seconds"}
+        for row in read_metrics(folder)
+    ]
+
+
+def result(folder: Path) -> dict[str, Any]:
+    """The result of a run without the seconds."""
+    record = json.loads((folder / "test.json").read_text())
+    return {key: value for key, value in record.items() if key != "seconds"}

@@ -1,0 +1,159 @@
+"""Settings of the ListOps experiment: presets, TOML, and what is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+
+from treelax.errors import InputError
+from treelax.tasks.listops.config import (
+    PRESETS,
+    DataConfig,
+    ListOpsConfig,
+    TrainConfig,
+    preset,
+)
+from treelax.tasks.listops.model import ListOpsTagger, ModelConfig
+from treelax.training.config import flatten, from_toml, override, to_toml
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_builds_and_survives_toml(name: str) -> None:
+    config = preset(name)
+    assert config.preset == name
+    assert PRESETS[name][1]
+    assert from_toml(ListOpsConfig, to_toml(config), "config.toml") == config
+    model = ListOpsTagger(config.model)
+    assert (model.parser is None) == (name in ("gold", "chain"))
+
+
+def test_presets_differ_in_what_their_names_say() -> None:
+    def differing(name: str, other: str) -> set[str]:
+        one, two = flatten(preset(name)), flatten(preset(other))
+        return {key for key in one if one[key] != two[key]} - {"preset"}
+
+    for recipe in ("paper", "balanced"):
+        assert differing(f"{recipe}-mc", f"{recipe}-mc-st") == {"model.straight_through"}
+        assert differing(f"{recipe}-mc", f"{recipe}-zero") == {"model.noise"}
+        assert differing(f"{recipe}-zero", f"{recipe}-zero-st") == {"model.straight_through"}
+    assert differing("balanced-mc", "balanced-entropy") == {"model.relaxation"}
+    assert differing("balanced-mc", "balanced-heads") == {"model.trees"}
+    assert differing("paper-mc", "paper-mc-all") == {"train.loss"}
+    assert differing("paper-mc", "chain") == {"model.trees"}
+    assert differing("balanced-mc", "paulus") == {
+        *("data.variant", "data.min_length", "data.max_length")
+    }
+    assert differing("balanced-mc", "paper-mc") == {
+        *("model.left_head_bias", "train.learning_rate", "train.composer_rate"),
+        *("train.schedule", "train.loss", "train.balance"),
+    }
+
+
+def test_the_paper_in_numbers() -> None:
+    """Appendix A.1."""
+    config = preset("paper-mc")
+    assert config == ListOpsConfig()
+    assert (config.train.learning_rate, config.train.decay, config.train.patience) == (1e-4, 0.9, 5)
+    assert (config.train.epochs, config.train.updates, config.train.batch_size) == (100, 100, 64)
+    assert (config.train.schedule, config.train.loss) == ("plateau", "operators")
+    assert (config.model.noise, config.model.temperature) == ("gumbel", 1.0)
+
+
+def test_an_unknown_preset() -> None:
+    with pytest.raises(
+        InputError, match=r"preset is 'papr-mc'; expected one of .* Did you mean 'paper-mc'\?"
+    ):
+        preset("papr-mc")
+
+
+BAD = {
+    "seed=-1": "seed is -1; expected 0 to",
+    f"seed={2**63}": "seed is 9223372036854775808; expected 0 to",
+    "data.train=0": "data.train is 0; expected at least 1",
+    "data.dev=0": "data.dev is 0",
+    "data.test=-5": "data.test is -5",
+    "data.min_length=0": "data.min_length is 0",
+    "data.max_length=3": "data.max_length is 3; expected at least 4",
+    "data.min_length=101": "data.max_length is 100; expected at least 101",
+    "data.seed=-1": "data.seed is -1; expected at least 0",
+    "data.variant=short": "data.variant: received 'short'; expected one of original, paulus",
+    "model.embedding_size=0": "model.embedding_size is 0; expected a whole number of at least 1",
+    "model.encoder_size=0": "model.encoder_size is 0",
+    "model.encoder_stacks=0": "model.encoder_stacks is 0",
+    "model.scorer_size=0": "model.scorer_size is 0",
+    "model.scorer_layers=0": "model.scorer_layers is 0",
+    "model.distances=0": "model.distances is 0",
+    "model.gcn_size=-8": "model.gcn_size is -8",
+    "model.gcn_layers=0": "model.gcn_layers is 0",
+    "model.tagger_size=0": "model.tagger_size is 0",
+    "model.max_valency=0": "model.max_valency is 0",
+    "model.temperature=0": "model.temperature is 0.0; expected more than 0",
+    "model.temperature=inf": "model.temperature is inf",
+    "model.noise_scale=-1": "model.noise_scale is -1.0; expected at least 0",
+    "model.left_head_bias=inf": "model.left_head_bias is inf; expected a number",
+    "model.trees=gould": "model.trees: received 'gould'; expected one of latent, heads, gold",
+    "model.noise=gauss": "model.noise: received 'gauss'; expected one of gumbel",
+    "train.epochs=0": "train.epochs is 0; expected at least 1",
+    "train.updates=0": "train.updates is 0",
+    "train.batch_size=0": "train.batch_size is 0",
+    "train.patience=0": "train.patience is 0",
+    "train.learning_rate=0": "train.learning_rate is 0.0; expected more than 0",
+    "train.clip=inf": "train.clip is inf",
+    "train.decay=-0.5": "train.decay is -0.5",
+    "train.composer_rate=-1": "train.composer_rate is -1.0; expected at least 0",
+    "train.composer_rate=nan": "train.composer_rate: received 'nan'; expected a number",
+    "train.threads=-1": "train.threads is -1; expected 1 to 1024, or 0",
+    "train.threads=2000000000000": "train.threads is 2000000000000",
+    "train.schedule=linear": "train.schedule: received 'linear'; expected one of plateau",
+    "train.epochs=many": "train.epochs: received 'many'; expected an integer",
+    "train.balance=1": "train.balance: received '1'; expected true or false",
+    "train.epoch=1": r"train.epoch: no such key; did you mean train.epochs",
+    "train": r"received the setting 'train'; expected key=value",
+    "train=1": "train: is a section; expected one of its keys: train.epochs",
+}
+
+
+@pytest.mark.parametrize("setting", BAD)
+def test_bad_values_are_refused_with_the_name_of_the_key(setting: str) -> None:
+    with pytest.raises(InputError, match=f"^{BAD[setting]}") as caught:
+        override(preset("paper-mc"), [setting])
+    assert "\n" not in str(caught.value)
+
+
+def test_settings_that_contradict_each_other() -> None:
+    with pytest.raises(InputError, match=r"^model.left_head_bias is 2.0 and model.distances none"):
+        override(preset("balanced-mc"), ["model.distances=none"])
+    config = override(preset("balanced-mc"), ["model.distances=none", "model.left_head_bias=0"])
+    assert config.model.distances is None
+    with pytest.raises(InputError, match=r"^model.single_root is true and model.trees heads"):
+        override(preset("balanced-heads"), ["model.single_root=true"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value"),
+    [
+        (DataConfig, "variant", "short"),
+        (ModelConfig, "trees", "gould"),
+        (ModelConfig, "relaxation", "sparse"),
+        (ModelConfig, "noise", "gauss"),
+        (ModelConfig, "temperature", math.nan),
+        (TrainConfig, "schedule", "linear"),
+        (TrainConfig, "loss", "none"),
+        (TrainConfig, "learning_rate", math.nan),
+        (TrainConfig, "composer_rate", math.nan),
+    ],
+)
+def test_python_is_checked_like_the_command_line(
+    kind: type[DataConfig | ModelConfig | TrainConfig], field: str, value: object
+) -> None:
+    section = kind.__name__.removesuffix("Config").lower()
+    with pytest.raises(InputError, match=f"^{section}.{field} is "):
+        dataclasses.replace(kind(), **{field: value})  # type: ignore[arg-type]
+
+
+def test_a_wrong_value_in_toml_names_the_file() -> None:
+    text = to_toml(preset("paper-mc")).replace("gcn_size = 100", "gcn_size = 0")
+    with pytest.raises(InputError, match=r"^run/config.toml: model.gcn_size is 0"):
+        from_toml(ListOpsConfig, text, "run/config.toml")

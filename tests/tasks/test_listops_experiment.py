@@ -1,0 +1,238 @@
+"""What the training loop gets of ListOps: batches, loss and dev figures, against slow counts."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from listops_runs import tiny
+from tolerances import VALUE_F32
+from torch import Tensor
+from torch.nn import functional as F
+
+from treelax.data.listops import parse_expression, write_listops
+from treelax.errors import DataError, InputError
+from treelax.tasks.listops.evaluation import parse_all
+from treelax.tasks.listops.experiment import ListOpsExperiment, load_splits
+from treelax.tasks.listops.model import Composer
+
+CPU = torch.device("cpu")
+TRAIN = ["[MAX 2 9 ]", "[MIN 4 [SM 7 7 0 ] 1 ]", "[MED 1 [MIN 0 3 ] ]"]
+NOISE = torch.Generator()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Data of three expressions."""
+    for split in ("train", "dev", "test"):
+        write_listops(tmp_path / f"{split}.tsv", map(parse_expression, TRAIN))
+    return tmp_path
+
+
+def experiment(preset: str = "balanced-mc", **changes: object) -> ListOpsExperiment:
+    return ListOpsExperiment(tiny(preset, **changes), CPU)
+
+
+# ------------------------------------------------------------------ data
+
+
+def test_the_data_are_those_of_the_settings() -> None:
+    splits = load_splits(tiny().data)
+    assert {name: len(split) for name, split in splits.expressions.items()} == {
+        "train": 300,
+        "dev": 50,
+        "test": 60,
+    }
+    everything = [e for split in splits.expressions.values() for e in split]
+    assert len(set(everything)) == 410
+    assert max(map(len, everything)) <= 16
+    assert sorted(splits.encoded) == ["dev", "train"]
+    assert splits.encoded is splits.encoded
+    assert load_splits(tiny(seed=7).data) is splits  # seeds of runs share the data
+    other = load_splits(tiny(data__seed=1).data)
+    assert other.expressions["test"] != splits.expressions["test"]
+
+
+def test_data_from_files(folder: Path) -> None:
+    splits = load_splits(tiny(data__folder=folder, data__max_length=7).data)
+    assert [str(e) for e in splits.expressions["train"]] == [TRAIN[0], TRAIN[2]]
+    with pytest.raises(DataError, match=r"train.tsv: does not exist; expected a ListOps file"):
+        load_splits(tiny(data__folder=folder / "nowhere").data)
+
+
+def test_an_operator_with_more_arguments_than_tags(folder: Path) -> None:
+    write_listops(folder / "train.tsv", [parse_expression("[MAX 1 2 3 4 5 6 7 ]")])
+    with pytest.raises(
+        InputError, match=r"^model.max_valency is 5; expected at least 7, the most arguments"
+    ):
+        experiment(data__folder=folder)
+    assert experiment(data__folder=folder, model__max_valency=7).model.config.max_valency == 7
+
+
+def test_the_seed_draws_the_weights_and_nothing_else() -> None:
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    one, same, other = (experiment(seed=seed).model.state_dict() for seed in (1, 1, 2))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(torch.equal(one[name], same[name]) for name in one)
+    assert not torch.equal(one["composer.vertex"], other["composer.vertex"])
+
+
+# ------------------------------------------------------------------ batches
+
+
+def test_batches_come_from_the_seed() -> None:
+    one, again, other = experiment(), experiment(), experiment(seed=9)
+    for (length, indices), (length_again, indices_again), (_, indices_other) in zip(
+        one.batches(3), again.batches(3), other.batches(3), strict=True
+    ):
+        assert length == length_again
+        assert torch.equal(indices, indices_again)
+        assert torch.equal(indices, indices_other)  # the loop derives their seed from the run's
+    assert not torch.equal(one.batches(3)[0][1], one.batches(4)[0][1])
+
+
+def test_batches_have_the_right_sizes() -> None:
+    work = experiment()
+    batches = work.batches(0)
+    assert [len(indices) for _, indices in batches] == [16] * 5
+    for length, indices in batches:
+        assert length == work.lengths[indices].max()
+    drawn = torch.cat([indices for _, indices in batches])
+    assert len(drawn.unique()) == 80  # none twice, for there are enough
+
+
+def test_an_epoch_may_be_larger_than_the_data() -> None:
+    work = experiment(data__train=7, train__updates=3, train__batch_size=10)
+    counts = Counter(torch.cat([indices for _, indices in work.batches(0)]).tolist())
+    assert sum(counts.values()) == 30
+    # four rounds of seven and two more: nobody is left out, nobody is favoured
+    assert sorted(counts.values()) == [4, 4, 4, 4, 4, 5, 5]
+
+
+# ------------------------------------------------------------------ loss
+
+
+def by_hand(work: ListOpsExperiment, weight: dict[int, float]) -> float:
+    """The weighted mean of -log p over all tokens of `TRAIN` that have a weight."""
+    total = norm = 0.0
+    for text, expression in zip(TRAIN, map(parse_expression, TRAIN), strict=True):
+        batch = load_splits(work.config.data).encoded["train"].select([TRAIN.index(text)])
+        logits = work.model(batch)[0].double().tolist()
+        for row, tag in zip(logits, expression.valencies, strict=True):
+            if tag in weight:
+                surprise = math.log(sum(map(math.exp, row))) - row[tag]
+                total += weight[tag] * surprise
+                norm += weight[tag]
+    return total / norm
+
+
+@pytest.mark.parametrize(
+    ("loss", "balance", "weight"),
+    [
+        ("operators", "false", {2: 1, 3: 1}),
+        ("all", "false", {0: 1, 2: 1, 3: 1}),
+        # TRAIN has three operators of valency 2, two of valency 3 and fifteen other tokens
+        ("operators", "true", {2: 1 / 3, 3: 1 / 2}),
+        ("all", "true", {0: 1 / 15, 2: 1 / 3, 3: 1 / 2}),
+    ],
+)
+def test_the_loss_by_hand(folder: Path, loss: str, balance: str, weight: dict[int, float]) -> None:
+    work = experiment("gold", data__folder=folder, train__loss=loss, train__balance=balance)
+    expressions = list(map(parse_expression, TRAIN))
+    counts = Counter(tag for e in expressions for tag in e.valencies)
+    assert counts == {0: 15, 2: 3, 3: 2}
+    indices = torch.tensor([2, 0, 1])
+    received = work.loss(9, indices, NOISE)
+    assert received.item() == pytest.approx(by_hand(work, weight), abs=VALUE_F32)
+    assert received.requires_grad
+
+
+def test_balanced_weights_have_mean_one(folder: Path) -> None:
+    weight = experiment(data__folder=folder).weight.tolist()
+    counts = [15, 0, 3, 2, 0, 0]
+    scale = 3 / (1 / 15 + 1 / 3 + 1 / 2)
+    assert weight == pytest.approx([scale / n if n else 0 for n in counts])
+    assert sum(weight) / 3 == pytest.approx(1)
+    plain = experiment("paper-mc", data__folder=folder)
+    assert plain.weight.tolist() == [1] * 6
+    operators = experiment(data__folder=folder, train__loss="operators").weight.tolist()
+    scale = 2 / (1 / 3 + 1 / 2)
+    assert operators == pytest.approx([0, 0, scale / 3, scale / 2, 0, 0])
+
+
+def test_padding_and_order_do_not_change_the_loss(folder: Path) -> None:
+    work = experiment("gold", data__folder=folder)
+
+    def loss(length: int, *indices: int) -> float:
+        return work.loss(length, torch.tensor(indices), NOISE).item()
+
+    assert loss(9, 0, 1, 2) == pytest.approx(loss(9, 2, 1, 0), abs=VALUE_F32)
+    assert loss(9, 0, 2) == pytest.approx(loss(7, 0, 2), abs=VALUE_F32)
+    assert loss(9, 0, 2) != pytest.approx(loss(9, 0, 1), abs=VALUE_F32)
+
+
+def test_noise_comes_from_the_generator() -> None:
+    work = experiment()
+    length, indices = work.batches(0)[0]
+    one, same, other = (
+        work.loss(length, indices, torch.Generator().manual_seed(seed)).item() for seed in (1, 1, 2)
+    )
+    assert one == same != other
+
+
+def test_groups_hold_every_parameter_once() -> None:
+    for preset, rates in (("balanced-mc", [1.0, 0.3]), ("paper-mc", [1.0, 1.0]), ("gold", [1.0])):
+        work = experiment(preset)
+        groups = work.groups()
+        assert [group["rate"] for group in groups] == rates
+        held = [id(p) for group in groups for p in group["params"]]
+        assert sorted(held) == sorted(map(id, work.model.parameters()))
+
+
+# ------------------------------------------------------------------ dev figures
+
+
+def count_modifiers(self: Composer, tree: Tensor) -> Tensor:
+    """A composer that has learned: an operator has a bracket more than arguments."""
+    valency = (tree.sum(-1)[:, 1:] - 1).clamp(0, 5).round().long()
+    return F.one_hot(valency, 6).float()
+
+
+@pytest.mark.parametrize("preset", ["balanced-mc", "balanced-heads", "gold", "chain"])
+def test_counts_are_those_of_a_slow_count(preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("treelax.tasks.listops.experiment.DEV_BATCH", 13)
+    monkeypatch.setattr(Composer, "forward", count_modifiers)
+    work = experiment(preset, data__max_length=30)
+    dev = load_splits(work.config.data).expressions["dev"]
+    counts = [0] * 5
+    for expression, parsed in zip(dev, parse_all(work.model, dev), strict=True):
+        for kind, tag, gold_tag, head, gold_head in zip(
+            expression.kinds,
+            parsed.tags,
+            expression.valencies,
+            parsed.heads,
+            expression.heads,
+            strict=True,
+        ):
+            counts[0] += kind == "operator" and tag == gold_tag
+            counts[1] += kind == "operator"
+            counts[2] += tag == gold_tag
+            counts[3] += head == gold_head
+            counts[4] += 1
+    received = work.evaluate()
+    assert received.tolist() == counts
+    assert work.model.training
+    assert not received.requires_grad
+    assert work.summary(received) == {
+        "score": 100 * counts[0] / counts[1],
+        "operator_accuracy": 100 * counts[0] / counts[1],
+        "token_accuracy": 100 * counts[2] / counts[4],
+        "attachment": 100 * counts[3] / counts[4],
+    }
+    assert len({*counts[:4]}) == 4 or preset == "gold"  # else one could stand for another
+    if preset == "gold":
+        assert counts == [counts[1], counts[1], counts[4], counts[4], counts[4]]

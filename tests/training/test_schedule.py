@@ -1,0 +1,80 @@
+"""Learning rates: the paper's plateau rule, half a cosine, and none."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from treelax.training.schedule import Schedule
+
+
+def test_the_plateau_rule_by_hand() -> None:
+    schedule = Schedule("plateau", 1.0, epochs=20, patience=3, decay=0.5)
+    rates, back = [], []
+    #                   best        no better       best  no better
+    for epoch, score in enumerate([50, 60, 60, 55, 59, 61, 1, 2, 3, 61, 61, 61, 62], 1):
+        rates.append(schedule.current(epoch))
+        back.append(schedule.update(score))
+    assert [epoch for epoch, reload in enumerate(back, 1) if reload] == [5, 9, 12]
+    assert rates == [1] * 5 + [0.5] * 4 + [0.25] * 3 + [0.125]
+    assert schedule.best == 62
+
+
+@given(st.lists(st.integers(0, 5), min_size=1), st.integers(1, 4))
+def test_the_rate_falls_once_for_every_patience_without_a_better_score(
+    scores: list[int], patience: int
+) -> None:
+    schedule = Schedule("plateau", 1.0, epochs=len(scores), patience=patience, decay=0.5)
+    waited = falls = 0
+    for i, score in enumerate(scores):
+        waited = 0 if score > max(scores[:i], default=-1) else waited + 1
+        falls += waited == patience
+        assert schedule.update(score) is (waited == patience)
+        waited %= patience
+    assert schedule.current(len(scores) + 1) == 0.5**falls
+
+
+def test_the_cosine_falls_from_the_rate_to_almost_nothing() -> None:
+    schedule = Schedule("cosine", 2.0, epochs=10)
+    rates = [schedule.current(epoch) for epoch in range(1, 11)]
+    assert rates[0] == 2
+    assert rates[5] == pytest.approx(1)  # half-way
+    assert rates == sorted(rates, reverse=True)
+    assert 0 < rates[-1] < 0.05
+    assert schedule.current(11) == pytest.approx(0)
+
+
+@pytest.mark.parametrize("kind", ["cosine", "constant"])
+def test_others_never_go_back(kind: str) -> None:
+    schedule = Schedule(kind, 1.0, epochs=10, patience=1)
+    assert not any(schedule.update(score) for score in (5, 4, 3, 2, 1))
+    assert schedule.best == 5
+    assert schedule.factor == 1
+    assert Schedule("constant", 1.0, epochs=10).current(10) == 1
+
+
+@pytest.mark.parametrize("kind", ["plateau", "cosine", "constant"])
+@pytest.mark.parametrize("epochs", [0, 1, 3, 4])
+def test_a_schedule_goes_on_from_its_state(kind: str, epochs: int) -> None:
+    scores = [50.0, 40, 45, 50, 51, 50, 50, 50]
+
+    def follow(schedule: Schedule, first: int) -> list[tuple[float, bool]]:
+        return [
+            (schedule.current(epoch), schedule.update(score))
+            for epoch, score in enumerate(scores[first:], first + 1)
+        ]
+
+    def new() -> Schedule:
+        return Schedule(kind, 0.1, epochs=8, patience=2, decay=0.9)
+
+    interrupted = new()
+    for score in scores[:epochs]:
+        interrupted.update(score)
+    resumed = new()
+    resumed.restore(json.loads(json.dumps(interrupted.state())))  # as a checkpoint keeps it
+    assert follow(resumed, epochs) == follow(new(), 0)[epochs:]
+    assert math.isinf(new().state()["best"])
