@@ -61,14 +61,29 @@ def load_words(path: str | os.PathLike[str]) -> tuple[Vectors, tuple[str, ...], 
 
     Raises:
         CheckpointError: the file is missing, damaged or of something else.
+
+    Example:
+        >>> load_words("nowhere.safetensors")
+        Traceback (most recent call last):
+        ...
+        treelax.errors.CheckpointError: nowhere.safetensors: does not exist; expected a checkpoint
     """
     saved = load_checkpoint(path, kind=KIND)
     state = saved.state
     try:
-        known = dict(zip(state["words"], state["rows"], strict=True))
+        words, rows, labels = state["words"], state["rows"], state["labels"]
+        for name, values, kind in (
+            ("words", words, str),
+            ("rows", rows, int),
+            ("labels", labels, str),
+        ):
+            if not isinstance(values, list) or not all(isinstance(v, kind) for v in values):
+                raise TypeError(f"{name} are no list of {kind.__name__}")
+        known = dict(zip(words, rows, strict=True))
         vectors = Vectors(saved.tensors["vectors"], known, unknown=state["unknown"])
-        return vectors, tuple(state["labels"]), bool(state["lower"])
+        return vectors, tuple(labels), bool(state["lower"])
     except (KeyError, TypeError, ValueError) as error:
+        what = f"without {error}" if isinstance(error, KeyError) else error
         raise CheckpointError(
-            f"{path}: its words are damaged ({error}); use another run or train again"
+            f"{path}: its words are damaged ({what}); use another run or train again"
         ) from error

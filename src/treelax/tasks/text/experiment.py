@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -11,8 +12,11 @@ from torch.nn import functional as F
 from treelax.data.batching import draw_batches
 from treelax.data.text.encoded import EncodedText
 from treelax.data.text.vectors import NULL
+from treelax.errors import InputError
 from treelax.tasks.text.config import TextConfig
 from treelax.tasks.text.data import TextData
+from treelax.tasks.text.encoder import NO_HEADS
+from treelax.tasks.text.given_trees import TreedText
 from treelax.tasks.text.model import ClassModel, PairModel, Sentences, TagModel
 
 # On a GPU texts are padded to a multiple of this, so that few shapes have to be captured.
@@ -22,10 +26,37 @@ Shape = tuple[int, ...]
 TextModel = PairModel | ClassModel | TagModel
 
 
+# what each kind of task takes: texts in an example, and whether labels are of words
+TAKES = {
+    "pair": (2, False, "two texts and a class: name two columns with --text"),
+    "classify": (1, False, "one text and a class"),
+    "tag": (1, True, "one text and a tag for every word"),
+}
+
+
 def build_model(config: TextConfig, table: Tensor, classes: int) -> TextModel:
-    """The model of a config over a table of word vectors."""
+    """The model of a config over a table of word vectors.
+
+    Args:
+        config: all settings; without ``data.vectors`` all rows of the table are learned.
+        table: word vectors, ``(words, size)``, row 0 for padding.
+        classes: number of classes or tags.
+
+    Returns:
+        The model, with new weights.
+
+    Raises:
+        InputError: the table has fewer rows than are to be learned, or a first row that is not 0.
+
+    Example:
+        >>> type(build_model(TextConfig(kind="tag"), torch.zeros(5, 4), 7)).__name__
+        'TagModel'
+    """
     kinds: dict[str, type[TextModel]] = {"pair": PairModel, "classify": ClassModel, "tag": TagModel}
-    return kinds[config.kind](config.model, table, classes)
+    model = config.model
+    if config.data.vectors is None:
+        model = replace(model, learned_words=max(len(table) - 1, 0))
+    return kinds[config.kind](model, table, classes)
 
 
 class TextExperiment:
@@ -35,9 +66,30 @@ class TextExperiment:
         config: all settings.
         data: the encoded texts.
         device: where to train; the whole data set lives there.
+
+    Attributes:
+        task: the kind, which checkpoints bear.
+        model: what is trained.
+        labels: names of the classes or tags.
+
+    Raises:
+        InputError: the data are of another kind than the config says, or have no trees though trees
+            are to be given.
+
+    Example:
+        >>> from treelax.data.text.encoding import encode_records
+        >>> from treelax.data.text.records import Record
+        >>> from treelax.data.text.vectors import random_vectors
+        >>> vectors = random_vectors(["dogs", "bark"], 8)
+        >>> text = encode_records([Record(("dogs bark",), "yes", 1)], vectors)
+        >>> data = TextData({"train": text, "dev": text}, vectors, ("yes",), 0, {})
+        >>> experiment = TextExperiment(TextConfig(kind="classify"), data, torch.device("cpu"))
+        >>> experiment.summary(experiment.evaluate())
+        {'score': 100.0, 'accuracy': 100.0}
     """
 
     def __init__(self, config: TextConfig, data: TextData, device: torch.device) -> None:
+        _check(config, data)
         self.config = config
         self.task: str = config.kind
         self.device = device
@@ -52,7 +104,9 @@ class TextExperiment:
             torch.manual_seed(config.seed)
             self.model = build_model(config, data.vectors.matrix, len(data.labels)).to(device)
         if device.type == "cuda":
-            torch.backends.cuda.matmul.allow_tf32 = config.train.precision != "float32"
+            allowed = config.train.precision != "float32"
+            torch.backends.cuda.matmul.allow_tf32 = allowed
+            torch.backends.cudnn.allow_tf32 = allowed  # the LSTM's
 
     @property
     def updates(self) -> int:
@@ -65,7 +119,15 @@ class TextExperiment:
         return [{"params": list(self.model.parameters()), "rate": 1.0}]
 
     def batches(self, seed: int) -> list[tuple[Shape, Tensor]]:
-        """The batches of one epoch: padded lengths and the indices of the examples."""
+        """The batches of one epoch: padded lengths and the indices of the examples.
+
+        Args:
+            seed: of the order, and of the share of the mixed-in examples.
+
+        Returns:
+            For each batch the length of each text, NULL counted, and ``batch_size`` indices, on the
+            CPU.
+        """
         generator = torch.Generator().manual_seed(seed)
         chosen = self._chosen(generator)
         train = self.config.train
@@ -85,7 +147,16 @@ class TextExperiment:
         ]
 
     def loss(self, shape: Shape, indices: Tensor, generator: torch.Generator) -> Tensor:
-        """The loss of one batch."""
+        """The loss of one batch: the mean cross-entropy of its classes, or of all its tags.
+
+        Args:
+            shape: lengths that the texts are padded to, of `batches`.
+            indices: of the examples in the training data.
+            generator: of the noise, on the device; dropout draws from torch's own.
+
+        Returns:
+            A scalar, float32.
+        """
         with self.precision():
             logits = self.logits(self.train, shape, indices, generator=generator)
         targets = self.train.targets(indices, shape[0] - self.null)
@@ -103,34 +174,73 @@ class TextExperiment:
         soft: bool = False,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Logits ``(batch, classes)``, or ``(batch, n, tags)``."""
+        """Logits ``(batch, classes)``, or ``(batch, n, tags)`` without NULL.
+
+        Args:
+            data: a split, on the device.
+            shape: length of each text, NULL counted.
+            indices: of the examples.
+            soft: in evaluation mode, relaxed trees without noise instead of discrete ones.
+            generator: of the noise.
+
+        Returns:
+            The logits.
+        """
         texts = [self.sentences(data, indices, i, length) for i, length in enumerate(shape)]
         logits: Tensor = self.model(*texts, soft=soft, generator=generator)
         return logits[:, self.null :] if self.config.kind == "tag" else logits
 
     def sentences(self, data: EncodedText, indices: Tensor, which: int, length: int) -> Sentences:
-        """A batch of texts, with the NULL token in front if there is one."""
+        """A batch of texts, with the NULL token in front if there is one.
+
+        Args:
+            data: a split, on the device.
+            indices: of the examples.
+            which: of the texts, 0 or 1.
+            length: to pad to, NULL counted.
+
+        Returns:
+            The texts; with heads if their trees are given, NULL hanging off the root.
+        """
         place = indices * data.texts + which
         lengths = data.offsets[place + 1] - data.offsets[place] + self.null
         ids = data.padded(indices, which, length - self.null)
+        heads = None
+        if isinstance(data, TreedText):
+            heads = data.padded_heads(indices, which, length - self.null)
         if self.null:
             ids = F.pad(ids, (1, 0), value=NULL)
-        return Sentences(ids, lengths)
+            if heads is not None:
+                heads = F.pad(heads + (heads > 0), (1, 0))
+        return Sentences(ids, lengths, heads)
 
-    def precision(self) -> Any:
+    def precision(self) -> torch.autocast:
         """The context for the layers' arithmetic."""
         half = self.config.train.precision == "bf16"
         return torch.autocast(self.device.type, torch.bfloat16, enabled=half)
 
-    @torch.no_grad()
     def evaluate(self) -> Tensor:
         """Right and all labels of the dev set, with discrete trees."""
         return self.count(self.dev_data, self.dev)
 
+    @torch.no_grad()
     def count(
         self, data: EncodedText, batches: list[tuple[Shape, Tensor]], *, soft: bool = False
     ) -> Tensor:
-        """Right and all labels of some batches; on the device."""
+        """Right and all labels of some batches; leaves the model in the mode it was in.
+
+        Args:
+            data: a split, on the device.
+            batches: of `evaluation_batches`.
+            soft: relaxed trees without noise instead of discrete ones.
+
+        Returns:
+            Two numbers, float64, on the device.
+
+        Raises:
+            InputError: the data have no labels.
+        """
+        training = self.model.training
         self.model.eval()
         counts = torch.zeros(2, dtype=torch.float64, device=self.device)
         for lengths, indices in batches:
@@ -140,12 +250,19 @@ class TextExperiment:
             labelled = targets >= 0
             right = (logits.argmax(-1) == targets) & labelled
             counts += torch.stack((right.sum(), labelled.sum()))
-        self.model.train()
+        self.model.train(training)
         return counts
 
     @staticmethod
     def summary(counts: Tensor) -> dict[str, float]:
-        """Accuracy in percent."""
+        """Accuracy in percent, also as ``score``, which chooses the best model.
+
+        Args:
+            counts: of `count`.
+
+        Returns:
+            The percentages by name.
+        """
         right, all_labels = counts.tolist()
         accuracy = 100 * right / max(all_labels, 1)
         return {"score": accuracy, "accuracy": accuracy}
@@ -165,9 +282,39 @@ class TextExperiment:
 
 
 def evaluation_batches(data: EncodedText, device: torch.device) -> list[tuple[Shape, Tensor]]:
-    """All examples, by length: the longest of each batch, and indices on the device."""
+    """All examples, by length, so that batches need little padding.
+
+    Args:
+        data: a split, on the host.
+        device: of the indices.
+
+    Returns:
+        For each batch the length of each text, NULL not counted, and indices on the device.
+
+    Example:
+        >>> from treelax.data.text.encoding import encode_records
+        >>> from treelax.data.text.records import Record
+        >>> from treelax.data.text.vocabulary import Vocabulary
+        >>> records = [Record((text,), "x", 1) for text in ("one two three", "four five")]
+        >>> evaluation_batches(encode_records(records, Vocabulary()), torch.device("cpu"))
+        [((3,), tensor([1, 0]))]
+    """
     longest = data.lengths.amax(1)
     result = []
     for indices in longest.argsort(stable=True).split(EVALUATION_BATCH):
         result.append((tuple(data.lengths[indices].amax(0).tolist()), indices.to(device)))
     return result
+
+
+def _check(config: TextConfig, data: TextData) -> None:
+    """Whether the data are what the config says."""
+    texts, tagged, expected = TAKES[config.kind]
+    for split in data.splits.values():
+        if (split.texts, split.tagged) != (texts, tagged):
+            received = f"{split.texts} {'text' if split.texts == 1 else 'texts'} an example"
+            raise InputError(
+                f"kind is {config.kind!r} and {split.source} has {received} with "
+                f"{'tags' if split.tagged else 'classes'}; expected {expected}"
+            )
+        if config.model.trees == "given" and not isinstance(split, TreedText):
+            raise InputError(NO_HEADS)
