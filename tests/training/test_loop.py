@@ -61,6 +61,10 @@ class Line:
         self.score, self.poison = score, poison
         self.epoch = self.update = 0
 
+    @property
+    def updates(self) -> int:
+        return self.config.train.updates
+
     def groups(self) -> list[dict[str, Any]]:
         return [{"params": list(self.model.parameters()), "rate": 1.0}]
 

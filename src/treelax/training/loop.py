@@ -33,8 +33,9 @@ class Experiment(Protocol):
     Attributes:
         task: its name, which checkpoints bear.
         model: what is trained.
-        config: with ``seed`` and ``train``, which has ``epochs``, ``updates``, ``learning_rate``,
-            ``schedule``, ``patience``, ``decay`` and ``clip``.
+        config: with ``seed`` and ``train``, which has ``epochs``, ``learning_rate``, ``schedule``,
+            ``patience``, ``decay`` and ``clip``.
+        updates: per epoch.
         device: of the model and the data.
     """
 
@@ -42,6 +43,10 @@ class Experiment(Protocol):
     model: Any  # an nn.Module, of the task's own class
     config: Any
     device: torch.device
+
+    @property
+    def updates(self) -> int:
+        """Updates per epoch."""
 
     def groups(self) -> list[dict[str, Any]]:
         """Parameters, each group with the factor ``rate`` of the learning rate."""
@@ -94,7 +99,7 @@ class Training:
         self.run, self.experiment = run, experiment
         self.model: nn.Module = experiment.model
         settings = experiment.config.train
-        self.epochs, self.updates = settings.epochs, settings.updates
+        self.epochs, self.updates = settings.epochs, experiment.updates
         self.generator = torch.Generator(experiment.device)
         self.stepper = Stepper(
             self.model,
@@ -143,6 +148,7 @@ class Training:
         self.stepper.prepare(dict(batches))
         self.stepper.set_rate(rate)
         self.generator.manual_seed(derive(seed, "noise", epoch))
+        torch.manual_seed(derive(seed, "dropout", epoch))  # dropout takes no generator
         start = monotonic()
         for update, (shape, batch) in enumerate(batches, 1):
             self.stepper.step(shape, batch)

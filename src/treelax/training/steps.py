@@ -48,6 +48,7 @@ class Stepper:
         self.total = torch.zeros((), dtype=torch.float64, device=device)
         self.graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
         self.stream = torch.cuda.Stream(device) if self.captured else None
+        self.pool = torch.cuda.graph_pool_handle() if self.captured else None
 
     def set_rate(self, rate: float) -> None:
         """Set the learning rate; each group has its factor of it."""
@@ -109,7 +110,8 @@ class Stepper:
         torch.cuda.synchronize(self.device)
         graph = torch.cuda.CUDAGraph()
         graph.register_generator_state(self.generator)
-        with torch.cuda.graph(graph, stream=self.stream):
+        # one after the other, the graphs can share their memory
+        with torch.cuda.graph(graph, stream=self.stream, pool=self.pool):
             self._step(shape, batch)
         self.graphs[shape] = (graph, batch)
 

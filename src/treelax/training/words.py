@@ -79,6 +79,8 @@ def load_words(path: str | os.PathLike[str]) -> tuple[Vectors, tuple[str, ...], 
         ):
             if not isinstance(values, list) or not all(isinstance(v, kind) for v in values):
                 raise TypeError(f"{name} are no list of {kind.__name__}")
+        if len(words) != len(rows):
+            raise ValueError(f"{len(words)} words with {len(rows)} rows")
         known = dict(zip(words, rows, strict=True))
         vectors = Vectors(saved.tensors["vectors"], known, unknown=state["unknown"])
         return vectors, tuple(labels), bool(state["lower"])

@@ -126,6 +126,11 @@ class ListOpsExperiment:
             self.model = ListOpsTagger(config.model).to(device)
         self.weight = self._weight(splits["train"].tags).to(device)
 
+    @property
+    def updates(self) -> int:
+        """Updates per epoch."""
+        return self.config.train.updates
+
     def groups(self) -> list[dict[str, Any]]:
         """Parameters with the factor of their learning rate."""
         parser = self.model.parser
