@@ -213,8 +213,8 @@ def small() -> str:
     minutes = [float(run["seconds"]) / 60 for run in runs]
     return (
         f"`make listops` learns expressions of at most {runs[0]['max_length']} tokens in "
-        f"{min(minutes):.1f} to {max(minutes):.1f} minutes on a busy machine with two cores, and ends with "
-        f"accuracy {accuracy} and attachment {attachment} on 2,000 test expressions "
+        f"{min(minutes):.1f} to {max(minutes):.1f} minutes on a busy machine of two cores "
+        f"and ends with accuracy {accuracy} and attachment {attachment} on 2,000 test expressions "
         f"({len(runs)} seeds; [runs](results/listops/small/runs.csv))."
     )
 
