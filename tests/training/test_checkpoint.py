@@ -133,7 +133,7 @@ def test_a_full_disk_leaves_the_previous_checkpoint(
         f"{path}: was not saved: No space left on device; the previous checkpoint is intact, free "
         "some space and use --resume"
     )
-    with pytest.raises(CheckpointError, match="No space left on device; free some space and start"):
+    with pytest.raises(CheckpointError, match="No space left on device; free some space and use"):
         saved(tmp_path, 2.0, "first.safetensors")
     assert os.listdir(path.parent) == [path.name]
     assert torch.equal(load_checkpoint(path).tensors["w"], torch.ones(300))

@@ -379,10 +379,14 @@ def test_a_checkpoint_that_does_not_fit(tmp_path: Path) -> None:
     run, settings = line_run(tmp_path / "run", epochs=1)
     list(Training(run, Line(settings)).steps())
     other = replace(settings, size=5)
-    with pytest.raises(CheckpointError, match=r"last.safetensors: does not fit .*\(weight\)"):
+    with pytest.raises(CheckpointError, match=r"config.toml: was changed .* \(size \d+ → 5\)"):
         Training(run, Line(other))
 
     saved = load_checkpoint(run.last_checkpoint)
+    weights = saved.tensors | {"model.weight": torch.zeros(1, 5)}
+    save_checkpoint(run.last_checkpoint, weights, kind=saved.kind, state=saved.state)
+    with pytest.raises(CheckpointError, match=r"last.safetensors: does not fit .*\(weight\)"):
+        Training(run, Line(settings))
     for key in ("optimizer", "schedule", "epoch", "seconds"):
         state = {name: value for name, value in saved.state.items() if name != key}
         save_checkpoint(run.last_checkpoint, saved.tensors, kind=saved.kind, state=state)

@@ -77,9 +77,10 @@ def record(result: dict[str, Any]) -> dict[str, Any]:
     ]
     return {
         **{key: result[key] for key in ("preset", "seed", "max_length", "best_epoch", "epochs")},
-        **{key: test[key] for key in COLUMNS if key in test},
-        "operator_accuracy_50": _weighted(short, "operator_accuracy", "operators"),
-        "attachment_50": _weighted(short, "attachment", "tokens"),
+        # rounded here, once, so that all that is made from the records agrees
+        **{key: round(test[key], 3) for key in COLUMNS if key in test},
+        "operator_accuracy_50": round(_weighted(short, "operator_accuracy", "operators"), 3),
+        "attachment_50": round(_weighted(short, "attachment", "tokens"), 3),
         "seconds": round(result["seconds"], 1),
         "device": result["device"],
     }
@@ -126,6 +127,8 @@ def table_rows(records: Sequence[dict[str, Any]]) -> list[list[str]]:
                     spread([r["attachment"] for r in own]),
                     spread([r["exact_trees"] for r in own]),
                     spread([r["soft_operator_accuracy"] for r in own]),
+                    spread([r["operator_accuracy_50"] for r in own]),
+                    spread([r["attachment_50"] for r in own]),
                     ", ".join(f"{r['operator_accuracy']:.1f}/{r['attachment']:.1f}" for r in own),
                 ]
             )
@@ -140,6 +143,8 @@ HEADINGS = (
     "attachment",
     "exact trees",
     "accuracy, soft trees",
+    "accuracy ≤ 50 tokens",
+    "attachment ≤ 50",
     "every seed, acc/att",
 )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from treelax.cli.console import console, error_console, progress, table
+from treelax.cli.train_text import register_text
 
 if TYPE_CHECKING:
     from treelax.data.listops import Expression
@@ -59,6 +60,7 @@ def register(app: typer.Typer) -> None:
     """
     group = typer.Typer(no_args_is_help=True)
     group.command("listops", help=LISTOPS_HELP)(listops)
+    register_text(group)
     app.add_typer(group, name="train", help=HELP)
 
 

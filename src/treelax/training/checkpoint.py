@@ -94,7 +94,7 @@ def save_checkpoint(
             + (
                 f"the previous checkpoint is intact, {advice} and use --resume"
                 if before
-                else f"{advice} and start again"
+                else f"{advice} and use --resume, which starts again"
             )
         ) from error
 

@@ -7,6 +7,7 @@ random state: a run that is killed goes on from its last epoch with the numbers 
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 from collections.abc import Iterator
@@ -242,10 +243,25 @@ class Training:
             for file in folder.glob(".*.tmp"):
                 file.unlink(missing_ok=True)
 
+    def _check_config(self, old: dict[str, Any]) -> None:
+        """Refuse to go on with other settings than the checkpoint was made with."""
+        new = json.loads(json.dumps(flatten(self.experiment.config)))  # tuples are lists in JSON
+        changed = [
+            f"{key} {old.get(key)} → {new.get(key)}"
+            for key in sorted(old.keys() | new.keys())
+            if old.get(key) != new.get(key)
+        ]
+        if changed:
+            raise CheckpointError(
+                f"{self.run.config_file}: was changed since the last checkpoint "
+                f"({', '.join(changed[:3])}); restore it, or train anew with another --out"
+            )
+
     def _restore(self) -> None:
         file = self.run.last_checkpoint
         saved = load_checkpoint(file, kind=f"{self.experiment.task} training")
         state = saved.state
+        self._check_config(state.get("config", {}))
         for prefix, place in (("model.", self.model.state_dict()), ("best.", self.best)):
             for name, value in place.items():
                 old = saved.tensors.get(prefix + name)

@@ -188,14 +188,14 @@ def evaluate(
 
 
 def _counts(expression: Expression, parsed: Parsed) -> Counter[str]:
-    gold = expression.heads
+    gold, valencies = expression.heads, expression.valencies
     counts: Counter[str] = Counter(sentences=1, tokens=len(expression))
     counts["exact"] = int(parsed.heads == gold)
     previous, operator = (baseline_heads(expression, name) for name in ("previous", "operator"))
     for i, kind in enumerate(expression.kinds):
         right = parsed.heads[i] == gold[i]
-        tag = parsed.tags[i] == expression.valencies[i]
-        soft = parsed.soft_tags[i] == expression.valencies[i]
+        tag = parsed.tags[i] == valencies[i]
+        soft = parsed.soft_tags[i] == valencies[i]
         if kind == "operator":
             counts["operators"] += 1
             counts["right operators"] += tag

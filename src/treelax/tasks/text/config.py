@@ -269,6 +269,22 @@ def sst(**model: Any) -> TextConfig:
     )
 
 
+def own(kind: Kind) -> TextConfig:
+    """A model for one's own files: a BiLSTM under a latent tree, or for pairs the paper's network."""
+    model = snli().model if kind == "pair" else sst().model
+    pair = kind == "pair"
+    return TextConfig(
+        kind=kind,
+        data=DataConfig(
+            format="tagging" if kind == "tag" else "table",
+            text=("first", "second") if pair else ("text",),
+            null=pair,
+        ),
+        model=replace(model, learned_words=101, dense=True),
+        train=TrainConfig(epochs=20, learning_rate=1e-3, schedule="cosine"),
+    )
+
+
 # the rows of the paper's tables: a model for each
 NLI_ROWS: dict[str, tuple[dict[str, Any], str]] = {
     "none": ({"trees": "none"}, "no intra-attention"),
@@ -295,6 +311,13 @@ def _presets() -> dict[str, tuple[Callable[[], TextConfig], str]]:
     for family, make, rows in families:
         for row, (model, text) in rows.items():
             found[f"{family.lower()}-{row}"] = (partial(make, **model), f"{family}: {text}")
+    kinds: dict[Kind, str] = {
+        "classify": "one's own texts and their classes",
+        "pair": "one's own pairs of texts and their relations",
+        "tag": "one's own sentences and their words' tags",
+    }
+    for kind, text in kinds.items():
+        found[kind] = (partial(own, kind), text)
     return found
 
 

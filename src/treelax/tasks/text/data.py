@@ -13,8 +13,8 @@ from torch import Tensor
 
 from treelax.data.text.cache import EncodeSettings, SplitProgress, TextSource, cached_splits
 from treelax.data.text.encoded import EncodedText
-from treelax.data.text.readers_nli import read_multinli, read_snli
-from treelax.data.text.readers_sst import read_sst
+from treelax.data.text.readers_nli import NLI_CLASSES, read_multinli, read_snli
+from treelax.data.text.readers_sst import SST_CLASSES, read_sst
 from treelax.data.text.readers_table import read_table
 from treelax.data.text.readers_tagging import read_tagging
 from treelax.data.text.records import Records
@@ -40,7 +40,7 @@ class TextData:
     Attributes:
         splits: "train", "dev" and, if there is one, "test"; `TreedText` where trees are given.
         vectors: of the words.
-        labels: names of the classes or tags.
+        labels: names of the classes or tags, in the order of their numbers.
         mixed: how many of the last training examples are from the mixed-in set.
         notes: what was left out of each split, in words; also of "mix".
     """
@@ -102,7 +102,12 @@ def _load(
     trees: dict[str, str],
     progress: SplitProgress | None,
 ) -> TextData:
-    splits = cached_splits(sources, EncodeSettings(lower=config.lower), progress=progress)
+    splits = cached_splits(
+        sources,
+        EncodeSettings(lower=config.lower),
+        labels=_classes(config),
+        progress=progress,
+    )
     for name in ("train", "dev"):
         if splits[name].labels is None:
             raise DataError(
@@ -212,6 +217,13 @@ def _vectors(config: DataConfig, training: list[EncodedText]) -> Vectors:
     assert isinstance(counts, Tensor)
     words = [vocabulary.word(number) for number in counts.nonzero()[:, 0].tolist()]
     return random_vectors(words, config.vector_size, normalise=config.normalise, seed=config.seed)
+
+
+def _classes(config: DataConfig) -> tuple[str, ...] | None:
+    """The classes of a distribution, in their own order; None where the training data tell."""
+    if config.format == "sst":
+        return SST_CLASSES[config.classes]
+    return NLI_CLASSES if config.format in NAMES else None
 
 
 def _sources(config: DataConfig) -> dict[str, TextSource]:

@@ -93,6 +93,7 @@ class TextExperiment:
         self.config = config
         self.task: str = config.kind
         self.device = device
+        self.data = data
         self.labels = data.labels
         self.mixed = data.mixed
         self.null = int(config.data.null)

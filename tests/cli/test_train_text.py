@@ -1,0 +1,151 @@
+"""``treelax train classify | pair | tag | …`` on one's own files."""
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from treelax.cli.main import main
+
+SMALL = ["data.vector_size=8", "model.gcn_size=8", "model.scorer_size=8", "model.output_size=8"]
+SMALL += ["model.encoder_size=8", "train.epochs=2", "train.batch_size=16", "train.threads=1"]
+SETTINGS = [part for setting in SMALL for part in ("--set", setting)]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
+
+
+def sentence(rng):
+    liked = rng.random() < 0.5
+    words = [rng.choice(["the", "film", "was", "a", "plot"]) for _ in range(rng.randint(2, 6))]
+    words.insert(
+        rng.randrange(len(words)), rng.choice(["good", "fine"] if liked else ["bad", "sad"])
+    )
+    return words, "yes" if liked else "no"
+
+
+@pytest.fixture
+def files(tmp_path):
+    rng = random.Random(0)
+    for split, count in (("train", 64), ("dev", 16), ("test", 16)):
+        ones = [sentence(rng) for _ in range(count)]
+        Path(tmp_path, f"{split}.tsv").write_text(
+            "review\tliked\n" + "".join(f"{' '.join(w)}\t{y}\n" for w, y in ones)
+        )
+        Path(tmp_path, f"{split}.csv").write_text(
+            "first,second,label\n"
+            + "".join(f"{' '.join(w)},{' '.join(w[::-1])},{y}\n" for w, y in ones)
+        )
+        Path(tmp_path, f"{split}.conll").write_text(
+            "".join("".join(f"{w}\t{w[0].upper()}\n" for w in ws) + "\n" for ws, _ in ones)
+        )
+    return tmp_path
+
+
+def named(folder, suffix, *splits):
+    return [part for s in splits for part in (f"--{s}", str(folder / f"{s}.{suffix}"))]
+
+
+def classify(files, out, *more):
+    columns = ["--text", "review", "--label", "liked", "--tokens"]
+    data = named(files, "tsv", "train", "dev", "test")
+    return main(["train", "classify", *data, *columns, "--out", str(out), *SETTINGS, *more])
+
+
+def result(out):
+    record = json.loads((out / "test.json").read_text())
+    del record["seconds"]
+    return record
+
+
+def test_classify_ends_with_figures_and_resumes(files, capsys):
+    out = files / "run"
+    assert classify(files, out) == 0
+    printed = capsys.readouterr().out
+    assert "discrete trees" in printed
+    assert str(out) in printed
+    record = result(out)
+    assert record["labels"] == ["no", "yes"]
+    assert set(record["splits"]) == {"dev", "test"}
+    assert record["splits"]["test"]["examples"] == 16
+    assert (out / "words.safetensors").exists()
+    # an ended run shows its figures again, also when it is named by its folder alone
+    assert main(["train", "classify", "--out", str(out), "--resume"]) == 0
+    assert "discrete trees" in capsys.readouterr().out
+
+
+def test_an_interrupted_run_ends_as_an_uninterrupted_one(files, monkeypatch):
+    from treelax.training.loop import Training
+
+    whole, broken = files / "whole", files / "broken"
+    assert classify(files, whole) == 0
+    finish = Training._finish
+
+    def interrupted(self, epoch, score):
+        finish(self, epoch, score)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "_finish", interrupted)
+        assert classify(files, broken) == 130
+    assert not (broken / "test.json").exists()
+    assert main(["train", "classify", "--out", str(broken), "--resume"]) == 0
+    assert result(broken) == result(whole)
+
+
+def test_pairs_and_tags(files):
+    pair = named(files, "csv", "train", "dev")
+    assert main(["train", "pair", *pair, "--tokens", "--out", str(files / "p"), *SETTINGS]) == 0
+    assert result(files / "p")["kind"] == "pair"
+    tag = named(files, "conll", "train", "dev")
+    assert main(["train", "tag", *tag, "--out", str(files / "t"), *SETTINGS]) == 0
+    assert "F" in result(files / "t")["labels"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "classify"], "data.train is none; expected a file: give --train FILE"),
+        (["train", "snli"], "give --from PATH"),
+        (["train", "sst", "--preset", "sst-tres"], "Did you mean 'sst-tree'?"),
+        (["train", "tag", "--set", "model.gcn=1"], "model.gcn"),
+    ],
+)
+def test_what_is_missing_is_named_in_one_line(tmp_path, capsys, arguments, message):
+    assert main([*arguments, "--out", str(tmp_path / "r")]) == 2
+    error = capsys.readouterr().err.strip().splitlines()
+    assert len(error) == 1
+    assert message in error[0]
+    assert not (tmp_path / "r").exists()
+
+
+def test_bad_data(files, capsys):
+    dev = files / "dev.tsv"
+    dev.write_text(dev.read_text() + "a fine plot\tperhaps\n")
+    assert classify(files, files / "run") == 2
+    error = capsys.readouterr().err
+    assert "dev.tsv, line 18" in error
+    assert "'perhaps'" in error
+    missing = ["--text", "reviews", "--label", "liked"]
+    data = named(files, "tsv", "train", "dev")
+    assert main(["train", "classify", *data, *missing, "--out", str(files / "x")]) == 2
+    assert "review" in capsys.readouterr().err
+
+
+def test_other_settings_are_refused_on_resuming(files, capsys):
+    out = files / "run"
+    assert classify(files, out) == 0
+    capsys.readouterr()
+    assert classify(files, out, "--resume", "--seed", "3") == 2
+    assert "seed 0 → 3" in capsys.readouterr().err
+    assert classify(files, out) == 2
+    assert "already holds a run" in capsys.readouterr().err
+
+
+def test_every_help_has_an_example(capsys):
+    for command in ("classify", "pair", "tag", "snli", "multinli", "sst"):
+        assert main(["train", command, "--help"]) == 0
+        assert f"treelax train {command} " in capsys.readouterr().out

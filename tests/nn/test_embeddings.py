@@ -1,0 +1,158 @@
+"""Word vectors: which rows learn, which stay, and of what type they come out."""
+
+import copy
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from treelax.errors import InputError
+from treelax.nn.embeddings import WordEmbedding
+
+
+def table(rows: int = 6, size: int = 3, dtype: torch.dtype = torch.float32) -> Tensor:
+    values = torch.randn(rows, size, generator=torch.Generator().manual_seed(3)).to(dtype)
+    values[0] = 0
+    return values
+
+
+IDS = torch.tensor([[5, 1, 2], [3, 1, 0]])
+
+
+@given(st.integers(0, 5), st.lists(st.integers(0, 5), min_size=1, max_size=8))
+def test_all_rows_are_looked_up_and_only_learned_ones_learn(learned, words):
+    embedding = WordEmbedding(table(), learned=learned)
+    ids = torch.tensor(words)
+    vectors = embedding(ids)
+    assert torch.equal(vectors, table()[ids])
+    assert vectors.requires_grad == (learned > 0)
+    if learned:
+        vectors.sum().backward()
+        counts = torch.tensor([words.count(row) for row in range(1, learned + 1)])
+        assert torch.equal(embedding.learned.grad, counts[:, None].expand(-1, 3).float())
+
+
+def test_a_step_moves_learned_rows_alone():
+    embedding = WordEmbedding(table(), learned=2)
+    before = embedding(torch.arange(6)).detach()
+    embedding(torch.arange(6)).square().sum().backward()
+    torch.optim.SGD(embedding.parameters(), lr=0.25).step()
+    after = embedding(torch.arange(6)).detach()
+    assert torch.equal(after[1:3], before[1:3] / 2)
+    assert torch.equal(after[[0, 3, 4, 5]], before[[0, 3, 4, 5]])
+    assert torch.equal(embedding.table, table())
+
+
+def test_padding_is_zero_whatever_is_learned():
+    embedding = WordEmbedding(table(), learned=5)
+    embedding.learned.data += 1
+    assert not embedding(torch.zeros(4, dtype=torch.int64)).any()
+
+
+def test_the_state_is_without_the_table():
+    embedding = WordEmbedding(table(), learned=2)
+    assert list(embedding.state_dict()) == ["learned"]
+    assert not WordEmbedding(table()).state_dict()
+    other = WordEmbedding(table(), learned=2)
+    embedding.learned.data += 1
+    other.load_state_dict(embedding.state_dict())
+    assert torch.equal(other(IDS), embedding(IDS))
+
+
+def test_the_given_table_is_neither_copied_nor_changed():
+    given_table = table()
+    embedding = WordEmbedding(given_table, learned=3)
+    assert embedding.table.data_ptr() == given_table.data_ptr()
+    embedding.learned.data.zero_()
+    assert torch.equal(given_table, table())
+    wanting = table().requires_grad_()
+    assert not WordEmbedding(wanting)(IDS).requires_grad
+
+
+# ── types ────────────────────────────────────────────────────────────────────────────────────────
+
+every_number = pytest.mark.parametrize("learned", [0, 2])
+half_types = pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+
+
+@every_number
+@half_types
+def test_a_table_of_a_half_type(learned, half):
+    embedding = WordEmbedding(table(dtype=half), learned=learned)
+    assert embedding.table.dtype == half
+    vectors = embedding(IDS)
+    assert vectors.dtype == torch.float32
+    assert torch.equal(vectors, table(dtype=half).float()[IDS])
+
+
+@every_number
+@pytest.mark.parametrize("kind", [torch.float32, torch.float16], ids=str)
+def test_vectors_follow_the_module_from_type_to_type(learned, kind):
+    embedding = WordEmbedding(table(dtype=kind), learned=learned).double()
+    assert embedding(IDS).dtype == torch.float64
+    assert embedding.bfloat16()(IDS).dtype == torch.bfloat16
+    assert embedding.float()(IDS).dtype == torch.float32
+
+
+@every_number
+def test_built_in_the_default_type_as_other_layers(learned):
+    torch.set_default_dtype(torch.float64)
+    try:
+        embedding, layer = WordEmbedding(table(), learned=learned), torch.nn.Linear(3, 2)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert embedding(IDS).dtype == torch.float64
+    assert layer(embedding(IDS)).dtype == torch.float64
+
+
+@every_number
+def test_autocast_changes_the_layers_not_the_table(learned):
+    embedding, layer = WordEmbedding(table(), learned=learned), torch.nn.Linear(3, 2)
+    with torch.autocast("cpu", torch.bfloat16):
+        vectors = embedding(IDS)
+        assert layer(vectors).dtype == torch.bfloat16
+    assert torch.equal(vectors, table()[IDS])
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
+def test_integer_ids(dtype):
+    assert torch.equal(WordEmbedding(table(), learned=1)(IDS.to(dtype)), table()[IDS])
+
+
+def test_to_another_device_and_copied():
+    embedding = WordEmbedding(table(), learned=1)
+    twin = copy.deepcopy(embedding)
+    assert torch.equal(twin(IDS), embedding(IDS))
+    embedding.to("meta")
+    assert embedding.table.is_meta
+    assert embedding.learned.is_meta
+
+
+# ── errors ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("rows", "learned", "message"),
+    [
+        (table()[1], 0, r"table has shape \(3,\)"),
+        (table(), 6, "learned is 6"),
+        (table(), -1, "learned is -1"),
+        (table()[:0], 0, r"table has shape \(0, 3\)"),
+        (table().long(), 0, "dtype torch.int64"),
+        (table()[1:], 0, "row 0 that is not 0"),
+    ],
+)
+def test_tables_that_will_not_do(rows, learned, message):
+    with pytest.raises(InputError, match=message):
+        WordEmbedding(rows, learned=learned)
+
+
+def test_ids_that_are_no_integers():
+    with pytest.raises(InputError, match=r"ids has dtype torch\.float32"):
+        WordEmbedding(table())(torch.zeros(2))
+
+
+def test_the_printed_form_shows_the_sizes():
+    assert repr(WordEmbedding(table(), learned=2)) == "WordEmbedding(6, 3, learned=2)"

@@ -1,0 +1,120 @@
+"""Settings of experiments on sentences: presets, TOML, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from treelax.errors import InputError
+from treelax.tasks.text.config import PRESETS, DataConfig, TextConfig, TrainConfig, preset
+from treelax.tasks.text.encoder import ModelConfig
+from treelax.training.config import from_toml, override, to_toml
+
+every_preset = pytest.mark.parametrize("name", PRESETS)
+
+
+def test_there_is_a_preset_for_every_row_of_the_tables() -> None:
+    rows = ("none", "intra", "chain-1", "chain-2", "heads-1", "heads-2", "tree-1", "tree-2")
+    assert list(PRESETS) == [
+        *(f"snli-{row}" for row in rows),
+        *(f"multinli-{row}" for row in rows),
+        *(f"sst-{row}" for row in ("none", "chain", "heads", "given", "tree")),
+    ]
+    assert PRESETS["multinli-tree-2"][1] == "MultiNLI: latent tree, 2 GCN"
+
+
+@every_preset
+def test_presets_know_their_name_and_survive_toml(name: str) -> None:
+    config = preset(name)
+    assert config.preset == name
+    assert from_toml(TextConfig, to_toml(config), "config.toml") == config
+
+
+@every_preset
+def test_presets_are_trained_as_in_the_paper(name: str) -> None:
+    config = preset(name)
+    family, _, row = name.partition("-")
+    train = config.train
+    assert (train.epochs, train.batch_size, train.learning_rate) == (200, 64, 1e-4)
+    assert (train.schedule, train.patience, train.decay, train.clip) == ("plateau", 5, 0.9, 5.0)
+    assert train.updates == (100 if family == "sst" else 8500)
+    assert config.kind == ("classify" if family == "sst" else "pair")
+    assert config.data.format == family
+    assert config.model.dropout == 0.2
+    trees = row.split("-")[0]
+    assert config.model.trees == {"tree": "latent"}.get(trees, trees)
+
+
+def test_sst_is_as_in_the_appendix() -> None:
+    model = preset("sst-tree").model
+    assert (model.encoder, model.encoder_size, model.encoder_stacks) == ("bilstm", 100, 1)
+    assert (model.scorer_size, model.scorer_layers, model.distances) == (300, 1, None)
+    assert (model.gcn_layers, model.dense, model.output_size) == (1, False, 300)
+    assert (model.learned_words, model.projection_size) == (101, None)
+    assert not preset("sst-tree").data.null
+
+
+def test_multinli_takes_a_share_of_snli() -> None:
+    assert preset("multinli-none").data.mix_share == 0.15
+    assert preset("multinli-none").data.mix is None
+
+
+def test_settings_change_a_preset() -> None:
+    config = override(preset("snli-tree-2"), ["model.distances=none", "data.text=a,b", "seed=4"])
+    assert (config.model.distances, config.data.text, config.seed) == (None, ("a", "b"), 4)
+
+
+def test_an_unknown_preset_has_a_neighbour() -> None:
+    with pytest.raises(InputError, match="snli-tree-1"):
+        preset("snli-tree1")
+
+
+@pytest.mark.parametrize(
+    ("section", "values", "message"),
+    [
+        (ModelConfig, {"trees": "gold"}, "model.trees"),
+        (ModelConfig, {"encoder": "lstm"}, "model.encoder"),
+        (ModelConfig, {"pooling": "mean"}, "model.pooling"),
+        (ModelConfig, {"noise": None}, "model.noise"),
+        (ModelConfig, {"relaxation": "sparsemax"}, "model.relaxation"),
+        (ModelConfig, {"gcn_size": 0}, "model.gcn_size is 0"),
+        (ModelConfig, {"projection_size": 0}, "model.projection_size is 0"),
+        (ModelConfig, {"distances": -1}, "model.distances is -1"),
+        (ModelConfig, {"learned_words": -1}, "model.learned_words is -1"),
+        (ModelConfig, {"dropout": 1.0}, r"model.dropout is 1.0"),
+        (ModelConfig, {"input_dropout": -0.1}, "model.input_dropout is -0.1"),
+        (ModelConfig, {"temperature": 0.0}, "model.temperature is 0.0"),
+        (ModelConfig, {"trees": "heads", "single_root": True}, "model.single_root is true"),
+        (DataConfig, {"format": "glue"}, "data.format"),
+        (DataConfig, {"classes": "three"}, "data.classes"),
+        (DataConfig, {"text": ()}, "data.text is"),
+        (DataConfig, {"text": ("a", "b", "c")}, "expected the name of one column, or two"),
+        (DataConfig, {"max_length": 0}, "data.max_length is 0"),
+        (DataConfig, {"vector_size": 0}, "data.vector_size is 0"),
+        (DataConfig, {"seed": -1}, "data.seed is -1"),
+        (DataConfig, {"mix_share": 0.0}, "data.mix_share is 0.0"),
+        (DataConfig, {"mix_share": 1.5}, "data.mix_share is 1.5"),
+        (DataConfig, {"mix": "snli", "format": "sst"}, "data.mix is snli and data.format sst"),
+        (DataConfig, {"mix": "snli"}, "of one text each"),
+        (DataConfig, {"trees": "trees.conllu"}, r"expected a name with \{split\} in it"),
+        (
+            DataConfig,
+            {"trees": "{split}.conllu", "mix": "snli", "format": "multinli"},
+            "there are no trees of what is mixed in",
+        ),
+        (TrainConfig, {"epochs": 0}, "train.epochs is 0"),
+        (TrainConfig, {"updates": -1}, "train.updates is -1"),
+        (TrainConfig, {"batch_size": 0}, "train.batch_size is 0"),
+        (TrainConfig, {"learning_rate": 0.0}, "train.learning_rate is 0.0"),
+        (TrainConfig, {"clip": float("nan")}, "train.clip is nan"),
+        (TrainConfig, {"schedule": "linear"}, "train.schedule"),
+        (TrainConfig, {"precision": "half"}, "train.precision"),
+        (TextConfig, {"kind": "pairs"}, "kind"),
+        (TextConfig, {"seed": -1}, "seed is -1"),
+    ],
+)
+def test_what_is_refused(section: Any, values: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        section(**values)
+    assert "\n" not in str(caught.value)

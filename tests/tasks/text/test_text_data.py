@@ -1,0 +1,408 @@
+"""The texts of a config: every format, mixing, long texts, vectors, and what is refused."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_texts import (
+    PAIRS,
+    SNLI_SAMPLE,
+    class_data,
+    pair_data,
+    sst_data,
+    tag_data,
+    written,
+)
+
+from treelax.data.text.encoding import encode_records
+from treelax.data.text.readers_sst import SST_CLASSES
+from treelax.data.text.records import Record
+from treelax.data.text.vectors import FIRST_UNKNOWN, UNKNOWN
+from treelax.data.text.vocabulary import Vocabulary
+from treelax.errors import DataError, InputError
+from treelax.tasks.text.config import DataConfig
+from treelax.tasks.text.data import TextData, joined, load_text, without_long
+
+FIRST_KNOWN = FIRST_UNKNOWN + UNKNOWN
+MULTINLI = {
+    "train": [
+        "neutral\tA dog barks .\tIt is big .\tfiction",
+        "entailment\tA dog barks .\tA dog .\tfiction",
+        "contradiction\tNobody runs .\tHe runs .\ttravel",
+    ],
+    "dev_matched": ["neutral\tA cat .\tIt barks .\tfiction"],
+    "dev_mismatched": ["neutral\tIt is .\tHe is .\tverbatim", "entailment\tIt .\tIt .\tverbatim"],
+}
+
+
+def multinli(folder: Path, *splits: str, **changes: object) -> DataConfig:
+    for split in splits or MULTINLI:
+        written(folder / "multinli" / f"{split}.tsv", *MULTINLI[split])
+    path = str(folder / "multinli")
+    return DataConfig(format="multinli", path=path, vector_size=4, **changes)  # type: ignore[arg-type]
+
+
+def words_of(data: TextData, split: str, example: int, which: int = 0) -> list[str | None]:
+    """The words of a text by the rows of their vectors; None where the word is unknown."""
+    names = {row: word for word, row in data.vectors.known.items()}
+    text = data.splits[split]
+    begin, end = text.offsets[example * text.texts + which :][:2].tolist()
+    return [names.get(row) for row in text.ids[begin:end].tolist()]
+
+
+def labels_of(data: TextData, split: str) -> list[str]:
+    labels = data.splits[split].labels
+    assert labels is not None
+    return [data.labels[number] for number in labels.tolist()]
+
+
+# ------------------------------------------------------------------ every format
+
+
+def test_snli(tmp_path: Path) -> None:
+    for split in ("train", "dev", "test"):
+        name = f"snli_1.0_{split}.jsonl"
+        written(tmp_path / "snli_1.0" / name, *SNLI_SAMPLE.read_text("utf-8").splitlines())
+    config = DataConfig(format="snli", path=str(tmp_path / "snli_1.0"), vector_size=4)
+    data = load_text(config)
+    assert list(data.splits) == ["train", "dev", "test"]
+    assert {name: len(split) for name, split in data.splits.items()} == dict.fromkeys(
+        data.splits, 4
+    )
+    assert data.labels == ("entailment", "neutral", "contradiction")
+    assert labels_of(data, "dev") == ["neutral", "entailment", "contradiction", "entailment"]
+    assert words_of(data, "train", 1) == ["A", "woman", "working", "long", "hours", "."]
+    assert words_of(data, "train", 1, 1) == ["A", "woman", "is", "working", "."]
+    assert data.notes["train"] == ("1 line dropped: no gold label (2)",)
+    assert data.mixed == 0
+    assert not data.heads
+
+
+def test_snli_as_files(tmp_path: Path) -> None:
+    file = str(SNLI_SAMPLE)
+    data = load_text(DataConfig(format="snli", train=file, dev=file, vector_size=4))
+    assert list(data.splits) == ["train", "dev"]
+    data = load_text(DataConfig(format="snli", train=file, dev=file, test=file, vector_size=4))
+    assert list(data.splits) == ["train", "dev", "test"]
+
+
+def test_multinli_is_tested_on_the_other_genres(tmp_path: Path) -> None:
+    data = load_text(multinli(tmp_path))
+    assert {name: len(split) for name, split in data.splits.items()} == {
+        "train": 3,
+        "dev": 1,
+        "test": 2,
+    }
+    assert words_of(data, "train", 2, 1) == ["He", "runs", "."]
+
+
+def test_a_distribution_without_a_test_set(tmp_path: Path) -> None:
+    data = load_text(multinli(tmp_path, "train", "dev_matched"))
+    assert list(data.splits) == ["train", "dev"]
+
+
+def test_a_distribution_as_an_archive(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "multinli_1.0.zip", "w") as archive:
+        for split, lines in MULTINLI.items():
+            archive.writestr(f"multinli_1.0/{split}.tsv", "\n".join(lines))
+    config = DataConfig(format="multinli", path=str(tmp_path / "multinli_1.0.zip"), vector_size=4)
+    data = load_text(config)
+    assert [len(split) for split in data.splits.values()] == [3, 1, 2]
+
+
+@pytest.mark.parametrize(("classes", "sizes"), [("binary", [3, 2, 1]), ("five", [4, 3, 1])])
+def test_sst(tmp_path: Path, classes: str, sizes: list[int]) -> None:
+    data = load_text(sst_data(tmp_path, classes=classes))
+    assert [len(split) for split in data.splits.values()] == sizes
+    if classes == "binary":
+        assert data.labels == ("negative", "positive")
+        assert labels_of(data, "train") == ["negative", "positive", "positive"]
+        assert words_of(data, "train", 1) == ["Good", "(", "3\u00a01/2", "of", "5", ")"]
+        assert data.notes["dev"] == ("1 line dropped: neutral (2)",)
+    else:
+        assert data.labels == SST_CLASSES["five"]
+        assert labels_of(data, "dev") == ["very negative", "neutral", "very positive"]
+
+
+def test_tables(tmp_path: Path) -> None:
+    data = load_text(pair_data(tmp_path))
+    assert [len(split) for split in data.splits.values()] == [10, 5, 2]
+    assert labels_of(data, "test") == ["yes", "no"]
+    assert words_of(data, "train", 1, 1) == ["cats", "sleep"]
+    assert data.splits["train"].texts == 2
+    data = load_text(class_data(tmp_path))
+    assert (data.labels, data.splits["train"].texts) == (("asleep", "awake"), 1)
+
+
+def test_tables_of_raw_text_are_tokenised(tmp_path: Path) -> None:
+    file = written(tmp_path / "raw.tsv", "text\tlabel", "Dogs bark.\tyes")
+    data = load_text(DataConfig(train=file, dev=file, vector_size=4))
+    assert words_of(data, "train", 0) == ["Dogs", "bark", "."]
+    tokens = load_text(DataConfig(train=file, dev=file, vector_size=4, tokens=True))
+    assert words_of(tokens, "train", 0) == ["Dogs", "bark."]
+
+
+def test_tags(tmp_path: Path) -> None:
+    data = load_text(tag_data(tmp_path))
+    assert data.splits["train"].tagged
+    assert data.labels == ("ADJ", "ADV", "INTJ", "NOUN", "PUNCT", "VERB")
+    assert labels_of(data, "dev")[:3] == ["NOUN", "VERB", "INTJ"]
+
+
+def test_lower_case(tmp_path: Path) -> None:
+    data = load_text(tag_data(tmp_path, lower=True))
+    assert words_of(data, "train", 0) == ["dogs", "bark", "loudly"]
+    assert data.splits["train"].ids[0] == data.splits["train"].ids[7]  # Dogs and dogs
+
+
+def test_the_same_contents_under_another_suffix_are_read_anew(tmp_path: Path) -> None:
+    lines = ["text\tlabel", '"a\tyes', 'b"\tno']
+    tsv = written(tmp_path / "a.tsv", *lines)
+    data = load_text(DataConfig(train=tsv, dev=tsv, vector_size=4, tokens=True))
+    assert len(data.splits["train"]) == 2
+    csv = written(tmp_path / "a.csv", *lines)
+    with pytest.raises(DataError, match=r"a\.csv, line 1: no column 'text'"):
+        load_text(DataConfig(train=csv, dev=csv, vector_size=4, tokens=True))
+
+
+# ------------------------------------------------------------------ mixing
+
+
+def test_snli_mixed_into_multinli(tmp_path: Path) -> None:
+    plain = load_text(multinli(tmp_path))
+    data = load_text(multinli(tmp_path, mix=str(SNLI_SAMPLE), mix_share=0.5))
+    assert list(data.splits) == ["train", "dev", "test"]
+    assert (len(data.splits["train"]), data.mixed) == (7, 4)
+    assert labels_of(data, "train")[:3] == labels_of(plain, "train")
+    assert labels_of(data, "train")[3:] == ["neutral", "entailment", "contradiction", "entailment"]
+    for example in range(3):
+        assert words_of(data, "train", example) == words_of(plain, "train", example)
+    assert words_of(data, "train", 4, 1) == ["A", "woman", "is", "working", "."]
+    assert data.splits["train"].lines.tolist() == [1, 2, 3, 1, 3, 4, 5]
+    assert data.notes["mix"] == ("1 line dropped: no gold label (2)",)
+    assert data.splits["train"].offsets[-1] == len(data.splits["train"].ids)
+
+
+def test_mixed_in_texts_may_be_too_long_too(tmp_path: Path) -> None:
+    data = load_text(multinli(tmp_path, mix=str(SNLI_SAMPLE), max_length=8))
+    assert data.mixed == 3
+    assert data.notes["mix"][-1] == "1 example of more than 8 words left out"
+
+
+def test_mixed_in_labels_must_be_known(tmp_path: Path) -> None:
+    config = pair_data(tmp_path, mix=str(SNLI_SAMPLE))
+    with pytest.raises(
+        DataError, match=r"snli_sample\.jsonl, line 1: received the label 'neutral'"
+    ):
+        load_text(config)
+
+
+def test_joined_sets_are_gathered_as_each_alone() -> None:
+    vocabulary = Vocabulary()
+    sets = [
+        encode_records(
+            [Record((f"{name} {'x ' * i}", f"{name} y"), "l", i) for i in range(3)], vocabulary
+        )
+        for name in ("a", "b")
+    ]
+    both = joined(*sets)
+    for which in (0, 1):
+        expected = torch.cat([data.padded(torch.arange(3), which, 4) for data in sets])
+        assert torch.equal(both.padded(torch.arange(6), which, 4), expected)
+
+
+# ------------------------------------------------------------------ long texts
+
+
+def test_long_training_examples_are_left_out_and_others_kept(tmp_path: Path) -> None:
+    data = load_text(pair_data(tmp_path, max_length=3))
+    kept = [i for i, (_, a, b) in enumerate(PAIRS) if len(a.split()) <= 3 and len(b.split()) <= 3]
+    assert [words_of(data, "train", i) for i in range(len(data.splits["train"]))] == [
+        PAIRS[i][1].split() for i in kept
+    ]
+    assert labels_of(data, "train") == [PAIRS[i][0] for i in kept]
+    assert data.splits["train"].lines.tolist() == [i + 2 for i in kept]
+    assert len(data.splits["dev"]) == 5
+    assert data.notes["train"] == (
+        f"{len(PAIRS) - len(kept)} examples of more than 3 words left out",
+    )
+    assert data.notes["dev"] == ()
+
+
+def test_nothing_left_is_an_error(tmp_path: Path) -> None:
+    file = written(tmp_path / "long.txt", "a X\nb Y")
+    with pytest.raises(InputError, match=r"data\.max_length is 1 and all examples of .*long\.txt"):
+        load_text(DataConfig(format="tagging", train=file, dev=file, max_length=1))
+
+
+sentences = st.lists(
+    st.tuples(st.integers(1, 5), st.integers(1, 5)).map(
+        lambda sizes: tuple(" ".join("abcde"[:n]) for n in sizes)
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(sentences, st.integers(1, 5))
+def test_without_long_keeps_what_a_filter_of_records_keeps(texts, longest):
+    records = [Record(pair, str(i), i) for i, pair in enumerate(texts)]
+    short = [r for r in records if all(len(t.split()) <= longest for t in r.texts)]
+    data = encode_records(records, Vocabulary(list("abcde")))
+    if not short:
+        with pytest.raises(InputError):
+            without_long(data, longest)
+        return
+    kept, left_out = without_long(data, longest)
+    expected = encode_records(short, Vocabulary(list("abcde"))).with_labels(data.label_names)
+    for name in ("ids", "offsets", "labels", "lines"):
+        assert torch.equal(getattr(kept, name), getattr(expected, name))
+    assert left_out == len(records) - len(short)
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=5))
+def test_without_long_keeps_tags_with_their_words(sizes):
+    records = [
+        Record((" ".join("abcd"[:n]),), tuple("ABCD"[:n]), i, tokens=True)
+        for i, n in enumerate([*sizes, 1])
+    ]
+    kept, _ = without_long(encode_records(records, Vocabulary()), 2)
+    for i in range(len(kept)):
+        tags = [kept.label_names[t] for t in kept.targets(torch.tensor([i]), 2)[0] if t >= 0]
+        assert [tag.lower() for tag in tags] == kept.words(i)
+
+
+# ------------------------------------------------------------------ vectors
+
+
+def test_random_vectors_are_for_words_of_the_training_data_only(tmp_path: Path) -> None:
+    rows = ["a b\tyes", "c\tno", "much too long this\tno"]
+    train = written(tmp_path / "train.tsv", "text\tlabel", *rows)
+    dev = written(tmp_path / "dev.tsv", "text\tlabel", "a new c\tno")
+    config = DataConfig(train=train, dev=dev, tokens=True, max_length=2, vector_size=5)
+    data = load_text(config)
+    assert data.vectors.known == {"a": FIRST_KNOWN, "b": FIRST_KNOWN + 1, "c": FIRST_KNOWN + 2}
+    assert data.vectors.matrix.shape == (FIRST_KNOWN + 3, 5)
+    assert words_of(data, "dev", 0) == ["a", None, "c"]
+    assert FIRST_UNKNOWN <= int(data.splits["dev"].ids[1]) < FIRST_KNOWN
+
+
+def test_random_vectors_are_for_mixed_in_words_too_but_not_for_those_of_dev(tmp_path: Path) -> None:
+    data = load_text(multinli(tmp_path, mix=str(SNLI_SAMPLE)))
+    assert "swimming" in data.vectors.known  # SNLI
+    assert "Nobody" in data.vectors.known  # MultiNLI, training
+    assert "cat" not in data.vectors.known  # dev
+
+
+def test_random_vectors_follow_seed_and_length(tmp_path: Path) -> None:
+    config = class_data(tmp_path)
+    first, again = load_text(config), load_text(replace(config, seed=1))
+    assert first.vectors.known == again.vectors.known
+    assert not torch.equal(first.vectors.matrix, again.vectors.matrix)
+    lengths = first.vectors.matrix.norm(dim=1)
+    assert torch.allclose(lengths[2:], torch.ones(len(lengths) - 2))
+    free = load_text(replace(config, normalise=False)).vectors.matrix
+    assert free.norm(dim=1).max() > 2
+
+
+def test_vectors_from_a_file_are_for_all_words(tmp_path: Path) -> None:
+    vectors = written(tmp_path / "vectors.txt", "the 3 4", "cat 0 2", "sings 1 0", "extra 1 1")
+    config = class_data(tmp_path, vectors=vectors)
+    dev = written(tmp_path / "dev.csv", "state,words", "awake,the cat sings")
+    data = load_text(replace(config, dev=dev))
+    assert words_of(data, "dev", 0) == ["the", "cat", "sings"]
+    assert sorted(data.vectors.known) == ["cat", "sings", "the"]
+    row = data.vectors.matrix[data.vectors.known["the"]]
+    assert torch.allclose(row, torch.tensor([0.6, 0.8]))
+    raw = load_text(replace(config, dev=dev, normalise=False)).vectors
+    assert raw.matrix[raw.known["the"]].tolist() == [3, 4]
+
+
+# ------------------------------------------------------------------ kept between calls
+
+
+def test_runs_of_a_sweep_share_the_data(tmp_path: Path) -> None:
+    config = class_data(tmp_path)
+    data = load_text(config, lambda split, done, total: None)
+    assert load_text(replace(config)) is data
+    assert load_text(replace(config, seed=1)) is not data
+
+
+def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    config = class_data(tmp_path)
+    before = load_text(config)
+    assert config.dev is not None
+    written(Path(config.dev), "state,words", "asleep,the cat")
+    os.utime(config.dev, ns=(1, 1))
+    after = load_text(config)
+    assert (len(before.splits["dev"]), len(after.splits["dev"])) == (5, 1)
+
+
+def test_progress_is_told(tmp_path: Path) -> None:
+    told = []
+    load_text(class_data(tmp_path), lambda split, done, total: told.append((split, done, total)))
+    assert told == [("train", 6, 6), ("dev", 5, 5)]
+
+
+# ------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize("name", ["snli", "multinli", "sst"])
+def test_a_missing_path_names_the_option(name: str) -> None:
+    with pytest.raises(InputError, match=f"folder or archive of {name}: give --from PATH"):
+        load_text(DataConfig(format=name))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["table", "tagging"])
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_a_missing_file_names_the_option(tmp_path: Path, name: str, split: str) -> None:
+    make = class_data if name == "table" else tag_data
+    with pytest.raises(InputError, match=rf"data\.{split} is none; .* --{split} FILE"):
+        load_text(make(tmp_path, **{split: None}))
+
+
+def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="nowhere: does not exist"):
+        load_text(DataConfig(format="sst", path=str(tmp_path / "nowhere")))
+
+
+def test_one_file_is_not_taken_for_all_splits() -> None:
+    with pytest.raises(InputError, match=r"one file, which would serve as every split; .* --train"):
+        load_text(DataConfig(format="snli", path=str(SNLI_SAMPLE)))
+
+
+def test_a_distribution_without_dev(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="for dev_matched"):
+        load_text(multinli(tmp_path, "train"))
+
+
+def test_an_unknown_label_in_dev_names_file_and_line(tmp_path: Path) -> None:
+    dev = written(tmp_path / "other.csv", "state,words", "awake,a cat", "dizzy,a dog")
+    message = r"other\.csv, line 3: received the label 'dizzy'; expected .* 'asleep', 'awake'"
+    with pytest.raises(DataError, match=message):
+        load_text(class_data(tmp_path, dev=dev))
+
+
+def test_an_unknown_tag_in_dev_names_file_and_line(tmp_path: Path) -> None:
+    dev = written(tmp_path / "other.txt", "Dogs NOUN\n", "Hi INTJ\nthere ADVERB")
+    with pytest.raises(DataError, match=r"other\.txt, line 3: received the label 'ADVERB'"):
+        load_text(tag_data(tmp_path, dev=dev))
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_data_without_labels(tmp_path: Path, split: str) -> None:
+    file = written(
+        tmp_path / "multinli_0.9_test_matched_unlabeled.txt",
+        "sentence1_binary_parse\tsentence2_binary_parse",
+        "( A dog )\t( A cat )",
+    )
+    config = replace(multinli(tmp_path), **{split: file})
+    with pytest.raises(DataError, match=f"has no labels; expected labelled data for {split}"):
+        load_text(config)

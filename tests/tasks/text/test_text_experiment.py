@@ -1,0 +1,382 @@
+"""What the training loop gets of tasks on sentences, against slow computations; and they learn."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_texts import (
+    DATA,
+    SNLI_SAMPLE,
+    SST_TREES,
+    class_data,
+    pair_data,
+    sst_data,
+    tag_data,
+    tiny,
+    trained_with,
+    written,
+    written_trees,
+)
+from tolerances import VALUE_F32
+from torch import Tensor
+
+from treelax.data.text.encoded import EncodedText
+from treelax.data.text.vectors import NULL
+from treelax.errors import InputError
+from treelax.tasks.text import experiment as module
+from treelax.tasks.text.config import DataConfig, TextConfig
+from treelax.tasks.text.data import load_text
+from treelax.tasks.text.experiment import TextExperiment, build_model, evaluation_batches
+from treelax.tasks.text.model import ClassModel, PairModel, Sentences, TagModel
+from treelax.trees import heads_to_tree
+
+CPU = torch.device("cpu")
+every_kind = pytest.mark.parametrize("kind", DATA)
+with_and_without_null = pytest.mark.parametrize("null", [True, False])
+
+
+def experiment(config: TextConfig) -> TextExperiment:
+    return TextExperiment(config, load_text(config.data), CPU)
+
+
+def prepared(kind: str, folder: Path, *, null: bool = True, **model: object) -> TextExperiment:
+    """Without noise and dropout, so that a loss can be computed again."""
+    options = {"noise": "none"} | model
+    return experiment(tiny(kind, DATA[kind](folder, null=null), **options))
+
+
+def one_by_one(task: TextExperiment, data: EncodedText, example: int) -> tuple[Tensor, Tensor]:
+    """Logits and targets of a single example, gathered by hand."""
+    texts = []
+    for which in range(data.texts):
+        begin, end = data.offsets[example * data.texts + which :][:2].tolist()
+        ids = [NULL] * task.null + data.ids[begin:end].tolist()
+        texts.append(Sentences(torch.tensor([ids]), torch.tensor([len(ids)])))
+    assert data.labels is not None
+    logits = task.model(*texts)[0]
+    if data.tagged:
+        return logits[task.null :], data.labels[begin:end]
+    return logits[None], data.labels[example : example + 1]
+
+
+# ------------------------------------------------------------------ model
+
+
+@every_kind
+def test_the_model_is_that_of_the_kind(tmp_path: Path, kind: str) -> None:
+    task = prepared(kind, tmp_path)
+    expected = {"pair": PairModel, "classify": ClassModel, "tag": TagModel}[kind]
+    assert type(task.model) is expected
+    assert task.task == kind
+    parameters = [p for group in task.groups() for p in group["params"]]
+    assert {id(p) for p in parameters} == {id(p) for p in task.model.parameters()}
+
+
+def test_the_seed_decides_the_initial_weights(tmp_path: Path) -> None:
+    config = tiny("tag", tag_data(tmp_path))
+    torch.manual_seed(5)
+    before = torch.random.get_rng_state()
+    one, same, other = (experiment(c) for c in (config, config, replace(config, seed=9)))
+    assert torch.equal(torch.random.get_rng_state(), before)
+    for name, value in one.model.state_dict().items():
+        assert torch.equal(same.model.state_dict()[name], value)
+    weight = "encoder.projection.0.weight"
+    assert not torch.equal(other.model.state_dict()[weight], one.model.state_dict()[weight])
+
+
+def test_random_vectors_are_all_learned_and_given_ones_are_not(tmp_path: Path) -> None:
+    data = class_data(tmp_path)
+    matrix = load_text(data).vectors.matrix
+    task = experiment(tiny("classify", data))
+    assert torch.equal(task.model.encoder.embedding.learned, matrix[1:])
+    vectors = written(tmp_path / "vectors.txt", "the 1 0", "cat 0 1")
+    for learned in (0, 1, 101):
+        config = tiny("classify", replace(data, vectors=vectors), learned_words=learned)
+        rows = experiment(config).model.encoder.embedding.learned
+        assert (0 if rows is None else len(rows)) == learned
+
+
+def test_too_few_rows_for_the_learned_words() -> None:
+    config = tiny("tag", DataConfig(format="tagging", vectors="some.txt"), learned_words=7)
+    with pytest.raises(InputError, match="learned is 7"):
+        build_model(config, torch.zeros(7, 3), 2)
+
+
+# ------------------------------------------------------------------ batches
+
+
+@every_kind
+def test_batches_of_one_pass(tmp_path: Path, kind: str) -> None:
+    task = prepared(kind, tmp_path)
+    size, lengths = task.config.train.batch_size, task.train.lengths + 1  # with NULL
+    batches = task.batches(seed=1)
+    assert len(batches) == task.updates == len(task.train) // size
+    drawn = torch.cat([indices for _, indices in batches]).tolist()
+    assert max(Counter(drawn).values()) == 1
+    for shape, indices in batches:
+        assert len(indices) == size
+        assert shape == tuple(lengths[indices].amax(0).tolist())
+
+
+def test_batches_are_reproducible_and_other_seeds_give_others(tmp_path: Path) -> None:
+    task = prepared("pair", tmp_path)
+    one, same, other = (task.batches(seed) for seed in (4, 4, 5))
+    assert [shape for shape, _ in one] == [shape for shape, _ in same]
+    assert all(torch.equal(a, b) for (_, a), (_, b) in zip(one, same, strict=True))
+    assert any(not torch.equal(a, b) for (_, a), (_, b) in zip(one, other, strict=True))
+
+
+def test_a_number_of_updates_takes_as_many_passes_as_it_needs(tmp_path: Path) -> None:
+    config = trained_with(tiny("pair", pair_data(tmp_path)), updates=7, batch_size=5)
+    task = experiment(config)
+    batches = task.batches(seed=0)
+    assert len(batches) == task.updates == 7
+    counts = Counter(torch.cat([indices for _, indices in batches]).tolist())
+    assert set(counts) == set(range(10))
+    assert set(counts.values()) <= {3, 4}
+
+
+def test_on_a_gpu_there_are_few_shapes(tmp_path: Path) -> None:
+    task = prepared("pair", tmp_path)
+    exact = task.batches(seed=0)
+    task.device = torch.device("cuda")  # nothing is put there
+    for (shape, indices), (rounded, same) in zip(exact, task.batches(seed=0), strict=True):
+        assert torch.equal(indices, same)
+        assert rounded == tuple(-(-n // module.PADDING) * module.PADDING for n in shape)
+
+
+@pytest.mark.parametrize(("share", "mixed"), [(1.0, 4), (0.5, 2), (0.1, 0)])
+def test_a_share_of_what_is_mixed_in(tmp_path: Path, share: float, mixed: int) -> None:
+    rows = ["neutral\tA dog .\tIt .", "entailment\tA dog .\tA dog .", "contradiction\tNo .\tHe ."]
+    path = tmp_path / "multinli"
+    for split in ("train", "dev_matched"):
+        written(path / f"{split}.tsv", *rows)
+    data = DataConfig(
+        format="multinli", path=str(path), mix=str(SNLI_SAMPLE), mix_share=share, vector_size=4
+    )
+    task = experiment(trained_with(tiny("pair", data), batch_size=1))
+    assert task.mixed == 4
+    assert task.updates == 3 + mixed
+    chosen = []
+    for seed in range(6):
+        drawn = torch.cat([indices for _, indices in task.batches(seed)]).tolist()
+        assert len(set(drawn)) == len(drawn)
+        assert {0, 1, 2} <= set(drawn)
+        chosen.append(frozenset(i for i in drawn if i >= 3))
+        assert len(chosen[-1]) == mixed
+    assert len(set(chosen)) > 1 if mixed == 2 else len(set(chosen)) == 1
+
+
+# ------------------------------------------------------------------ sentences
+
+
+@with_and_without_null
+def test_texts_are_gathered_with_null_in_front(tmp_path: Path, null: bool) -> None:
+    task = prepared("pair", tmp_path, null=null)
+    indices = torch.tensor([5, 2])
+    for which, words in ((0, (2, 1)), (1, (6, 1))):
+        batch = task.sentences(task.train, indices, which, 6 + null)
+        assert batch.lengths.tolist() == [n + null for n in words]
+        expected = task.train.padded(indices, which, 6)
+        assert torch.equal(batch.ids[:, int(null) :], expected)
+        assert batch.ids.shape == (2, 6 + null)
+        if null:
+            assert batch.ids[:, 0].tolist() == [NULL, NULL]
+        assert batch.heads is None
+
+
+def test_given_heads_are_gathered(tmp_path: Path) -> None:
+    data = sst_data(tmp_path, trees=written_trees(tmp_path))
+    task = experiment(tiny("classify", data, trees="given"))
+    batch = task.sentences(task.train, torch.tensor([1, 2, 0]), 0, 7)
+    heads = [SST_TREES["train"][number][1] for number in (2, 3, 0)]
+    assert batch.heads is not None
+    assert batch.heads.tolist() == [[*h, *[0] * (7 - len(h))] for h in heads]
+
+
+def test_null_moves_given_heads_by_one_and_hangs_off_the_root(tmp_path: Path) -> None:
+    data = sst_data(tmp_path, trees=written_trees(tmp_path), null=True)
+    task = experiment(tiny("classify", data, trees="given"))
+    batch = task.sentences(task.train, torch.tensor([1, 2, 0]), 0, 7)
+    heads = [SST_TREES["train"][number][1] for number in (2, 3, 0)]
+    moved = [[0, *(head + 1 if head else 0 for head in h)] for h in heads]
+    assert batch.heads is not None
+    assert batch.heads.tolist() == [h + [0] * (7 - len(h)) for h in moved]
+    _, tree = task.model.encoder(batch)
+    padded = torch.tensor([h + [-1] * (7 - len(h)) for h in moved])
+    assert torch.equal(tree, heads_to_tree(padded, batch.lengths))
+
+
+# ------------------------------------------------------------------ loss and figures
+
+
+@every_kind
+@with_and_without_null
+@pytest.mark.parametrize("trees", ["none", "latent"])
+def test_the_loss_is_the_mean_over_single_examples(
+    tmp_path: Path, kind: str, null: bool, trees: str
+) -> None:
+    task = prepared(kind, tmp_path, null=null, trees=trees)
+    for shape, indices in task.batches(seed=2):
+        losses = []
+        for example in indices.tolist():
+            logits, targets = one_by_one(task, task.train, example)
+            for row, target in zip(logits, targets.tolist(), strict=True):
+                losses.append(-(row[target] - row.exp().sum().log()))
+        expected = torch.stack(losses).mean().item()
+        wider = tuple(n + 3 for n in shape)
+        for lengths in (shape, wider):
+            loss = task.loss(lengths, indices, torch.Generator())
+            assert loss.shape == ()
+            assert abs(loss.item() - expected) < VALUE_F32
+
+
+@every_kind
+@with_and_without_null
+@pytest.mark.parametrize("soft", [False, True])
+def test_figures_are_those_of_single_examples(
+    tmp_path: Path, kind: str, null: bool, soft: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EVALUATION_BATCH", 2)
+    task = prepared(kind, tmp_path, null=null)
+    for parameter in task.model.parameters():
+        parameter.data += 0.3 * torch.randn(parameter.shape, generator=torch.Generator())
+    counts = task.count(task.dev_data, task.dev, soft=soft)
+    if not soft:
+        assert torch.equal(task.evaluate(), counts)
+    task.model.train(soft)  # without noise, soft trees are those of training
+    right = total = 0
+    for example in range(len(task.dev_data)):
+        logits, targets = one_by_one(task, task.dev_data, example)
+        right += int((logits.argmax(-1) == targets).sum())
+        total += len(targets)
+    assert counts.tolist() == [right, total]
+    assert task.summary(counts) == {"score": 100 * right / total, "accuracy": 100 * right / total}
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_counting_leaves_the_model_as_it_was(tmp_path: Path, training: bool) -> None:
+    task = prepared("classify", tmp_path)
+    task.model.train(training)
+    counts = task.evaluate()
+    assert task.model.training == training
+    assert not counts.requires_grad
+    assert counts.dtype == torch.float64
+
+
+def test_evaluation_takes_every_example_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "EVALUATION_BATCH", 3)
+    data = load_text(pair_data(tmp_path)).splits["train"]
+    batches = evaluation_batches(data, CPU)
+    drawn = torch.cat([indices for _, indices in batches])
+    assert sorted(drawn.tolist()) == list(range(10))
+    assert [len(indices) for _, indices in batches] == [3, 3, 3, 1]
+    longest = data.lengths.amax(1)[drawn].tolist()
+    assert longest == sorted(longest)
+    for shape, indices in batches:
+        assert shape == tuple(data.lengths[indices].amax(0).tolist())
+
+
+def test_a_test_set_without_labels_cannot_be_counted(tmp_path: Path) -> None:
+    task = prepared("classify", tmp_path)
+    unlabelled = replace(task.dev_data, labels=None)
+    with pytest.raises(InputError, match="has none; expected labelled data"):
+        task.count(unlabelled, task.dev)
+
+
+@every_kind
+def test_noise_comes_from_the_generator(tmp_path: Path, kind: str) -> None:
+    task = prepared(kind, tmp_path, noise="gumbel")
+    shape, indices = task.batches(seed=0)[0]
+    one, same, other = (
+        task.loss(shape, indices, torch.Generator().manual_seed(seed)).item() for seed in (1, 1, 2)
+    )
+    assert one == same
+    assert one != other
+
+
+def test_half_precision_is_that_of_the_layers(tmp_path: Path) -> None:
+    config = tiny("pair", pair_data(tmp_path), noise="none")
+    plain, half = experiment(config), experiment(trained_with(config, precision="bf16"))
+    shape, indices = plain.batches(seed=0)[0]
+    losses = [task.loss(shape, indices, torch.Generator()) for task in (plain, half)]
+    assert [loss.dtype for loss in losses] == [torch.float32] * 2
+    assert losses[0].item() != losses[1].item()
+    assert losses[0].item() == pytest.approx(losses[1].item(), abs=0.02)
+    losses[1].backward()
+    for name, parameter in half.model.named_parameters():
+        assert parameter.dtype == torch.float32, name
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+
+
+# ------------------------------------------------------------------ learning
+
+
+def losses_of(task: TextExperiment, epochs: int = 40) -> list[float]:
+    optimizer = torch.optim.Adam(task.groups(), lr=task.config.train.learning_rate)
+    generator = torch.Generator().manual_seed(0)
+    means = []
+    for epoch in range(epochs):
+        losses = []
+        for shape, indices in task.batches(epoch):
+            loss = task.loss(shape, indices, generator)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        means.append(sum(losses) / len(losses))
+    return means
+
+
+@every_kind
+@pytest.mark.parametrize("trees", ["none", "intra", "latent", "heads", "chain"])
+def test_training_lowers_the_loss(tmp_path: Path, kind: str, trees: str) -> None:
+    data = DATA[kind](tmp_path)
+    losses = losses_of(experiment(tiny(kind, data, trees=trees)))
+    assert sum(losses[-5:]) < 0.5 * sum(losses[:5])
+
+
+def test_training_with_given_trees_and_a_bilstm(tmp_path: Path) -> None:
+    data = sst_data(tmp_path, trees=written_trees(tmp_path))
+    config = tiny("classify", data, trees="given", encoder="bilstm", dense=False)
+    task = experiment(trained_with(config, batch_size=3))
+    losses = losses_of(task)
+    assert sum(losses[-5:]) < 0.5 * sum(losses[:5])
+    assert task.evaluate().tolist()[1] == 2
+
+
+def test_training_with_dropout_and_half_precision(tmp_path: Path) -> None:
+    config = tiny("tag", tag_data(tmp_path), dropout=0.1, input_dropout=0.1)
+    torch.manual_seed(0)
+    losses = losses_of(experiment(trained_with(config, precision="bf16")))
+    assert sum(losses[-5:]) < 0.6 * sum(losses[:5])
+
+
+# ------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    ("kind", "make", "message"),
+    [
+        ("pair", class_data, r"has 1 text an example with classes; expected two texts and a class"),
+        ("pair", tag_data, r"has 1 text an example with tags; expected two texts"),
+        ("classify", pair_data, r"has 2 texts an example with classes; expected one text and a"),
+        ("classify", tag_data, r"train\.txt has 1 text an example with tags; expected one text"),
+        ("tag", class_data, r"kind is 'tag' and .*; expected one text and a tag for every word"),
+    ],
+)
+def test_data_of_another_kind(tmp_path: Path, kind: str, make: object, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        experiment(tiny(kind, make(tmp_path)))  # type: ignore[operator]
+
+
+def test_given_trees_are_missed_before_training_begins(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"model\.trees is 'given' but the data have no trees"):
+        experiment(tiny("classify", class_data(tmp_path), trees="given"))
