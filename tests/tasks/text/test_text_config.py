@@ -11,7 +11,12 @@ from treelax.tasks.text.config import PRESETS, DataConfig, TextConfig, TrainConf
 from treelax.tasks.text.encoder import ModelConfig
 from treelax.training.config import from_toml, override, to_toml
 
+OWN = ("classify", "pair", "tag")
 every_preset = pytest.mark.parametrize("name", PRESETS)
+every_row = pytest.mark.parametrize("name", [name for name in PRESETS if name not in OWN])
+
+
+OWN = ("classify", "pair", "tag")
 
 
 def test_there_is_a_preset_for_every_row_of_the_tables() -> None:
@@ -20,6 +25,7 @@ def test_there_is_a_preset_for_every_row_of_the_tables() -> None:
         *(f"snli-{row}" for row in rows),
         *(f"multinli-{row}" for row in rows),
         *(f"sst-{row}" for row in ("none", "chain", "heads", "given", "tree")),
+        *OWN,
     ]
     assert PRESETS["multinli-tree-2"][1] == "MultiNLI: latent tree, 2 GCN"
 
@@ -31,7 +37,15 @@ def test_presets_know_their_name_and_survive_toml(name: str) -> None:
     assert from_toml(TextConfig, to_toml(config), "config.toml") == config
 
 
-@every_preset
+@pytest.mark.parametrize("kind", OWN)
+def test_presets_for_own_data(kind: str) -> None:
+    config = preset(kind)
+    assert config.kind == kind
+    assert len(config.data.text) == (2 if kind == "pair" else 1)
+    assert config.model.trees == "latent"
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if name not in OWN])
 def test_presets_are_trained_as_in_the_paper(name: str) -> None:
     config = preset(name)
     family, _, row = name.partition("-")
@@ -44,6 +58,15 @@ def test_presets_are_trained_as_in_the_paper(name: str) -> None:
     assert config.model.dropout == 0.2
     trees = row.split("-")[0]
     assert config.model.trees == {"tree": "latent"}.get(trees, trees)
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_presets_for_ones_own_files(kind: str) -> None:
+    config = preset(kind)
+    assert config.kind == kind
+    assert config.data.format == ("tagging" if kind == "tag" else "table")
+    assert config.data.has_pairs == (kind == "pair")
+    assert config.model.trees == "latent"
 
 
 def test_sst_is_as_in_the_appendix() -> None:

@@ -396,7 +396,7 @@ def test_an_unknown_tag_in_dev_names_file_and_line(tmp_path: Path) -> None:
         load_text(tag_data(tmp_path, dev=dev))
 
 
-@pytest.mark.parametrize("split", ["train", "dev"])
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
 def test_data_without_labels(tmp_path: Path, split: str) -> None:
     file = written(
         tmp_path / "multinli_0.9_test_matched_unlabeled.txt",

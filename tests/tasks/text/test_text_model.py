@@ -224,7 +224,7 @@ def test_settings_reach_the_tree_layer() -> None:
 
 def test_given_trees_must_be_given() -> None:
     model = encoder(trees="given")
-    with pytest.raises(InputError, match=r"the data have no trees; .* give --trees"):
+    with pytest.raises(InputError, match=r"the data have no trees; .* give --set data\.trees="):
         model(replace(batch(), heads=None))
     assert encoder(trees="chain")(replace(batch(), heads=None))[1] is not None
 

@@ -270,7 +270,18 @@ def sst(**model: Any) -> TextConfig:
 
 
 def own(kind: Kind) -> TextConfig:
-    """A model for one's own files: a BiLSTM under a latent tree, or for pairs the paper's network."""
+    """A model for one's own files: a BiLSTM under a latent tree, or for pairs the paper's network.
+
+    Args:
+        kind: of the task.
+
+    Returns:
+        The config.
+
+    Example:
+        >>> own("tag").data.format
+        'tagging'
+    """
     model = snli().model if kind == "pair" else sst().model
     pair = kind == "pair"
     return TextConfig(

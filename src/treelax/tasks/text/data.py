@@ -74,8 +74,8 @@ def load_text(config: DataConfig, progress: SplitProgress | None = None) -> Text
         The data.
 
     Raises:
-        DataError: a file cannot be read; dev or test has a label that training has not; training or
-            dev data have no labels; or given trees do not fit.
+        DataError: a file cannot be read or has no labels; dev or test has a label that training has
+            not; or given trees do not fit.
         InputError: a file is not named, or all training texts are longer than allowed.
 
     Example:
@@ -108,11 +108,9 @@ def _load(
         labels=_classes(config),
         progress=progress,
     )
-    for name in ("train", "dev"):
-        if splits[name].labels is None:
-            raise DataError(
-                f"{splits[name].source}: has no labels; expected labelled data for {name}"
-            )
+    for name, split in splits.items():
+        if split.labels is None:  # told now, not when a test set is wanted after days of training
+            raise DataError(f"{split.source}: has no labels; expected labelled data for {name}")
     notes = {name: split.notes for name, split in splits.items()}
     splits |= {name: with_trees(splits[name], path) for name, path in trees.items()}
     for name in ("train", "mix"):

@@ -24,8 +24,8 @@ SIZES = (
     *("gcn_size", "gcn_layers", "output_size"),
 )
 NO_HEADS = (
-    "model.trees is 'given' but the data have no trees; expected CoNLL-U files of them: give "
-    "--trees FILES or --set data.trees=FILES"
+    "model.trees is 'given' but the data have no trees; expected CoNLL-U files of them: give --set "
+    "data.trees=FILES, such as trees/{split}.conllu"
 )
 
 
