@@ -150,7 +150,7 @@ def _corpus(name: str, row: str) -> Callable[..., None]:
     def command(
         preset: Preset = None,
         source: Annotated[
-            Path | None, typer.Option("--from", help="Folder, archive or file of the corpus.")
+            Path | None, typer.Option("--from", help="Folder or archive of the corpus.")
         ] = None,
         train: TrainFile = None,
         dev: DevFile = None,

@@ -248,9 +248,8 @@ class TextExperiment:
             shape = tuple(length + self.null for length in lengths)
             logits = self.logits(data, shape, indices, soft=soft)
             targets = data.targets(indices, lengths[0])
-            labelled = targets >= 0
-            right = (logits.argmax(-1) == targets) & labelled
-            counts += torch.stack((right.sum(), labelled.sum()))
+            right = logits.argmax(-1) == targets  # never where there is no word: -1
+            counts += torch.stack((right.sum(), (targets >= 0).sum()))
         self.model.train(training)
         return counts
 
