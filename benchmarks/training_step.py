@@ -30,6 +30,7 @@ import torch
 from benchmarks import machine
 from benchmarks.report import table
 from treelax.data.listops import EncodedListOps
+from treelax.noise import perturbation
 from treelax.ops import soft_tree
 from treelax.tasks.listops.config import preset
 from treelax.tasks.listops.experiment import ListOpsExperiment
@@ -91,8 +92,8 @@ def tree_time(
     assert parser is not None
     with torch.no_grad():
         scores = parser.scores(batch.tokens, batch.lengths)
-        noise = torch.empty_like(scores).exponential_(generator=generator).log_().neg_()
-    scores = (scores + noise).requires_grad_()
+        scores += perturbation("gumbel", scores, batch.lengths, generator=generator)
+    scores.requires_grad_()
     upstream = torch.randn(scores.shape, generator=generator)
 
     def run() -> None:

@@ -17,7 +17,11 @@ __all__ = ["heads_to_tree", "is_projective", "is_tree", "tree_to_heads"]
 
 
 def heads_to_tree(
-    heads: Tensor, lengths: Tensor | None = None, *, dtype: torch.dtype = torch.float32
+    heads: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    dtype: torch.dtype = torch.float32,
+    validate: bool = True,
 ) -> Tensor:
     """Turn head vectors ``(..., n)`` into tree tensors ``(..., n + 1, n + 1)`` of zeros and ones.
 
@@ -27,6 +31,7 @@ def heads_to_tree(
         heads: ``(..., n)``, integer; ``heads[..., m - 1]`` is the head of word ``m``, 0 the root.
         lengths: ``(...)``, integer, words per sentence, from 1 to n; all n by default.
         dtype: of the result.
+        validate: check the values of heads and lengths, which waits for the GPU.
 
     Returns:
         ``(..., n + 1, n + 1)``; column 0 and everything beyond a sentence's length is zero.
@@ -42,10 +47,9 @@ def heads_to_tree(
                 [0, 1, 0, 0],
                 [0, 0, 0, 0]])
     """
-    heads, inside, lengths = _checked_heads(heads, lengths)
+    heads, inside, lengths = _checked_heads(heads, lengths, validate)
     n = heads.shape[-1]
-    bad = inside & ~_attached(heads, lengths)
-    if bad.any():
+    if validate and (bad := inside & ~_attached(heads, lengths)).any():
         where = _first(bad)
         raise InputError(
             f"{_place(where)}: head {int(heads[where])}; expected one of the positions 0 to "
@@ -170,20 +174,22 @@ def _attached(heads: Tensor, lengths: Tensor) -> Tensor:
     return (heads >= 0) & (heads <= lengths[..., None]) & (heads != words)
 
 
-def _checked_heads(heads: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+def _checked_heads(
+    heads: Tensor, lengths: Tensor | None, values: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
     """Heads as int64, which of them are words of their sentence ``(..., n)``, and the lengths."""
     if not _is_integer(heads):
         raise InputError(f"heads: received {_kind(heads)}; expected an integer tensor (..., n)")
     if heads.dim() == 0:
         raise InputError("heads: received shape (); expected (..., n)")
     n = heads.shape[-1]
-    lengths = _checked_lengths(lengths, heads.shape[:-1], n, heads.device)
+    lengths = _checked_lengths(lengths, heads.shape[:-1], n, heads.device, values)
     inside = torch.arange(n, device=heads.device) < lengths[..., None]
     return heads.to(torch.int64), inside, lengths
 
 
 def _checked_lengths(
-    lengths: Tensor | None, batch: torch.Size, n: int, device: torch.device
+    lengths: Tensor | None, batch: torch.Size, n: int, device: torch.device, values: bool = True
 ) -> Tensor:
     """Lengths as int64 of the batch's shape, full where none are given."""
     if lengths is None:
@@ -197,8 +203,7 @@ def _checked_lengths(
     if lengths.device != device:
         raise InputError(f"lengths: received device {lengths.device}; expected {device}")
     lengths = lengths.to(torch.int64)
-    bad = (lengths < 1) | (lengths > n)
-    if bad.any():
+    if values and (bad := (lengths < 1) | (lengths > n)).any():
         where = _first(bad)
         raise InputError(
             f"{_sentence(where)}: received length {int(lengths[where])}; expected 1 to {n}, "

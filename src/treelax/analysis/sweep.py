@@ -21,9 +21,9 @@ from typing import Any
 from treelax.analysis.results import read_result
 from treelax.errors import InputError, TrainingError
 from treelax.tasks.listops.config import ListOpsConfig, preset
-from treelax.training.config import flatten, override
+from treelax.training.config import override
 from treelax.training.metrics import read_metrics
-from treelax.training.run import Run
+from treelax.training.run import Run, refuse_changes
 
 # called with the run that has come further, its last row of metrics, and the epochs of all runs
 Report = Callable[[Run, dict[str, Any], int], None]
@@ -108,13 +108,7 @@ def check_same(run: Run, wanted: ListOpsConfig) -> None:
     Raises:
         InputError: a setting differs, or the run is one of another task.
     """
-    old, new = flatten(settings_of(run)), flatten(wanted)
-    changed = [f"{key} {old[key]} → {new[key]}" for key in old if old[key] != new[key]]
-    if changed:
-        raise InputError(
-            f"{run.path}: was started with other settings ({', '.join(changed[:3])}); resume it "
-            "without them or give another --out"
-        )
+    refuse_changes(run, settings_of(run), wanted)
 
 
 def sweep(

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -17,6 +14,7 @@ import typer
 import treelax
 from treelax.cli import data_text
 from treelax.cli.console import Progress, console, error_console, progress, table
+from treelax.cli.folders import folder_to_write, sha256
 from treelax.errors import InputError
 from treelax.files import atomic_write
 
@@ -169,7 +167,7 @@ def _write_splits(folder: Path, settings: dict[str, Any], force: bool) -> dict[s
         _refuse_other_data(folder, settings)
     sizes = {name: settings[name] for name in ("train", "dev", "test")}
     others = {name: settings[name] for name in ("variant", "seed", "min_length", "max_length")}
-    with _folder_to_write(folder) as temporary:
+    with folder_to_write(folder) as temporary:
         with progress("drawing", sum(sizes.values())) as bar:
             splits = generate_splits(sizes, **others, progress=bar.update)
         _write_files(folder, temporary, splits, settings, force)
@@ -200,23 +198,6 @@ def _refuse_other_data(folder: Path, settings: dict[str, Any]) -> None:
         )
 
 
-@contextmanager
-def _folder_to_write(folder: Path) -> Iterator[Path]:
-    """Make a folder and one in it for unfinished files; a new one goes again after an error."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file; expected a folder: give another --out")
-    is_new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with TemporaryDirectory(prefix=".listops-", dir=folder) as temporary:
-            yield Path(temporary)
-    except BaseException:
-        if is_new:
-            with suppress(OSError):  # not empty
-                folder.rmdir()
-        raise
-
-
 def _write_files(
     folder: Path, temporary: Path, splits: Splits, settings: dict[str, Any], force: bool
 ) -> None:
@@ -226,9 +207,9 @@ def _write_files(
     with progress("writing", sum(map(len, splits.values()))) as bar:
         for name, split in splits.items():
             write_listops(temporary / f"{name}.tsv", _counted(split, bar))
-    sums = {f"{name}.tsv": _sha256(temporary / f"{name}.tsv") for name in splits}
+    sums = {f"{name}.tsv": sha256(temporary / f"{name}.tsv") for name in splits}
     there = [file for file in sums if (folder / file).exists()]
-    changed = [file for file in there if _sha256(folder / file) != sums[file]]
+    changed = [file for file in there if sha256(folder / file) != sums[file]]
     if changed and not force:
         raise InputError(
             f"{folder / changed[0]}: is there already with other content; give another --out, or "
@@ -257,11 +238,6 @@ def _counted(expressions: Iterable[Expression], bar: Progress) -> Iterator[Expre
         if number % COUNT_EVERY == 0:
             bar.advance(COUNT_EVERY)
     bar.advance(number % COUNT_EVERY)
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as data:
-        return hashlib.file_digest(data, "sha256").hexdigest()
 
 
 def _command(settings: dict[str, Any]) -> str:

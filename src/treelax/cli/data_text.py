@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from treelax.cli.console import Progress, progress, table
+from treelax.cli.folders import folder_to_write, sha256
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
@@ -139,7 +137,7 @@ def _check_corpus(
     if out is None:
         described = _describe(corpus, found, None)
     else:
-        with _folder_to_write(out) as temporary:
+        with folder_to_write(out) as temporary:
             described = _describe(corpus, found, temporary)
             _put_in_place(temporary, out, force)
     missing = [] if path.name in found else [s for s in corpus.official if s not in found]
@@ -199,39 +197,17 @@ def _counted(records: Records, bar: Progress) -> Iterator[Record]:
             bar.advance(COUNT_EVERY)
 
 
-@contextmanager
-def _folder_to_write(folder: Path) -> Iterator[Path]:
-    """Make a folder and one in it for unfinished files; a new one goes again after an error."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file; expected a folder: give another --out")
-    is_new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with TemporaryDirectory(prefix=".treelax-", dir=folder) as temporary:
-            yield Path(temporary)
-    except BaseException:
-        if is_new:
-            with suppress(OSError):  # not empty
-                folder.rmdir()
-        raise
-
-
 def _put_in_place(temporary: Path, folder: Path, force: bool) -> None:
     files = sorted(temporary.iterdir())
     for file in files:
         there = folder / file.name
-        if there.exists() and not force and _sha256(there) != _sha256(file):
+        if there.exists() and not force and sha256(there) != sha256(file):
             raise InputError(
                 f"{there}: is there already with other content; give another --out, or --force to "
                 "replace it"
             )
     for file in files:
         os.replace(file, folder / file.name)
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as data:
-        return hashlib.file_digest(data, "sha256").hexdigest()
 
 
 def _print(

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from treelax.cli.console import console, error_console, progress, table
+from treelax.cli.console import console, error_console, progress
+from treelax.cli.settings import show_settings
 from treelax.cli.train_text import register_text
 
 if TYPE_CHECKING:
@@ -87,11 +88,12 @@ def listops(
     """Train on ListOps; see LISTOPS_HELP."""
     from treelax.analysis.results import read_result
     from treelax.analysis.sweep import configure
+    from treelax.tasks.listops.config import PRESETS
     from treelax.training.run import Run
 
     changes = [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
     if show:
-        _show_settings(configure(preset or DEFAULT, changes))
+        show_settings(PRESETS, configure(preset or DEFAULT, changes))
         return
     if out is None:
         named = configure(preset or DEFAULT, changes)
@@ -233,15 +235,3 @@ def _show_result(run: Run, result: dict[str, Any]) -> None:
     )
     print_evaluation(figures_of(result), _title(result["max_length"]))
     console.print(f"run: {run.path}")
-
-
-def _show_settings(config: ListOpsConfig) -> None:
-    from treelax.tasks.listops.config import PRESETS
-    from treelax.training.config import flatten
-
-    table(["preset", "what it is"], [[name, text] for name, (_, text) in PRESETS.items()])
-    console.print()
-    table(
-        [f"settings of {config.preset}", "value"],
-        [[key, "none" if value is None else str(value)] for key, value in flatten(config).items()],
-    )

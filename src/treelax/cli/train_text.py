@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from treelax.cli.console import console, error_console, progress, table
+from treelax.cli.settings import show_settings
 
 if TYPE_CHECKING:
     from treelax.tasks.text.config import TextConfig
@@ -189,6 +190,7 @@ def _train(
     show: bool,
 ) -> None:
     from treelax.analysis.text_results import read_text_result
+    from treelax.tasks.text.config import PRESETS
     from treelax.tasks.text.config import preset as find
     from treelax.training.config import override
     from treelax.training.run import Run
@@ -197,7 +199,7 @@ def _train(
     changes += [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
     config = override(find(preset), changes, list_all=LIST_ALL)
     if show:
-        _show(config)
+        show_settings(PRESETS, config)
         return
     place = out or Path("runs") / f"{config.preset}-{config.seed}"
     run = Run.open(place) if resume and (place / "config.toml").exists() else None
@@ -222,18 +224,12 @@ def _train(
 
 def _same_settings(run: Run, changes: Sequence[str]) -> TextConfig:
     """The settings of a run, which those on the command line must not contradict."""
-    from treelax.errors import InputError
     from treelax.tasks.text.config import TextConfig
-    from treelax.training.config import flatten, override
+    from treelax.training.config import override
+    from treelax.training.run import refuse_changes
 
     own = run.config(TextConfig)
-    old, new = flatten(own), flatten(override(own, changes, list_all=LIST_ALL))
-    changed = [f"{key} {old[key]} → {new[key]}" for key in old if old[key] != new[key]]
-    if changed:
-        raise InputError(
-            f"{run.path}: was started with other settings ({', '.join(changed[:3])}); resume it "
-            "without them or give another --out"
-        )
+    refuse_changes(run, own, override(own, changes, list_all=LIST_ALL))
     return own
 
 
@@ -293,15 +289,3 @@ def _print(result: dict[str, Any]) -> None:
         for split, figures in result["splits"].items()
     ]
     table(["accuracy, %", "examples", "discrete trees", "soft trees"], rows)
-
-
-def _show(config: TextConfig) -> None:
-    from treelax.tasks.text.config import PRESETS
-    from treelax.training.config import flatten
-
-    table(["preset", "what it is"], [[name, text] for name, (_, text) in PRESETS.items()])
-    console.print()
-    table(
-        [f"settings of {config.preset}", "value"],
-        [[key, "none" if value is None else str(value)] for key, value in flatten(config).items()],
-    )

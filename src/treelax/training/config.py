@@ -37,6 +37,29 @@ Config = TypeVar("Config", bound="DataclassInstance")
 LIST_ALL = "treelax.training.config.flatten(config) lists all keys"
 
 
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """What differs between two flattened configs, the first three, in words; empty if nothing does.
+
+    Args:
+        old: of `flatten`, also after a way through JSON.
+        new: likewise.
+
+    Returns:
+        ``key old → new``, with commas between.
+
+    Example:
+        >>> changes({"seed": 0, "epochs": 3}, {"seed": 1, "epochs": 3})
+        'seed 0 → 1'
+    """
+
+    def plain(value: Any) -> Any:
+        return list(value) if isinstance(value, tuple) else value  # as JSON has it
+
+    keys = list(old) + [key for key in new if key not in old]
+    found = [key for key in keys if plain(old.get(key)) != plain(new.get(key))]
+    return ", ".join(f"{key} {old.get(key)} → {new.get(key)}" for key in found[:3])
+
+
 def override(config: Config, settings: Sequence[str], *, list_all: str = LIST_ALL) -> Config:
     """Change some fields of a config, told as ``key=value``.
 

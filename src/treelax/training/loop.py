@@ -7,7 +7,6 @@ random state: a run that is killed goes on from its last epoch with the numbers 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import os
 from collections.abc import Iterator
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 
 from treelax.errors import CheckpointError, TrainingError
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
-from treelax.training.config import flatten
+from treelax.training.config import changes, flatten
 from treelax.training.metrics import MetricsLog
 from treelax.training.optimizer_state import flatten_optimizer, restore_optimizer
 from treelax.training.run import Run
@@ -245,16 +244,11 @@ class Training:
 
     def _check_config(self, old: dict[str, Any]) -> None:
         """Refuse to go on with other settings than the checkpoint was made with."""
-        new = json.loads(json.dumps(flatten(self.experiment.config)))  # tuples are lists in JSON
-        changed = [
-            f"{key} {old.get(key)} → {new.get(key)}"
-            for key in sorted(old.keys() | new.keys())
-            if old.get(key) != new.get(key)
-        ]
+        changed = changes(old, flatten(self.experiment.config))
         if changed:
             raise CheckpointError(
-                f"{self.run.config_file}: was changed since the last checkpoint "
-                f"({', '.join(changed[:3])}); restore it, or train anew with another --out"
+                f"{self.run.config_file}: was changed since the last checkpoint ({changed}); restore "
+                "it, or train anew with another --out"
             )
 
     def _restore(self) -> None:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import treelax
 from treelax.errors import DataError, InputError, RunInUseError
 from treelax.files import atomic_write
-from treelax.training.config import flatten, from_table, to_toml
+from treelax.training.config import changes, flatten, from_table, to_toml
 
 try:
     import fcntl
@@ -35,7 +35,7 @@ except ImportError:  # Windows: runs go without a lock
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["Run", "runs_in"]
+__all__ = ["Run", "refuse_changes", "runs_in"]
 
 Config = TypeVar("Config", bound="DataclassInstance")
 CONFIG = "config.toml"
@@ -229,6 +229,25 @@ class Run:
                     f"{self.path}: already holds a run ({part.relative_to(self.path)}); continue "
                     "it with --resume or give another --out"
                 )
+
+
+def refuse_changes(run: Run, own: DataclassInstance, wanted: DataclassInstance) -> None:
+    """Refuse to go on with other settings than a run was started with.
+
+    Args:
+        run: the run.
+        own: its config.
+        wanted: the config to go on with.
+
+    Raises:
+        InputError: a setting differs; the message names the first ones.
+    """
+    changed = changes(flatten(own), flatten(wanted))
+    if changed:
+        raise InputError(
+            f"{run.path}: was started with other settings ({changed}); resume it without them or "
+            "give another --out"
+        )
 
 
 def runs_in(folder: str | os.PathLike[str]) -> list[Run]:

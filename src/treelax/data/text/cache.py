@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import sys
 import warnings
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -139,7 +140,10 @@ def cached_splits(
 
 
 def cache_folder() -> Path:
-    """The folder of the cache: ``$TREELAX_CACHE``, else ``~/.cache/treelax``.
+    """The folder for what is encoded or fetched once.
+
+    It is ``$TREELAX_CACHE``, else ``treelax`` in the user's folder for caches: ``XDG_CACHE_HOME`` or
+    ``~/.cache``, ``~/Library/Caches`` on macOS, ``LOCALAPPDATA`` on Windows.
 
     Returns:
         The folder, which need not exist.
@@ -149,7 +153,15 @@ def cache_folder() -> Path:
         True
     """
     chosen = os.environ.get(ENVIRONMENT)
-    return Path(chosen).expanduser().absolute() if chosen else Path.home() / ".cache" / "treelax"
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    if sys.platform == "win32":
+        parent = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        parent = Path.home() / "Library" / "Caches"
+    else:
+        parent = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return parent / "treelax"
 
 
 def _cached(

@@ -10,7 +10,6 @@ import hashlib
 import http.client
 import os
 import re
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import IO
 
 import treelax
+from treelax.data.text.cache import cache_folder
 from treelax.errors import DataError
 
 __all__ = ["ARCHIVES", "Archive", "cache_folder", "download"]
@@ -77,26 +77,6 @@ ARCHIVES = {
         789_539,
     ),
 }
-
-
-def cache_folder() -> Path:
-    """Where fetched files are kept unless one says otherwise; it need not exist yet.
-
-    Returns:
-        ``treelax`` in the user's folder for caches: ``XDG_CACHE_HOME`` or ``~/.cache``,
-        ``~/Library/Caches`` on macOS, ``LOCALAPPDATA`` on Windows.
-
-    Example:
-        >>> cache_folder().name
-        'treelax'
-    """
-    if sys.platform == "win32":
-        parent = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        parent = Path.home() / "Library" / "Caches"
-    else:
-        parent = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return parent / "treelax"
 
 
 def download(

@@ -17,6 +17,7 @@ from treelax.nn.mlp import linear
 from treelax.noise import NOISES
 from treelax.ops.checks import one_of
 from treelax.ops.eisner.common import RELAXATIONS
+from treelax.trees import heads_to_tree
 
 Trees = Literal["latent", "heads", "gold", "chain"]
 SIZES = (
@@ -222,10 +223,7 @@ class ListOpsTagger(nn.Module):
 
     def given_tree(self, batch: EncodedListOps) -> Tensor:
         """Gold trees or chains, without a look at the tokens' values or a wait for the GPU."""
-        size = batch.tokens.shape[-1]
-        position = torch.arange(size, device=batch.tokens.device)
-        heads = batch.heads.clamp(min=0) if self.config.trees == "gold" else position
-        inside = position < batch.lengths[:, None]
-        head = torch.arange(size + 1, device=batch.tokens.device)[:, None]
-        arcs = (heads[..., None, :] == head) & inside[:, None, :]
-        return nn.functional.pad(arcs, (1, 0)).to(self.composer.vertex.dtype)
+        position = torch.arange(batch.tokens.shape[-1], device=batch.tokens.device)
+        heads = batch.heads if self.config.trees == "gold" else position.expand_as(batch.tokens)
+        dtype = self.composer.vertex.dtype
+        return heads_to_tree(heads, batch.lengths, dtype=dtype, validate=False)

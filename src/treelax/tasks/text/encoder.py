@@ -11,12 +11,13 @@ from torch import Tensor, nn
 
 from treelax.errors import InputError
 from treelax.nn import MLP, ArcScorer, BiLSTM, LatentTree, Root, TreeGCN
-from treelax.nn.attention import POOLINGS, IntraAttention, word_mask
+from treelax.nn.attention import POOLINGS, IntraAttention
 from treelax.nn.checks import check_size
 from treelax.nn.embeddings import WordEmbedding
 from treelax.noise import NOISES
 from treelax.ops.checks import one_of
 from treelax.ops.eisner.common import RELAXATIONS
+from treelax.trees import heads_to_tree
 
 Trees = Literal["none", "intra", "latent", "heads", "chain", "given"]
 SIZES = (
@@ -281,16 +282,14 @@ class SentenceEncoder(nn.Module):
 
     def _given(self, batch: Sentences, vertices: Tensor) -> Tensor:
         """Given trees or chains, without a wait for the GPU."""
-        size = batch.ids.shape[-1]
-        position = torch.arange(size, device=batch.ids.device)
+        position = torch.arange(batch.ids.shape[-1], device=batch.ids.device)
         heads = position.expand_as(batch.ids)
         if self.config.trees == "given":
             if batch.heads is None:
                 raise InputError(NO_HEADS)
             heads = batch.heads
-        head = torch.arange(size + 1, device=batch.ids.device)[:, None]
-        arcs = (heads[..., None, :] == head) & word_mask(batch.lengths, size)[:, None, :]
-        return _at_least_float32(nn.functional.pad(arcs, (1, 0)).to(vertices.dtype))
+        dtype = torch.promote_types(vertices.dtype, torch.float32)
+        return heads_to_tree(heads, batch.lengths, dtype=dtype, validate=False)
 
 
 def _at_least_float32(tensor: Tensor) -> Tensor:

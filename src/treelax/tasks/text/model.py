@@ -54,7 +54,17 @@ class PairModel(nn.Module):
         return logits
 
 
-class ClassModel(nn.Module):
+class _Labeller(nn.Module):
+    """An encoder and a perceptron that gives logits, of a text or of its words."""
+
+    def __init__(self, config: ModelConfig, table: Tensor, classes: int) -> None:
+        super().__init__()
+        self.encoder = SentenceEncoder(config, table)
+        self.hidden = MLP(self.encoder.output_size, config.output_size, dropout=config.dropout)
+        self.output = linear(config.output_size, classes)
+
+
+class ClassModel(_Labeller):
     """The class of a text: encoder, max-pooling, a perceptron.
 
     Args:
@@ -67,12 +77,6 @@ class ClassModel(nn.Module):
         >>> model(Sentences(torch.tensor([[3, 4], [4, 0]]), torch.tensor([2, 1]))).shape
         torch.Size([2, 2])
     """
-
-    def __init__(self, config: ModelConfig, table: Tensor, classes: int) -> None:
-        super().__init__()
-        self.encoder = SentenceEncoder(config, table)
-        self.hidden = MLP(self.encoder.output_size, config.output_size, dropout=config.dropout)
-        self.output = linear(config.output_size, classes)
 
     def forward(
         self,
@@ -89,7 +93,7 @@ class ClassModel(nn.Module):
         return logits
 
 
-class TagModel(nn.Module):
+class TagModel(_Labeller):
     """The tag of every word: encoder and a perceptron.
 
     Args:
@@ -102,12 +106,6 @@ class TagModel(nn.Module):
         >>> model(Sentences(torch.tensor([[3, 4], [4, 0]]), torch.tensor([2, 1]))).shape
         torch.Size([2, 2, 7])
     """
-
-    def __init__(self, config: ModelConfig, table: Tensor, classes: int) -> None:
-        super().__init__()
-        self.encoder = SentenceEncoder(config, table)
-        self.hidden = MLP(self.encoder.output_size, config.output_size, dropout=config.dropout)
-        self.output = linear(config.output_size, classes)
 
     def forward(
         self,

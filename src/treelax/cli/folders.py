@@ -1,0 +1,41 @@
+"""Folders that a command fills with files, all of them or none."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from treelax.errors import InputError
+
+
+@contextmanager
+def folder_to_write(folder: Path) -> Iterator[Path]:
+    """Make a folder and one in it for unfinished files; a new one goes again after an error.
+
+    Args:
+        folder: made with its parents if it does not exist.
+
+    Raises:
+        InputError: there is a file of that name.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; expected a folder: give another --out")
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with TemporaryDirectory(prefix=".treelax-", dir=folder) as temporary:
+            yield Path(temporary)
+    except BaseException:
+        if is_new:
+            with suppress(OSError):  # not empty
+                folder.rmdir()
+        raise
+
+
+def sha256(file: Path) -> str:
+    """The SHA-256 sum of a file's content, in hexadecimal."""
+    with file.open("rb") as data:
+        return hashlib.file_digest(data, "sha256").hexdigest()
