@@ -18,7 +18,7 @@ if not __package__:  # run as a script: `benchmarks` is the package, not the sea
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from benchmarks.report import short, table
-from treelax.analysis.listops_table import ROWS, spread
+from treelax.analysis.listops_table import ROWS, not_run, spread
 
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
@@ -189,14 +189,17 @@ def listops() -> str:
         "seeds",
     ]
     longest = max(int(run["max_length"]) for run in runs)
+    missing = not_run(run["preset"] for run in runs)
+    machines = " and ".join(sorted({run["device"] for run in runs}, reverse=True))
     return "\n\n".join(
         [
             table(header, lines),
             f"Expressions of at most {longest} tokens, generated from the original distribution "
             "(90,000 for training, 10,000 for test); accuracy of operators' tags and attachment of "
             "all tokens with discrete trees; mean ± standard deviation over seeds. `treelax table "
-            "listops --seeds 5`; [every run](results/listops/runs.csv), "
+            f"listops --seeds 5` on {machines}; [every run](results/listops/runs.csv), "
             "[what the recipes are](docs/listops.md).",
+            *([f"Not run yet: {'; '.join(missing)}."] if missing else []),
             small(),
         ]
     )

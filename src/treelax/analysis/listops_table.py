@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Any
@@ -133,6 +133,23 @@ def table_rows(records: Sequence[dict[str, Any]]) -> list[list[str]]:
                 ]
             )
     return rows
+
+
+def not_run(presets: Iterable[str]) -> list[str]:
+    """The labels of `ROWS` that have no run among these presets.
+
+    Args:
+        presets: of the runs there are.
+
+    Returns:
+        The labels, in the order of the table.
+
+    Example:
+        >>> not_run(row.preset for row in ROWS[1:])
+        ["paper's recipe, G = 0, forward relaxed"]
+    """
+    there = set(presets)
+    return [row.label for row in ROWS if row.preset not in there]
 
 
 HEADINGS = (

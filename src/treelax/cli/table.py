@@ -146,7 +146,7 @@ def _publish(
     runs: Sequence[Run], results: Path, settings: list[str], seeds: int, rows: str | None
 ) -> None:
     """Print the table and write it, the runs and the curves."""
-    from treelax.analysis.listops_table import HEADINGS, record, table_rows, to_csv
+    from treelax.analysis.listops_table import HEADINGS, not_run, record, table_rows, to_csv
     from treelax.analysis.results import read_result
     from treelax.files import atomic_write
 
@@ -164,30 +164,42 @@ def _publish(
     with atomic_write(results / "runs.csv", "w") as file:
         file.write(to_csv(records))
     with atomic_write(results / "table.md", "w") as file:
-        file.write(_markdown(HEADINGS, table_rows(records), command, [run for run, _ in ended]))
+        # a table of chosen rows lacks nothing
+        missing = [] if rows else not_run(line["preset"] for line in records)
+        done = [run for run, _ in ended]
+        file.write(_markdown(HEADINGS, table_rows(records), missing, command, done))
     _curves([run for run, _ in ended], results)
     console.print(f"written to {results}")
 
 
 def _markdown(
-    headings: Sequence[str], rows: list[list[str]], command: str, runs: Sequence[Run]
+    headings: Sequence[str],
+    rows: list[list[str]],
+    missing: list[str],
+    command: str,
+    runs: Sequence[Run],
 ) -> str:
     from treelax.analysis.results import read_result
     from treelax.analysis.sweep import settings_of
 
     data = dict.fromkeys(_describe_data(settings_of(run)) for run in runs)
-    devices = sorted({result["device"] for run in runs if (result := read_result(run))})
+    devices: dict[str, dict[str, None]] = {}
+    for run in runs:
+        if (result := read_result(run)) is not None:
+            devices.setdefault(result["device"], {})[result["preset"]] = None
+    where = "; ".join(f"{device}: {', '.join(presets)}" for device, presets in devices.items())
     lines = [
         "# ListOps valency tagging",
         "",
         "Test accuracy over operators and attachment over all tokens, in percent, with discrete "
-        f"trees; {'; '.join(data)}. Mean ± standard deviation over seeds. `{command}` on "
-        f"{', '.join(devices)}.",
+        f"trees; {'; '.join(data)}. Mean ± standard deviation over seeds. `{command}`. "
+        f"Machines: {where}.",
         "",
         "| " + " | ".join(headings) + " |",
         "|" + "---|" * len(headings),
         *["| " + " | ".join(row) + " |" for row in rows],
         "",
+        *([f"No runs of: {'; '.join(missing)}.", ""] if missing else []),
     ]
     return "\n".join(lines)
 
