@@ -187,13 +187,15 @@ def _markdown(
     for run in runs:
         if (result := read_result(run)) is not None:
             devices.setdefault(result["device"], {})[result["preset"]] = None
-    where = "; ".join(f"{device}: {', '.join(presets)}" for device, presets in devices.items())
+    where = ", ".join(devices)
+    if len(devices) > 1:  # then which preset ran on which
+        where = "; ".join(f"{name} ({', '.join(presets)})" for name, presets in devices.items())
     lines = [
         "# ListOps valency tagging",
         "",
         "Test accuracy over operators and attachment over all tokens, in percent, with discrete "
-        f"trees; {'; '.join(data)}. Mean ± standard deviation over seeds. `{command}`. "
-        f"Machines: {where}.",
+        f"trees; {'; '.join(data)}. Mean ± standard deviation over seeds. `{command}` on "
+        f"{where}.",
         "",
         "| " + " | ".join(headings) + " |",
         "|" + "---|" * len(headings),
