@@ -17,10 +17,9 @@ from treelax.analysis.listops_table import (
     ROWS,
     curves,
     record,
-    spread,
     table_rows,
-    to_csv,
 )
+from treelax.analysis.tables import spread, to_csv
 from treelax.errors import DataError
 from treelax.tasks.listops.config import PRESETS
 from treelax.training.metrics import MetricsLog
@@ -90,18 +89,18 @@ def test_a_run_without_short_expressions() -> None:
 
 
 def test_the_csv() -> None:
-    text = to_csv([record(result("gold", seed, 99.0, 98.0)) for seed in (0, 1)])
+    text = to_csv(COLUMNS, [record(result("gold", seed, 99.0, 98.0)) for seed in (0, 1)])
     rows = list(csv.DictReader(io.StringIO(text)))
     assert list(rows[0]) == list(COLUMNS)
     assert [row["seed"] for row in rows] == ["0", "1"]
     assert rows[0]["operator_accuracy"] == "99.000"
-    assert to_csv([]) == ",".join(COLUMNS) + "\n"
+    assert to_csv(COLUMNS, []) == ",".join(COLUMNS) + "\n"
 
 
 def test_rows_by_hand() -> None:
     records = [
         record(result("gold", 1, 99.0, 98.0)),
-        record(result("small", 0, 50.0, 50.0)),
+        record(result("own", 0, 50.0, 50.0)),
         record(result("paper-mc", 0, 77.0, 66.0)),
         record(result("gold", 0, 97.0, 100.0)),
     ]
@@ -111,7 +110,7 @@ def test_rows_by_hand() -> None:
     assert [row[0] for row in rows] == [
         "paper's recipe, MC, forward relaxed",
         "gold trees",
-        "small",
+        "own",
     ]
     assert [row[1] for row in rows] == ["99.6 / 99.7", "100.0 / 100.0", "–"]
     assert [row[2] for row in rows] == ["1", "2", "1"]

@@ -37,7 +37,7 @@ def test_the_best_model_is_evaluated_on_the_test_set(tmp_path: Path) -> None:
         training.model.composer.vertex.zero_()
     told: list[int] = []
     figures = finish(run, training, config, progress=told.append)
-    assert told[-1] == 60
+    assert told[-1] == figures.tokens
     best = load_model(run.path).model
     assert figures == evaluate(best, load_splits(config.data).expressions["test"])
 
@@ -79,6 +79,30 @@ def test_every_part_of_a_result_is_needed(tmp_path: Path) -> None:
         file.write_text(json.dumps({k: v for k, v in whole.items() if k != key}))
         with pytest.raises(DataError, match=f"cannot be read as a result .without {key}"):
             read_result(run)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("seed", "one"),
+        ("seconds", None),
+        ("epochs", True),
+        ("test.attachment", "high"),
+        ("test.by_length", {}),
+        ("test.by_length", [{"longest": 10}]),
+        ("test.baselines", {"previous token": "low"}),
+    ],
+)
+def test_values_of_another_type(tmp_path: Path, path: str, value: object) -> None:
+    run, training, config = trained(tmp_path / "run")
+    finish(run, training, config)
+    file = run.path / "test.json"
+    record = json.loads(file.read_text())
+    *outer, last = path.split(".")
+    (record["test"] if outer else record)[last] = value
+    file.write_text(json.dumps(record))
+    with pytest.raises(DataError, match=r"test.json: cannot be read as a result \(.*use --resume"):
+        read_result(run)
 
 
 def test_a_full_disk_leaves_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

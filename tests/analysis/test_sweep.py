@@ -36,9 +36,10 @@ for epoch in range(done + 1, epochs + 1):
         print("treelax: error: a reason\\n", file=sys.stderr)
         sys.exit(2)
 test = dict.fromkeys(("sentences tokens operators operator_accuracy token_accuracy attachment "
-    "exact_trees soft_operator_accuracy soft_token_accuracy attachment_by_kind by_length "
-    "baselines").split(), 1)
-keys = dict.fromkeys("preset seed max_length best_epoch epochs seconds device".split(), 1)
+    "exact_trees soft_operator_accuracy soft_token_accuracy").split(), 1)
+test |= {"attachment_by_kind": {}, "by_length": [], "baselines": {}}
+keys = dict.fromkeys("seed max_length best_epoch epochs seconds".split(), 1)
+keys |= {"preset": "gold", "device": "CPU"}
 (folder / "test.json").write_text(json.dumps(keys | {"test": test}))
 """
 
@@ -143,7 +144,7 @@ def test_a_failure_takes_no_other_run_with_it(tmp_path: Path, workers: Workers) 
     workers.fail = "gold-1"
     with pytest.raises(
         TrainingError,
-        match=r"^1 of 4 runs failed: gold-1 \(treelax: error: a reason\); the same command goes on",
+        match=r"^1 of 4 runs failed: gold-1 \(a reason\); the same command goes on",
     ):
         sweep(CONFIGS, tmp_path, device="cpu", jobs=2)
     ended = {run.name for run in tmp_path.iterdir() if (run / "test.json").exists()}

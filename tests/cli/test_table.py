@@ -203,11 +203,19 @@ def test_a_row_that_the_paper_does_not_have_is_shown(
         shutil.copy(folder / "runs" / "balanced-mc-0" / name, run.path / name)
     record = json.loads((run.path / "test.json").read_text()) | {"preset": "small"}
     (run.path / "test.json").write_text(json.dumps(record))
-    more = ["--report", "--rows", "balanced-mc, small ,small"]
+    more = ["--report", "--rows", "balanced-mc, small ,small", "--results", folder / "other"]
     assert main(arguments(folder, *more)) == 0
     shown = capsys.readouterr().out
-    assert re.search(r"\| small +\| +– \| +1 \|", shown)
-    assert (folder / "results" / "table.md").read_text().count("| small |") == 1
+    assert re.search(r"forward relaxed, small layers +\| +– \| +1 \|", shown)
+    assert (folder / "other" / "table.md").read_text().count("small layers |") == 1
+
+
+def test_the_screen_has_the_columns_that_fit(swept: Sweep) -> None:
+    heading = next(line for line in swept.whole.stdout.splitlines() if line.startswith("| trees"))
+    assert [cell.strip() for cell in heading.split("|")[1:-1]] == [
+        *("trees", "paper acc / att", "seeds", "accuracy", "attachment")
+    ]
+    assert f"in {swept.folder / 'results' / 'table.md'}" in swept.whole.stdout
 
 
 def test_the_table_says_which_data(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,7 +223,7 @@ def test_the_table_says_which_data(folder: Path, capsys: pytest.CaptureFixture[s
         path.write_text(path.read_text().replace("# folder = none", 'folder = "some/data"'))
     assert main(arguments(folder, "--report", "--set", "data.folder=some/data")) == 0
     text = (folder / "results" / "table.md").read_text()
-    assert "expressions of at most 16 tokens of some/data." in text
+    assert f"expressions of at most 16 tokens of {Path('some/data').absolute()}." in text
 
 
 # ------------------------------------------------------------------ what it refuses
@@ -247,6 +255,26 @@ def test_runs_with_other_settings(folder: Path, capsys: pytest.CaptureFixture[st
         assert main(arguments(folder, "--set", "train.epochs=9", *more)) == 2
         line = capsys.readouterr().err.splitlines()[-1]
         assert "balanced-mc-0: was started with other settings (train.epochs 2 → 9)" in line
+
+
+def test_a_smaller_table_does_not_replace_a_larger_one(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = folder / "results" / "runs.csv"
+    before = file.read_bytes()
+    for more in (["--rows", "gold"], ["--seeds", "1"], ["--report", "--seeds", "1"]):
+        line = fail(capsys, *arguments(folder, *more))
+        assert re.search(
+            r"runs.csv: holds 4 runs, of which \d are not in this table, such as", line
+        )
+        assert line.endswith("expected another --results, or those rows and seeds too")
+    shutil.rmtree(folder / "runs" / "paper-mc-st-1")
+    assert main(arguments(folder, "--report")) == 2
+    said = capsys.readouterr().err
+    assert "of which 1 are not in this table, such as paper-mc-st with seed 1" in said
+    assert file.read_bytes() == before
+    file.write_text("some,thing\n1,2\n")
+    assert "runs.csv: cannot be read as a list of runs" in fail(capsys, *arguments(folder))
 
 
 @pytest.mark.parametrize("command", [["table"], ["table", "listops"]])

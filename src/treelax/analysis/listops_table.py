@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import mean, stdev
 from typing import Any
 
+from treelax.analysis.tables import spread
 from treelax.training.metrics import read_metrics
 from treelax.training.run import Run
 
@@ -43,6 +41,11 @@ ROWS = (
     Row("balanced-heads", "balanced recipe, MC, head selection (no tree)"),
     Row("chain", "left-to-right chain"),
     Row("gold", "gold trees", (100.0, 100.0)),
+)
+# presets of other tables, if their runs are asked for
+OTHERS = (
+    Row("small", "balanced recipe, MC, forward relaxed, small layers"),
+    Row("paulus", "balanced recipe, MC, forward relaxed"),
 )
 COLUMNS = (
     "preset",
@@ -86,23 +89,6 @@ def record(result: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def to_csv(records: Sequence[dict[str, Any]]) -> str:
-    """All runs as CSV, a line each.
-
-    Args:
-        records: of `record`.
-
-    Returns:
-        The text, with a line of `COLUMNS` in front.
-    """
-    out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    for line in records:
-        writer.writerow({k: f"{v:.3f}" if isinstance(v, float) else v for k, v in line.items()})
-    return out.getvalue()
-
-
 def table_rows(records: Sequence[dict[str, Any]]) -> list[list[str]]:
     """Rows for `HEADINGS`: the paper, our mean and spread, every seed.
 
@@ -110,12 +96,12 @@ def table_rows(records: Sequence[dict[str, Any]]) -> list[list[str]]:
         records: of `record`, in any order.
 
     Returns:
-        The cells: first the presets of `ROWS` in their order, then any others.
+        The cells: first the presets of `ROWS` and `OTHERS` in their order, then any others.
     """
     rows = []
-    known = {row.preset for row in ROWS}
+    known = {row.preset for row in (*ROWS, *OTHERS)}
     others = dict.fromkeys(r["preset"] for r in records if r["preset"] not in known)
-    for row in (*ROWS, *(Row(preset, preset) for preset in others)):
+    for row in (*ROWS, *OTHERS, *(Row(preset, preset) for preset in others)):
         own = sorted((r for r in records if r["preset"] == row.preset), key=lambda r: r["seed"])
         if own:
             rows.append(
@@ -164,24 +150,7 @@ HEADINGS = (
     "attachment ≤ 50",
     "every seed, acc/att",
 )
-
-
-def spread(values: Sequence[float]) -> str:
-    """Mean and standard deviation, in words.
-
-    Args:
-        values: at least one.
-
-    Returns:
-        ``MEAN ± DEVIATION``, or the value alone if there is only one.
-
-    Example:
-        >>> spread([98.0, 100.0])
-        '99.00 ± 1.41'
-    """
-    if len(values) == 1:
-        return f"{values[0]:.2f}"
-    return f"{mean(values):.2f} ± {stdev(values):.2f}"
+ON_SCREEN = (0, 1, 2, 3, 4)  # columns that fit a terminal; the file has all
 
 
 def curves(runs: Sequence[Run]) -> dict[str, dict[int, list[dict[str, Any]]]]:

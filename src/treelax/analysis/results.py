@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import torch
 
-from treelax.errors import DataError
-from treelax.files import atomic_write
+from treelax.analysis.result_file import NUMBER, Kinds, expect, read_record, write_record
 from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.listops.evaluation import Evaluation, evaluate
 from treelax.tasks.listops.experiment import load_splits
 from treelax.training.loop import Training
 from treelax.training.run import Run
 
-FILE = "test.json"
-KEYS = {"preset", "seed", "max_length", "best_epoch", "epochs", "seconds", "device", "test"}
+KINDS: Kinds = {
+    **dict.fromkeys(("preset", "device"), str),
+    **dict.fromkeys(("seed", "max_length", "best_epoch", "epochs"), int),
+    "seconds": NUMBER,
+    "test": dict,
+}
+FIGURES = {field.name: NUMBER for field in fields(Evaluation) if field.type in ("int", "float")} | {
+    "attachment_by_kind": dict,
+    "by_length": list,
+    "baselines": dict,
+}
+# of each row of figures by length, beside "longest", which is none in the last
+BY_LENGTH = dict.fromkeys(
+    (
+        *("sentences", "tokens", "operators", "operator_accuracy"),
+        *("attachment", "exact_trees", "attachment_operator"),
+    ),
+    NUMBER,
+)
 
 
 def finish(
@@ -34,7 +49,7 @@ def finish(
         run: the folder.
         training: the run, trained to its end; its model is set to the best one.
         config: of the run.
-        progress: called with the number of expressions done.
+        progress: called with the number of tokens done.
 
     Returns:
         The figures.
@@ -55,8 +70,7 @@ def finish(
         "device": device_name(training),
         "test": asdict(figures),
     }
-    with atomic_write(run.path / FILE, "w") as file:
-        file.write(json.dumps(record, indent=1) + "\n")
+    write_record(run, record)
     return figures
 
 
@@ -72,20 +86,7 @@ def read_result(run: Run) -> dict[str, Any] | None:
     Raises:
         DataError: the file is damaged.
     """
-    file = run.path / FILE
-    if not file.exists():
-        return None
-    try:
-        record = dict(json.loads(file.read_text(encoding="utf-8")))
-        missing = KEYS - record.keys()
-        if missing:
-            raise ValueError(f"without {', '.join(sorted(missing))}")
-        figures_of(record)
-    except (OSError, ValueError, TypeError) as error:
-        raise DataError(
-            f"{file}: cannot be read as a result ({error}); remove it and use --resume"
-        ) from error
-    return record
+    return read_record(run, KINDS, _check)
 
 
 def figures_of(record: dict[str, Any]) -> Evaluation:
@@ -104,3 +105,13 @@ def device_name(training: Training) -> str:
     """The device in words: the GPU's name, or CPU."""
     device = training.experiment.device
     return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
+
+
+def _check(record: dict[str, Any]) -> None:
+    test = record["test"]
+    expect(test, FIGURES)
+    figures_of(record)
+    for name in ("attachment_by_kind", "baselines"):
+        expect(test[name], dict.fromkeys(test[name], NUMBER))
+    for row in test["by_length"]:
+        expect(row, BY_LENGTH | {"longest": int | None})

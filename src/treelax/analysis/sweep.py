@@ -1,6 +1,6 @@
 """Many runs, several at a time, that can be interrupted and taken up again.
 
-Every run is a process of its own, ``treelax train listops --out FOLDER --resume``, so a sweep needs
+Every run is a process of its own, ``treelax train TASK --out FOLDER --resume``, so a sweep needs
 nothing of its own to be resumable, and one that fails takes no other with it. On a GPU the processes
 overlap if NVIDIA's multi-process service is on (``nvidia-cuda-mps-control -d``), else they take turns.
 """
@@ -16,15 +16,18 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from treelax.analysis.results import read_result
+from treelax.analysis.text_results import read_text_result
 from treelax.errors import InputError, TrainingError
 from treelax.tasks.listops.config import ListOpsConfig, preset
+from treelax.tasks.text.config import TextConfig
 from treelax.training.config import override
 from treelax.training.metrics import read_metrics
 from treelax.training.run import Run, refuse_changes
 
+Config = TypeVar("Config", ListOpsConfig, TextConfig)
 # called with the run that has come further, its last row of metrics, and the epochs of all runs
 Report = Callable[[Run, dict[str, Any], int], None]
 LOG = "log.txt"
@@ -33,7 +36,7 @@ LIST_ALL = "treelax train listops --list shows all settings"
 
 
 def configure(name: str, settings: Sequence[str]) -> ListOpsConfig:
-    """A preset with some settings changed.
+    """A preset of ListOps with some settings changed.
 
     Args:
         name: of the preset.
@@ -50,16 +53,54 @@ def configure(name: str, settings: Sequence[str]) -> ListOpsConfig:
         >>> configure("gold", ["train.epochs=3"]).train.epochs
         3
     """
-    config = override(preset(name), settings, list_all=LIST_ALL)
-    if config.preset != name:
+    return changed(preset(name), settings, LIST_ALL)
+
+
+def changed(config: Config, settings: Sequence[str], list_all: str) -> Config:
+    """The config of a preset with some settings changed, but not the preset's name.
+
+    Args:
+        config: of the preset.
+        settings: the changes, each ``key=value``.
+        list_all: what shows all settings, for messages.
+
+    Returns:
+        The config.
+
+    Raises:
+        InputError: there is no such key, a value is none of its key, or the settings would change
+            the preset's name.
+
+    Example:
+        >>> changed(preset("gold"), ["seed=2"], "--list").seed
+        2
+    """
+    new = override(config, settings, list_all=list_all)
+    if new.preset != config.preset:
         raise InputError(
-            f"preset: received the setting preset={config.preset}; expected it as the name of the "
-            f"preset: --preset {config.preset}"
+            f"preset: received the setting preset={new.preset}; expected it as the name of the "
+            f"preset: --preset {new.preset}"
         )
-    return config
+    return new
 
 
-def open_or_create(path: Path, config: ListOpsConfig) -> Run:
+def task_of(config: ListOpsConfig | TextConfig) -> str:
+    """The task of a config, as ``treelax train`` and the folders of runs name it.
+
+    Args:
+        config: of a run.
+
+    Returns:
+        "listops", or the kind of a text task.
+
+    Example:
+        >>> task_of(preset("gold"))
+        'listops'
+    """
+    return "listops" if isinstance(config, ListOpsConfig) else config.kind
+
+
+def open_or_create(path: Path, config: ListOpsConfig | TextConfig) -> Run:
     """The run in a folder, new or one that was started with the same settings.
 
     Args:
@@ -73,14 +114,14 @@ def open_or_create(path: Path, config: ListOpsConfig) -> Run:
         InputError: the folder holds a run with other settings.
     """
     if not (path / "config.toml").exists():
-        return Run.create(path, config, task="listops")
+        return Run.create(path, config, task=task_of(config))
     run = Run.open(path)
     check_same(run, config)
     return run
 
 
 def settings_of(run: Run) -> ListOpsConfig:
-    """The config that a run was started with.
+    """The config that a run of ListOps was started with.
 
     Args:
         run: the run.
@@ -91,14 +132,11 @@ def settings_of(run: Run) -> ListOpsConfig:
     Raises:
         InputError: the run is one of another task, or its config does not fit.
     """
-    if run.task != "listops":
-        raise InputError(
-            f"{run.path}: is a run of {run.task!r}; expected one of 'listops': give another --out"
-        )
+    _refuse_other_task(run, "listops")
     return run.config(ListOpsConfig)
 
 
-def check_same(run: Run, wanted: ListOpsConfig) -> None:
+def check_same(run: Run, wanted: ListOpsConfig | TextConfig) -> None:
     """Refuse to go on with other settings than a run was started with.
 
     Args:
@@ -108,11 +146,12 @@ def check_same(run: Run, wanted: ListOpsConfig) -> None:
     Raises:
         InputError: a setting differs, or the run is one of another task.
     """
-    refuse_changes(run, settings_of(run), wanted)
+    _refuse_other_task(run, task_of(wanted))
+    refuse_changes(run, run.config(type(wanted)), wanted)
 
 
 def sweep(
-    configs: Sequence[ListOpsConfig],
+    configs: Sequence[ListOpsConfig | TextConfig],
     folder: Path,
     *,
     device: str,
@@ -136,7 +175,7 @@ def sweep(
         TrainingError: some runs failed; the others have gone to their ends.
     """
     runs = [open_or_create(folder / name(config), config) for config in configs]
-    waiting = [run for run in runs if read_result(run) is None]
+    waiting = [run for run in runs if result_of(run) is None]
     going: dict[Path, tuple[Run, subprocess.Popen[bytes]]] = {}
     epochs = {run.path: _epochs(run) for run in runs}
     failed: list[str] = []
@@ -172,7 +211,7 @@ def sweep(
     return runs
 
 
-def name(config: ListOpsConfig) -> str:
+def name(config: ListOpsConfig | TextConfig) -> str:
     """A run's folder in a sweep.
 
     Args:
@@ -186,6 +225,28 @@ def name(config: ListOpsConfig) -> str:
         'gold-0'
     """
     return f"{config.preset}-{config.seed}"
+
+
+def result_of(run: Run) -> dict[str, Any] | None:
+    """The result of a run of any task, or None if it has not ended.
+
+    Args:
+        run: the run.
+
+    Returns:
+        What is in its ``test.json``.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    return read_result(run) if run.task == "listops" else read_text_result(run)
+
+
+def _refuse_other_task(run: Run, task: str) -> None:
+    if run.task != task:
+        raise InputError(
+            f"{run.path}: is a run of {run.task!r}; expected one of {task!r}: give another --out"
+        )
 
 
 @contextmanager
@@ -207,7 +268,7 @@ def _kill_is_an_interrupt() -> Iterator[None]:
 
 def _start(run: Run, device: str, jobs: int) -> subprocess.Popen[bytes]:
     threads = max(1, (os.cpu_count() or 1) // jobs)
-    command = [sys.executable, "-m", "treelax", "train", "listops", "--resume"]
+    command = [sys.executable, "-m", "treelax", "train", run.task, "--resume"]
     with (run.path / LOG).open("ab") as log:
         return subprocess.Popen(
             [*command, "--out", str(run.path), "--device", device],
@@ -227,4 +288,5 @@ def _epochs(run: Run) -> int:
 
 def _last_line(run: Run) -> str:
     lines = (run.path / LOG).read_text(encoding="utf-8", errors="replace").split("\n")
-    return next((line.strip() for line in reversed(lines) if line.strip()), "no output")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "no output")
+    return last.removeprefix("treelax: error: ")

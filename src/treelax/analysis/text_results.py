@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import torch
 
-from treelax.analysis.results import FILE, device_name
-from treelax.errors import DataError
-from treelax.files import atomic_write
+from treelax.analysis.result_file import NUMBER, Kinds, expect, read_record, write_record
+from treelax.analysis.results import device_name
 from treelax.tasks.text.experiment import TextExperiment, evaluation_batches
 from treelax.training.loop import Training
 from treelax.training.run import Run
+
+KINDS: Kinds = {
+    **dict.fromkeys(("preset", "kind", "device"), str),
+    **dict.fromkeys(("seed", "training_examples", "best_epoch", "epochs", "updates"), int),
+    "seconds": NUMBER,
+    "labels": list,
+    "splits": dict,
+}
 
 
 def finish_text(run: Run, training: Training, experiment: TextExperiment) -> dict[str, Any]:
@@ -40,6 +46,8 @@ def finish_text(run: Run, training: Training, experiment: TextExperiment) -> dic
         "kind": config.kind,
         "labels": list(experiment.labels),
         "training_examples": len(experiment.data.splits["train"]),
+        "mixed_examples": experiment.mixed,
+        "parameters": sum(p.numel() for p in experiment.model.parameters() if p.requires_grad),
         "best_epoch": training.best_epoch,
         "epochs": training.epochs,
         "updates": training.updates,
@@ -47,8 +55,7 @@ def finish_text(run: Run, training: Training, experiment: TextExperiment) -> dic
         "device": device_name(training),
         "splits": splits,
     }
-    with atomic_write(run.path / FILE, "w") as file:
-        file.write(json.dumps(record, indent=1) + "\n")
+    write_record(run, record)
     return record
 
 
@@ -64,18 +71,12 @@ def read_text_result(run: Run) -> dict[str, Any] | None:
     Raises:
         DataError: the file is damaged.
     """
-    file = run.path / FILE
-    if not file.exists():
-        return None
-    try:
-        record = dict(json.loads(file.read_text(encoding="utf-8")))
-        for figures in record["splits"].values():
-            float(figures["accuracy"]), float(figures["soft_accuracy"])
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise DataError(
-            f"{file}: cannot be read as a result ({error}); remove it and use --resume"
-        ) from error
-    return record
+    return read_record(run, KINDS, _check)
+
+
+def _check(record: dict[str, Any]) -> None:
+    for figures in record["splits"].values():
+        expect(figures, dict.fromkeys(("examples", "accuracy", "soft_accuracy"), NUMBER))
 
 
 @torch.no_grad()

@@ -1,0 +1,87 @@
+"""``test.json``, the result of a finished run: written whole, checked when it is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from types import UnionType
+from typing import Any
+
+from treelax.errors import DataError
+from treelax.files import atomic_write
+from treelax.training.run import Run
+
+FILE = "test.json"
+NUMBER = int | float
+Kinds = Mapping[str, type | UnionType]
+
+
+def write_record(run: Run, record: dict[str, Any]) -> None:
+    """Write the result of a run.
+
+    Args:
+        run: the folder.
+        record: what JSON can hold.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    with atomic_write(run.path / FILE, "w") as file:
+        file.write(json.dumps(record, indent=1) + "\n")
+
+
+def read_record(
+    run: Run, kinds: Kinds, check: Callable[[dict[str, Any]], None]
+) -> dict[str, Any] | None:
+    """Read the result of a run.
+
+    Args:
+        run: the folder.
+        kinds: the keys that there must be, and of which type each value is.
+        check: raises a ValueError, KeyError or TypeError if something else is wrong.
+
+    Returns:
+        The record, or None if the run has not ended.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    file = run.path / FILE
+    if not file.exists():
+        return None
+    try:
+        record = json.loads(file.read_text(encoding="utf-8"))
+        expect(record, kinds)
+        check(record)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise DataError(
+            f"{file}: cannot be read as a result ({error}); remove it and use --resume"
+        ) from error
+    return dict(record)
+
+
+def expect(record: Any, kinds: Kinds) -> None:
+    """Check that a record has some keys, with values of their types.
+
+    Args:
+        record: what should be a dictionary.
+        kinds: the keys, and of which type each value is.
+
+    Raises:
+        ValueError: it has not; the message says what is wrong.
+
+    Example:
+        >>> expect({"seed": "one"}, {"seed": int})
+        Traceback (most recent call last):
+        ...
+        ValueError: seed is 'one'
+    """
+    if not isinstance(record, dict):
+        raise ValueError(f"{record!r:.40} in place of a record")
+    missing = kinds.keys() - record.keys()
+    if missing:
+        raise ValueError(f"without {', '.join(sorted(missing))}")
+    for key, kind in kinds.items():
+        # a bool is an int to Python
+        if not isinstance(record[key], kind) or isinstance(record[key], bool):
+            raise ValueError(f"{key} is {record[key]!r:.40}")

@@ -1,0 +1,247 @@
+"""The paper's tables 2 and 3 with our runs beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from treelax.analysis.tables import spread
+from treelax.tasks.text.config import PRESETS, TextConfig
+
+COLUMNS = (
+    "preset",
+    "seed",
+    "dev_accuracy",
+    "dev_soft_accuracy",
+    "test_accuracy",
+    "test_soft_accuracy",
+    "dev_examples",
+    "test_examples",
+    "training_examples",
+    "parameters",
+    "best_epoch",
+    "epochs",
+    "updates",
+    "seconds",
+    "device",
+)
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A table of the paper.
+
+    Attributes:
+        title: what it shows.
+        family: the presets' first word, which names the data too.
+        rows: for each preset, without the family, what the paper prints for it; None if nothing.
+        paper: what the paper's figures are.
+        dev: what dev is, in a heading.
+        test: what test is, in a heading.
+    """
+
+    title: str
+    family: str
+    rows: dict[str, str | None]
+    paper: str
+    dev: str = "dev"
+    test: str = "test"
+
+    @property
+    def presets(self) -> list[str]:
+        """The presets, row by row.
+
+        Example:
+            >>> TABLES["sst"].presets[-1]
+            'sst-tree'
+        """
+        return [f"{self.family}-{row}" for row in self.rows]
+
+    @property
+    def headings(self) -> tuple[str, ...]:
+        """Of the columns of `text_rows`."""
+        return (
+            "trees",
+            self.paper,
+            "parameters",
+            "seeds",
+            self.dev,
+            self.test,
+            f"{self.dev}, soft trees",
+            f"{self.test}, soft trees",
+            f"every seed, {self.dev}/{self.test}",
+        )
+
+
+# accuracies as the paper prints them: tables 2, 3b, 3c and 3a
+TABLES = {
+    "snli": TextTable(
+        "SNLI",
+        "snli",
+        {"none": "84.4", "intra": "83.8", "tree-1": "85.2", "tree-2": "86.2"},
+        "paper, test",
+    ),
+    "multinli": TextTable(
+        "MultiNLI",
+        "multinli",
+        {"none": "68.1", "tree-1": "71.5", "tree-2": "73.0"},
+        "paper, matched test",
+        "matched dev",
+        "mismatched dev",
+    ),
+    "ablation": TextTable(
+        "MultiNLI: kinds of trees",
+        "multinli",
+        {
+            "none": "68.5 / 68.9",
+            "intra": "67.9 / 68.4",
+            "chain-1": "71.2 / 71.8",
+            "chain-2": "72.3 / 71.1",
+            "heads-1": "69.0 / 69.4",
+            "heads-2": "68.7 / 69.6",
+            "tree-1": "71.9 / 71.7",
+            "tree-2": "73.2 / 72.9",
+        },
+        "paper, matched / mismatched dev",
+        "matched dev",
+        "mismatched dev",
+    ),
+    "sst": TextTable(
+        "Sentiment of the Stanford Sentiment Treebank, binary",
+        "sst",
+        {"none": None, "chain": None, "heads": None, "given": "83.8", "tree": "84.6"},
+        "paper, test",
+    ),
+}
+# labelled training examples of the distributions
+WHOLE = {"snli": ("SNLI", 549_367), "multinli": ("MultiNLI", 392_702)}
+WHOLE_SST = {"binary": 6_920, "five": 8_544}
+ON_SCREEN = (0, 1, 3, 4, 5)  # columns that fit a terminal; the file has all
+
+
+def text_record(result: dict[str, Any]) -> dict[str, Any]:
+    """One run's line of the CSV, from its ``test.json``.
+
+    Args:
+        result: what `treelax.analysis.text_results.read_text_result` returns.
+
+    Returns:
+        A value for each of `COLUMNS`; None where there is no test set.
+    """
+    line: dict[str, Any] = {
+        key: result.get(key)
+        for key in (
+            *("preset", "seed", "training_examples", "parameters"),
+            *("best_epoch", "epochs", "updates", "device"),
+        )
+    }
+    for split in ("dev", "test"):
+        figures = result["splits"].get(split, {})
+        line[f"{split}_examples"] = figures.get("examples")
+        for key in ("accuracy", "soft_accuracy"):
+            # rounded here, once, so that all that is made from the records agrees
+            value = figures.get(key)
+            line[f"{split}_{key}"] = None if value is None else round(value, 3)
+    return line | {"seconds": round(result["seconds"], 1)}
+
+
+def text_rows(table: TextTable, records: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Rows for the table's headings: the paper, our mean and spread, every seed.
+
+    Args:
+        table: which one.
+        records: of `text_record`, in any order.
+
+    Returns:
+        The cells: first the table's presets in their order, then any others.
+    """
+    paper = dict(zip(table.presets, table.rows.values(), strict=True))
+    others = [r["preset"] for r in records if r["preset"] not in paper]
+    rows = []
+    for preset in dict.fromkeys((*paper, *others)):
+        own = sorted((r for r in records if r["preset"] == preset), key=lambda r: r["seed"])
+        if own:
+            sizes = sorted({r["parameters"] for r in own if r["parameters"] is not None})
+            rows.append(
+                [
+                    label(preset),
+                    paper.get(preset) or "–",
+                    ", ".join(f"{size:,}" for size in sizes) or "–",
+                    str(len(own)),
+                    _column(own, "dev_accuracy"),
+                    _column(own, "test_accuracy"),
+                    _column(own, "dev_soft_accuracy"),
+                    _column(own, "test_soft_accuracy"),
+                    ", ".join(
+                        "/".join(_short(r[f"{split}_accuracy"]) for split in ("dev", "test"))
+                        for r in own
+                    ),
+                ]
+            )
+    return rows
+
+
+def label(preset: str) -> str:
+    """What a preset is, without the name of its data.
+
+    Args:
+        preset: its name.
+
+    Returns:
+        A few words, or the name if there is no such preset.
+
+    Example:
+        >>> label("snli-tree-2")
+        'latent tree, 2 GCN'
+    """
+    text = PRESETS[preset][1] if preset in PRESETS else preset
+    return text.partition(": ")[2] or text
+
+
+def amount(config: TextConfig, result: dict[str, Any]) -> str:
+    """How much training data a run had, and what part of the whole set that is.
+
+    Args:
+        config: of the run.
+        result: of the run.
+
+    Returns:
+        The words.
+
+    Example:
+        >>> amount(PRESETS["snli-none"][0](), {"training_examples": 109_873, "mixed_examples": 0})
+        '109,873 of the 549,367 training pairs of SNLI (20 %)'
+    """
+    mixed = result.get("mixed_examples", 0)
+    own = result["training_examples"] - mixed
+    data = config.data
+    if data.format == "sst":
+        text = _part(own, WHOLE_SST[data.classes], "training sentences of SST")
+    elif data.format in WHOLE:
+        name, whole = WHOLE[data.format]
+        text = _part(own, whole, f"training pairs of {name}")
+    else:
+        text = f"{own:,} training examples"
+    if not mixed:
+        return text
+    with_snli = f"{text} and {_part(mixed, WHOLE['snli'][1], 'training pairs of SNLI')}"
+    if data.mix_share == 1:
+        return with_snli
+    return f"{with_snli}, of which each epoch draws {100 * data.mix_share:g} %"
+
+
+def _part(some: int, whole: int, what: str) -> str:
+    if some == whole:
+        return f"all {whole:,} {what}"
+    percent = 100 * some / whole
+    return f"{some:,} of the {whole:,} {what} ({percent:.{0 if percent >= 10 else 1}f} %)"
+
+
+def _column(records: Sequence[dict[str, Any]], key: str) -> str:
+    values = [r[key] for r in records if r[key] is not None]
+    return spread(values) if values else "–"
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None else f"{value:.1f}"

@@ -1,0 +1,186 @@
+"""What the tables share: their options, the sweep with its progress bar, the runs so far."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from treelax.cli.console import console, error_console, progress
+from treelax.errors import InputError
+
+if TYPE_CHECKING:
+    from treelax.tasks.listops.config import ListOpsConfig
+    from treelax.tasks.text.config import TextConfig
+    from treelax.training.run import Run
+
+__all__ = ["every_seed", "write_results"]
+
+Config = TypeVar("Config", "ListOpsConfig", "TextConfig")
+Rows = Annotated[
+    str | None, typer.Option(help="Presets, with commas between; all rows by default.")
+]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="Change a setting of all runs: KEY=VALUE.")
+]
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, help="Runs at a time; 10 on a GPU, one a core on a CPU.")
+]
+Report = Annotated[
+    bool, typer.Option("--report", help="Train nothing; show what has ended so far.")
+]
+
+
+def every_seed(
+    presets: Sequence[str],
+    seeds: int,
+    settings: Sequence[str],
+    configure: Callable[[str, list[str]], Config],
+) -> list[Config]:
+    """The config of every run of a table.
+
+    Args:
+        presets: of the rows; one that is named twice counts once.
+        seeds: 0 to this, exclusive.
+        settings: changes of all runs, each ``key=value``.
+        configure: makes a config of a preset's name and settings.
+
+    Returns:
+        The configs, row by row.
+
+    Raises:
+        InputError: there is no such preset or setting, or the settings name a seed.
+    """
+    given = [setting for setting in settings if setting.partition("=")[0].strip() == "seed"]
+    if given:
+        raise InputError(
+            f"seed: received the setting {given[0]}; expected --seeds N for 0 to N - 1"
+        )
+    return [
+        configure(preset, [*settings, f"seed={seed}"])
+        for preset in dict.fromkeys(presets)
+        for seed in range(seeds)
+    ]
+
+
+def finished(
+    configs: Sequence[ListOpsConfig] | Sequence[TextConfig],
+    folder: Path,
+    results: Path,
+    *,
+    device: str,
+    jobs: int | None,
+    report: bool,
+    describe: Callable[[dict[str, Any]], str],
+) -> list[tuple[Run, dict[str, Any]]]:
+    """Train what has not been trained, unless only a report is wanted.
+
+    Args:
+        configs: of all runs.
+        folder: holds the runs.
+        results: where the table will go, which must not lose runs.
+        device: where to train.
+        jobs: runs at a time.
+        report: train nothing.
+        describe: a few words on a row of metrics.
+
+    Returns:
+        The runs that have ended, in the order of their configs, with their results.
+
+    Raises:
+        InputError: a run was started with other settings, the table would lose runs, or none has
+            ended.
+    """
+    from treelax.analysis.sweep import result_of
+    from treelax.analysis.tables import refuse_to_shrink
+    from treelax.training.devices import find_device
+
+    refuse_to_shrink(results, [(config.preset, config.seed) for config in configs])
+    if report:
+        runs = _so_far(configs, folder)
+    else:
+        place = find_device(device)
+        at_once = jobs or (10 if place.type == "cuda" else os.cpu_count() or 1)
+        error_console.print(f"{len(configs)} runs, {at_once} at a time, on {place}")
+        runs = _sweep(configs, folder, str(place), at_once, describe)
+    ended = [(run, result) for run in runs if (result := result_of(run)) is not None]
+    if not ended:
+        raise InputError("no run has ended yet; expected at least one: train without --report")
+    refuse_to_shrink(results, [(result["preset"], result["seed"]) for _, result in ended])
+    return ended
+
+
+def command_line(table: str, seeds: int, rows: str | None, settings: Sequence[str]) -> str:
+    """The command that makes a table, as the table says it.
+
+    Args:
+        table: its name.
+        seeds: number of them.
+        rows: the presets, if they were named.
+        settings: the changes.
+
+    Returns:
+        The command.
+
+    Example:
+        >>> command_line("sst", 5, None, ["train.epochs=3"])
+        'treelax table sst --seeds 5 --set train.epochs=3'
+    """
+    return " ".join(
+        [f"treelax table {table} --seeds {seeds}"]
+        + ([f"--rows {rows}"] if rows else [])
+        + [f"--set {setting}" for setting in settings]
+    )
+
+
+def write_results(folder: Path, files: dict[str, str]) -> None:
+    """Write the files of a table, each whole or not at all, and say where they are.
+
+    Args:
+        folder: made if it does not exist.
+        files: their texts by name.
+
+    Raises:
+        DataError: a file cannot be written.
+    """
+    from treelax.files import atomic_write
+
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        with atomic_write(folder / name, "w") as file:
+            file.write(text)
+    console.print(f"written to {folder}")
+
+
+def _so_far(configs: Sequence[ListOpsConfig] | Sequence[TextConfig], folder: Path) -> list[Run]:
+    from treelax.analysis.sweep import check_same, name
+    from treelax.training.run import Run
+
+    found = []
+    for config in configs:
+        if (folder / name(config) / "config.toml").exists():
+            run = Run.open(folder / name(config))
+            check_same(run, config)
+            found.append(run)
+    return found
+
+
+def _sweep(
+    configs: Sequence[ListOpsConfig] | Sequence[TextConfig],
+    folder: Path,
+    device: str,
+    jobs: int,
+    describe: Callable[[dict[str, Any]], str],
+) -> list[Run]:
+    from treelax.analysis.sweep import sweep
+
+    with progress("sweep", sum(c.train.epochs for c in configs), unit="epoch") as bar:
+
+        def tell(run: Run, row: dict[str, Any], epochs: int) -> None:
+            bar.update(epochs, f"{run.path.name} epoch {row['epoch']} {describe(row)}")
+
+        return sweep(configs, folder, device=device, jobs=jobs, report=tell)

@@ -1,0 +1,165 @@
+"""``treelax table snli | multinli | ablation | sst``: the paper's tables 2 and 3."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from treelax.cli.console import table
+from treelax.cli.sweeps import (
+    Device,
+    Jobs,
+    Report,
+    Rows,
+    Settings,
+    command_line,
+    every_seed,
+    finished,
+    write_results,
+)
+
+if TYPE_CHECKING:
+    from treelax.tasks.text.config import TextConfig
+    from treelax.training.run import Run
+
+__all__ = ["register_text_tables"]
+
+TEXT_HELP = """{first}
+
+Writes table.md with the paper's figures beside ours and the amount of training
+data in its heading, and runs.csv. All settings of treelax train {command} can be
+changed for all rows with --set.
+
+Example:
+  treelax table {name} --from {archive} --vectors glove.840B.300d.zip
+"""
+# what each is, and an archive for the example
+COMMANDS = {
+    "snli": ("Train the rows of the paper's table 2 (SNLI) over several seeds.", "snli_1.0.zip"),
+    "multinli": (
+        "Train the rows of the paper's table 3b (MultiNLI) over several seeds.",
+        "multinli_1.0.zip",
+    ),
+    "ablation": (
+        "Train the rows of the paper's table 3c (kinds of trees, MultiNLI) over several seeds.",
+        "multinli_1.0.zip",
+    ),
+    "sst": (
+        "Train the rows of the paper's table 3a (SST) over several seeds.",
+        "trainDevTestTrees_PTB.zip",
+    ),
+}
+LIST_ALL = "treelax train {} --list shows all settings"
+
+
+def register_text_tables(group: typer.Typer) -> None:
+    """Add the tables to ``treelax table``.
+
+    Args:
+        group: the command ``table``.
+
+    Example:
+        >>> group = typer.Typer()
+        >>> register_text_tables(group)
+        >>> [command.name for command in group.registered_commands]
+        ['snli', 'multinli', 'ablation', 'sst']
+    """
+    for name, (first, archive) in COMMANDS.items():
+        command = "multinli" if name == "ablation" else name
+        text = TEXT_HELP.format(first=first, name=name, command=command, archive=archive)
+        group.command(name, help=text)(_command(name, command))
+
+
+def _command(name: str, family: str) -> Callable[..., None]:
+    def command(
+        seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to this, exclusive.")] = 3,
+        source: Annotated[
+            Path | None, typer.Option("--from", help="Folder or archive of the corpus.")
+        ] = None,
+        vectors: Annotated[
+            Path | None,
+            typer.Option(help="Word vectors: GloVe or word2vec text, zipped or not, or npz."),
+        ] = None,
+        rows: Rows = None,
+        # the two tables of MultiNLI share their runs
+        runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path(
+            f"runs/table-{family}"
+        ),
+        results: Annotated[Path, typer.Option(help="Where the table goes.")] = Path(
+            f"results/{name}"
+        ),
+        settings: Settings = None,
+        device: Device = "auto",
+        jobs: Jobs = None,
+        report: Report = False,
+    ) -> None:
+        from treelax.analysis.sweep import changed
+        from treelax.analysis.text_table import TABLES
+        from treelax.tasks.text.config import preset as find
+
+        changes = list(settings or [])
+        given = {"path": source, "vectors": vectors}
+        paths = [f"data.{key}={path}" for key, path in given.items() if path is not None]
+        presets = TABLES[name].presets if rows is None else rows.split(",")
+
+        def configure(preset: str, more: list[str]) -> TextConfig:
+            return changed(find(preset), [*paths, *more], LIST_ALL.format(family))
+
+        configs = every_seed([row.strip() for row in presets], seeds, changes, configure)
+        done = finished(
+            configs, runs, results, device=device, jobs=jobs, report=report, describe=_describe
+        )
+        # which files there were says nothing to others
+        shown = [s for s in changes if s.partition("=")[0].strip() not in FILES]
+        _publish(name, done, results, command_line(name, seeds, rows, shown))
+
+    return command
+
+
+FILES = {f"data.{key}" for key in ("path", "train", "dev", "test", "vectors", "mix", "trees")}
+
+
+def _describe(row: dict[str, Any]) -> str:
+    return f"dev acc {row['dev']['accuracy']:.2f}"
+
+
+def _publish(
+    name: str, ended: Sequence[tuple[Run, dict[str, Any]]], results: Path, command: str
+) -> None:
+    """Print the table and write it and the runs."""
+    from treelax.analysis.tables import RUNS, TABLE, to_csv, to_markdown, where
+    from treelax.analysis.text_table import (
+        COLUMNS,
+        ON_SCREEN,
+        TABLES,
+        amount,
+        text_record,
+        text_rows,
+    )
+    from treelax.tasks.text.config import TextConfig
+
+    chosen = TABLES[name]
+    records = [text_record(result) for _, result in ended]
+    rows = text_rows(chosen, records)
+    headings = chosen.headings
+    data = "; ".join(dict.fromkeys(amount(run.config(TextConfig), result) for run, result in ended))
+    table(
+        [headings[i] for i in ON_SCREEN],
+        [[row[i] for i in ON_SCREEN] for row in rows],
+        title=f"{chosen.title}, accuracy in percent, trained on {data}",
+        note=f"every seed and more columns in {results / TABLE}",
+    )
+    lines = [
+        f"# {chosen.title}",
+        "",
+        f"Trained on {data}. Accuracy in percent, with discrete trees and with soft ones; the best "
+        f"epoch is chosen by {chosen.dev} with discrete trees. Mean ± standard deviation over "
+        f"seeds. `{command}` on {where(result for _, result in ended)}.",
+        "",
+        to_markdown(headings, rows),
+        "",
+    ]
+    write_results(results, {RUNS: to_csv(COLUMNS, records), TABLE: "\n".join(lines)})

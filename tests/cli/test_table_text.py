@@ -1,0 +1,225 @@
+"""``treelax table sst | snli | multinli | ablation``: sweeps over tiny corpora, and their files."""
+
+import csv
+import json
+import random
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from treelax.analysis import sweep
+from treelax.analysis.text_table import COLUMNS, TABLES, amount, text_record, text_rows
+from treelax.cli.main import app, main
+from treelax.tasks.text.config import PRESETS, preset
+from treelax.training.config import override
+from treelax.training.run import Run
+
+SMALL = ["data.vector_size=8", "model.gcn_size=8", "model.scorer_size=8", "model.output_size=8"]
+SMALL += ["train.epochs=2", "train.updates=2", "train.batch_size=8", "train.threads=1"]
+SETTINGS = [part for setting in SMALL for part in ("--set", setting)]
+CLASSES = ("entailment", "neutral", "contradiction")
+
+
+def write_sst(folder: Path) -> Path:
+    rng = random.Random(0)
+    folder.mkdir()
+    for split, count in (("train", 24), ("dev", 8), ("test", 8)):
+        lines = []
+        for i in range(count):
+            words = [rng.choice(["good", "bad", "film", "plot"]) for _ in range(3)]
+            leaves = [f"(2 {word})" for word in words]
+            lines.append(f"({(0, 4)[i % 2]} {leaves[0]} (2 {leaves[1]} {leaves[2]}))\n")
+        (folder / f"{split}.txt").write_text("".join(lines))
+    return folder
+
+
+def write_nli(folder: Path, name: str, splits: tuple[str, ...]) -> Path:
+    rng = random.Random(1)
+    folder.mkdir()
+    for split in splits:
+        with (folder / f"{name}_{split}.jsonl").open("w") as out:
+            for i in range(24):
+                first, second = (
+                    " ".join(rng.choice(["a", "man", "dog", "runs"]) for _ in range(4))
+                    for _ in range(2)
+                )
+                row = {"gold_label": CLASSES[i % 3], "sentence1": first, "sentence2": second}
+                row |= {f"sentence{n}_binary_parse": row[f"sentence{n}"] for n in (1, 2)}
+                out.write(json.dumps(row) + "\n")
+    return folder
+
+
+def ended(folder: Path, config, **changes) -> Run:
+    """A run that has ended, without any training."""
+    run = Run.create(folder / f"{config.preset}-{config.seed}", config, task=config.kind)
+    (run.path / "test.json").write_text(json.dumps(result(config.preset, config.seed) | changes))
+    return run
+
+
+def result(name: str, seed: int, dev: float = 80.0, test: float | None = 70.0) -> dict:
+    splits = {"dev": {"examples": 10, "accuracy": dev, "soft_accuracy": dev + 1}}
+    if test is not None:
+        splits["test"] = {"examples": 20, "accuracy": test, "soft_accuracy": test - 1}
+    return {
+        **{"preset": name, "seed": seed, "kind": "pair", "labels": list(CLASSES)},
+        **{"training_examples": 116_000, "mixed_examples": 0, "parameters": 382_003},
+        **{"best_epoch": 3, "epochs": 5, "updates": 100, "seconds": 1.25, "device": "CPU"},
+        "splits": splits,
+    }
+
+
+# ------------------------------------------------------------------ rows and words
+
+
+def test_every_row_is_a_preset() -> None:
+    for table in TABLES.values():
+        assert set(table.presets) <= PRESETS.keys()
+
+
+def test_rows_by_hand() -> None:
+    records = [
+        text_record(result("snli-tree-2", 1, 82.0, 74.0)),
+        text_record(result("own", 0, 50.0, None)),
+        text_record(result("snli-tree-2", 0)),
+    ]
+    rows = text_rows(TABLES["snli"], records)
+    assert [len(row) for row in rows] == [len(TABLES["snli"].headings)] * 2
+    assert rows[0] == [
+        *("latent tree, 2 GCN", "86.2", "382,003", "2", "81.00 ± 1.41", "72.00 ± 2.83"),
+        *("82.00 ± 1.41", "71.00 ± 2.83", "80.0/70.0, 82.0/74.0"),
+    ]
+    assert rows[1] == ["own", "–", "382,003", "1", "50.00", "–", "51.00", "–", "50.0/–"]
+
+
+def test_the_amount_of_training_data() -> None:
+    found = {"training_examples": 6_920, "mixed_examples": 0}
+    assert amount(preset("sst-tree"), found) == "all 6,920 training sentences of SST"
+    found = {"training_examples": 129_340, "mixed_examples": 100_000}
+    assert amount(preset("multinli-none"), found) == (
+        "29,340 of the 392,702 training pairs of MultiNLI (7.5 %) and 100,000 of the 549,367 "
+        "training pairs of SNLI (18 %), of which each epoch draws 15 %"
+    )
+    assert amount(preset("classify"), {"training_examples": 9}) == "9 training examples"
+
+
+# ------------------------------------------------------------------ commands
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(sweep, "POLL", 0.02)
+
+
+def test_sst_from_data_to_table(tmp_path: Path) -> None:
+    source = write_sst(tmp_path / "sst")
+    results = tmp_path / "results"
+    command = ["table", "sst", "--from", str(source), "--rows", "sst-tree,sst-none", "--seeds", "2"]
+    command += ["--runs", str(tmp_path / "runs"), "--results", str(results), "--device", "cpu"]
+    command += [*SETTINGS, "--set", "model.encoder_size=8"]
+    shown = CliRunner().invoke(app, command)
+    assert shown.exit_code == 0, shown.output
+    with (results / "runs.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert list(lines[0]) == list(COLUMNS)
+    assert [(line["preset"], line["seed"]) for line in lines] == [
+        *(("sst-tree", "0"), ("sst-tree", "1"), ("sst-none", "0"), ("sst-none", "1"))
+    ]
+    for line in lines:
+        record = json.loads(
+            (tmp_path / "runs" / f"{line['preset']}-{line['seed']}" / "test.json").read_text()
+        )
+        assert line["test_accuracy"] == f"{record['splits']['test']['accuracy']:.3f}"
+        assert int(line["parameters"]) == record["parameters"]
+    text = (results / "table.md").read_text()
+    assert "Trained on 24 of the 6,920 training sentences of SST (0.3 %)." in text
+    assert "`treelax table sst --seeds 2 --rows sst-tree,sst-none --set data.vector_size=8" in text
+    assert [line.split("|")[1].strip() for line in text.splitlines() if line[:2] == "| "][1:] == [
+        *("BiLSTM without a tree", "latent tree")
+    ]
+    again = CliRunner().invoke(app, [*command, "--report"])
+    assert (again.exit_code, again.stdout) == (0, shown.stdout)
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "splits"),
+    [
+        ("snli", "snli_1.0", ("train", "dev", "test")),
+        ("ablation", "multinli_1.0", ("train", "dev_matched", "dev_mismatched")),
+    ],
+)
+def test_pairs_from_data_to_table(
+    tmp_path: Path, name: str, family: str, splits: tuple[str, ...]
+) -> None:
+    source = write_nli(tmp_path / "nli", family, splits)
+    table = TABLES[name]
+    command = ["table", name, "--from", str(source), "--rows", table.presets[-1], "--seeds", "1"]
+    command += ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
+    shown = CliRunner().invoke(app, [*command, "--device", "cpu", *SETTINGS])
+    assert shown.exit_code == 0, shown.output
+    assert "latent tree, 2 GCN" in shown.stdout
+    assert f"| {table.dev} | {table.test} |" in (tmp_path / "results" / "table.md").read_text()
+
+
+def test_the_tables_of_multinli_share_their_runs(tmp_path: Path) -> None:
+    for seed in range(3):
+        ended(tmp_path / "runs", replace(preset("multinli-tree-2"), seed=seed))
+    more = ["--runs", str(tmp_path / "runs"), "--report"]
+    for name in ("multinli", "ablation"):
+        assert main(["table", name, *more, "--results", str(tmp_path / name)]) == 0
+        text = (tmp_path / name / "table.md").read_text()
+        assert f"| {TABLES[name].rows['tree-2']} | 382,003 | 3 | 80.00 ± 0.00 |" in text
+
+
+def test_files_do_not_go_into_the_table(tmp_path: Path) -> None:
+    paths = ["data.train=a.tsv", "data.dev=b.tsv", "train.epochs=5"]
+    ended(tmp_path / "runs", override(preset("snli-none"), paths, list_all=""))
+    command = ["table", "snli", "--rows", "snli-none", "--seeds", "1", "--report"]
+    command += ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
+    assert main([*command, *(part for path in paths for part in ("--set", path))]) == 0
+    text = (tmp_path / "results" / "table.md").read_text()
+    assert "`treelax table snli --seeds 1 --rows snli-none --set train.epochs=5` on CPU" in text
+
+
+# ------------------------------------------------------------------ what is refused
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--rows", "snli-tre-2"], r"preset is 'snli-tre-2'; expected one of .*'snli-tree-2'"),
+        (["--set", "train.epoch=3"], r"train.epoch: no such key; did you mean train.epochs"),
+        (["--set", "preset=pair"], r"preset: received the setting preset=pair"),
+        (["--set", "seed=3"], r"seed: received the setting seed=3; expected --seeds N"),
+        (["--report"], r"no run has ended yet"),
+    ],
+)
+def test_bad_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], said: str
+) -> None:
+    places = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
+    assert main(["table", "snli", *places, *more]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.count("\n") == 1
+    assert re.search(said, output.err)
+
+
+def test_a_run_that_fails_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    places = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
+    more = ["--rows", "sst-none", "--seeds", "1", "--from", str(tmp_path / "nothing")]
+    assert main(["table", "sst", *places, *more, "--device", "cpu"]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "1 of 1 runs failed: sst-none-0 (" in said
+    assert "nothing: does not exist; expected trainDevTestTrees_PTB.zip" in said
+    assert said.count("treelax: error:") == 1
+
+
+@pytest.mark.parametrize("name", list(TABLES))
+def test_help_fits_and_has_an_example(name: str) -> None:
+    shown = CliRunner().invoke(app, ["table", name, "--help"], prog_name="treelax").output
+    assert f"  treelax table {name} --from " in shown
+    assert max(map(len, shown.splitlines())) <= 80
