@@ -54,6 +54,12 @@ def test_make_targets_named_in_the_pages_exist():
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page}: make {target}"
 
 
+def test_the_variable_that_shows_tracebacks_is_named():
+    assert "TREELAX_DEBUG" in (ROOT / "src/treelax/cli/main.py").read_text()
+    for page in ("README.md", "CONTRIBUTING.md"):
+        assert "`TREELAX_DEBUG=1" in (ROOT / page).read_text()
+
+
 def test_figures_are_those_on_record():
     """Every figure of the README is made from a file under benchmarks/results."""
     done = subprocess.run(

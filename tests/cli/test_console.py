@@ -108,6 +108,29 @@ def test_a_drawn_table_keeps_brackets_and_fits(terminal: Terminal) -> None:
     assert lines[-1] == "Note [bold]"
 
 
+@pytest.mark.parametrize(("encoding", "dash"), [("ascii", "-"), ("latin-1", "-"), ("utf-8", "–")])
+@pytest.mark.parametrize("kind", [io.TextIOWrapper, "terminal"])
+def test_a_table_where_not_all_characters_can_be_written(
+    monkeypatch: pytest.MonkeyPatch, encoding: str, dash: str, kind: object
+) -> None:
+    class Stream(io.TextIOWrapper):
+        def isatty(self) -> bool:
+            return kind == "terminal"
+
+    raw = io.BytesIO()
+    stream = Stream(raw, encoding=encoding, errors="strict")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr("sys.stdout", stream)
+    table(["≤ 5", "词"], [["1–10", "9.1 ± 0.2"], ["–", "-"]], title="→ …", note="−")
+    stream.flush()
+    lines = bare(raw.getvalue().decode(encoding)).splitlines()
+    assert any(f"1{dash}10" in line for line in lines)
+    assert len({len(line) for line in lines if line.startswith("|")}) <= 1
+    if encoding == "ascii":
+        assert any("<= 5" in line and "\\u8bcd" in line for line in lines)
+        assert any("9.1 +- 0.2" in line for line in lines)
+
+
 # ------------------------------------------------------------------ terminals
 
 

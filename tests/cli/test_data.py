@@ -76,8 +76,8 @@ def test_three_disjoint_files_and_how_they_were_made(tmp_path: Path, variant: st
     assert info["settings"] == SIZES | {
         "variant": variant,
         "seed": 5,
-        "min_length": None,
-        "max_length": None,
+        "min_length": 10 if variant == "paulus" else 1,
+        "max_length": 50 if variant == "paulus" else 100,
     }
     for file in FILES:
         assert info["sha256"][file] == hashlib.sha256((folder / file).read_bytes()).hexdigest()
@@ -141,7 +141,7 @@ def test_other_data_is_replaced_with_force_alone(
         f"{tmp_path}: holds data made with --seed 0, received --seed 1; give another --out, or "
         "--force to replace it"
     )
-    assert "with no --max-length, received --max-length 50;" in fail(
+    assert "with --max-length 100, received --max-length 50;" in fail(
         capsys, "--out", tmp_path, *SMALL, "--max-length", 50
     )
     assert content(tmp_path) == before

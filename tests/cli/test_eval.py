@@ -17,6 +17,7 @@ from listops_runs import options, result
 from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
+from treelax.cli import console
 from treelax.cli.main import app, main
 from treelax.data.listops import generate_listops, read_listops, write_listops
 from treelax.tasks.listops.evaluation import evaluate
@@ -87,6 +88,7 @@ def test_json_holds_all_figures(run: Path, capsys: pytest.CaptureFixture[str]) -
     assert received == {
         "model": str(run),
         "data": str(SAMPLE),
+        "min_length": 1,
         "max_length": 10,
         **asdict(expected),
     }
@@ -128,9 +130,58 @@ def test_a_run_is_measured_on_its_own_test_set(
     assert {key: received[key] for key in result(run)["test"]} == result(run)["test"]
     short = figures(capsys, run, "--max-length", 8, "--min-length", 6)
     assert 0 < short["sentences"] < 60
+    assert (short["min_length"], short["max_length"]) == (6, 8)
     assert figures(capsys, run / "best" / "model.safetensors") == received | {
         "model": str(run / "best" / "model.safetensors")
     }
+
+
+def test_json_holds_the_lengths_in_effect(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Those of the run's own data, where they are narrower than the ones asked for."""
+
+    def lengths(*arguments: object) -> tuple[int, int | None]:
+        received = figures(capsys, *arguments)
+        return received["min_length"], received["max_length"]
+
+    assert lengths(run) == (1, 16)
+    assert lengths(run, "--max-length", 99) == (1, 16)
+    assert lengths(run, "--min-length", 5, "--max-length", 12) == (5, 12)
+    assert lengths(run, "--data", SAMPLE) == (1, None)
+    assert lengths(run, "--data", SAMPLE, "--min-length", 5) == (5, None)
+
+
+def test_a_very_long_expression_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With gold trees, for any others would take the time that is warned of."""
+    run = tmp_path / "gold"
+    arguments = ["--preset", "gold", *options(train__epochs=1, train__updates=1)]
+    assert main(["train", "listops", "--device", "cpu", "--out", str(run), *arguments]) == 0
+    depth = 333
+    texts = ["[MAX 1 " * depth + "2" + " ]" * depth, "[MAX 1 2 2 " + "[MIN 1 " * depth]
+    texts[1] += "2" + " ]" * (depth + 1)
+    assert [len(text.split()) for text in texts] == [1000, 1005]
+    file = tmp_path / "long.tsv"
+    file.write_text("\n".join(["[MAX 2 5 ]", *texts]))
+    capsys.readouterr()
+    assert main(["eval", str(run), "--data", str(file), "--json"]) == 0
+    output = capsys.readouterr()
+    assert json.loads(output.out)["tokens"] == 2009
+    assert output.err == (
+        f"{file}: the longest expression ([MAX 1 2 2 [MIN ...) has 1,005 tokens, which may take "
+        "long; --max-length 1000 leaves out such\n"
+    )
+    assert figures(capsys, run, "--data", file, "--max-length", 1000)["sentences"] == 2
+
+
+def test_progress_is_counted_in_tokens(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(console, "LEAST_SECONDS", 0)
+    capsys.readouterr()
+    assert main(["eval", str(run), "--data", str(SAMPLE)]) == 0
+    tokens = sum(map(len, read_listops(SAMPLE)))
+    assert f"evaluating: {tokens}/{tokens} (100 %), " in capsys.readouterr().err
 
 
 def test_help_fits_and_has_an_example() -> None:

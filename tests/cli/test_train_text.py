@@ -96,6 +96,30 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(files, monkeypatch):
     assert result(broken) == result(whole)
 
 
+def test_a_lost_checkpoint_and_a_folder_in_use(files, monkeypatch, capsys):
+    from treelax.training.loop import Training
+    from treelax.training.run import Run
+
+    out, save = files / "run", Training._save
+
+    def interrupted(self):
+        if self.epoch == 2:
+            raise KeyboardInterrupt
+        save(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "_save", interrupted)
+        assert classify(files, out) == 130
+    with Run.open(out).lock():
+        for more in ([], ["--resume"]):
+            capsys.readouterr()
+            assert classify(files, out, *more) == 2
+            assert f"{out}: is in use by process" in capsys.readouterr().err
+    (out / "checkpoint" / "last.safetensors").unlink()
+    assert main(["train", "classify", "--out", str(out), "--resume"]) == 2
+    assert "does not exist, but metrics.jsonl has 2 epochs" in capsys.readouterr().err
+
+
 def test_pairs_and_tags(files):
     pair = named(files, "csv", "train", "dev")
     assert main(["train", "pair", *pair, "--tokens", "--out", str(files / "p"), *SETTINGS]) == 0

@@ -246,7 +246,7 @@ def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: Curve("c", [], []), "curve 'c': received x \\[\\]; expected one or more numbers"),
+        (lambda: Curve("c", [], []), "curve 'c': received no values; expected one or more: leave"),
         (lambda: Curve("c", [1, math.nan], [1, 2]), "curve 'c': received x .*nan"),
         (lambda: Curve("c", [1, 2], [1]), "curve 'c', mean: received 1 values; .* the 2 in x"),
         (lambda: Curve("c", [1], [1], [[1], [1, 2]]), "curve 'c', run 2: received 2 values"),

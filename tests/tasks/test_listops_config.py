@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from pathlib import Path
 
 import pytest
 
@@ -102,6 +103,7 @@ BAD = {
     "train.learning_rate=0": "train.learning_rate is 0.0; expected more than 0",
     "train.clip=inf": "train.clip is inf",
     "train.decay=-0.5": "train.decay is -0.5",
+    "train.decay=1.01": "train.decay is 1.01; expected more than 0 and at most 1",
     "train.composer_rate=-1": "train.composer_rate is -1.0; expected at least 0",
     "train.composer_rate=nan": "train.composer_rate: received 'nan'; expected a number",
     "train.threads=-1": "train.threads is -1; expected 1 to 1024, or 0",
@@ -143,6 +145,7 @@ def test_settings_that_contradict_each_other() -> None:
         (TrainConfig, "loss", "none"),
         (TrainConfig, "learning_rate", math.nan),
         (TrainConfig, "composer_rate", math.nan),
+        (TrainConfig, "decay", math.nan),
     ],
 )
 def test_python_is_checked_like_the_command_line(
@@ -157,3 +160,13 @@ def test_a_wrong_value_in_toml_names_the_file() -> None:
     text = to_toml(preset("paper-mc")).replace("gcn_size = 100", "gcn_size = 0")
     with pytest.raises(InputError, match=r"^run/config.toml: model.gcn_size is 0"):
         from_toml(ListOpsConfig, text, "run/config.toml")
+
+
+def test_a_folder_of_data_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = override(preset("gold"), ["data.folder=data/"])
+    assert config.data.folder == str(tmp_path / "data")
+    text = to_toml(config)
+    monkeypatch.chdir(tmp_path.parent)
+    assert from_toml(ListOpsConfig, text, "config.toml") == config
+    assert DataConfig().folder is None

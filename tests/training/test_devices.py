@@ -42,7 +42,11 @@ def test_names_where_there_is_none() -> None:
             find_device(name)
 
 
-@pytest.mark.parametrize("name", ["gpu", "", "cuda:x", "cuda:-1", "meta", "mps", "Auto"])
+def test_there_is_one_cpu() -> None:
+    assert find_device("cpu:0") == torch.device("cpu")
+
+
+@pytest.mark.parametrize("name", ["gpu", "", "cuda:x", "cuda:-1", "cpu:7", "meta", "mps", "Auto"])
 def test_names_that_mean_nothing(name: str) -> None:
     with pytest.raises(InputError, match=r"expected cpu, cuda, cuda:N or auto$") as caught:
         find_device(name)

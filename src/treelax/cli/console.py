@@ -34,6 +34,8 @@ Cell = str | int | float | None
 console = Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
 error_console = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
 
+# for an output in ASCII and the like
+PLAIN = str.maketrans({"–": "-", "−": "-", "±": "+-", "≤": "<=", "→": "->", "…": "..."})
 # where there is no terminal: a line at each such part of the whole, but not more often than
 # LEAST_SECONDS, and no less often than MOST_SECONDS
 PARTS = 10
@@ -88,7 +90,9 @@ def table(
         | arborescence |    96.20 |
         | lstm         |          |
     """
-    texts = [[_text(cell) for cell in row] for row in rows]
+    columns = [_writable(name) for name in columns]
+    texts = [[_writable(_text(cell)) for cell in row] for row in rows]
+    title, note = (None if text is None else _writable(text) for text in (title, note))
     right = [all(map(_looks_like_number, column)) for column in zip(*texts, strict=True)]
     right = right or [False] * len(columns)
     if not is_terminal(console):
@@ -300,6 +304,16 @@ def _text(cell: Cell) -> str:
             return f"{cell:,}"
         case _:
             return cell
+
+
+def _writable(text: str) -> str:
+    """A text as stdout can write it, before columns are made as wide as their texts."""
+    encoding = console.encoding
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        return text.translate(PLAIN).encode(encoding, "backslashreplace").decode(encoding)
+    return text
 
 
 def _looks_like_number(text: str) -> bool:

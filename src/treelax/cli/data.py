@@ -17,6 +17,7 @@ from treelax.cli.console import Progress, console, error_console, progress, tabl
 from treelax.cli.folders import folder_to_write, sha256
 from treelax.errors import InputError
 from treelax.files import atomic_write
+from treelax.tasks.listops.config import DataConfig, preset
 
 if TYPE_CHECKING:
     from treelax.data.listops import Expression
@@ -39,7 +40,8 @@ LISTOPS_HELP = """Write random ListOps data, or describe the data in files.
 
 With --out: writes train.tsv, dev.tsv and test.tsv, a line an expression, no
 two alike, and info.json, which says how they were made. The same options give
-the same bytes. With --stats: describes files in that format.
+the same bytes; without options, the expressions that training generates.
+With --stats: describes files in that format.
 
 Examples:
   treelax data listops --out data/listops
@@ -47,8 +49,18 @@ Examples:
   treelax data listops --stats data/listops/dev.tsv data/listops/test.tsv
 """
 
+# what training generates by itself, so that a folder of the same data can be had without a thought
+DEFAULTS = {"original": DataConfig(), "paulus": preset("paulus").data}
+SIZES = DEFAULTS["original"]
+
 _writing = partial(typer.Option, rich_help_panel="Writing a data set")
 Splits = dict[str, list["Expression"]]
+
+
+def _limits(name: str) -> str:
+    """What the help says of a limit of the lengths."""
+    of = {variant: getattr(data, name) for variant, data in DEFAULTS.items()}
+    return f", in tokens; writing: {of['original']} by default, {of['paulus']} for paulus."
 
 
 def register(app: typer.Typer) -> None:
@@ -79,24 +91,24 @@ def listops(
         bool, typer.Option("--json", help="Print the statistics as one JSON object.")
     ] = False,
     min_length: Annotated[
-        int | None, typer.Option(min=1, help="Leave out shorter expressions, in tokens.")
+        int | None,
+        typer.Option(min=1, help=f"Leave out shorter expressions{_limits('min_length')}"),
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option(min=1, help="Leave out longer expressions, in tokens.")
+        int | None, typer.Option(min=1, help=f"Leave out longer expressions{_limits('max_length')}")
     ] = None,
     out: Annotated[Path | None, _writing(help="Folder to write; made if it is not there.")] = None,
     variant: Annotated[
         Literal["original", "paulus"],
         _writing(
-            help="original: Nangia & Bowman 2018, any length. paulus: Paulus et al. 2020, no "
-            "sum, up to 5 deep, 10 to 50 tokens."
+            help="original: Nangia & Bowman 2018. paulus: Paulus et al. 2020, no sum, up to 5 deep."
         ),
     ] = "original",
-    train: Annotated[int, _writing(min=1, help="Expressions in train.tsv.")] = 90_000,
-    dev: Annotated[int, _writing(min=1, help="Expressions in dev.tsv.")] = 2_000,
-    test: Annotated[int, _writing(min=1, help="Expressions in test.tsv.")] = 10_000,
+    train: Annotated[int, _writing(min=1, help="Expressions in train.tsv.")] = SIZES.train,
+    dev: Annotated[int, _writing(min=1, help="Expressions in dev.tsv.")] = SIZES.dev,
+    test: Annotated[int, _writing(min=1, help="Expressions in test.tsv.")] = SIZES.test,
     # Python takes -1 for the same seed as 1
-    seed: Annotated[int, _writing(min=0, help="Of the random numbers.")] = 0,
+    seed: Annotated[int, _writing(min=0, help="Of the random numbers.")] = SIZES.seed,
     force: Annotated[bool, _writing("--force", help="Replace files with other content.")] = False,
 ) -> None:
     """Write ListOps data or describe it; see LISTOPS_HELP."""
@@ -111,8 +123,8 @@ def listops(
             "dev": dev,
             "test": test,
             "seed": seed,
-            "min_length": min_length,
-            "max_length": max_length,
+            "min_length": min_length or DEFAULTS[variant].min_length,
+            "max_length": max_length or DEFAULTS[variant].max_length,
         }
         described = _write_splits(out, settings, force)
         title = f"ListOps, {variant}, seed {seed}, in {out}"

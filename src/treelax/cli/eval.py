@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from treelax.cli.console import progress
+from treelax.cli.console import error_console, progress
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ Examples:
   treelax eval listops --data test_d20s.tsv --max-length 100 --json
   treelax eval runs/small
 """
+LONG = 1_000  # tokens
+NAMED = 5  # tokens that an expression is named by
 
 
 def register(app: typer.Typer) -> None:
@@ -76,10 +79,21 @@ def evaluate(
     else:
         expressions = _own_test_set(loaded, min_length, max_length)
         title = "test set of the run"
-    with progress("evaluating", len(expressions), unit="expression", transient=True) as bar:
+        # what the run left out of its data is not there to be kept
+        own = loaded.config.data
+        min_length = max(min_length, own.min_length)
+        max_length = own.max_length if max_length is None else min(max_length, own.max_length)
+    _warn_of_long(expressions, title)
+    tokens = sum(map(len, expressions))
+    with progress("evaluating", tokens, unit="token", transient=True) as bar:
         figures = run_evaluation(loaded.model, expressions, progress=bar.update)
     if as_json:
-        record = {"model": str(model), "data": title, "max_length": max_length}
+        record = {
+            "model": str(model),
+            "data": title,
+            "min_length": min_length,
+            "max_length": max_length,
+        }
         typer.echo(json.dumps(record | asdict(figures)))
         return
     print_evaluation(figures, title)
@@ -103,3 +117,13 @@ def _own_test_set(
             "tokens"
         )
     return kept
+
+
+def _warn_of_long(expressions: Sequence[Expression], title: str) -> None:
+    """Say which expression makes this take long: time grows with the cube of the length."""
+    longest = max(expressions, key=len)
+    if len(longest) > LONG:
+        error_console.print(
+            f"{title}: the longest expression ({' '.join(longest.tokens[:NAMED])} ...) has "
+            f"{len(longest):,} tokens, which may take long; --max-length {LONG} leaves out such"
+        )

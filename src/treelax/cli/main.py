@@ -15,6 +15,7 @@ import torch
 
 import treelax
 from treelax.errors import TreelaxError
+from treelax.training.processes import quiet_unless_first
 
 MISSING = [name for name in ("typer", "rich") if find_spec(name) is None]
 if TYPE_CHECKING or not MISSING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING or not MISSING:
 __all__ = ["main"]
 
 # modules of treelax.cli in the order of the help; each has a function register(app)
-COMMANDS = ("data", "train", "eval", "table")
+COMMANDS = ("data", "train", "eval", "predict", "table")
 FAILED, INTERRUPTED, CLOSED_PIPE = 2, 130, 1  # exit statuses
 MEMORY_SETTINGS = (
     "the batch size (--set train.batch_size=...) or the greatest length "
@@ -63,6 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with suppress(AttributeError):  # a stream that another program has put in place
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
+        quiet_unless_first()
         status = app(arguments, prog_name="treelax", standalone_mode=False)
         sys.stdout.flush()  # when the interpreter ends it is too late to catch an error
     except BrokenPipeError:

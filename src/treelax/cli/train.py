@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from treelax.cli.console import console, error_console, progress
+from treelax.cli.runs import find_run, in_run
 from treelax.cli.settings import show_settings
 from treelax.cli.train_text import register_text
+from treelax.training.distributed import current, in_turn
+from treelax.training.processes import joined
 
 if TYPE_CHECKING:
     from treelax.data.listops import Expression
@@ -65,6 +68,7 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="train", help=HELP)
 
 
+@joined()
 def listops(
     preset: Annotated[
         str | None, typer.Option(help="Where to start from, balanced-mc by default; see --list.")
@@ -98,7 +102,11 @@ def listops(
     if out is None:
         named = configure(preset or DEFAULT, changes)
         out = Path("runs") / f"listops-{named.preset}-{named.seed}"
-    run = Run.open(out) if resume and (out / "config.toml").exists() else None
+    if not current().first:  # it trains with the first process, which has the folder
+        experiment = in_turn(configure(preset or DEFAULT, changes), _prepare, device)
+        train_listops(Run(out, experiment.task), experiment)
+        return
+    run = find_run(out, resume=resume)
     if run is not None:
         config = _same_settings(run, preset, changes)
         if (result := read_result(run)) is not None:
@@ -106,16 +114,8 @@ def listops(
             return
     else:
         config = configure(preset or DEFAULT, changes)
-        if (out / "config.toml").exists():
-            Run.create(out, config, task="listops")  # which says why not, before data are drawn
-    with ExitStack() as stack:
-        if run is not None:
-            stack.enter_context(run.lock())
-        # before a folder is made, so that what fails here leaves no run that never began
-        experiment = _prepare(config, device)
-        if run is None:
-            run = Run.create(out, config, task="listops")
-            stack.enter_context(run.lock())
+    prepare = partial(in_turn, config, _prepare, device)
+    with in_run(run, out, config, task="listops", prepare=prepare) as (run, experiment):
         train_listops(run, experiment)
 
 
@@ -139,15 +139,17 @@ def train_listops(run: Run, experiment: ListOpsExperiment) -> None:
     config = experiment.config
     training = Training(run, experiment)
     error_console.print(
-        f"{config.preset}, seed {config.seed}, on {experiment.device}: expressions of at most "
-        f"{config.data.max_length} tokens, {config.train.epochs} epochs of "
+        f"{config.preset}, seed {config.seed}, on {current().on(experiment.device)}: expressions of "
+        f"at most {config.data.max_length} tokens, {config.train.epochs} epochs of "
         f"{config.train.updates} updates"
     )
     if training.epoch:
         error_console.print(f"going on after epoch {training.epoch} of {training.epochs}")
     _follow(training)
+    if not current().first:
+        return
     test = load_splits(config.data).expressions["test"]
-    with progress("testing", len(test), unit="expression", transient=True) as bar:
+    with progress("testing", sum(map(len, test)), unit="token", transient=True) as bar:
         figures = finish(run, training, config, progress=bar.update)
     print_evaluation(figures, _title(config.data.max_length))
     _draw(training, test)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from treelax.cli.console import console, error_console, progress, table
+from treelax.cli.runs import find_run, in_run
 from treelax.cli.settings import show_settings
+from treelax.training.distributed import current, in_turn
+from treelax.training.processes import joined
 
 if TYPE_CHECKING:
     from treelax.tasks.text.config import TextConfig
@@ -179,6 +182,7 @@ def _files(
     return {key: str(path) for key, path in given.items() if path is not None}
 
 
+@joined()
 def _train(
     preset: str,
     data: dict[str, str],
@@ -202,23 +206,19 @@ def _train(
         show_settings(PRESETS, config)
         return
     place = out or Path("runs") / f"{config.preset}-{config.seed}"
-    run = Run.open(place) if resume and (place / "config.toml").exists() else None
+    if not current().first:  # it trains with the first process, which has the folder
+        experiment = in_turn(config, _prepare, device, place)
+        _follow(Run(place, experiment.task), experiment)
+        return
+    run = find_run(place, resume=resume)
     if run is not None:
         config = _same_settings(run, changes)
         if (result := read_text_result(run)) is not None:
             error_console.print(f"{run.path}: has ended already; these are its figures")
             _print(result)
             return
-    elif (place / "config.toml").exists():
-        Run.create(place, config, task=config.kind)  # which says why not, before data are read
-    with ExitStack() as stack:
-        if run is not None:
-            stack.enter_context(run.lock())
-        # before a folder is made, so that what fails here leaves no run that never began
-        experiment = _prepare(config, device)
-        if run is None:
-            run = Run.create(place, config, task=config.kind)
-            stack.enter_context(run.lock())
+    prepare = partial(in_turn, config, _prepare, device, place)
+    with in_run(run, place, config, task=config.kind, prepare=prepare) as (run, experiment):
         _follow(run, experiment)
 
 
@@ -233,34 +233,45 @@ def _same_settings(run: Run, changes: Sequence[str]) -> TextConfig:
     return own
 
 
-def _prepare(config: TextConfig, device: str) -> TextExperiment:
+def _prepare(config: TextConfig, device: str, out: Path) -> TextExperiment:
     from treelax.tasks.text.data import load_text
     from treelax.tasks.text.experiment import TextExperiment
+    from treelax.tasks.text.transformer import check_folder, with_own_copy
     from treelax.training.devices import find_device
 
     place = find_device(device, threads=config.train.threads)
+    model = with_own_copy(config.model, out)
+    if model.pretrained is not None:  # told now, not when all texts have been read
+        check_folder(model.pretrained)
     with progress("reading texts", unit="record", transient=True) as bar:
-        data = load_text(config.data, lambda split, done, total: bar.update(done, split))
+        data = load_text(
+            config.data,
+            lambda split, done, total: bar.update(done, split),
+            whole_words=model.pretrained is not None,
+        )
     for split, notes in data.notes.items():
         for note in notes:
             error_console.print(f"{split}: {note}")
-    return TextExperiment(config, data, place)
+    return TextExperiment(config, data, place, model=model)
 
 
 def _follow(run: Run, experiment: TextExperiment) -> None:
     from treelax.analysis.text_results import finish_text
+    from treelax.tasks.text.transformer import COPY, copy_folder
     from treelax.training.loop import Training
     from treelax.training.words import FILE, save_words
 
     config = experiment.config
-    if not (run.path / FILE).exists():
+    if current().first and config.model.pretrained is not None:
+        copy_folder(config.model.pretrained, run.path / COPY)
+    if current().first and not (run.path / FILE).exists():
         save_words(
             run.path / FILE, experiment.data.vectors, experiment.labels, lower=config.data.lower
         )
     training = Training(run, experiment)
     counts = ", ".join(f"{name} {len(split):,}" for name, split in experiment.data.splits.items())
     error_console.print(
-        f"{config.preset}, seed {config.seed}, on {experiment.device}: {counts} examples, "
+        f"{config.preset}, seed {config.seed}, on {current().on(experiment.device)}: {counts} examples, "
         f"{len(experiment.labels)} labels, {training.epochs} epochs of {training.updates} updates"
     )
     total, done = training.epochs * training.updates, training.epoch * training.updates
@@ -274,6 +285,8 @@ def _follow(run: Run, experiment: TextExperiment) -> None:
                     f"dev acc {row['dev']['accuracy']:.2f}"
                 )
             bar.update((step.epoch - 1) * training.updates + step.update, note)
+    if not current().first:
+        return
     _print(finish_text(run, training, experiment))
     console.print(f"run: {run.path}")
 

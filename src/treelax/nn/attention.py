@@ -6,6 +6,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from treelax.nn.checks import check_lengths, check_size, check_vectors
 from treelax.nn.mlp import MLP, linear
@@ -152,13 +153,18 @@ class DecomposableAttention(nn.Module):
         for name, vectors, lengths in (("a", a, a_lengths), ("b", b, b_lengths)):
             check_vectors(name, vectors, "batch", "n", self.attend.input_size)
             check_lengths(lengths, vectors)
-        a_word, b_word = word_mask(a_lengths, a.shape[-2]), word_mask(b_lengths, b.shape[-2])
-        scores = self.attend(a) @ self.attend(b).transpose(-1, -2)
+        # what is done to both sentences is done to both at once, a first, with half the kernels
+        size = max(a.shape[-2], b.shape[-2])
+        a, b = (F.pad(vectors, (0, 0, 0, size - vectors.shape[-2])) for vectors in (a, b))
+        vectors, word = torch.cat((a, b)), word_mask(torch.cat((a_lengths, b_lengths)), size)
+        a_word, b_word = word.chunk(2)
+        a_seen, b_seen = self.attend(vectors).chunk(2)
+        scores = a_seen @ b_seen.transpose(-1, -2)
         to_b = scores.masked_fill(~b_word[:, None, :], -torch.inf).softmax(-1)
         to_a = scores.masked_fill(~a_word[:, :, None], -torch.inf).softmax(-2)
-        a_pooled = self._pool(self.compare(torch.cat((a, to_b @ b), -1)), a_word)
-        b_pooled = self._pool(self.compare(torch.cat((b, to_a.transpose(-1, -2) @ a), -1)), b_word)
-        logits: Tensor = self.output(self.aggregate(torch.cat((a_pooled, b_pooled), -1)))
+        other = torch.cat((to_b @ b, to_a.transpose(-1, -2) @ a))
+        pooled = self._pool(self.compare(torch.cat((vectors, other), -1)), word)
+        logits: Tensor = self.output(self.aggregate(torch.cat(pooled.chunk(2), -1)))
         return logits
 
     def _pool(self, vectors: Tensor, word: Tensor) -> Tensor:

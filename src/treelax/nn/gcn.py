@@ -80,7 +80,8 @@ class TreeGCN(nn.Module):
         tree = tree.to(vectors.dtype)
         to_modifiers = tree.transpose(-1, -2)
         for own, head, modifier in zip(self.own, self.head, self.modifier, strict=True):
-            mixed = own(vectors) + to_modifiers @ head(vectors) + tree @ modifier(vectors)
+            mixed = _add_product(own(vectors), to_modifiers, head(vectors))
+            mixed = _add_product(mixed, tree, modifier(vectors))
             output = torch.relu(self.dropout(mixed))
             vectors = torch.cat((vectors, output), -1) if self.dense else output
         return vectors
@@ -88,6 +89,13 @@ class TreeGCN(nn.Module):
     def extra_repr(self) -> str:
         """The settings that no part shows."""
         return f"dense={self.dense}"
+
+
+def _add_product(to: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    """``to + a @ b``; in one pass over memory where there is one dimension of batches."""
+    if a.dim() == b.dim() == to.dim() == 3 and len(a) == len(b):
+        return torch.baddbmm(to, a, b)
+    return to + a @ b
 
 
 def _common_batch(vectors: Tensor, tree: Tensor) -> torch.Size:

@@ -14,12 +14,13 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from treelax.errors import BackendError, InputError
 from treelax.files import atomic_write
+from treelax.pictures.series import Curve, Panel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,86 +59,6 @@ LOOK = {
     "xtick.labelsize": 10,
     "ytick.labelsize": 10,
 }
-
-
-@dataclass(frozen=True)
-class Curve:
-    """A curve, and the curves of single runs behind it.
-
-    Attributes:
-        label: what the legend says.
-        x: where the values belong, epochs say.
-        mean: the value at each x; nan leaves a gap.
-        runs: for each run the value at each x; nan where it has none.
-
-    Raises:
-        InputError: there are no values, an x is not finite, or a number of values is another than
-            that of x.
-
-    Example:
-        >>> Curve("relaxed", x=[1, 2], mean=[50.0, 75.0], runs=[[40.0, 70.0], [60.0, 80.0]]).label
-        'relaxed'
-    """
-
-    label: str
-    x: Sequence[float]
-    mean: Sequence[float]
-    runs: Sequence[Sequence[float]] = ()
-
-    def __post_init__(self) -> None:
-        n = len(self.x)
-        if n == 0 or not all(map(math.isfinite, self.x)):
-            raise InputError(
-                f"curve {self.label!r}: received x {list(self.x)}; expected one or more numbers"
-            )
-        for name, values in [
-            ("mean", self.mean),
-            *((f"run {i}", r) for i, r in enumerate(self.runs, 1)),
-        ]:
-            if len(values) != n:
-                raise InputError(
-                    f"curve {self.label!r}, {name}: received {len(values)} values; expected one "
-                    f"for each of the {n} in x (nan where there is none)"
-                )
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One plot of a figure.
-
-    Attributes:
-        curves: what to draw; a label has the same colour and style in all panels of a figure.
-        x_label: what x is.
-        y_label: what the values are.
-        title: stands above the plot.
-        y_range: the least and the greatest value to show; by default all that there are.
-
-    Raises:
-        InputError: there are no curves, two have the same label, or the range is empty.
-
-    Example:
-        >>> Panel([Curve("one", [1], [2.0])], x_label="epoch", y_label="loss").y_range is None
-        True
-    """
-
-    curves: Sequence[Curve]
-    x_label: str
-    y_label: str
-    title: str | None = None
-    y_range: tuple[float, float] | None = None
-
-    def __post_init__(self) -> None:
-        labels = [curve.label for curve in self.curves]
-        if not labels or len(set(labels)) < len(labels):
-            raise InputError(
-                f"curves: received labels {labels}; expected one or more, all different"
-            )
-        if self.y_range is not None:
-            low, high = self.y_range
-            if not (math.isfinite(low) and math.isfinite(high) and low < high):
-                raise InputError(
-                    f"y_range: received {self.y_range}; expected two numbers, the lesser one first"
-                )
 
 
 class Curves:
@@ -259,7 +180,8 @@ def draw_panels(
         The drawing.
 
     Raises:
-        InputError: there are no panels, or spread is neither of the two.
+        InputError: there are no panels, spread is neither of the two, or the looks of the curves
+            contradict each other.
         BackendError: matplotlib is not installed.
 
     Example:
@@ -277,13 +199,12 @@ def draw_panels(
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(1 + 4.9 * len(panels), HEIGHT), layout="constrained")
-        labels = dict.fromkeys(curve.label for panel in panels for curve in panel.curves)
-        numbers = {label: number for number, label in enumerate(labels)}
+        looks = _looks([curve for panel in panels for curve in panel.curves])
         handles: dict[str, Line2D] = {}
         for i, panel in enumerate(panels, 1):
             axes = figure.add_subplot(1, len(panels), i)
             for curve in panel.curves:
-                handles[curve.label] = _draw(axes, curve, numbers[curve.label], spread)
+                handles[curve.label] = _draw(axes, curve, looks[curve.label], spread)
             _finish(axes, panel)
         if title is not None:
             figure.suptitle(title)
@@ -291,9 +212,29 @@ def draw_panels(
     return Curves(figure)
 
 
-def _draw(axes: Axes, curve: Curve, number: int, spread: str) -> Line2D:
+def _looks(curves: Sequence[Curve]) -> dict[str, int]:
+    """The number of the colour and line style of each label: its own, or the first free one."""
+    own: dict[str, int] = {}
+    for curve in curves:
+        if curve.look is None:
+            continue
+        if own.setdefault(curve.label, curve.look) != curve.look:
+            raise InputError(
+                f"curve {curve.label!r}, look: received {own[curve.label]} and {curve.look}; "
+                "expected one look for one label"
+            )
+    if len(set(own.values())) < len(own):
+        raise InputError(f"look: received {own}; expected another one for every label")
+    free = (number for number in count() if number not in own.values())
+    return {
+        label: own[label] if label in own else next(free)
+        for label in dict.fromkeys(curve.label for curve in curves)
+    }
+
+
+def _draw(axes: Axes, curve: Curve, look: int, spread: str) -> Line2D:
     """Draw a curve over its runs; what stands for it in the legend."""
-    colour, style = COLOURS[number % len(COLOURS)], STYLES[number % len(STYLES)]
+    colour, style = COLOURS[look % len(COLOURS)], STYLES[look % len(STYLES)]
     x, mean = list(map(float, curve.x)), list(map(float, curve.mean))
     if len(curve.runs) > 0 and spread == "band":
         at_x = [

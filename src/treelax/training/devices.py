@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 
 from treelax.errors import InputError
+from treelax.training.distributed import World, current
 
 
 def find_device(name: str, *, threads: int = 0) -> torch.device:
-    """The device of a name.
+    """The device of a name; of several processes on a machine each has a GPU of its own.
 
     Args:
         name: "auto" for a GPU if there is one, else a name that torch knows.
@@ -18,7 +19,8 @@ def find_device(name: str, *, threads: int = 0) -> torch.device:
         The device.
 
     Raises:
-        InputError: torch does not know the name, or there is no such device here.
+        InputError: torch does not know the name, or there is no such device here; or several processes
+            would share a GPU.
 
     Example:
         >>> find_device("cpu")
@@ -32,10 +34,30 @@ def find_device(name: str, *, threads: int = 0) -> torch.device:
         device = torch.device(name)
     except RuntimeError as error:
         raise InputError(f"device is {name!r}; expected cpu, cuda, cuda:N or auto") from error
-    if device.type not in ("cpu", "cuda"):
+    if device.type == "cpu" and not device.index:
+        return torch.device("cpu")  # cpu:0 is the same
+    if device.type != "cuda":
         raise InputError(f"device is {name!r}; expected cpu, cuda, cuda:N or auto")
-    if device.type == "cuda":
-        count = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        if (device.index or 0) >= count:
-            raise InputError(f"device is {name!r} but {count} GPUs are here; expected cpu or auto")
-    return device
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if (device.index or 0) >= count:
+        raise InputError(f"device is {name!r} but {count} GPUs are here; expected cpu or auto")
+    world = current()
+    return device if world.size == 1 else _own_gpu(name, device, count, world)
+
+
+def _own_gpu(name: str, device: torch.device, count: int, world: World) -> torch.device:
+    """The GPU of this process, which torch then takes wherever none is named."""
+    if world.local_size > 1:
+        if device.index is not None:
+            raise InputError(
+                f"device is {name!r} for {world.local_size} processes on this machine; expected "
+                "cuda: each takes the GPU of its number"
+            )
+        if world.local_size > count:
+            raise InputError(
+                f"device is {name!r} for {world.local_size} processes on this machine but {count} "
+                f"GPUs are here; expected one for each: start {count} or give --device cpu"
+            )
+    place = torch.device("cuda", world.local_rank if device.index is None else device.index)
+    torch.cuda.set_device(place)
+    return place

@@ -9,10 +9,11 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -20,48 +21,13 @@ from torch import Tensor, nn
 from treelax.errors import CheckpointError, TrainingError
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
 from treelax.training.config import changes, flatten
+from treelax.training.distributed import current
+from treelax.training.experiment import Experiment
 from treelax.training.metrics import MetricsLog
 from treelax.training.optimizer_state import flatten_optimizer, restore_optimizer
 from treelax.training.run import Run
 from treelax.training.schedule import Schedule
 from treelax.training.steps import Stepper
-
-
-class Experiment(Protocol):
-    """What the loop asks of a task.
-
-    Attributes:
-        task: its name, which checkpoints bear.
-        model: what is trained.
-        config: with ``seed`` and ``train``, which has ``epochs``, ``learning_rate``, ``schedule``,
-            ``patience``, ``decay`` and ``clip``.
-        updates: per epoch.
-        device: of the model and the data.
-    """
-
-    task: str
-    model: Any  # an nn.Module, of the task's own class
-    config: Any
-    device: torch.device
-
-    @property
-    def updates(self) -> int:
-        """Updates per epoch."""
-
-    def groups(self) -> list[dict[str, Any]]:
-        """Parameters, each group with the factor ``rate`` of the learning rate."""
-
-    def batches(self, seed: int) -> list[tuple[Any, Tensor]]:
-        """The batches of an epoch: a shape, and indices into data that live on the device."""
-
-    def loss(self, shape: Any, batch: Tensor, generator: torch.Generator) -> Tensor:
-        """The loss of a batch, without waiting for the device."""
-
-    def evaluate(self) -> Tensor:
-        """Counts over the dev set, without waiting for the device."""
-
-    def summary(self, counts: Tensor) -> dict[str, float]:
-        """Figures from the counts; the one called ``score`` chooses the best model."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +48,9 @@ class Progress:
 class Training:
     """A run under way.
 
+    Of several processes (`treelax.training.processes.joined`) the first alone reads and writes the
+    folder; the others begin with the state that it has, whatever is on their own disks.
+
     Args:
         run: its folder; the caller holds its lock.
         experiment: the task with model and data.
@@ -93,10 +62,11 @@ class Training:
 
     Raises:
         CheckpointError: the folder holds a checkpoint that does not fit.
+        TrainingError: several processes have not got the same data, model or kind of device.
     """
 
     def __init__(self, run: Run, experiment: Experiment) -> None:
-        self.run, self.experiment = run, experiment
+        self.run, self.experiment, self.world = run, experiment, current()
         self.model: nn.Module = experiment.model
         settings = experiment.config.train
         self.epochs, self.updates = settings.epochs, experiment.updates
@@ -108,6 +78,8 @@ class Training:
             self.generator,
             settings.clip,
             experiment.device,
+            world=self.world,
+            weight=experiment.loss_weight if self.world.size > 1 else None,
         )
         self.schedule = Schedule(
             settings.schedule,
@@ -121,9 +93,12 @@ class Training:
         self.best_epoch = 0
         self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
         self.evaluation: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
-        self._remove_leftovers()
-        if run.last_checkpoint.exists():
-            self._restore()
+        if self.world.first:
+            self._remove_leftovers()
+            if run.last_checkpoint.exists():
+                self._restore()
+        if self.world.size > 1:
+            self._begin_together()
 
     def steps(self) -> Iterator[Progress]:
         """Train to the end, telling after every update; a checkpoint is saved after every epoch.
@@ -132,7 +107,10 @@ class Training:
             TrainingError: the loss is no longer finite.
             CheckpointError: a checkpoint cannot be saved.
         """
-        with MetricsLog(self.run.path, keep_until=self.epoch) as log:
+        opened = (
+            MetricsLog(self.run.path, keep_until=self.epoch) if self.world.first else nullcontext()
+        )
+        with opened as log:
             while self.epoch < self.epochs:
                 yield from self._epoch(self.epoch + 1, log)
 
@@ -141,7 +119,7 @@ class Training:
         for name, value in self.model.state_dict().items():
             value.copy_(self.best[name])
 
-    def _epoch(self, epoch: int, log: MetricsLog) -> Iterator[Progress]:
+    def _epoch(self, epoch: int, log: MetricsLog | None) -> Iterator[Progress]:
         seed = self.experiment.config.seed
         batches = self.experiment.batches(derive(seed, "batches", epoch))
         rate = self.schedule.current(epoch)
@@ -165,7 +143,9 @@ class Training:
             "seconds": self.seconds,
             "dev": dev,
         }
-        log.append(row)  # first: a row too many is dropped on resuming, a missing one stays missing
+        if log is not None:
+            # first: a row too many is dropped on resuming, a missing one stays missing
+            log.append(row)
         self._finish(epoch, dev["score"])
         yield Progress(epoch, len(batches), row)
 
@@ -193,12 +173,16 @@ class Training:
         if self.schedule.update(score):
             self.load_best()
         self.epoch = epoch
+        if not self.world.first:
+            return
         if self.best_epoch == epoch:
             self._save_best()
         self._save()
 
     def _evaluate(self) -> Tensor:
         """Counts over the dev set; on a GPU captured at the second time."""
+        if self.world.size > 1:
+            return self.world.sum_(self.experiment.evaluate(self.world.part))
         stream = self.stepper.stream
         if stream is None:
             return self.experiment.evaluate()
@@ -215,23 +199,26 @@ class Training:
         return self.evaluation[1]
 
     def _save(self) -> None:
-        optimizer, groups = flatten_optimizer(self.stepper.optimizer)
-        weights = self.model.state_dict()
+        tensors, state = self._state()
         save_checkpoint(
             self.run.last_checkpoint,
-            {f"model.{name}": value for name, value in weights.items()}
-            | {f"best.{name}": value for name, value in self.best.items()}
-            | optimizer,
+            tensors,
             kind=f"{self.experiment.task} training",
-            state={
-                "config": flatten(self.experiment.config),
-                "epoch": self.epoch,
-                "best_epoch": self.best_epoch,
-                "seconds": self.seconds,
-                "schedule": self.schedule.state(),
-                "optimizer": groups,
-            },
+            state={"config": flatten(self.experiment.config)} | state,
         )
+
+    def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All that a run goes on from, beside its config."""
+        optimizer, groups = flatten_optimizer(self.stepper.optimizer)
+        tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
+        tensors |= {f"best.{name}": value for name, value in self.best.items()} | optimizer
+        return tensors, {
+            "epoch": self.epoch,
+            "best_epoch": self.best_epoch,
+            "seconds": self.seconds,
+            "schedule": self.schedule.state(),
+            "optimizer": groups,
+        }
 
     def _save_best(self) -> None:
         save_model(self.run.best_model, self.experiment, self.best, epoch=self.best_epoch)
@@ -254,11 +241,15 @@ class Training:
     def _restore(self) -> None:
         file = self.run.last_checkpoint
         saved = load_checkpoint(file, kind=f"{self.experiment.task} training")
-        state = saved.state
-        self._check_config(state.get("config", {}))
+        self._check_config(saved.state.get("config", {}))
+        self._set_state(saved.tensors, saved.state)
+
+    def _set_state(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+        """Go on from what `_state` gave."""
+        file = self.run.last_checkpoint
         for prefix, place in (("model.", self.model.state_dict()), ("best.", self.best)):
             for name, value in place.items():
-                old = saved.tensors.get(prefix + name)
+                old = tensors.get(prefix + name)
                 if old is None or old.shape != value.shape:
                     raise CheckpointError(
                         f"{file}: does not fit the model of {self.run.config_file} ({name}); "
@@ -266,7 +257,7 @@ class Training:
                     )
                 value.copy_(old)
         try:
-            restore_optimizer(self.stepper.optimizer, saved.tensors, state["optimizer"])
+            restore_optimizer(self.stepper.optimizer, tensors, state["optimizer"])
             self.schedule.restore(state["schedule"])
             self.epoch, self.best_epoch = state["epoch"], state["best_epoch"]
             self.seconds = state["seconds"]
@@ -275,6 +266,25 @@ class Training:
                 f"{file}: its state lacks {error}; load it with the treelax that saved it, or train "
                 "anew with another --out"
             ) from error
+
+    def _begin_together(self) -> None:
+        """Let all processes go on from the state of the first, if they are to do the same work."""
+        batches = self.experiment.batches(0)
+        work = [
+            self.experiment.device.type,
+            [(name, value.shape) for name, value in self.model.state_dict().items()],
+            [(shape, batch.tolist()) for shape, batch in batches],
+        ]
+        self.world.check_same(
+            work,
+            f"the {self.world.size} processes have not got the same data, model or kind of device; "
+            "expected the same on every machine: compare the files and versions there",
+        )
+        tensors, state = self._state()
+        tensors = self.world.tell_tensors(tensors, self.experiment.device)
+        state = self.world.tell(state)
+        if not self.world.first:
+            self._set_state(tensors, state)
 
 
 def save_model(

@@ -58,7 +58,7 @@ def load_model(name: str | os.PathLike[str], *, device: str | torch.device = "cp
     """
     file = model_file(name)
     saved = load_checkpoint(file, kind="listops", device=device)
-    table = _nested(saved.state.pop("config", {}))
+    table = nested(saved.state.pop("config", {}))
     try:
         config = from_table(ListOpsConfig, table, "config")
         with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
@@ -109,8 +109,19 @@ def model_file(name: str | os.PathLike[str]) -> Path:
     )
 
 
-def _nested(flat: dict[str, Any]) -> dict[str, Any]:
-    """Dotted keys as nested tables; what is None is left out, as in TOML."""
+def nested(flat: dict[str, Any]) -> dict[str, Any]:
+    """Dotted keys as nested tables; what is None is left out, as in TOML.
+
+    Args:
+        flat: values by dotted key, as a checkpoint keeps a config.
+
+    Returns:
+        The tables, as `treelax.training.config.from_table` takes them.
+
+    Example:
+        >>> nested({"seed": 0, "model.gcn_layers": 1, "model.distances": None})
+        {'seed': 0, 'model': {'gcn_layers': 1}}
+    """
     table: dict[str, Any] = {}
     for key, value in flat.items():
         *sections, last = key.split(".")

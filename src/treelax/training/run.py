@@ -12,25 +12,19 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import socket
 import tomllib
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import treelax
-from treelax.errors import DataError, InputError, RunInUseError
+from treelax.errors import DataError, InputError
 from treelax.files import atomic_write
 from treelax.training.config import changes, flatten, from_table, to_toml
-
-try:
-    import fcntl
-except ImportError:  # Windows: runs go without a lock
-    fcntl = None  # type: ignore[assignment]
+from treelax.training.lock import lock
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -39,7 +33,6 @@ __all__ = ["Run", "refuse_changes", "runs_in"]
 
 Config = TypeVar("Config", bound="DataclassInstance")
 CONFIG = "config.toml"
-NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
 class Run:
@@ -75,31 +68,62 @@ class Run:
             task: the name of the task.
 
         Returns:
-            The run.
+            The run; nobody holds its lock, see `Run.start`.
 
         Raises:
             InputError: the folder holds a run already, or cannot be made or written.
             RunInUseError: another process is at work in the folder.
+        """
+        with cls.start(path, config, task=task) as run:
+            return run
+
+    @classmethod
+    @contextmanager
+    def start(
+        cls, path: str | os.PathLike[str], config: DataclassInstance, *, task: str
+    ) -> Iterator[Run]:
+        """Make a run as `Run.create` does and hold its lock, as a context manager.
+
+        There is no moment between the two: of several processes that start a run in one folder the
+        first trains, and the others hear that it is in use.
+
+        Args:
+            path: the folder.
+            config: the config.
+            task: the name of the task.
+
+        Raises:
+            InputError: the folder holds a run already, or cannot be made or written.
+            RunInUseError: another process is at work in the folder.
+
+        Example:
+            >>> import dataclasses, tempfile
+            >>> Training = dataclasses.make_dataclass("Training", [("epochs", int, 3)], frozen=True)
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     with Run.start(Path(folder, "first"), Training(), task="listops") as run:
+            ...         run.lock_file.read_text().split()[0]
+            'process'
         """
         run = cls(Path(path), task)
         if any(key.partition(".")[0] == "task" for key in flatten(config)):
             raise InputError("config: received a key task; expected none, for the run names it")
         title = f"# A run of {' '.join(task.split())} by treelax {treelax.__version__}"
         text = f"{title}\n{to_toml(_Header(task))}\n{to_toml(config)}"
-        run._refuse_leftovers()
-        try:
-            run.path.mkdir(parents=True, exist_ok=True)
-            with run.lock():
+        run.refuse_to_start()
+        with ExitStack() as stack:
+            try:
+                run.path.mkdir(parents=True, exist_ok=True)
+                stack.enter_context(run.lock())
                 run._refuse_leftovers()  # another process may have been quicker
                 with atomic_write(run.config_file, "w") as out:
                     out.write(text)
-        except (OSError, DataError) as error:
-            reason = error.__cause__ if isinstance(error, DataError) else error
-            what = getattr(reason, "strerror", None) or reason
-            raise InputError(
-                f"{run.path}: cannot hold a run: {what}; give a folder that can be written"
-            ) from error
-        return run
+            except (OSError, DataError) as error:
+                reason = error.__cause__ if isinstance(error, DataError) else error
+                what = getattr(reason, "strerror", None) or reason
+                raise InputError(
+                    f"{run.path}: cannot hold a run: {what}; give a folder that can be written"
+                ) from error
+            yield run
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Run:
@@ -188,28 +212,8 @@ class Run:
             RunInUseError: another process holds the lock; the message names it.
             InputError: the folder cannot be written.
         """
-        try:
-            descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise InputError(
-                f"{self.path}: cannot be locked: {error.strerror}; give a folder that can be written"
-            ) from error
-        try:
-            if not _lock(descriptor):
-                holder = os.pread(descriptor, 1000, 0).decode(errors="replace").strip()
-                raise RunInUseError(
-                    f"{self.path}: is in use by {holder or 'another process'}; wait until it ends, "
-                    "or give another --out"
-                )
-            with suppress(OSError):  # a full disk: the lock holds all the same
-                os.ftruncate(descriptor, 0)
-                os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
-            try:
-                yield
-            finally:
-                os.ftruncate(descriptor, 0)
-        finally:
-            os.close(descriptor)
+        with lock(self.lock_file):
+            yield
 
     def _table(self) -> dict[str, Any]:
         try:
@@ -217,8 +221,22 @@ class Run:
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise DataError(f"{self.config_file}: cannot be read as TOML: {error}") from error
 
+    def refuse_to_start(self) -> None:
+        """Say why no run can be started in this folder, if so; nothing is written.
+
+        Raises:
+            InputError: the folder holds a run, or what is left of one whose config is lost.
+            RunInUseError: another process is at work on it, so that it cannot be resumed either.
+        """
+        try:
+            self._refuse_leftovers()
+        except InputError:
+            if self.lock_file.exists():
+                with suppress(InputError, OSError), self.lock():  # no lock, no other process
+                    pass
+            raise
+
     def _refuse_leftovers(self) -> None:
-        """Refuse a folder that holds a run, or what is left of one whose config is lost."""
         if self.path.exists() and not self.path.is_dir():
             raise InputError(
                 f"{self.path}: is a file; expected a folder for the run: give another --out"
@@ -277,17 +295,3 @@ def runs_in(folder: str | os.PathLike[str]) -> list[Run]:
 @dataclass(frozen=True)
 class _Header:
     task: str
-
-
-def _lock(descriptor: int) -> bool:
-    """Lock an open file if no other process has; where there are no locks it counts as done."""
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        if error.errno not in NO_LOCKS_HERE:
-            raise
-    return True

@@ -1,16 +1,20 @@
-"""One optimisation step, run as it is or replayed as a CUDA graph."""
+"""One optimisation step, run as it is or replayed as a CUDA graph, by one process or several."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from treelax.training.distributed import World
+from treelax.training.draws import WholeBatchDraws
 from treelax.training.optimizer_state import flatten_optimizer, restore_optimizer
 
 Loss = Callable[[Any, Tensor, torch.Generator], Tensor]
+Weight = Callable[[Any, Tensor], Tensor]
 
 
 class Stepper:
@@ -20,6 +24,10 @@ class Stepper:
     each shape and replayed. The learning rate is a tensor there, and the data are gathered inside
     the graph from indices, so nothing has to be captured again.
 
+    Several processes take each step together: each takes its share of the batch, and losses and
+    gradients are added up before the gradient is clipped, so that the step is the one that a
+    process alone would take. Nothing is captured then.
+
     Args:
         model: what is trained.
         loss: from a shape, a batch (indices) and a generator to a loss.
@@ -27,6 +35,9 @@ class Stepper:
         generator: of the noise, on the device.
         clip: largest norm of the gradient.
         device: of the model.
+        world: the processes that step together.
+        weight: from a shape and a batch to what the loss of the batch is divided by, such as its
+            number of labels; needed for several processes.
     """
 
     def __init__(
@@ -37,10 +48,14 @@ class Stepper:
         generator: torch.Generator,
         clip: float,
         device: torch.device,
+        *,
+        world: World | None = None,
+        weight: Weight | None = None,
     ) -> None:
         self.model, self.loss, self.generator, self.clip = model, loss, generator, clip
         self.device = device
-        self.captured = device.type == "cuda"
+        self.world, self.weight = world or World(), weight
+        self.captured = device.type == "cuda" and self.world.size == 1
         # copies: the optimiser keeps and changes the dictionaries it is given
         groups = [dict(group, lr=self._rate(0.0)) for group in groups]
         self.optimizer = torch.optim.Adam(groups, fused=True, capturable=self.captured)
@@ -52,11 +67,12 @@ class Stepper:
 
     def set_rate(self, rate: float) -> None:
         """Set the learning rate; each group has its factor of it."""
-        for group in self.optimizer.param_groups:
-            if isinstance(group["lr"], Tensor):
-                group["lr"].fill_(rate * group["rate"])
-            else:
-                group["lr"] = rate * group["rate"]
+        with self._in_order():
+            for group in self.optimizer.param_groups:
+                if isinstance(group["lr"], Tensor):
+                    group["lr"].fill_(rate * group["rate"])
+                else:
+                    group["lr"] = rate * group["rate"]
 
     def prepare(self, shapes: dict[Hashable, Tensor]) -> None:
         """Capture the steps of new shapes, each with a batch to try it on; changes nothing else."""
@@ -80,27 +96,53 @@ class Stepper:
         if self.stream is None:
             self._step(shape, batch)
             return
-        with torch.cuda.stream(self.stream):
+        with self._in_order():
             graph, indices = self.graphs[shape]
             indices.copy_(batch, non_blocking=True)
             graph.replay()
 
     def mean_loss(self, steps: int) -> float:
         """The mean loss since the last call; waits for the steps."""
+        with self._in_order():
+            mean = float(self.total) / steps
+            self.total.zero_()
         if self.stream is not None:
             self.stream.synchronize()
-        mean = float(self.total) / steps
-        self.total.zero_()
         return mean
 
     def _step(self, shape: Hashable, batch: Tensor) -> None:
-        loss = self.loss(shape, batch, self.generator)
-        # kept as zeros in a graph, whose addresses must stay; else dropped, which is quicker
-        self.optimizer.zero_grad(set_to_none=not self.captured)
+        if self.world.size == 1:
+            loss = self.loss(shape, batch, self.generator)
+        else:
+            loss, share = self._share_of_loss(shape, batch.to(self.device, non_blocking=True))
+        # dropped, not zeroed: a graph makes them in its own memory, and nothing is added to zeros
+        self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
+        if self.world.size > 1:
+            loss = self._add_up(loss, share)
         nn.utils.clip_grad_norm_(self.parameters, self.clip)
         self.optimizer.step()
         self.total += loss.detach()
+
+    def _share_of_loss(self, shape: Hashable, batch: Tensor) -> tuple[Tensor, Tensor]:
+        """What this process contributes to the loss of a batch, and its share of the weight."""
+        assert self.weight is not None
+        own = batch[self.world.share(len(batch))]
+        with WholeBatchDraws(self.world, len(batch)):
+            loss = self.loss(shape, own, self.generator)
+        share = self.weight(shape, own) / self.weight(shape, batch)
+        return loss * share, share
+
+    def _add_up(self, loss: Tensor, share: Tensor) -> Tensor:
+        """Add up gradients and loss over all processes, all in one message."""
+        gradients = [p.grad for p in self.parameters if p.grad is not None]
+        flat = torch.cat([part.reshape(-1) for part in (*gradients, loss.detach())])
+        # a mean over no labels is no number, but what it contributes is 0
+        flat = self.world.sum_(torch.where(share > 0, flat, share))
+        *parts, total = flat.split([*(gradient.numel() for gradient in gradients), 1])
+        for gradient, part in zip(gradients, parts, strict=True):
+            gradient.copy_(part.view_as(gradient))
+        return total[0]
 
     def _capture(self, shape: Hashable, batch: Tensor) -> None:
         assert self.stream is not None
@@ -114,6 +156,10 @@ class Stepper:
         with torch.cuda.graph(graph, stream=self.stream, pool=self.pool):
             self._step(shape, batch)
         self.graphs[shape] = (graph, batch)
+
+    def _in_order(self) -> AbstractContextManager[Any]:
+        """Work in here comes after all steps so far and before those to come."""
+        return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
 
     def _rate(self, rate: float) -> Any:
         return torch.tensor(rate, device=self.device) if self.captured else rate

@@ -23,7 +23,8 @@ def read_listops(
     """Read the expressions of a ListOps file, in the original format or a simpler one.
 
     A line is a value, a tab and an expression in binary brackets, as in the original files; or with
-    plain tokens; or an expression alone. The file may be compressed (``.gz``, ``.xz``, ``.bz2``).
+    plain tokens; or an expression alone. Tokens have spaces or tabs between them. The file may be
+    compressed (``.gz``, ``.xz``, ``.bz2``).
 
     A line with a lone digit for an expression is checked like any other and then left out: the
     original generator makes up to ten of them in a file, and they have no operator to tag.
@@ -113,10 +114,11 @@ def write_listops(path: str | os.PathLike[str], expressions: Iterable[Expression
 
 
 def _parse_line(text: str, where: str) -> Expression:
-    before, tab, after = text.rpartition("\t")
+    before, tab, after = text.partition("\t")
+    # a tab after the start of the expression is a space like any other
+    if not tab or before.lstrip().startswith(("(", "[")):
+        return parse_expression(text, where)
     expression = parse_expression(after, where)
-    if not tab:
-        return expression
     if before.strip() not in DIGITS:
         raise DataError(
             f"{where}: received the value {before!r}; expected a digit, a tab and an expression"

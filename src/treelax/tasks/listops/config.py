@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal
 
 from treelax.errors import InputError
@@ -24,7 +25,8 @@ class DataConfig:
     """Which expressions to train on.
 
     Attributes:
-        folder: with ``train.tsv``, ``dev.tsv`` and ``test.tsv``; None to generate the expressions.
+        folder: with ``train.tsv``, ``dev.tsv`` and ``test.tsv``; None to generate the expressions. A
+            relative one is kept as an absolute one, so that it is found from anywhere later.
         variant: of the generator, "original" or "paulus".
         train: number of training expressions to generate.
         dev: number of them to choose the best model by.
@@ -56,6 +58,8 @@ class DataConfig:
         _at_least("data.max_length", self.max_length, max(4, self.min_length))
         _at_least("data.seed", self.seed, 0)
         one_of("data.variant", self.variant, ("original", "paulus"))
+        if self.folder is not None:  # the class is frozen for its users, not for itself
+            object.__setattr__(self, "folder", str(Path(self.folder).absolute()))
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class TrainConfig:
             model when dev has not improved for ``patience`` epochs (the paper's); "cosine" lets
             the rate fall to zero; "constant".
         patience: see above.
-        decay: see above.
+        decay: see above; more than 0, at most 1.
         clip: largest norm of the gradient.
         loss: tokens that carry loss, "operators" or "all" (others have valency 0).
         balance: weigh each tag by one over its frequency in the training data.
@@ -102,9 +106,14 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for name in ("epochs", "updates", "batch_size", "patience"):
             _at_least(f"train.{name}", getattr(self, name), 1)
-        for name in ("learning_rate", "clip", "decay"):
+        for name in ("learning_rate", "clip"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise InputError(f"train.{name} is {getattr(self, name)}; expected more than 0")
+        if not 0 < self.decay <= 1:
+            raise InputError(
+                f"train.decay is {self.decay}; expected more than 0 and at most 1, for the learning "
+                "rate may not grow"
+            )
         if not 0 <= self.composer_rate < float("inf"):
             raise InputError(f"train.composer_rate is {self.composer_rate}; expected at least 0")
         one_of("train.schedule", self.schedule, ("plateau", "cosine", "constant"))

@@ -51,7 +51,7 @@ def parse_all(
     Args:
         model: the tagger; its mode is left as it was.
         expressions: what to parse.
-        progress: called with the number of expressions done.
+        progress: called with the number of tokens done; long expressions take most of the time.
 
     Returns:
         What the tagger says of each, in their order.
@@ -68,7 +68,7 @@ def parse_all(
     result: list[Parsed | None] = [None] * len(expressions)
     mode = model.training
     model.eval()
-    done = 0
+    done = tokens = 0
     try:
         while done < len(order):
             size = _batch_size([len(expressions[i]) for i in order[done : done + BATCH_MOST]])
@@ -84,8 +84,9 @@ def parse_all(
                     tuple(heads[row][:n]), tuple(tags[row][:n]), tuple(soft_tags[row][:n])
                 )
             done += size
+            tokens += sum(len(expressions[i]) for i in chosen)
             if progress is not None:
-                progress(done)
+                progress(tokens)
     finally:
         model.train(mode)
     return [parsed for parsed in result if parsed is not None]
@@ -129,7 +130,7 @@ def evaluate(
     Args:
         model: the tagger.
         expressions: with their gold trees, at least one.
-        progress: called with the number of expressions done.
+        progress: called with the number of tokens done; long expressions take most of the time.
 
     Returns:
         The figures.

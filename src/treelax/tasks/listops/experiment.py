@@ -26,6 +26,7 @@ SPLITS = ("train", "dev", "test")
 # On a GPU batches are padded to a multiple of this, so that few shapes have to be captured.
 PADDING = 20
 DEV_BATCH = 512
+ALL = slice(None)
 
 
 @dataclass(frozen=True)
@@ -187,16 +188,30 @@ class ListOpsExperiment:
             tags=train.tags[indices, :length],
         )
         logits = self.model(batch, generator=generator)
-        tags = batch.tags
-        if self.config.train.loss == "operators":
-            tags = tags.masked_fill(tags == 0, -1)
+        tags = self._with_loss(batch.tags)
         return F.cross_entropy(
             logits.flatten(0, 1), tags.flatten(), weight=self.weight, ignore_index=-1
         )
 
+    def loss_weight(self, length: int, indices: Tensor) -> Tensor:
+        """What the loss of a batch is divided by: the weights of the tags that carry loss, summed.
+
+        Args:
+            length: that the batch is cut to.
+            indices: of its expressions in the training data.
+
+        Returns:
+            A scalar.
+        """
+        tags = self._with_loss(self.train.tags[indices, :length])
+        return self.weight[tags.clamp(min=0)].masked_fill(tags < 0, 0).sum()
+
     @torch.no_grad()
-    def evaluate(self) -> Tensor:
+    def evaluate(self, part: slice = ALL) -> Tensor:
         """Counts over the dev set, with discrete trees; leaves the model in training mode.
+
+        Args:
+            part: of the batches of the dev set.
 
         Returns:
             Five numbers: operators whose tag is right, operators, tokens whose tag is right, tokens
@@ -204,7 +219,7 @@ class ListOpsExperiment:
         """
         self.model.eval()
         counts = torch.zeros(5, dtype=torch.float64, device=self.device)
-        for batch in self.dev:
+        for batch in self.dev[part]:
             tree = self.model.tree(batch)
             tags = self.model.composer(tree).argmax(-1)
             heads = tree.argmax(-2)[:, 1:]
@@ -239,6 +254,12 @@ class ListOpsExperiment:
             "token_accuracy": 100 * tokens / all_tokens,
             "attachment": 100 * arcs / all_tokens,
         }
+
+    def _with_loss(self, tags: Tensor) -> Tensor:
+        """Tags with -1 for those that carry no loss."""
+        if self.config.train.loss == "operators":
+            tags = tags.masked_fill(tags == 0, -1)
+        return tags
 
     def _weight(self, tags: Tensor) -> Tensor:
         """The weight of each tag in the loss, of mean 1 over the tags that carry loss."""

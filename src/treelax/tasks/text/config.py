@@ -187,6 +187,11 @@ class TextConfig:
         one_of("kind", self.kind, get_args(Kind))
         if self.seed < 0:
             raise InputError(f"seed is {self.seed}; expected at least 0")
+        if self.model.encoder == "transformer" and self.data.vectors is not None:
+            raise InputError(
+                f"model.encoder is transformer and data.vectors {self.data.vectors}; expected none: "
+                "the transformer makes the word vectors"
+            )
 
 
 def _at_least(config: DataConfig | TrainConfig, section: str, least: dict[str, int]) -> None:

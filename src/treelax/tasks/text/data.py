@@ -24,6 +24,7 @@ from treelax.data.text.vocabulary import Vocabulary
 from treelax.errors import DataError, InputError
 from treelax.tasks.text.config import SPLIT, DataConfig
 from treelax.tasks.text.given_trees import TreedText, with_trees
+from treelax.tasks.text.subwords import whole_words as rows_of_words
 
 # splits of a distribution that play the part of dev, and of test
 NAMES = {
@@ -60,7 +61,9 @@ class TextData:
 _latest: tuple[Any, TextData] | None = None
 
 
-def load_text(config: DataConfig, progress: SplitProgress | None = None) -> TextData:
+def load_text(
+    config: DataConfig, progress: SplitProgress | None = None, *, whole_words: bool = False
+) -> TextData:
     """Read, encode and cache the texts of a config, and load their word vectors.
 
     The data of the latest call are kept, and given again for the same config while its files have
@@ -69,6 +72,8 @@ def load_text(config: DataConfig, progress: SplitProgress | None = None) -> Text
     Args:
         config: which texts.
         progress: called while something is encoded.
+        whole_words: give every word of every split a row and none a vector, for a transformer, which
+            needs to know words by their letters.
 
     Returns:
         The data.
@@ -90,10 +95,47 @@ def load_text(config: DataConfig, progress: SplitProgress | None = None) -> Text
     trees = {} if config.trees is None else {n: config.trees.replace(SPLIT, n) for n in sources}
     files = [file for source in sources.values() for file in source.files]
     state = [_state(file) for file in (*files, *trees.values(), config.vectors)]
-    if _latest is None or _latest[0] != (config, state):
+    if _latest is None or _latest[0] != (config, state, whole_words):
         _latest = None  # two at a time may not fit into memory
-        _latest = ((config, state), _load(config, sources, trees, progress))
+        data = _load(config, sources, trees, progress, whole_words)
+        _latest = ((config, state, whole_words), data)
     return _latest[1]
+
+
+def encoded_splits(
+    config: DataConfig, progress: SplitProgress | None = None
+) -> dict[str, EncodedText]:
+    """Read, encode and cache the texts of a config as they are: none left out, without vectors.
+
+    Args:
+        config: which texts.
+        progress: called while something is encoded.
+
+    Returns:
+        "train", "dev" and, if there are such, "test" and "mix"; one `Vocabulary` has their words.
+
+    Raises:
+        DataError: a file cannot be read, or dev or test has a label that training has not.
+        InputError: a file is not named.
+
+    Example:
+        >>> encoded_splits(DataConfig())
+        Traceback (most recent call last):
+        ...
+        treelax.errors.InputError: data.train is none; expected a file: give --train FILE
+    """
+    return _encoded(config, _sources(config), progress)
+
+
+def _encoded(
+    config: DataConfig, sources: dict[str, TextSource], progress: SplitProgress | None
+) -> dict[str, EncodedText]:
+    return cached_splits(
+        sources,
+        EncodeSettings(lower=config.lower),
+        labels=_classes(config),
+        progress=progress,
+    )
 
 
 def _load(
@@ -101,13 +143,9 @@ def _load(
     sources: dict[str, TextSource],
     trees: dict[str, str],
     progress: SplitProgress | None,
+    whole: bool,
 ) -> TextData:
-    splits = cached_splits(
-        sources,
-        EncodeSettings(lower=config.lower),
-        labels=_classes(config),
-        progress=progress,
-    )
+    splits = _encoded(config, sources, progress)
     for name, split in splits.items():
         if split.labels is None:  # told now, not when a test set is wanted after days of training
             raise DataError(f"{split.source}: has no labels; expected labelled data for {name}")
@@ -119,7 +157,10 @@ def _load(
             if left_out:
                 what = "1 example" if left_out == 1 else f"{left_out:,} examples"
                 notes[name] += (f"{what} of more than {config.max_length} words left out",)
-    vectors = _vectors(config, [splits[name] for name in ("train", "mix") if name in splits])
+    if whole:
+        vectors = rows_of_words(_vocabulary(splits["train"]))
+    else:
+        vectors = _vectors(config, [splits[name] for name in ("train", "mix") if name in splits])
     splits = {name: split.with_table(vectors) for name, split in splits.items()}
     mix = splits.pop("mix", None)
     if mix is not None:
@@ -204,8 +245,7 @@ def joined(first: EncodedText, second: EncodedText) -> EncodedText:
 
 
 def _vectors(config: DataConfig, training: list[EncodedText]) -> Vectors:
-    vocabulary = training[0].table
-    assert isinstance(vocabulary, Vocabulary)
+    vocabulary = _vocabulary(training[0])
     if config.vectors is not None:
         return load_vectors(
             config.vectors, vocabulary, normalise=config.normalise, seed=config.seed
@@ -215,6 +255,12 @@ def _vectors(config: DataConfig, training: list[EncodedText]) -> Vectors:
     assert isinstance(counts, Tensor)
     words = [vocabulary.word(number) for number in counts.nonzero()[:, 0].tolist()]
     return random_vectors(words, config.vector_size, normalise=config.normalise, seed=config.seed)
+
+
+def _vocabulary(split: EncodedText) -> Vocabulary:
+    """The words of all splits."""
+    assert isinstance(split.table, Vocabulary)
+    return split.table
 
 
 def _classes(config: DataConfig) -> tuple[str, ...] | None:

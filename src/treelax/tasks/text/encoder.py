@@ -2,119 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
+from treelax.data.text.vectors import Vectors
+from treelax.data.text.vocabulary import WordTable
 from treelax.errors import InputError
 from treelax.nn import MLP, ArcScorer, BiLSTM, LatentTree, Root, TreeGCN
-from treelax.nn.attention import POOLINGS, IntraAttention
-from treelax.nn.checks import check_size
+from treelax.nn.attention import IntraAttention
 from treelax.nn.embeddings import WordEmbedding
-from treelax.noise import NOISES
-from treelax.ops.checks import one_of
-from treelax.ops.eisner.common import RELAXATIONS
+from treelax.nn.transformer import SubwordTransformer
+from treelax.tasks.text.model_config import ModelConfig
+from treelax.tasks.text.subwords import SubwordTable
+from treelax.tasks.text.transformer import load_transformer
 from treelax.trees import heads_to_tree
 
-Trees = Literal["none", "intra", "latent", "heads", "chain", "given"]
-SIZES = (
-    *("encoder_size", "encoder_stacks", "scorer_size", "scorer_layers"),
-    *("gcn_size", "gcn_layers", "output_size"),
-)
+__all__ = ["NO_HEADS", "ModelConfig", "SentenceEncoder", "Sentences"]
+
 NO_HEADS = (
     "model.trees is 'given' but the data have no trees; expected CoNLL-U files of them: give --set "
     "data.trees=FILES, such as trees/{split}.conllu"
 )
-
-
-@dataclass(frozen=True)
-class ModelConfig:
-    """Sizes and kind of a sentence model; the defaults are the paper's for NLI (appendix A.2).
-
-    Attributes:
-        learned_words: how many of the first rows of the embedding table are learned: the NULL token
-            and the unknown words; the others are frozen. Random vectors are all learned.
-        projection_size: of the layer on top of the word vectors, None for none.
-        encoder: "none" or "bilstm", between projection and trees.
-        encoder_size: of each direction of the BiLSTM.
-        encoder_stacks: of the BiLSTM.
-        trees: "none", "intra" (attention within the sentence), "latent" projective trees, "heads"
-            chosen without a tree constraint, a left-to-right "chain", or "given" with the data.
-        scorer_size: of every layer of the two perceptrons that score arcs.
-        scorer_layers: of each of them; one fits the paper's parameter counts.
-        distances: largest distance with a bias of its own, None for no distance bias.
-        gcn_size: of each GCN layer.
-        gcn_layers: number of them.
-        dense: put each GCN layer's output behind its input.
-        output_size: of the hidden layers above the words.
-        pooling: of words, for pairs: "max" or "sum".
-        dropout: in all perceptrons and GCN layers.
-        input_dropout: of word vectors.
-        relaxation: "softmax" (the paper's) or "entropy" (arc marginals).
-        temperature: of the relaxation.
-        noise: "gumbel", "sum-of-gamma" or "none".
-        straight_through: discrete trees in the forward pass of training.
-        single_root: allow one modifier of the root only.
-
-    Raises:
-        InputError: a value is out of range, or two contradict each other; the message names the
-            key, ``model.gcn_size`` say.
-
-    Example:
-        >>> ModelConfig(trees="intra").scorer_size
-        200
-    """
-
-    learned_words: int = 1
-    projection_size: int | None = 200
-    encoder: Literal["none", "bilstm"] = "none"
-    encoder_size: int = 100
-    encoder_stacks: int = 1
-    trees: Trees = "latent"
-    scorer_size: int = 200
-    scorer_layers: int = 1
-    distances: int | None = 11
-    gcn_size: int = 200
-    gcn_layers: int = 2
-    dense: bool = True
-    output_size: int = 200
-    pooling: Literal["max", "sum"] = "max"
-    dropout: float = 0.2
-    input_dropout: float = 0.0
-    relaxation: Literal["softmax", "entropy"] = "softmax"
-    temperature: float = 1.0
-    noise: Literal["gumbel", "sum-of-gamma", "none"] = "gumbel"
-    straight_through: bool = False
-    single_root: bool = False
-
-    def __post_init__(self) -> None:
-        for name in SIZES:
-            check_size(f"model.{name}", getattr(self, name))
-        for name in ("projection_size", "distances"):
-            if getattr(self, name) is not None:
-                check_size(f"model.{name}", getattr(self, name))
-        if self.learned_words < 0:
-            raise InputError(f"model.learned_words is {self.learned_words}; expected at least 0")
-        one_of("model.encoder", self.encoder, ("none", "bilstm"))
-        one_of("model.trees", self.trees, get_args(Trees))
-        one_of("model.pooling", self.pooling, POOLINGS)
-        one_of("model.relaxation", self.relaxation, RELAXATIONS)
-        one_of("model.noise", self.noise, NOISES)
-        for name in ("dropout", "input_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InputError(
-                    f"model.{name} is {getattr(self, name)}; expected at least 0, less than 1"
-                )
-        if not 0 < self.temperature < math.inf:
-            raise InputError(f"model.temperature is {self.temperature}; expected more than 0")
-        if self.single_root and self.trees == "heads":
-            raise InputError(
-                "model.single_root is true and model.trees heads; expected false: words that "
-                "choose alone cannot agree on one root"
-            )
 
 
 @dataclass(frozen=True)
@@ -126,6 +36,8 @@ class Sentences:
         lengths: ``(batch)``.
         heads: ``(batch, n)`` given heads, counted from 1, 0 the root and anything in the padding;
             or None.
+        subwords: what a transformer pads its sub-words to, special tokens counted; None to count
+            them, which waits for the device.
 
     Example:
         >>> Sentences(torch.tensor([[3, 4], [5, 0]]), torch.tensor([2, 1])).heads is None
@@ -135,6 +47,7 @@ class Sentences:
     ids: Tensor
     lengths: Tensor
     heads: Tensor | None = None
+    subwords: int | None = None
 
 
 class SentenceEncoder(nn.Module):
@@ -142,10 +55,13 @@ class SentenceEncoder(nn.Module):
 
     Args:
         config: kind and sizes.
-        table: word vectors, ``(words, size)``, row 0 for padding.
+        table: word vectors, ``(words, size)``, row 0 for padding; not used with a transformer, which
+            has to `read` its words.
 
     Raises:
-        InputError: the table has fewer rows than are to be learned, or a first row that is not 0.
+        InputError: the table has fewer rows than are to be learned, or a first row that is not 0;
+            or there is no transformer in the folder.
+        BackendError: a transformer needs the transformers library and it is not installed.
 
     Example:
         >>> encoder = SentenceEncoder(ModelConfig(projection_size=8, gcn_size=8), torch.zeros(5, 4))
@@ -158,9 +74,17 @@ class SentenceEncoder(nn.Module):
     def __init__(self, config: ModelConfig, table: Tensor) -> None:
         super().__init__()
         self.config = config
-        self.embedding = WordEmbedding(table, learned=config.learned_words)
+        self.transformer: SubwordTransformer | None = None
+        learned = config.learned_words
+        if config.pretrained is not None:
+            self.transformer, self._split = load_transformer(
+                config.pretrained, subwords=config.subwords, frozen=config.pretrained_rate == 0
+            )
+            learned, table = 0, table[:, :0]
+        self._read: tuple[Vectors, SubwordTable] | None = None
+        self.embedding = WordEmbedding(table, learned=learned)
         self.input_dropout = nn.Dropout(config.input_dropout)
-        size = self.embedding.size
+        size = self.embedding.size if self.transformer is None else self.transformer.size
         self.projection: MLP | None = None
         if config.projection_size is not None:
             self.projection = MLP(size, config.projection_size, dropout=config.dropout)
@@ -214,9 +138,35 @@ class SentenceEncoder(nn.Module):
             single_root=config.single_root,
         )
 
+    def read(self, table: WordTable) -> WordTable:
+        """Get to know words; only a transformer needs to.
+
+        Args:
+            table: gives the words their ids.
+
+        Returns:
+            What is to give them their ids: the same, or for a transformer a table that has the ids
+            of these and gives any other word the next one.
+        """
+        if self.transformer is None or not isinstance(table, Vectors):
+            return table
+        if self._read is None or self._read[0] is not table:
+            self._read = (table, SubwordTable(self.transformer, self._split, table))
+        return self._read[1]
+
+    def pretrained_parameters(self) -> list[nn.Parameter]:
+        """The parameters of the transformer, if there is one that is not frozen."""
+        if self.transformer is None or self.transformer.model is None:
+            return []
+        return list(self.transformer.model.parameters())
+
     def words(self, batch: Sentences) -> Tensor:
         """``(batch, n, size)``: vectors before any tree."""
-        vectors = self.input_dropout(self.embedding(batch.ids))
+        if self.transformer is not None:
+            vectors = self.transformer(batch.ids, batch.lengths, batch.subwords)
+        else:
+            vectors = self.embedding(batch.ids)
+        vectors = self.input_dropout(vectors)
         if self.projection is not None:
             vectors = self.projection(vectors)
         if self.encoder is not None:

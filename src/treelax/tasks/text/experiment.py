@@ -17,11 +17,15 @@ from treelax.tasks.text.config import TextConfig
 from treelax.tasks.text.data import TextData
 from treelax.tasks.text.encoder import NO_HEADS
 from treelax.tasks.text.given_trees import TreedText
-from treelax.tasks.text.model import ClassModel, PairModel, Sentences, TagModel
+from treelax.tasks.text.model import ClassModel, ModelConfig, PairModel, Sentences, TagModel
+from treelax.tasks.text.subwords import subword_lengths
 
 # On a GPU texts are padded to a multiple of this, so that few shapes have to be captured.
 PADDING = 8
+SUBWORD_PADDING = 16
 EVALUATION_BATCH = 512
+TRANSFORMER_BATCH = 64  # which needs much more memory for a sentence
+ALL = slice(None)
 Shape = tuple[int, ...]
 TextModel = PairModel | ClassModel | TagModel
 
@@ -66,11 +70,14 @@ class TextExperiment:
         config: all settings.
         data: the encoded texts.
         device: where to train; the whole data set lives there.
+        model: settings to build the model with, those of the config by default: those of a run that
+            has a copy of its transformer name the copy.
 
     Attributes:
         task: the kind, which checkpoints bear.
         model: what is trained.
         labels: names of the classes or tags.
+        subwords: of each text of each split, see `subword_lengths`.
 
     Raises:
         InputError: the data are of another kind than the config says, or have no trees though trees
@@ -88,7 +95,14 @@ class TextExperiment:
         {'score': 100.0, 'accuracy': 100.0}
     """
 
-    def __init__(self, config: TextConfig, data: TextData, device: torch.device) -> None:
+    def __init__(
+        self,
+        config: TextConfig,
+        data: TextData,
+        device: torch.device,
+        *,
+        model: ModelConfig | None = None,
+    ) -> None:
         _check(config, data)
         self.config = config
         self.task: str = config.kind
@@ -97,13 +111,21 @@ class TextExperiment:
         self.labels = data.labels
         self.mixed = data.mixed
         self.null = int(config.data.null)
-        self.lengths = data.splits["train"].lengths + self.null  # on the host, to choose shapes
-        self.train = data.splits["train"].to(device)
-        self.dev = evaluation_batches(data.splits["dev"], device)
-        self.dev_data = data.splits["dev"].to(device)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            self.model = build_model(config, data.vectors.matrix, len(data.labels)).to(device)
+            settings = replace(config, model=model or config.model)
+            self.model = build_model(settings, data.vectors.matrix, len(data.labels)).to(device)
+        encoder = self.model.encoder
+        encoder.read(data.vectors)
+        self.subwords = {
+            name: subword_lengths(encoder.transformer, split) for name, split in data.splits.items()
+        }
+        train, dev = data.splits["train"], data.splits["dev"]
+        # on the host, to choose shapes
+        self.lengths = torch.cat((train.lengths + self.null, self.subwords["train"]), 1)
+        self.train = train.to(device)
+        self.dev = evaluation_batches(dev, device, self.subwords["dev"])
+        self.dev_data = dev.to(device)
         if device.type == "cuda":
             allowed = config.train.precision != "float32"
             torch.backends.cuda.matmul.allow_tf32 = allowed
@@ -116,8 +138,14 @@ class TextExperiment:
         return self.config.train.updates or max(1, self._per_epoch() // size)
 
     def groups(self) -> list[dict[str, Any]]:
-        """Parameters with the factor of their learning rate."""
-        return [{"params": list(self.model.parameters()), "rate": 1.0}]
+        """Parameters with the factor of their learning rate; a transformer has its own."""
+        slow = self.model.encoder.pretrained_parameters()
+        known = set(map(id, slow))
+        others = [p for p in self.model.parameters() if id(p) not in known]
+        groups = [{"params": others, "rate": 1.0}]
+        if slow:
+            groups.append({"params": slow, "rate": self.config.model.pretrained_rate})
+        return groups
 
     def batches(self, seed: int) -> list[tuple[Shape, Tensor]]:
         """The batches of one epoch: padded lengths and the indices of the examples.
@@ -126,8 +154,8 @@ class TextExperiment:
             seed: of the order, and of the share of the mixed-in examples.
 
         Returns:
-            For each batch the length of each text, NULL counted, and ``batch_size`` indices, on the
-            CPU.
+            For each batch the length of each text, NULL counted, then for a transformer its
+            sub-words, and ``batch_size`` indices, on the CPU.
         """
         generator = torch.Generator().manual_seed(seed)
         chosen = self._chosen(generator)
@@ -142,7 +170,7 @@ class TextExperiment:
         indices = chosen[drawn]
         longest = self.lengths[indices].amax(1)  # (batches, texts)
         if self.device.type == "cuda":
-            longest = -(-longest // PADDING) * PADDING
+            longest = self._rounded(longest)
         return [
             (tuple(shape), batch) for shape, batch in zip(longest.tolist(), indices, strict=True)
         ]
@@ -166,6 +194,18 @@ class TextExperiment:
             logits.float().reshape(-1, classes), targets.reshape(-1), ignore_index=-1
         )
 
+    def loss_weight(self, shape: Shape, indices: Tensor) -> Tensor:
+        """How many labels the loss of a batch is the mean of.
+
+        Args:
+            shape: lengths that the texts are padded to, of `batches`.
+            indices: of the examples in the training data.
+
+        Returns:
+            A scalar.
+        """
+        return (self.train.targets(indices, shape[0] - self.null) >= 0).sum()
+
     def logits(
         self,
         data: EncodedText,
@@ -187,7 +227,11 @@ class TextExperiment:
         Returns:
             The logits.
         """
-        texts = [self.sentences(data, indices, i, length) for i, length in enumerate(shape)]
+        lengths, subwords = shape[: data.texts], shape[data.texts :] or (None,) * data.texts
+        texts = [
+            replace(self.sentences(data, indices, which, length), subwords=longest)
+            for which, (length, longest) in enumerate(zip(lengths, subwords, strict=True))
+        ]
         logits: Tensor = self.model(*texts, soft=soft, generator=generator)
         return logits[:, self.null :] if self.config.kind == "tag" else logits
 
@@ -220,9 +264,9 @@ class TextExperiment:
         half = self.config.train.precision == "bf16"
         return torch.autocast(self.device.type, torch.bfloat16, enabled=half)
 
-    def evaluate(self) -> Tensor:
-        """Right and all labels of the dev set, with discrete trees."""
-        return self.count(self.dev_data, self.dev)
+    def evaluate(self, part: slice = ALL) -> Tensor:
+        """Right and all labels of the dev set, or of a part of its batches, with discrete trees."""
+        return self.count(self.dev_data, self.dev[part])
 
     @torch.no_grad()
     def count(
@@ -245,7 +289,8 @@ class TextExperiment:
         self.model.eval()
         counts = torch.zeros(2, dtype=torch.float64, device=self.device)
         for lengths, indices in batches:
-            shape = tuple(length + self.null for length in lengths)
+            words, subwords = lengths[: data.texts], lengths[data.texts :]
+            shape = (*(length + self.null for length in words), *subwords)
             logits = self.logits(data, shape, indices, soft=soft)
             targets = data.targets(indices, lengths[0])
             right = logits.argmax(-1) == targets  # never where there is no word: -1
@@ -267,6 +312,16 @@ class TextExperiment:
         accuracy = 100 * right / max(all_labels, 1)
         return {"score": accuracy, "accuracy": accuracy}
 
+    def _rounded(self, longest: Tensor) -> Tensor:
+        """Lengths for few shapes; sub-words no longer than the transformer takes."""
+        texts, transformer = self.train.texts, self.model.encoder.transformer
+        step = torch.full_like(longest, PADDING)
+        step[:, texts:] = SUBWORD_PADDING
+        longest = -(-longest // step) * step
+        if transformer is not None and transformer.limit is not None:
+            longest[:, texts:].clamp_(max=transformer.limit)
+        return longest
+
     def _per_epoch(self) -> int:
         share = round(self.mixed * self.config.data.mix_share)
         return len(self.train) - self.mixed + share
@@ -281,15 +336,19 @@ class TextExperiment:
         return torch.cat((torch.arange(own), own + drawn))
 
 
-def evaluation_batches(data: EncodedText, device: torch.device) -> list[tuple[Shape, Tensor]]:
+def evaluation_batches(
+    data: EncodedText, device: torch.device, subwords: Tensor | None = None
+) -> list[tuple[Shape, Tensor]]:
     """All examples, by length, so that batches need little padding.
 
     Args:
         data: a split, on the host.
         device: of the indices.
+        subwords: of each text, see `subword_lengths`.
 
     Returns:
-        For each batch the length of each text, NULL not counted, and indices on the device.
+        For each batch the length of each text, NULL not counted, then its sub-words if they are
+        given, and indices on the device.
 
     Example:
         >>> from treelax.data.text.encoding import encode_records
@@ -299,10 +358,12 @@ def evaluation_batches(data: EncodedText, device: torch.device) -> list[tuple[Sh
         >>> evaluation_batches(encode_records(records, Vocabulary()), torch.device("cpu"))
         [((3,), tensor([1, 0]))]
     """
-    longest = data.lengths.amax(1)
+    lengths, size = data.lengths, EVALUATION_BATCH
+    if subwords is not None and subwords.shape[1]:
+        lengths, size = torch.cat((lengths, subwords), 1), TRANSFORMER_BATCH
     result = []
-    for indices in longest.argsort(stable=True).split(EVALUATION_BATCH):
-        result.append((tuple(data.lengths[indices].amax(0).tolist()), indices.to(device)))
+    for indices in lengths.amax(1).argsort(stable=True).split(size):
+        result.append((tuple(lengths[indices].amax(0).tolist()), indices.to(device)))
     return result
 
 
@@ -318,3 +379,8 @@ def _check(config: TextConfig, data: TextData) -> None:
             )
         if config.model.trees == "given" and not isinstance(split, TreedText):
             raise InputError(NO_HEADS)
+    if config.model.encoder == "transformer" and data.vectors.dim:
+        raise InputError(
+            "model.encoder is transformer and the data have word vectors; expected whole words: "
+            "load_text(config.data, whole_words=True)"
+        )

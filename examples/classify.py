@@ -1,0 +1,51 @@
+"""A classifier with latent trees on one's own table: train, save, load, ask. Seconds on a CPU."""
+
+import random
+import tempfile
+from pathlib import Path
+
+from treelax.cli.main import main
+from treelax.training.pretrained import SentenceModel
+
+SMALL = ["data.vector_size=32", "model.encoder_size=16", "model.scorer_size=16"]
+SMALL += ["model.gcn_size=16", "model.output_size=16", "model.single_root=true"]
+SMALL += ["train.batch_size=16", "train.epochs=8", "train.learning_rate=0.01"]
+
+
+def review(rng: random.Random) -> tuple[str, str]:
+    """A sentence that says what somebody thinks of a film, and whether it is praise."""
+    good = rng.random() < 0.5
+    word = rng.choice(["fine", "moving", "funny"] if good else ["dull", "clumsy", "noisy"])
+    thing = rng.choice(["film", "plot", "cast"])
+    ending = rng.choice(["", " from start to end", " for those who like it"])
+    return f"The {thing} is {word}{ending}.", "praise" if good else "blame"
+
+
+def write_table(file: Path, count: int, seed: int) -> None:
+    rng = random.Random(seed)
+    rows = ["\t".join(review(rng)) for _ in range(count)]
+    file.write_text("\n".join(["review\tverdict", *rows, ""]))
+
+
+def example(folder: Path) -> None:
+    for seed, (split, count) in enumerate({"train": 200, "dev": 40, "test": 40}.items()):
+        write_table(folder / f"{split}.tsv", count, seed)
+
+    # the same as: treelax train classify --train train.tsv … --text review --label verdict --out run
+    files = [part for s in ("train", "dev", "test") for part in (f"--{s}", f"{folder}/{s}.tsv")]
+    settings = [part for setting in SMALL for part in ("--set", setting)]
+    columns = ["--text", "review", "--label", "verdict"]
+    main(["train", "classify", *files, *columns, *settings, "--out", f"{folder}/run"])
+
+    # a folder to pass on: settings, words and weights, nothing of the files above
+    SentenceModel.from_run(folder / "run").save_pretrained(folder / "verdicts")
+
+    model = SentenceModel.from_pretrained(folder / "verdicts")
+    for said in model.predict(["The cast is funny.", "A dull film from start to end."]):
+        print(f"{said.label} ({said.probability:.2f}): {' '.join(said.words[0])}")
+        print(f"  heads: {said.heads[0]}")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        example(Path(place))

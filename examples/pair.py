@@ -1,0 +1,58 @@
+"""A model of the relation of two texts, with latent trees: train, save, load, ask."""
+
+import json
+import random
+import tempfile
+from pathlib import Path
+
+from treelax.cli.main import main
+from treelax.training.pretrained import SentenceModel
+
+SMALL = ["data.vector_size=32", "model.projection_size=32", "model.scorer_size=16"]
+SMALL += ["model.gcn_size=32", "model.output_size=32", "model.single_root=true"]
+SMALL += ["train.batch_size=16", "train.epochs=8", "train.learning_rate=0.005"]
+
+PLACES = ["at home", "in Rome", "on a train", "by the sea"]
+PEOPLE = ["Ada", "Bo", "Cleo", "Dan"]
+
+
+def pair(rng: random.Random) -> dict[str, str]:
+    """What is known, a claim, and whether the claim is right."""
+    person, place = rng.choice(PEOPLE), rng.choice(PLACES)
+    right = rng.random() < 0.5
+    claim = rng.choice(["Somebody is", f"{person} is"] if right else ["Nobody is", "No one is"])
+    return {
+        "known": f"{person} is {place}.",
+        "claim": f"{claim} {place}.",
+        "label": "right" if right else "wrong",
+    }
+
+
+def example(folder: Path) -> None:
+    for seed, (split, count) in enumerate({"train": 200, "dev": 40, "test": 40}.items()):
+        rng = random.Random(seed)
+        lines = [json.dumps(pair(rng)) + "\n" for _ in range(count)]
+        Path(folder, f"{split}.jsonl").write_text("".join(lines))
+
+    # the same as: treelax train pair --train train.jsonl … --text known --text claim --out run
+    files = [part for s in ("train", "dev", "test") for part in (f"--{s}", f"{folder}/{s}.jsonl")]
+    settings = [part for setting in SMALL for part in ("--set", setting)]
+    columns = ["--text", "known", "--text", "claim"]
+    main(["train", "pair", *files, *columns, *settings, "--out", f"{folder}/run"])
+
+    SentenceModel.from_run(folder / "run").save_pretrained(folder / "claims")
+
+    model = SentenceModel.from_pretrained(folder / "claims")
+    asked = [
+        ("Cleo is by the sea.", "Somebody is by the sea."),
+        ("Dan is at home.", "No one is at home."),
+    ]
+    for said in model.predict(asked):
+        known, claim = (" ".join(words) for words in said.words)
+        print(f"{said.label} ({said.probability:.2f}): {known} – {claim}")
+        print(f"  heads: {said.heads[0]} and {said.heads[1]}")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        example(Path(place))

@@ -1,0 +1,187 @@
+"""Parse texts with a spaCy pipeline and write the trees that ``--set data.trees`` takes.
+
+    python examples/spacy_trees.py en_core_web_sm --format sst --from SST --out trees
+    treelax train sst --preset sst-given --from SST --set data.trees=trees/{split}.conllu
+
+The texts are those that ``treelax train`` reads, in the same words: the parser gets them as they
+stand and does not split them again. Crossing arcs are taken out, for latent trees have none either;
+``--crossing`` keeps them. A parser may see several sentences in a text; each has its root then,
+unless ``--single-root`` hangs the further ones below the first.
+
+Needs ``pip install "treelax[data,train]" spacy`` and a pipeline with a parser.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import tee
+from pathlib import Path
+from typing import Any, get_args
+
+from treelax.cli.console import console, progress
+from treelax.data.conllu import Sentence, write_conllu
+from treelax.data.projectivity import nearest_projective
+from treelax.data.text.encoded import EncodedText
+from treelax.errors import BackendError, InputError, TreelaxError
+from treelax.tasks.text.config import DataConfig, Format
+from treelax.tasks.text.data import encoded_splits
+from treelax.tasks.text.subwords import plain_word
+
+# what trees are not made of, and takes time
+NOT_NEEDED = ("ner", "lemmatizer", "senter", "textcat", "textcat_multilabel", "entity_linker")
+
+MakeDoc = Callable[[list[str]], Any]
+
+
+@dataclass
+class Counts:
+    """What was met in some texts."""
+
+    texts: int = 0
+    crossing: int = 0
+    several_roots: int = 0
+
+
+def load_pipeline(name: str) -> tuple[Any, MakeDoc]:
+    """A spaCy pipeline, by name or folder, and what makes its documents of words."""
+    try:
+        import spacy
+        from spacy.tokens import Doc
+    except ImportError as error:
+        raise BackendError("spaCy is not installed: pip install spacy") from error
+    try:
+        pipeline = spacy.load(name, exclude=list(NOT_NEEDED))
+    except OSError as error:
+        raise InputError(
+            f"{name}: is no spaCy pipeline here; expected the name of an installed one or a folder: "
+            "python -m spacy download en_core_web_sm, say"
+        ) from error
+    return pipeline, lambda words: Doc(pipeline.vocab, words=words)
+
+
+def sentences(data: EncodedText) -> Iterator[list[str]]:
+    """All texts of a split in their order, as words; of pairs the first text, then the second."""
+    for example in range(len(data)):
+        for which in range(data.texts):
+            yield data.words(example, which)
+
+
+def parsed(
+    pipeline: Any,
+    make_doc: MakeDoc,
+    texts: Iterable[Sequence[str]],
+    counts: Counts,
+    *,
+    processes: int = 1,
+    crossing: bool = False,
+    single_root: bool = False,
+) -> Iterator[Sentence]:
+    """The trees of some texts, given as words, in their order; ``counts`` is added to."""
+    for_pipeline, texts = tee(texts)
+    # parsers know brackets and quotes as people write them, not as the Penn Treebank does
+    docs = (make_doc([plain_word(word) for word in words]) for words in for_pipeline)
+    results = pipeline.pipe(docs, batch_size=256, n_process=processes)
+    for words, doc in zip(texts, results, strict=True):
+        where = f"text {counts.texts + 1}, {' '.join(words)[:60]!r}"
+        if len(doc) != len(words):
+            raise InputError(
+                f"{where}: the pipeline gave {len(doc)} tokens; expected {len(words)}: leave out "
+                "what merges or splits tokens"
+            )
+        if not doc.has_annotation("DEP"):
+            raise InputError(
+                f"{where}: the pipeline gave no tree; expected one with a parser, such as "
+                "en_core_web_sm"
+            )
+        heads = [0 if token.head.i == token.i else token.head.i + 1 for token in doc]
+        roots = [word for word, head in enumerate(heads, 1) if head == 0]
+        if single_root:
+            for root in roots[1:]:
+                heads[root - 1] = roots[0]
+        projective = nearest_projective(heads)
+        counts.texts += 1
+        counts.crossing += list(projective) != heads
+        counts.several_roots += len(roots) > 1
+        yield Sentence(
+            tuple(words),
+            tuple(heads) if crossing else projective,
+            tags=tuple(token.pos_ or "_" for token in doc),
+            labels=tuple(token.dep_ or "_" for token in doc),
+        )
+
+
+def write_trees(
+    splits: dict[str, EncodedText], out: Path, pipeline: Any, make_doc: MakeDoc, **options: Any
+) -> dict[str, Counts]:
+    """Parse all splits; each file appears whole or not at all."""
+    out.mkdir(parents=True, exist_ok=True)
+    result = {}
+    for name, data in splits.items():
+        counts = result[name] = Counts()
+        with progress(f"parsing {name}", len(data) * data.texts, unit="text") as bar:
+
+            def followed(trees: Iterable[Sentence], bar: Any = bar) -> Iterator[Sentence]:
+                for tree in trees:
+                    yield tree
+                    bar.advance()
+
+            trees = parsed(pipeline, make_doc, sentences(data), counts, **options)
+            write_conllu(out / f"{name}.conllu", followed(trees))
+    return result
+
+
+def arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    text, _, more = (__doc__ or "").partition("\n\n")
+    parser = argparse.ArgumentParser(
+        description=text, epilog=more, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("pipeline", help="name of an installed spaCy pipeline, or its folder")
+    parser.add_argument("--format", choices=get_args(Format), default="table")
+    parser.add_argument("--from", dest="path", help="folder or archive of SNLI, MultiNLI or SST")
+    for split in ("train", "dev", "test"):
+        parser.add_argument(f"--{split}", help="file, instead of the split in --from")
+    parser.add_argument("--text", action="append", help="column of a table; twice for pairs")
+    parser.add_argument("--label", default="label", help="column of a table")
+    parser.add_argument("--tokens", action="store_true", help="texts are words with spaces between")
+    parser.add_argument("--out", type=Path, required=True, help="folder for the trees")
+    parser.add_argument("--processes", type=int, default=1, help="of spaCy")
+    parser.add_argument("--crossing", action="store_true", help="keep crossing arcs")
+    parser.add_argument("--single-root", action="store_true", help="one root in every text")
+    return parser.parse_args(given)
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    asked = arguments(given)
+    if asked.processes < 1:
+        raise InputError(f"--processes is {asked.processes}; expected at least 1")
+    config = DataConfig(
+        format=asked.format,
+        path=asked.path,
+        train=asked.train,
+        dev=asked.dev,
+        test=asked.test,
+        text=tuple(asked.text or ["text"]),
+        label=asked.label,
+        classes="five",  # neutral sentences have trees too
+        tokens=asked.tokens,
+    )
+    pipeline, make_doc = load_pipeline(asked.pipeline)
+    with progress("reading texts", unit="record", transient=True) as bar:
+        splits = encoded_splits(config, lambda split, done, total: bar.update(done, split))
+    options = {name: getattr(asked, name) for name in ("processes", "crossing", "single_root")}
+    for name, counts in write_trees(splits, asked.out, pipeline, make_doc, **options).items():
+        console.print(
+            f"{asked.out / name}.conllu: {counts.texts:,} trees, {counts.crossing:,} "
+            f"{'with crossing arcs' if asked.crossing else 'made projective'}, "
+            f"{counts.several_roots:,} with several roots{' joined' * asked.single_root}"
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except (TreelaxError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)

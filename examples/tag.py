@@ -1,0 +1,53 @@
+"""A tagger of words with latent trees: train, save, load, ask, and write the trees as CoNLL-U."""
+
+import random
+import tempfile
+from pathlib import Path
+
+from treelax.cli.main import main
+from treelax.data.conllu import Sentence, write_conllu
+from treelax.training.pretrained import SentenceModel
+
+SMALL = ["data.vector_size=32", "model.encoder_size=16", "model.scorer_size=16"]
+SMALL += ["model.gcn_size=16", "model.output_size=16", "model.single_root=true"]
+SMALL += ["train.batch_size=16", "train.epochs=8", "train.learning_rate=0.01"]
+
+WORDS = {
+    "DET": ["the", "a", "every"],
+    "ADJ": ["old", "small", "quick"],
+    "NOUN": ["dog", "bird", "saw", "watch"],
+    "VERB": ["sees", "hears", "saw", "watch"],  # two of them are nouns too
+}
+PATTERNS = ["DET NOUN VERB DET NOUN", "DET ADJ NOUN VERB DET NOUN", "DET NOUN VERB"]
+
+
+def sentence(rng: random.Random) -> str:
+    """A word and its tag a line, and a blank line at the end."""
+    tags = rng.choice(PATTERNS).split()
+    return "".join(f"{rng.choice(WORDS[tag])}\t{tag}\n" for tag in tags) + "\n"
+
+
+def example(folder: Path) -> None:
+    for seed, (split, count) in enumerate({"train": 200, "dev": 40, "test": 40}.items()):
+        rng = random.Random(seed)
+        Path(folder, f"{split}.conll").write_text("".join(sentence(rng) for _ in range(count)))
+
+    # the same as: treelax train tag --train train.conll --dev dev.conll --test test.conll --out run
+    files = [part for s in ("train", "dev", "test") for part in (f"--{s}", f"{folder}/{s}.conll")]
+    settings = [part for setting in SMALL for part in ("--set", setting)]
+    main(["train", "tag", *files, *settings, "--out", f"{folder}/run"])
+
+    SentenceModel.from_run(folder / "run").save_pretrained(folder / "tagger")
+
+    model = SentenceModel.from_pretrained(folder / "tagger")
+    [said] = model.predict(["the old saw saw a watch"])
+    print(" ".join(f"{word}/{tag}" for word, tag in zip(said.words[0], said.label, strict=True)))
+
+    tree = Sentence(said.words[0], said.heads[0], said.label)
+    write_conllu(folder / "trees.conllu", [tree])
+    print((folder / "trees.conllu").read_text(), end="")
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as place:
+        example(Path(place))

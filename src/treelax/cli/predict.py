@@ -1,0 +1,156 @@
+"""``treelax predict``: labels and trees of new texts."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from treelax.cli.console import Progress, error_console, progress
+from treelax.errors import InputError
+
+if TYPE_CHECKING:
+    from treelax.cli.predict_files import Said
+    from treelax.data.text.records import Records
+    from treelax.training.pretrained import SentenceModel
+
+__all__ = ["register"]
+
+COUNT_EVERY = 100  # texts; a bar takes longer to draw than one of them to predict
+HELP = """Label new texts with a trained model and show their trees.
+
+RUN is the folder of a run on sentences or of a saved model. FILE is a table
+(TSV, CSV, JSON lines), a file with a word a line for taggers, plain text with
+a sentence a line (two with a tab between, for pairs), also compressed, or -
+for lines on standard input.
+
+Every text gets a line with its label, probabilities, words and their heads,
+counted from 1, 0 the root; a line without words gets no label.
+
+Examples:
+  treelax predict runs/stars new.tsv --text review --out stars.jsonl
+  treelax predict runs/tags new.conllu --format conllu
+  echo "A fine film." | treelax predict runs/stars - --format tsv
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command ``predict`` to the program.
+
+    Args:
+        app: the program.
+
+    Example:
+        >>> app = typer.Typer()
+        >>> register(app)
+        >>> [command.name for command in app.registered_commands]
+        ['predict']
+    """
+    app.command("predict", help=HELP)(predict)
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run or saved model.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Texts, or - for standard input.")],
+    out: Annotated[Path | None, typer.Option(help="File to write; stdout by default.")] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", help="jsonl, tsv or conllu; by --out, or jsonl."),
+    ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(help="Column of a table with a text; twice for pairs; as in training."),
+    ] = None,
+    given: Annotated[
+        str | None,
+        typer.Option("--input", help="Form of FILE: tsv, csv, jsonl, conll or text; by its name."),
+    ] = None,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Texts are words with spaces between.")
+    ] = False,
+    soft: Annotated[
+        bool, typer.Option("--soft", help="Predict with relaxed trees, not with discrete ones.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")] = "auto",
+    batch_size: Annotated[int, typer.Option(min=1, help="The most texts at a time.")] = 64,
+    threads: Annotated[
+        int, typer.Option(min=0, help="Of torch on the CPU; 0 leaves it to torch. 1 if busy.")
+    ] = 0,
+) -> None:
+    """Label texts; see HELP."""
+    from treelax.cli.predict_files import input_records, output_form
+    from treelax.training.devices import find_device
+    from treelax.training.pretrained import SentenceModel
+
+    if not run.exists():
+        raise InputError(f"{run}: does not exist; expected the folder of a run or of a saved model")
+    if out is not None and out.exists() and Path(file).exists() and out.samefile(file):
+        raise InputError(f"--out: received {out}, the file that is read; expected another")
+    model = SentenceModel.from_pretrained(run, device=find_device(device, threads=threads))
+    settings = model.settings
+    written = output_form(form, out, settings)
+    records = input_records(file, settings, form=given, columns=text or (), tokens=tokens)
+    with progress("predicting", unit="text", transient=True) as bar:
+        said = _said(model, records, bar, soft, batch_size)
+        if written == "conllu":
+            _write_conllu(said, model, out)
+        else:
+            _write_lines(said, model, out, written)
+    for note in records.report.lines():
+        error_console.print(f"{file}: {note.replace('dropped', 'without a label')}")
+
+
+def _said(
+    model: SentenceModel, records: Records, bar: Progress, soft: bool, batch_size: int
+) -> Iterator[Said]:
+    """What the model says of each example, with the line that it stands on."""
+    from treelax.cli.predict_files import words
+
+    lines: deque[int] = deque()  # of examples that were read and not yet predicted
+
+    def examples() -> Iterator[object]:
+        for line, texts in words(records, model.settings.texts):
+            lines.append(line)
+            yield texts[0] if model.settings.texts == 1 else texts
+
+    said = model.stream(examples(), soft=soft, batch_size=batch_size)
+    for number, prediction in enumerate(said, 1):
+        yield lines.popleft(), prediction
+        if number % COUNT_EVERY == 0:
+            bar.update(number)
+
+
+def _write_lines(said: Iterator[Said], model: SentenceModel, out: Path | None, form: str) -> None:
+    from treelax.cli.predict_files import json_lines, table_rows
+    from treelax.files import atomic_write, compressed
+
+    rows = (json_lines if form == "jsonl" else table_rows)(said, model.settings)
+    if out is None:
+        for row in rows:
+            sys.stdout.write(row + "\n")
+        return
+    with atomic_write(out) as raw, compressed(raw, out, "wb") as file:
+        for row in rows:
+            # half a character, which JSON can write, is then as JSON writes it
+            file.write((row + "\n").encode(errors="backslashreplace"))
+
+
+def _write_conllu(said: Iterator[Said], model: SentenceModel, out: Path | None) -> None:
+    from treelax.cli.predict_files import conllu_sentences
+    from treelax.data.conllu import write_conllu
+
+    sentences = conllu_sentences(said, model.settings)
+    if out is not None:
+        write_conllu(out, sentences)
+        return
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "trees.conllu")
+        write_conllu(file, sentences)
+        with file.open(encoding="utf-8", newline="") as whole:
+            shutil.copyfileobj(whole, sys.stdout)

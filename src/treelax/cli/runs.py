@@ -1,0 +1,141 @@
+"""How the commands begin a run, go on with one, and end when they are told to."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import typer
+
+from treelax.cli.console import error_console
+from treelax.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    from treelax.training.run import Run
+
+__all__ = ["find_run", "in_run"]
+
+Prepared = TypeVar("Prepared")
+TERMINATED = 128 + signal.SIGTERM  # exit status, as a shell has it
+
+
+def find_run(folder: Path, *, resume: bool) -> Run | None:
+    """The run to go on with, or None where one is to be started.
+
+    Args:
+        folder: of the run.
+        resume: go on with the run that is there.
+
+    Returns:
+        The run, or None.
+
+    Raises:
+        InputError: the folder holds a run that was not to be resumed, or is a file.
+        RunInUseError: another process is at work on that run.
+        DataError: the run's config cannot be read.
+
+    Example:
+        >>> find_run(Path("nowhere"), resume=True) is None
+        True
+    """
+    from treelax.training.run import Run
+
+    if resume and (folder / "config.toml").exists():
+        return Run.open(folder)
+    Run(folder, "").refuse_to_start()  # now, before any data are read
+    return None
+
+
+@contextmanager
+def in_run(
+    run: Run | None,
+    folder: Path,
+    config: DataclassInstance,
+    *,
+    task: str,
+    prepare: Callable[[], Prepared],
+) -> Iterator[tuple[Run, Prepared]]:
+    """Hold the lock of a run, new or old, as a context manager.
+
+    The folder of a new one is made when all is prepared, so that what fails before leaves no run
+    that never began. A plain ``kill`` ends the run as Ctrl-C does, with a line on how to go on.
+
+    Args:
+        run: of `find_run`.
+        folder: of a new run.
+        config: of a new run.
+        task: its name.
+        prepare: reads the data and makes the model.
+
+    Returns:
+        A context manager that gives the run and what was prepared.
+
+    Raises:
+        InputError: the folder cannot be written.
+        RunInUseError: another process is at work in the folder.
+        CheckpointError: the checkpoint of the run is lost.
+    """
+    from treelax.training.run import Run
+
+    with ExitStack() as stack:
+        stack.enter_context(_end_when_told())
+        if run is not None:
+            stack.enter_context(run.lock())
+            _refuse_lost_checkpoint(run)
+        prepared = prepare()
+        if run is None:
+            run = stack.enter_context(Run.start(folder, config, task=task))
+        yield run, prepared
+
+
+def _refuse_lost_checkpoint(run: Run) -> None:
+    """Refuse to go on with a run that would start again at epoch 1 without a word.
+
+    The row of an epoch is written before its checkpoint, so a run that was killed in its first epoch
+    may have one row and no checkpoint; it starts again.
+    """
+    from treelax.training.metrics import read_metrics
+
+    if run.last_checkpoint.exists() or not run.metrics_file.exists():
+        return
+    epoch = max((row["epoch"] for row in read_metrics(run.metrics_file)), default=0)
+    if epoch > 1:
+        raise CheckpointError(
+            f"{run.last_checkpoint}: does not exist, but {run.metrics_file.name} has {epoch} epochs; "
+            "expected what to go on from: put it back, or train anew with another --out"
+        )
+    if epoch:
+        error_console.print(f"{run.path}: has no checkpoint yet; starting again at epoch 1")
+
+
+@contextmanager
+def _end_when_told() -> Iterator[None]:
+    """Let SIGTERM end the command as Ctrl-C does, after all that is open has been closed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+    told = False
+
+    def end(number: int, frame: object) -> None:
+        nonlocal told
+        told = True
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not told:
+            raise
+        error_console.print(
+            "treelax: ended by SIGTERM; a training run that had begun goes on with --resume"
+        )
+        raise typer.Exit(TERMINATED) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,130 @@
+"""Kind and sizes of sentence models."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from treelax.errors import InputError
+from treelax.nn.attention import POOLINGS
+from treelax.nn.checks import check_size
+from treelax.nn.transformer import Subwords
+from treelax.noise import NOISES
+from treelax.ops.checks import one_of
+from treelax.ops.eisner.common import RELAXATIONS
+
+__all__ = ["ModelConfig"]
+
+Encoder = Literal["none", "bilstm", "transformer"]
+Trees = Literal["none", "intra", "latent", "heads", "chain", "given"]
+SIZES = (
+    *("encoder_size", "encoder_stacks", "scorer_size", "scorer_layers"),
+    *("gcn_size", "gcn_layers", "output_size"),
+)
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """Sizes and kind of a sentence model; the defaults are the paper's for NLI (appendix A.2).
+
+    Attributes:
+        learned_words: how many of the first rows of the embedding table are learned: the NULL token
+            and the unknown words; the others are frozen. Random vectors are all learned.
+        projection_size: of the layer on top of the word vectors, None for none.
+        encoder: "none" or "bilstm", between projection and trees; or "transformer", a pre-trained
+            one in place of word vectors, before the projection.
+        encoder_size: of each direction of the BiLSTM.
+        encoder_stacks: of the BiLSTM.
+        pretrained: folder of the transformer, a Hugging Face model.
+        pretrained_rate: factor of the transformer's learning rate; 0 leaves it as it is.
+        subwords: vector of a word from the transformer: the "mean" of its sub-words' or the "first".
+        trees: "none", "intra" (attention within the sentence), "latent" projective trees, "heads"
+            chosen without a tree constraint, a left-to-right "chain", or "given" with the data.
+        scorer_size: of every layer of the two perceptrons that score arcs.
+        scorer_layers: of each of them; one fits the paper's parameter counts.
+        distances: largest distance with a bias of its own, None for no distance bias.
+        gcn_size: of each GCN layer.
+        gcn_layers: number of them.
+        dense: put each GCN layer's output behind its input.
+        output_size: of the hidden layers above the words.
+        pooling: of words, for pairs: "max" or "sum".
+        dropout: in all perceptrons and GCN layers.
+        input_dropout: of word vectors.
+        relaxation: "softmax" (the paper's) or "entropy" (arc marginals).
+        temperature: of the relaxation.
+        noise: "gumbel", "sum-of-gamma" or "none".
+        straight_through: discrete trees in the forward pass of training.
+        single_root: allow one modifier of the root only.
+
+    Raises:
+        InputError: a value is out of range, or two contradict each other; the message names the
+            key, ``model.gcn_size`` say.
+
+    Example:
+        >>> ModelConfig(trees="intra").scorer_size
+        200
+    """
+
+    learned_words: int = 1
+    projection_size: int | None = 200
+    encoder: Encoder = "none"
+    encoder_size: int = 100
+    encoder_stacks: int = 1
+    pretrained: str | None = None
+    pretrained_rate: float = 0.02
+    subwords: Subwords = "mean"
+    trees: Trees = "latent"
+    scorer_size: int = 200
+    scorer_layers: int = 1
+    distances: int | None = 11
+    gcn_size: int = 200
+    gcn_layers: int = 2
+    dense: bool = True
+    output_size: int = 200
+    pooling: Literal["max", "sum"] = "max"
+    dropout: float = 0.2
+    input_dropout: float = 0.0
+    relaxation: Literal["softmax", "entropy"] = "softmax"
+    temperature: float = 1.0
+    noise: Literal["gumbel", "sum-of-gamma", "none"] = "gumbel"
+    straight_through: bool = False
+    single_root: bool = False
+
+    def __post_init__(self) -> None:
+        for name in SIZES:
+            check_size(f"model.{name}", getattr(self, name))
+        for name in ("projection_size", "distances"):
+            if getattr(self, name) is not None:
+                check_size(f"model.{name}", getattr(self, name))
+        if self.learned_words < 0:
+            raise InputError(f"model.learned_words is {self.learned_words}; expected at least 0")
+        one_of("model.encoder", self.encoder, get_args(Encoder))
+        one_of("model.subwords", self.subwords, get_args(Subwords))
+        if not 0 <= self.pretrained_rate < math.inf:
+            raise InputError(
+                f"model.pretrained_rate is {self.pretrained_rate}; expected 0, which leaves the "
+                "transformer as it is, or more"
+            )
+        if (self.encoder == "transformer") != (self.pretrained is not None):
+            raise InputError(
+                f"model.encoder is {self.encoder} and model.pretrained {self.pretrained or 'none'}; "
+                "expected both for a transformer: --set model.encoder=transformer --set "
+                "model.pretrained=FOLDER"
+            )
+        one_of("model.trees", self.trees, get_args(Trees))
+        one_of("model.pooling", self.pooling, POOLINGS)
+        one_of("model.relaxation", self.relaxation, RELAXATIONS)
+        one_of("model.noise", self.noise, NOISES)
+        for name in ("dropout", "input_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(
+                    f"model.{name} is {getattr(self, name)}; expected at least 0, less than 1"
+                )
+        if not 0 < self.temperature < math.inf:
+            raise InputError(f"model.temperature is {self.temperature}; expected more than 0")
+        if self.single_root and self.trees == "heads":
+            raise InputError(
+                "model.single_root is true and model.trees heads; expected false: words that "
+                "choose alone cannot agree on one root"
+            )

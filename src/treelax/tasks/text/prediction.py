@@ -1,0 +1,311 @@
+"""What a trained sentence model says of new texts: labels, their probabilities, trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any, get_args
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from treelax.data.text.corpora import CORPORA
+from treelax.data.text.vectors import NULL
+from treelax.data.text.vocabulary import WordTable
+from treelax.errors import InputError
+from treelax.ops.checks import one_of
+from treelax.tasks.text.config import Kind, TextConfig
+from treelax.tasks.text.model import ClassModel, ModelConfig, PairModel, Sentences, TagModel
+
+__all__ = ["Example", "Prediction", "SentenceSettings", "new_network", "predict_words"]
+
+Example = Sequence[Sequence[str]]  # the words of each text
+TextModel = PairModel | ClassModel | TagModel
+NETWORKS: dict[str, type[TextModel]] = {"pair": PairModel, "classify": ClassModel, "tag": TagModel}
+# examples are read ahead by so many batches, to be sorted by length
+WINDOW = 32
+# numbers in a batch of trees: long sentences come in smaller batches
+MOST_ARCS = 4_000_000
+
+
+@dataclass(frozen=True)
+class SentenceSettings:
+    """What must be known of a trained model to give it new texts.
+
+    Attributes:
+        kind: "pair", "classify" or "tag".
+        text: columns that its texts stand in, one or two.
+        tokens: its texts are words with spaces between, not to be tokenised.
+        lower: words are put into lower case.
+        null: a NULL token stands in front of each text.
+        model: its kind and sizes; ``learned_words`` counts all rows that were learned.
+
+    Raises:
+        InputError: there is no such kind, or it takes another number of texts.
+
+    Example:
+        >>> from treelax.tasks.text.config import preset
+        >>> SentenceSettings.of(preset("snli-tree-1"), rows=500).text
+        ('premise', 'hypothesis')
+    """
+
+    kind: Kind = "classify"
+    text: tuple[str, ...] = ("text",)
+    tokens: bool = False
+    lower: bool = False
+    null: bool = False
+    model: ModelConfig = field(default_factory=ModelConfig)
+
+    def __post_init__(self) -> None:
+        one_of("kind", self.kind, get_args(Kind))
+        if len(self.text) != self.texts:
+            raise InputError(f"text is {self.text}; expected {self.texts} for {self.kind!r}")
+
+    @property
+    def texts(self) -> int:
+        """How many texts an example has."""
+        return 2 if self.kind == "pair" else 1
+
+    @classmethod
+    def of(cls, config: TextConfig, *, rows: int) -> SentenceSettings:
+        """What a run's config says of it.
+
+        Args:
+            config: of the run.
+            rows: of its word vectors, padding counted.
+
+        Returns:
+            The settings.
+        """
+        data, model = config.data, config.model
+        if data.vectors is None:  # then all rows but padding were learned
+            model = replace(model, learned_words=rows - 1)
+        columns = {
+            "table": data.text,
+            "tagging": ("text",),
+            "sst": CORPORA["sst-binary"].texts,
+            "snli": CORPORA["snli"].texts,
+            "multinli": CORPORA["multinli"].texts,
+        }
+        return cls(
+            kind=config.kind,
+            text=columns[data.format],
+            tokens=data.format == "table" and data.tokens,
+            lower=data.lower,
+            null=data.null,
+            model=model,
+        )
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says of one example.
+
+    An example with a text without words gets no label, no probabilities and no heads.
+
+    Attributes:
+        words: of each text, as it was cut.
+        label: the class; for a tagger the tag of every word; or None.
+        probabilities: of each class; for a tagger of each tag for every word; or None.
+        heads: of each text the head of every word, counted from 1, 0 the root; None if the model
+            has no trees. Words under the NULL token hang off what it hangs off.
+
+    Example:
+        >>> said = Prediction((("Dogs", "bark"),), "yes", {"no": 0.25, "yes": 0.75}, ((2, 0),))
+        >>> said.label, said.probability, said.heads[0]
+        ('yes', 0.75, (2, 0))
+    """
+
+    words: tuple[tuple[str, ...], ...]
+    label: str | tuple[str, ...] | None = None
+    probabilities: Mapping[str, float] | tuple[Mapping[str, float], ...] | None = field(
+        default=None, hash=False
+    )
+    heads: tuple[tuple[int, ...], ...] | None = None
+
+    @property
+    def probability(self) -> float | tuple[float, ...] | None:
+        """Of the label; for a tagger of the tag of every word; or None."""
+        if self.label is None or self.probabilities is None:
+            return None
+        if isinstance(self.probabilities, tuple):
+            pairs = zip(self.probabilities, self.label, strict=True)
+            return tuple(each[tag] for each, tag in pairs)
+        return self.probabilities[str(self.label)]
+
+
+def new_network(settings: SentenceSettings, table: Tensor, classes: int) -> TextModel:
+    """A network with new weights.
+
+    Args:
+        settings: kind and sizes.
+        table: word vectors, ``(words, size)``, row 0 for padding.
+        classes: number of classes or tags.
+
+    Returns:
+        The network.
+
+    Raises:
+        InputError: the table has fewer rows than are to be learned, or a first row that is not 0.
+
+    Example:
+        >>> type(new_network(SentenceSettings(), torch.zeros(5, 4), 2)).__name__
+        'ClassModel'
+    """
+    return NETWORKS[settings.kind](settings.model, table, classes)
+
+
+def predict_words(
+    network: TextModel,
+    settings: SentenceSettings,
+    table: WordTable,
+    labels: Sequence[str],
+    examples: Iterable[Example],
+    *,
+    soft: bool = False,
+    batch_size: int = 64,
+) -> Iterator[Prediction]:
+    """What a model says of some examples, in their order.
+
+    Examples are read ahead a little, sorted by length and put into batches, smaller ones where
+    sentences are long; so the memory that is needed does not grow with their number.
+
+    Args:
+        network: the model, on any device, in any mode; it stays in that mode.
+        settings: of the model.
+        table: gives words their ids.
+        labels: names of classes or tags.
+        examples: the words of each text of each example, read as predictions are asked for.
+        soft: predict with relaxed trees; then heads are those of the tree with the most weight.
+        batch_size: the most examples at a time.
+
+    Returns:
+        A prediction for each example.
+
+    Raises:
+        InputError: the batch size is not positive, or the model takes given trees.
+
+    Example:
+        >>> from treelax.data.text.vectors import random_vectors
+        >>> vectors = random_vectors(["dogs", "bark"], 8)
+        >>> settings = SentenceSettings()
+        >>> network = new_network(settings, vectors.matrix, 1)
+        >>> [said] = predict_words(network, settings, vectors, ["yes"], [[["dogs", "bark"]]])
+        >>> said.label, said.probabilities, len(said.heads[0])
+        ('yes', {'yes': 1.0}, 2)
+    """
+    if batch_size < 1:
+        raise InputError(f"batch_size is {batch_size}; expected at least 1")
+    if settings.model.trees == "given":
+        raise InputError(
+            "model.trees is 'given': the model takes trees with its texts; expected one that needs "
+            "texts alone: train one with other trees"
+        )
+    one_batch = _OneBatch(network, settings, table, labels, soft)
+    return _in_order(iter(examples), one_batch, batch_size)
+
+
+def _in_order(
+    examples: Iterator[Example], one_batch: _OneBatch, batch_size: int
+) -> Iterator[Prediction]:
+    while window := list(islice(examples, WINDOW * batch_size)):
+        texts = [tuple(tuple(words) for words in example) for example in window]
+        done = [Prediction(words) for words in texts]
+        for indices in _batches(texts, batch_size):
+            said = one_batch([texts[index] for index in indices])
+            for index, prediction in zip(indices, said, strict=True):
+                done[index] = prediction
+        yield from done
+
+
+def _batches(texts: Sequence[Example], batch_size: int) -> Iterator[list[int]]:
+    """Indices of examples of similar length, without those that have an empty text."""
+    longest = {index: max(map(len, example)) for index, example in enumerate(texts) if all(example)}
+    batch: list[int] = []
+    for index in sorted(longest, key=longest.__getitem__):
+        size = len(texts[index]) * (longest[index] + 2) ** 2  # with the root and NULL
+        if batch and (len(batch) == batch_size or (len(batch) + 1) * size > MOST_ARCS):
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+@dataclass(frozen=True)
+class _OneBatch:
+    """Predicts examples that fit into memory together."""
+
+    network: TextModel
+    settings: SentenceSettings
+    table: WordTable
+    labels: Sequence[str]
+    soft: bool
+
+    def __call__(self, examples: Sequence[tuple[tuple[str, ...], ...]]) -> list[Prediction]:
+        device = next(self.network.parameters()).device
+        batches = [self._sentences(texts, device) for texts in zip(*examples, strict=True)]
+        logits, tree = self._run(batches)
+        heads = [] if tree is None else self._heads(tree, batches)  # of each text
+        best, shares = logits.argmax(-1).tolist(), logits.float().softmax(-1).tolist()
+        said = []
+        for i, words in enumerate(examples):
+            label, probabilities = self._named(best[i], shares[i], len(words[0]))
+            own = [tuple(rows[i][: len(text)]) for rows, text in zip(heads, words, strict=False)]
+            said.append(Prediction(words, label, probabilities, tuple(own) or None))
+        return said
+
+    def _sentences(self, texts: Sequence[Sequence[str]], device: torch.device) -> Sentences:
+        front = [NULL] * self.settings.null
+        rows = []
+        for words in texts:
+            known = map(str.lower, words) if self.settings.lower else words
+            rows.append(torch.tensor(front + self.table.ids(known)))
+        lengths = torch.tensor([len(row) for row in rows])
+        return Sentences(pad_sequence(rows, batch_first=True).to(device), lengths.to(device))
+
+    @torch.no_grad()
+    def _run(self, batches: list[Sentences]) -> tuple[Tensor, Tensor | None]:
+        """Logits, those of NULL left out, and the trees: of all first texts, then of the second."""
+        trees: list[Tensor | None] = []
+        # the networks give logits alone, so the trees are taken as they leave the encoder
+        hook = self.network.encoder.register_forward_hook(
+            lambda module, given, result: trees.append(result[1])
+        )
+        training = self.network.training
+        self.network.eval()
+        try:
+            logits: Tensor = self.network(*batches, soft=self.soft)
+        finally:
+            hook.remove()
+            self.network.train(training)
+        [tree] = trees
+        return logits[:, self.settings.null :] if self.settings.kind == "tag" else logits, tree
+
+    @torch.no_grad()
+    def _heads(self, tree: Tensor, batches: list[Sentences]) -> list[list[list[int]]]:
+        """The heads of all words, counted without NULL; padding has heads that mean nothing."""
+        layer = self.network.encoder.tree
+        if self.soft and layer is not None:
+            tree = layer.discrete(tree, torch.cat([batch.lengths for batch in batches]))
+        heads = tree[..., 1:].argmax(-2)  # (texts · batch, n)
+        if self.settings.null:
+            above, heads = heads[:, :1], heads[:, 1:]
+            words = torch.arange(2, heads.shape[1] + 2, device=heads.device)
+            heads = torch.where(heads == 1, above, heads)
+            # without a tree constraint a word and NULL may be each other's heads
+            heads = (heads - 1).clamp(min=0).masked_fill(heads == words, 0)
+        return [part.tolist() for part in heads.chunk(len(batches))]
+
+    def _named(
+        self, best: Any, shares: Any, length: int
+    ) -> tuple[str | tuple[str, ...], dict[str, float] | tuple[dict[str, float], ...]]:
+        """Names for the numbers of a class, or of the tags of so many words."""
+        if self.settings.kind != "tag":
+            return self.labels[best], dict(zip(self.labels, shares, strict=True))
+        return (
+            tuple(self.labels[number] for number in best[:length]),
+            tuple(dict(zip(self.labels, each, strict=True)) for each in shares[:length]),
+        )

@@ -1,0 +1,145 @@
+"""Words and their sub-words, as the tokenizer of a transformer cuts them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+from treelax.data.text.encoded import EncodedText
+from treelax.data.text.ptb import unescape
+from treelax.data.text.vectors import Vectors
+from treelax.errors import DataError, InputError
+from treelax.nn.transformer import SubwordTransformer
+from treelax.tasks.text.given_trees import QUOTES
+
+__all__ = ["Split", "SubwordTable", "plain_word", "subword_lengths", "whole_words"]
+
+Split = Callable[[Sequence[str]], list[list[int]]]
+
+
+def plain_word(word: str) -> str:
+    """A word as people write it, which is how transformers know it, not as the Penn Treebank does.
+
+    Args:
+        word: any.
+
+    Returns:
+        The word, with brackets, slashes and quotes for their escapes.
+
+    Example:
+        >>> [plain_word(word) for word in ("-LRB-", "1\\\\/2", "``", "word")]
+        ['(', '1/2', '"', 'word']
+    """
+    return QUOTES.get(word) or unescape(word)
+
+
+def whole_words(words: Iterable[str]) -> Vectors:
+    """Rows for words that need no vectors, since a transformer makes them.
+
+    Args:
+        words: all there are, also those that only dev and test have.
+
+    Returns:
+        A matrix without columns, with a row for each word.
+
+    Example:
+        >>> whole_words(["dogs", "bark"])
+        Vectors(2 known words, dim=0, unknown=1)
+    """
+    known = {word: row for row, word in enumerate(dict.fromkeys(words), 3)}
+    return Vectors(torch.zeros(len(known) + 3, 0), known, unknown=1)
+
+
+class SubwordTable:
+    """Gives words their ids, and a transformer their sub-words; a new word is given the next id.
+
+    Args:
+        layer: the transformer, whose table of sub-words is replaced.
+        split: cuts words into sub-words.
+        vectors: rows of the words to start with, see `whole_words`.
+
+    Raises:
+        InputError: as ``split``.
+
+    Example:
+        >>> layer = SubwordTransformer(torch.nn.Identity(), 4)
+        >>> letters = lambda words: [[ord(letter) for letter in word] for word in words]
+        >>> table = SubwordTable(layer, letters, whole_words(["a", "dog"]))
+        >>> table.ids(["dog", "cat", "a"]), layer.count(torch.tensor([4, 5, 3]))
+        ([4, 5, 3], tensor([3, 3, 1]))
+    """
+
+    def __init__(self, layer: SubwordTransformer, split: Split, vectors: Vectors) -> None:
+        self._layer, self._split = layer, split
+        self._rows = dict(vectors.known)
+        rows: list[list[int]] = [[] for _ in range(len(vectors.matrix))]
+        for row, pieces in zip(self._rows.values(), self._cut(list(self._rows)), strict=True):
+            rows[row] = pieces
+        layer.set_pieces(rows)
+
+    def ids(self, words: Iterable[str], /) -> list[int]:
+        """The ids of some words.
+
+        Args:
+            words: any; not one word, which would be taken for its letters.
+
+        Returns:
+            Their ids, 1 or more.
+
+        Raises:
+            InputError: one string was received.
+        """
+        if isinstance(words, str):
+            raise InputError(f"words: received the string {words!r}; expected several: [{words!r}]")
+        words = list(words)
+        new = [word for word in dict.fromkeys(words) if word not in self._rows]
+        if new:
+            pieces, first = self._cut(new), len(self._layer.starts) - 1
+            self._layer.add_pieces(pieces)
+            self._rows.update(zip(new, range(first, first + len(new)), strict=True))
+        return [self._rows[word] for word in words]
+
+    def _cut(self, words: Sequence[str]) -> list[list[int]]:
+        return self._split([plain_word(word) for word in words]) if words else []
+
+
+def subword_lengths(layer: SubwordTransformer | None, data: EncodedText) -> Tensor:
+    """How many sub-words each text has, special tokens counted.
+
+    Args:
+        layer: the transformer, which knows all words of the data; None if there is none.
+        data: the texts, on the host.
+
+    Returns:
+        ``(N, texts)``, int64, on the host; ``(N, 0)`` without a transformer.
+
+    Raises:
+        DataError: a text has more sub-words than the transformer takes; the message names file and
+            line.
+
+    Example:
+        >>> from treelax.data.text.encoding import encode_records
+        >>> from treelax.data.text.records import Record
+        >>> from treelax.data.text.vocabulary import Vocabulary
+        >>> data = encode_records([Record(("dogs bark",), "x", 1)], Vocabulary())
+        >>> layer = SubwordTransformer(torch.nn.Identity(), 4, suffix=[0])
+        >>> layer.set_pieces([[], [1, 2], [3]])
+        >>> subword_lengths(layer, data), subword_lengths(None, data).shape
+        (tensor([[4]]), torch.Size([1, 0]))
+    """
+    if layer is None:
+        return torch.empty(len(data), 0, dtype=torch.int64)
+    counts = layer.starts.diff().cpu()[data.ids]
+    ends = torch.cat((counts.new_zeros(1), counts.cumsum(0)))[data.offsets]
+    lengths = ends.diff().view(-1, data.texts) + layer.around
+    if layer.limit is None or int(lengths.amax()) <= layer.limit:
+        return lengths
+    example, which = divmod(int(lengths.argmax()), data.texts)
+    words = int(data.lengths[example, which])
+    raise DataError(
+        f"{data.source}, line {int(data.lines[example])}: the text has {words} words, "
+        f"{int(lengths.amax())} sub-words with special tokens; expected at most {layer.limit}, which "
+        "the model in model.pretrained takes: shorten it, or for training lower data.max_length"
+    )

@@ -1,0 +1,295 @@
+"""Pre-trained transformers from folders, through the transformers library, loaded when needed.
+
+Only local folders are read, only safetensors weights, and no code that comes with a model is run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from treelax.errors import BackendError, CheckpointError, InputError
+from treelax.nn.transformer import Subwords, SubwordTransformer
+from treelax.tasks.text.model_config import ModelConfig
+from treelax.tasks.text.subwords import Split
+
+__all__ = ["COPY", "check_folder", "copy_folder", "load_transformer", "with_own_copy"]
+
+COPY = "transformer"  # the folder inside of a run that holds its transformer
+
+NEEDED = ("config.json", "tokenizer.json")
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+PICKLED = re.compile(r".+\.(?:bin|pt|pth|ckpt|h5|msgpack)")
+# all that a model needs, and nothing else that may lie in its folder
+OWN = re.compile(
+    r"config\.json|tokenizer\.json|tokenizer_config\.json|special_tokens_map\.json"
+    r"|added_tokens\.json|vocab\.(?:txt|json)|merges\.txt|.+\.model"
+    r"|model(?:-\d+-of-\d+)?\.safetensors|model\.safetensors\.index\.json"
+)
+NO_LIMIT = 10**9  # tokenizers without a limit say some such number
+
+
+def check_folder(folder: str | os.PathLike[str]) -> Path:
+    """Whether a folder holds a model that can be loaded, as far as names of files tell.
+
+    Args:
+        folder: of a Hugging Face model.
+
+    Returns:
+        The folder.
+
+    Raises:
+        InputError: it does not exist or lacks a file.
+        BackendError: the transformers library is not installed.
+
+    Example:
+        >>> check_folder("nowhere")
+        Traceback (most recent call last):
+        ...
+        treelax.errors.InputError: model.pretrained is nowhere, which is no folder; expected one \
+with a Hugging Face model: config.json, tokenizer.json and model.safetensors
+    """
+    place = Path(folder)
+    wanted = "config.json, tokenizer.json and model.safetensors"
+    if not place.is_dir():
+        raise InputError(
+            f"model.pretrained is {place}, which is no folder; expected one with a Hugging Face "
+            f"model: {wanted}"
+        )
+    for name in NEEDED:
+        if not (place / name).is_file():
+            raise InputError(
+                f"model.pretrained is {place}, which has no {name}; expected a Hugging Face model "
+                f"with a fast tokenizer: {wanted}"
+            )
+    if not any((place / name).is_file() for name in WEIGHTS):
+        pickled = sorted(file.name for file in place.iterdir() if PICKLED.fullmatch(file.name))
+        if pickled:
+            raise InputError(
+                f"model.pretrained is {place}, whose weights are in {pickled[0]} alone, which may "
+                "hold code; expected model.safetensors: load it once where you trust it and save it "
+                "with save_pretrained"
+            )
+        raise InputError(f"model.pretrained is {place}, which has no weights; expected {wanted}")
+    _library()
+    return place
+
+
+def load_transformer(
+    folder: str | os.PathLike[str], *, subwords: Subwords = "mean", frozen: bool = False
+) -> tuple[SubwordTransformer, Split]:
+    """Load a model and its tokenizer.
+
+    Args:
+        folder: of a Hugging Face model.
+        subwords: how the vectors of sub-words become those of words.
+        frozen: leave the model as it is.
+
+    Returns:
+        The layer, and what cuts words into sub-words.
+
+    Raises:
+        InputError: the folder does not exist, lacks a file, or holds what cannot be used.
+        BackendError: the transformers library is not installed.
+
+    Example:
+        >>> load_transformer("nowhere")
+        Traceback (most recent call last):
+        ...
+        treelax.errors.InputError: model.pretrained is nowhere, which is no folder; expected one \
+with a Hugging Face model: config.json, tokenizer.json and model.safetensors
+    """
+    place = check_folder(folder)
+    library = _library()
+    # from a folder alone, and without its code
+    safe = {"local_files_only": True, "trust_remote_code": False}
+    try:
+        with _quiet(library):
+            tokenizer = library.AutoTokenizer.from_pretrained(place, add_prefix_space=True, **safe)
+            model, told = library.AutoModel.from_pretrained(
+                place, use_safetensors=True, output_loading_info=True, **safe
+            )
+    except Exception as error:  # the library raises those of several others
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        what = lines[0].removesuffix(".") if lines else type(error).__name__
+        raise InputError(
+            f"model.pretrained is {place}, which cannot be loaded ({what}); expected a complete "
+            "Hugging Face model that needs no code of its own"
+        ) from error
+    missing = sorted(name for name in told["missing_keys"] if not name.startswith("pooler."))
+    if missing:
+        raise InputError(
+            f"model.pretrained is {place}, whose weights lack {missing[0]} and "
+            f"{len(missing) - 1} more; expected all weights of its config.json"
+        )
+    if not tokenizer.is_fast:
+        raise InputError(
+            f"model.pretrained is {place}, whose tokenizer is a slow one; expected a fast one, in "
+            "tokenizer.json"
+        )
+    if model.config.is_encoder_decoder:
+        model = model.get_encoder()
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None  # of the first token, whose vector is not used: it would learn nothing
+    model.config.use_cache = False
+    split = _splitter(tokenizer, model.get_input_embeddings().num_embeddings, place)
+    prefix, suffix = _around(tokenizer)
+    layer = SubwordTransformer(
+        model.float(),
+        model.config.hidden_size,
+        prefix=prefix,
+        suffix=suffix,
+        padding=tokenizer.pad_token_id or 0,
+        limit=_limit(model, tokenizer),
+        subwords=subwords,
+        frozen=frozen,
+    )
+    return layer, split
+
+
+def copy_folder(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Copy a model, which appears whole or not at all, without what else lies in its folder.
+
+    Args:
+        folder: of the model.
+        target: the folder to make, by one process at a time; if it exists, nothing is done.
+
+    Raises:
+        CheckpointError: it cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as place:
+        ...     Path(place, "config.json").touch()
+        ...     Path(place, "README.md").touch()
+        ...     copy_folder(place, Path(place, "copy"))
+        ...     [file.name for file in Path(place, "copy").iterdir()]
+        ['config.json']
+    """
+    source, place = Path(folder), Path(target)
+    if place.exists():
+        return
+    temporary = place.with_name(f".{place.name}.part")
+    try:
+        shutil.rmtree(temporary, ignore_errors=True)  # what a kill left
+        temporary.mkdir()
+        for file in sorted(source.iterdir()):
+            if OWN.fullmatch(file.name) and file.is_file():
+                with file.open("rb") as old, (temporary / file.name).open("xb") as new:
+                    shutil.copyfileobj(old, new, 1 << 20)
+                    new.flush()
+                    os.fsync(new.fileno())
+        os.replace(temporary, place)
+    except OSError as error:
+        raise CheckpointError(
+            f"{place}: was not copied from {source}: {error.strerror or error}; mend that and use "
+            "--resume"
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def with_own_copy(model: ModelConfig, folder: str | os.PathLike[str]) -> ModelConfig:
+    """Settings that name the copy in a folder, if there is one, and not where it came from.
+
+    Args:
+        model: the settings.
+        folder: of a run, or of a saved model.
+
+    Returns:
+        The settings; the same if there is no copy.
+
+    Example:
+        >>> with_own_copy(ModelConfig(), "nowhere") == ModelConfig()
+        True
+    """
+    copy = Path(folder, COPY)
+    if model.pretrained is None or not copy.is_dir():
+        return model
+    return replace(model, pretrained=str(copy))
+
+
+def _library() -> Any:
+    try:
+        return import_module("transformers")
+    except ImportError as error:
+        raise BackendError(
+            "model.encoder is transformer, which needs the transformers library, which is not "
+            "installed: pip install 'treelax[hf]'"
+        ) from error
+
+
+@contextmanager
+def _quiet(library: Any) -> Iterator[None]:
+    """Without the library's bars and tables of weights: what matters is checked and told here."""
+    logging = library.utils.logging
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _splitter(tokenizer: Any, known: int, place: Path) -> Split:
+    """What cuts words into sub-words as they are cut inside of a sentence."""
+    described = json.loads(tokenizer.backend_tokenizer.to_str())["pre_tokenizer"]
+    # tokenizers of bytes know a word by the space in front of it
+    space = " " if _is_byte_level(described) else ""
+
+    def split(words: Sequence[str]) -> list[list[int]]:
+        pieces: list[list[int]] = tokenizer(
+            [[space + word] for word in words],
+            is_split_into_words=True,
+            add_special_tokens=False,
+            return_attention_mask=False,
+            verbose=False,
+        )["input_ids"]
+        highest = max((piece for row in pieces for piece in row), default=0)
+        if highest >= known:
+            raise InputError(
+                f"model.pretrained is {place}, whose tokenizer gives sub-word {highest} and whose "
+                f"weights have vectors of {known}; expected tokenizer and weights of one model"
+            )
+        return pieces
+
+    return split
+
+
+def _is_byte_level(described: Any) -> bool:
+    if not isinstance(described, dict):
+        return False
+    inside = described.get("pretokenizers", [])
+    return described.get("type") == "ByteLevel" or any(map(_is_byte_level, inside))
+
+
+def _around(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The special tokens in front of and behind a sentence."""
+    encoded = tokenizer(["a"], is_split_into_words=True)
+    ids, words = encoded["input_ids"], encoded.word_ids(0)
+    inside = [place for place, word in enumerate(words) if word is not None]
+    return (ids[: inside[0]], ids[inside[-1] + 1 :]) if inside else ([], [])
+
+
+def _limit(model: nn.Module, tokenizer: Any) -> int | None:
+    """The most sub-words of a sentence, special tokens counted."""
+    limits = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            # RoBERTa counts positions from behind the number of its padding
+            first = 0 if module.padding_idx is None else module.padding_idx + 1
+            limits.append(module.num_embeddings - first)
+    return min((limit for limit in limits if limit and 0 < limit < NO_LIMIT), default=None)

@@ -1,0 +1,48 @@
+"""What the training loop asks of a task."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+
+class Experiment(Protocol):
+    """What the loop asks of a task.
+
+    Attributes:
+        task: its name, which checkpoints bear.
+        model: what is trained.
+        config: with ``seed`` and ``train``, which has ``epochs``, ``learning_rate``, ``schedule``,
+            ``patience``, ``decay`` and ``clip``.
+        updates: per epoch.
+        device: of the model and the data.
+    """
+
+    task: str
+    model: Any  # an nn.Module, of the task's own class
+    config: Any
+    device: torch.device
+
+    @property
+    def updates(self) -> int:
+        """Updates per epoch."""
+
+    def groups(self) -> list[dict[str, Any]]:
+        """Parameters, each group with the factor ``rate`` of the learning rate."""
+
+    def batches(self, seed: int) -> list[tuple[Any, Tensor]]:
+        """The batches of an epoch: a shape, and indices into data that live on the device."""
+
+    def loss(self, shape: Any, batch: Tensor, generator: torch.Generator) -> Tensor:
+        """The loss of a batch, without waiting for the device."""
+
+    def loss_weight(self, shape: Any, batch: Tensor) -> Tensor:
+        """What the loss of a batch is divided by, such as its number of labels."""
+
+    def evaluate(self, part: slice = ...) -> Tensor:
+        """Counts over the dev set or a part of its batches, without waiting for the device."""
+
+    def summary(self, counts: Tensor) -> dict[str, float]:
+        """Figures from the counts; the one called ``score`` chooses the best model."""

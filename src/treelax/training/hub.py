@@ -1,0 +1,108 @@
+"""Models on the Hugging Face hub, through its own library, which is loaded when it is needed.
+
+The library's class ``PyTorchModelHubMixin`` is not used: where a repository has no safetensors file
+it falls back to a pickled one, it lets weights be missing, and it has to be there when a class is
+defined. Fetching and publishing folders is all that is needed of the library.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from treelax.errors import BackendError, InputError
+
+__all__ = ["fetch_folder", "looks_like_hub_name", "publish_folder"]
+
+NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+
+
+def looks_like_hub_name(name: str) -> bool:
+    """Whether a name could be that of a repository: an owner and a model.
+
+    Args:
+        name: anything.
+
+    Returns:
+        Whether it could; paths that begin with a dot could not.
+
+    Example:
+        >>> looks_like_hub_name("somebody/stars"), looks_like_hub_name("./runs/stars")
+        (True, False)
+    """
+    return NAME.fullmatch(name) is not None and not name.startswith(".")
+
+
+def fetch_folder(name: str, files: Sequence[str], *, revision: str | None = None) -> Path:
+    """Fetch files of a repository, those that are not here already.
+
+    Args:
+        name: owner and model.
+        files: the names of the files; nothing else is fetched.
+        revision: a branch, tag or commit; the newest by default.
+
+    Returns:
+        The folder that they lie in.
+
+    Raises:
+        BackendError: the library is not installed.
+        InputError: there is no such repository or it cannot be reached.
+    """
+    library = _library(f"{name}: is no folder here, and to look for it on the Hugging Face hub")
+    try:
+        folder = library.snapshot_download(name, revision=revision, allow_patterns=list(files))
+    except Exception as error:  # the library raises those of several others
+        raise InputError(
+            f"{name}: is no folder here and could not be fetched from the Hugging Face hub "
+            f"({_first_line(error)}); expected the folder of a run or of a saved model, or a model "
+            "on the hub"
+        ) from error
+    return Path(folder)
+
+
+def publish_folder(name: str, folder: Path, *, private: bool, message: str) -> str:
+    """Put the files of a folder into a repository, which is made if it does not exist.
+
+    Args:
+        name: owner and model.
+        folder: the files.
+        private: make the repository a private one, if it is made.
+        message: of the commit.
+
+    Returns:
+        Where the commit can be seen.
+
+    Raises:
+        BackendError: the library is not installed.
+        InputError: the hub refuses, or cannot be reached.
+    """
+    library = _library("publishing a model")
+    try:
+        made = library.create_repo(name, private=private, exist_ok=True)
+        commit = library.upload_folder(
+            repo_id=made.repo_id, folder_path=folder, commit_message=message
+        )
+    except Exception as error:
+        raise InputError(
+            f"{name}: could not be published on the Hugging Face hub ({_first_line(error)}); log in "
+            "with `hf auth login` and give OWNER/NAME"
+        ) from error
+    return str(commit)
+
+
+def _library(what: str) -> Any:
+    try:
+        return import_module("huggingface_hub")
+    except ImportError as error:
+        raise BackendError(
+            f"{what} needs the huggingface_hub library, which is not installed: "
+            "pip install huggingface_hub"
+        ) from error
+
+
+def _first_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0].removesuffix(".") if lines else type(error).__name__

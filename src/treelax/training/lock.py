@@ -1,0 +1,77 @@
+"""The lock of a run's folder: one process trains there at a time."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from treelax.errors import InputError, RunInUseError
+
+try:
+    import fcntl
+except ImportError:  # Windows: runs go without a lock
+    fcntl = None  # type: ignore[assignment]
+
+NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+
+@contextmanager
+def lock(file: Path) -> Iterator[None]:
+    """Hold a lock and say so in its file, as a context manager.
+
+    The system itself lets go of the lock when the process ends, however it ends. Where the system
+    or the file system knows no such locks, nothing is locked.
+
+    Args:
+        file: the lock's, made if it does not exist; its folder is what is locked.
+
+    Raises:
+        RunInUseError: another process holds the lock; the message names it.
+        InputError: the folder cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder, lock(Path(folder, ".lock")):
+        ...     Path(folder, ".lock").read_text().split()[0]
+        'process'
+    """
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+    except OSError as error:
+        raise InputError(
+            f"{file.parent}: cannot be locked: {error.strerror}; give a folder that can be written"
+        ) from error
+    try:
+        if not _take(descriptor):
+            holder = os.pread(descriptor, 1000, 0).decode(errors="replace").strip()
+            raise RunInUseError(
+                f"{file.parent}: is in use by {holder or 'another process'}; wait until it ends, "
+                "or give another --out"
+            )
+        with suppress(OSError):  # a full disk: the lock holds all the same
+            os.ftruncate(descriptor, 0)
+            os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+        try:
+            yield
+        finally:
+            os.ftruncate(descriptor, 0)
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int) -> bool:
+    """Lock an open file if no other process has; where there are no locks it counts as done."""
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in NO_LOCKS_HERE:
+            raise
+    return True

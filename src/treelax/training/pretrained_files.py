@@ -1,0 +1,263 @@
+"""The files of trained sentence models: those of runs, and folders to be passed on.
+
+A saved model is a folder:
+
+.. code-block:: text
+
+    config.json         its settings and labels, for people and for the hub
+    model.safetensors   weights
+    words.safetensors   words, their vectors, labels
+    transformer/        the transformer below the trees, if there is one
+
+Nothing in it is pickled, and nothing in it points to the files that the model was trained on.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from hashlib import file_digest
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from torch import Tensor
+
+import treelax
+from treelax.data.text.vectors import Vectors
+from treelax.errors import CheckpointError, DataError, InputError
+from treelax.files import atomic_write
+from treelax.tasks.text.config import Kind, TextConfig
+from treelax.tasks.text.prediction import SentenceSettings
+from treelax.tasks.text.transformer import COPY, copy_folder, with_own_copy
+from treelax.training.checkpoint import load_checkpoint, save_checkpoint
+from treelax.training.config import changes, flatten, from_table
+from treelax.training.models import model_file, nested
+from treelax.training.run import CONFIG as RUN_CONFIG
+from treelax.training.run import Run
+from treelax.training.words import FILE as WORDS
+from treelax.training.words import load_words, save_words
+
+__all__ = ["FILES", "SavedSentences", "load_folder", "load_run", "misfit", "save_folder"]
+
+CONFIG, MODEL = "config.json", "model.safetensors"
+FILES = (
+    CONFIG,
+    MODEL,
+    WORDS,
+    *(f"{COPY}/*{end}" for end in (".json", ".safetensors", ".txt", ".model")),
+)
+FORMAT, KIND = "treelax sentence model", "sentences"
+KINDS = get_args(Kind)
+Config = TypeVar("Config", TextConfig, SentenceSettings)
+
+
+@dataclass(frozen=True, eq=False)
+class SavedSentences:
+    """What the files of a sentence model hold.
+
+    Attributes:
+        settings: kind, sizes, and how texts become words.
+        vectors: of the words.
+        labels: names of classes or tags.
+        weights: of the network, by name.
+        file: that of the weights.
+    """
+
+    settings: SentenceSettings
+    vectors: Vectors
+    labels: tuple[str, ...]
+    weights: Mapping[str, Tensor]
+    file: Path
+
+
+def load_run(path: Path) -> SavedSentences:
+    """The best model of a run.
+
+    Args:
+        path: the folder of the run.
+
+    Returns:
+        What it holds.
+
+    Raises:
+        InputError: there is no run, it has no model yet, or it is of another task.
+        CheckpointError: a file is damaged or of another version.
+    """
+    run = Run.open(path)
+    if run.task not in KINDS:
+        raise InputError(
+            f"{path}: is a run of {run.task}; expected one of {', '.join(KINDS)}, which take "
+            "sentences"
+        )
+    file = model_file(path)
+    if not (path / WORDS).is_file():
+        raise InputError(
+            f"{path}: holds no {WORDS}; expected it beside {RUN_CONFIG}, where training puts it: "
+            "copy the whole folder of the run, or train again"
+        )
+    saved = load_checkpoint(file, kind=run.task)
+    vectors, labels, _ = load_words(path / WORDS)
+    config = _restored(TextConfig(), saved.state.get("config"), file)
+    settings = SentenceSettings.of(config, rows=len(vectors.matrix))
+    settings = replace(settings, model=with_own_copy(settings.model, path))
+    return SavedSentences(settings, vectors, labels, saved.tensors, file)
+
+
+def load_folder(path: Path) -> SavedSentences:
+    """A model that `save_folder` saved, or that of a run.
+
+    Args:
+        path: the folder.
+
+    Returns:
+        What it holds.
+
+    Raises:
+        InputError: there is no such folder, it holds no model, or one of another task.
+        CheckpointError: a file is missing, damaged or of another version, or the files are not of
+            one model.
+
+    Example:
+        >>> load_folder(Path("nowhere"))
+        Traceback (most recent call last):
+        ...
+        treelax.errors.InputError: nowhere: does not exist; expected the folder of a run or of a \
+saved model
+    """
+    if not path.is_dir():
+        what = "is a file" if path.exists() else "does not exist"
+        raise InputError(f"{path}: {what}; expected the folder of a run or of a saved model")
+    if (path / RUN_CONFIG).is_file():
+        return load_run(path)
+    if not (path / CONFIG).is_file():
+        raise InputError(
+            f"{path}: holds neither {RUN_CONFIG} of a run nor {CONFIG} of a saved model; expected "
+            "one of them"
+        )
+    told = _read_config(path / CONFIG)
+    saved = load_checkpoint(path / MODEL, kind=KIND)
+    vectors, labels, _ = load_words(path / WORDS)
+    kept = saved.state.get("settings", {})
+    if (told["settings"], told.get("labels")) != (kept, list(labels)):
+        raise CheckpointError(
+            f"{path / CONFIG}: does not say what {MODEL} and {WORDS} say "
+            f"({changes(kept, told['settings']) or 'labels'}); restore it: the settings of a trained "
+            "model cannot be changed"
+        )
+    settings = _restored(SentenceSettings(), kept, path / MODEL)
+    if saved.state.get("words") != _sha256(path / WORDS):
+        raise CheckpointError(
+            f"{path / WORDS}: is not the file that {MODEL} was saved with; expected files of one "
+            "model: save it again"
+        )
+    settings = replace(settings, model=with_own_copy(settings.model, path))
+    return SavedSentences(settings, vectors, labels, saved.tensors, path / MODEL)
+
+
+def save_folder(
+    path: Path,
+    settings: SentenceSettings,
+    vectors: Vectors,
+    labels: tuple[str, ...],
+    weights: Mapping[str, Tensor],
+) -> None:
+    """Save a model; a folder that was left half-written is refused when it is loaded.
+
+    Args:
+        path: the folder, made with its parents if it does not exist.
+        settings: of the model.
+        vectors: of its words.
+        labels: of its classes or tags.
+        weights: of its network.
+
+    Raises:
+        InputError: the folder holds a run, or is a file.
+        CheckpointError: a file cannot be written.
+    """
+    if (path / RUN_CONFIG).exists():
+        raise InputError(f"{path}: holds a run; expected another folder for a saved model")
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: is a file; expected a folder for a saved model")
+    about = {"format": FORMAT, "treelax": treelax.__version__}
+    transformer = settings.model.pretrained
+    if transformer is not None:
+        settings = replace(settings, model=replace(settings.model, pretrained=COPY))
+    kept = flatten(settings)
+    content = about | {"settings": kept, "labels": labels}
+    try:
+        if transformer is not None:
+            _replace_transformer(Path(transformer), path)
+        save_words(path / WORDS, vectors, labels, lower=settings.lower)
+        state = {"settings": kept, "words": _sha256(path / WORDS)}
+        save_checkpoint(path / MODEL, weights, kind=KIND, state=state)
+        with atomic_write(path / CONFIG, "w") as out:
+            out.write(json.dumps(content, indent=1) + "\n")
+    except (CheckpointError, DataError, OSError) as error:
+        reason: BaseException = error
+        while reason.__cause__ is not None:  # what they say themselves is for training runs
+            reason = reason.__cause__
+        raise CheckpointError(
+            f"{path}: was not saved ({reason}); mend that and save again"
+        ) from error
+
+
+def _replace_transformer(source: Path, folder: Path) -> None:
+    """Copy a transformer into the folder of a model; without its config that is no model."""
+    copy = folder / COPY
+    if copy.exists():
+        if copy.samefile(source):
+            return
+        (folder / CONFIG).unlink(missing_ok=True)
+        shutil.rmtree(copy)
+    folder.mkdir(parents=True, exist_ok=True)
+    copy_folder(source, copy)
+
+
+def misfit(file: Path, error: Exception) -> CheckpointError:
+    """The error for a file that another version wrote.
+
+    Args:
+        file: the file.
+        error: what was found.
+
+    Returns:
+        The error, to be raised.
+    """
+    # torch says in the first line that something is wrong and in the second what it is
+    what = " ".join(line.strip() for line in str(error).splitlines()[:2])
+    return CheckpointError(
+        f"{file}: does not fit this version of treelax ({what}); train again or use the version "
+        "that saved it"
+    )
+
+
+def _restored(default: Config, kept: Any, file: Path) -> Config:
+    """A config of a file; settings that are newer than the file are at their defaults."""
+    if not isinstance(kept, dict):
+        raise CheckpointError(f"{file}: says nothing of its settings; train again or save it again")
+    try:
+        return from_table(type(default), nested(flatten(default) | kept), "settings")
+    except InputError as error:
+        raise misfit(file, error) from error
+
+
+def _read_config(file: Path) -> dict[str, Any]:
+    try:
+        told = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{file}: cannot be read as JSON ({error})") from error
+    if not isinstance(told, dict) or told.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{file}: is the config of something else; expected that of a sentence model which "
+            "treelax saved"
+        )
+    if not isinstance(told.get("settings"), dict):
+        raise CheckpointError(f"{file}: has no settings; expected them: save the model again")
+    return told
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as data:
+        return file_digest(data, "sha256").hexdigest()

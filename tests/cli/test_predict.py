@@ -1,0 +1,421 @@
+"""``treelax predict``: what it reads, what it writes, and what it refuses."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from sentence_runs import SIZES, sentences, train, write_files
+from typer.testing import CliRunner
+
+from treelax.cli.main import app, main
+from treelax.data.conllu import read_conllu
+from treelax.training.pretrained import SentenceModel
+from treelax.trees import is_tree
+
+KINDS = ["classify", "pair", "tag"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A run of each kind; only to be looked at."""
+    return {kind: train(kind, tmp_path_factory.mktemp(kind)) for kind in KINDS}
+
+
+def ask(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """What the program prints."""
+    capsys.readouterr()
+    status = main(["predict", *map(str, arguments), "--device", "cpu"])
+    output = capsys.readouterr()
+    assert status == 0, output.err
+    return output.out
+
+
+def records(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in ask(capsys, *arguments).splitlines()]
+
+
+def fail(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The one line that the program says as it refuses."""
+    capsys.readouterr()
+    assert main(["predict", *map(str, arguments)]) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("treelax: error: ")
+    assert output.err.count("\n") == 1
+    return output.err.removeprefix("treelax: error: ").rstrip("\n")
+
+
+def written(folder: Path, text: str | bytes, name: str) -> Path:
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def typed(monkeypatch: pytest.MonkeyPatch, text: str | bytes) -> None:
+    data = text if isinstance(text, bytes) else text.encode()
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+# ------------------------------------------------------------------ what it reads
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_of_a_file_in_its_order(
+    runs: dict[str, Path], capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    """With the columns and the tokenising that the run was trained with."""
+    files = write_files(kind, runs[kind].parent)
+    test = files[files.index("--test") + 1]
+    said = records(capsys, runs[kind], test, "--batch-size", 3)
+    expected = [words for words, _ in sentences(2, SIZES["test"])]
+    assert [each["words"][0] if kind == "pair" else each["words"] for each in said] == expected
+    assert [each["line"] for each in said] == sorted(each["line"] for each in said)
+    model = SentenceModel.from_run(runs[kind])
+    texts: list[Any] = [each["words"] for each in said]
+    for each, own in zip(said, model.predict(texts), strict=True):
+        heads = [list(heads) for heads in own.heads or ()]
+        assert each["heads"] == (heads if kind == "pair" else heads[0])
+        if kind == "tag":
+            assert each["tags"] == list(own.label or ())
+            assert each["probabilities"] == pytest.approx(list(own.probability), abs=1e-5)  # type: ignore[arg-type]
+        else:
+            assert each["label"] == own.label
+            assert each["probabilities"] == pytest.approx(own.probabilities, abs=1e-5)
+
+
+def test_a_saved_model_as_its_run(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    SentenceModel.from_run(runs["classify"]).save_pretrained(tmp_path / "saved")
+    file = written(tmp_path, "review\nThe film was fine.\na zebra\n", "new.tsv")
+    assert ask(capsys, tmp_path / "saved", file) == ask(capsys, runs["classify"], file)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options"),
+    [
+        ("new.csv", 'text,stars\n"fine, film",5\nbad,1\n', ["--text", "text"]),
+        ("new.tsv", "stars\treview\n5\tfine, film\n1\tbad\n", []),
+        ("new.jsonl", '{"review": "fine, film"}\n{"review": "bad"}\n', []),
+        ("new.txt", "fine, film\nbad\n", []),
+        ("new", "fine, film\nbad\n", []),
+        ("new.dat", "review\nfine, film\nbad\n", ["--input", "csv", "--text", "review"]),
+        ("new.tsv", "fine, film\nbad\n", ["--input", "text"]),
+        ("new.tsv", "review\nfine , film\nbad\n", ["--tokens"]),
+        ("new.txt", "fine , film\nbad\n", ["--tokens"]),
+        ("new.conll", "fine\n,\nfilm\n\nbad\n", ["--input", "conll"]),
+    ],
+)
+def test_formats(
+    runs: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    text: str,
+    options: list[str],
+) -> None:
+    if name == "new.dat":
+        text = text.replace("fine, film", '"fine, film"')
+    said = records(capsys, runs["classify"], written(tmp_path, text, name), *options)
+    assert [each["words"] for each in said] == [["fine", ",", "film"], ["bad"]]
+    zipped = written(tmp_path, gzip.compress(text.encode()), f"{name}.gz")
+    assert records(capsys, runs["classify"], zipped, *options) == said
+
+
+def test_standard_input(
+    runs: dict[str, Path], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    typed(monkeypatch, "A fine film.\nbad")
+    said = records(capsys, runs["classify"], "-")
+    assert [each["words"] for each in said] == [["A", "fine", "film", "."], ["bad"]]
+    typed(monkeypatch, "A fine film.\tfine\n")
+    [pair] = records(capsys, runs["pair"], "-")
+    assert pair["words"] == [["A", "fine", "film", "."], ["fine"]]
+    assert [len(heads) for heads in pair["heads"]] == [4, 1]
+    typed(monkeypatch, "A fine film.\n")
+    [tags] = records(capsys, runs["tag"], "-")
+    assert len(tags["tags"]) == len(tags["probabilities"]) == len(tags["heads"]) == 4
+
+
+def test_a_pipe_of_processes(runs: dict[str, Path]) -> None:
+    """Standard output holds the predictions and nothing else."""
+    done = subprocess.run(
+        [sys.executable, "-m", "treelax", "predict", str(runs["classify"]), "-"],
+        input="A fine film.\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout)["words"] == ["A", "fine", "film", "."]
+    assert done.stderr == ""
+
+
+def test_words_without_tags(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing = "\t_" * 8
+    text = f"# text = no tags\n1\tthe{nothing}\n2\tfilm{nothing}\n\n1\tbad{nothing}\n"
+    said = records(capsys, runs["tag"], written(tmp_path, text, "new.conllu"))
+    assert [each["words"] for each in said] == [["the", "film"], ["bad"]]
+    assert [each["line"] for each in said] == [2, 5]
+    bare = written(tmp_path, "the\nfilm\n\nbad\n", "new.txt")
+    again = records(capsys, runs["tag"], bare, "--input", "conll")
+    assert [each["tags"] for each in again] == [each["tags"] for each in said]
+
+
+# ------------------------------------------------------------------ what it writes
+
+
+def test_lines_without_words_keep_their_place(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, "\nfine\n  \n\nbad\n\n", "new.txt")
+    said = records(capsys, runs["classify"], file)
+    assert [each["line"] for each in said] == [1, 2, 3, 4, 5, 6]
+    assert [each["label"] is None for each in said] == [True, False, True, True, False, True]
+    assert said[0] == {"line": 1, "label": None, "probabilities": None, "words": [], "heads": None}
+    assert main(["predict", str(runs["classify"]), str(file), "--format", "tsv"]) == 0
+    output = capsys.readouterr()
+    assert output.out.splitlines()[1] == "1\t\t\t\t"
+    assert output.err == f"{file}: 4 lines without a label: empty sentence (1, 3, 4, 6)\n"
+    shown = ask(capsys, runs["classify"], file, "--format", "conllu")
+    assert shown.count("# sent_id") == 2
+
+
+def test_tsv(runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, '{"q": "a fine\\u2028 film", "a": "x\\ty"}\n', "new.jsonl")
+    said = ask(capsys, runs["pair"], file, "--format", "tsv", "--tokens").split("\n")
+    assert said[0].split("\t") == [
+        *("line", "label", "probability"),
+        *("words_1", "heads_1", "words_2", "heads_2"),
+    ]
+    line, label, probability, words, heads, second, head = said[1].split("\t")
+    [expected] = SentenceModel.from_run(runs["pair"]).predict(
+        [(["a", "fine\u2028", "film"], ["x\ty"])]
+    )
+    assert (line, label) == ("1", expected.label)
+    assert float(probability) == pytest.approx(expected.probability, abs=1e-5)
+    assert words == "a fine\u00a0 film"
+    assert heads == " ".join(map(str, expected.heads[0]))  # type: ignore[index]
+    assert (second, head) == ("x\u00a0y", "0")
+    assert said[2:] == [""]
+    tags = ask(capsys, runs["tag"], runs["tag"].parent / "dev.conll", "--format", "tsv")
+    rows = [row.split("\t") for row in tags.splitlines()]
+    assert rows[0] == ["line", "tags", "probabilities", "words", "heads"]
+    assert len({len(cell.split(" ")) for cell in rows[1][1:]}) == 1
+
+
+def test_conllu(runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "trees.conllu"
+    printed = ask(capsys, runs["pair"], runs["pair"].parent / "dev.jsonl", "--format", "conllu")
+    ask(capsys, runs["pair"], runs["pair"].parent / "dev.jsonl", "--out", out)
+    assert out.read_text() == printed
+    trees = list(read_conllu(out))
+    assert len(trees) == 2 * SIZES["dev"]
+    said = records(capsys, runs["pair"], runs["pair"].parent / "dev.jsonl")
+    assert [tree.id for tree in trees[:3]] == ["1-1", "1-2", "2-1"]
+    for i, tree in enumerate(trees):
+        each = said[i // 2]
+        assert list(tree.words) == each["words"][i % 2]
+        assert list(tree.heads or ()) == each["heads"][i % 2]
+        assert is_tree(torch.tensor(tree.heads))
+        assert tree.metadata["label"] == each["label"]
+        share = each["probabilities"][each["label"]]
+        assert float(tree.metadata["probability"]) == pytest.approx(share)
+    ask(capsys, runs["tag"], runs["tag"].parent / "dev.conll", "--out", out)
+    tagged = list(read_conllu(out))
+    said = records(capsys, runs["tag"], runs["tag"].parent / "dev.conll")
+    assert [list(tree.tags or ()) for tree in tagged] == [each["tags"] for each in said]
+    assert [tree.id for tree in tagged] == [str(each["line"]) for each in said]
+
+
+def test_the_name_of_the_file_says_the_format(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, "a fine film\n", "new.txt")
+    for name, start in (
+        ("a.jsonl", '{"line": 1'),
+        ("a.jsonl.gz", '{"line": 1'),
+        ("a.tsv", "line\tlabel"),
+        ("a.tsv.gz", "line\tlabel"),
+        ("a.conllu", "# sent_id = 1"),
+        ("a.txt", '{"line": 1'),
+    ):
+        assert ask(capsys, runs["classify"], file, "--out", tmp_path / name) == ""
+        data = (tmp_path / name).read_bytes()
+        text = (gzip.decompress(data) if name.endswith(".gz") else data).decode()
+        assert text.startswith(start)
+    ask(capsys, runs["classify"], file, "--out", tmp_path / "b.txt", "--format", "tsv")
+    assert (tmp_path / "b.txt").read_text() == (tmp_path / "a.tsv").read_text()
+
+
+def test_soft_trees(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, "the film was a fine film with a plot\n", "new.txt")
+    [hard] = records(capsys, runs["classify"], file)
+    [soft] = records(capsys, runs["classify"], file, "--soft")
+    [expected] = SentenceModel.from_run(runs["classify"]).predict([hard["words"]], soft=True)
+    assert soft["probabilities"] == pytest.approx(expected.probabilities, abs=1e-5)
+    assert soft["probabilities"] != hard["probabilities"]
+
+
+def test_threads(runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = written(tmp_path, "fine\n", "new.txt")
+    torch.set_num_threads(2)
+    ask(capsys, runs["classify"], file)
+    assert torch.get_num_threads() == 2
+    ask(capsys, runs["classify"], file, "--threads", 1)
+    assert torch.get_num_threads() == 1
+
+
+def test_half_a_character(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, '{"review": "a \\ud800 film"}\n', "new.jsonl")
+    ask(capsys, runs["classify"], file, "--out", tmp_path / "out.jsonl")
+    [said] = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
+    assert said["words"] == ["a", "\ud800", "film"]
+
+
+def test_a_long_file_with_a_bar(
+    runs: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from treelax.cli import console, predict
+
+    monkeypatch.setattr(console, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(predict, "COUNT_EVERY", 4)
+    file = written(tmp_path, "a fine film\n" * 10, "new.txt")
+    assert main(["predict", str(runs["classify"]), str(file), "--batch-size", "2"]) == 0
+    output = capsys.readouterr()
+    assert len(output.out.splitlines()) == 10
+    assert [line.partition(",")[0] for line in output.err.splitlines()] == [
+        "predicting: 4/?",
+        "predicting: 8/?",
+    ]
+
+
+def test_help_fits_and_has_examples() -> None:
+    shown = CliRunner().invoke(app, ["predict", "--help"], prog_name="treelax").output
+    assert "  treelax predict runs/stars new.tsv --text review --out stars.jsonl" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+# ------------------------------------------------------------------ what it refuses
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "said"),
+    [
+        ("a.tsv", "revue\tx\nfine\t1\n", [], "a.tsv, line 1: no column 'review'; did you mean"),
+        ("a.tsv", "review\tx\nfine\n", [], "a.tsv, line 2: received 1 columns; expected 2"),
+        ("a.tsv", "", [], "a.tsv: received nothing; expected at least one record"),
+        ("a.tsv", "review\n", [], "a.tsv: received nothing; expected at least one record"),
+        ("a.txt", "\n\n", [], "a.txt: received nothing left: 2 lines dropped: empty sentence"),
+        ("a.tsv", b"review\nfine\n\xff\n", [], "a.tsv, line 3: is not UTF-8"),
+        ("a.txt", b"fine\n\xff\n", [], "a.txt, line 2: is not UTF-8"),
+        ("a.jsonl", '{"review": 3}\n', [], "a.jsonl, line 1: received 3 as 'review'; expected"),
+        ("a.jsonl", "review\n", [], "a.jsonl, line 1, column 1: is no JSON"),
+        ("a.tsv.gz", b"review\nfine\n", [], "a.tsv.gz, after line 0: cannot be read"),
+        ("a.pdf", "x", [], "a.pdf: received a file in '.pdf'; expected .tsv, .tab, .csv"),
+        (
+            "a.tsv",
+            "review\nx\n",
+            ["--text", "a", "--text", "b"],
+            "--text: received a b; expected 1",
+        ),
+        ("a.txt", "x\n", ["--text", "review"], "--text: received 'review', a column, and"),
+        ("a.txt", "x\n", ["--input", "xls"], "--input"),
+        ("a.txt", "x\n", ["--format", "xml"], "--format"),
+        ("a.txt", "x\n", ["--batch-size", "0"], "Invalid value for '--batch-size'"),
+        ("a.txt", "x\n", ["--device", "gpu"], "device is 'gpu'; expected cpu, cuda"),
+    ],
+)
+def test_bad_input_is_told_in_a_line(
+    runs: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    text: str | bytes,
+    options: list[str],
+    said: str,
+) -> None:
+    file = written(tmp_path, text, name)
+    out = written(tmp_path, "the older file", "out.jsonl")
+    line = fail(capsys, runs["classify"], file, "--out", out, *options)
+    assert line.removeprefix(f"{tmp_path}/").startswith(said)
+    assert out.read_text() == "the older file"
+    assert sorted(os.listdir(tmp_path)) == sorted([file.name, out.name])
+
+
+def test_bad_input_of_pairs_and_taggers(
+    runs: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    file = written(tmp_path, "one\n", "a.txt")
+    assert "line 1: received 1 texts; expected 2 with a tab" in fail(capsys, runs["pair"], file)
+    line = fail(capsys, runs["pair"], file, "--input", "conll")
+    assert line.startswith("--input: received 'conll', a word a line, for a model of pairs")
+    line = fail(capsys, runs["pair"], written(tmp_path, "q\n", "a.csv"), "--text", "q")
+    assert line == "--text: received q; expected 2 columns, for the model is of kind pair"
+    assert "does not say what is on a line; expected --input conll" in fail(
+        capsys, runs["tag"], file
+    )
+    typed(monkeypatch, b"fine\n\xff\n")
+    assert fail(capsys, runs["tag"], "-").startswith("standard input, line 2: is not UTF-8")
+    typed(monkeypatch, "")
+    assert fail(capsys, runs["tag"], "-").startswith("standard input: received nothing")
+    assert "received 'jsonl' for standard input" in fail(
+        capsys, runs["tag"], "-", "--input", "jsonl"
+    )
+
+
+def test_folders_and_files_that_are_not_there(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, "fine\n", "a.txt")
+    assert fail(capsys, "runs/star", file) == (
+        "runs/star: does not exist; expected the folder of a run or of a saved model"
+    )
+    assert "holds neither config.toml of a run nor config.json" in fail(capsys, tmp_path, file)
+    assert "a.txt: is a file; expected the folder of a run" in fail(capsys, file, file)
+    line = fail(capsys, runs["classify"], tmp_path / "b.txt")
+    assert line.endswith("b.txt: does not exist; expected a file of texts, or - for standard input")
+    assert "was not written" in fail(
+        capsys, runs["classify"], file, "--out", tmp_path / "no" / "x.tsv"
+    )
+    line = fail(capsys, runs["classify"], file, "--out", file)
+    assert line == f"--out: received {file}, the file that is read; expected another"
+
+
+def test_a_run_of_another_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from treelax.tasks.listops.config import ListOpsConfig
+    from treelax.training.run import Run
+
+    run = Run.create(tmp_path / "run", ListOpsConfig(), task="listops")
+    file = written(tmp_path, "fine\n", "a.txt")
+    assert fail(capsys, run.path, file).startswith(f"{run.path}: is a run of listops; expected one")
+
+
+def test_trees_of_a_model_without_trees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = train("classify", tmp_path / "none", model__trees="none", train__epochs=1)
+    file = written(tmp_path, "fine\n", "a.txt")
+    [said] = records(capsys, run, file)
+    assert said["heads"] is None
+    assert ask(capsys, run, file, "--format", "tsv").splitlines()[1].endswith("\tfine\t")
+    line = fail(capsys, run, file, "--format", "conllu")
+    assert line.startswith("--format: received conllu, and the model has no trees (model.trees is")

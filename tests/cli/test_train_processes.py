@@ -1,0 +1,74 @@
+"""``treelax train`` in two processes: one speaks and writes, both end, whatever happens."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from listops_runs import metrics, options
+from process_pairs import SECONDS, quick_threads, start, wait
+
+from treelax.cli.main import main
+
+SMALL = ["data.vector_size=6", "model.gcn_size=6", "model.scorer_size=6", "model.output_size=6"]
+SMALL += ["train.epochs=2", "train.batch_size=5", "train.updates=4", "train.threads=1"]
+
+
+def listops(folder: Path, *more: str) -> list[str]:
+    return ["train", "listops", "--out", str(folder), "--device", "cpu", *more]
+
+
+def classify(folder: Path, file: Path) -> list[str]:
+    settings = [word for setting in SMALL for word in ("--set", setting)]
+    files = ["--train", str(file), "--dev", str(file), "--test", str(file), "--tokens"]
+    return ["train", "classify", *files, "--out", str(folder), "--device", "cpu", *settings]
+
+
+def result(folder: Path) -> dict[str, Any]:
+    record = json.loads((folder / "test.json").read_text())
+    del record["seconds"]
+    return record
+
+
+def test_torchrun_gives_what_one_process_gives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
+    file, alone, folder = tmp_path / "data.tsv", tmp_path / "alone", tmp_path / "run"
+    texts = ["a dog barks\tyes", "cats\tno", "birds sing here\tno", "the old dog\tyes", "hi\tno"]
+    file.write_text("\n".join(["text\tlabel", *texts, *texts, ""]))
+    assert main(classify(alone, file)) == 0
+    program = ["torch.distributed.run", "--nproc-per-node", "2", "--standalone", "-m", "treelax"]
+    done = subprocess.run(
+        [sys.executable, "-m", *program, *classify(folder, file)],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        env=os.environ | quick_threads(),
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == capsys.readouterr().out.replace(str(alone), str(folder))
+    assert done.stderr.count("on cpu in 2 processes: train 10") == 1
+    assert result(folder) == result(alone)
+    for received, expected in zip(metrics(folder), metrics(alone), strict=True):
+        assert received.pop("loss") == pytest.approx(expected.pop("loss"), rel=1e-5)
+        assert received == expected
+    assert not list(folder.rglob("*.tmp"))
+
+
+def test_trouble_in_one_process_ends_both_with_one_line(tmp_path: Path) -> None:
+    """The second has no GPU; that is known before there is a folder."""
+    folder = tmp_path / "run"
+    program = ["-m", "treelax", *listops(folder, *options())]
+    first, second = wait(start(program, [*program, "--device", "cuda:7"]))
+    assert first[0] == second[0] == 2
+    assert second[1:] == ("", "")
+    [line] = first[2].splitlines()
+    assert line.startswith("treelax: error: process 1 on ")
+    assert "device is 'cuda:7'" in line
+    assert not folder.exists()

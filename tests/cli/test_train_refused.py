@@ -1,0 +1,209 @@
+"""``treelax train listops``: what it refuses, in one line."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from listops_commands import QUICK, content, fail, train
+from listops_runs import options, result, tiny
+from safetensors.torch import load_file, save_file
+from typer.testing import Result
+
+from treelax.data.listops import parse_expression, write_listops
+from treelax.training.checkpoint import load_checkpoint, save_checkpoint
+from treelax.training.run import Run
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["--set", "train.epoch=3"],
+            r"train.epoch: no such key; did you mean train.epochs.*--list",
+        ),
+        (["--set", "train.epochs=x"], r"train.epochs: received 'x'; expected an integer"),
+        (["--set", "train.epochs"], r"received the setting 'train.epochs'; expected key=value"),
+        (["--set", "train=1"], r"train: is a section; expected one of its keys"),
+        (["--set", "model.gcn_size=0"], r"model.gcn_size is 0; expected a whole number"),
+        (["--set", "model.distances=none"], r"model.left_head_bias is 2.0 and model.distances"),
+        (["--set", "preset=gold"], r"preset: received the setting preset=gold; .*--preset gold"),
+        (["--preset", "gould"], r"preset is 'gould'; expected one of .*Did you mean 'gold'\?"),
+        (["--seed", "-1"], r"seed is -1; expected 0 to"),
+        (["--seed", str(2**64)], r"seed is 18446744073709551616; expected 0 to"),
+        (["--set", "train.decay=2"], r"train.decay is 2.0; expected more than 0 and at most 1"),
+        (["--device", "gpu"], r"device is 'gpu'; expected cpu, cuda, cuda:N or auto"),
+        (["--device", "cpu:7"], r"device is 'cpu:7'; expected cpu, cuda, cuda:N or auto"),
+        (
+            ["--set", "data.folder=nowhere"],
+            r"nowhere/train.tsv: does not exist; expected a ListOps",
+        ),
+        (["--set", "model.max_valency=3"], r"model.max_valency is 3; expected at least 5"),
+        (["--set", "data.max_length=4"], r"count: received 410; expected about"),
+    ],
+)
+def test_bad_settings_are_refused_before_a_run_begins(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    said: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("treelax.data.listops.generator.PATIENCE", 300)
+    settings = [] if "model.distances=none" in arguments else options()
+    line = fail(capsys, "--out", "run", *settings, *arguments)
+    assert re.search(said, line)
+    assert not os.listdir(tmp_path)
+
+
+def test_cuda_without_a_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    line = fail(capsys, "--out", tmp_path / "run", *QUICK, "--device", "cuda")
+    assert line == "device is 'cuda' but 0 GPUs are here; expected cpu or auto"
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("5\t[MAX 2 5 ]\n5\t[MAX 2 5\n", r"train.tsv, line 2, token 4: .*expected \]"),
+        ("[MAX 2 5 ]\n[MIX 2 5 ]\n", r"train.tsv, line 2, token 1: received '\[MIX'; expected one"),
+        ("", r"train.tsv: is empty; expected lines"),
+    ],
+)
+def test_bad_data_name_file_and_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    (tmp_path / "train.tsv").write_text(text)
+    for split in ("dev", "test"):
+        write_listops(tmp_path / f"{split}.tsv", [parse_expression("[MAX 2 5 ]")])
+    line = fail(capsys, "--out", tmp_path / "run", *QUICK, "--set", f"data.folder={tmp_path}")
+    assert re.search(said, line)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_folder_that_holds_a_run(
+    finished: tuple[Path, Result], half: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder in (finished[0], half):
+        before = content(folder)
+        line = fail(capsys, "--out", folder, *QUICK)
+        assert line == (
+            f"{folder}: already holds a run (config.toml); continue it with --resume or give "
+            "another --out"
+        )
+        assert content(folder) == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changed"),
+    [
+        (["--set", "train.epochs=9"], "train.epochs 4 → 9"),
+        (["--seed", "7"], "seed 0 → 7"),
+        (["--preset", "gold", *options()], "preset chain → gold"),
+        (["--preset", "chain"], "data.train 300 → 90000"),
+    ],
+)
+def test_resuming_with_other_settings(
+    half: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], changed: str
+) -> None:
+    before = content(half)
+    line = fail(capsys, "--out", half, "--resume", *arguments)
+    assert line.startswith(f"{half}: was started with other settings ({changed}")
+    assert line.endswith("resume it without them or give another --out")
+    assert content(half) == before
+
+
+def test_a_run_of_another_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Run.create(tmp_path / "run", tiny(), task="sst")
+    line = fail(capsys, "--out", tmp_path / "run", "--resume")
+    assert line.endswith("is a run of 'sst'; expected one of 'listops': give another --out")
+
+
+@pytest.fixture
+def in_use(half: Path) -> Iterator[Path]:
+    """A run whose lock another program holds: locks are those of open files, not of processes."""
+    fcntl = pytest.importorskip("fcntl")
+    with (half / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        lock.write("process 7 on elsewhere\n")
+        lock.flush()
+        yield half
+
+
+def test_a_run_in_use(in_use: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = content(in_use)
+    line = fail(capsys, "--out", in_use, "--resume")
+    assert line == (
+        f"{in_use}: is in use by process 7 on elsewhere; wait until it ends, or give another --out"
+    )
+    assert content(in_use) == before
+
+
+def cut_off(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def of_another_task(file: Path) -> None:
+    saved = load_checkpoint(file)
+    save_checkpoint(file, saved.tensors, kind="sst", state=saved.state)
+
+
+def of_another_version(file: Path) -> None:
+    header = {"format": "treelax", "version": "99", "kind": "listops training", "state": "{}"}
+    save_file(load_file(file), file, header)
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+@pytest.mark.parametrize(
+    ("damage", "said"),
+    [
+        (cut_off, "is cut off or damaged"),
+        (empty, "is cut off or damaged"),
+        (of_another_task, "holds a checkpoint of 'sst'; expected one of 'listops training'"),
+        (of_another_version, "is a checkpoint of version 99; expected 1"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_used(
+    half: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[Path], None], said: str
+) -> None:
+    file = half / "checkpoint" / "last.safetensors"
+    damage(file)
+    before = content(half)
+    line = fail(capsys, "--out", half, "--resume")
+    assert line.startswith(f"{file}: {said}")
+    assert content(half) == before
+
+
+def test_a_damaged_config(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = half / "config.toml"
+    good = config.read_text()
+    config.write_text(good.replace("epochs = 4", "epochs = four"))
+    assert fail(capsys, "--out", half, "--resume").startswith(f"{config}: cannot be read as TOML")
+    config.write_text(good.replace("epochs = 4", "epochs = 0"))
+    assert fail(capsys, "--out", half, "--resume") == (
+        f"{config}: train.epochs is 0; expected at least 1"
+    )
+
+
+def test_a_damaged_result(
+    finished: tuple[Path, Result], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = shutil.copytree(finished[0], tmp_path / "run")
+    (folder / "test.json").write_text("{")
+    line = fail(capsys, "--out", folder, "--resume")
+    assert line.startswith(f"{folder / 'test.json'}: cannot be read as a result")
+    (folder / "test.json").unlink()  # what the line says to do
+    train("--out", folder, "--resume")
+    assert result(folder) == result(finished[0])

@@ -1,0 +1,137 @@
+"""``treelax train``: two processes in one folder, lost checkpoints, a plain kill, moved folders."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from listops_commands import QUICK, content, fail, interrupt, train
+from listops_runs import metrics, result, tiny
+
+from treelax.cli import train as command
+from treelax.cli.main import main
+from treelax.data.listops import generate_listops, write_listops
+from treelax.training import loop
+from treelax.training.run import Run
+
+# ------------------------------------------------------------------ two at once
+
+
+@pytest.mark.parametrize("more", [[], ["--resume"]])
+def test_who_is_slower_to_start_hears_that_the_folder_is_in_use(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    more: list[str],
+) -> None:
+    pytest.importorskip("fcntl")
+    folder, prepare, rival = tmp_path / "run", command._prepare, ExitStack()
+
+    def slow(*arguments: Any) -> Any:
+        rival.enter_context(Run.start(folder, tiny("chain"), task="listops"))
+        return prepare(*arguments)
+
+    monkeypatch.setattr(command, "_prepare", slow)
+    with rival:
+        line = fail(capsys, "--out", folder, *QUICK, *more)
+        assert line.startswith(f"{folder}: is in use by process {os.getpid()} on ")
+        assert line.endswith("wait until it ends, or give another --out")
+
+
+def test_a_folder_in_use_is_said_to_be_so_before_the_data_are_read(
+    half: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("fcntl")
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("there is no need of the data")
+
+    monkeypatch.setattr(command, "_prepare", refuse)
+    with Run.open(half).lock():
+        for more in ([], ["--resume"]):
+            assert f"{half}: is in use by process" in fail(capsys, "--out", half, *QUICK, *more)
+
+
+# ------------------------------------------------------------------ lost checkpoints
+
+
+def test_a_run_whose_checkpoint_is_lost(half: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.rmtree(half / "checkpoint")
+    before = content(half)
+    assert fail(capsys, "--out", half, "--resume") == (
+        f"{half}/checkpoint/last.safetensors: does not exist, but metrics.jsonl has 3 epochs; "
+        "expected what to go on from: put it back, or train anew with another --out"
+    )
+    assert content(half) == before
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_starts_again(tmp_path: Path) -> None:
+    interrupt(tmp_path / "run", 1, *QUICK)
+    assert len(metrics(tmp_path / "run")) == 1
+    said = train("--out", tmp_path / "run", "--resume").stderr.splitlines()
+    assert said[0] == f"{tmp_path / 'run'}: has no checkpoint yet; starting again at epoch 1"
+    train("--out", tmp_path / "straight", *QUICK)
+    assert metrics(tmp_path / "run") == metrics(tmp_path / "straight")
+
+
+def test_a_run_that_has_ended_needs_no_checkpoint(tmp_path: Path) -> None:
+    train("--out", tmp_path / "run", *QUICK)
+    shutil.rmtree(tmp_path / "run" / "checkpoint")
+    assert "has ended already" in train("--out", tmp_path / "run", "--resume").stderr
+
+
+# ------------------------------------------------------------------ a plain kill
+
+
+def test_a_plain_kill_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, save, before = tmp_path / "run", loop.Training._save, signal.getsignal(signal.SIGTERM)
+
+    def kill(self: loop.Training) -> None:
+        if self.epoch == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+        save(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop.Training, "_save", kill)
+        arguments = ["train", "listops", "--device", "cpu", "--out", str(folder), *QUICK]
+        assert main(arguments) == 143
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.splitlines()[-1] == (
+        "treelax: ended by SIGTERM; a training run that had begun goes on with --resume"
+    )
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert (folder / ".lock").read_text() == ""  # let go
+    assert "going on after epoch 2 of 4" in train("--out", folder, "--resume").stderr
+    train("--out", tmp_path / "straight", *QUICK)
+    assert result(folder) == result(tmp_path / "straight")
+
+
+# ------------------------------------------------------------------ folders of data
+
+
+def test_a_folder_of_data_is_found_from_anywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").mkdir()
+    for split, size in (("train", 40), ("dev", 20), ("test", 12)):
+        file = tmp_path / "data" / f"{split}.tsv"
+        write_listops(file, generate_listops(size, seed=size, max_length=12))
+    monkeypatch.chdir(tmp_path)
+    settings = [*QUICK, "--set", "data.folder=data"]
+    interrupt(tmp_path / "run", 3, *settings)
+    shutil.copytree(tmp_path / "run", tmp_path / "other")
+    assert f'folder = "{tmp_path}/data"' in (tmp_path / "run" / "config.toml").read_text()
+    train("--out", "run", "--resume", *settings)  # the same settings, said in the same words
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    train("--out", "../other", "--resume")
+    assert result(tmp_path / "other") == result(tmp_path / "run")
+    assert result(tmp_path / "run")["test"]["sentences"] == 12

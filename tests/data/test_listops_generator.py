@@ -1,0 +1,174 @@
+"""Random ListOps expressions: their rules, their distribution, disjoint splits."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from itertools import chain
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from treelax.data.listops import (
+    CLOSE,
+    DIGITS,
+    OPERATORS,
+    Expression,
+    encode_listops,
+    generate_listops,
+    generate_splits,
+    generator,
+    listops_statistics,
+    parse_expression,
+)
+from treelax.errors import InputError
+from treelax.trees import is_projective, is_tree
+
+
+@given(st.integers(), st.sampled_from(["original", "paulus"]))
+def test_random_expressions_keep_their_rules(seed: int, variant: str) -> None:
+    drawn = generate_listops(20, variant=variant, seed=seed)  # type: ignore[arg-type]
+    assert len(set(drawn)) == len(drawn) == 20
+    for expression in drawn:
+        assert parse_expression(str(expression)) == expression
+        assert parse_expression(expression.bracketed()) == expression
+        assert expression.value == expression.evaluate()
+        assert {v for v in expression.valencies if v} <= {2, 3, 4, 5}
+        if variant == "original":
+            assert len(expression) >= 4
+            assert expression.depth <= 19
+        else:
+            assert 10 <= len(expression) <= 50
+            assert expression.depth <= 5
+            assert "[SM" not in expression.tokens
+    batch = encode_listops(drawn)
+    assert is_tree(batch.heads, batch.lengths, single_root=True).all()
+    assert is_projective(batch.heads, batch.lengths).all()
+
+
+def test_the_seed_decides() -> None:
+    first = generate_listops(30, seed=5)
+    assert generate_listops(30, seed=5) == first
+    assert not set(generate_listops(30, seed=6, min_length=12)) & set(first)
+    # in every version of Python: only then can a run be repeated from its seed
+    assert [str(e) for e in generate_listops(2, seed=1, min_length=9, max_length=12)] == [
+        "[MED [MED 2 7 2 3 ] 3 ]",
+        "[MED [SM 1 7 ] 3 5 5 ]",
+    ]
+
+
+def test_lengths_of_random_expressions() -> None:
+    drawn = generate_listops(300, seed=0, min_length=6, max_length=14)
+    assert {len(e) for e in drawn} == {*range(6, 15)}
+    assert {len(e) for e in generate_listops(50, seed=0, min_length=30, max_length=31)} == {30, 31}
+
+
+def test_excluded_expressions_are_not_drawn() -> None:
+    every = generate_listops(400, seed=0, max_length=4)
+    assert len(set(every)) == 400  # four operators, two digits: there are no more
+    some = [Expression(e.tokens) for e in every[:390]]
+    rest = generate_listops(10, seed=1, max_length=4, exclude=some)
+    assert set(rest) == set(every[390:])
+
+
+def test_too_few_distinct_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generator, "PATIENCE", 30_000)
+    with pytest.raises(InputError, match=r"count: received 401; expected about 400 or fewer, as"):
+        generate_listops(401, seed=0, max_length=4)
+    monkeypatch.setattr(generator, "PATIENCE", 100)
+    with pytest.raises(InputError, match=r"no new expression of 99999 to any tokens"):
+        generate_listops(1, seed=0, min_length=99_999)
+
+
+def test_progress() -> None:
+    done: list[int] = []
+    generate_listops(2500, seed=0, progress=done.append)
+    assert done == [1000, 2000, 2500]
+
+
+def test_any_part_is_like_the_whole() -> None:
+    """As drawn, the short expressions run out and the later ones are longer."""
+    drawn = generate_listops(6000, seed=0, max_length=6)
+    shorter = [len(e) < 6 for e in drawn]
+    first, last = sum(shorter[:3000]), sum(shorter[3000:])
+    assert abs(first - last) < 250  # standard deviation below 55; some 500 or more apart as drawn
+
+
+def drawn_by_recursion(rng: random.Random, depth: int = 1) -> list[str]:
+    """A node as the original authors describe it: greatest depth 20, operators one in four."""
+    if depth == 20 or rng.random() >= 0.25:
+        return [rng.choice(DIGITS)]
+    arguments = [drawn_by_recursion(rng, depth + 1) for _ in range(rng.randint(2, 5))]
+    return [rng.choice(OPERATORS), *chain(*arguments), CLOSE]
+
+
+def test_the_distribution_is_that_of_the_definition() -> None:
+    count, rng = 10_000, random.Random(0)
+    defined: set[Expression] = set()
+    while len(defined) < count:
+        tokens = drawn_by_recursion(rng)
+        if len(tokens) > 1:
+            defined.add(Expression(tuple(tokens)))
+    drawn = generate_listops(count, seed=0)
+    wanted, found = (Counter(map(len, e)) for e in (defined, drawn))
+    for length in range(4, 20):
+        assert found[length] / count == pytest.approx(wanted[length] / count, abs=0.012)
+    expected, figures = listops_statistics(defined), listops_statistics(drawn)
+    assert figures["depth_max"] == expected["depth_max"] == 19
+    for name, tolerance in (("depth_mean", 0.15), ("length_mean", 3.0), ("operator_share", 0.1)):
+        assert figures[name] == pytest.approx(expected[name], abs=tolerance)
+    for counts in (figures["operators"], figures["valencies"]):
+        shares = [number / sum(counts.values()) for number in counts.values()]
+        assert shares == pytest.approx([0.25] * 4, abs=0.02)
+    # of the authors' 100,000 expressions; a smaller set has shorter ones
+    assert figures["attachment_previous"] == pytest.approx(23.8, abs=0.8)
+    assert figures["attachment_operator"] == pytest.approx(63.8, abs=0.8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"count": 0}, "count: received 0; expected an integer, 1 or more"),
+        ({"count": 2.0}, "count: received 2.0"),
+        ({"variant": "long"}, "variant: received 'long'; expected one of original, paulus"),
+        ({"seed": None}, "seed: received None; expected an integer"),
+        ({"max_length": 3}, "received 4 to 3; expected at least 4 for max_length"),
+        ({"min_length": 9, "max_length": 8}, "received 9 to 8; expected at least 9"),
+        ({"min_length": 1, "max_length": 3}, "received 1 to 3; expected at least 4"),
+        ({"variant": "paulus", "max_length": 9}, "received 10 to 9; expected at least 10"),
+    ],
+)
+def test_arguments_are_checked(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        generate_listops(**{"count": 1, "seed": 0, **arguments})  # type: ignore[arg-type]
+
+
+def test_splits_are_disjoint_and_alike() -> None:
+    sizes = {"train": 3000, "dev": 1, "test": 3000}
+    splits = generate_splits(sizes, seed=3, max_length=6)
+    assert {name: len(split) for name, split in splits.items()} == sizes
+    assert len(set().union(*splits.values())) == 6001
+    assert generate_splits(sizes, seed=3, max_length=6) == splits
+    short = [sum(len(e) < 6 for e in splits[name]) for name in ("train", "test")]
+    assert abs(short[0] - short[1]) < 250
+
+
+def test_options_of_splits() -> None:
+    done: list[int] = []
+    every = generate_listops(400, seed=0, max_length=4)
+    options = {"min_length": 4, "max_length": 4, "exclude": every[:300], "progress": done.append}
+    splits = generate_splits({"a": 60, "b": 40}, seed=0, **options)  # type: ignore[arg-type]
+    assert {*splits["a"], *splits["b"]} == set(every[300:])
+    assert done == [100]
+    paulus = generate_splits({"a": 50}, variant="paulus", seed=0)["a"]
+    assert min(map(len, paulus)) >= 10
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [({}, "sizes: received none"), ({"a": 3, "b": 0}, r"sizes\['b'\]: received 0; expected an")],
+)
+def test_sizes_are_checked(sizes: dict[str, int], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        generate_splits(sizes, seed=0)

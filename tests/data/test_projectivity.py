@@ -1,0 +1,69 @@
+"""The nearest projective tree, held against all of them."""
+
+from itertools import product
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from treelax.data.projectivity import nearest_projective
+from treelax.errors import InputError
+from treelax.trees import is_projective, is_tree
+
+
+def all_heads(n):
+    return [
+        heads for heads in product(range(n + 1), repeat=n) if bool(is_tree(torch.tensor(heads)))
+    ]
+
+
+ALL = {n: all_heads(n) for n in (1, 2, 3, 4)}
+PROJECTIVE = {
+    n: [heads for heads in trees if bool(is_projective(torch.tensor(heads)))]
+    for n, trees in ALL.items()
+}
+
+
+def shared(one, other):
+    return sum(a == b for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_a_projective_tree_stays_as_it_is(n):
+    for heads in PROJECTIVE[n]:
+        assert nearest_projective(heads) == heads
+
+
+def test_no_projective_tree_shares_more_arcs():
+    crossing = [heads for heads in ALL[4] if heads not in PROJECTIVE[4]]
+    assert crossing
+    for heads in crossing:
+        found = nearest_projective(heads)
+        assert found in PROJECTIVE[4]
+        assert shared(found, heads) == max(shared(other, heads) for other in PROJECTIVE[4])
+
+
+def test_a_word_is_lifted_no_higher_than_it_must_be():
+    # 4 hangs off 1, across the arc from the root to 2: it could go to 2 or to the root
+    assert nearest_projective([2, 0, 2, 1]) == (2, 0, 2, 2)
+
+
+@given(st.data())
+@settings(max_examples=50, deadline=None)
+def test_only_crossing_trees_change_and_none_stays_crossing(data):
+    n = data.draw(st.integers(1, 12))
+    order = data.draw(st.permutations(range(1, n + 1)))
+    heads = [0] * n
+    for i, word in enumerate(order):
+        heads[word - 1] = data.draw(st.sampled_from([0, *order[:i]]))
+    found = nearest_projective(heads)
+    assert bool(is_tree(torch.tensor(found)))
+    assert bool(is_projective(torch.tensor(found)))
+    assert (found == tuple(heads)) == bool(is_projective(torch.tensor(heads)))
+
+
+@pytest.mark.parametrize("heads", [[], [2, 1], [1], [0, 3]])
+def test_what_is_no_tree_is_refused(heads):
+    with pytest.raises(InputError, match="expected a tree"):
+        nearest_projective(heads)

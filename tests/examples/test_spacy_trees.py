@@ -1,0 +1,169 @@
+"""examples/spacy_trees.py, with a stand-in for spaCy's pipeline: same calls, no model."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from treelax.data.conllu import read_conllu
+from treelax.errors import BackendError, InputError
+from treelax.tasks.text.config import DataConfig
+from treelax.tasks.text.data import encoded_splits, load_text
+
+SCRIPT = Path(__file__).parents[2] / "examples" / "spacy_trees.py"
+SST = {
+    "train": ["(3 (2 Good) (2 (2 -LRB-) (2 (2 3\u00a01\\/2) (2 -RRB-))))", "(2 (2 A) (2 film))"],
+    "dev": ["(0 (2 No) (2 (2 ``) (2 fun)))", "(4 (2 Much) (3 fun))"],
+    "test": ["(3 (2 A) (3 film))"],
+}
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("spacy_trees", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+class Doc(list):
+    """Tokens as spaCy has them: ``head`` is a token, a root's its own."""
+
+    def __init__(self, words):
+        super().__init__(SimpleNamespace(i=i, text=w, pos_="X") for i, w in enumerate(words))
+        self.set_heads(range(len(words)), dep="")
+
+    def set_heads(self, heads, dep="dep"):
+        for token, head in zip(self, heads, strict=True):
+            token.head, token.dep_ = self[head], dep
+        return self
+
+    def has_annotation(self, name):
+        return name == "DEP" and any(token.dep_ for token in self)
+
+
+class Pipeline:
+    """Hangs words on heads that ``heads`` makes of their number, counted from 0 as in spaCy."""
+
+    def __init__(self, heads):
+        self.heads = heads
+        self.seen = []
+
+    def pipe(self, docs, *, batch_size, n_process):
+        for doc in docs:
+            self.seen.append([token.text for token in doc])
+            yield self.heads(doc)
+
+
+def chain(doc):
+    return doc.set_heads([max(token.i - 1, 0) for token in doc])
+
+
+@pytest.fixture
+def sst(tmp_path, monkeypatch):
+    monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "sst"
+    folder.mkdir()
+    for split, lines in SST.items():
+        (folder / f"{split}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def test_trees_of_sst_are_ready_for_training(script, sst, tmp_path, monkeypatch, capsys):
+    pipeline = Pipeline(chain)
+    monkeypatch.setattr(script, "load_pipeline", lambda name: (pipeline, Doc))
+    out = tmp_path / "new" / "trees"
+    assert script.main(["any", "--format", "sst", "--from", str(sst), "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    assert f"{out / 'train'}.conllu: 2 trees, 0 made projective, 0 with several roots" in printed
+    config = DataConfig(format="sst", path=str(sst), trees=str(out / "{split}.conllu"), null=False)
+    heads = load_text(config).heads
+    assert heads["train"].tolist() == [0, 1, 2, 3]  # the neutral sentence has a tree, left out here
+    assert heads["dev"].tolist() == [0, 1, 2, 0, 1]
+    # the parser reads marks as people write them, the file keeps the words of the data
+    assert pipeline.seen[0] == ["Good", "(", "3\u00a01/2", ")"]
+    assert pipeline.seen[2] == ["No", '"', "fun"]
+    assert next(read_conllu(out / "dev.conllu")).words == ("No", "``", "fun")
+
+
+def test_pairs_are_written_text_by_text(script, tmp_path, monkeypatch):
+    monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
+    file = tmp_path / "pairs.tsv"
+    file.write_text("a\tb\tlabel\ndogs bark\tcats\tno\nbirds\tbirds sing\tyes\n")
+    columns = {"text": ("a", "b"), "tokens": True, "train": str(file), "dev": str(file)}
+    config = DataConfig(format="table", **columns)
+    splits = encoded_splits(config)
+    counts = script.write_trees(splits, tmp_path / "trees", Pipeline(chain), Doc)
+    assert counts["dev"].texts == 4
+    words = [tree.words for tree in read_conllu(tmp_path / "trees" / "train.conllu")]
+    assert words == [("dogs", "bark"), ("cats",), ("birds",), ("birds", "sing")]
+    config = DataConfig(format="table", **columns, trees=str(tmp_path / "trees" / "{split}.conllu"))
+    assert load_text(config).heads["train"].tolist() == [0, 1, 0, 0, 0, 1]
+
+
+def parsed(script, heads, words="a b c d", **options):
+    counts = script.Counts()
+    pipeline = Pipeline(lambda doc: doc.set_heads(heads))
+    (tree,) = script.parsed(pipeline, Doc, [words.split()], counts, **options)
+    return tree, counts
+
+
+def test_crossing_arcs_are_taken_out_and_counted(script):
+    heads = [1, 1, 1, 0]  # d hangs off a, across the root's arc
+    tree, counts = parsed(script, heads)
+    assert tree.heads == (2, 0, 2, 2)
+    assert (counts.texts, counts.crossing, counts.several_roots) == (1, 1, 0)
+    tree, counts = parsed(script, heads, crossing=True)
+    assert tree.heads == (2, 0, 2, 1)
+    assert counts.crossing == 1
+
+
+def test_several_roots_stay_or_are_joined(script):
+    tree, counts = parsed(script, [0, 0, 2, 2])
+    assert tree.heads == (0, 1, 0, 3)
+    assert counts.several_roots == 1
+    tree, counts = parsed(script, [0, 0, 2, 2], single_root=True)
+    assert tree.heads == (0, 1, 1, 3)
+    assert (counts.crossing, counts.several_roots) == (0, 1)
+
+
+def test_a_pipeline_without_a_parser_is_named(script):
+    with pytest.raises(InputError, match=r"text 1, 'a b': the pipeline gave no tree"):
+        list(script.parsed(Pipeline(lambda doc: doc), Doc, [["a", "b"]], script.Counts()))
+
+
+def test_a_pipeline_that_merges_words_is_named(script):
+    merging = Pipeline(lambda doc: chain(Doc(["ab"])))
+    with pytest.raises(InputError, match="gave 1 tokens; expected 2"):
+        list(script.parsed(merging, Doc, [["a", "b"]], script.Counts()))
+
+
+def test_an_error_leaves_older_trees_untouched(script, sst, tmp_path):
+    out = tmp_path / "trees"
+    out.mkdir()
+    (out / "train.conllu").write_text("old")
+    splits = encoded_splits(DataConfig(format="sst", path=str(sst), classes="five"))
+    with pytest.raises(InputError):
+        script.write_trees(splits, out, Pipeline(lambda doc: doc), Doc)
+    assert [file.name for file in out.iterdir()] == ["train.conllu"]
+    assert (out / "train.conllu").read_text() == "old"
+
+
+def test_a_missing_spacy_is_told_in_one_line(script, monkeypatch):
+    monkeypatch.setitem(sys.modules, "spacy", None)
+    with pytest.raises(BackendError, match="spaCy is not installed: pip install spacy"):
+        script.load_pipeline("en_core_web_sm")
+
+
+def test_an_unknown_pipeline_is_told_in_one_line(script, monkeypatch):
+    def load(name, exclude):
+        raise OSError("[E050] Can't find model")
+
+    monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=load))
+    monkeypatch.setitem(sys.modules, "spacy.tokens", SimpleNamespace(Doc=Doc))
+    with pytest.raises(InputError, match=r"^nowhere: is no spaCy pipeline here"):
+        script.load_pipeline("nowhere")

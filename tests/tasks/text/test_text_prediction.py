@@ -1,0 +1,298 @@
+"""Predictions: in order whatever the batches, trees over words alone, texts without words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tiny_texts import tiny_model
+
+from treelax.data.text.vectors import Vectors, random_vectors
+from treelax.errors import InputError
+from treelax.tasks.text import prediction
+from treelax.tasks.text.config import DataConfig, TextConfig, preset
+from treelax.tasks.text.encoder import SentenceEncoder, Sentences
+from treelax.tasks.text.prediction import (
+    Prediction,
+    SentenceSettings,
+    new_network,
+    predict_words,
+)
+from treelax.trees import is_projective, is_tree
+
+WORDS = ["dogs", "bark", "cats", "sleep", "a", "bird", "sings", "loudly"]
+LABELS = ("no", "perhaps", "yes")
+KINDS = ["classify", "pair", "tag"]
+
+
+class Model:
+    """A network with weights that no other test depends on."""
+
+    def __init__(self, kind: str = "classify", seed: int = 0, **changes: object) -> None:
+        model = tiny_model(**{"learned_words": 50, "encoder": "bilstm"} | changes.pop("model", {}))  # type: ignore[arg-type]
+        text = ("first", "second") if kind == "pair" else ("text",)
+        self.settings = SentenceSettings(kind=kind, text=text, model=model, **changes)  # type: ignore[arg-type]
+        self.vectors = random_vectors(WORDS, 12, seed=seed)
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            self.network = new_network(self.settings, self.vectors.matrix, len(LABELS))
+
+    def predict(self, examples: object, **options: object) -> list[Prediction]:
+        given = (self.network, self.settings, self.vectors, LABELS, examples)
+        return list(predict_words(*given, **options))  # type: ignore[arg-type]
+
+
+def drawn(kind: str, count: int, seed: int = 0, least: int = 1) -> list[list[list[str]]]:
+    generator = torch.Generator().manual_seed(seed)
+
+    def text() -> list[str]:
+        length = int(torch.randint(least, 9, (), generator=generator))
+        return [WORDS[i] for i in torch.randint(len(WORDS), (length,), generator=generator)]
+
+    return [[text() for _ in range(2 if kind == "pair" else 1)] for _ in range(count)]
+
+
+def same(one: list[Prediction], other: list[Prediction]) -> None:
+    """The same labels and trees, and probabilities up to rounding: batches are padded otherwise."""
+    assert [(p.words, p.label, p.heads) for p in one] == [
+        (p.words, p.label, p.heads) for p in other
+    ]
+    for first, second in zip(one, other, strict=True):
+        assert first.probability == pytest.approx(second.probability, abs=1e-5)
+
+
+# ------------------------------------------------------------------ order and batches
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("null", [False, True])
+def test_an_example_is_predicted_as_if_it_were_alone(kind: str, null: bool) -> None:
+    model = Model(kind, null=null)
+    examples = drawn(kind, 23)
+    alone = [model.predict([example])[0] for example in examples]
+    same(model.predict(examples, batch_size=5), alone)
+    assert [list(map(list, p.words)) for p in alone] == examples
+    assert len({str(p.probabilities) for p in alone}) > 20
+
+
+def test_few_examples_are_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prediction, "WINDOW", 2)
+    model = Model()
+    read: list[list[list[str]]] = []
+
+    def examples() -> Iterator[list[list[str]]]:
+        for example in drawn("classify", 20):
+            read.append(example)
+            yield example
+
+    given = (model.network, model.settings, model.vectors, LABELS, examples())
+    said = predict_words(*given, batch_size=3)
+    assert not read
+    next(said)
+    assert len(read) == 6
+    assert len(list(said)) == 19
+
+
+def test_long_sentences_come_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prediction, "MOST_ARCS", 400)
+    sizes: list[tuple[int, int]] = []
+    forward = SentenceEncoder.forward
+
+    def watched(self: SentenceEncoder, batch: Sentences, **options: object) -> object:
+        sizes.append(tuple(batch.ids.shape))  # type: ignore[arg-type]
+        return forward(self, batch, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SentenceEncoder, "forward", watched)
+    examples = [[["dogs"] * length] for length in (50, 2, 9, 1, 9, 30, 2, 9, 9)]
+    said = Model().predict(examples)
+    assert [len(p.words[0]) for p in said] == [50, 2, 9, 1, 9, 30, 2, 9, 9]
+    assert sizes == [(3, 2), (3, 9), (1, 9), (1, 30), (1, 50)]
+
+
+def test_the_mode_of_the_network_stays() -> None:
+    model = Model(model={"dropout": 0.5})
+    examples = drawn("classify", 4)
+    for training in (True, False):
+        model.network.train(training)
+        assert model.predict(examples) == model.predict(examples)
+        assert model.network.training is training
+    assert not model.network.encoder._forward_hooks
+
+
+# ------------------------------------------------------------------ labels and probabilities
+
+
+def test_probabilities_are_those_of_the_logits() -> None:
+    model = Model("classify", null=True)
+    [said] = model.predict([[["dogs", "bark"]]])
+    ids = torch.tensor([[1, *model.vectors.ids(["dogs", "bark"])]])
+    logits = model.network.eval()(Sentences(ids, torch.tensor([3])))[0]
+    assert list(said.probabilities) == list(LABELS)
+    assert list(said.probabilities.values()) == pytest.approx(logits.softmax(0).tolist())  # type: ignore[union-attr]
+    assert said.label == LABELS[logits.argmax()]
+    assert said.probability == max(said.probabilities.values())  # type: ignore[union-attr]
+
+
+def test_tags_are_of_words_and_not_of_null() -> None:
+    model = Model("tag", null=True)
+    [said] = model.predict([[["dogs", "bark", "loudly"]]])
+    ids = torch.tensor([[1, *model.vectors.ids(said.words[0])]])
+    logits = model.network.eval()(Sentences(ids, torch.tensor([4])))[0, 1:]
+    assert said.label == tuple(LABELS[i] for i in logits.argmax(-1))
+    shares = logits.softmax(-1).amax(-1).tolist()
+    assert said.probability == pytest.approx(tuple(shares))
+    assert len(said.probabilities) == 3  # type: ignore[arg-type]
+
+
+def test_words_in_lower_case() -> None:
+    model, other = Model(lower=True), Model()
+    model.vectors = other.vectors = Vectors(
+        model.vectors.matrix, {**model.vectors.known, "Dogs": 105}, unknown=100
+    )
+    assert model.predict([[["Dogs"]]])[0].probability == other.predict([[["dogs"]]])[0].probability
+    assert model.predict([[["Dogs"]]])[0].words == (("Dogs",),)
+    assert other.predict([[["Dogs"]]])[0].probability != other.predict([[["dogs"]]])[0].probability
+
+
+def test_unknown_words_have_the_vector_of_their_letters() -> None:
+    model = Model()
+    one, again, other = (model.predict([[[word]]])[0] for word in ("zebra", "zebra", "lynx"))
+    assert one == again
+    assert one.probability != other.probability
+    assert one.words == (("zebra",),)
+
+
+# ------------------------------------------------------------------ trees
+
+
+@pytest.mark.parametrize("soft", [False, True])
+@pytest.mark.parametrize("null", [False, True])
+@pytest.mark.parametrize("single_root", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_heads_are_projective_trees_of_the_words(
+    kind: str, null: bool, soft: bool, single_root: bool
+) -> None:
+    model = Model(kind, null=null, model={"single_root": single_root, "distances": None})
+    for said in model.predict(drawn(kind, 30), soft=soft):
+        for words, found in zip(said.words, said.heads or (), strict=True):
+            heads = torch.tensor(found)
+            assert len(words) == len(heads)
+            assert is_tree(heads, single_root=single_root and not null)
+            assert is_projective(heads)
+
+
+def test_words_under_null_hang_off_what_it_hangs_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    def heads(*found: int) -> tuple[int, ...]:
+        """The heads that are told of a sentence whose first word is NULL."""
+        tree = torch.zeros(1, len(found) + 1, len(found) + 1)
+        for word, head in enumerate(found, 1):
+            tree[0, head, word] = 1
+        monkeypatch.setattr(SentenceEncoder, "_tree", lambda *given: tree)
+        [said] = Model(null=True).predict([[["dogs"] * (len(found) - 1)]])
+        return said.heads[0]  # type: ignore[index]
+
+    assert heads(0, 1, 2) == (0, 1)
+    assert heads(3, 1, 0) == (2, 0)
+    assert heads(0, 3, 1, 1) == (2, 0, 0)
+    # heads that were chosen without a tree constraint: NULL and a word are each other's
+    assert heads(2, 1, 2) == (0, 1)
+
+
+@pytest.mark.parametrize("null", [False, True])
+def test_chains_and_models_without_trees(null: bool) -> None:
+    for soft in (False, True):
+        chain = Model(null=null, model={"trees": "chain"})
+        [said] = chain.predict([[["dogs", "bark", "loudly"]]], soft=soft)
+        assert said.heads == ((0, 1, 2),)
+        for trees in ("none", "intra"):
+            [said] = Model("pair", null=null, model={"trees": trees}).predict([[["a"], ["bird"]]])
+            assert said.heads is None
+            assert said.label in LABELS
+
+
+def test_heads_without_a_tree_constraint_are_other_words() -> None:
+    for null in (False, True):
+        model = Model(null=null, model={"trees": "heads"})
+        for said in model.predict(drawn("classify", 20)):
+            [heads] = said.heads or ()
+            assert all(0 <= head <= len(heads) for head in heads)
+            assert all(head != word for word, head in enumerate(heads, 1))
+
+
+def test_soft_trees_give_other_probabilities() -> None:
+    model, examples = Model(), drawn("classify", 5, least=3)
+    pairs = zip(model.predict(examples), model.predict(examples, soft=True), strict=True)
+    assert all(hard.probability != soft.probability for hard, soft in pairs)
+
+
+def test_given_trees_are_refused() -> None:
+    with pytest.raises(InputError, match=r"model.trees is 'given'.*train one with other trees"):
+        Model(model={"trees": "given"}).predict([])
+
+
+# ------------------------------------------------------------------ what is not there
+
+
+@pytest.mark.parametrize("null", [False, True])
+def test_texts_without_words_have_no_label_and_keep_their_place(null: bool) -> None:
+    classes = Model("classify", null=null)
+    empty = Prediction(((),))
+    said = classes.predict([[[]], [["dogs"]], [[]]])
+    assert (said[0], said[2]) == (empty, empty)
+    assert said[1] == classes.predict([[["dogs"]]])[0]
+    assert (empty.label, empty.probabilities, empty.probability, empty.heads) == (None,) * 4
+    pair = Model("pair", null=null).predict([[["dogs"], []], [["dogs"], ["cats"]]])
+    assert pair[0] == Prediction((("dogs",), ()))
+    assert pair[1].label in LABELS
+    assert Model("tag", null=null).predict([[[]]]) == [empty]
+
+
+@given(st.lists(st.lists(st.sampled_from([*WORDS, "zebra"]), max_size=4), max_size=9))
+def test_there_is_a_prediction_for_every_example(texts: list[list[str]]) -> None:
+    said = Model().predict([[words] for words in texts], batch_size=2)
+    assert [list(p.words[0]) for p in said] == texts
+    assert [p.label is None for p in said] == [not words for words in texts]
+
+
+def test_batches_of_nothing() -> None:
+    assert Model().predict([]) == []
+    with pytest.raises(InputError, match="batch_size is 0; expected at least 1"):
+        Model().predict([], batch_size=0)
+
+
+# ------------------------------------------------------------------ settings
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "tokens"),
+    [
+        ("snli-tree-1", ("premise", "hypothesis"), False),
+        ("multinli-none", ("premise", "hypothesis"), False),
+        ("sst-tree", ("sentence",), False),
+        ("tag", ("text",), False),
+        ("pair", ("first", "second"), True),
+    ],
+)
+def test_settings_of_configs(name: str, columns: tuple[str, ...], tokens: bool) -> None:
+    config = preset(name)
+    config = replace(config, data=replace(config.data, tokens=True, vectors="glove.txt"))
+    settings = SentenceSettings.of(config, rows=200)
+    assert (settings.text, settings.tokens) == (columns, tokens)
+    assert settings.model == config.model
+    assert settings.null == config.data.null
+
+
+def test_without_vectors_all_rows_but_padding_were_learned() -> None:
+    config = TextConfig(kind="classify", data=DataConfig())
+    assert SentenceSettings.of(config, rows=200).model.learned_words == 199
+
+
+def test_settings_are_checked() -> None:
+    with pytest.raises(InputError, match=r"text is \('text',\); expected 2 for 'pair'"):
+        SentenceSettings(kind="pair")
+    with pytest.raises(InputError, match="kind"):
+        SentenceSettings(kind="rank")  # type: ignore[arg-type]

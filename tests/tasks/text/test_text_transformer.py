@@ -1,0 +1,376 @@
+"""Sentence models over pre-trained transformers, held against the transformers library itself."""
+
+import json
+import re
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_texts import DATA, class_data, pair_data, tiny, written
+from tiny_transformers import MODELS, POSITIONS, SIZE
+
+from treelax.data.text.vectors import NULL
+from treelax.errors import BackendError, CheckpointError, DataError, InputError
+from treelax.tasks.text.config import TextConfig, preset
+from treelax.tasks.text.data import load_text
+from treelax.tasks.text.encoder import ModelConfig, SentenceEncoder, Sentences
+from treelax.tasks.text.experiment import TextExperiment, evaluation_batches
+from treelax.tasks.text.subwords import plain_word, whole_words
+from treelax.tasks.text.transformer import check_folder, copy_folder, with_own_copy
+from treelax.training.config import override
+
+transformers = pytest.importorskip("transformers")
+
+CPU = torch.device("cpu")
+BATCH = [
+    ["The", "dogs", "bark", "unbelievably", "loudly", "."],
+    ["It", "'s", "fun"],
+    ["caf\u00e9", "3\u00a01/2", "\u2014", "dogs"],
+]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    return {name: make(tmp_path_factory.mktemp(name)) for name, make in MODELS.items()}
+
+
+@pytest.fixture(params=list(MODELS))
+def folder(request, folders):
+    return folders[request.param]
+
+
+@pytest.fixture
+def own_folder(folders, tmp_path):
+    """One that a test may spoil."""
+    return Path(shutil.copytree(folders["bert"], tmp_path / "model"))
+
+
+def settings(folder, **changes):
+    return ModelConfig(encoder="transformer", pretrained=str(folder), trees="none", **changes)
+
+
+def encoder(folder, words, **changes):
+    vectors = whole_words(words)
+    model = settings(folder, projection_size=None, **changes)
+    made = SentenceEncoder(model, vectors.matrix).eval()
+    return made, made.read(vectors)
+
+
+def sentences(table, batch):
+    ids = [torch.tensor(table.ids(words)) for words in batch]
+    return Sentences(
+        torch.nn.utils.rnn.pad_sequence(ids, batch_first=True),
+        torch.tensor([len(words) for words in batch]),
+    )
+
+
+def expected_vectors(folder, words, subwords="mean"):
+    """What the library itself says of one sentence that is cut into words."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, add_prefix_space=True)
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    encoded = tokenizer(words, is_split_into_words=True, return_tensors="pt")
+    hidden = model(**encoded).last_hidden_state[0]
+    owner = torch.tensor([-1 if i is None else i for i in encoded.word_ids(0)])
+    rows = [hidden[owner == i] for i in range(len(words))]
+    return torch.stack([row.mean(0) if subwords == "mean" else row[0] for row in rows])
+
+
+@pytest.mark.parametrize("subwords", ["mean", "first"])
+@torch.no_grad()
+def test_word_vectors_are_those_of_the_library(folder, subwords):
+    words = {word for sentence in BATCH for word in sentence}
+    made, table = encoder(folder, sorted(words), subwords=subwords)
+    vectors, tree = made(sentences(table, BATCH))
+    assert tree is None
+    assert vectors.shape == (3, 6, SIZE)
+    for row, sentence in zip(vectors, BATCH, strict=True):
+        expected = expected_vectors(folder, sentence, subwords)
+        torch.testing.assert_close(row[: len(sentence)], expected, rtol=1e-5, atol=1e-6)
+
+
+@torch.no_grad()
+def test_words_that_come_later_are_known_by_their_letters(folder):
+    """New words get ids of their own, not those of unknown words."""
+    made, table = encoder(folder, ["dogs"])
+    vectors, _ = made(sentences(table, BATCH))
+    expected = expected_vectors(folder, BATCH[1])
+    torch.testing.assert_close(vectors[1, :3], expected, rtol=1e-5, atol=1e-6)
+    assert table.ids(["dogs", "It"]) == table.ids(["dogs", "It"])
+    with pytest.raises(InputError, match="expected several"):
+        table.ids("dogs")
+
+
+def test_the_same_words_are_read_once(folders):
+    vectors = whole_words(["dogs"])
+    made = SentenceEncoder(settings(folders["bert"]), vectors.matrix)
+    table = made.read(vectors)
+    new = table.ids(["cats"])
+    assert made.read(vectors) is table
+    assert table.ids(["cats"]) == new
+    plain = SentenceEncoder(ModelConfig(trees="none"), torch.zeros(5, 4))
+    assert plain.read(vectors) is vectors
+
+
+@torch.no_grad()
+def test_escapes_of_the_penn_treebank_are_read_as_what_they_stand_for(folder):
+    made, table = encoder(folder, [])
+    written = ["-LRB-", "1\\/2", "-rrb-", "``", "fun", "''"]
+    plain = ["(", "1/2", ")", '"', "fun", '"']
+    assert [plain_word(word) for word in written] == plain
+    vectors, _ = made(sentences(table, [written]))
+    torch.testing.assert_close(vectors, made(sentences(table, [plain]))[0])
+
+
+@torch.no_grad()
+def test_null_has_a_vector_of_its_own_and_is_not_seen(folder):
+    made, table = encoder(folder, [])
+    ids = torch.tensor([[NULL, *table.ids(BATCH[1])]])
+    vectors, _ = made(Sentences(ids, torch.tensor([4])))
+    assert not vectors[0, 0].any()  # learned from 0
+    torch.testing.assert_close(
+        vectors[0, 1:], expected_vectors(folder, BATCH[1]), rtol=1e-5, atol=1e-6
+    )
+
+
+# ------------------------------------------------------------------ experiments
+
+
+def experiment(kind, folder, place, *, rate=0.5, **data):
+    config = tiny(
+        kind,
+        DATA[kind](place, **data),
+        encoder="transformer",
+        pretrained=str(folder),
+        pretrained_rate=rate,
+    )
+    return TextExperiment(config, load_text(config.data, whole_words=True), CPU)
+
+
+def one_loss(made):
+    shape, indices = made.batches(0)[0]
+    return made.loss(shape, indices, torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("kind", list(DATA))
+def test_gradients_reach_all_weights_of_a_fine_tuned_transformer(kind, folder, tmp_path):
+    made = experiment(kind, folder, tmp_path)
+    groups = made.groups()
+    assert [group["rate"] for group in groups] == [1.0, 0.5]
+    one_loss(made).backward()
+    slow = made.model.encoder.pretrained_parameters()
+    assert groups[1]["params"] == slow
+    assert len(slow) > 20
+    assert all(weight.grad is not None for weight in slow)
+    assert sum(bool(weight.grad.any()) for weight in slow) > 20
+    trained = {id(weight) for group in groups for weight in group["params"]}
+    assert trained == {id(weight) for weight in made.model.parameters()}
+
+
+@pytest.mark.parametrize("kind", list(DATA))
+def test_a_frozen_transformer_is_not_trained(kind, folder, tmp_path):
+    made = experiment(kind, folder, tmp_path, rate=0.0)
+    assert [group["rate"] for group in made.groups()] == [1.0]
+    assert not [name for name in made.model.state_dict() if "transformer.model" in name]
+    one_loss(made).backward()
+    assert made.model.encoder.transformer.frozen
+    assert not made.model.encoder.pretrained_parameters()
+    assert all(weight.grad is not None for weight in made.model.parameters())
+
+
+@pytest.mark.parametrize("kind", list(DATA))
+def test_batches_carry_their_subwords(kind, folder, tmp_path):
+    """With the numbers that batches carry the result is that of counting on the device."""
+    made = experiment(kind, folder, tmp_path)
+    texts = made.train.texts
+    made.model.eval()
+    for shape, indices in made.batches(0):
+        assert len(shape) == 2 * texts
+        both = [made.logits(made.train, s, indices) for s in (shape, shape[:texts])]
+        torch.testing.assert_close(*both)
+    transformer = made.model.encoder.transformer
+    for shape, indices in made.dev:
+        for which in range(texts):
+            ids = made.sentences(made.dev_data, indices, which, shape[which] + made.null).ids
+            assert transformer.sequences(ids)[0].shape[1] == shape[texts + which]
+    plain = evaluation_batches(made.data.splits["dev"], CPU)
+    assert made.count(made.dev_data, plain).tolist() == made.evaluate().tolist()
+
+
+def test_data_keep_all_words_whole(tmp_path):
+    config = class_data(tmp_path, dev=written(tmp_path / "d.csv", "state,words", "awake,an owl"))
+    data = load_text(config, whole_words=True)
+    assert {"an", "owl", "dog"} <= set(data.vectors.known)
+    assert data.vectors.matrix.shape == (len(data.vectors.known) + 3, 0)
+    assert len(set(data.splits["dev"].ids.tolist())) == 2
+    hashed = load_text(config)
+    assert "owl" not in hashed.vectors.known
+    assert load_text(config, whole_words=True).vectors.dim == 0
+
+
+def test_data_with_vectors_are_refused(tmp_path, folders):
+    config = tiny(
+        "tag", DATA["tag"](tmp_path), encoder="transformer", pretrained=str(folders["bert"])
+    )
+    with pytest.raises(InputError, match="expected whole words"):
+        TextExperiment(config, load_text(config.data), CPU)
+
+
+def test_shapes_on_a_gpu_are_few_and_within_the_limit(tmp_path, folder):
+    made = experiment("pair", folder, tmp_path)
+    rounded = made._rounded(torch.tensor([[3, 9, 5, 33], [8, 1, 16, 40]]))
+    assert rounded.tolist() == [[8, 16, 16, POSITIONS], [8, 8, 16, POSITIONS]]
+
+
+def test_a_text_that_is_too_long_is_named(tmp_path, folder):
+    rows = ["awake,a cat", f"asleep,{'dogs ' * (POSITIONS - 1)}"]
+    train = written(tmp_path / "long.csv", "state,words", *rows)
+    message = rf"long\.csv, line 3: the text has {POSITIONS - 1} words, {POSITIONS + 1} sub-words "
+    with pytest.raises(DataError, match=message + rf".*expected at most {POSITIONS},"):
+        experiment("classify", folder, tmp_path, train=train)
+    # one word less fits, and the positions suffice
+    rows[1] = f"asleep,{'dogs ' * (POSITIONS - 2)}"
+    train = written(tmp_path / "long.csv", "state,words", *rows)
+    assert one_loss(experiment("classify", folder, tmp_path, train=train)).isfinite()
+
+
+def test_training_lowers_the_loss(folder, tmp_path):
+    made = experiment("classify", folder, tmp_path)
+    optimizer = torch.optim.Adam(made.model.parameters(), lr=1e-3)
+    losses = []
+    for _ in range(30):
+        optimizer.zero_grad()
+        loss = one_loss(made)
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert sum(losses[-5:]) < 0.8 * sum(losses[:5])
+
+
+# ------------------------------------------------------------------ settings and folders
+
+
+def test_the_page_on_encoders_names_settings_that_exist():
+    page = (Path(__file__).parents[3] / "docs" / "encoders.md").read_text()
+    given = re.findall(r"--set (\S+=\S+)|^\| `(model\.\w+=\w+\.?\d*)`", page, re.MULTILINE)
+    assert len(given) >= 7
+    named = [one or other for one, other in given]
+    config = override(preset("classify"), named)
+    # the values in the table are the defaults
+    own = replace(preset("classify").model, encoder="transformer", pretrained="FOLDER")
+    assert config.model == own
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names = {}
+    exec(compile(code, "encoders.md", "exec"), names)
+    assert names["config"].model.pretrained_rate == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"encoder": "transformer"}, "model.encoder is transformer and model.pretrained none"),
+        ({"pretrained": "x"}, "model.encoder is none and model.pretrained x"),
+        ({"pretrained_rate": -1.0}, "model.pretrained_rate is -1.0; expected 0"),
+        ({"subwords": "last"}, "model.subwords is 'last'"),
+    ],
+)
+def test_settings_that_contradict_each_other(changes, message):
+    with pytest.raises(InputError, match=message):
+        ModelConfig(**changes)
+
+
+def test_word_vectors_and_a_transformer_are_too_much(tmp_path):
+    data = replace(pair_data(tmp_path), vectors="glove.txt")
+    with pytest.raises(InputError, match=r"data\.vectors glove\.txt; expected none"):
+        TextConfig(data=data, model=settings("x"))
+
+
+def test_an_incomplete_folder_is_named(own_folder, tmp_path):
+    weights = own_folder / "model.safetensors"
+    (own_folder / "pytorch_model.bin").write_bytes(b"")
+    check_folder(own_folder)
+    weights.unlink()
+    with pytest.raises(InputError, match=r"weights are in pytorch_model\.bin alone.*safetensors"):
+        check_folder(own_folder)
+    (own_folder / "pytorch_model.bin").unlink()
+    with pytest.raises(InputError, match="which has no weights"):
+        check_folder(own_folder)
+    (own_folder / "tokenizer.json").unlink()
+    with pytest.raises(InputError, match=r"which has no tokenizer\.json"):
+        check_folder(own_folder)
+    (own_folder / "config.json").unlink()
+    with pytest.raises(InputError, match=r"which has no config\.json"):
+        check_folder(own_folder)
+    with pytest.raises(InputError, match="which is no folder"):
+        check_folder(own_folder / "nothing")
+
+
+def changed(folder, **values):
+    file = folder / "config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | values))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda f: (f / "config.json").write_text("{"), "cannot be loaded"),
+        (lambda f: (f / "tokenizer.json").write_text("{}"), "cannot be loaded"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"12345678"), "cannot be loaded"),
+        (lambda f: changed(f, hidden_size=32), "cannot be loaded"),
+        (lambda f: changed(f, num_hidden_layers=3), "whose weights lack encoder.layer.2"),
+        (
+            lambda f: changed(f, model_type="new", auto_map={"AutoConfig": "a.B"}),
+            "cannot be loaded.*needs no code of its own",
+        ),
+    ],
+)
+def test_a_spoilt_folder_is_told_in_one_line(own_folder, capfd, spoil, message):
+    spoil(own_folder)
+    with pytest.raises(InputError, match=message) as told:
+        SentenceEncoder(settings(own_folder), torch.zeros(4, 0))
+    assert str(own_folder) in str(told.value)
+    assert "\n" not in str(told.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_tokenizer_of_another_model_is_told(own_folder, folders):
+    shutil.copy(folders["roberta"] / "tokenizer.json", own_folder)
+    made = SentenceEncoder(settings(own_folder), torch.zeros(4, 0))
+    with pytest.raises(InputError, match="expected tokenizer and weights of one model"):
+        made.read(whole_words(["unbelievable", "dogs"]))
+
+
+def test_a_missing_library_is_told_in_one_line(folders, monkeypatch):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(BackendError, match=r"pip install 'treelax\[hf\]'"):
+        check_folder(folders["bert"])
+
+
+def test_half_weights_are_read_as_float32(own_folder):
+    model = transformers.AutoModel.from_pretrained(own_folder).half()
+    model.save_pretrained(own_folder)
+    made = SentenceEncoder(settings(own_folder), torch.zeros(4, 0))
+    assert {weight.dtype for weight in made.parameters()} == {torch.float32}
+
+
+def test_a_copy_holds_the_model_and_nothing_else(own_folder, tmp_path):
+    names = {file.name for file in own_folder.iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= names
+    for name in ("README.md", "pytorch_model.bin", "onnx.json"):
+        (own_folder / name).write_text("")
+    (tmp_path / "run" / ".transformer.part").mkdir(parents=True)  # a kill left it
+    (tmp_path / "run" / ".transformer.part" / "config.json").write_text("{")
+    copy = tmp_path / "run" / "transformer"
+    copy_folder(own_folder, copy)
+    assert {file.name for file in copy.iterdir()} == names
+    assert (copy / "model.safetensors").read_bytes() == (
+        own_folder / "model.safetensors"
+    ).read_bytes()
+    assert [file.name for file in (tmp_path / "run").iterdir()] == ["transformer"]
+    with pytest.raises(CheckpointError, match=r"transformer: was not copied from .*use --resume"):
+        copy_folder(own_folder, tmp_path / "no" / "transformer")
+    model = settings(own_folder)
+    assert with_own_copy(model, tmp_path / "run").pretrained == str(copy)
+    assert with_own_copy(model, tmp_path) == model

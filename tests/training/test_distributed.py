@@ -1,0 +1,392 @@
+"""Two processes give what one gives: the same batches, noise, gradients, figures and weights."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from distributed_worker import train
+from hypothesis import given
+from hypothesis import strategies as st
+from listops_runs import metrics, tiny
+from process_pairs import start, wait
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from treelax.errors import InputError, TrainingError
+from treelax.noise import gumbel
+from treelax.tasks.listops.experiment import ListOpsExperiment
+from treelax.tasks.text import data
+from treelax.tasks.text.config import DataConfig, TextConfig, TrainConfig
+from treelax.tasks.text.encoder import ModelConfig
+from treelax.tasks.text.experiment import TextExperiment
+from treelax.training import devices
+from treelax.training.checkpoint import load_checkpoint
+from treelax.training.devices import find_device
+from treelax.training.distributed import World, current, launched
+from treelax.training.draws import WholeBatchDraws
+from treelax.training.run import Run
+from treelax.training.steps import Stepper
+
+WORKER = Path(__file__).parents[1] / "distributed_worker.py"
+SMALL = {"projection_size": 8, "encoder_size": 4, "scorer_size": 6, "gcn_size": 6, "output_size": 8}
+SENTENCES = [
+    "dogs bark",
+    "the dog barks loudly at a cat",
+    "cats sleep",
+    "a very old cat sleeps here today",
+    "birds",
+    "birds sing a song",
+    "a fish swims",
+    "hi",
+    "the old dog sleeps and the cat barks",
+    "songs end",
+    "a bird swims",
+]
+
+
+def written(file: Path, *lines: str) -> str:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join([*lines, ""]))
+    return str(file)
+
+
+def text_config(folder: Path, kind: str, **model: Any) -> TextConfig:
+    """A small model on eleven examples; five in a batch, so that shares are not alike."""
+    rows = [
+        (s, SENTENCES[-i], "yes" if "a" in s.split() else "no") for i, s in enumerate(SENTENCES)
+    ]
+    texts = {
+        "pair": ["first\tsecond\tlabel", *("\t".join(row) for row in rows)],
+        "classify": ["text\tlabel", *(f"{one}\t{label}" for one, _, label in rows)],
+        "tag": ["\n".join(f"{w} {w[-1].upper()}" for w in s.split()) + "\n" for s in SENTENCES],
+    }[kind]
+    file = written(folder / f"{kind}.tsv", *texts)
+    columns = ("first", "second") if kind == "pair" else ("text",)
+    return TextConfig(
+        kind=kind,
+        seed=3,
+        data=DataConfig(
+            format="tagging" if kind == "tag" else "table",
+            train=file,
+            dev=file,
+            text=columns,
+            tokens=True,
+            vector_size=6,
+        ),
+        model=ModelConfig(**SMALL | model),
+        train=TrainConfig(epochs=3, batch_size=5, learning_rate=1e-3, clip=0.5, pool=1, patience=1),
+    )
+
+
+CONFIGS = {
+    "pair": {"noise": "gumbel", "dropout": 0.3},
+    "classify": {"noise": "sum-of-gamma", "encoder": "bilstm", "dropout": 0.2},
+    "tag": {"noise": "gumbel", "input_dropout": 0.2, "trees": "heads"},
+}
+
+
+@dataclass(frozen=True)
+class Both:
+    """The folders of the same runs, made by one process and by two, and what the two said last."""
+
+    one: Path
+    two: Path
+    said: str = ""
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    """All runs that two processes make here, for a start of processes is dear.
+
+    ``later`` was begun by one process and is ended by two, ``sooner`` the other way round.
+    """
+    place = tmp_path_factory.mktemp("distributed")
+    folders = Both(place / "one", place / "two")
+    configs: dict[str, Any] = {k: text_config(place, k, **m) for k, m in CONFIGS.items()}
+    configs["listops"] = tiny("balanced-mc", train__epochs=2, train__batch_size=15)
+    configs["later"] = configs["sooner"] = configs["pair"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TREELAX_CACHE", str(place / "cache"))
+        patch.setattr(data, "_latest", None)
+        for name, config in configs.items():
+            task = "listops" if name == "listops" else config.kind
+            for folder in (folders.one, folders.two):
+                Run.create(folder / name, config, task=task)
+            train(folders.one / name)
+        train(folders.two / "later", 1)
+        jobs = [f"{folders.two / name}{'=1' if name == 'sooner' else ''}" for name in configs]
+        first, second = wait(start([str(WORKER), *jobs], [str(WORKER), *jobs]))
+        assert second == (9, "", "")
+        assert first[:2] == (1, "")
+        patch.setattr(data, "_latest", None)
+        assert len(metrics(folders.two / "sooner")) == 1
+        train(folders.two / "sooner")
+        yield Both(folders.one, folders.two, first[2])
+
+
+@pytest.mark.parametrize("name", [*CONFIGS, "listops", "later", "sooner"])
+def test_two_processes_give_what_one_gives(both: Both, name: str) -> None:
+    one, two = metrics(both.one / name), metrics(both.two / name)
+    assert [row["epoch"] for row in two] == [row["epoch"] for row in one] == [1, 2, 3][: len(one)]
+    for expected, received in zip(one, two, strict=True):
+        assert received["loss"] == pytest.approx(expected["loss"], rel=1e-5)
+        assert received["dev"] == expected["dev"]
+        assert received["learning_rate"] == expected["learning_rate"]
+    first, second = (
+        load_checkpoint(Run.open(folder / name).last_checkpoint) for folder in (both.one, both.two)
+    )
+    assert first.tensors.keys() == second.tensors.keys()
+    assert {k: v for k, v in first.state.items() if k != "seconds"} == {
+        k: v for k, v in second.state.items() if k != "seconds"
+    }
+    for key, value in first.tensors.items():
+        assert torch.allclose(second.tensors[key], value, rtol=1e-3, atol=1e-5), key
+
+
+def test_all_processes_have_the_same_weights(both: Both) -> None:
+    for name in CONFIGS:
+        first, second = (
+            load_checkpoint(both.two / name / f"rank{rank}.safetensors") for rank in (0, 1)
+        )
+        assert first.state == second.state
+        assert first.tensors.keys() == second.tensors.keys()
+        assert all(torch.equal(first.tensors[key], second.tensors[key]) for key in first.tensors)
+
+
+def test_a_process_that_dies_does_not_let_the_other_wait(both: Both) -> None:
+    last = both.said.splitlines()[-1].removeprefix("[rank0]: ")
+    assert re.fullmatch(
+        r"treelax.errors.TrainingError: another process of this training has ended or cannot be "
+        r"reached \([^/]+\); expected all 2 to stay: see what it said, then go on with --resume",
+        last,
+    ), last
+
+
+def test_noise_and_dropout_matter(both: Both) -> None:
+    """So the test above can fail: with another seed of the noise the losses are others."""
+    config = replace(Run.open(both.one / "pair").config(TextConfig), seed=4)
+    Run.create(both.one / "other", config, task="pair")
+    train(both.one / "other", 1)
+    losses = [metrics(both.one / name)[0]["loss"] for name in ("pair", "other")]
+    assert losses[0] != pytest.approx(losses[1], rel=1e-3)
+
+
+# ------------------------------------------------------------------ shares
+
+
+@given(st.integers(1, 9), st.integers(0, 40))
+def test_shares_are_the_batch_in_its_order(size: int, more: int) -> None:
+    count = size + more
+    shares = [list(range(count))[World(rank, size).share(count)] for rank in range(size)]
+    assert [i for share in shares for i in share] == list(range(count))
+    lengths = {len(share) for share in shares}
+    assert min(lengths) >= 1
+    assert max(lengths) - min(lengths) <= 1
+
+
+@given(st.integers(1, 9), st.lists(st.integers(), max_size=30))
+def test_parts_are_all_items(size: int, items: list[int]) -> None:
+    parts = [items[World(rank, size).part] for rank in range(size)]
+    assert sorted(i for part in parts for i in part) == sorted(items)
+
+
+def test_a_batch_has_an_example_for_each() -> None:
+    for rank in range(3):
+        with pytest.raises(InputError, match=r"^train.batch_size is 2 but 3 processes share every"):
+            World(rank, 3).share(2)
+
+
+class Deaf(World):
+    """A process that hears nothing of the others."""
+
+    def sum_(self, tensor: Tensor) -> Tensor:
+        return tensor
+
+
+def points(batch: Tensor) -> Tensor:
+    return torch.linspace(-1, 1, 40).reshape(10, 4)[batch]
+
+
+@pytest.mark.parametrize("labels", [[1, 1, 1, 1, 1], [3, 0, 1, 2, 4], [0, 0, 2, 1, 0]])
+def test_losses_and_gradients_of_shares_add_up(labels: list[int]) -> None:
+    """The loss is a mean over labels; a share without any has no mean."""
+    counts = torch.tensor(labels * 2)
+    model = nn.Linear(4, 1)
+    group = {"params": list(model.parameters()), "rate": 1.0}
+    batch = torch.arange(5)
+
+    def loss(shape: Any, batch: Tensor, generator: torch.Generator) -> Tensor:
+        noise = gumbel((len(batch),), generator=generator)
+        dropped = F.dropout(model(points(batch))[:, 0] - noise, 0.25)
+        return (dropped.square() * counts[batch]).sum() / counts[batch].sum()
+
+    def weight(shape: Any, batch: Tensor) -> Tensor:
+        return counts[batch].sum()
+
+    def result(world: World) -> list[Tensor]:
+        torch.manual_seed(1)
+        generator = torch.Generator().manual_seed(2)
+        cpu = torch.device("cpu")
+        stepper = Stepper(model, loss, [group], generator, 1e9, cpu, world=world, weight=weight)
+        stepper.step(None, batch)
+        return [stepper.total.float(), *(p.grad for p in model.parameters() if p.grad is not None)]
+
+    whole = result(World())
+    for size in (2, 3, 5):
+        shares = [result(Deaf(rank, size)) for rank in range(size)]
+        for expected, *received in zip(whole, *shares, strict=True):
+            assert torch.allclose(sum(received), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_no_labels_at_all_are_no_number() -> None:
+    weight = nn.Parameter(torch.ones(()))
+    group = {"params": [weight], "rate": 1.0}
+    stepper = Stepper(
+        *(nn.Module(), lambda *_: weight * torch.nan, [group], torch.Generator(), 1.0),
+        torch.device("cpu"),
+        world=Deaf(1, 2),
+        weight=lambda shape, batch: torch.tensor(0),
+    )
+    stepper.step(None, torch.arange(4))
+    assert math.isnan(stepper.mean_loss(1))
+
+
+# ------------------------------------------------------------------ random numbers
+
+
+def drawn(rank: int, size: int, draw: Any, count: int = 7) -> Tensor:
+    """What a process draws for its share of a batch."""
+    torch.manual_seed(5)
+    world = World(rank, size)
+    with WholeBatchDraws(world, count):
+        return draw(world.share(count))
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("what", ["gumbel", "normal", "dropout", "half", "mask", "bool", "float"])
+def test_an_example_has_the_noise_of_the_whole_batch(what: str, size: int) -> None:
+    values = torch.randn(7, 4, 6, generator=torch.Generator().manual_seed(0))
+    mask = torch.rand(7, 1, 4, 4, generator=torch.Generator().manual_seed(0)) > 0.2
+    mask[..., 0] = True
+
+    def attention(part: slice, mask: Tensor | None) -> Tensor:
+        query = values[part][:, None]
+        return F.scaled_dot_product_attention(query, query, query, mask, dropout_p=0.5)
+
+    draws = {
+        "gumbel": lambda part: gumbel(values[part].shape),
+        "normal": lambda part: torch.empty_like(values[part]).normal_(1, 2),
+        "dropout": lambda part: nn.Dropout(0.4)(values[part]),
+        "half": lambda part: nn.Dropout(0.1)(values[part].bfloat16()),
+        "mask": lambda part: attention(part, None),
+        "bool": lambda part: attention(part, mask[part]),
+        "float": lambda part: attention(part, mask[part].float()),
+    }
+    draw = draws[what]
+    torch.manual_seed(5)
+    twice = torch.cat((draw(slice(None)), draw(slice(None))), 1)  # so the state matters too
+    shares = [
+        drawn(rank, size, lambda part: torch.cat((draw(part), draw(part)), 1))
+        for rank in range(size)
+    ]
+    assert torch.allclose(torch.cat(shares), twice, rtol=1e-6, atol=1e-6)
+    assert not torch.equal(*twice.chunk(2, 1))
+
+
+def test_what_is_not_random_stays() -> None:
+    values = torch.randn(3, 4)
+    assert drawn(1, 2, lambda _: nn.Dropout(0.5).eval()(values)) is values
+    assert drawn(1, 2, lambda _: F.dropout(values, 0.0)) is values
+    plain = F.scaled_dot_product_attention(values, values, values)
+    assert torch.equal(
+        drawn(1, 2, lambda _: F.scaled_dot_product_attention(values, values, values)), plain
+    )
+
+
+def test_a_single_number_is_the_same_everywhere() -> None:
+    one, other = (drawn(rank, 2, lambda _: torch.empty(()).uniform_()) for rank in (0, 1))
+    assert torch.equal(one, other)
+
+
+def test_noise_without_examples_in_front_is_refused() -> None:
+    with pytest.raises(TrainingError, match=r"shape \(4, 7\) .* a share of 3 examples"):
+        drawn(0, 2, lambda _: gumbel((4, 7)))
+
+
+# ------------------------------------------------------------------ who is who
+
+
+def test_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert current() == launched() == World()
+    assert World().tell({"a": [1]}) == {"a": [1]}
+    tensor = torch.ones(2)
+    assert World().sum_(tensor) is tensor
+    World().check_same(1, "never")
+    monkeypatch.setenv("WORLD_SIZE", "4")  # as some clusters set it for every program
+    assert launched() == World()
+    monkeypatch.setenv("RANK", "2")
+    assert launched() == World(2, 4, 2, 4)
+    monkeypatch.setenv("LOCAL_RANK", "0")
+    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
+    assert launched() == World(2, 4, 0, 2)
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert launched() == World()
+    monkeypatch.setenv("WORLD_SIZE", "two")
+    with pytest.raises(
+        InputError, match=r"^WORLD_SIZE is 'two' in the environment; expected a num"
+    ):
+        launched()
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> list[torch.device]:
+    """Two GPUs, as far as torch says; and those that were set."""
+    chosen: list[torch.device] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    return chosen
+
+
+def test_each_process_has_its_gpu(
+    gpus: list[torch.device], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "current", lambda: World(3, 4, 1, 2))
+    assert find_device("cuda") == find_device("auto") == torch.device("cuda:1") == gpus[-1]
+    assert find_device("cpu") == torch.device("cpu")
+    with pytest.raises(InputError, match=r"^device is 'cuda:0' for 2 processes on this machine; e"):
+        find_device("cuda:0")
+    monkeypatch.setattr(devices, "current", lambda: World(1, 2, 0, 1))  # two machines
+    assert find_device("cuda:1") == torch.device("cuda:1") == gpus[-1]
+    assert find_device("cuda") == torch.device("cuda:0") == gpus[-1]
+    monkeypatch.setattr(devices, "current", lambda: World(0, 3, 0, 3))
+    with pytest.raises(InputError, match=r"3 processes on this machine but 2 GPUs .* start 2 or g"):
+        find_device("auto")
+
+
+# ------------------------------------------------------------------ dev figures
+
+
+@pytest.mark.parametrize("size", [2, 3, 5])
+def test_counts_of_parts_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(data, "_latest", None)
+    monkeypatch.setattr("treelax.tasks.text.experiment.EVALUATION_BATCH", 3)
+    monkeypatch.setattr("treelax.tasks.listops.experiment.DEV_BATCH", 20)
+    cpu = torch.device("cpu")
+    config = text_config(tmp_path, "tag")
+    for experiment in (
+        TextExperiment(config, data.load_text(config.data), cpu),
+        ListOpsExperiment(tiny(), cpu),
+    ):
+        parts = [experiment.evaluate(World(rank, size).part) for rank in range(size)]
+        assert len(experiment.dev) > 2
+        assert torch.equal(torch.stack(parts).sum(0), experiment.evaluate())
+        assert experiment.evaluate()[-1] > 0
