@@ -36,6 +36,7 @@ class TrainSettings:
     patience: int = 2
     decay: float = 0.5
     clip: float = 1.0
+    average: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -175,6 +176,57 @@ def test_the_best_model_is_kept(tmp_path: Path) -> None:
     assert same(weights(training), after[5])
     training.load_best()
     assert same(weights(training), after[2])
+
+
+def test_the_running_mean_is_evaluated_and_kept(tmp_path: Path) -> None:
+    run, settings = line_run(tmp_path / "run", epochs=2, average=0.75)
+    experiment = Line(settings)
+    seen: list[dict[str, Tensor]] = []
+
+    def look(epoch: int) -> float:
+        seen.append({name: v.clone() for name, v in experiment.model.state_dict().items()})
+        return float(epoch)
+
+    experiment.score = look
+    training = Training(run, experiment)
+    steps = [weights(training) for _ in training.steps()]
+    for name in ("weight", "bias"):
+        for epoch in (1, 2):
+            part = steps[: 3 * epoch]
+            shares = [0.75 ** (len(part) - i) for i in range(1, len(part) + 1)]
+            mean = sum(s * w[name] for s, w in zip(shares, part, strict=True)) / sum(shares)
+            assert torch.allclose(seen[epoch - 1][name], mean, atol=1e-6)
+    assert same(load_checkpoint(run.best_model).tensors, seen[1])
+    assert same(weights(training), steps[-1])  # training goes on with the weights themselves
+
+
+def test_the_plateau_rule_takes_the_mean_back_too(tmp_path: Path) -> None:
+    scores = {1: 5.0, 2: 7.0, 3: 6.0, 4: 6.5}
+    run, settings = line_run(tmp_path / "run", epochs=4, average=0.5)
+    training = Training(run, Line(settings, scores.__getitem__))
+    list(training.steps())
+    assert same(weights(training), training.best)
+    with training.stepper.average.in_place(4 * 3):
+        for name, value in weights(training).items():
+            assert torch.allclose(value, training.best[name], atol=1e-6)
+
+
+def test_a_run_with_a_running_mean_goes_on(tmp_path: Path) -> None:
+    run, settings = line_run(tmp_path / "straight", average=0.9)
+    list(Training(run, Line(settings)).steps())
+    other, _ = line_run(tmp_path / "halves", average=0.9)
+    steps = Training(other, Line(settings)).steps()
+    for _ in range(7):
+        next(steps)
+    steps.close()
+    list(Training(other, Line(settings)).steps())
+    first, second = load_checkpoint(run.last_checkpoint), load_checkpoint(other.last_checkpoint)
+    assert "average.1" in first.tensors
+    assert same(first.tensors, second.tensors)
+    kept = {name: value for name, value in first.tensors.items() if name != "average.1"}
+    save_checkpoint(run.last_checkpoint, kept, kind=first.kind, state=first.state)
+    with pytest.raises(CheckpointError, match=r"its state lacks 'average.1'"):
+        Training(run, Line(settings))
 
 
 def test_what_a_checkpoint_holds(tmp_path: Path) -> None:

@@ -82,8 +82,8 @@ def test_replayed_steps_are_those_of_the_cpu():
             stepper.set_rate(0.1 / (epoch + 1))
             for number in range(10):
                 stepper.step((8 - epoch) if number % 2 else 6, batch(number))
-        both.append((weights(stepper), stepper.mean_loss(30)))
-    (captured, loss), (plain, expected) = both
+        both.append((stepper.mean_loss(30), weights(stepper)))  # the first waits for all steps
+    (loss, captured), (expected, plain) = both
     assert abs(loss - expected) < 1e-3 * expected
     # far below the smallest rate, so not a single step can be missing
     for received, wanted in zip(captured, plain, strict=True):

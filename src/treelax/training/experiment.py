@@ -15,7 +15,7 @@ class Experiment(Protocol):
         task: its name, which checkpoints bear.
         model: what is trained.
         config: with ``seed`` and ``train``, which has ``epochs``, ``learning_rate``, ``schedule``,
-            ``patience``, ``decay`` and ``clip``.
+            ``patience``, ``decay``, ``clip`` and ``average``.
         updates: per epoch.
         device: of the model and the data.
     """

@@ -80,6 +80,7 @@ class Training:
             experiment.device,
             world=self.world,
             weight=experiment.loss_weight if self.world.size > 1 else None,
+            average=settings.average,
         )
         self.schedule = Schedule(
             settings.schedule,
@@ -134,7 +135,13 @@ class Training:
                 yield Progress(epoch, update)
         loss = self.stepper.mean_loss(len(batches))
         self._check_finite(epoch, loss)
-        dev = self.experiment.summary(self._evaluate())
+        with self.stepper.average.in_place(epoch * self.updates):
+            dev = self.experiment.summary(self._evaluate())
+            # of equal scores the later one: it was trained for longer
+            if dev["score"] >= self.schedule.best:
+                self.best_epoch = epoch
+                for name, value in self.model.state_dict().items():
+                    self.best[name].copy_(value)
         self.seconds += monotonic() - start
         row = {
             "epoch": epoch,
@@ -164,14 +171,10 @@ class Training:
         )
 
     def _finish(self, epoch: int, score: float) -> None:
-        """Take notice of the score, keep the best weights, save."""
-        # of equal scores the later one: it was trained for longer
-        if score >= self.schedule.best:
-            self.best_epoch = epoch
-            for name, value in self.model.state_dict().items():
-                self.best[name].copy_(value)
+        """Take notice of the score and save."""
         if self.schedule.update(score):
             self.load_best()
+            self.stepper.average.restart(epoch * self.updates)
         self.epoch = epoch
         if not self.world.first:
             return
@@ -212,6 +215,7 @@ class Training:
         optimizer, groups = flatten_optimizer(self.stepper.optimizer)
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
         tensors |= {f"best.{name}": value for name, value in self.best.items()} | optimizer
+        tensors |= {f"average.{i}": value for i, value in enumerate(self.stepper.average.sums)}
         return tensors, {
             "epoch": self.epoch,
             "best_epoch": self.best_epoch,
@@ -258,6 +262,8 @@ class Training:
                 value.copy_(old)
         try:
             restore_optimizer(self.stepper.optimizer, tensors, state["optimizer"])
+            average = self.stepper.average
+            average.restore([tensors[f"average.{i}"] for i in range(len(average.sums))])
             self.schedule.restore(state["schedule"])
             self.epoch, self.best_epoch = state["epoch"], state["best_epoch"]
             self.seconds = state["seconds"]

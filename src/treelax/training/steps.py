@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from treelax.training.average import RunningMean
 from treelax.training.distributed import World
 from treelax.training.draws import WholeBatchDraws
 from treelax.training.optimizer_state import flatten_optimizer, restore_optimizer
@@ -38,6 +39,7 @@ class Stepper:
         world: the processes that step together.
         weight: from a shape and a batch to what the loss of the batch is divided by, such as its
             number of labels; needed for several processes.
+        average: how much of a running mean of the weights is kept at a step; 0 for no such mean.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Stepper:
         *,
         world: World | None = None,
         weight: Weight | None = None,
+        average: float = 0.0,
     ) -> None:
         self.model, self.loss, self.generator, self.clip = model, loss, generator, clip
         self.device = device
@@ -60,6 +63,7 @@ class Stepper:
         groups = [dict(group, lr=self._rate(0.0)) for group in groups]
         self.optimizer = torch.optim.Adam(groups, fused=True, capturable=self.captured)
         self.parameters = [p for group in groups for p in group["params"]]
+        self.average = RunningMean(self.parameters, average)
         self.total = torch.zeros((), dtype=torch.float64, device=device)
         self.graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
         self.stream = torch.cuda.Stream(device) if self.captured else None
@@ -82,6 +86,7 @@ class Stepper:
         torch.cuda.synchronize(self.device)
         weights = {name: value.clone() for name, value in self.model.state_dict().items()}
         optimizer, total = flatten_optimizer(self.optimizer), self.total.clone()
+        sums = [value.clone() for value in self.average.sums]
         for shape, batch in new.items():
             self._capture(shape, batch.to(self.device))
         # in place: the graphs hold the addresses
@@ -89,6 +94,7 @@ class Stepper:
             value.copy_(weights[name])
         restore_optimizer(self.optimizer, *optimizer)
         self.total.copy_(total)
+        self.average.restore(sums)
         torch.cuda.synchronize(self.device)
 
     def step(self, shape: Hashable, batch: Tensor) -> None:
@@ -122,6 +128,7 @@ class Stepper:
             loss = self._add_up(loss, share)
         nn.utils.clip_grad_norm_(self.parameters, self.clip)
         self.optimizer.step()
+        self.average.add()
         self.total += loss.detach()
 
     def _share_of_loss(self, shape: Hashable, batch: Tensor) -> tuple[Tensor, Tensor]:

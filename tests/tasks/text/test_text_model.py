@@ -306,7 +306,7 @@ def test_gradients_of_a_whole_model(trees: str) -> None:
 
 
 def test_dropout_of_words_and_layers() -> None:
-    for options in ({"input_dropout": 0.5}, {"dropout": 0.5}):
+    for options in ({"input_dropout": 0.5}, {"dropout": 0.5}, {"word_dropout": 0.5}):
         model = encoder(trees="none", **options)
         torch.manual_seed(0)
         assert not torch.equal(model(batch())[0], model(batch())[0])

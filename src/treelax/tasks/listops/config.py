@@ -78,6 +78,8 @@ class TrainConfig:
         patience: see above.
         decay: see above; more than 0, at most 1.
         clip: largest norm of the gradient.
+        average: 0, or how much of a running mean of the weights is kept at an update, 0.998 say; the
+            mean is then what is evaluated and kept.
         loss: tokens that carry loss, "operators" or "all" (others have valency 0).
         balance: weigh each tag by one over its frequency in the training data.
         threads: of torch on the CPU; 0 leaves it to torch.
@@ -99,6 +101,7 @@ class TrainConfig:
     patience: int = 5
     decay: float = 0.9
     clip: float = 5.0
+    average: float = 0.0
     loss: Literal["operators", "all"] = "operators"
     balance: bool = False
     threads: int = 0
@@ -109,6 +112,8 @@ class TrainConfig:
         for name in ("learning_rate", "clip"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise InputError(f"train.{name} is {getattr(self, name)}; expected more than 0")
+        if not 0 <= self.average < 1:
+            raise InputError(f"train.average is {self.average}; expected at least 0, less than 1")
         if not 0 < self.decay <= 1:
             raise InputError(
                 f"train.decay is {self.decay}; expected more than 0 and at most 1, for the learning "

@@ -121,6 +121,8 @@ class TrainConfig:
         patience: see above.
         decay: see above.
         clip: largest norm of the gradient.
+        average: 0, or how much of a running mean of the weights is kept at an update, 0.998 say; the
+            mean is then what is evaluated and kept.
         precision: "float32", "tf32" (of matrix products on a GPU) or "bf16" (of the layers; trees
             are always float32).
         pool: batches that are sorted by length together, see `treelax.data.batching`.
@@ -142,6 +144,7 @@ class TrainConfig:
     patience: int = 5
     decay: float = 0.9
     clip: float = 5.0
+    average: float = 0.0
     precision: Precision = "float32"
     pool: int = 50
     threads: int = 0
@@ -154,6 +157,8 @@ class TrainConfig:
         for name in ("learning_rate", "clip", "decay"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise InputError(f"train.{name} is {getattr(self, name)}; expected more than 0")
+        if not 0 <= self.average < 1:
+            raise InputError(f"train.average is {self.average}; expected at least 0, less than 1")
 
 
 @dataclass(frozen=True)

@@ -166,6 +166,9 @@ class SentenceEncoder(nn.Module):
             vectors = self.transformer(batch.ids, batch.lengths, batch.subwords)
         else:
             vectors = self.embedding(batch.ids)
+        if self.training and self.config.word_dropout:
+            kept = vectors.new_empty((*batch.ids.shape, 1)).bernoulli_(1 - self.config.word_dropout)
+            vectors = vectors * kept
         vectors = self.input_dropout(vectors)
         if self.projection is not None:
             vectors = self.projection(vectors)

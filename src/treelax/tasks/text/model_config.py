@@ -51,6 +51,7 @@ class ModelConfig:
         pooling: of words, for pairs: "max" or "sum".
         dropout: in all perceptrons and GCN layers.
         input_dropout: of word vectors.
+        word_dropout: how many words are left out of training, their vectors put to zero.
         relaxation: "softmax" (the paper's) or "entropy" (arc marginals).
         temperature: of the relaxation.
         noise: "gumbel", "sum-of-gamma" or "none".
@@ -85,6 +86,7 @@ class ModelConfig:
     pooling: Literal["max", "sum"] = "max"
     dropout: float = 0.2
     input_dropout: float = 0.0
+    word_dropout: float = 0.0
     relaxation: Literal["softmax", "entropy"] = "softmax"
     temperature: float = 1.0
     noise: Literal["gumbel", "sum-of-gamma", "none"] = "gumbel"
@@ -116,7 +118,7 @@ class ModelConfig:
         one_of("model.pooling", self.pooling, POOLINGS)
         one_of("model.relaxation", self.relaxation, RELAXATIONS)
         one_of("model.noise", self.noise, NOISES)
-        for name in ("dropout", "input_dropout"):
+        for name in ("dropout", "input_dropout", "word_dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(
                     f"model.{name} is {getattr(self, name)}; expected at least 0, less than 1"
