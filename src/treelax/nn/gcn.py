@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from treelax.errors import InputError
 from treelax.nn.checks import check_dropout, check_size, check_vectors
+from treelax.nn.dropout import Dropout
 from treelax.nn.mlp import linear
 
 
@@ -71,7 +72,7 @@ class TreeGCN(nn.Module):
                 part.append(linear(input_size, size))
             input_size = input_size + size if dense else size
         self.output_size = input_size
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, vectors: Tensor, tree: Tensor) -> Tensor:
         """Apply all layers."""

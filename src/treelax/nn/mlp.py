@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from treelax.errors import InputError
 from treelax.nn.checks import check_dropout, check_size, check_vectors
+from treelax.nn.dropout import Dropout
 
 
 class MLP(nn.Sequential):
@@ -55,7 +56,7 @@ class MLP(nn.Sequential):
             layers.append(linear(before, after, bias=bias or not last))
             if activate_last or not last:
                 if dropout:
-                    layers.append(nn.Dropout(dropout))
+                    layers.append(Dropout(dropout))
                 layers.append(nn.ReLU())
         super().__init__(*layers)
         self.input_size = sizes[0]

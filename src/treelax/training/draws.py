@@ -17,6 +17,7 @@ FILLS = {
     torch.Tensor.bernoulli_,
     torch.Tensor.exponential_,
     torch.Tensor.normal_,
+    torch.Tensor.random_,
     torch.Tensor.uniform_,
 }
 

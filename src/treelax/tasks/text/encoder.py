@@ -12,6 +12,7 @@ from treelax.data.text.vocabulary import WordTable
 from treelax.errors import InputError
 from treelax.nn import MLP, ArcScorer, BiLSTM, LatentTree, Root, TreeGCN
 from treelax.nn.attention import IntraAttention
+from treelax.nn.dropout import Dropout
 from treelax.nn.embeddings import WordEmbedding
 from treelax.nn.transformer import SubwordTransformer
 from treelax.tasks.text.model_config import ModelConfig
@@ -83,7 +84,7 @@ class SentenceEncoder(nn.Module):
             learned, table = 0, table[:, :0]
         self._read: tuple[Vectors, SubwordTable] | None = None
         self.embedding = WordEmbedding(table, learned=learned)
-        self.input_dropout = nn.Dropout(config.input_dropout)
+        self.input_dropout = Dropout(config.input_dropout)
         size = self.embedding.size if self.transformer is None else self.transformer.size
         self.projection: MLP | None = None
         if config.projection_size is not None:

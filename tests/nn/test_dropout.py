@@ -1,0 +1,72 @@
+"""Dropout: the right share, scaled, independent, from torch's own generator, as torch's elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from treelax.errors import InputError
+from treelax.nn.dropout import LEVELS, Dropout
+
+
+@given(
+    shape=st.lists(st.integers(0, 9), min_size=0, max_size=3),
+    probability=st.floats(0.0, 0.99),
+    seed=st.integers(0, 1000),
+)
+def test_units_are_dropped_or_scaled(shape: list[int], probability: float, seed: int) -> None:
+    torch.manual_seed(seed)
+    inputs = torch.rand(shape) + 1
+    outputs = Dropout(probability)(inputs)
+    kept = outputs != 0
+    scale = 1 / (1 - probability)
+    assert torch.allclose(outputs[kept], inputs[kept] * scale, rtol=1e-2 * scale / 10)
+
+
+@pytest.mark.parametrize("probability", [0.05, 0.2, 0.5, 0.9])
+def test_the_share_and_the_mean(probability: float) -> None:
+    torch.manual_seed(0)
+    outputs = Dropout(probability)(torch.ones(1000, 1001, dtype=torch.float64))
+    dropped = float((outputs == 0).double().mean())
+    error = 5 * (probability * (1 - probability) / outputs.numel()) ** 0.5
+    assert abs(dropped - probability) < error + 1 / LEVELS
+    assert abs(float(outputs.mean()) - 1) < error / (1 - probability) + 1e-9
+
+
+def test_neighbours_are_independent() -> None:
+    """Four units share a random number but none of its bits."""
+    torch.manual_seed(0)
+    kept = (Dropout(0.5)(torch.ones(20_000, 8)) != 0).double()
+    correlation = torch.corrcoef(kept.T) - torch.eye(8)
+    assert float(correlation.abs().max()) < 0.04
+
+
+def test_the_gradient_is_that_of_the_mask() -> None:
+    torch.manual_seed(0)
+    inputs = torch.ones(5, 7, requires_grad=True)
+    outputs = Dropout(0.3)(inputs)
+    outputs.sum().backward()
+    assert torch.equal(inputs.grad, outputs.detach())
+
+
+def test_numbers_come_from_torchs_seed() -> None:
+    layer, inputs = Dropout(0.5), torch.ones(3, 50)
+    torch.manual_seed(1)
+    one = layer(inputs)
+    torch.manual_seed(1)
+    assert torch.equal(layer(inputs), one)
+    assert not torch.equal(layer(inputs), one)
+
+
+def test_nothing_is_dropped_in_evaluation_or_with_0() -> None:
+    inputs = torch.rand(4)
+    assert Dropout(0.5).eval()(inputs) is inputs
+    assert Dropout(0)(inputs) is inputs
+
+
+@pytest.mark.parametrize("probability", [-0.1, 1, 1.5, float("nan"), "half", True])
+def test_bad_input(probability: object) -> None:
+    with pytest.raises(InputError, match=r"dropout is .*expected a probability"):
+        Dropout(probability)  # type: ignore[arg-type]
