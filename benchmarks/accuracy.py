@@ -98,9 +98,9 @@ def rows(device: str, sentences: int, largest: int) -> Iterator[dict[str, object
 
 
 def import_seconds(repetitions: int = 9) -> float:
-    """Median time of ``import treelax`` after ``import torch``, each in a fresh process."""
+    """Median time of ``from treelax import *`` after ``import torch``, each in a fresh process."""
     code = (
-        "import time, torch; start = time.perf_counter(); import treelax; "
+        "import time, torch; start = time.perf_counter(); from treelax import *; "
         "print(time.perf_counter() - start)"
     )
     seconds = [

@@ -1,6 +1,7 @@
 """Rules of the house: one-way imports, a light import, few public names."""
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -70,7 +71,7 @@ def test_the_rule_can_fail(tmp_path):
 def test_importing_treelax_is_light():
     """Beyond torch it loads no Triton, plotting, web or data library."""
     code = (
-        "import sys, torch; before = set(sys.modules); import treelax; "
+        "import sys, torch; before = set(sys.modules); from treelax import *; "
         "print('\\n'.join(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -78,6 +79,16 @@ def test_importing_treelax_is_light():
     assert "treelax.ops.projective" in loaded
     assert not [name for name in loaded if name.split(".")[0] in HEAVY]
     assert not [name for name in loaded if name.startswith("treelax.data")]
+
+
+def test_the_program_loads_torch_last():
+    """So that it can say before how torch's threads wait."""
+    code = "import sys, os, treelax.cli; print('torch' in sys.modules, os.environ['OMP_WAIT_POLICY'])"
+    environment = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+    )
+    assert done.stdout.split() == ["False", "PASSIVE"]
 
 
 def test_few_public_names():

@@ -73,7 +73,9 @@ class WordEmbedding(nn.Module):
         if self.learned is None:
             return fixed
         own = (ids > 0) & (ids <= len(self.learned))
-        rows = F.embedding((ids - 1).clamp(0, len(self.learned) - 1), self.learned)
+        # other words look up any row, which counts for nothing; not all the same one, where their
+        # gradients, all 0, would wait for each other to be added
+        rows = F.embedding((ids - 1) % len(self.learned), self.learned)
         return torch.where(own[..., None], rows, fixed)
 
     def extra_repr(self) -> str:
