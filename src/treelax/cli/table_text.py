@@ -20,6 +20,7 @@ from treelax.cli.sweeps import (
     finished,
     write_results,
 )
+from treelax.cli.train_text import Vectors, vector_files
 
 if TYPE_CHECKING:
     from treelax.tasks.text.config import TextConfig
@@ -79,10 +80,7 @@ def _command(name: str, family: str) -> Callable[..., None]:
         source: Annotated[
             Path | None, typer.Option("--from", help="Folder or archive of the corpus.")
         ] = None,
-        vectors: Annotated[
-            Path | None,
-            typer.Option(help="Word vectors: GloVe or word2vec text, zipped or not, or npz."),
-        ] = None,
+        vectors: Vectors = None,
         rows: Rows = None,
         # the two tables of MultiNLI share their runs
         runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path(
@@ -101,8 +99,8 @@ def _command(name: str, family: str) -> Callable[..., None]:
         from treelax.tasks.text.config import preset as find
 
         changes = list(settings or [])
-        given = {"path": source, "vectors": vectors}
-        paths = [f"data.{key}={path}" for key, path in given.items() if path is not None]
+        given = vector_files(vectors) | ({} if source is None else {"path": str(source)})
+        paths = [f"data.{key}={path}" for key, path in given.items()]
         presets = TABLES[name].presets if rows is None else rows.split(",")
 
         def configure(preset: str, more: list[str]) -> TextConfig:
@@ -119,7 +117,10 @@ def _command(name: str, family: str) -> Callable[..., None]:
     return command
 
 
-FILES = {f"data.{key}" for key in ("path", "train", "dev", "test", "vectors", "mix", "trees")}
+FILES = {
+    f"data.{key}"
+    for key in ("path", "train", "dev", "test", "vectors", "more_vectors", "mix", "trees")
+}
 
 
 def _describe(row: dict[str, Any]) -> str:

@@ -74,7 +74,10 @@ Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out, or start it.")]
 Show = Annotated[bool, typer.Option("--list", help="Show presets and all settings, and stop.")]
 Vectors = Annotated[
-    Path | None, typer.Option(help="Word vectors: GloVe or word2vec text, zipped or not, or npz.")
+    list[Path] | None,
+    typer.Option(
+        help="Word vectors: GloVe or word2vec text, zipped or not, or npz; several are joined."
+    ),
 ]
 TextColumns = Annotated[
     list[str] | None,
@@ -176,10 +179,30 @@ def _corpus(name: str, row: str) -> Callable[..., None]:
 
 
 def _files(
-    train: Path | None, dev: Path | None, test: Path | None, vectors: Path | None
+    train: Path | None, dev: Path | None, test: Path | None, vectors: list[Path] | None
 ) -> dict[str, str]:
-    given = {"train": train, "dev": dev, "test": test, "vectors": vectors}
-    return {key: str(path) for key, path in given.items() if path is not None}
+    given = {"train": train, "dev": dev, "test": test}
+    return {key: str(path) for key, path in given.items() if path is not None} | vector_files(
+        vectors
+    )
+
+
+def vector_files(paths: Sequence[Path] | None) -> dict[str, str]:
+    """Settings of the word vectors in some files.
+
+    Args:
+        paths: the files.
+
+    Returns:
+        The settings, without their section.
+
+    Example:
+        >>> vector_files([Path("glove.zip"), Path("more.npz")])
+        {'vectors': 'glove.zip', 'more_vectors': 'more.npz'}
+    """
+    first, more = (paths or [])[:1], (paths or [])[1:]
+    named = {"vectors": first, "more_vectors": more}
+    return {key: ",".join(map(str, files)) for key, files in named.items() if files}
 
 
 @joined()

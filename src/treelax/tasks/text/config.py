@@ -35,6 +35,7 @@ class DataConfig:
         classes: of SST, "binary" or "five".
         tokens: texts of a table are words with spaces between, not to be tokenised.
         vectors: file of word vectors; none to start from random ones, which are all learned.
+        more_vectors: files whose vectors are put behind those.
         vector_size: of random ones.
         normalise: give all word vectors length 1.
         lower: put words into lower case.
@@ -64,6 +65,7 @@ class DataConfig:
     classes: Classes = "binary"
     tokens: bool = False
     vectors: str | None = None
+    more_vectors: tuple[str, ...] = ()
     vector_size: int = 100
     normalise: bool = True
     lower: bool = False
@@ -80,6 +82,11 @@ class DataConfig:
         _at_least(self, "data", {"vector_size": 1, "max_length": 1, "seed": 0})
         if len(self.text) not in (1, 2):
             raise InputError(f"data.text is {self.text}; expected the name of one column, or two")
+        if self.more_vectors and self.vectors is None:
+            raise InputError(
+                f"data.more_vectors is {', '.join(self.more_vectors)} and data.vectors none; expected "
+                "the first file as data.vectors"
+            )
         if not 0 < self.mix_share <= 1:
             raise InputError(f"data.mix_share is {self.mix_share}; expected more than 0, at most 1")
         if self.mix is not None and not self.has_pairs:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from treelax.data.text.cache import EncodeSettings, SplitProgress, TextSource, cached_splits
 from treelax.data.text.encoded import EncodedText
+from treelax.data.text.joined_vectors import join_vectors
 from treelax.data.text.readers_nli import NLI_CLASSES, read_multinli, read_snli
 from treelax.data.text.readers_sst import SST_CLASSES, read_sst
 from treelax.data.text.readers_table import read_table
@@ -94,7 +95,9 @@ def load_text(
     sources = _sources(config)
     trees = {} if config.trees is None else {n: config.trees.replace(SPLIT, n) for n in sources}
     files = [file for source in sources.values() for file in source.files]
-    state = [_state(file) for file in (*files, *trees.values(), config.vectors)]
+    state = [
+        _state(file) for file in (*files, *trees.values(), config.vectors, *config.more_vectors)
+    ]
     if _latest is None or _latest[0] != (config, state, whole_words):
         _latest = None  # two at a time may not fit into memory
         data = _load(config, sources, trees, progress, whole_words)
@@ -247,9 +250,11 @@ def joined(first: EncodedText, second: EncodedText) -> EncodedText:
 def _vectors(config: DataConfig, training: list[EncodedText]) -> Vectors:
     vocabulary = _vocabulary(training[0])
     if config.vectors is not None:
-        return load_vectors(
-            config.vectors, vocabulary, normalise=config.normalise, seed=config.seed
-        )
+        parts = [
+            load_vectors(file, vocabulary, normalise=config.normalise, seed=config.seed)
+            for file in (config.vectors, *config.more_vectors)
+        ]
+        return parts[0] if len(parts) == 1 else join_vectors(parts, normalise=config.normalise)
     # only words that training has can be learned
     counts = sum(split.ids.bincount(minlength=len(vocabulary) + 1) for split in training)
     assert isinstance(counts, Tensor)

@@ -1,0 +1,52 @@
+"""Word vectors from several files as one: what one file does not know of a word, another may."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from treelax.data.text.vectors import FIRST_UNKNOWN, Vectors
+from treelax.errors import InputError
+
+__all__ = ["join_vectors"]
+
+
+def join_vectors(parts: Sequence[Vectors], *, normalise: bool = True) -> Vectors:
+    """Put the vectors of every word behind each other.
+
+    Args:
+        parts: at least one, with as many vectors for unknown words each.
+        normalise: give every vector length 1.
+
+    Returns:
+        Vectors of all words that a part knows, with zeros in place of the parts that do not know it.
+
+    Raises:
+        InputError: there are no parts, or they have another number of vectors for unknown words.
+
+    Example:
+        >>> one = Vectors(torch.eye(4, 2), {"dog": 3}, unknown=1)
+        >>> two = Vectors(torch.ones(5, 1), {"cat": 3, "Dog": 4}, unknown=1)
+        >>> join_vectors([one, two], normalise=False)
+        Vectors(3 known words, dim=3, unknown=1)
+    """
+    if len({part.unknown for part in parts}) != 1:
+        raise InputError(
+            f"parts: received {[part.unknown for part in parts]} vectors for unknown words; expected "
+            "the same number in each of one or more parts"
+        )
+    first = FIRST_UNKNOWN + parts[0].unknown
+    known: dict[str, int] = {}
+    # rows in the parts, 0 for zeros, to the row here: words that share all of them share it
+    rows = {(number,) * len(parts): number for number in range(first)}
+    for word in dict.fromkeys(word for part in parts for word in part.known):
+        place = tuple(part.id(word) if word in part else 0 for part in parts)
+        known[word] = rows.setdefault(place, len(rows))
+    columns = zip(*rows, strict=True)
+    matrix = torch.cat(
+        [part.matrix[list(column)] for part, column in zip(parts, columns, strict=True)], 1
+    )
+    if normalise:  # zero vectors stay zero
+        matrix = torch.nn.functional.normalize(matrix, eps=1e-30)
+    return Vectors(matrix, known, unknown=parts[0].unknown)
