@@ -1,14 +1,15 @@
-"""Puts the figures of the newest results into the README, between its markers.
+"""Puts the figures of the newest results into the README and the pages of docs/, between markers.
 
-    python benchmarks/figures.py            rewrite README.md
-    python benchmarks/figures.py --check    exit 1 if it is not what the results say
+    python benchmarks/figures.py            rewrite them
+    python benchmarks/figures.py --check    exit 1 if one is not what the results say
 
-No figure of the README is typed by hand.
+No figure between markers is typed by hand.
 """
 
 from __future__ import annotations
 
 import csv
+import os
 import re
 import sys
 from collections.abc import Callable
@@ -22,7 +23,7 @@ from treelax.analysis.listops_table import ROWS, not_run
 from treelax.analysis.tables import spread
 
 ROOT = Path(__file__).resolve().parents[1]
-README = ROOT / "README.md"
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 RESULTS = ROOT / "benchmarks" / "results"
 LISTOPS = ROOT / "results" / "listops"
 SIZES = (10, 20, 40, 80)
@@ -229,9 +230,10 @@ def paulus() -> str:
     return (
         "On the data of Paulus et al. (2020; 10 to 50 tokens, no SM, depth at most 5) the same recipe "
         f"has accuracy {accuracy} and attachment {attachment} ({len(runs)} seeds; "
-        "[runs](results/listops/paulus/runs.csv)). The best published that we know have accuracy 97.3 "
-        "with edge precision 78.5, and 96.8 with 80.2; their accuracy is, as we read it, that of the "
-        "expression's value, ours that of operators' tags, so only the trees compare."
+        "[runs](results/listops/paulus/runs.csv)). The best published that we know, by Struminsky et "
+        "al. (2021), have accuracy 97.3 with edge precision 78.5, and 96.8 with 80.2; their accuracy "
+        "is, as we read it, that of the expression's value, ours that of operators' tags, so only "
+        "the trees compare."
     )
 
 
@@ -251,37 +253,57 @@ def small() -> str:
     minutes = [float(run["seconds"]) / 60 for run in runs]
     return (
         f"`make listops` learns expressions of at most {runs[0]['max_length']} tokens in "
-        f"{min(minutes):.1f} to {max(minutes):.1f} minutes on a busy machine of two cores "
+        f"{min(minutes):.1f} to {max(minutes):.1f} minutes, set-up not counted, on a busy machine of "
+        f"two cores "
         f"and ends with accuracy {accuracy} and attachment {attachment} on 2,000 test expressions "
         f"({len(runs)} seeds; [runs](results/listops/small/runs.csv))."
     )
 
 
-SECTIONS: dict[str, Callable[[], str]] = {
-    "listops": listops,
-    "cpu": cpu,
-    "cuda": cuda,
-    "accuracy": accuracy,
-}
+def sections() -> dict[str, Callable[[], str]]:
+    """What makes each section, by the name in its markers; links are relative to the repository."""
+    from benchmarks.figures_docs import MORE_SECTIONS  # needs the functions above
+
+    return {
+        "listops": listops,
+        "small": small,
+        "cpu": cpu,
+        "cuda": cuda,
+        "accuracy": accuracy,
+        **MORE_SECTIONS,
+    }
 
 
-def filled(page: str) -> str:
-    """The page with every section made anew."""
-    for name, make in SECTIONS.items():
-        pattern = rf"(<!-- figures: {name} -->\n).*?(<!-- end figures: {name} -->)"
-        page = re.sub(
-            pattern, lambda m, make=make: f"{m[1]}{make()}\n{m[2]}", page, flags=re.DOTALL
-        )
-    return page
+def seen_from(folder: Path, text: str) -> str:
+    """Links that are relative to the repository, as a page in a folder must write them."""
+    return re.sub(r"\]\(([^):#]+)\)", lambda m: f"]({os.path.relpath(ROOT / m[1], folder)})", text)
+
+
+def filled(page: Path) -> str:
+    """A page with every section made anew."""
+    text = page.read_text(encoding="utf-8")
+    make = sections()
+
+    def section(match: re.Match[str]) -> str:
+        name = match[2]
+        if name not in make:
+            sys.exit(f"{page.name}: no figures {name!r}; expected one of {', '.join(make)}")
+        return f"{match[1]}{seen_from(page.parent, make[name]())}\n{match[3]}"
+
+    pattern = r"(<!-- figures: (\S+) -->\n).*?(<!-- end figures: \2 -->)"
+    return re.sub(pattern, section, text, flags=re.DOTALL)
 
 
 def main() -> int:
     """Rewrite or check."""
-    page = README.read_text(encoding="utf-8")
-    new = filled(page)
+    new = {page: filled(page) for page in PAGES}
+    stale = [page for page in PAGES if new[page] != page.read_text(encoding="utf-8")]
     if "--check" in sys.argv[1:]:
-        return int(new != page)
-    README.write_text(new, encoding="utf-8")
+        for page in stale:
+            print(f"{page.relative_to(ROOT)} is not what the results say", file=sys.stderr)
+        return int(bool(stale))
+    for page in stale:
+        page.write_text(new[page], encoding="utf-8")
     return 0
 
 

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -196,7 +198,7 @@ def test_an_interrupted_sweep_goes_on(
     assert [process.returncode for process in workers.processes] == [-signal.SIGTERM] * 2
     assert not list(tmp_path.glob("*/test.json"))
 
-    done = {run: module._epochs(Run.open(tmp_path / run)) for run in workers.started}
+    done = {run: module.epochs_of(tmp_path / run) for run in workers.started}
     assert max(done.values()) > 0
     workers.epochs = max(done.values()) + 2
     runs = sweep(CONFIGS, tmp_path, device="cpu", jobs=4)
@@ -232,5 +234,51 @@ def test_a_run_is_a_process_that_resumes(tmp_path: Path, monkeypatch: pytest.Mon
         *("-m", "treelax", "train", "listops", "--resume"),
         *("--out", str(run.path), "--device", "cuda:1"),
     ]
-    assert given["stdin"] == subprocess.DEVNULL
+    assert given["stdin"] == subprocess.PIPE  # never written to: it closes with the sweep
+    assert given["env"][module.PARENT] == "stdin"
     assert given["env"]["OMP_NUM_THREADS"] == "2"  # eight cores for three runs
+
+
+def test_runs_end_with_a_sweep_that_is_killed(tmp_path: Path) -> None:
+    """Even by kill -9, of which a process hears nothing: its standard input closes."""
+    code = (
+        "import sys, time; from pathlib import Path; from treelax.analysis import sweep; "
+        "from treelax.training.run import Run; "
+        "run = Run.open(Path(sys.argv[1])); process = sweep._start(run, 'cpu', 1); "
+        "print(process.pid, flush=True); time.sleep(600)"
+    )
+    config = tiny("chain", train__epochs=100_000)
+    run = open_or_create(tmp_path / "chain-0", config)
+    parent = subprocess.Popen(
+        [sys.executable, "-c", code, str(run.path)], stdout=subprocess.PIPE, text=True
+    )
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    wait_for(lambda: run.metrics_file.exists())
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    wait_for(lambda: "ended by SIGTERM" in (run.path / module.LOG).read_text())
+    wait_for(lambda: not alive(child))
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def alive(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split(")")[-1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_the_reason_of_a_failure_is_the_error(tmp_path: Path) -> None:
+    run = open_or_create(tmp_path / "gold-0", tiny("gold"))
+    (run.path / module.LOG).write_text("treelax: error: in use\n\ntraining: 5/10 (50 %)\n")
+    assert module._last_line(run) == "in use"
+    (run.path / module.LOG).write_text("training: 5/10 (50 %)\nKilled\n\n")
+    assert module._last_line(run) == "Killed"

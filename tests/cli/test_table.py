@@ -137,7 +137,8 @@ def test_the_table(swept: Sweep) -> None:
     assert (
         "`treelax table listops --seeds 2 --rows balanced-mc,paper-mc-st --set data.train" in text
     )
-    assert "on CPU." in text
+    folders = f"--runs {swept.folder / 'runs'} --results {swept.folder / 'results'}` on CPU."
+    assert folders in text
     assert "balanced recipe, MC, forward relaxed" in swept.whole.stdout
     assert swept.whole.stdout.endswith(f"written to {swept.folder / 'results'}\n")
 
@@ -254,7 +255,8 @@ def test_runs_with_other_settings(folder: Path, capsys: pytest.CaptureFixture[st
         capsys.readouterr()
         assert main(arguments(folder, "--set", "train.epochs=9", *more)) == 2
         line = capsys.readouterr().err.splitlines()[-1]
-        assert "balanced-mc-0: was started with other settings (train.epochs 2 → 9)" in line
+        assert "balanced-mc-0: was started with other settings (train.epochs 2 → 9); give" in line
+        assert line.endswith("give the --set that it was started with, or another --runs")
 
 
 def test_a_smaller_table_does_not_replace_a_larger_one(

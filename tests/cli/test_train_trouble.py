@@ -69,7 +69,6 @@ def test_an_interruption_says_how_to_go_on(
     interrupt(tmp_path / "run", 1, *QUICK)
     output = capsys.readouterr()
     assert output.out == ""
-    assert output.err.splitlines()[-1].endswith(
-        "a training run that had begun goes on with --resume"
-    )
+    line = output.err.splitlines()[-1]
+    assert "a training run that had begun goes on with --resume" in line
     assert json.loads((tmp_path / "run" / "metrics.jsonl").read_text())["epoch"] == 1

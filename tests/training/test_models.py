@@ -107,8 +107,13 @@ def test_a_model_of_another_task_version_or_size(tmp_path: Path) -> None:
         load_model(tmp_path / "later")
 
     save_checkpoint(tmp_path / "bare", model.state_dict(), kind="listops", state={})
-    with pytest.raises(CheckpointError, match=r"bare: does not fit .*without preset, seed"):
+    with pytest.raises(CheckpointError, match=r"bare: does not fit .*state_dict"):
         load_model(tmp_path / "bare")
+
+    broken = model.state_dict() | {"composer.vertex": model.composer.vertex.detach() * torch.nan}
+    save_checkpoint(tmp_path / "nan", broken, kind="listops", state={"config": flatten(config)})
+    with pytest.raises(CheckpointError, match=r"nan: .*composer.vertex has numbers that are not"):
+        load_model(tmp_path / "nan")
 
     os.truncate(run.best_model, 3000)
     with pytest.raises(CheckpointError, match=r"model.safetensors: is cut off or damaged"):

@@ -31,7 +31,10 @@ Config = TypeVar("Config", ListOpsConfig, TextConfig)
 # called with the run that has come further, its last row of metrics, and the epochs of all runs
 Report = Callable[[Run, dict[str, Any], int], None]
 LOG = "log.txt"
+PARENT = "TREELAX_PARENT"  # tells a run that its standard input closes when it is to end
 POLL = 0.5  # seconds
+OTHER_SETTINGS = "give the --set that it was started with, or another --runs"
+ERROR = "treelax: error: "
 LIST_ALL = "treelax train listops --list shows all settings"
 
 
@@ -116,7 +119,7 @@ def open_or_create(path: Path, config: ListOpsConfig | TextConfig) -> Run:
     if not (path / "config.toml").exists():
         return Run.create(path, config, task=task_of(config))
     run = Run.open(path)
-    check_same(run, config)
+    check_same(run, config, OTHER_SETTINGS)
     return run
 
 
@@ -136,18 +139,23 @@ def settings_of(run: Run) -> ListOpsConfig:
     return run.config(ListOpsConfig)
 
 
-def check_same(run: Run, wanted: ListOpsConfig | TextConfig) -> None:
+def check_same(
+    run: Run,
+    wanted: ListOpsConfig | TextConfig,
+    advice: str = "resume it without them or give another --out",
+) -> None:
     """Refuse to go on with other settings than a run was started with.
 
     Args:
         run: the run.
         wanted: the settings to go on with.
+        advice: what to do about others.
 
     Raises:
         InputError: a setting differs, or the run is one of another task.
     """
     _refuse_other_task(run, task_of(wanted))
-    refuse_changes(run, run.config(type(wanted)), wanted)
+    refuse_changes(run, run.config(type(wanted)), wanted, advice)
 
 
 def sweep(
@@ -177,7 +185,7 @@ def sweep(
     runs = [open_or_create(folder / name(config), config) for config in configs]
     waiting = [run for run in runs if result_of(run) is None]
     going: dict[Path, tuple[Run, subprocess.Popen[bytes]]] = {}
-    epochs = {run.path: _epochs(run) for run in runs}
+    epochs = {run.path: epochs_of(run.path) for run in runs}
     failed: list[str] = []
     with _kill_is_an_interrupt():
         try:
@@ -188,13 +196,14 @@ def sweep(
                 time.sleep(POLL)
                 for path, (run, process) in list(going.items()):
                     ended = process.poll() is not None
-                    done = _epochs(run)
+                    done = epochs_of(path)
                     if done > epochs[path]:
                         epochs[path] = done
                         if report is not None:
                             row = read_metrics(run.metrics_file)[done - 1]
                             report(run, row, sum(epochs.values()))
                     if ended:
+                        _close(process)
                         del going[path]
                         if process.returncode != 0:
                             failed.append(f"{run.path.name} ({_last_line(run)})")
@@ -203,6 +212,7 @@ def sweep(
                 process.terminate()
             for _, process in going.values():
                 process.wait()
+                _close(process)
     if failed:
         raise TrainingError(
             f"{len(failed)} of {len(runs)} runs failed: {'; '.join(failed[:3])}; the same command "
@@ -225,6 +235,23 @@ def name(config: ListOpsConfig | TextConfig) -> str:
         'gold-0'
     """
     return f"{config.preset}-{config.seed}"
+
+
+def epochs_of(path: Path) -> int:
+    """How many epochs of a run are done: whole lines of its metrics.
+
+    Args:
+        path: the folder, which need not be there yet.
+
+    Returns:
+        The number.
+
+    Example:
+        >>> epochs_of(Path("nowhere"))
+        0
+    """
+    file = Run(path, "").metrics_file
+    return file.read_bytes().count(b"\n") if file.exists() else 0
 
 
 def result_of(run: Run) -> dict[str, Any] | None:
@@ -272,21 +299,22 @@ def _start(run: Run, device: str, jobs: int) -> subprocess.Popen[bytes]:
     with (run.path / LOG).open("ab") as log:
         return subprocess.Popen(
             [*command, "--out", str(run.path), "--device", device],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # which closes when the sweep ends, however it ends
             stdout=log,
             stderr=subprocess.STDOUT,
-            env=os.environ | {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE"},
+            env=os.environ
+            | {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE", PARENT: "stdin"},
         )
 
 
-def _epochs(run: Run) -> int:
-    """Epochs done: whole lines of the metrics."""
-    if not run.metrics_file.exists():
-        return 0
-    return run.metrics_file.read_bytes().count(b"\n")
+def _close(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
 
 
 def _last_line(run: Run) -> str:
     lines = (run.path / LOG).read_text(encoding="utf-8", errors="replace").split("\n")
-    last = next((line.strip() for line in reversed(lines) if line.strip()), "no output")
-    return last.removeprefix("treelax: error: ")
+    said = [line.strip() for line in lines if line.strip()] or ["no output"]
+    # another process may write there too, of the same run
+    errors = [line for line in said if line.startswith(ERROR)]
+    return (errors or said)[-1].removeprefix(ERROR)

@@ -41,6 +41,8 @@ PLAIN = str.maketrans({"–": "-", "−": "-", "±": "+-", "≤": "<=", "→": "
 PARTS = 10
 LEAST_SECONDS, MOST_SECONDS = 2.0, 30.0
 
+LEAST_TEXT = 8  # letters in a line of a column of text
+
 
 def is_terminal(where: Console = console) -> bool:
     """Whether someone watches: no pipe, no file, no terminal without control characters.
@@ -102,11 +104,16 @@ def table(
         print("\n".join(above + lines + below), file=console.file)
         return
     drawn = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    for name, flush_right in zip(columns, right, strict=True):
-        drawn.add_column(name, justify="right" if flush_right else "left", overflow="fold")
+    least = 0  # columns in which all numbers can be read, on however narrow a terminal
+    for name, flush_right, column in zip(columns, right, zip(*texts, strict=True), strict=False):
+        widest = max(map(len, column)) if flush_right else LEAST_TEXT
+        drawn.add_column(
+            name, justify="right" if flush_right else "left", overflow="fold", min_width=widest
+        )
+        least += widest + 2
     for row in texts:
         drawn.add_row(*(Text(text) for text in row))
-    console.print(drawn)
+    console.print(drawn, width=max(console.width, least), crop=False, no_wrap=False)
     if note is not None:
         console.print(note)
 

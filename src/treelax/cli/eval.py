@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-HELP = """Measure a trained model.
+HELP = """Measure a trained ListOps model.
 
 RUN is the folder of a run, a file model.safetensors, or listops for the model
-that comes with treelax. Without --data a run is measured on its own test set,
-and the model that comes with treelax on one that is drawn anew.
+that comes with treelax. Without --data it is measured on the test set that
+belongs to its training data, which is generated from the same seed. Runs on
+sentences say their figures at their end: see test.json.
 
 Examples:
   treelax eval listops --data test_d20s.tsv --max-length 100 --json
@@ -78,7 +79,7 @@ def evaluate(
         title = str(data)
     else:
         expressions = _own_test_set(loaded, min_length, max_length)
-        title = "test set of the run"
+        title = "the model's own test set"
         # what the run left out of its data is not there to be kept
         own = loaded.config.data
         min_length = max(min_length, own.min_length)
@@ -103,10 +104,10 @@ def _own_test_set(
     loaded: TrainedModel, min_length: int, max_length: int | None
 ) -> list[Expression]:
     """The test expressions of the run that a model comes from."""
-    from treelax.tasks.listops.experiment import load_splits
+    from treelax.tasks.listops.experiment import load_test
 
     with progress("preparing the data", transient=True):
-        test = load_splits(loaded.config.data).expressions["test"]
+        test = load_test(loaded.config.data)
     limit = loaded.config.data.max_length if max_length is None else max_length
     kept = [expression for expression in test if min_length <= len(expression) <= limit]
     if not kept:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -37,6 +38,7 @@ def find_run(folder: Path, *, resume: bool) -> Run | None:
 
     Raises:
         InputError: the folder holds a run that was not to be resumed, or is a file.
+        CheckpointError: a run to be resumed has lost its config.
         RunInUseError: another process is at work on that run.
         DataError: the run's config cannot be read.
 
@@ -48,6 +50,12 @@ def find_run(folder: Path, *, resume: bool) -> Run | None:
 
     if resume and (folder / "config.toml").exists():
         return Run.open(folder)
+    left = Run(folder, "").metrics_file
+    if resume and left.exists():
+        raise CheckpointError(
+            f"{folder}: has {left.name} but no config.toml; expected all of a run: put it back, or "
+            "train anew with another --out"
+        )
     Run(folder, "").refuse_to_start()  # now, before any data are read
     return None
 
@@ -114,12 +122,28 @@ def _refuse_lost_checkpoint(run: Run) -> None:
         error_console.print(f"{run.path}: has no checkpoint yet; starting again at epoch 1")
 
 
+def _end_with_parent() -> None:
+    """End this process like SIGTERM when the sweep that started it is gone, even by kill -9."""
+    from treelax.analysis.sweep import PARENT
+
+    if os.environ.get(PARENT) != "stdin":
+        return
+
+    def wait() -> None:
+        while os.read(0, 1):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 @contextmanager
 def _end_when_told() -> Iterator[None]:
     """Let SIGTERM end the command as Ctrl-C does, after all that is open has been closed."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may say what a signal does
         return
+    _end_with_parent()
     told = False
 
     def end(number: int, frame: object) -> None:

@@ -114,7 +114,9 @@ def finished(
     return ended
 
 
-def command_line(table: str, seeds: int, rows: str | None, settings: Sequence[str]) -> str:
+def command_line(
+    table: str, seeds: int, rows: str | None, settings: Sequence[str], **folders: tuple[Path, Path]
+) -> str:
     """The command that makes a table, as the table says it.
 
     Args:
@@ -122,18 +124,20 @@ def command_line(table: str, seeds: int, rows: str | None, settings: Sequence[st
         seeds: number of them.
         rows: the presets, if they were named.
         settings: the changes.
+        folders: for each option that names a folder the one given and the default.
 
     Returns:
         The command.
 
     Example:
-        >>> command_line("sst", 5, None, ["train.epochs=3"])
-        'treelax table sst --seeds 5 --set train.epochs=3'
+        >>> command_line("sst", 5, None, ["train.epochs=3"], runs=(Path("here"), Path("runs")))
+        'treelax table sst --seeds 5 --set train.epochs=3 --runs here'
     """
     return " ".join(
         [f"treelax table {table} --seeds {seeds}"]
         + ([f"--rows {rows}"] if rows else [])
         + [f"--set {setting}" for setting in settings]
+        + [f"--{name} {given}" for name, (given, usual) in folders.items() if given != usual]
     )
 
 
@@ -157,14 +161,14 @@ def write_results(folder: Path, files: dict[str, str]) -> None:
 
 
 def _so_far(configs: Sequence[ListOpsConfig] | Sequence[TextConfig], folder: Path) -> list[Run]:
-    from treelax.analysis.sweep import check_same, name
+    from treelax.analysis.sweep import OTHER_SETTINGS, check_same, name
     from treelax.training.run import Run
 
     found = []
     for config in configs:
         if (folder / name(config) / "config.toml").exists():
             run = Run.open(folder / name(config))
-            check_same(run, config)
+            check_same(run, config, OTHER_SETTINGS)
             found.append(run)
     return found
 
@@ -176,9 +180,11 @@ def _sweep(
     jobs: int,
     describe: Callable[[dict[str, Any]], str],
 ) -> list[Run]:
-    from treelax.analysis.sweep import sweep
+    from treelax.analysis.sweep import epochs_of, name, sweep
 
-    with progress("sweep", sum(c.train.epochs for c in configs), unit="epoch") as bar:
+    total = sum(config.train.epochs for config in configs)
+    done = sum(map(epochs_of, (folder / name(config) for config in configs)))
+    with progress("sweep", total, start=done, unit="epoch") as bar:
 
         def tell(run: Run, row: dict[str, Any], epochs: int) -> None:
             bar.update(epochs, f"{run.path.name} epoch {row['epoch']} {describe(row)}")

@@ -39,6 +39,7 @@ Examples:
   treelax table listops --rows balanced-mc,gold --seeds 2 --results /tmp/try
   treelax table listops --report
 """
+RUNS_FOLDER, RESULTS_FOLDER = Path("runs/table-listops"), Path("results/listops")
 CELLS = {
     "zero": "G = 0, forward relaxed",
     "mc": "MC, forward relaxed",
@@ -50,8 +51,8 @@ CELLS = {
 def listops(
     seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to this, exclusive.")] = 5,
     rows: Rows = None,
-    runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs/table-listops"),
-    results: Annotated[Path, typer.Option(help="Where the table goes.")] = Path("results/listops"),
+    runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = RUNS_FOLDER,
+    results: Annotated[Path, typer.Option(help="Where the table goes.")] = RESULTS_FOLDER,
     settings: Settings = None,
     device: Device = "auto",
     jobs: Jobs = None,
@@ -67,7 +68,9 @@ def listops(
     done = finished(
         configs, runs, results, device=device, jobs=jobs, report=report, describe=_describe
     )
-    _publish(done, results, command_line("listops", seeds, rows, changes), whole=rows is None)
+    folders = {"runs": (runs, RUNS_FOLDER), "results": (results, RESULTS_FOLDER)}
+    command = command_line("listops", seeds, rows, changes, **folders)
+    _publish(done, results, command, whole=rows is None)
 
 
 def _describe(row: dict[str, Any]) -> str:

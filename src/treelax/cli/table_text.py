@@ -75,6 +75,8 @@ def register_text_tables(group: typer.Typer) -> None:
 
 
 def _command(name: str, family: str) -> Callable[..., None]:
+    usual = {"runs": Path(f"runs/table-{family}"), "results": Path(f"results/{name}")}
+
     def command(
         seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to this, exclusive.")] = 3,
         source: Annotated[
@@ -83,12 +85,8 @@ def _command(name: str, family: str) -> Callable[..., None]:
         vectors: Vectors = None,
         rows: Rows = None,
         # the two tables of MultiNLI share their runs
-        runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path(
-            f"runs/table-{family}"
-        ),
-        results: Annotated[Path, typer.Option(help="Where the table goes.")] = Path(
-            f"results/{name}"
-        ),
+        runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = usual["runs"],
+        results: Annotated[Path, typer.Option(help="Where the table goes.")] = usual["results"],
         settings: Settings = None,
         device: Device = "auto",
         jobs: Jobs = None,
@@ -112,7 +110,8 @@ def _command(name: str, family: str) -> Callable[..., None]:
         )
         # which files there were says nothing to others
         shown = [s for s in changes if s.partition("=")[0].strip() not in FILES]
-        _publish(name, done, results, command_line(name, seeds, rows, shown))
+        folders = {"runs": (runs, usual["runs"]), "results": (results, usual["results"])}
+        _publish(name, done, results, command_line(name, seeds, rows, shown, **folders))
 
     return command
 

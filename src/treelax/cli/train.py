@@ -216,6 +216,9 @@ def _draw(training: Training, expressions: Sequence[Expression]) -> None:
     from treelax.tasks.listops.evaluation import parse_all
 
     short = [e for e in expressions if e.depth > 1 and len(e) <= DRAWN_LENGTH][:DRAWN]
+    console.print(
+        "learned trees; arcs that are not gold are dotted, the gold ones in their place below:"
+    )
     for expression, parsed in zip(short, parse_all(training.experiment.model, short), strict=True):
         picture = draw_tree(
             expression.tokens,

@@ -21,6 +21,7 @@ from treelax.training.config_values import (
     MismatchError,
     check_value,
     describe,
+    field_defaults,
     field_kinds,
     may_be_none,
     parse_value,
@@ -209,6 +210,9 @@ def from_toml(kind: type[Config], text: str, source: str) -> Config:
 def from_table(kind: type[Config], table: Mapping[str, Any], source: str) -> Config:
     """Read a config from a parsed TOML table; see `from_toml`.
 
+    A key that is missing has its default, so that what was written before there was such a setting
+    can still be read; one that may be None is None.
+
     Args:
         kind: the dataclass.
         table: nested dictionaries, as ``tomllib`` returns them.
@@ -229,9 +233,11 @@ def from_table(kind: type[Config], table: Mapping[str, Any], source: str) -> Con
     """
     kinds = field_kinds(kind)
     received = _flat_table(table, kinds, source)
+    defaults = field_defaults(kind)
     missing = [key for key in kinds if key not in received and not may_be_none(kinds[key])]
-    if missing:
-        raise InputError(f"{source}: without {', '.join(missing)}; expected a value for every key")
+    if unknown := [key for key in missing if key not in defaults]:
+        raise InputError(f"{source}: without {', '.join(unknown)}; expected a value for these keys")
+    received |= {key: defaults[key] for key in missing}
     values: dict[str, Any] = {}
     for key, expected in kinds.items():
         try:

@@ -54,6 +54,34 @@ def field_kinds(kind: type[DataclassInstance], prefix: str = "") -> dict[str, An
     return kinds
 
 
+def field_defaults(kind: type[DataclassInstance], prefix: str = "") -> dict[str, Any]:
+    """The default of every field of a config that has one, by dotted key.
+
+    Args:
+        kind: the dataclass.
+        prefix: of all keys.
+
+    Returns:
+        The defaults, in the order of the fields.
+
+    Example:
+        >>> Model = dataclasses.make_dataclass("Model", [("width", int, 8)], frozen=True)
+        >>> field_defaults(Model, "model.")
+        {'model.width': 8}
+    """
+    defaults: dict[str, Any] = {}
+    hints = get_type_hints(kind)
+    for field in settable_fields(kind):
+        key, hint = prefix + field.name, hints[field.name]
+        if dataclasses.is_dataclass(hint):
+            defaults |= field_defaults(hint, f"{key}.")  # type: ignore[arg-type]
+        elif field.default is not dataclasses.MISSING:
+            defaults[key] = field.default
+        elif field.default_factory is not dataclasses.MISSING:
+            defaults[key] = field.default_factory()
+    return defaults
+
+
 def settable_fields(kind: type[DataclassInstance]) -> list[dataclasses.Field[Any]]:
     """The fields that a caller may give; others follow from them."""
     return [field for field in dataclasses.fields(kind) if field.init]

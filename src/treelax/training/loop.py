@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from treelax.errors import CheckpointError, TrainingError
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
 from treelax.training.config import changes, flatten
+from treelax.training.config_values import field_defaults
 from treelax.training.distributed import current
 from treelax.training.experiment import Experiment
 from treelax.training.metrics import MetricsLog
@@ -67,7 +68,7 @@ class Training:
 
     def __init__(self, run: Run, experiment: Experiment) -> None:
         self.run, self.experiment, self.world = run, experiment, current()
-        self.model: nn.Module = experiment.model
+        self.model: nn.Module = experiment.model.train()  # parts may come in evaluation mode
         settings = experiment.config.train
         self.epochs, self.updates = settings.epochs, experiment.updates
         self.generator = torch.Generator(experiment.device)
@@ -235,7 +236,9 @@ class Training:
 
     def _check_config(self, old: dict[str, Any]) -> None:
         """Refuse to go on with other settings than the checkpoint was made with."""
-        changed = changes(old, flatten(self.experiment.config))
+        config = self.experiment.config
+        # settings that are newer than the checkpoint had their defaults
+        changed = changes(field_defaults(type(config)) | old, flatten(config))
         if changed:
             raise CheckpointError(
                 f"{self.run.config_file}: was changed since the last checkpoint ({changed}); restore "

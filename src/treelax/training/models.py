@@ -64,6 +64,9 @@ def load_model(name: str | os.PathLike[str], *, device: str | torch.device = "cp
         with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
             model = ListOpsTagger(config.model).to(device)
         model.load_state_dict(saved.tensors)
+        for name, value in saved.tensors.items():
+            if not bool(value.isfinite().all()):
+                raise InputError(f"{name} has numbers that are not finite")
     except (InputError, RuntimeError) as error:
         # torch says in the first line that something is wrong and in the second what it is
         what = " ".join(line.strip() for line in str(error).splitlines()[:2])

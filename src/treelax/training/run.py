@@ -249,23 +249,26 @@ class Run:
                 )
 
 
-def refuse_changes(run: Run, own: DataclassInstance, wanted: DataclassInstance) -> None:
+def refuse_changes(
+    run: Run,
+    own: DataclassInstance,
+    wanted: DataclassInstance,
+    advice: str = "resume it without them or give another --out",
+) -> None:
     """Refuse to go on with other settings than a run was started with.
 
     Args:
         run: the run.
         own: its config.
         wanted: the config to go on with.
+        advice: what to do about it.
 
     Raises:
         InputError: a setting differs; the message names the first ones.
     """
     changed = changes(flatten(own), flatten(wanted))
     if changed:
-        raise InputError(
-            f"{run.path}: was started with other settings ({changed}); resume it without them or "
-            "give another --out"
-        )
+        raise InputError(f"{run.path}: was started with other settings ({changed}); {advice}")
 
 
 def runs_in(folder: str | os.PathLike[str]) -> list[Run]:

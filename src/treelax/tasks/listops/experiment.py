@@ -67,14 +67,7 @@ def load_splits(config: DataConfig) -> Splits:
         {'train': 8, 'dev': 2, 'test': 2}
     """
     if config.folder is not None:
-        expressions = {
-            name: read_listops(
-                Path(config.folder, f"{name}.tsv"),
-                min_length=config.min_length,
-                max_length=config.max_length,
-            )
-            for name in SPLITS
-        }
+        expressions = {name: _read(config, name) for name in SPLITS}
     else:
         expressions = generate_splits(
             {name: getattr(config, name) for name in SPLITS},
@@ -84,6 +77,37 @@ def load_splits(config: DataConfig) -> Splits:
             max_length=config.max_length,
         )
     return Splits(expressions)
+
+
+def load_test(config: DataConfig) -> list[Expression]:
+    """The test expressions of a config; of files, no other is read.
+
+    Args:
+        config: which expressions.
+
+    Returns:
+        The expressions.
+
+    Raises:
+        DataError: the file cannot be read.
+        InputError: as `load_splits`.
+
+    Example:
+        >>> len(load_test(DataConfig(train=8, dev=2, test=2, max_length=9)))
+        2
+    """
+    if config.folder is not None:
+        return _read(config, "test")
+    return load_splits(config).expressions["test"]
+
+
+def _read(config: DataConfig, split: str) -> list[Expression]:
+    assert config.folder is not None
+    return read_listops(
+        Path(config.folder, f"{split}.tsv"),
+        min_length=config.min_length,
+        max_length=config.max_length,
+    )
 
 
 class ListOpsExperiment:

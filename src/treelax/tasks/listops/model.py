@@ -88,7 +88,9 @@ class ModelConfig:
         one_of("model.relaxation", self.relaxation, RELAXATIONS)
         one_of("model.noise", self.noise, NOISES)
         if not 0 < self.temperature < math.inf:
-            raise InputError(f"model.temperature is {self.temperature}; expected more than 0")
+            raise InputError(
+                f"model.temperature is {self.temperature}; expected more than 0, and finite"
+            )
         if not 0 <= self.noise_scale < math.inf:
             raise InputError(f"model.noise_scale is {self.noise_scale}; expected at least 0")
         if not math.isfinite(self.left_head_bias):

@@ -124,7 +124,9 @@ class ModelConfig:
                     f"model.{name} is {getattr(self, name)}; expected at least 0, less than 1"
                 )
         if not 0 < self.temperature < math.inf:
-            raise InputError(f"model.temperature is {self.temperature}; expected more than 0")
+            raise InputError(
+                f"model.temperature is {self.temperature}; expected more than 0, and finite"
+            )
         if self.single_root and self.trees == "heads":
             raise InputError(
                 "model.single_root is true and model.trees heads; expected false: words that "
