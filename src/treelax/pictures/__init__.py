@@ -3,16 +3,27 @@
 Matplotlib draws the curves and is imported when the first one is drawn.
 """
 
+from treelax.pictures.arcs import draw_arcs
 from treelax.pictures.curves import Curves, draw_curves, draw_panels
+from treelax.pictures.heat_map import draw_heat_map
+from treelax.pictures.relaxation import draw_relaxation
 from treelax.pictures.series import Curve, Panel
+from treelax.pictures.svg import Picture, stack_pictures
 from treelax.pictures.terminal import draw_tree, supports_unicode
+from treelax.pictures.weights import list_weights
 
 __all__ = [
     "Curve",
     "Curves",
     "Panel",
+    "Picture",
+    "draw_arcs",
     "draw_curves",
+    "draw_heat_map",
     "draw_panels",
+    "draw_relaxation",
     "draw_tree",
+    "list_weights",
+    "stack_pictures",
     "supports_unicode",
 ]

@@ -9,38 +9,17 @@ inside the other may share a row.
 from __future__ import annotations
 
 import operator
-import shutil
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, TextIO
 
 from torch import Tensor
 
-from treelax.errors import InputError
+from treelax.pictures.characters import ASCII, UNICODE, Symbols, columns, cut, named, shown
+from treelax.pictures.words import checked_heads, checked_width, checked_words
 
 __all__ = ["draw_tree", "supports_unicode"]
 
 UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8  # where the lines in a cell lead
-
-
-@dataclass(frozen=True)
-class _Symbols:
-    """What a drawing is made of; ``lines[mask]`` shows a cell whose lines lead where mask says."""
-
-    lines: str
-    dashed: str  # across, up and down
-    down: str
-    up: str
-    wrong: str
-    unknown: str
-    cut: str
-    arrow: str
-
-
-UNICODE = _Symbols(" ╵╷│╴╯╮┤╶╰╭├─┴┬┼", "┄┆", "▼", "▲", "✗", "�", "…", "←")
-# where two arcs cross, the one across passes behind: a + is always a corner
-ASCII = _Symbols(" |||-+++-+++-++|", ".:", "v", "^", "x", "?", "..", "<-")
 
 
 class _Arc(NamedTuple):
@@ -108,21 +87,21 @@ def draw_tree(
         [MAX 2 [MIN 4 7 ] ]
     """
     symbols = ASCII if ascii else UNICODE
-    whole = [_shown(word, symbols) for word in _checked_words(words)]
+    whole = [shown(word, symbols) for word in checked_words(words)]
     n = len(whole)
-    found = _checked_heads(heads, "heads", n)
-    right = found if gold is None else _checked_heads(gold, "gold", n)
-    width = _checked_width(width)
+    found = checked_heads(heads, "heads", n)
+    right = found if gold is None else checked_heads(gold, "gold", n)
+    width = checked_width(width)
     for layout in _layouts(whole, found, right, width, symbols):
         lines = _fitting(layout, width)
         if lines is not None:
             break
     else:
         table = sorted(_listing(whole, found, right, 0, symbols))  # by the numbers in front
-        lines = [_cut(line, width, symbols) for line in table]
+        lines = [cut(line, width, symbols) for line in table]
     if gold is not None:
         score = f"{sum(map(operator.eq, found, right))} of {n} arcs right"
-        lines.append(_cut(score, width, symbols))
+        lines.append(cut(score, width, symbols))
     return "\n".join(lines)
 
 
@@ -150,12 +129,12 @@ def supports_unicode(stream: TextIO) -> bool:
 
 
 def _layouts(
-    words: list[str], heads: list[int], gold: list[int], width: int, symbols: _Symbols
+    words: list[str], heads: list[int], gold: list[int], width: int, symbols: Symbols
 ) -> Iterator[Iterator[str]]:
     """Drawings, the best one first, that may or may not fit."""
     for part in (1, 2, 4):  # words are cut to a half and a quarter of the width where need be
-        texts = [_cut(word, max(width // part, 1), symbols) for word in words]
-        if sum(map(_columns, texts)) + len(texts) - 1 <= width:
+        texts = [cut(word, max(width // part, 1), symbols) for word in words]
+        if sum(map(columns, texts)) + len(texts) - 1 <= width:
             for room in (2, 1):
                 yield _arcs(texts, heads, gold, room, symbols)
         for step in (3, 2, 1):
@@ -167,7 +146,7 @@ def _fitting(lines: Iterable[str], width: int) -> list[str] | None:
     kept = []
     for line in lines:
         kept.append(line.rstrip())
-        if _columns(kept[-1]) > width:
+        if columns(kept[-1]) > width:
             return None
     return kept
 
@@ -176,7 +155,7 @@ def _fitting(lines: Iterable[str], width: int) -> list[str] | None:
 
 
 def _arcs(
-    words: list[str], heads: list[int], gold: list[int], room: int, symbols: _Symbols
+    words: list[str], heads: list[int], gold: list[int], room: int, symbols: Symbols
 ) -> Iterator[str]:
     """The words on one line and the arcs above; below it the arcs that are missing."""
     missing = [(m, g) for m, (h, g) in enumerate(zip(heads, gold, strict=True), 1) if h != g]
@@ -190,13 +169,13 @@ def _arcs(
     yield from reversed(_rows(above, symbols, symbols.lines, symbols.down))
     line = ""
     for word, slot in zip(words, slots, strict=True):
-        line += " " * (slot.text - _columns(line)) + word
+        line += " " * (slot.text - columns(line)) + word
     yield line
     if missing:
         turned = "".join(symbols.lines[m & 12 | (m & 1) << 1 | (m & 2) >> 1] for m in range(16))
         yield from _rows([arc(m, g, True) for m, g in missing], symbols, turned, symbols.up)
     for m, g in missing:
-        yield f"{symbols.wrong} {_named(words, m)}: gold {_named(words, g)}"
+        yield f"{symbols.wrong} {named(words, m)}: gold {named(words, g)}"
 
 
 def _slots(words: list[str], arcs: list[tuple[int, int]], room: int) -> list[_Slot]:
@@ -210,19 +189,19 @@ def _slots(words: list[str], arcs: list[tuple[int, int]], room: int) -> list[_Sl
     start, over = 0, False
     for m, word in enumerate(words, 1):
         before, after = room * (m in to_left), room * (m in to_right)
-        text = _columns(word)
-        columns = max(text, before + 1 + after)
-        middle = (columns - 1) // 2 if after >= before else columns // 2
-        arrow = min(max(middle, before), columns - 1 - after)
-        shift = min(max(arrow - (text - 1) // 2, 0), columns - text)
+        text = columns(word)
+        size = max(text, before + 1 + after)
+        middle = (size - 1) // 2 if after >= before else size // 2
+        arrow = min(max(middle, before), size - 1 - after)
+        shift = min(max(arrow - (text - 1) // 2, 0), size - text)
         start += room - 1 if slots and (over or shift) else 0
-        over = shift + text < columns
-        slots.append(_Slot(start, start + arrow, start + columns - 1, start + shift))
-        start += columns + 1
+        over = shift + text < size
+        slots.append(_Slot(start, start + arrow, start + size - 1, start + shift))
+        start += size + 1
     return slots
 
 
-def _rows(arcs: list[_Arc], symbols: _Symbols, lines: str, arrow: str) -> list[str]:
+def _rows(arcs: list[_Arc], symbols: Symbols, lines: str, arrow: str) -> list[str]:
     """Arcs as rows of text, from the row of the arrows beside the words outwards."""
     spans = {a: sorted((a.modifier, a.head)) for a in arcs if a.head is not None}
     level: dict[_Arc, int] = {}
@@ -266,7 +245,7 @@ def _rows(arcs: list[_Arc], symbols: _Symbols, lines: str, arrow: str) -> list[s
 
 
 def _listing(
-    words: list[str], heads: list[int], gold: list[int], step: int, symbols: _Symbols
+    words: list[str], heads: list[int], gold: list[int], step: int, symbols: Symbols
 ) -> Iterator[str]:
     """The tree on its side: left modifiers above their head, right ones below, a step further in.
 
@@ -300,11 +279,11 @@ def _listing(
             continue
         line = f"{m:{len(str(len(words)))}} {own}{words[m - 1]}"
         if step == 0:
-            line += f" {symbols.arrow} {_named(words, heads[m - 1])}"
+            line += f" {symbols.arrow} {named(words, heads[m - 1])}"
         elif m in cycles:
-            line += f"  (a cycle: head {_named(words, heads[m - 1])})"
+            line += f"  (a cycle: head {named(words, heads[m - 1])})"
         if heads[m - 1] != gold[m - 1]:
-            line += f"  {symbols.wrong} gold {_named(words, gold[m - 1])}"
+            line += f"  {symbols.wrong} gold {named(words, gold[m - 1])}"
         yield line
 
 
@@ -320,85 +299,3 @@ def _cycles(heads: list[int]) -> set[int]:
         if m in path:
             firsts.add(min(path[path.index(m) :]))
     return firsts
-
-
-def _named(words: list[str], position: int) -> str:
-    return f"{words[position - 1] if position else 'root'} ({position})"
-
-
-# ------------------------------------------------------------------ words and heads
-
-
-def _shown(word: str, symbols: _Symbols) -> str:
-    """A word as it can be printed: nothing in it that moves the cursor or has an unsure width."""
-    kept = []
-    for character in unicodedata.normalize("NFC", word):
-        category = unicodedata.category(character)
-        if category in ("Cc", "Cs", "Zl", "Zp"):
-            kept.append(symbols.unknown)
-        elif category != "Cf" and character not in "\ufe0e\ufe0f":  # a wish for text or emoji
-            kept.append(character)
-    text = "".join(kept) or "_"
-    return text if symbols is UNICODE else text.encode("ascii", "backslashreplace").decode()
-
-
-def _columns(text: str) -> int:
-    """The columns that a text takes in a terminal."""
-    return sum(
-        0
-        if unicodedata.category(character) in ("Mn", "Me")
-        else 1 + (unicodedata.east_asian_width(character) in "WF")
-        for character in text
-    )
-
-
-def _cut(text: str, width: int, symbols: _Symbols) -> str:
-    """A text, cut to a width with a sign that it was cut."""
-    if _columns(text) <= width:
-        return text
-    mark = symbols.cut[:width]
-    room = width - len(mark)
-    for i, character in enumerate(text):
-        room -= _columns(character)
-        if room < 0:
-            return text[:i] + mark
-    return text
-
-
-def _checked_words(words: Sequence[str]) -> list[str]:
-    if isinstance(words, str):
-        raise InputError("words: received one string; expected a sequence with a string a word")
-    if len(words) == 0:
-        raise InputError("words: received none; expected at least one")
-    for m, word in enumerate(words, 1):
-        if not isinstance(word, str):
-            raise InputError(f"words: word {m} is {word!r}; expected a string")
-    return list(words)
-
-
-def _checked_heads(heads: Iterable[int], name: str, n: int) -> list[int]:
-    if isinstance(heads, Tensor) and heads.dim() != 1:
-        raise InputError(f"{name}: received shape {tuple(heads.shape)}; expected (n,)")
-    checked = heads.tolist() if isinstance(heads, Tensor) else list(heads)
-    if len(checked) != n:
-        raise InputError(f"{name}: received {len(checked)}; expected one for each of the {n} words")
-    for m, head in enumerate(checked, 1):
-        try:
-            checked[m - 1] = operator.index(head)
-            fine = 0 <= checked[m - 1] <= n and checked[m - 1] != m and not isinstance(head, bool)
-        except TypeError:
-            fine = False
-        if not fine:
-            raise InputError(
-                f"{name}: word {m} has head {head!r}; expected one of the positions 0 to {n} "
-                f"other than {m} itself"
-            )
-    return checked
-
-
-def _checked_width(width: int | None) -> int:
-    if width is None:
-        return max(shutil.get_terminal_size().columns, 1)
-    if isinstance(width, bool) or not isinstance(width, int) or width < 1:
-        raise InputError(f"width: received {width!r}; expected a positive number of columns")
-    return width

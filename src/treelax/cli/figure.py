@@ -1,0 +1,77 @@
+"""``treelax figure``: figures of the paper, drawn anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from treelax.pictures import Picture
+
+__all__ = ["register", "write_picture"]
+
+HELP = """Draw a figure of the paper.
+
+Every figure has its own --help.
+
+Example:
+  treelax figure relaxation --out relaxation.svg
+"""
+RELAXATION_HELP = """Draw argmax against its relaxation (appendix B of the paper).
+
+Both surfaces show the first of three outputs for the input (x1, x2, 0): that
+of argmax is flat wherever it does not jump, that of the relaxation slopes.
+
+Example:
+  treelax figure relaxation --temperature 0.5 --out relaxation.svg
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command ``figure`` to the program.
+
+    Args:
+        app: the program.
+
+    Example:
+        >>> app = typer.Typer()
+        >>> register(app)
+        >>> [group.name for group in app.registered_groups]
+        ['figure']
+    """
+    group = typer.Typer(no_args_is_help=True)
+    group.callback()(lambda: None)  # else typer takes a group of one command for that command
+    group.command("relaxation", help=RELAXATION_HELP)(relaxation)
+    app.add_typer(group, name="figure", help=HELP)
+
+
+def relaxation(
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File in .svg, .png or .pdf; SVG on stdout by default."),
+    ] = None,
+    temperature: Annotated[float, typer.Option(help="Of the relaxation, above 0.")] = 1.0,
+) -> None:
+    """Draw argmax against its relaxation; see RELAXATION_HELP."""
+    from treelax.pictures import draw_relaxation
+
+    write_picture(draw_relaxation(temperature=temperature), out)
+
+
+def write_picture(picture: Picture, out: Path | None) -> None:
+    """Save a picture, or print its SVG.
+
+    Args:
+        picture: what to write.
+        out: the file; None for standard output.
+    """
+    import sys
+
+    if out is not None:
+        picture.save(out)
+        return
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+    # what the encoding lacks can be written as the number of its character
+    sys.stdout.write(picture.svg().encode(encoding, "xmlcharrefreplace").decode(encoding))

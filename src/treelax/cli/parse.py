@@ -1,0 +1,200 @@
+"""``treelax parse``: the trees of texts, drawn or written."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from treelax.cli.console import error_console, progress
+from treelax.errors import InputError
+
+if TYPE_CHECKING:
+    from treelax.cli.parse_models import Asked, Parsed
+    from treelax.cli.parse_output import Form, Look
+    from treelax.cli.parse_texts import Source
+
+__all__ = ["register"]
+
+HELP = """Show the trees that a trained model finds.
+
+RUN is the folder of a run or of a saved model, or listops for the model that
+comes with treelax, which is also taken where no RUN is named. The first
+argument is RUN if it is listops, a folder that exists, or ends in
+.safetensors; all others are texts. A text of such a name comes second:
+treelax parse listops runs.
+
+TEXT is a sentence or a ListOps expression in quotes, or - for standard input,
+a text a line. Arguments without any spaces are the words of one text. Models
+of pairs take two TEXTs, or lines with a tab between.
+
+Samples are exact ones of the distribution over trees that the scores define,
+not those of perturb-and-parse.
+
+Examples:
+  treelax parse "[MAX 2 [MIN 4 7 ] 0 ]" --gold
+  treelax parse runs/stars "A fine film." --soft
+  treelax parse runs/snli "A man eats." "Somebody eats." --out pair.svg
+  treelax parse runs/tags --file new.conllu --gold --format json
+"""
+COUNT_EVERY = 20  # texts; a bar takes longer to draw than one of them to parse
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command ``parse`` to the program.
+
+    Args:
+        app: the program.
+
+    Example:
+        >>> app = typer.Typer()
+        >>> register(app)
+        >>> [command.name for command in app.registered_commands]
+        ['parse']
+    """
+    app.command("parse", help=HELP)(parse)
+
+
+def parse(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[RUN] [TEXT...|-]", help="A model, and what to parse."),
+    ] = None,
+    file: Annotated[
+        str | None, typer.Option(help="Texts: lines, a table, CoNLL-U; as for predict.")
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--format", help="tree, heads, json, conllu, svg or heatmap; by --out, or tree."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write, also .png, .pdf; stdout by default.")
+    ] = None,
+    soft: Annotated[
+        bool, typer.Option("--soft", help="Also show the weights of arcs, without noise.")
+    ] = False,
+    samples: Annotated[
+        int, typer.Option(min=0, metavar="K", help="Also sample K trees, with their frequency.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(help="Of the samples.")] = 0,
+    gold: Annotated[
+        bool, typer.Option("--gold", help="Mark right and wrong arcs (ListOps, CoNLL-U files).")
+    ] = False,
+    given: Annotated[
+        str | None,
+        typer.Option("--input", help="Form of --file: tsv, csv, jsonl, conll or text."),
+    ] = None,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Texts are words with spaces between.")
+    ] = False,
+    width: Annotated[
+        int | None, typer.Option(min=1, help="Columns to draw in; those of the terminal.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")] = "auto",
+) -> None:
+    """Show trees; see HELP."""
+    from treelax.cli.parse_models import Asked
+    from treelax.cli.parse_output import Look, form_of
+    from treelax.cli.parse_texts import STREAM, Source, split_arguments
+    from treelax.pictures import supports_unicode
+
+    run, texts = split_arguments(arguments or [])
+    if file is None and texts == [STREAM]:
+        file, texts = STREAM, []
+    if bool(texts) == (file is not None):
+        nothing = "none" if run is None else f"none beside RUN, {run}"
+        received = f"both {texts[0]!r} and {file}" if texts else nothing
+        raise InputError(
+            f"TEXT: received {received}; expected one of: texts as arguments, --file FILE, or - "
+            "for standard input"
+        )
+    if STREAM in texts:
+        raise InputError("TEXT: received - beside other texts; expected - alone")
+    if out is not None and file is not None and _is_same(out, Path(file)):
+        raise InputError(f"--out: received {out}, the file that is read; expected another")
+    asked = Asked(weights=soft, samples=samples, seed=seed)
+    written = form_of(form, out, asked)
+    if written == "heatmap":
+        asked = Asked(weights=True, samples=samples, seed=seed)
+    source = Source(texts, file, given, tokens, run)
+    look = Look(
+        gold=gold,
+        asked=asked,
+        width=width,
+        ascii=out is None and not supports_unicode(sys.stdout),
+        number=file is not None,
+    )
+    _write(_parsed(source, asked, gold, device), written, look, out)
+    if source.records is not None:
+        for note in source.records.report.lines():
+            error_console.print(f"{source.records.source}: {note}")
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return one.exists() and other.exists() and one.samefile(other)
+
+
+def _parsed(source: Source, asked: Asked, gold: bool, device: str) -> Iterator[Parsed]:
+    """What the model says of each text."""
+    from treelax.cli.parse_models import parse_listops, parse_sentences
+    from treelax.cli.parse_texts import listops_examples, load, sentence_examples
+    from treelax.training.devices import find_device
+    from treelax.training.pretrained import SentenceModel
+
+    model = load(source.run, find_device(device))
+    if isinstance(model, SentenceModel):
+        examples = sentence_examples(model, source, gold=gold)
+        tokens = True if source.tokens else None
+        return parse_sentences(model, examples, asked, tokens=tokens)
+    return parse_listops(model, listops_examples(source), asked)
+
+
+def _write(parsed: Iterator[Parsed], form: Form, look: Look, out: Path | None) -> None:
+    from treelax.cli.figure import write_picture
+    from treelax.cli.parse_output import lines_of, picture_of
+    from treelax.files import atomic_write
+
+    if out is not None:
+        parsed = _counted(parsed)
+    if form in ("svg", "heatmap"):
+        write_picture(picture_of(parsed, form, look), out)
+    elif form == "conllu":
+        _write_conllu(parsed, out)
+    elif out is None:
+        for line in lines_of(parsed, form, look):
+            sys.stdout.write(line + "\n")
+    else:
+        with atomic_write(out) as target:
+            for line in lines_of(parsed, form, look):
+                # half a character, which JSON can write, is then as JSON writes it
+                target.write((line + "\n").encode(errors="backslashreplace"))
+
+
+def _write_conllu(parsed: Iterator[Parsed], out: Path | None) -> None:
+    from treelax.cli.parse_output import conllu_sentences
+    from treelax.data.conllu import write_conllu
+
+    if out is not None:
+        write_conllu(out, conllu_sentences(parsed))
+        return
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "trees.conllu")
+        write_conllu(file, conllu_sentences(parsed))
+        with file.open(encoding="utf-8", newline="") as whole:
+            shutil.copyfileobj(whole, sys.stdout)
+
+
+def _counted(parsed: Iterator[Parsed]) -> Iterator[Parsed]:
+    """The same, with a bar that shows how many there were."""
+    with progress("parsing", unit="text", transient=True) as bar:
+        for number, each in enumerate(parsed, 1):
+            yield each
+            if number % COUNT_EVERY == 0:
+                bar.update(number)

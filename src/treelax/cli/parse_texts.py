@@ -1,0 +1,210 @@
+"""Where ``treelax parse`` takes its model and its texts from."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from treelax.cli.parse_models import Given
+from treelax.cli.predict_files import input_records, words
+from treelax.data.conllu import read_conllu
+from treelax.data.listops import Expression, parse_expression
+from treelax.data.text.readers_plain import read_lines_of_text, read_stream
+from treelax.data.text.records import Records
+from treelax.errors import DataError, InputError
+from treelax.training.models import BUILT_IN, TrainedModel, load_model
+from treelax.training.pretrained import SentenceModel
+from treelax.training.run import Run
+
+__all__ = ["Source", "listops_examples", "load", "sentence_examples", "split_arguments"]
+
+STREAM = "-"
+DEFAULT = "listops"
+CONFIG = "config.toml"  # of a run
+WEIGHTS = ".safetensors"
+PACKED = (".gz", ".xz", ".bz2")
+
+
+@dataclass
+class Source:
+    """Where the texts come from: some of these, the first one that there is.
+
+    Attributes:
+        texts: arguments of the command line.
+        file: a file, or ``-``.
+        form: of the file.
+        tokens: texts are words with spaces between.
+        run: the model was named; else messages say which one reads.
+        records: what was read, once it is.
+    """
+
+    texts: Sequence[str] = ()
+    file: str | None = None
+    form: str | None = None
+    tokens: bool = False
+    run: str | None = None
+    records: Records | None = None
+
+
+def split_arguments(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Tell the model from the texts.
+
+    Args:
+        arguments: of the command line; the first one is the model if it is the name of a model
+            that comes with treelax, a folder that exists, or ends in ``.safetensors``.
+
+    Returns:
+        The model's name, None if none is named, and the texts.
+
+    Example:
+        >>> split_arguments(["listops", "[MAX 2 9 ]"])
+        ('listops', ['[MAX 2 9 ]'])
+        >>> split_arguments(["[MAX 2 9 ]"])
+        (None, ['[MAX 2 9 ]'])
+    """
+    if arguments:
+        first = arguments[0]
+        # not with a Path: a long text is no name of a file, which it takes for an error
+        if first in BUILT_IN or os.path.isdir(first) or first.endswith(WEIGHTS):
+            return first, list(arguments[1:])
+    return None, list(arguments)
+
+
+def load(name: str | None, device: torch.device) -> TrainedModel | SentenceModel:
+    """Load a model of any task.
+
+    Args:
+        name: of a model that comes with treelax, the folder of a run or of a saved model, or a
+            file of a ListOps model; None for the ListOps model that comes with treelax.
+        device: where to put it.
+
+    Returns:
+        The model.
+
+    Raises:
+        InputError: there is no such model.
+        CheckpointError: a file is damaged or of another version.
+    """
+    if name is None or name in BUILT_IN or not os.path.isdir(name):
+        return load_model(name or DEFAULT, device=device)
+    folder = Path(name)
+    if (folder / CONFIG).is_file() and Run.open(folder).task == "listops":
+        return load_model(folder, device=device)
+    return SentenceModel.from_pretrained(folder, device=device)
+
+
+# ------------------------------------------------------------------ ListOps
+
+
+def listops_examples(source: Source) -> Iterator[tuple[int, Expression]]:
+    """The expressions of a source with their lines.
+
+    Args:
+        source: whose lines are expressions, or ``VALUE<TAB>EXPRESSION`` as in the files of ListOps.
+
+    Returns:
+        An iterator; arguments are checked at once.
+
+    Raises:
+        InputError: a text is empty.
+        DataError: one is no expression, or a file cannot be read; the message names the line.
+    """
+    if source.texts:
+        texts = _arguments(source, 1)
+        return iter([(i, _expression(text, "TEXT", source)) for i, (text,) in texts])
+    source.records = _lines(source)
+    name = source.records.source
+    return (
+        (record.line, _expression(record.texts[0], f"{name}, line {record.line}", source))
+        for record in source.records
+    )
+
+
+def _lines(source: Source) -> Records:
+    if source.file == STREAM:
+        return read_stream(sys.stdin.buffer)
+    return read_lines_of_text(str(source.file))
+
+
+def _expression(text: str, where: str, source: Source) -> Expression:
+    value, tab, expression = text.partition("\t")
+    if tab and value.strip().isdigit():
+        text = expression
+    try:
+        return parse_expression(text, where)
+    except DataError as error:
+        if source.run is not None:
+            raise
+        raise DataError(
+            f"{error} (no RUN was named, so the ListOps model that comes with treelax reads it)"
+        ) from error
+
+
+# ------------------------------------------------------------------ sentences
+
+
+def sentence_examples(model: SentenceModel, source: Source, *, gold: bool) -> Iterator[Given]:
+    """The texts of a source, two for each example of a model of pairs.
+
+    Args:
+        model: that will read them.
+        source: arguments, or a file or stream as ``treelax predict`` reads it.
+        gold: the right trees are needed, which CoNLL-U files have.
+
+    Returns:
+        An iterator; arguments are checked at once.
+
+    Raises:
+        InputError: a text is empty, there is an odd one, or the right trees are not known.
+        DataError: a file cannot be read; the message names the line.
+    """
+    count = model.settings.texts
+    is_conllu = source.file is not None and _is_conllu(source.file) and count == 1
+    if gold and not is_conllu:
+        raise InputError(
+            "--gold: the right trees of these texts are not known; expected ListOps expressions, "
+            "or a CoNLL-U file with heads (--file FILE.conllu)"
+        )
+    if source.texts:
+        return iter([Given(i, texts) for i, texts in _arguments(source, count)])
+    file = str(source.file)
+    if is_conllu and source.form in (None, "conll"):
+        return (
+            Given(i, ([word.replace(" ", "\u00a0") for word in sentence.words],), (sentence.heads,))
+            for i, sentence in enumerate(read_conllu(file, require_heads=gold), 1)
+        )
+    source.records = input_records(file, model.settings, form=source.form, tokens=source.tokens)
+    return (Given(line, tuple(texts)) for line, texts in words(source.records, count) if all(texts))
+
+
+def _is_conllu(file: str) -> bool:
+    path = Path(file)
+    return (path.with_suffix("") if path.suffix in PACKED else path).suffix == ".conllu"
+
+
+def _arguments(source: Source, count: int) -> list[tuple[int, tuple[str, ...]]]:
+    """The examples that the arguments make, numbered from 1."""
+    texts = list(source.texts)
+    for i, text in enumerate(texts, 1):
+        if not text.strip():
+            raise InputError(f"TEXT {i} is empty; expected words")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"TEXT {i} is not UTF-8; expected it to be") from None
+    if count == 1 and len(texts) > 1 and not any(len(text.split()) > 1 for text in texts):
+        texts = [" ".join(texts)]  # a sentence without quotes around it
+    if len(texts) % count:
+        raise InputError(
+            f"TEXT: received {len(texts)}; expected two for each example, the first text and the "
+            "second, each in quotes, for the model is one of pairs"
+        )
+    return [
+        (i, tuple(texts[start : start + count]))
+        for i, start in enumerate(range(0, len(texts), count), 1)
+    ]

@@ -1,0 +1,318 @@
+"""Arcs as SVG: which there are, where they stand, how right and wrong and light ones look."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from drawings import FOX, FOX_HEADS, HEARING, HEARING_HEADS, MAX, MAX_FOUND, MAX_GOLD
+from hypothesis import given
+from hypothesis import strategies as st
+from svg_parts import SVG, DrawnArc, arcs, root_of, size_of, texts
+
+import treelax as tx
+from treelax.errors import InputError
+from treelax.pictures import draw_arcs
+from treelax.pictures.svg import text_width
+from treelax.trees import heads_to_tree, tree_to_heads
+
+FOX_LABELS = ["det", "amod", "nsubj", "obj", "nsubj", "acl:relcl", "aux", "advmod", "root"]
+
+
+def projective(n: int, seed: int) -> list[int]:
+    """The heads of a tree drawn from all projective ones."""
+    generator = torch.Generator().manual_seed(seed)
+    tree = tx.ops.sample_tree(torch.zeros(n + 1, n + 1), generator=generator)
+    return [int(head) for head in tree_to_heads(tree)]
+
+
+@st.composite
+def words_and_heads(draw: st.DrawFn) -> tuple[list[str], list[int]]:
+    """Any words, and for each any head but itself."""
+    words = draw(st.lists(st.text(max_size=40), min_size=1, max_size=12))
+    heads = [
+        draw(st.integers(0, len(words)).filter(lambda h, m=m: h != m))
+        for m in range(1, len(words) + 1)
+    ]
+    return words, heads
+
+
+# ------------------------------------------------------------------ which arcs there are
+
+
+def test_every_word_has_an_arc_from_its_head() -> None:
+    drawn = {arc.told for arc in arcs(draw_arcs(FOX, FOX_HEADS).svg())}
+    names = ["root (0)", *(f"{word} ({m})" for m, word in enumerate(FOX, 1))]
+    assert drawn == {f"{names[head]} → {names[m]}" for m, head in enumerate(FOX_HEADS, 1)}
+
+
+def test_an_arrow_stands_at_the_modifier() -> None:
+    [down, across] = sorted(arcs(draw_arcs(["Dogs", "bark"], [2, 0]).svg()))[::-1]
+    assert (down.told, across.told) == ("root (0) → bark (2)", "bark (2) → Dogs (1)")
+    assert across.modifier_x < across.head_x < down.modifier_x
+
+
+@given(words_and_heads())
+def test_any_words_and_heads(given: tuple[list[str], list[int]]) -> None:
+    """Whatever they are, the file is well-formed and nothing is outside of it."""
+    words, heads = given
+    svg = draw_arcs(words, heads, labels=words, tags=words, title=words[0]).svg()
+    drawn = arcs(svg)
+    assert len(drawn) == len(words)
+    width, height = size_of(svg)
+    for arc in drawn:
+        assert 0 <= min(arc.head_x, arc.modifier_x) <= max(arc.head_x, arc.modifier_x) <= width
+        assert 0 <= arc.y < arc.base <= height
+    for element in root_of(svg).iter(f"{SVG}text"):
+        assert 0 <= float(element.get("x", "nan")) <= width
+        assert 0 <= float(element.get("y", "nan")) <= height
+
+
+@given(st.integers(1, 14), st.integers(0, 1000))
+def test_arcs_of_a_projective_tree_do_not_meet(n: int, seed: int) -> None:
+    drawn = arcs(draw_arcs(["w"] * n, projective(n, seed)).svg())
+    for one, other in combinations(drawn, 2):
+        assert not meet(one, other)
+        assert not meet(other, one)
+
+
+def meet(one: DrawnArc, other: DrawnArc) -> bool:
+    """Whether a stem of one arc runs into the upper part or a stem of another."""
+    left, right = sorted((other.head_x, other.modifier_x))
+    return any(left <= x <= right and one.y <= other.y for x in (one.head_x, one.modifier_x))
+
+
+def test_arcs_that_cross_have_heights_of_their_own() -> None:
+    drawn = arcs(draw_arcs(HEARING, HEARING_HEADS).svg())
+    for one, other in combinations((arc for arc in drawn if arc.head_x != arc.modifier_x), 2):
+        spans = sorted(
+            [sorted((one.head_x, one.modifier_x)), sorted((other.head_x, other.modifier_x))]
+        )
+        if spans[1][0] < spans[0][1]:
+            assert one.y != other.y
+    assert any(meet(one, other) for one, other in combinations(drawn, 2))
+
+
+@given(st.integers(2, 12), st.integers(0, 1000))
+def test_nothing_runs_through_a_label(n: int, seed: int) -> None:
+    heads = projective(n, seed)
+    labels = [f"label:{m}" for m in range(1, n + 1)]
+    svg = draw_arcs(["w"] * n, heads, labels=labels).svg()
+    boxes = []
+    for element in root_of(svg).iter(f"{SVG}text"):
+        if element.text in labels:
+            x, y = float(element.get("x", "nan")), float(element.get("y", "nan"))
+            half = text_width(element.text, 11) / 2
+            boxes.append((x - half, x + half, y - 8, y))
+    assert len(boxes) == n
+    for (a, b, top, bottom), (c, d, over, under) in combinations(boxes, 2):
+        assert b <= c or d <= a or bottom <= over or under <= top
+    for arc in arcs(svg):
+        for a, b, top, bottom in boxes:
+            left, right = sorted((arc.head_x, arc.modifier_x))
+            assert not (a < right and left < b and top < arc.y < bottom)
+            assert not any(a < x < b and arc.y < bottom and x != (a + b) / 2 for x in (left, right))
+
+
+def test_a_long_sentence_grows_to_the_right() -> None:
+    words = [f"word{m}" for m in range(300)]
+    short, long = (draw_arcs(words[:n], range(n)) for n in (30, 300))
+    assert long.width > 9 * short.width
+    assert long.height == short.height
+
+
+def test_a_high_drawing_has_lower_steps() -> None:
+    """A star of 100 words is not ten times as high as one of 10."""
+    low, high = (draw_arcs(["w"] * n, [0] + [1] * (n - 1)) for n in (10, 100))
+    assert low.height < high.height < 5 * low.height
+
+
+def test_several_words_under_the_root() -> None:
+    svg = draw_arcs(["a", "b", "c"], [0, 0, 0]).svg()
+    assert len({arc.modifier_x for arc in arcs(svg)}) == 3
+    assert texts(svg).count("root") == 3
+
+
+def test_a_cycle_is_drawn() -> None:
+    one, other = arcs(draw_arcs(["a", "b"], [2, 1]).svg())
+    assert one.y != other.y
+    assert not meet(one, other)
+
+
+# ------------------------------------------------------------------ words
+
+
+@pytest.mark.parametrize(
+    "word", ["<script>alert(1)</script>", "&lt;", "]]>", "\"'", "<!--", "</svg>", "&#0;"]
+)
+def test_markup_is_text(word: str) -> None:
+    svg = draw_arcs([word, "b"], [0, 1], labels=[None, word], tags=[word, ""], title=word).svg()
+    assert texts(svg).count(word) == 4
+    assert not list(root_of(svg).iter(f"{SVG}script"))
+    assert next(root_of(svg).iter(f"{SVG}title")).text == word
+
+
+def test_no_script_no_link_no_other_file() -> None:
+    svg = draw_arcs(MAX, MAX_FOUND, gold=MAX_GOLD).svg()
+    assert not re.search(r"script|href|url\(|\son\w+=|@import|foreignObject", svg)
+
+
+def test_words_from_right_to_left() -> None:
+    """Each is a text of its own, and the sentence begins where its words do."""
+    words = ["ראיתי", "את", "הכלב", "!"]
+    svg = draw_arcs(words, [0, 3, 1, 1]).svg()
+    places = {}
+    for element in root_of(svg).iter(f"{SVG}text"):
+        if element.text in words:
+            places[element.text] = float(element.get("x", "nan"))
+            is_word = element.text != "!"
+            assert element.get("direction") == ("rtl" if is_word else None)
+            assert element.get("unicode-bidi") == ("isolate" if is_word else None)
+    assert sorted(words, key=places.__getitem__) == words[::-1]
+    back = draw_arcs(words, [0, 3, 1, 1], right_to_left=False).svg()
+    assert [text for text in texts(back) if text in words] == words
+    assert texts(draw_arcs(["a", "ב"], [0, 1]).svg())[-2:] == ["a", "ב"]
+
+
+def test_what_xml_cannot_hold_is_replaced() -> None:
+    svg = draw_arcs(["a\ud800b", "\x00", "\x1b[2J"], [0, 1, 1]).svg()
+    assert texts(svg)[-3:] == ["a�b", "�", "�[2J"]
+    assert svg.encode()
+
+
+def test_what_turns_the_direction_is_left_out() -> None:
+    svg = draw_arcs(["a\u202eb", "c\u2067d"], [0, 1]).svg()
+    assert not re.search("[\u202a-\u202e\u2066-\u2069]", svg)
+
+
+def test_a_long_word_is_cut_and_told_on_demand() -> None:
+    word = "x" * 500
+    picture = draw_arcs([word], [0])
+    [shown] = [text for text in texts(picture.svg()) if "x" in text]
+    assert shown == "x" * 31 + "…"
+    assert f"<title>{word}</title>" in picture.svg()
+    assert picture.width < 700
+
+
+# ------------------------------------------------------------------ right, wrong, light
+
+
+def test_right_wrong_and_missed_arcs_differ_without_colour() -> None:
+    svg = draw_arcs(MAX, MAX_FOUND, gold=MAX_GOLD).svg()
+    looks = {arc.told.rpartition(", ")[2]: arc.look for arc in arcs(svg)}
+    assert looks == {"right": "solid", "wrong": "wrong", "missed": "missed"}
+    missed = [arc for arc in arcs(svg) if arc.look == "missed"]
+    assert [arc.told.split(" → ")[0] for arc in missed] == ["[MAX (1)"] * 3
+    others = [arc for arc in arcs(svg) if arc.look != "missed"]
+    assert max(arc.base for arc in others) < min(arc.base for arc in missed)
+    assert all(arc.y > arc.base for arc in missed)  # below the words
+    assert {"6 of 9 arcs right", "right", "wrong", "missed"} <= set(texts(svg))
+
+
+def test_a_tree_without_faults_has_no_missed_arcs() -> None:
+    svg = draw_arcs(MAX, MAX_GOLD, gold=MAX_GOLD).svg()
+    assert {arc.look for arc in arcs(svg)} == {"solid"}
+    assert "9 of 9 arcs right" in texts(svg)
+    assert "wrong" not in texts(svg)
+
+
+def test_a_tree_alone_needs_no_legend() -> None:
+    assert texts(draw_arcs(["Dogs", "bark"], [2, 0]).svg()) == ["root", "Dogs", "bark"]
+
+
+def test_heavier_arcs_are_stronger_and_wider() -> None:
+    weights = [[0, 0.04, 1.0], [0, 0, 0.0], [0, 0.96, 0]]
+    svg = draw_arcs(["Dogs", "bark"], weights=weights).svg()
+    assert {arc.told for arc in arcs(svg)} == {"root (0) → bark (2)", "bark (2) → Dogs (1), 0.960"}
+    weights = [[0, 0.3, 0.05], [0, 0, 0.95], [0, 0.7, 0]]
+    drawn = sorted(arcs(draw_arcs(["a", "b"], weights=weights).svg()), key=lambda arc: arc.opacity)
+    found = [float(arc.told.rpartition(", ")[2]) for arc in drawn]
+    assert found == [0.05, 0.3, 0.7, 0.95]
+    assert [arc.width for arc in drawn] == sorted({arc.width for arc in drawn})
+    assert "weight" in texts(draw_arcs(["a", "b"], weights=weights).svg())
+
+
+def test_all_arcs_that_weigh_enough() -> None:
+    scores = torch.randn(10, 10, generator=torch.Generator().manual_seed(1))
+    soft = tx.ops.soft_tree(scores)
+    for least in (0.01, 0.05, 0.5):
+        drawn = arcs(draw_arcs(FOX, weights=soft, least=least).svg())
+        assert len(drawn) == int((soft[:, 1:] >= least).sum())
+
+
+def test_other_heads_beside_a_tree() -> None:
+    soft = 0.7 * heads_to_tree(torch.tensor(FOX_HEADS)) + 0.3 * heads_to_tree(torch.arange(9))
+    looks = {arc.told: arc.look for arc in arcs(draw_arcs(FOX, FOX_HEADS, weights=soft).svg())}
+    assert looks["fox (3) → The (1), 0.700"] == "solid"
+    assert looks["root (0) → The (1), 0.300"] == "other"
+    # that of the tree is drawn however little it weighs
+    assert len(arcs(draw_arcs(FOX, FOX_HEADS, weights=torch.zeros(10, 10)).svg())) == len(FOX)
+
+
+def test_gold_against_weights_alone() -> None:
+    soft = heads_to_tree(torch.tensor(MAX_FOUND))
+    looks = [arc.look for arc in arcs(draw_arcs(MAX, weights=soft, gold=MAX_GOLD).svg())]
+    assert [looks.count(look) for look in ("solid", "wrong", "missed")] == [6, 3, 3]
+
+
+# ------------------------------------------------------------------ the same bytes, and errors
+
+
+def test_equal_drawings_have_equal_bytes() -> None:
+    """Also in another process, whose sets have another order."""
+    code = (
+        "import sys; sys.path.insert(0, 'tests'); from drawings import *; "
+        "from treelax.pictures import draw_arcs; "
+        "sys.stdout.write(draw_arcs(MAX, MAX_FOUND, gold=MAX_GOLD, title='One').svg())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONHASHSEED": "17", "PYTHONUTF8": "1"},
+    )
+    assert done.stdout.decode() == draw_arcs(MAX, MAX_FOUND, gold=MAX_GOLD, title="One").svg()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "neither heads nor weights"),
+        ({"heads": [0]}, "heads: received 1; expected one for each of the 2 words"),
+        ({"heads": [0, 2]}, "word 2 has head 2"),
+        ({"heads": [0, 1], "gold": [0, 5]}, "gold: word 2 has head 5"),
+        ({"heads": [0, 1], "labels": ["a"]}, "labels: received 1; expected one for each"),
+        ({"heads": [0, 1], "labels": "ab"}, "labels: received one string"),
+        ({"heads": [0, 1], "tags": ["a", 3]}, "tags: that of word 2 is 3"),
+        ({"weights": torch.zeros(3, 3), "labels": ["a", "b"]}, "labels: received some without"),
+        ({"weights": torch.zeros(2, 3)}, "weights: received shape (2, 3); expected (3, 3)"),
+        ({"weights": torch.zeros(3)}, "weights: received Tensor; expected a matrix"),
+        ({"weights": torch.full((3, 3), 2.0)}, "the arc from 0 to 1 has 2.0; expected 0 to 1"),
+        ({"weights": torch.full((3, 3), torch.nan)}, "the arc from 0 to 1 has nan"),
+        ({"weights": torch.full((3, 3), -torch.inf)}, "the arc from 0 to 1 has -inf"),
+        ({"heads": [0, 1], "least": 0}, "least: received 0"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        draw_arcs(["Dogs", "bark"], **arguments)
+
+
+def test_words_there_must_be() -> None:
+    with pytest.raises(InputError, match="words: received none"):
+        draw_arcs([], [])
+    with pytest.raises(InputError, match="words: received one string"):
+        draw_arcs("ab", [0, 1])
+
+
+def test_the_diagonal_of_weights_may_hold_anything() -> None:
+    weights = torch.tensor([[9.0, 1, 0], [9, torch.nan, 1], [9, 0, -7]])
+    assert len(arcs(draw_arcs(["a", "b"], weights=weights).svg())) == 2

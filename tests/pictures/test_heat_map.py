@@ -1,0 +1,155 @@
+"""Heat maps: a cell for every arc, told and shown numbers, forbidden arcs, what is refused."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import torch
+from drawings import FOX, FOX_HEADS
+from svg_parts import SVG, root_of, texts
+
+import treelax as tx
+from treelax.errors import InputError
+from treelax.pictures import draw_heat_map
+
+SCORES = torch.randn(10, 10, generator=torch.Generator().manual_seed(3))
+MARGINALS = tx.ProjectiveTrees(SCORES).marginals
+
+
+def cells(svg: str) -> dict[str, ElementTree.Element]:
+    """Cells by what they tell."""
+    found = {}
+    for path in root_of(svg).iter(f"{SVG}path"):
+        title = path.find(f"{SVG}title")
+        if title is not None and title.text is not None:
+            found[title.text] = path
+    return found
+
+
+def strength(cell: ElementTree.Element) -> float:
+    return float(cell.get("fill-opacity", "nan"))
+
+
+def test_every_arc_has_a_cell_that_tells_its_number() -> None:
+    told = cells(draw_heat_map(FOX, MARGINALS).svg())
+    names = ["root (0)", *(f"{word} ({m})" for m, word in enumerate(FOX, 1))]
+    expected = {
+        f"{names[h]} → {names[m]}: {float(MARGINALS[h, m]):.4g}"
+        for h in range(10)
+        for m in range(1, 10)
+        if h != m
+    }
+    assert set(told) == expected
+
+
+def test_the_root_is_the_first_row_and_no_column() -> None:
+    shown = texts(draw_heat_map(["a", "b"], torch.zeros(3, 3)).svg())
+    assert shown[:5] == ["root", "a", "b", "a", "b"]
+
+
+def test_greater_numbers_are_stronger() -> None:
+    told = cells(draw_heat_map(FOX, SCORES).svg())
+    order = sorted(told, key=lambda text: float(text.rpartition(": ")[2]))
+    found = [strength(told[text]) for text in order]
+    assert found == sorted(found)
+    assert (found[0], found[-1]) == (0.04, 1.0)
+
+
+def test_probabilities_are_between_0_and_1() -> None:
+    shown = texts(draw_heat_map(FOX, MARGINALS * 0.3, name="probability").svg())
+    assert shown[shown.index("probability") :][1:6] == ["0.00", "0.25", "0.50", "0.75", "1.00"]
+
+
+def test_limits() -> None:
+    values = torch.tensor([[0, -9.0, 4.0], [0, 0, 9.0], [0, 0.0, 0]])
+    told = cells(draw_heat_map(["a", "b"], values, limits=(-1, 5)).svg())
+    assert strength(told["root (0) → a (1): -9"]) == 0.04
+    assert strength(told["a (1) → b (2): 9"]) == 1.0
+    assert strength(told["root (0) → b (2): 4"]) == pytest.approx(0.04 + 0.96 * 5 / 6, abs=0.01)
+
+
+def test_a_map_of_one_number() -> None:
+    for value in (-3.0, 0.0, 7.0):
+        svg = draw_heat_map(["a"], [[0, value], [0, 0]]).svg()
+        assert len(cells(svg)) == 1
+        assert "nan" not in svg
+
+
+def test_forbidden_arcs_are_crossed_out() -> None:
+    values = SCORES.clone()
+    values[2, 5] = -torch.inf
+    told = cells(draw_heat_map(FOX, values).svg())
+    [crossed] = [text for text in told if text.endswith("forbidden")]
+    assert crossed == "quick (2) → I (5): -inf, forbidden"
+    assert strength(told[crossed]) == 0
+    everything = draw_heat_map(["a"], torch.full((2, 2), -torch.inf)).svg()
+    assert list(cells(everything)) == ["root (0) → a (1): -inf, forbidden"]
+
+
+def test_numbers_are_shown_where_they_can_be_read() -> None:
+    few = draw_heat_map(FOX, MARGINALS).svg()
+    assert f"{float(MARGINALS[0, 1]):.2f}" in texts(few)
+    many = draw_heat_map(["w"] * 13, torch.zeros(14, 14)).svg()
+    assert texts(many).count("0.00") == 1  # that of the legend
+
+
+def test_numbers_that_are_too_wide_are_told_only() -> None:
+    assert "1234" in texts(draw_heat_map(["a"], [[0, 1234.4], [0, 0]], limits=(0, 2000)).svg())
+    wide = draw_heat_map(["a"], [[0, 1.5e6], [0, 0]], limits=(0, 2e6)).svg()
+    assert texts(wide)[-6:-1] == ["0", "5e+05", "1e+06", "1.5e+06", "2e+06"]  # the legend
+    assert len(texts(wide)) == 10
+    assert "root (0) → a (1): 1.5e+06" in cells(wide)
+
+
+def test_cells_of_a_tree_are_framed() -> None:
+    svg = draw_heat_map(FOX, MARGINALS, heads=FOX_HEADS).svg()
+    framed = [r for r in root_of(svg).iter(f"{SVG}rect") if r.get("stroke") == "currentColor"]
+    assert len(framed) == len(FOX) + 1  # and that of the legend
+    assert "tree" in texts(svg)
+    assert "tree" not in texts(draw_heat_map(FOX, MARGINALS).svg())
+
+
+def test_it_is_told_in_words() -> None:
+    picture = draw_heat_map(["a", "b"], [[0, 0.25, 1], [0, 0, 0], [0, 0.75, 0]], name="weight")
+    assert "a (1): b (2), 0.75; b (2): root (0), 1." in picture.description
+    assert picture.title == "Heat map of arcs (weight)"
+
+
+def test_words_that_are_markup_or_run_from_right_to_left() -> None:
+    svg = draw_heat_map(["<b>", "שלום"], torch.zeros(3, 3)).svg()
+    assert texts(svg).count("<b>") == 2
+    anchors = {
+        (element.text, element.get("text-anchor"), element.get("direction"))
+        for element in root_of(svg).iter(f"{SVG}text")
+        if element.text in ("<b>", "שלום")
+    }
+    # the end of a text that runs to the left is on its left
+    assert anchors == {
+        ("<b>", "end", None),
+        ("<b>", "start", None),
+        ("שלום", "start", "rtl"),
+        ("שלום", "end", "rtl"),
+    }
+
+
+def test_equal_maps_have_equal_bytes() -> None:
+    assert draw_heat_map(FOX, SCORES).svg() == draw_heat_map(FOX, SCORES.clone()).svg()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"values": torch.zeros(2, 2)}, "values: received shape (2, 2); expected (3, 3)"),
+        ({"values": torch.full((3, 3), torch.inf)}, "the arc from 0 to 1 has inf"),
+        ({"values": torch.full((3, 3), torch.nan)}, "the arc from 0 to 1 has nan"),
+        ({"values": [["a"] * 3] * 3}, "values: received list; expected a matrix of numbers"),
+        ({"values": torch.zeros(3, 3), "limits": (1, 1)}, "limits: received (1, 1)"),
+        ({"values": torch.zeros(3, 3), "heads": [0]}, "heads: received 1"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        draw_heat_map(["Dogs", "bark"], **arguments)

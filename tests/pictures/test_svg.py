@@ -1,0 +1,158 @@
+"""Pictures as SVG: alone or in a page, for light and dark, for those who hear them; as files."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from svg_parts import SVG, root_of
+
+from treelax.errors import BackendError, DataError, InputError
+from treelax.pictures import Picture, draw_arcs, stack_pictures
+from treelax.pictures.svg import COLOURS, INK, PAPER, text_width
+
+ONE = draw_arcs(["Dogs", "bark"], [2, 0], title="One")
+HAS_CONVERTER = shutil.which("rsvg-convert") is not None
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    light, dark = sorted((luminance(one), luminance(other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+# ------------------------------------------------------------------ what is in it
+
+
+def test_a_notebook_shows_it() -> None:
+    assert ONE._repr_svg_() == ONE.svg()
+
+
+def test_it_has_a_name_and_a_description() -> None:
+    root = root_of(ONE.svg())
+    assert root.get("role") == "img"
+    by_id = {element.get("id"): element for element in root.iter() if element.get("id")}
+    named = [by_id[name] for name in (root.get("aria-labelledby") or "").split()]
+    assert [element.tag for element in named] == [f"{SVG}title", f"{SVG}desc"]
+    assert [element.text for element in named] == [
+        "One",
+        "Dogs (1): head bark (2). bark (2): head root (0).",
+    ]
+
+
+def test_two_pictures_in_a_page_share_no_name() -> None:
+    other = draw_arcs(["Dogs", "bark"], [0, 1], title="One")
+    names = [set(re.findall(r'\bid="([^"]+)"', picture.svg())) for picture in (ONE, other)]
+    assert all(names)
+    assert not names[0] & names[1]
+
+
+def test_its_style_is_bound_to_itself() -> None:
+    """Inside a page a style counts for the whole page, so every rule asks for a root of its own."""
+    style = root_of(ONE.svg()).find(f"{SVG}style")
+    assert style is not None
+    assert style.text is not None
+    selectors = re.findall(r"([^{}]+)\{[^{}]+\}", style.text.replace("@media", "{} @media"))
+    selectors = [s for s in selectors if "@media" not in s]
+    assert len(selectors) >= 6
+    assert all(s.startswith("svg.treelax:root") for s in selectors)
+    assert "(prefers-color-scheme:dark)" in style.text
+
+
+def test_colours_can_be_seen_on_light_and_on_dark() -> None:
+    for light, dark in COLOURS.values():
+        assert contrast(light, PAPER[0]) >= 3
+        assert contrast(dark, PAPER[1]) >= 3
+        assert contrast(light, PAPER[1]) >= 3  # inside a page, where it cannot follow
+    assert contrast(INK[0], PAPER[0]) >= 7
+    assert contrast(INK[1], PAPER[1]) >= 7
+
+
+def test_text_takes_the_colour_of_its_page() -> None:
+    assert root_of(ONE.svg()).get("fill") == "currentColor"
+    paper = root_of(ONE.svg()).find(f"{SVG}rect")
+    assert paper is not None
+    assert paper.get("fill") == "none"
+
+
+def test_above_each_other() -> None:
+    both = stack_pictures([ONE, draw_arcs(["Hi"], [0])])
+    assert both.height == ONE.height + draw_arcs(["Hi"], [0]).height
+    assert both.width == ONE.width
+    assert both.title == "One; Dependency tree"
+    assert "Dogs (1)" in both.description
+    assert "Hi (1)" in both.description
+    moves = [
+        element.get("transform")
+        for element in root_of(both.svg()).iter(f"{SVG}g")
+        if element.get("transform")
+    ]
+    assert len(moves) == 2
+    assert stack_pictures([ONE]) is ONE
+    with pytest.raises(InputError, match="pictures: received none"):
+        stack_pictures([])
+
+
+def test_widths_are_about_right() -> None:
+    assert text_width("", 10) == 0
+    assert text_width("詞", 10) > text_width("e", 10)
+    assert text_width("e\u0301", 10) == text_width("e", 10)
+
+
+# ------------------------------------------------------------------ files
+
+
+def test_save(tmp_path: Path) -> None:
+    file = tmp_path / "one.SVG"
+    assert ONE.save(file) == file
+    assert file.read_text(encoding="utf-8") == ONE.svg()
+    assert [each.name for each in tmp_path.iterdir()] == ["one.SVG"]
+
+
+def test_what_cannot_be_saved(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"received the suffix '\.gif'; expected \.svg"):
+        ONE.save(tmp_path / "one.gif")
+    with pytest.raises(InputError, match="received the suffix ''"):
+        ONE.save(tmp_path / "one")
+    with pytest.raises(DataError, match="was not written"):
+        ONE.save(tmp_path / "nowhere" / "one.svg")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind", ["png", "pdf"])
+def test_without_a_converter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(BackendError, match=f"{kind} needs the program rsvg-convert"):
+        ONE.save(tmp_path / f"one.{kind}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_converter_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "rsvg-convert"
+    program.write_text("#!/bin/sh\necho no memory >&2\nexit 3\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("shutil.which", lambda name: str(program))
+    with pytest.raises(BackendError, match=r"one\.png: was not written.*no memory.*\.svg"):
+        ONE.save(tmp_path / "one.png")
+    assert not (tmp_path / "one.png").exists()
+
+
+@pytest.mark.skipif(not HAS_CONVERTER, reason="rsvg-convert is not installed")
+def test_converted(tmp_path: Path) -> None:
+    data = ONE.save(tmp_path / "one.png").read_bytes()
+    assert data.startswith(b"\x89PNG")
+    assert int.from_bytes(data[16:20], "big") == pytest.approx(2 * ONE.width, abs=2)
+    pdf = ONE.save(tmp_path / "one.pdf").read_bytes()
+    assert pdf.startswith(b"%PDF")
+    assert ONE.save(tmp_path / "two.pdf").read_bytes() == pdf
+
+
+def test_an_empty_title_is_allowed() -> None:
+    assert root_of(Picture(10, 10, "", "", "").svg()).get("width") == "10"
