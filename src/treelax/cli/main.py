@@ -25,7 +25,7 @@ if TYPE_CHECKING or not MISSING:
 __all__ = ["main"]
 
 # modules of treelax.cli in the order of the help; each has a function register(app)
-COMMANDS = ("data", "train", "eval", "predict", "table")
+COMMANDS = ("data", "train", "eval", "predict", "analyse", "parse", "table", "figure", "demo")
 FAILED, INTERRUPTED, CLOSED_PIPE = 2, 130, 1  # exit statuses
 MEMORY_SETTINGS = (
     "the batch size (--set train.batch_size=...) or the greatest length "
@@ -85,7 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(message)
     if status == INTERRUPTED:
         print(
-            "treelax: interrupted; a training run that had begun goes on with --resume",
+            "treelax: interrupted; a training run that had begun goes on with --resume, a table "
+            "with the same command",
             file=sys.stderr,
         )
     return status if isinstance(status, int) else 0

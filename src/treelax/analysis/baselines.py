@@ -1,0 +1,237 @@
+"""Trees that know nothing, to hold others against: chains, random trees, the last operator."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from treelax.analysis.agreement import Agreement, Keep, edges
+from treelax.analysis.shapes import Heads, check_heads, check_same_words, subtrees
+from treelax.data.listops.expression import OPERATORS
+from treelax.distributions import ProjectiveTrees
+from treelax.errors import InputError
+from treelax.ops import sample_tree
+
+__all__ = [
+    "chain_trees",
+    "log_tree_count",
+    "operator_trees",
+    "random_agreement",
+    "random_trees",
+]
+
+# entries of a batch of random trees
+MOST_ENTRIES = 2_000_000
+LENGTHS_KEPT = 128
+Direction = Literal["left-to-right", "right-to-left"]
+
+
+def chain_trees(
+    lengths: Iterable[int], direction: Direction = "left-to-right"
+) -> list[tuple[int, ...]]:
+    """A chain over each sentence: every word hangs off its neighbour.
+
+    Args:
+        lengths: words of each sentence.
+        direction: "left-to-right", where the head is the word before and the first word hangs off
+            the root, or "right-to-left", where it is the word after.
+
+    Returns:
+        The heads of each sentence.
+
+    Raises:
+        InputError: there is no such direction.
+
+    Example:
+        >>> chain_trees([3]), chain_trees([3], "right-to-left")
+        ([(0, 1, 2)], [(2, 3, 0)])
+    """
+    if direction == "left-to-right":
+        return [tuple(range(n)) for n in lengths]
+    if direction == "right-to-left":
+        return [(*range(2, n + 1), 0)[:n] for n in lengths]
+    raise InputError(
+        f"direction: received {direction!r}; expected 'left-to-right' or 'right-to-left'"
+    )
+
+
+def operator_trees(sentences: Iterable[Sequence[str]]) -> list[tuple[int, ...]]:
+    """Hang every token of ListOps off the last operator to its left, the first off the root.
+
+    Args:
+        sentences: the tokens of each expression.
+
+    Returns:
+        The heads of each; a token without an operator to its left hangs off the root.
+
+    Example:
+        >>> operator_trees([("[MAX", "2", "[MIN", "4", "]", "]")])
+        [(0, 1, 1, 3, 3, 3)]
+    """
+    found = []
+    for tokens in sentences:
+        heads, last = [], 0
+        for place, token in enumerate(tokens, 1):
+            heads.append(last)
+            if token in OPERATORS:
+                last = place
+        found.append(tuple(heads))
+    return found
+
+
+def random_trees(
+    lengths: Sequence[int], *, generator: torch.Generator, single_root: bool = False
+) -> list[tuple[int, ...]]:
+    """Draw a projective tree for each sentence, all trees being equally likely.
+
+    Args:
+        lengths: words of each sentence, at least 1.
+        generator: source of randomness, on the CPU.
+        single_root: only trees with one word under the root.
+
+    Returns:
+        The heads of each sentence.
+
+    Raises:
+        InputError: a length is not positive.
+
+    Example:
+        >>> random_trees([1, 2], generator=torch.Generator().manual_seed(0))[0]
+        (0,)
+    """
+    if any(n < 1 for n in lengths):
+        raise InputError(f"lengths: received {min(lengths)}; expected at least 1")
+    found: list[tuple[int, ...]] = [()] * len(lengths)
+    for chosen in _batches(lengths):
+        own = torch.tensor([lengths[i] for i in chosen])
+        size = int(own.max()) + 1
+        trees = sample_tree(
+            torch.zeros(len(chosen), size, size), own, generator=generator, single_root=single_root
+        )
+        for i, heads in zip(chosen, trees.argmax(-2)[:, 1:].tolist(), strict=True):
+            found[i] = tuple(heads[: lengths[i]])
+    return found
+
+
+def random_agreement(
+    gold: Sequence[Heads], *, keep: Keep | None = None, single_root: bool = False
+) -> Agreement:
+    """How far random projective trees agree with gold ones, as an exact expectation.
+
+    A gold arc is in a random tree with its marginal probability under equal scores; so nothing
+    needs to be drawn, and there is no noise.
+
+    Args:
+        gold: the heads of each sentence, counted from 1, 0 the root.
+        keep: whether each word counts, as a modifier; all by default.
+        single_root: only trees with one word under the root are drawn.
+
+    Returns:
+        Numbers of words and edges that may be expected; ``exact`` is about whole trees, where all
+        words count.
+
+    Raises:
+        InputError: gold and keep are not of the same words, or a head is out of range.
+
+    Example:
+        >>> random_agreement([(0, 1)]).uas  # of the trees (0, 0), (0, 1) and (2, 0)
+        50.0
+    """
+    check_heads(gold)
+    if keep is not None:
+        check_same_words("keep", keep, gold)
+    right = found = exact = 0.0
+    words = wanted = sentences = 0
+    for number, heads in enumerate(gold):
+        n = len(heads)
+        counted = [i for i in range(n) if keep is None or keep[number][i]]
+        if not counted:
+            continue
+        share = uniform_marginals(n, single_root)
+        own = sorted(edges(heads, counted))
+        words += len(counted)
+        wanted += len(own)
+        sentences += 1
+        right += float(share[[heads[i] for i in counted], [i + 1 for i in counted]].sum())
+        left_ends, right_ends = [a for a, _ in own], [b for _, b in own]
+        found += float((share[left_ends, right_ends] + share[right_ends, left_ends]).sum())
+        if len(counted) == n and _possible(heads, single_root):
+            exact += math.exp(-log_tree_count(n, single_root=single_root))
+    return Agreement(words, right, wanted, found, sentences, exact)
+
+
+@lru_cache(maxsize=LENGTHS_KEPT)
+def uniform_marginals(n: int, single_root: bool = False) -> Tensor:
+    """Probability of each arc in a random projective tree.
+
+    Args:
+        n: words.
+        single_root: only trees with one word under the root.
+
+    Returns:
+        ``(n + 1, n + 1)``, float64; not to be changed.
+
+    Example:
+        >>> uniform_marginals(2)[0, 1:]
+        tensor([0.6667, 0.6667], dtype=torch.float64)
+    """
+    scores = torch.zeros(n + 1, n + 1, dtype=torch.float64)
+    return ProjectiveTrees(scores, single_root=single_root).marginals
+
+
+def log_tree_count(n: int, *, single_root: bool = False) -> float:
+    r"""Logarithm of the number of projective trees over n words.
+
+    .. math:: \frac{1}{2n + 1} \binom{3n}{n}, \quad
+        \text{with a single root} \quad \frac{1}{n} \binom{3n - 2}{n - 1}
+
+    Args:
+        n: words, at least 1.
+        single_root: count only trees with one word under the root.
+
+    Returns:
+        The natural logarithm; it is the entropy of random trees.
+
+    Raises:
+        InputError: there are no words.
+
+    Example:
+        >>> [round(math.exp(log_tree_count(n))) for n in (1, 2, 3, 4, 5)]
+        [1, 3, 12, 55, 273]
+        >>> [round(math.exp(log_tree_count(n, single_root=True))) for n in (1, 2, 3, 4, 5)]
+        [1, 2, 7, 30, 143]
+    """
+    if n < 1:
+        raise InputError(f"n: received {n}; expected at least 1")
+    if single_root:
+        return _log_choose(3 * n - 2, n - 1) - math.log(n)
+    return _log_choose(3 * n, n) - math.log(2 * n + 1)
+
+
+def _log_choose(n: int, k: int) -> float:
+    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+
+
+def _possible(heads: Heads, single_root: bool) -> bool:
+    """Whether a random tree can be this one."""
+    below = subtrees(heads)
+    if below is None or (single_root and sum(head == 0 for head in heads) != 1):
+        return False
+    return all(subtree.contiguous for subtree in below)
+
+
+def _batches(lengths: Sequence[int]) -> Iterable[list[int]]:
+    """Places of sentences of similar length that fit into memory together."""
+    batch: list[int] = []
+    for i in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * (lengths[i] + 1) ** 2 > MOST_ENTRIES:
+            yield batch
+            batch = []
+        batch.append(i)
+    if batch:
+        yield batch

@@ -1,0 +1,154 @@
+"""How sure a model is of its trees: the entropy of their distribution, sentence by sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean
+
+import torch
+from torch import Tensor
+
+from treelax.analysis.baselines import log_tree_count
+from treelax.distributions import ProjectiveTrees
+from treelax.errors import InputError
+from treelax.nn.latent import STRUCTURES
+from treelax.ops import best_tree, select_heads
+from treelax.ops.checks import one_of
+
+__all__ = ["EntropySummary", "TreeEntropy", "entropy_summary", "tree_entropies"]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeEntropy:
+    """The distribution over the trees of one sentence.
+
+    Attributes:
+        vertices: words of the tree; a NULL token in front is one of them.
+        entropy: of the distribution, in nats.
+        greatest: entropy of random trees over as many words, in nats.
+        best_arcs: mean probability of the arcs of the best tree, in percent.
+
+    Example:
+        >>> TreeEntropy(vertices=2, entropy=0.5, greatest=1.0, best_arcs=80.0).relative
+        50.0
+    """
+
+    vertices: int
+    entropy: float
+    greatest: float
+    best_arcs: float
+
+    @property
+    def per_word(self) -> float:
+        """Entropy over number of words, in nats."""
+        return self.entropy / self.vertices
+
+    @property
+    def relative(self) -> float | None:
+        """Entropy in percent of the greatest; None where there is one tree only."""
+        return 100 * self.entropy / self.greatest if self.greatest else None
+
+
+@torch.no_grad()
+def tree_entropies(
+    scores: Tensor,
+    lengths: Tensor,
+    *,
+    structure: str = "projective",
+    single_root: bool = False,
+) -> list[TreeEntropy]:
+    r"""The entropy of the trees of each sentence, from the scores of their arcs.
+
+    For projective trees :math:`H = \log Z - \sum \mu W` over all trees, for heads that words choose
+    alone the sum of the entropies of the choices. Scores are taken as they are, without noise and
+    at temperature 1.
+
+    Args:
+        scores: ``(batch, n + 1, n + 1)``, ``scores[h, m]`` of head and modifier.
+        lengths: ``(batch)``, words of each sentence.
+        structure: "projective" or "heads".
+        single_root: only trees with one word under the root; for projective trees.
+
+    Returns:
+        The entropy of each sentence.
+
+    Raises:
+        InputError: there is no such structure, or a shape, type or value is wrong.
+        NoTreeError: forbidden arcs of a sentence leave no tree.
+
+    Example:
+        >>> [flat] = tree_entropies(torch.zeros(1, 3, 3), torch.tensor([2]))
+        >>> round(math.exp(flat.entropy)), round(flat.relative), round(flat.best_arcs)
+        (3, 100, 50)
+    """
+    one_of("structure", structure, STRUCTURES)
+    wide = scores if scores.device.type == "mps" else scores.double()  # MPS has no float64
+    if structure == "heads":
+        shares = select_heads(wide, lengths)
+        best = select_heads(wide, lengths, hard=True)
+        entropy = -torch.special.xlogy(shares, shares).sum((-2, -1))
+    else:
+        trees = ProjectiveTrees(wide, lengths, single_root=single_root)
+        shares, entropy = trees.marginals, trees.entropy()
+        best = best_tree(wide, lengths, single_root=single_root)
+    arcs = (shares * best).sum((-2, -1)) / lengths
+    found = []
+    for n, value, share in zip(lengths.tolist(), entropy.tolist(), arcs.tolist(), strict=True):
+        if structure == "heads":
+            greatest = n * math.log(n)  # every word has n heads to choose from
+        else:
+            greatest = log_tree_count(n, single_root=single_root)
+        # lgamma leaves a little over where there is but one tree
+        found.append(TreeEntropy(n, max(0.0, value), greatest if n > 1 else 0.0, 100 * share))
+    return found
+
+
+@dataclass(frozen=True)
+class EntropySummary:
+    """Means over sentences.
+
+    Attributes:
+        entropy: of a sentence, in nats.
+        per_word: entropy over number of words, in nats.
+        relative: in percent of the entropy of random trees; None if all sentences are of one word.
+        best_arcs: mean probability of the arcs of the best trees, in percent; long sentences count
+            for more.
+
+    Example:
+        >>> entropy_summary([TreeEntropy(2, 0.5, 1.0, 80.0), TreeEntropy(1, 0.0, 0.0, 100.0)])
+        EntropySummary(entropy=0.25, per_word=0.125, relative=50.0, best_arcs=86.66666666666667)
+    """
+
+    entropy: float
+    per_word: float
+    relative: float | None
+    best_arcs: float
+
+
+def entropy_summary(entropies: Sequence[TreeEntropy]) -> EntropySummary:
+    """The means of some entropies.
+
+    Args:
+        entropies: of sentences, at least one.
+
+    Returns:
+        The means.
+
+    Raises:
+        InputError: there are none.
+
+    Example:
+        See `EntropySummary`.
+    """
+    if not entropies:
+        raise InputError("entropies: received none; expected at least one")
+    relative = [each.relative for each in entropies if each.relative is not None]
+    vertices = sum(each.vertices for each in entropies)
+    return EntropySummary(
+        entropy=mean(each.entropy for each in entropies),
+        per_word=mean(each.per_word for each in entropies),
+        relative=mean(relative) if relative else None,
+        best_arcs=sum(each.best_arcs * each.vertices for each in entropies) / vertices,
+    )

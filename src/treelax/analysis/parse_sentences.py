@@ -1,0 +1,196 @@
+"""What a sentence model says of a corpus."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from treelax.analysis.corpora import Corpus, Label
+from treelax.analysis.entropy import TreeEntropy, tree_entropies
+from treelax.analysis.parses import LabelFigures, Parses, Progress, length_batches
+from treelax.analysis.shapes import Heads
+from treelax.data.text.vectors import NULL
+from treelax.data.text.vocabulary import WordTable
+from treelax.errors import InputError
+from treelax.tasks.text.model import Sentences
+from treelax.tasks.text.prediction import Prediction
+from treelax.training.pretrained import SentenceModel
+
+__all__ = ["parse_sentences", "without_null"]
+
+CHUNK = 512  # examples that are labelled between two reports of progress
+
+
+def parse_sentences(
+    model: SentenceModel, corpus: Corpus, name: str, *, progress: Progress | None = None
+) -> Parses:
+    """Parse the sentences of a corpus and label its examples.
+
+    Labels are predicted if examples have as many texts as the model takes; trees are found in any
+    case, for the encoder sees one sentence at a time.
+
+    Args:
+        model: of sentences, in any mode.
+        corpus: the sentences.
+        name: of the run.
+        progress: called with the number of words done.
+
+    Returns:
+        What the model says; the trees of one that takes given trees are those of the corpus.
+
+    Raises:
+        InputError: the model has no trees, or takes given ones and the corpus has none.
+
+    Example:
+        >>> from treelax.analysis.corpora import Corpus
+        >>> from treelax.data.conllu import Sentence
+        >>> from treelax.data.text.vectors import random_vectors
+        >>> from treelax.tasks.text.prediction import SentenceSettings
+        >>> model = SentenceModel(SentenceSettings(), random_vectors(["dogs"], 8), ["yes"])
+        >>> said = parse_sentences(model.eval(), Corpus("one", (Sentence(("dogs",)),)), "run")
+        >>> said.trees, said.entropies[0].entropy, said.labels.same
+        (((0,),), 0.0, 100.0)
+    """
+    trees = model.settings.model.trees
+    if corpus.listops:
+        raise InputError(
+            f"{name}: is a model of sentences and {corpus.name} has ListOps expressions; expected "
+            "sentences"
+        )
+    if trees in ("none", "intra"):
+        raise InputError(
+            f"{name}: has no trees (model.trees is {trees!r}); expected runs with latent, heads or "
+            "chain"
+        )
+    if trees == "given":
+        if corpus.gold is None:
+            raise InputError(
+                f"{name}: takes given trees (model.trees is 'given') and {corpus.name} has none; "
+                "expected --data with a CoNLL-U file of them"
+            )
+        return Parses(name, tuple(corpus.gold))
+    words = sum(map(len, corpus.words))
+    labelled = model.settings.texts == corpus.texts
+    passes = 3 if labelled else 1
+    tell = progress or (lambda done: None)
+    heads, entropies = _parsed(model, corpus.words, lambda n: tell(n // passes))
+    figures = None
+    if labelled:
+        figures = _label_figures(model, corpus, lambda n: tell((words + n) // passes))
+    return Parses(name, heads, entropies, figures, model.settings.model.single_root)
+
+
+@torch.no_grad()
+def _parsed(
+    model: SentenceModel, sentences: Sequence[Sequence[str]], progress: Progress
+) -> tuple[tuple[Heads, ...], tuple[TreeEntropy, ...] | None]:
+    encoder, null = model.network.encoder, int(model.settings.null)
+    if encoder.tree is None:  # a chain, which is one without the NULL token too
+        return tuple(tuple(range(len(words))) for words in sentences), None
+    training = model.network.training
+    model.network.eval()
+    table = encoder.read(model.vectors)
+    heads: dict[int, Heads] = {}
+    entropies: dict[int, TreeEntropy] = {}
+    done = 0
+    try:
+        for chosen in length_batches([len(words) + null for words in sentences]):
+            batch = _encoded(model, table, [sentences[i] for i in chosen])
+            scores = encoder.scores(batch)
+            found = encoder.tree.discrete(scores, batch.lengths).argmax(-2)[:, 1:].tolist()
+            own = tree_entropies(
+                scores,
+                batch.lengths,
+                structure=encoder.tree.structure,
+                single_root=encoder.tree.single_root,
+            )
+            entropies.update(zip(chosen, own, strict=True))
+            for i, row in zip(chosen, found, strict=True):
+                cut = row[: len(sentences[i]) + null]
+                heads[i] = without_null(cut) if null else tuple(cut)
+                done += len(sentences[i])
+            progress(done)
+    finally:
+        model.network.train(training)
+    places = range(len(sentences))
+    return tuple(heads[i] for i in places), tuple(entropies[i] for i in places)
+
+
+def _encoded(
+    model: SentenceModel, table: WordTable, sentences: Sequence[Sequence[str]]
+) -> Sentences:
+    """A batch as the encoder takes it, with the NULL token in front if there is one."""
+    settings = model.settings
+    rows: list[Tensor] = []
+    for words in sentences:
+        known = map(str.lower, words) if settings.lower else words
+        rows.append(torch.tensor([NULL] * settings.null + table.ids(known)))
+    device = next(model.network.parameters()).device
+    lengths = torch.tensor([len(row) for row in rows], device=device)
+    return Sentences(pad_sequence(rows, batch_first=True).to(device), lengths)
+
+
+def without_null(heads: Heads) -> tuple[int, ...]:
+    """Take the NULL token, the first word, out of a tree: what hangs off it hangs off its head.
+
+    Args:
+        heads: of a sentence with the NULL token in front.
+
+    Returns:
+        The heads of the other words, counted without it; a tree stays a tree.
+
+    Example:
+        >>> without_null((0, 1, 2)), without_null((3, 1, 0))
+        ((0, 1), (2, 0))
+    """
+    above, *others = heads
+    found = []
+    for word, head in enumerate(others, 2):
+        place = above if head == 1 else head
+        # without a tree constraint a word and NULL may be each other's heads
+        found.append(0 if place in (0, word) else place - 1)
+    return tuple(found)
+
+
+def _label_figures(model: SentenceModel, corpus: Corpus, progress: Progress) -> LabelFigures:
+    texts = [[list(text.words) for text in example] for example in corpus.examples]
+    given = [words[0] if corpus.texts == 1 else words for words in texts]
+    gold: Sequence[Label] = corpus.labels or ()
+    kind = tuple if model.settings.kind == "tag" else str
+    known = {one for label in gold if isinstance(label, kind) for one in _several(label)}
+    if not known & set(model.labels):  # there are none, or they are labels of something else
+        gold = [None] * len(given)
+    counts: Counter[str] = Counter()
+    done = 0
+    for start in range(0, len(given), CHUNK):
+        chunk = slice(start, start + CHUNK)
+        pairs = zip(
+            model.predict(given[chunk]), model.predict(given[chunk], soft=True), strict=True
+        )
+        for (hard, soft), right in zip(pairs, gold[chunk], strict=True):
+            _count(counts, hard, soft, right)
+        done += 2 * sum(len(text) for words in texts[chunk] for text in words)
+        progress(done)
+    same = 100 * counts["same"] / counts["labels"]
+    if not counts["known"]:
+        return LabelFigures(counts["labels"], same, None, None)
+    right_share, soft_share = (100 * counts[key] / counts["known"] for key in ("right", "soft"))
+    return LabelFigures(counts["labels"], same, right_share, soft_share)
+
+
+def _count(counts: Counter[str], hard: Prediction, soft: Prediction, right: Label) -> None:
+    """Count the labels of one example, or of its words."""
+    own, other, wanted = (_several(label) for label in (hard.label, soft.label, right))
+    counts["labels"] += len(own)
+    counts["same"] += sum(map(str.__eq__, own, other))
+    counts["known"] += len(wanted)
+    counts["right"] += sum(map(str.__eq__, own, wanted))
+    counts["soft"] += sum(map(str.__eq__, other, wanted))
+
+
+def _several(label: Label) -> tuple[str, ...]:
+    return (label,) if isinstance(label, str) else label or ()

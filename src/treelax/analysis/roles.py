@@ -1,0 +1,113 @@
+"""Which part words, or their tags, play in trees: heads or leaves, and of what."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from treelax.analysis.shapes import Heads, check_heads, check_same_words
+from treelax.errors import InputError
+
+__all__ = ["ROOT", "Role", "roles"]
+
+ROOT = "root"
+
+
+@dataclass(frozen=True)
+class Role:
+    """The part that a word or a tag plays in some trees; shares are in percent of its times.
+
+    Attributes:
+        name: the word or the tag.
+        times: how often it occurs.
+        modifiers: of all its occurrences together.
+        heads: share of those with a modifier; the others are leaves.
+        roots: share of those that hang off the root.
+        left_heads: share of those whose head stands to their left.
+        usual_head: what it hangs off most often, a word or a tag, or "root".
+        usual: share of those that do.
+
+    Example:
+        >>> [role] = roles([("a", "a")], [(0, 1)])
+        >>> role.heads, role.leaves, role.mean_modifiers
+        (50.0, 50.0, 0.5)
+    """
+
+    name: str
+    times: int
+    modifiers: int
+    heads: float
+    roots: float
+    left_heads: float
+    usual_head: str
+    usual: float
+
+    @property
+    def leaves(self) -> float:
+        """Share of occurrences without modifiers."""
+        return 100 - self.heads
+
+    @property
+    def mean_modifiers(self) -> float:
+        """Modifiers of an occurrence."""
+        return self.modifiers / self.times
+
+
+def roles(
+    names: Sequence[Sequence[str]], trees: Sequence[Heads], *, most: int | None = None
+) -> list[Role]:
+    """The part of each word or tag, those with the most modifiers first.
+
+    Args:
+        names: the words, or the tags, of each sentence.
+        trees: their heads, counted from 1, 0 the root.
+        most: how many to give; all by default.
+
+    Returns:
+        The parts; of those with as many modifiers the more frequent first, then by name.
+
+    Raises:
+        InputError: names and trees are not of the same words, a head is out of range, or fewer than
+            one is asked for.
+
+    Example:
+        >>> [(r.name, r.modifiers, r.usual_head) for r in roles([("a", "dog", "barks")], [(2, 3, 0)])]
+        [('barks', 1, 'root'), ('dog', 1, 'barks'), ('a', 0, 'dog')]
+    """
+    if most is not None and most < 1:
+        raise InputError(f"most: received {most}; expected at least 1")
+    check_heads(trees)
+    check_same_words("names", names, trees)
+    times: Counter[str] = Counter()
+    modifiers: Counter[str] = Counter()
+    heads: Counter[str] = Counter()
+    lefts: Counter[str] = Counter()
+    above: dict[str, Counter[str]] = {}
+    for own, tree in zip(names, trees, strict=True):
+        times.update(own)
+        heads.update(own[head - 1] for head in set(tree) if head)
+        for word, head in enumerate(tree, 1):
+            name = own[word - 1]
+            # the name of the root may be a word too, so it is not counted as one
+            above.setdefault(name, Counter())[own[head - 1] if head else ""] += 1
+            if head:
+                modifiers[own[head - 1]] += 1
+                lefts[name] += head < word
+    ordered = sorted(times, key=lambda name: (-modifiers[name], -times[name], name))
+    found = []
+    for name in ordered[:most]:
+        usual, count = min(above[name].items(), key=lambda item: (-item[1], item[0]))
+        found.append(
+            Role(
+                name=name,
+                times=times[name],
+                modifiers=modifiers[name],
+                heads=100 * heads[name] / times[name],
+                roots=100 * above[name][""] / times[name],
+                left_heads=100 * lefts[name] / times[name],
+                usual_head=usual or ROOT,
+                usual=100 * count / times[name],
+            )
+        )
+    return found

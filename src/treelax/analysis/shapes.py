@@ -1,0 +1,155 @@
+"""The shape of one tree: checked heads, how deep its words are, which span each subtree covers.
+
+A tree is the heads of its words in order, counted from 1, 0 the root. Heads that were chosen without
+a tree constraint may go round in a circle; then there is no depth and there are no subtrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from treelax.errors import InputError
+
+__all__ = ["Heads", "Subtree", "check_heads", "check_same_words", "depths", "subtrees"]
+
+Heads = Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Subtree:
+    """A word and all that hangs off it, directly or not.
+
+    Attributes:
+        size: number of its words.
+        first: place of its leftmost word, counted from 1.
+        last: place of its rightmost word.
+
+    Example:
+        >>> Subtree(size=2, first=1, last=3).contiguous
+        False
+    """
+
+    size: int
+    first: int
+    last: int
+
+    @property
+    def contiguous(self) -> bool:
+        """Whether no other word stands between its words."""
+        return self.last - self.first + 1 == self.size
+
+
+def check_heads(trees: Sequence[Heads]) -> None:
+    """Refuse heads that are no other position of their sentence.
+
+    Args:
+        trees: the heads of each sentence; they may go round in a circle.
+
+    Raises:
+        InputError: there are no trees, a tree has no words, or a head is out of range or the word
+            itself; the message names sentence and word, counted from 1.
+
+    Example:
+        >>> check_heads([(0, 3)])
+        Traceback (most recent call last):
+        ...
+        treelax.errors.InputError: trees: sentence 1, word 2: received head 3; expected 0 to 2, \
+not 2 itself
+    """
+    if not trees:
+        raise InputError("trees: received none; expected at least one")
+    for number, heads in enumerate(trees, 1):
+        n = len(heads)
+        if not n:
+            raise InputError(f"trees: sentence {number}: received no words; expected at least one")
+        for word, head in enumerate(heads, 1):
+            if not 0 <= head <= n or head == word:
+                raise InputError(
+                    f"trees: sentence {number}, word {word}: received head {head}; expected 0 to "
+                    f"{n}, not {word} itself"
+                )
+
+
+def check_same_words(
+    name: str, found: Sequence[Sequence[object]], trees: Sequence[Sequence[object]]
+) -> None:
+    """Refuse things that do not belong to the words of the same sentences.
+
+    Args:
+        name: what they are, for the message.
+        found: one thing for each word of each sentence.
+        trees: the sentences, of as many words.
+
+    Raises:
+        InputError: there are more or fewer sentences, or a sentence has another length.
+
+    Example:
+        >>> check_same_words("tags", [("DET",)], [(2, 0)])
+        Traceback (most recent call last):
+        ...
+        treelax.errors.InputError: tags: sentence 1: received 1; expected 2, one for each word
+    """
+    if len(found) != len(trees):
+        raise InputError(
+            f"{name}: received {len(found)} sentences; expected {len(trees)}, as many as the trees"
+        )
+    for number, (own, heads) in enumerate(zip(found, trees, strict=True), 1):
+        if len(own) != len(heads):
+            raise InputError(
+                f"{name}: sentence {number}: received {len(own)}; expected {len(heads)}, one for "
+                "each word"
+            )
+
+
+def depths(heads: Heads) -> list[int] | None:
+    """How many arcs lead from the root to each word.
+
+    Args:
+        heads: of one sentence, in range.
+
+    Returns:
+        1 for a word that hangs off the root, and so on; None if some words go round in a circle.
+
+    Example:
+        >>> depths((2, 0, 2)), depths((2, 1))
+        ([2, 1, 2], None)
+    """
+    found = [0] * (len(heads) + 1)
+    for start in range(1, len(heads) + 1):
+        path: list[int] = []
+        word = start
+        while word and not found[word]:
+            if len(path) == len(heads):
+                return None
+            path.append(word)
+            word = heads[word - 1]
+        for above, below in enumerate(reversed(path), 1):
+            found[below] = found[word] + above
+    return found[1:]
+
+
+def subtrees(heads: Heads) -> list[Subtree] | None:
+    """The subtree of each word.
+
+    Args:
+        heads: of one sentence, in range.
+
+    Returns:
+        What each word covers; None if some words go round in a circle.
+
+    Example:
+        >>> [subtree.size for subtree in subtrees((2, 0, 2))]
+        [1, 3, 1]
+    """
+    depth = depths(heads)
+    if depth is None:
+        return None
+    n = len(heads)
+    size, first, last = [1] * (n + 1), list(range(n + 1)), list(range(n + 1))
+    for word in sorted(range(1, n + 1), key=lambda word: -depth[word - 1]):
+        head = heads[word - 1]
+        size[head] += size[word]
+        first[head] = min(first[head], first[word])
+        last[head] = max(last[head], last[word])
+    return [Subtree(size[word], first[word], last[word]) for word in range(1, n + 1)]

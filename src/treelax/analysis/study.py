@@ -1,0 +1,276 @@
+"""A study of the trees of several runs on one corpus: all that is to be known, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from treelax.analysis.agreement import (
+    Agreement,
+    PairAgreement,
+    agreement,
+    agreement_by_tag,
+    mean_and_deviation,
+    pairwise_agreement,
+)
+from treelax.analysis.baselines import (
+    chain_trees,
+    operator_trees,
+    random_agreement,
+    random_trees,
+)
+from treelax.analysis.corpora import Corpus, punctuation
+from treelax.analysis.entropy import EntropySummary, entropy_summary
+from treelax.analysis.grammar import Grammar, grammar
+from treelax.analysis.parses import Parses
+from treelax.analysis.roles import Role, roles
+from treelax.analysis.shapes import Heads, check_heads, check_same_words
+from treelax.errors import InputError
+
+__all__ = [
+    "GOLD",
+    "LEFT_TO_RIGHT",
+    "OPERATOR",
+    "RANDOM",
+    "RIGHT_TO_LEFT",
+    "Study",
+    "TreebankScores",
+    "study",
+]
+
+LEFT_TO_RIGHT, RIGHT_TO_LEFT = "left-to-right chain", "right-to-left chain"
+RANDOM, OPERATOR, GOLD = "random trees", "last operator", "gold trees"
+SEED = 0  # of the random trees whose statistics are given
+WORDS_KEPT = 20  # head words in the record of a study
+
+
+@dataclass(frozen=True)
+class TreebankScores:
+    """Agreement of some trees with those of a treebank.
+
+    Attributes:
+        all: over all words.
+        plain: over words that are not punctuation; None if there is no punctuation.
+        by_tag: of the words of each tag; None if there are no tags.
+    """
+
+    all: Agreement
+    plain: Agreement | None
+    by_tag: Mapping[str, Agreement] | None
+
+
+@dataclass(frozen=True)
+class Study:
+    """All that is known of the trees of some runs on one corpus.
+
+    Attributes:
+        corpus: the sentences.
+        runs: what each run says of them.
+        grammars: statistics of the trees of each run, by its name.
+        reference_grammars: of the baselines and, if there is one, of the treebank.
+        pairs: agreement of every two runs.
+        baselines: for each run its agreement with each baseline; expected for random trees.
+        treebank: for each run its agreement with the treebank; None if there is none.
+        treebank_baselines: for each baseline its agreement with the treebank, likewise.
+        words: for each run the parts that words play.
+        tags: for each run the parts that tags play; None if there are no tags.
+        entropies: for each run with latent trees how sure it is of them.
+    """
+
+    corpus: Corpus
+    runs: tuple[Parses, ...]
+    grammars: Mapping[str, Grammar]
+    reference_grammars: Mapping[str, Grammar]
+    pairs: Sequence[PairAgreement]
+    baselines: Mapping[str, Mapping[str, Agreement]]
+    treebank: Mapping[str, TreebankScores] | None
+    treebank_baselines: Mapping[str, TreebankScores] | None
+    words: Mapping[str, Sequence[Role]]
+    tags: Mapping[str, Sequence[Role]] | None
+    entropies: Mapping[str, EntropySummary]
+
+    @property
+    def self_agreement(self) -> tuple[float, float | None] | None:
+        """Mean and deviation of the agreement of every two runs, in percent; None for one run."""
+        return mean_and_deviation([pair.uas for pair in self.pairs]) if self.pairs else None
+
+    def record(self) -> dict[str, Any]:
+        """Everything as one object for JSON.
+
+        Returns:
+            Figures by name; shares are in percent.
+        """
+        mean = self.self_agreement
+        return {
+            "data": self.corpus.name,
+            "sentences": len(self.corpus.sentences),
+            "words": sum(map(len, self.corpus.sentences)),
+            "runs": [run.name for run in self.runs],
+            "grammar": {name: asdict(own) for name, own in self.grammars.items()},
+            "reference_grammar": {
+                name: asdict(own) for name, own in self.reference_grammars.items()
+            },
+            "agreement": {
+                "mean": None if mean is None else mean[0],
+                "deviation": None if mean is None else mean[1],
+                "pairs": [asdict(pair) for pair in self.pairs],
+                "baselines": {
+                    run: {name: own.uas for name, own in all_of_it.items()}
+                    for run, all_of_it in self.baselines.items()
+                },
+            },
+            "treebank": _scores_record(self.treebank),
+            "treebank_baselines": _scores_record(self.treebank_baselines),
+            "head_words": {
+                run: [_role_record(role) for role in own[:WORDS_KEPT]]
+                for run, own in self.words.items()
+            },
+            "tags": None
+            if self.tags is None
+            else {run: [_role_record(role) for role in own] for run, own in self.tags.items()},
+            "entropy": {name: asdict(own) for name, own in self.entropies.items()},
+            "labels": {
+                run.name: asdict(run.labels) | {"gap": run.labels.gap}
+                for run in self.runs
+                if run.labels is not None
+            },
+        }
+
+
+def study(corpus: Corpus, runs: Sequence[Parses], *, seed: int = SEED) -> Study:
+    """Put together all that is known of the trees of some runs.
+
+    Args:
+        corpus: the sentences.
+        runs: what each run says of them, with different names.
+        seed: of the random trees whose statistics are given.
+
+    Returns:
+        The study.
+
+    Raises:
+        InputError: there are no runs, two have the same name, or one is not of these sentences.
+
+    Example:
+        >>> from treelax.data.conllu import Sentence
+        >>> corpus = Corpus("one", (Sentence(("Dogs", "bark"), (2, 0)),))
+        >>> found = study(corpus, [Parses("a", ((0, 1),)), Parses("b", ((2, 0),))])
+        >>> found.self_agreement, found.treebank["b"].all.uas
+        ((0.0, None), 100.0)
+    """
+    names = [run.name for run in runs]
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"runs: received {names}; expected one or more, with different names")
+    for run in runs:
+        check_heads(run.trees)
+        check_same_words(f"trees of {run.name}", run.trees, corpus.words)
+    # random trees are such as the runs could have made
+    single_root = all(run.single_root for run in runs)
+    fixed = _fixed_baselines(corpus)
+    lengths = [len(sentence) for sentence in corpus.sentences]
+    generator = torch.Generator().manual_seed(seed)
+    drawn = random_trees(lengths, generator=generator, single_root=single_root)
+    references: dict[str, Sequence[Heads]] = {**fixed, RANDOM: drawn}
+    if corpus.gold is not None:
+        references[GOLD] = corpus.gold
+    tags = corpus.tags
+    return Study(
+        corpus=corpus,
+        runs=tuple(runs),
+        grammars={run.name: grammar(run.trees) for run in runs},
+        reference_grammars={name: grammar(trees) for name, trees in references.items()},
+        pairs=pairwise_agreement({run.name: run.trees for run in runs}),
+        baselines={
+            run.name: {name: agreement(trees, run.trees) for name, trees in fixed.items()}
+            | {RANDOM: random_agreement(run.trees, single_root=single_root)}
+            for run in runs
+        },
+        treebank=_treebank(corpus, {run.name: run.trees for run in runs}),
+        treebank_baselines=_baseline_scores(corpus, fixed, single_root),
+        words={run.name: roles(corpus.words, run.trees) for run in runs},
+        tags=None if tags is None else {run.name: roles(tags, run.trees) for run in runs},
+        entropies={
+            run.name: entropy_summary(run.entropies) for run in runs if run.entropies is not None
+        },
+    )
+
+
+def _fixed_baselines(corpus: Corpus) -> dict[str, Sequence[Heads]]:
+    """The trees of all baselines but the random ones."""
+    lengths = [len(sentence) for sentence in corpus.sentences]
+    found: dict[str, Sequence[Heads]] = {
+        LEFT_TO_RIGHT: chain_trees(lengths),
+        RIGHT_TO_LEFT: chain_trees(lengths, "right-to-left"),
+    }
+    if corpus.listops:
+        found[OPERATOR] = operator_trees(corpus.words)
+    return found
+
+
+def _kept(corpus: Corpus) -> list[list[bool]] | None:
+    """Which words are no punctuation; None if none is."""
+    marks = punctuation(corpus)
+    if not any(map(any, marks)):
+        return None
+    return [[not mark for mark in row] for row in marks]
+
+
+def _treebank(
+    corpus: Corpus, trees: Mapping[str, Sequence[Heads]]
+) -> dict[str, TreebankScores] | None:
+    gold, tags, keep = corpus.gold, corpus.tags, _kept(corpus)
+    if gold is None:
+        return None
+    return {
+        name: TreebankScores(
+            agreement(own, gold),
+            None if keep is None else agreement(own, gold, keep=keep),
+            None if tags is None else agreement_by_tag(own, gold, tags),
+        )
+        for name, own in trees.items()
+    }
+
+
+def _baseline_scores(
+    corpus: Corpus, fixed: Mapping[str, Sequence[Heads]], single_root: bool
+) -> dict[str, TreebankScores] | None:
+    found = _treebank(corpus, fixed)
+    if found is None or corpus.gold is None:
+        return None
+
+    def expected(keep: list[list[bool]] | None) -> Agreement:
+        assert corpus.gold is not None
+        return random_agreement(corpus.gold, keep=keep, single_root=single_root)
+
+    keep, tags = _kept(corpus), corpus.tags
+    by_tag = None
+    if tags is not None:
+        order = found[LEFT_TO_RIGHT].by_tag or {}
+        by_tag = {tag: expected([[own == tag for own in row] for row in tags]) for tag in order}
+    plain = None if keep is None else expected(keep)
+    return found | {RANDOM: TreebankScores(expected(None), plain, by_tag)}
+
+
+def _scores_record(scores: Mapping[str, TreebankScores] | None) -> dict[str, Any] | None:
+    if scores is None:
+        return None
+    return {
+        name: {
+            "uas": own.all.uas,
+            "uuas": own.all.uuas,
+            "exact_trees": own.all.exact_trees,
+            "uas_without_punctuation": None if own.plain is None else own.plain.uas,
+            "uuas_without_punctuation": None if own.plain is None else own.plain.uuas,
+            "uas_by_tag": None
+            if own.by_tag is None
+            else {tag: one.uas for tag, one in own.by_tag.items()},
+        }
+        for name, own in scores.items()
+    }
+
+
+def _role_record(role: Role) -> dict[str, Any]:
+    return asdict(role) | {"leaves": role.leaves, "mean_modifiers": role.mean_modifiers}

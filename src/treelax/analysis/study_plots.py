@@ -1,0 +1,178 @@
+"""A study as pictures: distributions, agreement, entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import mean
+
+from treelax.analysis.bars import Bars, draw_bars
+from treelax.analysis.entropy import TreeEntropy
+from treelax.analysis.grammar import Grammar
+from treelax.analysis.grammar_tables import run_name
+from treelax.analysis.study import LEFT_TO_RIGHT, RANDOM, RIGHT_TO_LEFT, Study, TreebankScores
+from treelax.pictures.curves import Curves, draw_curves, draw_panels
+from treelax.pictures.series import Curve, Panel
+
+__all__ = ["draw_study"]
+
+# distribution, what its values are, least and greatest one that is drawn
+PANELS = (
+    ("arc_lengths", "arc length, words", "arcs, %", 1, 15),
+    ("modifiers", "modifiers of a word", "words, %", 0, 8),
+    ("subtree_sizes", "words in a subtree", "subtrees, %", 1, 15),
+)
+LENGTH_STEP = 5  # words by which sentences are put together
+TAGS = 20
+NAME = 28  # characters of the name of a run
+OTHER_RUNS = "other runs"
+
+
+def draw_study(study: Study) -> dict[str, Curves]:
+    """The pictures of a study.
+
+    - ``distributions``: arc lengths, modifiers and sizes of subtrees;
+    - ``agreement``: of the runs with each other and with baselines;
+    - ``treebank`` and ``treebank_tags``: with a treebank, if there is one;
+    - ``entropy``: by length of the sentence, if there are latent trees.
+
+    Args:
+        study: the study.
+
+    Returns:
+        Drawings by name.
+
+    Raises:
+        BackendError: matplotlib is not installed.
+
+    Example:
+        >>> from treelax.analysis.corpora import Corpus
+        >>> from treelax.analysis.parses import Parses
+        >>> from treelax.analysis.study import study
+        >>> from treelax.data.conllu import Sentence
+        >>> found = study(Corpus("a", (Sentence(("Dogs", "bark")),)), [Parses("run", ((2, 0),))])
+        >>> list(draw_study(found))
+        ['distributions', 'agreement']
+    """
+    found = {"distributions": _distributions(study), "agreement": _agreement(study)}
+    if study.treebank is not None and study.treebank_baselines is not None:
+        found["treebank"] = _treebank(study.treebank, study.treebank_baselines)
+        if study.corpus.tags is not None:
+            found["treebank_tags"] = _by_tag(study.treebank, study.treebank_baselines)
+    if study.entropies:
+        found["entropy"] = _entropy(study)
+    return found
+
+
+def _labels(names: Sequence[str]) -> dict[str, str]:
+    """Short names of runs, or whole ones where short ones would be the same."""
+    short = [run_name(name, NAME) for name in names]
+    chosen = short if len(set(short)) == len(names) else names
+    return dict(zip(names, chosen, strict=True))
+
+
+def _label(study: Study) -> str:
+    runs = study.runs
+    return run_name(runs[0].name, NAME) if len(runs) == 1 else f"{len(runs)} runs"
+
+
+def _distributions(study: Study) -> Curves:
+    panels = []
+    for what, x_label, y_label, first, last in PANELS:
+        x = list(range(first, last + 1))
+        lines = [_shares(own, what, x) for own in study.grammars.values()]
+        middle = [mean(values) for values in zip(*lines, strict=True)]
+        curves = [Curve(_label(study), x, middle, lines if len(lines) > 1 else ())]
+        for name, own in study.reference_grammars.items():
+            if name not in (LEFT_TO_RIGHT, RIGHT_TO_LEFT):  # all arcs of length 1
+                curves.append(Curve(name, x, _shares(own, what, x)))
+        panels.append(Panel(curves, x_label, y_label))
+    return draw_panels(panels)
+
+
+def _shares(own: Grammar, what: str, x: Sequence[int]) -> list[float]:
+    counts: Mapping[int, int] = getattr(own, what)
+    total = sum(counts.values())
+    return [100 * counts.get(value, 0) / total if total else 0.0 for value in x]
+
+
+def _agreement(study: Study) -> Curves:
+    points: dict[str, list[float]] = {}
+    if study.pairs:
+        points[OTHER_RUNS] = [pair.uas for pair in study.pairs]
+    for own in study.baselines.values():
+        for name, found in own.items():
+            points.setdefault(name, []).append(found.uas or 0.0)
+    return draw_bars(
+        Bars(
+            f"Agreement of {_label(study)}",
+            "heads that are the same, %",
+            {name: [mean(values)] for name, values in points.items()},
+            points=points if len(study.runs) > 1 else None,
+            faded=frozenset(points) - {OTHER_RUNS},
+        )
+    )
+
+
+def _treebank(
+    runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]
+) -> Curves:
+    labels = _labels(list(runs))
+    named = {labels[name]: own for name, own in runs.items()}
+    return draw_bars(
+        Bars(
+            "Agreement with gold trees",
+            "heads that are right, %",
+            {name: [own.all.uas] for name, own in {**named, **baselines}.items()},
+            faded=frozenset(baselines) - frozenset(named),
+        )
+    )
+
+
+def _by_tag(runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]) -> Curves:
+    tags = list(next(iter(runs.values())).by_tag or {})[:TAGS]
+
+    def at(own: TreebankScores, tag: str) -> float:
+        found = (own.by_tag or {})[tag].uas
+        return 0.0 if found is None else found
+
+    label = run_name(next(iter(runs)), NAME) if len(runs) == 1 else f"mean of {len(runs)} runs"
+    return draw_bars(
+        Bars(
+            "Agreement with gold trees by tag of the modifier",
+            "heads that are right, %",
+            {
+                tag: [
+                    mean(at(own, tag) for own in runs.values()),
+                    *(at(own, tag) for own in baselines.values()),
+                ]
+                for tag in tags
+            },
+            series=[label, *baselines],
+        )
+    )
+
+
+def _entropy(study: Study) -> Curves:
+    latent = [run for run in study.runs if run.entropies]
+    labels = _labels([run.name for run in latent])
+    lines = {
+        labels[run.name]: _by_length(run.entropies or (), lambda own: own.per_word)
+        for run in latent
+    }
+    lines[RANDOM] = _by_length(latent[0].entropies or (), lambda own: own.greatest / own.vertices)
+    curves = [Curve(name, list(own), list(own.values())) for name, own in lines.items()]
+    return draw_curves(curves, x_label="words of a sentence", y_label="entropy per word, nats")
+
+
+def _by_length(
+    entropies: Sequence[TreeEntropy], value: Callable[[TreeEntropy], float]
+) -> dict[float, float]:
+    """Means over sentences of about the same length, by their mean length."""
+    groups: dict[int, list[tuple[int, float]]] = {}
+    for own in entropies:
+        place = (own.vertices - 1) // LENGTH_STEP
+        groups.setdefault(place, []).append((own.vertices, value(own)))
+    return {
+        mean(length for length, _ in group): mean(value for _, value in group)
+        for _, group in sorted(groups.items())
+    }

@@ -1,0 +1,204 @@
+"""``treelax analyse``: what the trees of trained models look like and how far they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from treelax.cli.console import console, error_console, progress, table
+from treelax.errors import InputError
+
+if TYPE_CHECKING:
+    from treelax.analysis.corpora import Corpus
+    from treelax.analysis.parses import Parses
+    from treelax.analysis.study import Study
+    from treelax.cli.analyse_data import Wanted
+
+__all__ = ["register"]
+
+LONG = 1_000  # words
+HELP = """Study the trees of trained models: their grammar and how far they agree.
+
+RUN is the folder of a run or of a saved sentence model, or listops for the
+model that comes with treelax; several runs are compared on the same sentences.
+Without --data these are the dev set of the runs. FILE is a CoNLL-U treebank,
+whose heads are compared with those of the runs and whose words are taken as
+they stand; a ListOps file; or a table or text as treelax predict reads.
+
+Shows statistics of arcs, branching and spans, agreement of the runs with each
+other, with baselines and with the treebank, the entropy of the trees, and
+labels with discrete and with soft trees. --out writes them as CSV and SVG.
+
+Examples:
+  treelax analyse listops --data test_d20s.tsv --max-length 100
+  treelax analyse runs/sst-0 runs/sst-1 runs/sst-2 --out analysis
+  treelax analyse runs/sst-0 --data en_ewt-ud-dev.conllu --json
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command ``analyse`` to the program.
+
+    Args:
+        app: the program.
+
+    Example:
+        >>> app = typer.Typer()
+        >>> register(app)
+        >>> [command.name for command in app.registered_commands]
+        ['analyse']
+    """
+    app.command("analyse", help=HELP)(analyse)
+
+
+def analyse(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Runs, saved models, or listops.")
+    ],
+    data: Annotated[
+        str | None, typer.Option(help="Sentences: CoNLL-U, ListOps, a table, text, or -.")
+    ] = None,
+    split: Annotated[
+        str, typer.Option(help="Without --data: train, dev or test set of the runs.")
+    ] = "dev",
+    out: Annotated[Path | None, typer.Option(help="Folder for CSV files and pictures.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N examples.")] = None,
+    max_length: Annotated[
+        int | None, typer.Option(min=1, help="Leave out longer sentences, in words.")
+    ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(help="Column of a table with a text; twice for pairs; as in training."),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="Column of a table with the label; as in training.")
+    ] = None,
+    given: Annotated[
+        str | None,
+        typer.Option(
+            "--input", help="Form of FILE: conllu, tsv, csv, jsonl, conll or text; by its name."
+        ),
+    ] = None,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Texts are words with spaces between.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")] = "auto",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
+    ] = False,
+) -> None:
+    """Study the trees of some runs; see HELP."""
+    import json
+
+    from treelax.analysis.corpus_readers import SPLITS
+    from treelax.analysis.study import study
+    from treelax.cli.analyse_data import Wanted
+    from treelax.ops.checks import one_of
+
+    one_of("--split", split, SPLITS)
+    if out is not None and out.exists() and not out.is_dir():
+        raise InputError(f"{out}: is a file; expected a folder: give another --out")
+    wanted = Wanted(data, split, limit, max_length, tuple(text or ()), label, given, tokens)
+    corpus, parses = _parse(runs, wanted, device)
+    with progress("comparing", transient=True):
+        found = study(corpus, parses)
+    if out is not None:
+        _write(found, out)
+    if as_json:
+        typer.echo(json.dumps(found.record()))
+    else:
+        _show(found, out)
+
+
+def _show(found: Study, out: Path | None) -> None:
+    from treelax.analysis.study_tables import study_tables
+
+    words = sum(map(len, found.corpus.sentences))
+    console.print(
+        f"{found.corpus.name}: {len(found.corpus.sentences):,} sentences, {words:,} words"
+    )
+    for each in study_tables(found):
+        console.print()
+        table(each.columns, each.rows, title=each.title, note=each.note)
+    if out is not None:
+        console.print()
+        console.print(f"written: {out}")
+
+
+def _write(found: Study, folder: Path) -> None:
+    from treelax.analysis.study_files import write_csv_files
+    from treelax.analysis.study_plots import draw_study
+
+    with progress("writing", transient=True):
+        write_csv_files(found, folder)
+        for name, drawing in draw_study(found).items():
+            drawing.save(folder / f"{name}.svg")
+
+
+def _names(runs: Sequence[str]) -> list[str]:
+    """The shortest ends of the paths that tell the runs apart."""
+    paths = [Path(run).parts for run in runs]
+    for i, path in enumerate(paths):
+        if path in paths[:i]:
+            raise InputError(f"RUN: received {runs[i]} twice; expected different runs")
+    for parts in range(1, max(map(len, paths)) + 1):
+        names = [str(Path(*path[-parts:])) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    return list(runs)
+
+
+def _are_listops(runs: Sequence[str]) -> bool:
+    """Whether the runs are of ListOps; refuses a mixture before any model is loaded."""
+    from treelax.analysis.subjects import is_listops
+
+    listops = [run for run in runs if is_listops(run)]
+    others = [run for run in runs if run not in listops]
+    if listops and others:
+        raise InputError(
+            f"RUN: received {listops[0]}, of ListOps, and {others[0]}, of sentences; expected runs "
+            "that can parse the same sentences"
+        )
+    return bool(listops)
+
+
+def _parse(runs: Sequence[str], wanted: Wanted, device: str) -> tuple[Corpus, list[Parses]]:
+    """The sentences and what each run says of them; one model is in memory at a time."""
+    from treelax.analysis.corpora import check_same_sentences
+    from treelax.analysis.subjects import load_subject
+    from treelax.cli.analyse_data import check_options, corpus_for
+    from treelax.training.devices import find_device
+
+    place = find_device(device)
+    names = _names(runs)
+    check_options(wanted, listops=_are_listops(runs))
+    corpus: Corpus | None = None
+    parses = []
+    for run, name in zip(runs, names, strict=True):
+        subject = load_subject(run, name=name, device=place)
+        if corpus is None or wanted.data is None:
+            with progress("preparing the data", transient=True):
+                own = corpus_for(subject, wanted)
+            if corpus is not None:
+                check_same_sentences(corpus, own)
+            else:
+                _warn_of_long(own)
+            corpus = corpus or own
+        words = sum(map(len, corpus.sentences))
+        with progress(f"parsing with {name}", words, unit="word", transient=True) as bar:
+            parses.append(subject.parse(corpus, progress=bar.update))
+    assert corpus is not None  # there is at least one run
+    return corpus, parses
+
+
+def _warn_of_long(corpus: Corpus) -> None:
+    """Say which sentence makes this take long: time grows with the cube of the length."""
+    number, longest = max(enumerate(corpus.sentences, 1), key=lambda pair: len(pair[1]))
+    if len(longest) > LONG:
+        error_console.print(
+            f"{corpus.name}: sentence {number} has {len(longest):,} words, which may take long; "
+            f"--max-length {LONG} leaves out such"
+        )

@@ -1,0 +1,211 @@
+"""Agreement of trees: by hand, by enumeration of all trees, and what holds for any trees."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle import all_trees
+
+from treelax.analysis.agreement import (
+    agreement,
+    agreement_by_tag,
+    edges,
+    mean_and_deviation,
+    pairwise_agreement,
+)
+from treelax.analysis.baselines import (
+    chain_trees,
+    log_tree_count,
+    operator_trees,
+    random_agreement,
+    random_trees,
+    uniform_marginals,
+)
+from treelax.data.listops import baseline_heads, parse_expression
+from treelax.errors import InputError
+
+GOLD = (2, 3, 0, 3)
+
+
+def drawn(lengths: list[int], seed: int = 0, single_root: bool = False) -> list[tuple[int, ...]]:
+    generator = torch.Generator().manual_seed(seed)
+    return random_trees(lengths, generator=generator, single_root=single_root)
+
+
+some_lengths = st.lists(st.integers(1, 8), min_size=1, max_size=5)
+seeds = st.integers(0, 20)
+
+# ------------------------------------------------------------------ two sets of trees
+
+
+def test_attachment_by_hand() -> None:
+    """Of the first sentence word 2 is right, and its edge is the only one that is found."""
+    found = agreement([(0, 3, 1, 1), (0,)], [GOLD, (0,)])
+    assert (found.words, found.right) == (5, 2)
+    assert found.uas == 40
+    assert (found.edges, found.found) == (3, 1)  # of (1, 2), (2, 3) and (3, 4) the second
+    assert found.uuas == pytest.approx(100 / 3)
+    assert found.exact_trees == 50
+
+
+def test_undirected_attachment_forgets_the_direction() -> None:
+    found = agreement(chain_trees([4]), chain_trees([4], "right-to-left"))
+    assert (found.uas, found.uuas) == (0, 100)
+    assert edges((0, 1, 2)) == edges((2, 3, 0)) == {(1, 2), (2, 3)}
+    assert edges((2, 3, 0), [0]) == {(1, 2)}
+
+
+def test_words_that_do_not_count() -> None:
+    """Without word 4 the head of word 1 is wrong; the edge of word 4 is not asked for."""
+    keep = [[True, True, True, False]]
+    found = agreement([(3, 3, 0, 1)], [GOLD], keep=keep)
+    assert (found.words, found.right, found.edges, found.found) == (3, 2, 2, 1)
+    nothing = agreement([(0,)], [(0,)], keep=[[False]])
+    assert (nothing.uas, nothing.uuas, nothing.exact_trees) == (None, None, None)
+
+
+def test_by_tag_by_hand() -> None:
+    tags = [("DET", "NOUN", "VERB", "NOUN")]
+    found = agreement_by_tag([(2, 3, 0, 2)], [GOLD], tags)
+    assert list(found) == ["NOUN", "DET", "VERB"]
+    assert {tag: one.uas for tag, one in found.items()} == {"DET": 100, "NOUN": 50, "VERB": 100}
+    assert (found["VERB"].edges, found["VERB"].uuas) == (0, None)
+
+
+@given(some_lengths, seeds)
+def test_tags_add_up_to_all_words(lengths: list[int], seed: int) -> None:
+    trees, gold = drawn(lengths, seed), drawn(lengths, seed + 1)
+    tags = [tuple("xyz"[i % 3] for i in range(n)) for n in lengths]
+    whole, parts = agreement(trees, gold), agreement_by_tag(trees, gold, tags).values()
+    for name in ("words", "right", "edges", "found"):
+        assert sum(getattr(part, name) for part in parts) == getattr(whole, name)
+
+
+@given(some_lengths, seeds)
+def test_a_tree_agrees_with_itself(lengths: list[int], seed: int) -> None:
+    trees = drawn(lengths, seed)
+    found = agreement(trees, trees)
+    assert (found.uas, found.exact_trees) == (100, 100)
+    assert found.uuas in (100, None)
+
+
+@given(some_lengths, seeds)
+def test_agreement_of_runs_is_symmetric(lengths: list[int], seed: int) -> None:
+    a, b = drawn(lengths, seed), drawn(lengths, seed + 1)
+    [there], [back] = pairwise_agreement({"a": a, "b": b}), pairwise_agreement({"b": b, "a": a})
+    assert (there.uas, there.undirected, there.exact) == (back.uas, back.undirected, back.exact)
+    assert there.uas == agreement(a, b).uas == agreement(b, a).uas
+
+
+def test_pairs_by_hand() -> None:
+    """Two edges and one that both have: 2 · 1 of 3."""
+    runs = {"a": [(0, 1, 2)], "b": [(0, 1, 0)], "c": [(0, 1, 2)]}
+    pairs = pairwise_agreement(runs)
+    assert [(pair.first, pair.second) for pair in pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert [pair.uas for pair in pairs] == [pytest.approx(200 / 3), 100, pytest.approx(200 / 3)]
+    assert pairs[0].undirected == pytest.approx(200 / 3)
+    assert [pair.exact for pair in pairs] == [0, 100, 0]
+    assert pairwise_agreement({"a": [(0,)]}) == []
+
+
+def test_mean_and_deviation() -> None:
+    assert mean_and_deviation([50.0, 70.0, 60.0]) == (60, 10)
+    assert mean_and_deviation([50.0]) == (50, None)
+    with pytest.raises(InputError, match="values: received none"):
+        mean_and_deviation([])
+
+
+@pytest.mark.parametrize(
+    ("trees", "gold", "keep"),
+    [
+        ([(0,)], [(0,), (0,)], None),
+        ([(0,)], [(0, 1)], None),
+        ([(0,)], [(2,)], None),
+        ([(0,)], [(0,)], [[True, True]]),
+    ],
+)
+def test_trees_that_cannot_be_compared(
+    trees: list[tuple[int, ...]], gold: list[tuple[int, ...]], keep: list[list[bool]] | None
+) -> None:
+    with pytest.raises(InputError):
+        agreement(trees, gold, keep=keep)
+
+
+# ------------------------------------------------------------------ baselines
+
+
+def test_chains_and_operators() -> None:
+    assert chain_trees([1, 3]) == [(0,), (0, 1, 2)]
+    assert chain_trees([1, 3], "right-to-left") == [(0,), (2, 3, 0)]
+    with pytest.raises(InputError, match="direction: received 'down'"):
+        chain_trees([1], "down")  # type: ignore[arg-type]
+    expression = parse_expression("[MAX 2 [MIN 4 7 ] 0 ]")
+    assert operator_trees([expression.tokens]) == [baseline_heads(expression, "operator")]
+
+
+@pytest.mark.parametrize("single_root", [False, True])
+def test_numbers_of_trees(single_root: bool) -> None:
+    for n in range(1, 7):
+        count = math.exp(log_tree_count(n, single_root=single_root))
+        assert count == pytest.approx(len(all_trees(n, single_root)))
+    with pytest.raises(InputError, match="n: received 0"):
+        log_tree_count(0)
+
+
+def test_random_agreement_over_two_words_is_known() -> None:
+    """The trees are (0, 0), (0, 1) and (2, 0)."""
+    assert random_agreement([(0, 0)]).uas == pytest.approx(100 * (2 + 1 + 1) / 6)
+    assert random_agreement([(0, 1)]).uas == pytest.approx(100 * (1 + 2 + 0) / 6)
+    assert random_agreement([(2, 0)]).uas == pytest.approx(100 * (1 + 0 + 2) / 6)
+    assert random_agreement([(0, 1)]).uuas == pytest.approx(200 / 3)
+    assert random_agreement([(0, 1)]).exact_trees == pytest.approx(100 / 3)
+    assert random_agreement([(0, 1)], single_root=True).uas == pytest.approx(50)
+    # with a single root this is no tree that could be drawn
+    assert random_agreement([(0, 0)], single_root=True).exact_trees == 0
+
+
+@pytest.mark.parametrize("single_root", [False, True])
+@given(n=st.integers(1, 5), seed=seeds, kept=st.integers(1, 31))
+def test_random_agreement_is_the_mean_over_all_trees(
+    single_root: bool, n: int, seed: int, kept: int
+) -> None:
+    """With some of the words, whichever they are."""
+    gold = drawn([n], seed)
+    keep = [[bool(kept >> i & 1) for i in range(n)]]
+    found = random_agreement(gold, keep=keep, single_root=single_root)
+    trees = [tuple(heads) for heads in all_trees(n, single_root).tolist()]
+    alone = [agreement([tree], gold, keep=keep) for tree in trees]
+    assert (found.words, found.edges) == (alone[0].words, alone[0].edges)
+    assert found.right == pytest.approx(sum(one.right for one in alone) / len(trees))
+    assert found.found == pytest.approx(sum(one.found for one in alone) / len(trees))
+    if all(keep[0]):
+        assert found.exact == pytest.approx(sum(one.exact for one in alone) / len(trees))
+
+
+@pytest.mark.parametrize("single_root", [False, True])
+def test_random_trees_are_all_trees_and_equally_likely(single_root: bool) -> None:
+    trees = drawn([3] * 3000 + [1], single_root=single_root)
+    expected = {tuple(heads) for heads in all_trees(3, single_root).tolist()}
+    assert set(trees[:-1]) == expected
+    assert trees[-1] == (0,)
+    share = 1 / len(expected)
+    for tree in expected:
+        # five standard deviations
+        assert abs(trees.count(tree) / 3000 - share) < 5 * math.sqrt(share * (1 - share) / 3000)
+
+
+def test_random_trees_take_a_generator_and_mixed_lengths() -> None:
+    lengths = [5, 1, 9, 2, 5]
+    assert drawn(lengths, 1) == drawn(lengths, 1) != drawn(lengths, 2)
+    assert list(map(len, drawn(lengths))) == lengths
+    with pytest.raises(InputError, match="lengths: received 0"):
+        drawn([3, 0])
+
+
+def test_marginals_are_kept_but_those_of_each_kind() -> None:
+    assert uniform_marginals(2) is uniform_marginals(2)
+    assert not torch.equal(uniform_marginals(2), uniform_marginals(2, True))

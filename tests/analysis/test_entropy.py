@@ -1,0 +1,79 @@
+"""The entropy of trees: against the enumeration of all trees, and summed up by hand."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle import all_trees, tree_scores
+
+from treelax.analysis.entropy import TreeEntropy, entropy_summary, tree_entropies
+from treelax.errors import InputError
+
+
+@pytest.mark.parametrize("single_root", [False, True])
+@given(n=st.integers(1, 5), seed=st.integers(0, 9), scale=st.sampled_from([0.0, 1.0, 10.0]))
+def test_of_projective_trees(single_root: bool, n: int, seed: int, scale: float) -> None:
+    """As a sum over all trees; padding changes nothing."""
+    generator = torch.Generator().manual_seed(seed)
+    scores = scale * torch.randn(2, n + 3, n + 3, generator=generator)
+    found, _ = tree_entropies(scores, torch.tensor([n, n + 2]), single_root=single_root)
+    heads = all_trees(n, single_root)
+    shares = tree_scores(scores[0, : n + 1, : n + 1], heads).softmax(-1)
+    assert found.vertices == n
+    entropy = float(-torch.special.xlogy(shares, shares).sum())
+    assert found.entropy == pytest.approx(entropy, abs=1e-9)
+    assert found.greatest == pytest.approx(math.log(len(heads)))
+    best = heads[int(shares.argmax())]
+    if shares.max() > shares.sort().values[-2:][0]:  # or any of the best would do
+        own = (heads == best).double().T @ shares
+        assert found.best_arcs == pytest.approx(100 * float(own.mean()))
+
+
+def test_of_heads_that_words_choose_alone() -> None:
+    """Word 1 takes the root or word 2 with equal chance, word 2 the root with chance 3 of 4."""
+    scores = torch.zeros(1, 3, 3)
+    scores[0, 0, 2] = math.log(3.0)
+    [found] = tree_entropies(scores, torch.tensor([2]), structure="heads")
+    second = 0.75 * math.log(4 / 3) + 0.25 * math.log(4)
+    assert found.entropy == pytest.approx(math.log(2) + second, rel=1e-6)
+    assert found.greatest == pytest.approx(2 * math.log(2))
+    assert found.best_arcs == pytest.approx(100 * (0.5 + 0.75) / 2, rel=1e-6)
+
+
+def test_one_word_has_one_tree() -> None:
+    for structure in ("projective", "heads"):
+        [found] = tree_entropies(torch.zeros(1, 2, 2), torch.tensor([1]), structure=structure)
+        assert (found.entropy, found.greatest, found.relative) == (0, 0, None)
+        assert math.copysign(1, found.entropy) == 1
+
+
+def test_equal_scores_are_as_random_as_can_be() -> None:
+    [found] = tree_entropies(torch.full((1, 40, 40), 3.0), torch.tensor([39]))
+    assert found.relative == pytest.approx(100)
+    assert found.per_word == pytest.approx(found.entropy / 39)
+
+
+def test_sure_scores_have_no_entropy() -> None:
+    scores = torch.zeros(1, 4, 4)
+    scores[0, 0, 1] = scores[0, 1, 2] = scores[0, 2, 3] = 100
+    [found] = tree_entropies(scores, torch.tensor([3]))
+    assert 0 <= found.entropy < 1e-9
+    assert found.best_arcs == pytest.approx(100)
+
+
+def test_means_by_hand() -> None:
+    found = entropy_summary([TreeEntropy(4, 2.0, 4.0, 50.0), TreeEntropy(1, 0.0, 0.0, 100.0)])
+    assert (found.entropy, found.per_word, found.relative) == (1, 0.25, 50)
+    assert found.best_arcs == pytest.approx((4 * 50 + 100) / 5)
+    assert entropy_summary([TreeEntropy(1, 0.0, 0.0, 100.0)]).relative is None
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(InputError, match="entropies: received none"):
+        entropy_summary([])
+    with pytest.raises(InputError, match="structure is 'graph'"):
+        tree_entropies(torch.zeros(1, 2, 2), torch.tensor([1]), structure="graph")

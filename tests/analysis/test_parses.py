@@ -1,0 +1,241 @@
+"""What models say of a corpus: the trees that they predict with, labels, entropies."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle import is_projective, is_tree
+
+from treelax.analysis.baselines import chain_trees, random_trees
+from treelax.analysis.corpora import Corpus
+from treelax.analysis.corpus_readers import listops_corpus
+from treelax.analysis.parse_listops import parse_listops
+from treelax.analysis.parse_sentences import parse_sentences, without_null
+from treelax.analysis.parses import LabelFigures, length_batches
+from treelax.analysis.subjects import is_listops, load_subject
+from treelax.data.conllu import Sentence
+from treelax.data.listops import generate_listops, parse_expression
+from treelax.data.text.vectors import random_vectors
+from treelax.errors import InputError
+from treelax.tasks.listops.evaluation import evaluate, parse_all
+from treelax.tasks.listops.model import ListOpsTagger
+from treelax.tasks.listops.model import ModelConfig as ListOpsConfig
+from treelax.tasks.text.model import ModelConfig
+from treelax.tasks.text.prediction import SentenceSettings
+from treelax.training.pretrained import SentenceModel
+
+WORDS = ("the", "film", "was", "good", "bad")
+TEXTS = (
+    *(("the", "film"), ("good",), ("the", "film", "was", "never", "good")),
+    *(("bad", "bad", "film"), ("was", "the", "film", "bad"), ("film", "film", "film")),
+)
+
+
+def model(kind: str = "classify", *, null: bool = False, **settings: Any) -> SentenceModel:
+    """An untrained model with large scores, which therefore has trees of all shapes."""
+    sizes = {"projection_size": 6, "scorer_size": 6, "gcn_size": 6, "output_size": 6}
+    columns = ("a", "b") if kind == "pair" else ("a",)
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        made = SentenceModel(
+            SentenceSettings(
+                kind=kind,  # type: ignore[arg-type]
+                text=columns,
+                null=null,
+                model=ModelConfig(**sizes | settings),  # type: ignore[arg-type]
+            ),
+            random_vectors(WORDS, 5),
+            ["yes", "no"],
+        )
+        with torch.no_grad():
+            for parameter in made.parameters():
+                parameter.mul_(3)
+    return made.eval()
+
+
+def corpus(texts: int = 1, **known: Any) -> Corpus:
+    return Corpus("six", tuple(Sentence(words) for words in TEXTS), texts, **known)
+
+
+# ------------------------------------------------------------------ sentences
+
+
+@pytest.mark.parametrize("null", [False, True])
+@pytest.mark.parametrize("trees", ["latent", "heads", "chain"])
+@pytest.mark.parametrize("kind", ["classify", "pair", "tag"])
+def test_the_trees_are_those_of_predictions(kind: str, trees: str, null: bool) -> None:
+    own = model(kind, null=null, trees=trees)
+    texts = 2 if kind == "pair" else 1
+    said = parse_sentences(own, corpus(texts), "run")
+    given = [TEXTS[i : i + texts] for i in range(0, len(TEXTS), texts)]
+    predictions = own.predict([each if texts == 2 else each[0] for each in given])
+    assert said.trees == tuple(heads for each in predictions for heads in each.heads or ())
+    if trees == "chain":
+        assert said.entropies is None
+        assert list(said.trees) == chain_trees(map(len, TEXTS))
+    else:
+        assert said.entropies is not None
+        assert [one.vertices for one in said.entropies] == [len(words) + null for words in TEXTS]
+        assert all(0 < one.entropy < one.greatest for one in said.entropies if one.vertices > 1)
+
+
+def test_single_sentences_for_a_model_of_pairs() -> None:
+    """Its encoder sees one sentence at a time; there is nothing to label."""
+    own = model("pair", null=True)
+    alone, paired = (parse_sentences(own, corpus(texts), "run") for texts in (1, 2))
+    assert alone.trees == paired.trees
+    assert alone.labels is None
+    assert paired.labels is not None
+
+
+@pytest.mark.parametrize("kind", ["classify", "pair", "tag"])
+def test_labels_are_those_of_predictions(kind: str) -> None:
+    own = model(kind)
+    texts = 2 if kind == "pair" else 1
+    given: list[Any] = [TEXTS[i : i + texts] for i in range(0, len(TEXTS), texts)]
+    given = given if texts == 2 else [each[0] for each in given]
+    hard = [each.label for each in own.predict(given)]
+    soft = [each.label for each in own.predict(given, soft=True)]
+    said = parse_sentences(own, corpus(texts, labels=tuple(hard)), "run").labels
+    assert said is not None
+    assert said.accuracy == 100
+    assert said.same == said.soft_accuracy
+    pairs = [
+        pair
+        for a, b in zip(hard, soft, strict=True)
+        for pair in (zip(a, b, strict=True) if isinstance(a, tuple) else [(a, b)])  # type: ignore[arg-type]
+    ]
+    assert said.labels == len(pairs)
+    assert said.same == pytest.approx(100 * sum(a == b for a, b in pairs) / len(pairs))
+
+
+def test_labels_of_something_else_are_not_counted() -> None:
+    tags = tuple(("yes",) * len(words) for words in TEXTS)  # of words, for a model of texts
+    for labels in (None, ("praise",) * 6, tags):
+        said = parse_sentences(model(), corpus(labels=labels), "run").labels
+        assert said is not None
+        assert (said.accuracy, said.soft_accuracy, said.gap) == (None, None, None)
+    known = parse_sentences(model(), corpus(labels=("yes", *["other"] * 5)), "run").labels
+    assert known is not None
+    assert known.accuracy in (0, pytest.approx(100 / 6))
+
+
+def test_the_mode_of_a_model_is_left() -> None:
+    own = model()
+    own.train()
+    trained = parse_sentences(own, corpus(), "run")
+    assert own.network.training
+    assert trained == parse_sentences(own.eval(), corpus(), "run")
+
+
+def test_progress_comes_to_all_words() -> None:
+    done: list[int] = []
+    parse_sentences(model(), corpus(), "run", progress=done.append)
+    assert done == sorted(done)
+    assert done[-1] == sum(map(len, TEXTS))
+
+
+def test_models_without_trees_and_with_given_ones() -> None:
+    for trees in ("none", "intra"):
+        with pytest.raises(InputError, match=f"run: has no trees .*{trees}.*; expected runs with"):
+            parse_sentences(model(trees=trees), corpus(), "run")
+    own = model(trees="given")
+    with pytest.raises(InputError, match=r"run: takes given trees .* and six has none"):
+        parse_sentences(own, corpus(), "run")
+    known = Corpus("one", (Sentence(("good", "film"), (2, 0)),))
+    said = parse_sentences(own, known, "run")
+    assert (said.trees, said.entropies, said.labels) == (((2, 0),), None, None)
+
+
+@given(st.integers(1, 7), st.integers(0, 30))
+def test_a_tree_without_null_is_a_projective_tree(n: int, seed: int) -> None:
+    [heads] = random_trees([n + 1], generator=torch.Generator().manual_seed(seed))
+    found = without_null(heads)
+    assert len(found) == n
+    assert is_tree(found)
+    assert is_projective(found)
+
+
+def test_null_by_hand() -> None:
+    assert without_null((0, 1, 1, 3)) == (0, 0, 2)
+    assert without_null((4, 1, 2, 0)) == (3, 1, 0)
+    assert without_null((2, 1)) == (0,)  # each other's heads
+
+
+# ------------------------------------------------------------------ ListOps
+
+
+def tagger(trees: str = "latent", **settings: Any) -> ListOpsTagger:
+    sizes = {"embedding_size": 6, "encoder_size": 6, "scorer_size": 6, "gcn_size": 6}
+    with torch.random.fork_rng():
+        torch.manual_seed(2)
+        return ListOpsTagger(ListOpsConfig(trees=trees, **sizes | settings)).eval()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("trees", ["latent", "heads", "gold", "chain"])
+def test_a_tagger_as_its_evaluation(trees: str) -> None:
+    expressions = generate_listops(12, seed=1, max_length=20)
+    own, done = tagger(trees), list[int]()
+    said = parse_listops(own, listops_corpus(expressions, "twelve"), "run", progress=done.append)
+    figures = evaluate(own, expressions)
+    assert said.trees == tuple(one.heads for one in parse_all(own, expressions))
+    assert said.labels is not None
+    assert said.labels.labels == figures.operators
+    assert said.labels.accuracy == pytest.approx(figures.operator_accuracy)
+    assert said.labels.soft_accuracy == pytest.approx(figures.soft_operator_accuracy)
+    assert done[-1] == figures.tokens
+    if trees in ("gold", "chain"):
+        assert (said.entropies, said.labels.same) == (None, 100)
+    else:
+        assert said.entropies is not None
+        assert [one.vertices for one in said.entropies] == list(map(len, expressions))
+
+
+def test_a_single_root_is_told() -> None:
+    one = listops_corpus([parse_expression("[MAX 2 9 ]")], "one")
+    said = parse_listops(tagger(single_root=True), one, "run")
+    assert said.single_root
+    assert said.entropies is not None
+    assert said.entropies[0].greatest == pytest.approx(torch.tensor(30.0).log().item())
+
+
+def test_sentences_of_the_wrong_kind() -> None:
+    listops = listops_corpus([parse_expression("[MAX 2 9 ]")], "one")
+    with pytest.raises(InputError, match="run: is a model of ListOps and six has other sentences"):
+        parse_listops(tagger(), corpus(), "run")
+    with pytest.raises(InputError, match="run: is a model of sentences and one has ListOps"):
+        parse_sentences(model(), listops, "run")
+
+
+# ------------------------------------------------------------------ parts
+
+
+def test_the_gap_between_soft_and_discrete_trees() -> None:
+    figures = LabelFigures(labels=4, same=75.0, accuracy=50.0, soft_accuracy=75.0)
+    assert figures.gap == -25
+    assert replace(figures, accuracy=None).gap is None
+
+
+def test_batches_by_length() -> None:
+    lengths = [3] * 300 + [5000, 1, 4000]
+    batches = list(length_batches(lengths))
+    assert sorted(i for batch in batches for i in batch) == list(range(303))
+    assert [len(batch) for batch in batches] == [128, 128, 45, 1, 1]
+    assert list(length_batches([])) == []
+
+
+def test_the_kind_of_a_run(tmp_path: Any) -> None:
+    assert is_listops("listops")
+    model().save_pretrained(tmp_path / "saved")
+    assert not is_listops(tmp_path / "saved")
+    subject = load_subject(tmp_path / "saved", name="mine")
+    assert subject.parse(corpus()).name == "mine"
+    with pytest.raises(InputError, match="mine: is a saved model, which has no data of its own"):
+        subject.own_corpus("dev")
+    with pytest.raises(InputError, match="nowhere: does not exist"):
+        is_listops("nowhere")

@@ -1,0 +1,272 @@
+"""A study of several runs: figures by hand, tables for 80 columns, CSV, JSON, pictures."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from treelax.analysis.bars import Bars, draw_bars
+from treelax.analysis.corpora import Corpus
+from treelax.analysis.corpus_readers import listops_corpus
+from treelax.analysis.entropy import TreeEntropy
+from treelax.analysis.grammar import DISTRIBUTIONS
+from treelax.analysis.parses import LabelFigures, Parses
+from treelax.analysis.study import (
+    GOLD,
+    LEFT_TO_RIGHT,
+    OPERATOR,
+    RANDOM,
+    RIGHT_TO_LEFT,
+    Study,
+    study,
+)
+from treelax.analysis.study_files import csv_files, write_csv_files
+from treelax.analysis.study_plots import draw_study
+from treelax.analysis.study_tables import study_tables
+from treelax.cli.console import table
+from treelax.data.conllu import Sentence
+from treelax.data.listops import parse_expression
+from treelax.errors import InputError
+
+DOGS = Sentence(("the", "dog", "barks", "!"), (2, 3, 0, 3), ("DET", "NOUN", "VERB", "PUNCT"))
+HI = Sentence(("hi", "!"), (0, 1), ("INTJ", "PUNCT"))
+TREEBANK = Corpus("bank.conllu", (DOGS, HI))
+TEXT = Corpus("text.txt", (Sentence(DOGS.words), Sentence(HI.words)))
+SURE = TreeEntropy(vertices=4, entropy=1.0, greatest=4.0, best_arcs=90.0)
+UNSURE = TreeEntropy(vertices=2, entropy=1.0, greatest=1.1, best_arcs=50.0)
+FIGURES = LabelFigures(labels=2, same=50.0, accuracy=100.0, soft_accuracy=50.0)
+RIGHT = Parses("right", ((2, 3, 0, 3), (0, 1)), (SURE, UNSURE), FIGURES)
+CHAIN = Parses("chain", ((0, 1, 2, 3), (0, 1)))
+FLAT = Parses("flat", ((0, 0, 0, 0), (0, 0)), (SURE, SURE))
+LONG = Parses("a" * 60 + "-seed-17", ((0, 1, 2, 2), (2, 0)), (SURE, UNSURE))
+
+
+def whole(name: str = "bank") -> Study:
+    return study(TREEBANK if name == "bank" else TEXT, [RIGHT, CHAIN, FLAT, LONG])
+
+
+# ------------------------------------------------------------------ figures
+
+
+def test_agreement_of_runs_and_baselines_by_hand() -> None:
+    found = study(TREEBANK, [RIGHT, CHAIN])
+    [pair] = found.pairs
+    assert pair.uas == pytest.approx(100 * 3 / 6)  # the "!" of both, and hi
+    assert found.self_agreement == (pair.uas, None)
+    assert found.baselines["chain"][LEFT_TO_RIGHT].uas == 100
+    assert found.baselines["right"][LEFT_TO_RIGHT].uas == pair.uas
+    assert found.baselines["right"][RIGHT_TO_LEFT].uas == pytest.approx(100 * 2 / 6)
+    assert OPERATOR not in found.baselines["right"]
+    assert study(TREEBANK, [CHAIN]).self_agreement is None
+
+
+def test_agreement_with_the_treebank_by_hand() -> None:
+    found = study(TREEBANK, [RIGHT, CHAIN])
+    assert found.treebank is not None
+    assert found.treebank_baselines is not None
+    right, chain = found.treebank["right"], found.treebank["chain"]
+    assert (right.all.uas, right.all.uuas, right.all.exact_trees) == (100, 100, 100)
+    assert (chain.all.uas, chain.all.uuas, chain.all.exact_trees) == (50, 100, 50)
+    assert chain.plain is not None
+    assert (chain.plain.words, chain.plain.uas) == (4, 25)
+    assert chain.by_tag is not None
+    assert {tag: one.uas for tag, one in chain.by_tag.items()} == {
+        **{"PUNCT": 100, "INTJ": 100, "DET": 0, "NOUN": 0, "VERB": 0}
+    }
+    assert list(found.treebank_baselines) == [LEFT_TO_RIGHT, RIGHT_TO_LEFT, RANDOM]
+    assert found.treebank_baselines[LEFT_TO_RIGHT] == chain
+    random = found.treebank_baselines[RANDOM]
+    assert random.by_tag is not None
+    assert sum(one.right for one in random.by_tag.values()) == pytest.approx(random.all.right)
+    assert found.reference_grammars[GOLD] == found.grammars["right"]
+
+
+def test_without_a_treebank() -> None:
+    found = study(TEXT, [RIGHT])
+    assert (found.treebank, found.treebank_baselines, found.tags) == (None, None, None)
+    assert GOLD not in found.reference_grammars
+
+
+def test_listops_has_one_more_baseline_and_no_punctuation() -> None:
+    corpus = listops_corpus([parse_expression("[MAX 2 [MIN 4 7 ] 0 ]")], "one")
+    found = study(corpus, [Parses("run", (corpus.sentences[0].heads or (),))])
+    assert found.baselines["run"][OPERATOR].uas == pytest.approx(100 * 6 / 8)
+    assert found.treebank is not None
+    assert found.treebank["run"].plain is None
+    assert OPERATOR in found.reference_grammars
+
+
+def test_random_trees_have_as_many_roots_as_those_of_the_runs() -> None:
+    one = Parses("one", ((2, 3, 0, 3), (0, 1)), single_root=True)
+    assert study(TREEBANK, [one]).reference_grammars[RANDOM].single_root == 100
+    several = study(TREEBANK, [one, FLAT], seed=1).reference_grammars[RANDOM]
+    assert several.single_root < 100
+
+
+@pytest.mark.parametrize(
+    ("runs", "what"),
+    [
+        ([], r"runs: received \[\]; expected one or more"),
+        ([RIGHT, RIGHT], "with different names"),
+        ([Parses("x", ((0,),))], "trees of x: received 1 sentences; expected 2"),
+        ([Parses("x", ((0, 1, 2, 3), (0,)))], "trees of x: sentence 2: received 1; expected 2"),
+        ([Parses("x", ((9, 1, 2, 3), (0, 1)))], "received head 9"),
+    ],
+)
+def test_runs_that_are_refused(runs: list[Parses], what: str) -> None:
+    with pytest.raises(InputError, match=what):
+        study(TREEBANK, runs)
+
+
+# ------------------------------------------------------------------ tables
+
+
+@pytest.mark.parametrize("name", ["bank", "text"])
+def test_tables_fit_into_80_columns(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for each in study_tables(whole(name)):
+        table(each.columns, each.rows, title=each.title, note=each.note)
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any("…aaaaaaaaaaa-seed-17" in line for line in lines)
+
+
+def shown(found: Study) -> dict[str, list[list[Any]]]:
+    return {each.title: [list(row) for row in each.rows] for each in study_tables(found)}
+
+
+def test_tables_by_hand() -> None:
+    tables = shown(study(TREEBANK, [RIGHT, CHAIN, FLAT]))
+    arcs = {row[0]: row[1:] for row in tables["Arcs"]}
+    assert arcs["right"] == [50, 1, "1.0", 2.5, 1, 50]
+    assert arcs["flat"] == [None, None, "", 1, 3, 100]
+    lengths = {row[0]: row[1:] for row in tables["Arcs by length, %"]}
+    assert lengths["chain"] == ["100.0", *["0.0"] * 6]
+    assert lengths["flat"] == [None] * 7
+    matrix = tables["Agreement of runs: heads that are the same, %"]
+    assert matrix[1] == ["chain (2)", "50.0", "", "33.3"]
+    others = tables["Agreement with other runs and baselines: heads that are the same, %"]
+    assert others[1][1] == pytest.approx((50 + 100 / 3) / 2)
+    bank = {row[0]: row[1:] for row in tables["Agreement with the treebank: 6 words"]}
+    assert bank["mean of 3 runs"][0] == pytest.approx((100 + 50 + 100 / 3) / 3)
+    tags = {row[0]: row[1:3] for row in tables["UAS by tag of the modifier, %"]}
+    assert tags["PUNCT"] == [2, pytest.approx(200 / 3)]
+    words = tables["Words with the most modifiers; all 3 runs together"]
+    assert words[0][:3] == ["barks", 1, "1.0"]  # two modifiers, one and none
+    assert all(float(row[2]) > 0 for row in words)
+    labels = tables["Labels with discrete and with soft trees"]
+    assert labels == [["right", 2, 100, 50, 50, 50]]
+    entropies = tables["Entropy of the distribution over trees"]
+    assert [row[0] for row in entropies] == ["right", "flat"]
+
+
+def test_one_run_is_not_compared_with_itself() -> None:
+    tables = shown(study(TEXT, [CHAIN]))
+    assert "Agreement with baselines: heads that are the same, %" in tables
+    assert not [title for title in tables if "runs" in title or "treebank" in title]
+
+
+# ------------------------------------------------------------------ files
+
+
+def rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_csv_files_hold_what_the_study_holds() -> None:
+    found = whole()
+    files = {name: rows(text) for name, text in csv_files(found).items()}
+    grammars = {row["trees"]: row for row in files["grammar.csv"]}
+    assert list(grammars) == [*found.grammars, *found.reference_grammars]
+    assert grammars["right"]["left_to_right"] == "50"
+    assert grammars["flat"]["left_to_right"] == ""
+    assert (grammars["right"]["kind"], grammars[RANDOM]["kind"]) == ("run", "baseline")
+    assert grammars[GOLD]["kind"] == "gold"
+    shares = [float(row["share"]) for row in files["distributions.csv"] if row["trees"] == "chain"]
+    assert sum(shares) == pytest.approx(100 * len(DISTRIBUTIONS), rel=1e-4)
+    assert len(files["pairs.csv"]) == 6
+    assert len(files["words.csv"]) == 4 * 5
+    assert {row["tag"] for row in files["tags.csv"]} == {"DET", "NOUN", "VERB", "PUNCT", "INTJ"}
+    assert len(files["treebank.csv"]) == 4 + 3
+    assert len(files["treebank_tags.csv"]) == 7 * 5
+    first = files["sentences.csv"][0]
+    assert (first["run"], first["words"], first["right_heads"]) == ("right", "4", "4")
+    assert (first["entropy"], first["entropy_per_word"]) == ("1", "0.25")
+    assert [row["run"] for row in files["labels.csv"]] == ["right"]
+    assert files["labels.csv"][0]["gap"] == "50"
+
+
+def test_files_without_lines_are_left_out() -> None:
+    assert set(csv_files(study(TEXT, [CHAIN]))) == {
+        *("grammar.csv", "distributions.csv", "words.csv", "baselines.csv", "sentences.csv")
+    }
+
+
+def test_files_are_written_and_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    written = write_csv_files(whole(), folder)
+    assert sorted(written) == sorted(folder.iterdir())
+    before = (folder / "grammar.csv").read_text()
+    write_csv_files(study(TEXT, [CHAIN]), folder)
+    assert (folder / "grammar.csv").read_text() != before
+    with pytest.raises(InputError, match="is a file; expected a folder"):
+        write_csv_files(whole(), folder / "grammar.csv")
+
+
+def test_half_a_character_is_written_all_the_same(tmp_path: Path) -> None:
+    corpus = Corpus("odd", (Sentence(("a\ud800", "b")),))
+    write_csv_files(study(corpus, [Parses("run", ((0, 1),))]), tmp_path)
+    assert "a\\ud800" in (tmp_path / "words.csv").read_text()
+
+
+def test_the_record_is_json_without_anything_that_is_no_number() -> None:
+    for name in ("bank", "text"):
+        record = whole(name).record()
+        again = json.loads(json.dumps(record, allow_nan=False))
+        assert again["runs"] == ["right", "chain", "flat", LONG.name]
+        assert again["grammar"]["chain"]["arc_lengths"] == {"1": 4}
+        assert len(again["agreement"]["pairs"]) == 6
+    assert again["treebank"] is None
+    assert whole().record()["treebank"]["right"]["uas"] == 100
+
+
+# ------------------------------------------------------------------ pictures
+
+
+def test_pictures_of_a_study(tmp_path: Path) -> None:
+    drawings = draw_study(whole())
+    assert list(drawings) == ["distributions", "agreement", "treebank", "treebank_tags", "entropy"]
+    for name, drawing in drawings.items():
+        text = drawing.save(tmp_path / f"{name}.svg").read_text()
+        assert "NaN" not in text
+    assert "-seed-17" in (tmp_path / "treebank.svg").read_text()
+    assert "random trees" in (tmp_path / "entropy.svg").read_text()
+    assert list(draw_study(study(TEXT, [CHAIN]))) == ["distributions", "agreement"]
+
+
+def test_runs_whose_names_end_alike_stay_apart() -> None:
+    ends = [f"{start}/{'x' * 40}" for start in "ab"]
+    found = study(TREEBANK, [Parses(name, RIGHT.trees, RIGHT.entropies) for name in ends])
+    drawings = draw_study(found)
+    for name in ("treebank", "entropy"):
+        assert all(end in drawings[name].svg() for end in ends)
+
+
+def test_bars() -> None:
+    drawing = draw_bars(
+        Bars("two", "%", {"a": [1.0, None], "$b": [3.0, 4.0]}, ["x", "_y"], {"a": [0.5, 2.0]})
+    )
+    [axes] = drawing.figure.axes
+    assert [patch.get_width() for patch in axes.patches] == [1, 3, 4]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "$b"]
+    alone = draw_bars(Bars("one", "%", {"a": [1.0]}, points={"a": [0.5, 2.0]}))
+    [note] = alone.figure.axes[0].texts
+    assert (note.get_text(), note.xy[0]) == ("1.0", 2.0)  # right of the points
+    with pytest.raises(InputError, match="received no values"):
+        Bars("none", "%", {})
+    with pytest.raises(InputError, match="bars 'odd', a: received 2 values; expected 1"):
+        Bars("odd", "%", {"a": [1.0, 2.0]})
