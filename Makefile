@@ -9,12 +9,13 @@ CONSTRAINTS := -c ci/constraints.txt
 PIP_QUIET := --quiet --disable-pip-version-check
 NATIVE := $(wildcard native/*)
 
-.PHONY: help listops setup test lint types pytest format bench bench-quick clean
+.PHONY: help listops setup test lint types pages pytest format docs bench bench-quick clean
 
 help:
 	@echo "make listops      set up, then learn the trees of ListOps from its tags (minutes on two cores)"
 	@echo "make setup        create $(VENV) and install treelax in it, editable, with everything for tests"
-	@echo "make test         set up, then ruff, mypy and pytest"
+	@echo "make test         set up, then ruff, mypy, the documentation and pytest"
+	@echo "make docs         set up, then build the documentation: site/index.html"
 	@echo "make bench        set up, then time treelax against torch-struct and supar (about 10 minutes)"
 	@echo "make bench-quick  the same in a minute, for a look"
 	@echo "make format       let ruff format the code"
@@ -32,6 +33,13 @@ $(BIN)/.ready: pyproject.toml ci/constraints.txt $(NATIVE)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) torch
 	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) --editable ".[train]"
+	touch $@
+
+# what the documentation needs, without the tools for tests
+$(BIN)/.docs: pyproject.toml ci/constraints.txt $(NATIVE)
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) torch
+	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) --editable ".[docs]"
 	touch $@
 
 $(BENCH_BIN)/.installed: pyproject.toml ci/constraints.txt benchmarks/requirements.txt benchmarks/requirements-nodeps.txt $(NATIVE)
@@ -55,10 +63,17 @@ lint: setup
 types: setup
 	$(BIN)/mypy
 
+docs: $(BIN)/.docs
+	$(BIN)/python -m docs.tools.build
+
+# the same where everything for tests is there already
+pages: setup
+	$(BIN)/python -m docs.tools.build
+
 pytest: setup
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-test: lint types pytest
+test: lint types pages pytest
 
 format: setup
 	$(BIN)/ruff check --fix .
@@ -71,4 +86,4 @@ bench-quick: $(BENCH_BIN)/.installed
 	$(BENCH_BIN)/python benchmarks/run.py --quick
 
 clean:
-	rm -rf $(VENV) $(BENCH_VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(BENCH_VENV) build site .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

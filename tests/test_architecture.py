@@ -83,7 +83,9 @@ def test_importing_treelax_is_light():
 
 def test_the_program_loads_torch_last():
     """So that it can say before how torch's threads wait."""
-    code = "import sys, os, treelax.cli; print('torch' in sys.modules, os.environ['OMP_WAIT_POLICY'])"
+    code = (
+        "import sys, os, treelax.cli; print('torch' in sys.modules, os.environ['OMP_WAIT_POLICY'])"
+    )
     environment = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment

@@ -1,0 +1,141 @@
+"""Sections of figures that only pages of docs/ have; see `benchmarks.figures`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from benchmarks.figures import RESULTS, Rows, find, line, listops_runs, newest, short, spread, table
+
+# the presets of the balanced recipe, and how a row of the choice between them begins
+ESTIMATORS = {
+    "balanced-mc": "Gumbel noise, forward relaxed",
+    "balanced-entropy": "… with the entropy relaxation",
+    "balanced-mc-st": "… straight-through",
+    "balanced-heads": "… head selection, no tree",
+    "balanced-zero": "no noise, forward relaxed",
+    "balanced-zero-st": "… straight-through",
+}
+FOUND = 99.0  # percent of attachment from which trees count as found
+
+
+def estimators() -> str:
+    """Relaxations and estimators side by side, all else equal."""
+    runs = listops_runs()
+    columns = ("operator_accuracy", "soft_operator_accuracy", "attachment", "exact_trees")
+    lines = []
+    for preset, label in ESTIMATORS.items():
+        own = [run for run in runs if run["preset"] == preset]
+        figures = [spread([float(run[column]) for run in own]) for column in columns]
+        found = sum(float(run["attachment"]) >= FOUND for run in own)
+        lines.append([label, *figures, f"{found} of {len(own)}"])
+    header = [
+        "ListOps, test, %",
+        "accuracy",
+        "accuracy, soft trees",
+        "attachment",
+        "exact trees",
+        f"seeds with attachment ≥ {FOUND:.0f}",
+    ]
+    return "\n\n".join(
+        [
+            table(header, lines),
+            "The balanced recipe in all rows: [what it is](docs/listops.md), "
+            "[every run](results/listops/runs.csv).",
+        ]
+    )
+
+
+def growth() -> str:
+    """Time and memory of long sentences."""
+    name, rows = newest("cpu")
+    both, ours = "forward+backward", "treelax native softmax"
+    lines = []
+    before: tuple[int, float] | None = None
+    for n in (40, 80, 160, 320):
+        row: Rows = [
+            row
+            for row in rows
+            if (row["operation"], row["contender"], row["n"], row["threads"])
+            == (both, ours, str(n), "1")
+        ]
+        each = 1e3 * float(row[0]["cpu_ms"]) / int(row[0]["batch"])
+        exponent = "–" if before is None else f"{math.log(each / before[1], n / before[0]):.2f}"
+        lines.append([str(n), row[0]["batch"], short(each), exponent, short(_peak(row))])
+        before = n, each
+    header = ["words", "batch", "µs per sentence", "growth exponent", "peak MB of the batch"]
+    return "\n\n".join(
+        [
+            table(header, lines),
+            "Soft tree, forward + backward, float32, one CPU thread; the exponent is the logarithm of "
+            "the ratio of two lines' times, to the base of the ratio of their words. "
+            f"`make bench`; [{name}](benchmarks/results/{name}).",
+        ]
+    )
+
+
+def _peak(rows: Rows) -> float:
+    return float(rows[0]["peak_mb"])
+
+
+def all_operations() -> str:
+    """Every contender's times, one thread."""
+    name, rows = newest("cpu")
+    kinds = dict.fromkeys((row["operation"], row["contender"]) for row in rows)
+
+    def cell(operation: str, contender: str) -> Callable[[int], str]:
+        return lambda n: short(
+            find(rows, "cpu_ms", operation=operation, contender=contender, n=n, threads=1)
+        )
+
+    lines = [
+        line(f"{operation}, {contender}", cell(operation, contender))
+        for operation, contender in kinds
+    ]
+    header = ["operation, whose", *(f"n = {n}" for n in (10, 20, 40, 80))]
+    return "\n\n".join(
+        [
+            table(header, lines),
+            "Milliseconds of CPU time for a batch of 64, one thread, medians; *ragged* are lengths from "
+            f"n/2 to n. [{name}](benchmarks/results/{name}); its [report]"
+            f"(benchmarks/results/{name.replace('.csv', '.md')}) has two threads and memory too.",
+        ]
+    )
+
+
+def training_step() -> str:
+    """The share of the tree operation in a step of training."""
+    name, rows = newest("training-step")
+    lines = [
+        [row["preset"], row["max_length"], row["step_ms"], row["tree_ms"], row["share_percent"]]
+        for row in rows
+    ]
+    header = ["preset", "tokens, at most", "step, ms", "tree operation, ms", "share, %"]
+    return "\n\n".join(
+        [
+            table(header, lines),
+            f"ListOps, batch of 64, one CPU thread, medians of CPU time over {rows[0]['batches']} "
+            f"batches. `python benchmarks/training_step.py` on {rows[0]['machine'].split(', OMP')[0]}; "
+            f"torch {rows[0]['torch']}; [{name}](benchmarks/results/{name}).",
+        ]
+    )
+
+
+def cuda_report() -> str:
+    """Where all figures of the GPU are."""
+    name, _ = newest("cuda")
+    report = name.replace(".csv", ".md")
+    if not (RESULTS / report).is_file():
+        return ""
+    return (
+        f"All operations on the GPU, ours and the peer's: [{report}](benchmarks/results/{report})."
+    )
+
+
+MORE_SECTIONS: dict[str, Callable[[], str]] = {
+    "estimators": estimators,
+    "growth": growth,
+    "all-operations": all_operations,
+    "training-step": training_step,
+    "cuda-report": cuda_report,
+}

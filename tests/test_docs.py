@@ -1,0 +1,258 @@
+"""The pages hold together: links, anchors, figures, formulas, commands, and the site made of them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer.main
+from pymdownx.slugs import slugify
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from docs import make_explanations
+from docs.tools import build, links
+from docs.tools.docstrings import to_markdown
+from docs.tools.mathml import mathml
+from treelax.cli.main import app
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "src").rglob("*.md")),
+    *sorted((ROOT / "results").rglob("*.md")),
+    ROOT / "benchmarks" / "README.md",
+]
+SITE = ROOT / "site"
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_links_and_anchors_of_the_sources(page):
+    assert links.broken_markdown_links(page, ROOT) == []
+
+
+def test_broken_links_are_found(tmp_path):
+    (tmp_path / "other.md").write_text("# A `head`: what\n\n```\n# not a heading\n```\n")
+    page = tmp_path / "page.md"
+    page.write_text(
+        "[a](other.md#a-head-what) ![b](b.svg) [c](other.md#not-a-heading) `[d](d.md)`\n"
+        "```\n[e](e.md)\n```\n"
+        "[f](../f.md) [g](#g) [h](https://example.org/h) [i](other.md)\n"
+    )
+    assert links.broken_markdown_links(page, tmp_path) == [
+        "page.md, line 1: b.svg does not exist",
+        "page.md, line 1: other.md#not-a-heading: no such heading",
+        "page.md, line 5: ../f.md leads out of the repository",
+        "page.md, line 5: #g: no such heading",
+    ]
+
+
+def test_anchors_are_those_of_the_site():
+    """Sources and site agree on slugs, so a link that works in one works in the other."""
+    on_the_site = slugify(case="lower")
+    headings = [
+        match[1]
+        for page in PAGES
+        for _, line in links.prose(page.read_text(encoding="utf-8"))
+        if (match := links.HEADING.match(line))
+    ]
+    assert len(headings) > 50
+    for heading in headings:
+        plain = re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        assert links.slug(heading) == on_the_site(plain, "-")
+
+
+@pytest.mark.skipif(not SITE.is_dir(), reason="make docs builds site/")
+def test_the_built_site():
+    """No link leads nowhere and nothing is fetched from another machine."""
+    assert links.broken_site_links(SITE) == []
+
+
+def test_faults_of_a_site_are_found(tmp_path):
+    (tmp_path / "style.css").write_text("@import 'https://fonts.example.org/a.css';")
+    (tmp_path / "index.html").write_text(
+        '<link rel="stylesheet" href="https://example.org/a.css"><link rel="canonical" href="//x/">\n'
+        '<script src="//example.org/a.js"></script><a href="https://example.org">out</a>\n'
+        '<img src="data:image/png;base64,"><a href="gone.html">x</a><a href="sub/">y</a>\n'
+        '<style>p { background: url("http://example.org/b.png") }</style><p id="here">\n'
+        '<a href="#here">z</a><a href="sub/index.html#there">z</a><img src="gone.png">\n'
+    )
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "index.html").write_text('<a href="../index.html#here">x</a>')
+    assert links.broken_site_links(tmp_path) == [
+        "index.html, line 1: fetches https://example.org/a.css",
+        "index.html, line 2: fetches //example.org/a.js",
+        "index.html: fetches http://example.org/b.png",
+        "index.html, line 3: gone.html does not exist",
+        "index.html, line 5: sub/index.html#there: no such anchor",
+        "index.html, line 5: gone.png does not exist",
+        "style.css: fetches https://fonts.example.org/a.css",
+    ]
+
+
+def test_what_is_gathered_for_the_site_holds_together(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "STAGE", tmp_path)
+    build.stage()
+    pages = sorted(tmp_path.rglob("*.md"))
+    assert len(pages) > 20
+    assert [fault for page in pages for fault in links.broken_markdown_links(page, tmp_path)] == []
+
+
+@pytest.mark.parametrize(
+    ("page", "target", "moved"),
+    [
+        ("docs/a.md", "../results/listops/table.md", "results/listops/table.md"),
+        ("docs/a.md", "../benchmarks/README.md#what-comes-out", "benchmarks/about.md#what-comes-out"),
+        ("docs/api/a.md", "../layers.md", "../layers.md"),
+        ("docs/api/a.md", "../../README.md#install", "../index.md#install"),
+        ("docs/a.md", "../examples/pair.py", "examples/pair.md"),
+        ("benchmarks/README.md", "../docs/layers.md", "../layers.md"),
+        ("docs/a.md", "https://example.org/a.md", "https://example.org/a.md"),
+        ("docs/a.md", "#here", "#here"),
+    ],
+)  # fmt: skip
+def test_links_are_moved(page, target, moved):
+    assert build.rewritten(Path(page), f"[x]({target}), `[x]({target})`") == (
+        f"[x]({moved}), `[x]({target})`\n"
+    )
+
+
+def test_a_link_to_nothing_ends_the_build():
+    with pytest.raises(SystemExit, match=re.escape("docs/a.md, line 1: gone.md is no file")):
+        build.rewritten(Path("docs/a.md"), "[x](gone.md)")
+
+
+def in_nav(entry) -> list[str]:
+    if isinstance(entry, str):
+        return [entry]
+    if isinstance(entry, dict):
+        return [path for value in entry.values() for path in in_nav(value)]
+    return [path for part in entry for path in in_nav(part)]
+
+
+def test_every_page_is_in_the_menu():
+    with (ROOT / "zensical.toml").open("rb") as file:
+        menu = in_nav(tomllib.load(file)["project"]["nav"])
+    assert len(set(menu)) == len(menu)
+    gathered = {build.place(path).as_posix() for path in build.gathered()}
+    assert set(menu) <= gathered
+    pages = {
+        build.place(path.relative_to(ROOT)).as_posix() for path in (ROOT / "docs").rglob("*.md")
+    }
+    assert pages <= set(menu)
+
+
+# a figure with a spread, or with a decimal
+SPREAD = re.compile(r"\d+\.\d+ ± \d+\.\d+")
+DECIMAL = re.compile(r"(?<![\w.±-])\d+\.\d+(?![\w.])")
+
+
+@pytest.mark.parametrize(
+    "name", ["relaxations.md", "reproduction.md", "how-it-works.md", "index.md"]
+)
+def test_figures_in_the_text_are_on_record(name):
+    """A figure outside the sections that benchmarks/figures.py makes stands in a table of results."""
+    tables = [path.read_text(encoding="utf-8") for path in (ROOT / "results").rglob("table.md")]
+    record = "\n".join(tables)
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    page = re.sub(r"<!-- figures: (\S+) -->.*?<!-- end figures: \1 -->", "", page, flags=re.DOTALL)
+    text = "\n".join(line for _, line in links.prose(page))
+    text = " ".join(links.INLINE_CODE.sub("", text).split())
+    for figure in SPREAD.findall(text):
+        assert figure in record
+    known = set(DECIMAL.findall(re.sub(r"[/,]", " ", record)))
+    versions = {"2.6", "3.11"}
+    assert set(DECIMAL.findall(SPREAD.sub("", text))) <= known | versions
+
+
+@pytest.mark.parametrize("name", ["index.md", "how-it-works.md"])
+def test_code_prints_what_the_page_shows(name):
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
+    blocks = [block for block in blocks if block[0] in ("python", "")]
+    assert len(blocks) > 1
+    names: dict[str, object] = {}
+    printed = ""
+    for kind, text in blocks:
+        if kind:
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                exec(compile(text, name, "exec"), names)
+            printed = out.getvalue()
+        else:
+            assert printed == text
+
+
+def test_the_start_page_has_the_readmes_example():
+    start, readme = (
+        (ROOT / name).read_text(encoding="utf-8") for name in ("docs/index.md", "README.md")
+    )
+    [example] = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    assert example in start
+
+
+def commands() -> list[tuple[str, str]]:
+    """Every command ``treelax …`` of the pages, in blocks of a shell and within lines."""
+    found = []
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        blocks = re.findall(r"^```sh\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+        lines = [line for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+        lines += re.findall(r"`(treelax [^`]+)`", "\n".join(line for _, line in links.prose(text)))
+        for line in lines:
+            line = line.partition(" # ")[0].strip()
+            # with … or | or capitals it is no command but the form of one
+            if line.startswith("treelax ") and not re.search(
+                r"…|\.\.\.| \| |\b[A-Z]{3,}\b(?!\])", line
+            ):
+                found.append((page.name, line))
+    return found
+
+
+def unknown_to(program, line: str) -> list[str]:
+    """The words of a command line that the program has no command or option for."""
+    command, words = program, shlex.split(line)[1:]
+    while words and words[0] in getattr(command, "commands", {}):
+        command = command.commands[words.pop(0)]
+    if hasattr(command, "commands") and words and not words[0].startswith("-"):
+        return words[:1]
+    options = {name for option in command.params for name in option.opts} | {"--help", "-h"}
+    return [word for word in words if word.startswith("--") and word not in options]
+
+
+def test_commands_exist_with_their_options():
+    program = typer.main.get_command(app)
+    assert unknown_to(program, "treelax table snly") == ["snly"]
+    assert unknown_to(program, "treelax train snli --form x --list") == ["--form"]
+    checked = commands()
+    assert len(checked) > 30
+    assert [(page, line) for page, line in checked if unknown_to(program, line)] == []
+
+
+@pytest.mark.parametrize("name", ["pipeline", "eisner-items"])
+def test_drawings_are_what_the_script_draws(name):
+    drawn = make_explanations.PICTURES[name]()
+    assert (ROOT / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8") == drawn
+
+
+def test_all_formulas_of_docstrings_and_pages_can_be_drawn():
+    """Also those that no page shows."""
+    count = 0
+    for path in [*sorted((ROOT / "src").rglob("*.py")), *PAGES]:
+        text = path.read_text(encoding="utf-8")
+        text = to_markdown(text) if path.suffix == ".py" else text
+        for formula in re.findall(r"^ *```math\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE):
+            assert mathml(formula, "block")
+            count += 1
+    assert count > 20
