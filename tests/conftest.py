@@ -9,6 +9,9 @@ from hypothesis import HealthCheck, settings
 from listops_commands import QUICK, interrupt, train
 from listops_runs import options
 
+# they are loaded anyway; looked through for doctests, two of them would have the same name
+collect_ignore_glob = ["*conftest.py"]
+
 # two pytest workers on two cores: more threads would only wait for each other
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 torch.set_num_threads(1)

@@ -336,7 +336,8 @@ def test_in_a_pipe_of_ascii(runs: dict[str, Path], bank: Path) -> None:
         check=True,
     )
     assert b"6-10" in done.stdout
-    assert done.stderr == b""
+    # how far it is, if it takes long, and nothing else
+    assert all(b" gone" in line for line in done.stderr.splitlines())
 
 
 # ------------------------------------------------------------------ what it refuses

@@ -1,0 +1,76 @@
+"""``treelax demo``: a web page to look at trees."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from importlib.util import find_spec
+from typing import Annotated
+
+import typer
+
+from treelax.cli.console import console, error_console
+from treelax.errors import BackendError
+
+__all__ = ["register"]
+
+NEEDED = ("fastapi", "uvicorn")
+HELP = """Look at scores, noise and trees of a sentence on a web page.
+
+RUN is the folder of a run, of a saved model, or listops for the model that
+comes with treelax, which is there in any case. Ctrl+C ends the server.
+
+Examples:
+  treelax demo --open
+  treelax demo runs/stars --port 8080
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command ``demo`` to the program.
+
+    Args:
+        app: the program.
+
+    Example:
+        >>> app = typer.Typer()
+        >>> register(app)
+        >>> [command.name for command in app.registered_commands]
+        ['demo']
+    """
+    app.command("demo", help=HELP)(demo)
+
+
+def demo(
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Run, saved model, or listops.")] = (
+        "listops"
+    ),
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any.")
+    ] = 8000,
+    open_browser: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+) -> None:
+    """Serve the page; see HELP."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise BackendError(
+            f"treelax demo needs {' and '.join(missing)}: pip install 'treelax[demo]'"
+        )
+    from treelax.demo.answers import warm_up
+    from treelax.demo.app import create_app
+    from treelax.demo.models import load_sources
+    from treelax.demo.server import address, is_loopback, listen, serve
+
+    # the port first: it costs nothing to find it taken
+    with listen(host, port) as bound:
+        sources = load_sources(run)
+        warm_up(sources)
+        if not is_loopback(bound):
+            error_console.print(
+                f"warning: {host} is not only this machine: whoever reaches it can use the page, "
+                "which has no password; --host 127.0.0.1 keeps it here"
+            )
+        console.print(f"{address(bound)} (Ctrl+C ends it)")
+        console.file.flush()
+        with suppress(KeyboardInterrupt):
+            serve(create_app(sources), bound, open_browser=open_browser)

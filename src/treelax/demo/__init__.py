@@ -1,0 +1,15 @@
+"""The web page: scores, noise, soft trees and best trees of a sentence, live.
+
+`treelax demo` starts it. It needs fastapi and uvicorn: ``pip install 'treelax[demo]'``.
+
+=============  ================================================================
+`messages`     what the page sends and receives
+`sources`      where scores come from: zeros, random numbers
+`models`       and trained models
+`answers`      from a request to its reply
+`limits`       size of requests, how many at once, headers of every reply
+`app`          the addresses
+`server`       the socket
+`static/`      the page itself: HTML, CSS and JavaScript, without a build step
+=============  ================================================================
+"""

@@ -1,0 +1,179 @@
+"""From a request to its reply: the trees of one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import torch
+from torch import Tensor
+
+from treelax.demo.messages import Arc, Matrix, Samples, SourceName, TreeReply, TreeRequest
+from treelax.demo.sources import Source
+from treelax.distributions import ProjectiveTrees
+from treelax.errors import InputError, NoTreeError
+from treelax.noise import perturbation
+from treelax.ops import best_tree, soft_tree
+from treelax.trees import tree_to_heads
+
+__all__ = ["answer", "warm_up"]
+
+DECIMALS = 6
+SAMPLED_AT_ONCE = 4_000_000  # numbers: samples are matrices, and every batch fills a chart
+FORBIDDEN = float("-inf")
+
+
+@torch.no_grad()
+def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeReply:
+    """All that the page shows of one sentence.
+
+    Args:
+        request: the sentence and all settings.
+        sources: of scores, by name.
+
+    Returns:
+        The same reply for the same request, always.
+
+    Raises:
+        InputError: the text or the source is not known, an arc is pinned and forbidden at once, or
+            no tree is left.
+
+    Example:
+        >>> from treelax.demo.sources import ZeroSource
+        >>> pinned = [Arc(head=0, word=2)]
+        >>> request = TreeRequest(source="zero", text="dogs bark", pinned=pinned, noise_scale=0.0)
+        >>> reply = answer(request, {"zero": ZeroSource()})
+        >>> reply.marginals[0], reply.best_log_probability
+        ([0.0, 0.5, 1.0], -0.693147)
+    """
+    source = sources.get(request.source)
+    if source is None:
+        raise InputError(
+            f"source: received {request.source!r}, but the demo was started without a run; expected "
+            f"one of {', '.join(sources)}, or start it with treelax demo RUN"
+        )
+    scored = source.scored(request.text, request.score_seed)
+    scores, unused = _constrained(scored.scores.double(), request)
+    generator = torch.Generator().manual_seed(request.noise_seed)
+    noise = perturbation("gumbel", scores, generator=generator)
+    perturbed = scores + request.noise_scale * noise
+    trees = ProjectiveTrees(scores, single_root=request.single_root)
+    try:
+        best = trees.mode
+    except NoTreeError as error:
+        rule = " with a single root" if request.single_root else ""
+        raise InputError(
+            f"pinned and forbidden arcs leave no projective tree{rule}; expected at least one: "
+            "free an arc"
+        ) from error
+    soft = soft_tree(
+        perturbed,
+        relaxation=request.relaxation,
+        temperature=request.temperature,
+        single_root=request.single_root,
+    )
+    return TreeReply(
+        words=list(scored.words),
+        scores=_scores(scores),
+        perturbed=_scores(perturbed),
+        soft=_numbers(soft),
+        marginals=_numbers(trees.marginals),
+        best=_heads(best),
+        best_perturbed=_heads(best_tree(perturbed, single_root=request.single_root)),
+        best_log_probability=_number(trees.log_prob(best).clamp(max=0)),
+        log_partition=_number(trees.log_partition),
+        entropy=_number(trees.entropy()),
+        samples=_samples(trees, request.samples, request.sample_seed),
+        answer=source.answer(scored.words, best.float()),
+        unused=unused,
+    )
+
+
+def warm_up(sources: Mapping[SourceName, Source]) -> None:
+    """Answer once with each source: the first answer takes ten times as long as those after it.
+
+    Args:
+        sources: of scores, by name.
+
+    Example:
+        >>> from treelax.demo.sources import ZeroSource
+        >>> warm_up({"zero": ZeroSource()})
+    """
+    for name, source in sources.items():
+        answer(TreeRequest(source=name, text=source.example, samples=1), sources)
+
+
+def _constrained(scores: Tensor, request: TreeRequest) -> tuple[Tensor, int]:
+    """Scores after edits, forbidden and pinned arcs, and how many of these lie beyond the text."""
+    scores, size = scores.clone(), len(scores)
+    inside = [edit for edit in request.edits if _is_inside(edit, size)]
+    for edit in inside:
+        scores[edit.head, edit.word] = FORBIDDEN if edit.score is None else edit.score
+    forbidden = _places(request.forbidden, size)
+    for head, word in forbidden:
+        scores[head, word] = FORBIDDEN
+    pinned = _places(request.pinned, size)
+    heads: dict[int, int] = {}
+    for head, word in pinned:
+        if (head, word) in forbidden:
+            raise InputError(
+                f"pinned: received the arc from {head} to {word}, which is forbidden too; expected "
+                "one of both"
+            )
+        if heads.setdefault(word, head) != head:
+            raise InputError(
+                f"pinned: received heads {heads[word]} and {head} for word {word}; expected one"
+            )
+        score = scores[head, word].item()
+        scores[:, word] = FORBIDDEN
+        scores[head, word] = score
+    given = len(request.edits) + len(request.forbidden) + len(request.pinned)
+    kept = len(inside) + sum(_is_inside(arc, size) for arc in (*request.forbidden, *request.pinned))
+    return scores, given - kept
+
+
+def _is_inside(arc: Arc, size: int) -> bool:
+    return arc.head < size and arc.word < size
+
+
+def _places(arcs: Iterable[Arc], size: int) -> set[tuple[int, int]]:
+    return {(arc.head, arc.word) for arc in arcs if _is_inside(arc, size)}
+
+
+def _samples(trees: ProjectiveTrees, count: int, seed: int) -> Samples:
+    """The first so many samples of a seed; they are the same whatever comes after them."""
+    generator = torch.Generator().manual_seed(seed)
+    total = torch.zeros(trees.event_shape, dtype=trees.scores.dtype)
+    last: Tensor | None = None
+    at_once = max(1, SAMPLED_AT_ONCE // total.numel())
+    for start in range(0, count, at_once):
+        drawn = trees.sample((min(at_once, count - start),), generator=generator)
+        total += drawn.sum(0)
+        last = drawn[-1]
+    return Samples(
+        count=count,
+        last=None if last is None else _heads(last),
+        frequencies=_numbers(total / max(count, 1)),
+    )
+
+
+def _heads(tree: Tensor) -> list[int]:
+    heads: list[int] = tree_to_heads(tree).tolist()
+    return heads
+
+
+def _number(value: Tensor) -> float:
+    return round(value.item(), DECIMALS)
+
+
+def _numbers(matrix: Tensor) -> Matrix:
+    rounded: Matrix = matrix.round(decimals=DECIMALS).tolist()
+    return rounded
+
+
+def _scores(matrix: Tensor) -> Matrix:
+    """Numbers, with None where there is no arc or a forbidden one."""
+    rows = _numbers(matrix)
+    return [
+        [None if m in (0, h) or score == FORBIDDEN else score for m, score in enumerate(row)]
+        for h, row in enumerate(rows)
+    ]

@@ -1,0 +1,156 @@
+"""What keeps the server well: small requests, few at once, and headers that bind the browser."""
+
+from __future__ import annotations
+
+from asyncio import Semaphore
+from collections.abc import AsyncIterator, MutableMapping
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from typing import Any
+
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+__all__ = ["MOST_BYTES", "Busy", "CheckedBody", "Gate", "SafeHeaders"]
+
+MOST_BYTES = 4_000_000  # edits of all arcs between 200 words
+HEADERS = {
+    # nothing from elsewhere, no script or style inside the page, no frame around it
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-cache",
+}
+
+
+class Busy(Exception):
+    """Too many requests wait already."""
+
+
+class Gate:
+    """Lets a few requests work at once and a bounded number wait for it.
+
+    Args:
+        at_once: how many may work.
+        waiting: how many more may wait.
+
+    Example:
+        >>> import asyncio
+        >>> async def two() -> str:
+        ...     gate = Gate(at_once=1, waiting=0)
+        ...     async with gate.turn():
+        ...         try:
+        ...             async with gate.turn():
+        ...                 return "both"
+        ...         except Busy:
+        ...             return "one"
+        >>> asyncio.run(two())
+        'one'
+    """
+
+    def __init__(self, *, at_once: int, waiting: int) -> None:
+        self.most = at_once + waiting
+        self.inside = 0
+        self._turns = Semaphore(at_once)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait for a turn and have it, as a context manager.
+
+        Raises:
+            Busy: too many wait already.
+        """
+        if self.inside >= self.most:
+            raise Busy
+        self.inside += 1
+        try:
+            async with self._turns:
+                yield
+        finally:
+            self.inside -= 1
+
+
+class CheckedBody:
+    """Refuses bodies that are too large or not UTF-8, before anything else reads them.
+
+    Args:
+        app: what comes after it.
+        most: bytes.
+    """
+
+    def __init__(self, app: ASGIApp, most: int = MOST_BYTES) -> None:
+        self.app = app
+        self.most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the body, which is small, and hand it on as one piece."""
+        if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
+            await self.app(scope, receive, send)
+            return
+        body = bytearray()
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":  # the client is gone
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > self.most:
+                detail = f"the body has more than {self.most:,} bytes; expected fewer"
+                await _refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)(scope, receive, send)
+                return
+        place = _not_utf8(body)
+        if place is not None:
+            detail = f"the body is not UTF-8 (byte {place}); expected JSON in UTF-8"
+            await _refuse(HTTPStatus.BAD_REQUEST, detail)(scope, receive, send)
+            return
+        handed_on = False
+
+        async def again() -> Message:
+            nonlocal handed_on
+            if handed_on:
+                return await receive()
+            handed_on = True
+            return {"type": "http.request", "body": bytes(body), "more_body": False}
+
+        await self.app(scope, again, send)
+
+
+class SafeHeaders:
+    """Puts `HEADERS` on every reply.
+
+    Args:
+        app: what comes after it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Add the headers as the reply starts."""
+
+        async def with_headers(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                extra = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message.get("headers", []), *extra]
+            await send(message)
+
+        await self.app(scope, receive, with_headers)
+
+
+def _not_utf8(body: bytearray) -> int | None:
+    """The first byte, counted from 1, that JSON in UTF-8 does not have, or None."""
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error.start + 1
+    # JSON writes none; Python would take the body for UTF-16
+    return body.find(0) + 1 or None
+
+
+def _refuse(status: HTTPStatus, detail: str) -> JSONResponse:
+    # what is left of the body is not read, so the connection cannot go on
+    return JSONResponse({"detail": detail}, status, headers={"connection": "close"})

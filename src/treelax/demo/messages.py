@@ -1,0 +1,175 @@
+"""What the page and the server say to each other, as types."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+__all__ = [
+    "MOST_SAMPLES",
+    "MOST_WORDS",
+    "Answer",
+    "Arc",
+    "Defaults",
+    "Edit",
+    "Info",
+    "Matrix",
+    "Problem",
+    "Samples",
+    "SourceInfo",
+    "SourceName",
+    "TreeReply",
+    "TreeRequest",
+]
+
+MOST_WORDS = 200
+MOST_CHARACTERS = 20_000
+MOST_SAMPLES = 1_000
+MOST_ARCS = (MOST_WORDS + 2) ** 2  # the root and a NULL token in front
+LARGEST_SCORE = 1e6  # far beyond any use, and far from where float32 loses whole numbers
+LARGEST_SEED = 2**31 - 1
+
+SourceName = Literal["zero", "random", "listops", "run"]
+Position = Annotated[int, Field(ge=0, le=MOST_WORDS + 1)]
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+Matrix = list[list[float | None]]
+
+
+class _Message(BaseModel):
+    """Exact types, no unknown keys, no NaN and no infinity."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Arc(_Message):
+    """An arc from a head to a word."""
+
+    head: Position = Field(description="Position of the head; 0 is the root.")
+    word: Position = Field(description="Position of the word, counted from 1.")
+
+    @model_validator(mode="after")
+    def _is_an_arc(self) -> Arc:
+        if self.word == 0:
+            raise ValueError("received word 0, the root; expected 1 or more: the root has no head")
+        if self.head == self.word:
+            raise ValueError(f"received head and word {self.word}; expected two positions")
+        return self
+
+
+class Edit(Arc):
+    """A score in place of the one from the source."""
+
+    score: float | None = Field(
+        ge=-LARGEST_SCORE, le=LARGEST_SCORE, description="The score; null forbids the arc."
+    )
+
+
+class TreeRequest(_Message):
+    """All that a picture depends on; the same request always gets the same reply."""
+
+    source: SourceName = Field(
+        default="listops",
+        description="Where scores come from: all 0, random, the ListOps model that comes with "
+        "treelax, or the run that the demo was started with.",
+    )
+    text: str = Field(
+        max_length=MOST_CHARACTERS,
+        description=f"A sentence or expression of 1 to {MOST_WORDS} words.",
+    )
+    score_seed: Seed = Field(default=0, description="Of random scores.")
+    edits: list[Edit] = Field(
+        default=[], max_length=MOST_ARCS, description="Scores put in by hand; the last one counts."
+    )
+    pinned: list[Arc] = Field(
+        default=[],
+        max_length=MOST_WORDS + 1,
+        description="Arcs that every tree has: all other heads of their words are forbidden.",
+    )
+    forbidden: list[Arc] = Field(
+        default=[], max_length=MOST_ARCS, description="Arcs that no tree has."
+    )
+    noise_scale: float = Field(default=1.0, ge=0, le=100, description="Factor of Gumbel noise.")
+    noise_seed: Seed = Field(default=0, description="Of the noise.")
+    relaxation: Literal["softmax", "entropy"] = Field(
+        default="softmax", description="softmax is that of Corro & Titov; entropy gives marginals."
+    )
+    temperature: float = Field(default=1.0, ge=0.01, le=100, description="Of the relaxation.")
+    single_root: bool = Field(default=False, description="Allow one word below the root only.")
+    samples: int = Field(default=0, ge=0, le=MOST_SAMPLES, description="How many exact samples.")
+    sample_seed: Seed = Field(default=0, description="Of the samples.")
+
+
+class Samples(BaseModel):
+    """Exact samples of the distribution of trees."""
+
+    count: int = Field(description="How many were drawn.")
+    last: list[int] | None = Field(description="Heads of the last one; null if there is none.")
+    frequencies: Matrix = Field(description="Share of the samples that have each arc.")
+
+
+class Answer(BaseModel):
+    """What the model says with the best tree of the scores."""
+
+    text: str = Field(description="One line for people.")
+    tags: list[str] | None = Field(default=None, description="A tag for every word.")
+    gold: list[int] | None = Field(default=None, description="The right heads, where known.")
+
+
+class TreeReply(BaseModel):
+    """Trees of one sentence.
+
+    Matrices are (n + 1) × (n + 1), rows are heads, columns words, index 0 is the root. In scores null
+    is an arc that is forbidden or cannot be; everywhere else it is 0. Heads are counted from 1, 0 is
+    the root. All is computed in float64 and rounded to six decimals.
+    """
+
+    words: list[str]
+    scores: Matrix = Field(description="After edits, pins and forbidden arcs.")
+    perturbed: Matrix = Field(description="Scores with noise.")
+    soft: Matrix = Field(description="The relaxed tree of the perturbed scores.")
+    marginals: Matrix = Field(
+        description="Probability of each arc where a tree has the weight exp(sum of scores): no "
+        "noise, no temperature. Samples are drawn from the same distribution."
+    )
+    best: list[int] = Field(description="Heads of the best tree of the scores.")
+    best_perturbed: list[int] = Field(description="Heads of the best tree with noise.")
+    best_log_probability: float = Field(description="Of the best tree of the scores.")
+    log_partition: float
+    entropy: float = Field(description="In nats.")
+    samples: Samples
+    answer: Answer | None = Field(description="Of the model, if there is one that answers.")
+    unused: int = Field(description="Edits, pins and forbidden arcs beyond the last word.")
+
+
+class Defaults(BaseModel):
+    """Settings to begin with."""
+
+    relaxation: Literal["softmax", "entropy"] = "softmax"
+    temperature: float = 1.0
+    noise_scale: float = 1.0
+    single_root: bool = False
+
+
+class SourceInfo(BaseModel):
+    """A source of scores."""
+
+    name: SourceName
+    label: str = Field(description="For people.")
+    example: str = Field(description="A text that it knows what to do with.")
+    defaults: Defaults = Field(description="What its model was trained with.")
+
+
+class Info(BaseModel):
+    """What this server has."""
+
+    version: str
+    most_words: int
+    most_samples: int
+    sources: list[SourceInfo]
+
+
+class Problem(BaseModel):
+    """Why there is no picture."""
+
+    detail: str = Field(description="One line: what was received, what was expected.")

@@ -1,0 +1,169 @@
+// A matrix of arcs as coloured cells: rows are heads from the root on, columns words.
+
+import { scoreColour, shareColour } from "./colours.js";
+import { key } from "./state.js";
+
+const LARGEST_CELL = 30;
+const LABELLED_CELL = 10; // smaller cells have numbers in place of words, and not all of them
+const LONGEST_LABEL = 9; // characters
+
+export class HeatMap {
+  constructor(name, colours) {
+    this.host = document.getElementById(`heat-${name}`);
+    this.legend = document.getElementById(`legend-${name}`);
+    this.colours = colours; // "score" or "share"
+    this.canvas = document.createElement("canvas");
+    this.canvas.setAttribute("aria-hidden", "true");
+    this.cursor = document.createElement("div");
+    this.cursor.className = "cursor";
+    this.host.replaceChildren(this.canvas, this.cursor);
+  }
+
+  // Asked of all matrices before any is drawn: every drawing makes the browser lay out anew.
+  measure() {
+    this.room = this.host.clientWidth || 250;
+  }
+
+  // matrix: (n + 1) × (n + 1); largest: what has the full colour; theme: colours by name;
+  // marks: pinned and edited arcs
+  draw(matrix, words, largest, theme, marks = null) {
+    const count = words.length;
+    const room = this.room;
+    const labelled = Math.floor((room - 62) / count) >= LABELLED_CELL;
+    this.left = labelled ? 62 : 24;
+    this.top = labelled ? 58 : 18;
+    this.cell = Math.max(1, Math.min(LARGEST_CELL, Math.floor((room - this.left) / count)));
+    this.count = count;
+    const width = Math.min(this.left + count * this.cell + 1, room);
+    const height = this.top + (count + 1) * this.cell + 1;
+    const ratio = window.devicePixelRatio || 1;
+    this.canvas.width = Math.round(width * ratio);
+    this.canvas.height = Math.round(height * ratio);
+    this.canvas.style.width = `${width}px`;
+    this.canvas.style.height = `${height}px`;
+    const ctx = this.canvas.getContext("2d");
+    ctx.scale(ratio, ratio);
+    this.drawLabels(ctx, words, labelled, theme.quiet);
+    const gap = this.cell >= 8 ? 1 : 0;
+    for (let head = 0; head <= count; head++) {
+      for (let word = 1; word <= count; word++) {
+        const x = this.left + (word - 1) * this.cell;
+        const y = this.top + head * this.cell;
+        const value = matrix[head][word];
+        const size = this.cell - gap;
+        if (head === word) continue;
+        if (value === null) {
+          ctx.fillStyle = theme.line;
+          ctx.fillRect(x, y, size, size);
+          if (this.cell >= 8) cross(ctx, x, y, size, theme.edge);
+          continue;
+        }
+        ctx.fillStyle =
+          this.colours === "score"
+            ? scoreColour(value, largest, theme.dark)
+            : shareColour(value, theme.dark);
+        ctx.fillRect(x, y, size, size);
+      }
+    }
+    ctx.strokeStyle = theme.line;
+    ctx.lineWidth = 1;
+    const side = count * this.cell;
+    ctx.strokeRect(this.left - 0.5, this.top - 0.5, side + 1 - gap, side + this.cell + 1 - gap);
+    if (marks) this.drawMarks(ctx, marks, theme.pin);
+    this.drawLegend(largest, theme.dark);
+  }
+
+  drawLabels(ctx, words, labelled, colour) {
+    ctx.fillStyle = colour;
+    ctx.font = `${labelled ? Math.min(12, Math.max(9, this.cell - 1)) : 9}px system-ui, sans-serif`;
+    ctx.textBaseline = "middle";
+    const step = labelled ? 1 : Math.ceil(22 / this.cell);
+    const half = this.cell / 2;
+    ["root", ...words].forEach((label, at) => {
+      if (at % step) return;
+      const text = labelled ? shortened(label) : String(at);
+      ctx.textAlign = "right";
+      ctx.fillText(text, this.left - 4, this.top + at * this.cell + half);
+      if (at === 0) return;
+      ctx.save();
+      ctx.translate(this.left + (at - 1) * this.cell + half, this.top - 4);
+      if (labelled) ctx.rotate(-Math.PI / 2);
+      ctx.textAlign = labelled ? "left" : "center";
+      ctx.fillText(text, 0, labelled ? 0 : -4);
+      ctx.restore();
+    });
+  }
+
+  drawMarks(ctx, marks, colour) {
+    ctx.strokeStyle = ctx.fillStyle = colour;
+    ctx.lineWidth = 2;
+    for (const [arcs, mark] of [
+      [marks.pinned, (x, y) => ctx.strokeRect(x + 1, y + 1, this.cell - 3, this.cell - 3)],
+      [marks.edits.keys(), (x, y) => ctx.fillRect(x + this.cell - 5, y + 1, 3, 3)],
+    ]) {
+      for (const arc of arcs) {
+        const [head, word] = arc.split("-").map(Number);
+        if (Math.max(head, word) > this.count) continue;
+        mark(this.left + (word - 1) * this.cell, this.top + head * this.cell);
+      }
+    }
+  }
+
+  drawLegend(largest, dark) {
+    const bar = document.createElement("canvas");
+    [bar.width, bar.height] = [90, 10];
+    bar.setAttribute("aria-hidden", "true");
+    const ctx = bar.getContext("2d");
+    for (let x = 0; x < 90; x++) {
+      const part = x / 89;
+      ctx.fillStyle =
+        this.colours === "score" ? scoreColour(2 * part - 1, 1, dark) : shareColour(part, dark);
+      ctx.fillRect(x, 0, 1, 10);
+    }
+    const ends = this.colours === "score" ? [-largest, largest] : [0, 1];
+    const [low, high] = ends.map((value) => {
+      const text = document.createElement("span");
+      text.textContent = value.toFixed(this.colours === "score" ? 1 : 0).replace("-", "−");
+      return text;
+    });
+    this.legend.replaceChildren(low, bar, high);
+  }
+
+  moveCursor(head, word) {
+    const outside = !this.cell || head < 0 || Math.max(head, word) > this.count || word < 1;
+    this.cursor.hidden = outside;
+    if (outside) return;
+    const size = Math.max(this.cell, 5) + 1;
+    Object.assign(this.cursor.style, {
+      left: `${this.left + (word - 1) * this.cell - 1}px`,
+      top: `${this.top + head * this.cell - 1}px`,
+      width: `${size}px`,
+      height: `${size}px`,
+    });
+  }
+
+  // The arc under the pointer, or null.
+  at(event) {
+    const box = this.canvas.getBoundingClientRect();
+    const word = Math.floor((event.clientX - box.left - this.left) / this.cell) + 1;
+    const head = Math.floor((event.clientY - box.top - this.top) / this.cell);
+    const inside = word >= 1 && word <= this.count && head >= 0 && head <= this.count;
+    return inside && head !== word ? { head, word, arc: key(head, word) } : null;
+  }
+}
+
+function cross(ctx, x, y, size, colour) {
+  ctx.strokeStyle = colour;
+  ctx.lineWidth = 1;
+  ctx.beginPath();
+  ctx.moveTo(x + 2, y + 2);
+  ctx.lineTo(x + size - 2, y + size - 2);
+  ctx.moveTo(x + size - 2, y + 2);
+  ctx.lineTo(x + 2, y + size - 2);
+  ctx.stroke();
+}
+
+function shortened(text) {
+  const letters = [...text];
+  return letters.length <= LONGEST_LABEL ? text : `${letters.slice(0, LONGEST_LABEL - 1).join("")}…`;
+}

@@ -1,0 +1,168 @@
+"""``treelax demo``: how it starts, and how it says why it does not."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import treelax.cli.demo as command
+from treelax.cli.main import main
+from treelax.demo import server
+from treelax.errors import InputError
+
+ROOT = Path(__file__).parents[2]
+
+
+def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["demo", *arguments]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    return line
+
+
+def test_a_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        line = fails(capsys, "--port", str(port))
+    assert line == (
+        f"treelax: error: --port: cannot listen on 127.0.0.1 port {port}: address already in use; "
+        "expected a free port: give another, or --port 0 for any"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere"], "nowhere: does not exist; expected the folder of a run"),
+        (["--port", "70000"], "'--port'"),
+        (
+            ["--host", "no.such.host.invalid", "--port", "0"],
+            "--host: received 'no.such.host.invalid'",
+        ),
+        (["--host", "192.0.2.1", "--port", "0"], "--port: cannot listen on 192.0.2.1"),
+    ],
+)
+def test_errors_are_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert said in fails(capsys, *arguments)
+
+
+def test_without_fastapi(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    assert fails(capsys) == (
+        "treelax: error: treelax demo needs fastapi and uvicorn: pip install 'treelax[demo]'"
+    )
+
+
+def test_a_warning_when_others_can_reach_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "serve", lambda *arguments, **options: None)
+    assert main(["demo", "--port", "0"]) == 0
+    said = capsys.readouterr()
+    assert said.err == ""
+    assert said.out.startswith("http://127.0.0.1:")
+    assert main(["demo", "--host", "0.0.0.0", "--port", "0"]) == 0
+    said = capsys.readouterr()
+    assert said.out.startswith("http://127.0.0.1:")
+    [warning] = said.err.splitlines()
+    assert warning.startswith("warning: 0.0.0.0 is not only this machine")
+
+
+def test_the_browser_is_opened_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr(server.webbrowser, "open", opened.append)
+    monkeypatch.setattr(server.uvicorn.Server, "run", lambda self, sockets: None)
+    with server.listen("127.0.0.1", 0) as bound:
+        server.serve(None, bound)  # type: ignore[arg-type]
+        assert opened == []
+        server.serve(None, bound, open_browser=True)  # type: ignore[arg-type]
+        for thread in server.threading.enumerate():
+            if thread is not server.threading.current_thread() and thread.daemon:
+                thread.join(1)
+        assert opened == [server.address(bound)]
+
+
+@pytest.mark.skipif(not socket.has_ipv6, reason="this machine has no IPv6")
+def test_addresses_of_ipv6() -> None:
+    try:
+        bound = server.listen("::1", 0)
+    except InputError as error:
+        pytest.skip(f"this machine has no ::1: {error}")
+    with bound:
+        assert server.is_loopback(bound)
+        assert server.address(bound) == f"http://[::1]:{bound.getsockname()[1]}/"
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The command in a process of its own, and the address that it prints."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "treelax", "demo", "--port", "0", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OMP_WAIT_POLICY": "PASSIVE"},
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.endswith("(Ctrl+C ends it)\n"), process.communicate(timeout=10)
+        yield process, line.split()[0]
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_it_serves_and_ends_with_ctrl_c() -> None:
+    with running() as (process, address):
+        body = json.dumps({"text": "[MAX 2 9 ]"}).encode()
+        request = urllib.request.Request(
+            f"{address}api/trees", body, {"content-type": "application/json"}
+        )
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        with opener.open(request, timeout=30) as reply:
+            assert json.load(reply)["best"] == [0, 1, 1, 1]
+            assert reply.headers["server"] is None
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert (process.returncode, said) == (0, "")
+
+
+def test_a_wheel_has_the_files_of_the_page(tmp_path: Path) -> None:
+    """As a source tree that is not under version control has them."""
+    source = tmp_path / "source"
+    for name in ("pyproject.toml", "README.md", "LICENSE", "src/treelax/__init__.py"):
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        (source / name).write_bytes((ROOT / name).read_bytes())
+    page = ROOT / "src" / "treelax" / "demo" / "static"
+    target = source / "src" / "treelax" / "demo" / "static"
+    target.mkdir(parents=True)
+    for file in page.iterdir():
+        (target / file.name).write_bytes(file.read_bytes())
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"),
+            *("--disable-pip-version-check", "--quiet", "-C", "wheel.cmake=false"),
+            *("-w", str(tmp_path), str(source)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    [wheel] = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+    assert {f"treelax/demo/static/{file.name}" for file in page.iterdir()} <= names

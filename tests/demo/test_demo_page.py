@@ -1,0 +1,425 @@
+"""The page in a browser: every control, and pictures that show what the library computes."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
+
+from demo_browser import WORDS, Visitor, eventually
+from playwright.sync_api import Route, expect
+
+# ------------------------------------------------------------------ pictures and controls
+
+
+def test_the_first_picture(visitor: Visitor) -> None:
+    visit = visitor().open()
+    page = visit.page
+    eventually(lambda: visit.state().get("source"), "listops")
+    visit.shows_its_state(text="[MAX 2 9 [MIN 4 7 ] 0 ]", seed="0", temperature="1", noise="1")
+    assert "Value 9." in page.inner_text("#said")
+    assert page.locator("#best-arcs .tag").all_text_contents() == ["4", "2"]
+    assert page.inner_text("#timing").startswith("9 words, drawn in ")
+    assert page.is_hidden("#alert")
+
+
+def test_every_control(visitor: Visitor) -> None:
+    visit = visitor().open(source="random", text=WORDS)
+    page = visit.page
+    before = visit.shows_its_state(source="random", text=WORDS)
+
+    page.focus("#temperature")
+    page.keyboard.press("Home")
+    cold = visit.shows_its_state(temperature="0.01")
+    assert page.inner_text("#temperature-value") == "0.0100"
+    assert cold.soft != before.soft
+    page.keyboard.press("End")
+    visit.shows_its_state(temperature="100")
+    page.fill("#temperature", "0")
+    visit.shows_its_state(temperature="1")
+
+    page.focus("#noise")
+    page.keyboard.press("Home")
+    quiet = visit.shows_its_state(noise="0")
+    assert quiet.best == quiet.best_perturbed
+    page.fill("#noise", "0.5")
+    visit.shows_its_state(noise="12.5")
+    assert page.inner_text("#noise-value") == "12.5"
+
+    page.click("#resample")
+    seed = page.input_value("#noise-seed")
+    visit.shows_its_state(seed=seed)
+    assert seed != "0"
+    page.fill("#noise-seed", "77")
+    visit.shows_its_state(seed="77")
+
+    page.check("input[name=relaxation][value=entropy]")
+    visit.shows_its_state(relaxation="entropy")
+    page.check("input[name=roots][value=single]")
+    single = visit.shows_its_state(roots="single")
+    assert single.best.count(0) == 1
+
+    page.click("#new-scores")
+    eventually(lambda: "scores" in visit.state(), True)
+    visit.shows_its_state()
+    page.fill("#text", "dogs bark")
+    visit.shows_its_state(text="dogs bark")
+    page.click("#example")
+    visit.shows_its_state(text=WORDS)
+
+    page.select_option("#source", "zero")
+    assert page.is_hidden("#new-scores")
+    visit.shows_its_state(source="zero", relaxation="softmax", roots="several")
+    page.select_option("#source", "listops")
+    visit.shows_its_state(source="listops", text="[MAX 2 9 [MIN 4 7 ] 0 ]")
+
+
+def test_arcs_are_pinned_and_forbidden_by_clicks(visitor: Visitor) -> None:
+    visit = visitor().open(source="random", text=WORDS, noise=0)
+    page = visit.page
+    reply = visit.shows_its_state(noise="0")
+    page.check("input[name=click][value=pin]")
+    other = next(head for head in range(8) if head not in (3, reply.best[2]))
+    visit.click_cell("scores", other, 3)
+    pinned = visit.shows_its_state(pinned=f"{other}-3", click="pin")
+    assert pinned.best[2] == other
+    assert page.get_attribute("#pin", "aria-pressed") == "true"
+    assert page.locator("#soft-arcs .arc-line.pinned").count() == 1
+    visit.click_cell("soft", other, 3)  # once more: free
+    visit.shows_its_state(pinned="")
+
+    page.check("input[name=click][value=forbid]")
+    head = reply.best[0]
+    visit.click_arc("best-arcs", head, 1)
+    forbidden = visit.shows_its_state(forbidden=f"{head}-1")
+    assert forbidden.best[0] != head
+    visit.choose(head, 1)
+    assert page.input_value("#arc-score") == ""
+    assert "forbidden" in page.inner_text("#readout")
+
+    page.check("input[name=click][value=choose]")
+    visit.click_cell("marginals", 2, 5)
+    eventually(lambda: visit.state()["arc"], "2-5")
+    assert page.input_value("#arc-head") == "2"
+    assert page.inner_text("#readout").startswith("2 old → 5 a: score ")
+
+    # a pinned head takes the place of another, and of a ban
+    page.check("input[name=click][value=pin]")
+    visit.click_cell("scores", reply.best[6], 7)
+    visit.click_cell("scores", head, 1)
+    visit.shows_its_state(forbidden="", pinned=f"{reply.best[6]}-7,{head}-1")
+    chip = page.locator("#changes button").first
+    assert "7 bird pinned" in chip.inner_text()
+    chip.click()
+    visit.shows_its_state(pinned=f"{head}-1")
+    page.click("#free-all")
+    visit.shows_its_state(pinned="")
+    assert page.is_hidden("#changes-row")
+
+
+def test_arcs_by_keyboard(visitor: Visitor) -> None:
+    visit = visitor().open(source="zero", text="a b c", noise=0)
+    page = visit.page
+    visit.shows_its_state(source="zero")
+    page.focus("#heat-scores")
+    keys = page.keyboard
+    keys.press("ArrowRight")
+    keys.press("ArrowDown")
+    eventually(lambda: visit.state()["arc"], "1-2")
+    keys.press("ArrowDown")  # over what is no arc
+    eventually(lambda: visit.state()["arc"], "3-2")
+    keys.press("p")
+    reply = visit.shows_its_state(pinned="3-2")
+    assert reply.best[1] == 3
+    keys.press("f")
+    visit.shows_its_state(pinned="", forbidden="3-2")
+    keys.press("Delete")
+    visit.shows_its_state(forbidden="")
+    keys.press("+")
+    keys.press("+")
+    visit.shows_its_state(edits="3-2:1")
+    keys.press("-")
+    visit.shows_its_state(edits="3-2:0.5")
+    keys.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "arc-score"
+    page.fill("#arc-score", "4.25")
+    reply = visit.shows_its_state(edits="3-2:4.25")
+    assert reply.scores[3][2] == 4.25
+    page.fill("#arc-score", "")
+    visit.shows_its_state(edits="")
+
+
+def test_the_form_of_an_arc(visitor: Visitor) -> None:
+    visit = visitor().open(source="zero", text="a b c", noise=0)
+    page = visit.page
+    visit.choose(3, 1)
+    page.click("#pin")
+    visit.shows_its_state(pinned="3-1", arc="3-1")
+    page.click("#forbid")
+    visit.shows_its_state(pinned="", forbidden="3-1")
+    page.fill("#arc-score", "-2")  # a score allows the arc again
+    visit.shows_its_state(forbidden="", edits="3-1:-2")
+    page.click("#free")
+    visit.shows_its_state(edits="")
+    assert page.locator("#arc-head option:disabled").all_text_contents() == ["1 a"]
+
+
+def test_arcs_of_a_word_that_is_gone_wait(visitor: Visitor) -> None:
+    visit = visitor().open(source="zero", text="a b c", pinned="1-3", arc="1-3")
+    page = visit.page
+    visit.shows_its_state(pinned="1-3")
+    page.fill("#text", "a b")
+    visit.shows_its_state(text="a b", pinned="1-3")
+    assert page.inner_text("#free-all") == "Reset all (1 beyond the last word)"
+    page.fill("#text", "a b d")
+    assert visit.shows_its_state(text="a b d").best[2] == 1
+
+
+def test_samples(visitor: Visitor) -> None:
+    visit = visitor().open(source="random", text=WORDS, drawn=5)
+    page = visit.page
+    assert page.inner_text("#sample-facts") == "None drawn yet."
+    page.click("#draw-1")
+    visit.shows_its_state(samples="1")
+    page.click("#draw-10")
+    page.click("#draw-100")
+    reply = visit.shows_its_state(samples="111")
+    gap = max(
+        abs((a or 0) - (b or 0))
+        for rows in zip(reply.marginals, reply.samples.frequencies, strict=True)
+        for a, b in zip(*rows, strict=True)
+    )
+    facts = f"111 drawn; largest difference between frequency and marginal {gap:.3f}."
+    eventually(lambda: page.inner_text("#sample-facts"), facts)
+    dots = page.locator("#scatter circle").evaluate_all(
+        "all => all.map(dot => ['head', 'word'].map(name => Number(dot.dataset[name]))"
+        ".concat(dot.cx.baseVal.value, dot.cy.baseVal.value))"
+    )
+    assert len(dots) > 10
+    for head, word, x, y in dots:
+        assert (x - 38) / 200 == pytest.approx(reply.marginals[head][word], abs=1e-4)
+        assert 1 - (y - 8) / 200 == pytest.approx(reply.samples.frequencies[head][word], abs=1e-4)
+
+    page.click("#play")
+    assert page.get_attribute("#play", "aria-pressed") == "true"
+    eventually(lambda: int(visit.state()["samples"]) >= 113, True)
+    page.click("#play")
+    assert page.get_attribute("#play", "aria-pressed") == "false"
+    visit.shows_its_state()
+    page.click("#start-over")
+    eventually(lambda: "samples" in visit.state(), False)
+    assert visit.state()["drawn"] != "5"
+    visit.shows_its_state()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_cells_have_the_colours_of_their_numbers(visitor: Visitor, scheme: str) -> None:
+    visit = visitor(color_scheme=scheme).open(
+        source="random", text=WORDS, samples=30, forbidden="0-1", arc="7-1"
+    )
+    reply = visit.shows_its_state(samples="30")
+    numbers = [*reply.scores, *reply.perturbed]
+    largest = max(1, *(abs(value) for row in numbers for value in row if value is not None))
+    matrices = {
+        "scores": reply.scores,
+        "perturbed": reply.perturbed,
+        "soft": reply.soft,
+        "marginals": reply.marginals,
+        "frequencies": reply.samples.frequencies,
+    }
+    # the cursor is on head 7 and word 1, from which all other cells follow
+    wrong = visit.page.evaluate(
+        """async ([matrices, largest, dark]) => {
+          const { scoreColour, shareColour } = await import("/static/colours.js");
+          const wrong = [];
+          for (const [name, rows] of Object.entries(matrices)) {
+            const canvas = document.querySelector(`#heat-${name} canvas`);
+            const cursor = document.querySelector(`#heat-${name} .cursor`);
+            const cell = cursor.offsetWidth - 1;
+            const left = cursor.offsetLeft + 1, top = cursor.offsetTop + 1 - 7 * cell;
+            const context = canvas.getContext("2d");
+            rows.forEach((row, head) => row.forEach((value, word) => {
+              if (word === 0 || word === head || value === null) return;
+              const x = left + (word - 0.5) * cell - 1, y = top + (head + 0.5) * cell - 1;
+              const [r, g, b] = context.getImageData(x, y, 1, 1).data;
+              const colour = name === "scores" || name === "perturbed"
+                ? scoreColour(value, largest, dark) : shareColour(value, dark);
+              if (colour !== `rgb(${r}, ${g}, ${b})`) wrong.push([name, head, word, colour, r, g, b]);
+            }));
+          }
+          return wrong;
+        }""",
+        [matrices, largest, scheme == "dark"],
+    )
+    assert wrong == []
+    # of reading colours, which only a test does
+    visit.complaints[:] = [text for text in visit.complaints if "getImageData" not in text]
+
+
+def test_colours_follow_their_numbers(visitor: Visitor) -> None:
+    ends = (
+        visitor()
+        .open()
+        .page.evaluate(
+            """async () => {
+          const { scoreColour, shareColour } = await import("/static/colours.js");
+          return [scoreColour(0, 5, false), scoreColour(-5, 5, false), scoreColour(9, 5, false),
+            shareColour(0, false), shareColour(1, false), shareColour(0.25, false)];
+        }"""
+        )
+    )
+    white, low, high, share = "255, 255, 255", "33, 102, 172", "179, 88, 6", "13, 63, 130"
+    half = "134, 159, 193"  # half the way: the root of a quarter
+    assert ends == [f"rgb({colour})" for colour in (white, low, high, white, share, half)]
+
+
+def test_the_table_of_words(visitor: Visitor) -> None:
+    visit = visitor().open(source="random", text=WORDS, samples=1)
+    reply = visit.shows_its_state(samples="1")
+    visit.page.click("summary")
+    rows = visit.page.locator("#words tbody tr")
+    expect(rows).to_have_count(7)
+    cells = rows.nth(2).locator("th, td").all_text_contents()
+    label = ["root", *(f"{place} {word}" for place, word in enumerate(WORDS.split(), 1))]
+    column = [row[3] or 0.0 for row in reply.soft]
+    assert cells == [
+        "3",
+        "cat",
+        label[reply.best[2]],
+        f"{reply.marginals[reply.best[2]][3]:.3f}",
+        label[reply.best_perturbed[2]],
+        label[column.index(max(column))],
+        f"{max(column):.3f}",
+        label[(reply.samples.last or [])[2]],
+    ]
+
+
+# ------------------------------------------------------------------ links, markup, trouble
+
+
+def test_a_link_restores_everything(visitor: Visitor) -> None:
+    state = {
+        "source": "random",
+        "text": "a <b>b</b> c&d ü",
+        "temperature": "0.35",
+        "noise": "2.5",
+        "seed": "123",
+        "relaxation": "entropy",
+        "roots": "single",
+        "scores": "9",
+        "samples": "40",
+        "drawn": "8",
+        "edits": "1-2:3.5,2-1:-4",
+        "pinned": "3-4",
+        "forbidden": "0-1,2-3",
+        "click": "forbid",
+        "arc": "2-3",
+    }
+    visit = visitor().open(**state)
+    visit.shows_its_state(**state)
+    page = visit.page
+    assert page.input_value("#text") == state["text"]
+    assert page.input_value("#noise-seed") == "123"
+    assert page.inner_text("#temperature-value") == "0.350"
+    assert page.is_checked("input[name=roots][value=single]")
+    assert page.is_checked("input[name=click][value=forbid]")
+    assert (page.input_value("#arc-head"), page.input_value("#arc-word")) == ("2", "3")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.click("#link")
+    expect(page.locator("#status")).to_have_text("Link copied.")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    other = visitor()
+    other.page.goto(copied)
+    other.shows_its_state(**state)
+    # an address that is typed into an open page
+    other.page.evaluate("location.hash = '#source=zero&text=x+y'")
+    other.shows_its_state(source="zero", text="x y", relaxation="softmax")
+
+
+def test_a_link_of_nonsense_does_no_harm(visitor: Visitor) -> None:
+    visit = visitor().open(
+        source="nothing", text="[MAX 1 2 ]", temperature="hot", noise="-1", seed="x", samples="1e9",
+        relaxation="<b>", roots="many", edits="1-2:NaN,9,5-5:1,a-b:1,0-1:1e99", pinned="0-0,1-1,2",
+        forbidden="-1-2,999-1", click="delete", arc="7-7", more="?",
+    )  # fmt: skip
+    visit.shows_its_state(
+        source="listops", temperature="1", noise="1", seed="0", samples="", relaxation="softmax",
+        roots="several", edits="", pinned="", forbidden="", click="", arc="0-1",
+    )  # fmt: skip
+
+
+def test_markup_is_shown_as_text(visitor: Visitor) -> None:
+    text = "<script>window.bad=1</script> <img/src=x/onerror=window.bad=1> &lt; ${bad}"
+    visit = visitor().open(source="zero", text=text, edits="1-2:1", samples=1)
+    dialogs: list[object] = []
+    visit.page.on("dialog", lambda dialog: dialogs.append(dialog))
+    visit.page.click("summary")
+    visit.shows_its_state(text=text)
+    assert visit.words("soft-arcs")[1] == "<script>window.bad=…"
+    assert visit.page.locator("#words tbody th").first.inner_text() == text.split()[0]
+    assert visit.page.evaluate("window.bad") is None
+    assert visit.page.locator("main script, main img, main b").count() == 0
+    assert dialogs == []
+
+
+def test_errors_are_shown_and_go_away(visitor: Visitor) -> None:
+    visit = visitor().open(source="listops", text="[MAX dogs ]")
+    page = visit.page
+    expect(page.locator("#alert")).to_contain_text("token 2: received 'dogs'; expected [MIN")
+    page.fill("#text", "[MAX 2")
+    expect(page.locator("#alert")).to_be_hidden()
+    visit.shows_its_state(text="[MAX 2")
+    page.fill("#text", " ")
+    expect(page.locator("#alert")).to_have_text("text: received no words; expected 1 to 200")
+    expect(page.locator("#pictures")).to_have_class("pictures stale")
+    page.fill("#text", "[MAX 2 3")
+    visit.shows_its_state(text="[MAX 2 3")
+    expect(page.locator("#pictures")).to_have_class("pictures")
+    # the browser itself notes every refusal
+    assert len(visit.complaints) == 2
+    assert all("status of 422" in complaint for complaint in visit.complaints)
+    visit.complaints.clear()
+
+
+def test_a_busy_server_and_one_that_is_gone(visitor: Visitor) -> None:
+    visit = visitor().open(source="zero", text="a b")
+    page = visit.page
+    refusals: list[Route] = []
+
+    def busy(route: Route) -> None:
+        refusals.append(route)
+        if len(refusals) > 2:
+            route.continue_()
+            return
+        route.fulfill(status=503, headers={"retry-after": "0.05"}, json={"detail": "busy"})
+
+    page.route("**/api/trees", busy)
+    page.fill("#text", "a b c")
+    visit.shows_its_state(text="a b c")
+    assert len(refusals) == 3
+    page.unroute("**/api/trees")
+    page.route("**/api/trees", lambda route: route.abort())
+    page.fill("#text", "a b c d")
+    expect(page.locator("#alert")).to_contain_text("The server does not answer.")
+    page.unroute("**/api/trees")
+    page.fill("#text", "a b c d e")
+    visit.shows_its_state(text="a b c d e")
+    visit.complaints.clear()
+
+
+def test_only_the_newest_state_waits(visitor: Visitor) -> None:
+    """A slider that is drawn asks for few pictures, and the last one is that of its end."""
+    visit = visitor().open(source="random", text=WORDS)
+    visit.shows_its_state()
+    visit.asked.clear()
+    visit.page.evaluate(
+        """() => {
+          const slider = document.getElementById("temperature");
+          for (let i = 0; i < 100; i++) {
+            slider.value = i / 50;
+            slider.dispatchEvent(new Event("input"));
+          }
+        }"""
+    )
+    visit.shows_its_state(temperature="95.5")
+    assert len([url for url in visit.asked if url.endswith("/api/trees")]) == 2
