@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treelax.errors import InputError
-from treelax.nn.dropout import LEVELS, Dropout
+from treelax.nn.dropout import TOLERANCE, Dropout
 
 
 @given(
@@ -21,25 +21,28 @@ def test_units_are_dropped_or_scaled(shape: list[int], probability: float, seed:
     inputs = torch.rand(shape) + 1
     outputs = Dropout(probability)(inputs)
     kept = outputs != 0
-    scale = 1 / (1 - probability)
-    assert torch.allclose(outputs[kept], inputs[kept] * scale, rtol=1e-2 * scale / 10)
+    # what is kept is scaled by the share that the bits can say
+    error = TOLERANCE * probability / (1 - probability) + 2**-15
+    expected = inputs[kept] / (1 - probability)
+    assert torch.allclose(outputs[kept], expected, rtol=2 * error / (1 - min(error, 0.5)))
 
 
-@pytest.mark.parametrize("probability", [0.05, 0.2, 0.5, 0.9])
+@pytest.mark.parametrize("probability", [0.001, 0.05, 0.1, 0.2, 0.5, 0.9])
 def test_the_share_and_the_mean(probability: float) -> None:
     torch.manual_seed(0)
     outputs = Dropout(probability)(torch.ones(1000, 1001, dtype=torch.float64))
     dropped = float((outputs == 0).double().mean())
     error = 5 * (probability * (1 - probability) / outputs.numel()) ** 0.5
-    assert abs(dropped - probability) < error + 1 / LEVELS
+    assert abs(dropped - probability) < error + TOLERANCE * probability
     assert abs(float(outputs.mean()) - 1) < error / (1 - probability) + 1e-9
 
 
-def test_neighbours_are_independent() -> None:
-    """Four units share a random number but none of its bits."""
+@pytest.mark.parametrize("probability", [0.5, 0.3])
+def test_neighbours_are_independent(probability: float) -> None:
+    """Eight or four units share a random number but none of its bits."""
     torch.manual_seed(0)
-    kept = (Dropout(0.5)(torch.ones(20_000, 8)) != 0).double()
-    correlation = torch.corrcoef(kept.T) - torch.eye(8)
+    kept = (Dropout(probability)(torch.ones(20_000, 16)) != 0).double()
+    correlation = torch.corrcoef(kept.T) - torch.eye(16)
     assert float(correlation.abs().max()) < 0.04
 
 
