@@ -15,9 +15,10 @@ from treelax.analysis.baselines import chain_trees, random_trees
 from treelax.analysis.corpora import Corpus
 from treelax.analysis.corpus_readers import listops_corpus
 from treelax.analysis.parse_listops import parse_listops
-from treelax.analysis.parse_sentences import parse_sentences, without_null
-from treelax.analysis.parses import LabelFigures, length_batches
-from treelax.analysis.subjects import is_listops, load_subject
+from treelax.analysis.parse_sentences import parse_sentences
+from treelax.analysis.parses import MOST_SENTENCES, LabelFigures
+from treelax.analysis.subjects import load_subject
+from treelax.data.batching import length_batches
 from treelax.data.conllu import Sentence
 from treelax.data.listops import generate_listops, parse_expression
 from treelax.data.text.vectors import random_vectors
@@ -26,7 +27,9 @@ from treelax.tasks.listops.evaluation import evaluate, parse_all
 from treelax.tasks.listops.model import ListOpsTagger
 from treelax.tasks.listops.model import ModelConfig as ListOpsConfig
 from treelax.tasks.text.model import ModelConfig
+from treelax.tasks.text.null_token import heads_without_null
 from treelax.tasks.text.prediction import SentenceSettings
+from treelax.training.models import is_listops
 from treelax.training.pretrained import SentenceModel
 
 WORDS = ("the", "film", "was", "good", "bad")
@@ -155,16 +158,16 @@ def test_models_without_trees_and_with_given_ones() -> None:
 @given(st.integers(1, 7), st.integers(0, 30))
 def test_a_tree_without_null_is_a_projective_tree(n: int, seed: int) -> None:
     [heads] = random_trees([n + 1], generator=torch.Generator().manual_seed(seed))
-    found = without_null(heads)
+    found = heads_without_null(heads)
     assert len(found) == n
     assert is_tree(found)
     assert is_projective(found)
 
 
 def test_null_by_hand() -> None:
-    assert without_null((0, 1, 1, 3)) == (0, 0, 2)
-    assert without_null((4, 1, 2, 0)) == (3, 1, 0)
-    assert without_null((2, 1)) == (0,)  # each other's heads
+    assert heads_without_null((0, 1, 1, 3)) == (0, 0, 2)
+    assert heads_without_null((4, 1, 2, 0)) == (3, 1, 0)
+    assert heads_without_null((2, 1)) == (0,)  # each other's heads
 
 
 # ------------------------------------------------------------------ ListOps
@@ -223,7 +226,7 @@ def test_the_gap_between_soft_and_discrete_trees() -> None:
 
 def test_batches_by_length() -> None:
     lengths = [3] * 300 + [5000, 1, 4000]
-    batches = list(length_batches(lengths))
+    batches = list(length_batches(lengths, most_sentences=MOST_SENTENCES))
     assert sorted(i for batch in batches for i in batch) == list(range(303))
     assert [len(batch) for batch in batches] == [128, 128, 45, 1, 1]
     assert list(length_batches([])) == []

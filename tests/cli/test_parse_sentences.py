@@ -10,9 +10,9 @@ from parse_commands import fail, parse, records, saved, typed
 from sentence_runs import train
 from svg_parts import texts
 
-from treelax.cli.parse_models import _heads_without_null, _weights_without_null
 from treelax.data.conllu import Sentence, read_conllu, write_conllu
 from treelax.pictures import draw_tree
+from treelax.tasks.text.null_token import heads_without_null, weights_without_null
 from treelax.training.pretrained import SentenceModel
 from treelax.trees import heads_to_tree, is_projective, is_tree
 
@@ -129,12 +129,12 @@ def test_weights_are_those_of_the_soft_tree(
 
 def test_words_under_null() -> None:
     """They hang off what NULL hangs off, whether trees are discrete or soft."""
-    assert _heads_without_null([0, 1, 4, 2, 1]) == (0, 3, 1, 0)
-    assert _heads_without_null([3, 1, 0]) == (2, 0)
-    assert _heads_without_null([2, 1]) == (0,)  # no word is its own head
+    assert heads_without_null([0, 1, 4, 2, 1]) == (0, 3, 1, 0)
+    assert heads_without_null([3, 1, 0]) == (2, 0)
+    assert heads_without_null([2, 1]) == (0,)  # no word is its own head
     for heads in ([0, 1, 4, 2, 1], [3, 1, 0], [0, 3, 1]):
-        folded = _weights_without_null(heads_to_tree(torch.tensor(heads)))
-        expected = heads_to_tree(torch.tensor(_heads_without_null(heads)))
+        folded = weights_without_null(heads_to_tree(torch.tensor(heads)))
+        expected = heads_to_tree(torch.tensor(heads_without_null(heads)))
         assert torch.equal(folded, expected)
 
 

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from treelax.analysis.agreement import Agreement, Keep, edges
 from treelax.analysis.shapes import Heads, check_heads, check_same_words, subtrees
-from treelax.data.listops.expression import OPERATORS
+from treelax.data.batching import length_batches
+from treelax.data.listops import Expression, baseline_heads
 from treelax.distributions import ProjectiveTrees
 from treelax.errors import InputError
 from treelax.ops import sample_tree
@@ -67,21 +68,13 @@ def operator_trees(sentences: Iterable[Sequence[str]]) -> list[tuple[int, ...]]:
         sentences: the tokens of each expression.
 
     Returns:
-        The heads of each; a token without an operator to its left hangs off the root.
+        The heads of each, as `treelax.data.listops.baseline_heads` gives them.
 
     Example:
         >>> operator_trees([("[MAX", "2", "[MIN", "4", "]", "]")])
         [(0, 1, 1, 3, 3, 3)]
     """
-    found = []
-    for tokens in sentences:
-        heads, last = [], 0
-        for place, token in enumerate(tokens, 1):
-            heads.append(last)
-            if token in OPERATORS:
-                last = place
-        found.append(tuple(heads))
-    return found
+    return [baseline_heads(Expression(tuple(tokens)), "operator") for tokens in sentences]
 
 
 def random_trees(
@@ -107,7 +100,7 @@ def random_trees(
     if any(n < 1 for n in lengths):
         raise InputError(f"lengths: received {min(lengths)}; expected at least 1")
     found: list[tuple[int, ...]] = [()] * len(lengths)
-    for chosen in _batches(lengths):
+    for chosen in length_batches(lengths, most_arcs=MOST_ENTRIES):
         own = torch.tensor([lengths[i] for i in chosen])
         size = int(own.max()) + 1
         trees = sample_tree(
@@ -223,15 +216,3 @@ def _possible(heads: Heads, single_root: bool) -> bool:
     if below is None or (single_root and sum(head == 0 for head in heads) != 1):
         return False
     return all(subtree.contiguous for subtree in below)
-
-
-def _batches(lengths: Sequence[int]) -> Iterable[list[int]]:
-    """Places of sentences of similar length that fit into memory together."""
-    batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lengths.__getitem__):
-        if batch and (len(batch) + 1) * (lengths[i] + 1) ** 2 > MOST_ENTRIES:
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch

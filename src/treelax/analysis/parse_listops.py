@@ -9,7 +9,8 @@ import torch
 
 from treelax.analysis.corpora import Corpus
 from treelax.analysis.entropy import TreeEntropy, tree_entropies
-from treelax.analysis.parses import LabelFigures, Parses, Progress, length_batches
+from treelax.analysis.parses import MOST_SENTENCES, LabelFigures, Parses, Progress
+from treelax.data.batching import length_batches
 from treelax.data.listops import Expression, encode_listops
 from treelax.errors import InputError
 from treelax.tasks.listops.evaluation import parse_all
@@ -83,7 +84,8 @@ def _listops_entropies(
     parser, device = model.parser, model.composer.vertex.device
     found: dict[int, TreeEntropy] = {}
     done = 0
-    for chosen in length_batches([len(each) for each in expressions]):
+    lengths = [len(each) for each in expressions]
+    for chosen in length_batches(lengths, most_sentences=MOST_SENTENCES):
         batch = encode_listops([expressions[i] for i in chosen]).to(device)
         scores = parser.scores(batch.tokens, batch.lengths)
         entropies = tree_entropies(

@@ -6,21 +6,19 @@ from collections import Counter
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
 from treelax.analysis.corpora import Corpus, Label
 from treelax.analysis.entropy import TreeEntropy, tree_entropies
-from treelax.analysis.parses import LabelFigures, Parses, Progress, length_batches
+from treelax.analysis.parses import MOST_SENTENCES, LabelFigures, Parses, Progress
 from treelax.analysis.shapes import Heads
-from treelax.data.text.vectors import NULL
-from treelax.data.text.vocabulary import WordTable
+from treelax.data.batching import length_batches
 from treelax.errors import InputError
-from treelax.tasks.text.model import Sentences
-from treelax.tasks.text.prediction import Prediction
+from treelax.nn.modes import evaluating
+from treelax.tasks.text.null_token import heads_without_null
+from treelax.tasks.text.prediction import Prediction, sentences_of
 from treelax.training.pretrained import SentenceModel
 
-__all__ = ["parse_sentences", "without_null"]
+__all__ = ["parse_sentences"]
 
 CHUNK = 512  # examples that are labelled between two reports of progress
 
@@ -91,15 +89,15 @@ def _parsed(
     encoder, null = model.network.encoder, int(model.settings.null)
     if encoder.tree is None:  # a chain, which is one without the NULL token too
         return tuple(tuple(range(len(words))) for words in sentences), None
-    training = model.network.training
-    model.network.eval()
-    table = encoder.read(model.vectors)
+    table, device = encoder.read(model.vectors), next(model.network.parameters()).device
     heads: dict[int, Heads] = {}
     entropies: dict[int, TreeEntropy] = {}
     done = 0
-    try:
-        for chosen in length_batches([len(words) + null for words in sentences]):
-            batch = _encoded(model, table, [sentences[i] for i in chosen])
+    lengths = [len(words) + null for words in sentences]
+    with evaluating(model.network):
+        for chosen in length_batches(lengths, most_sentences=MOST_SENTENCES):
+            own_words = [sentences[i] for i in chosen]
+            batch = sentences_of(model.settings, table, own_words, device)
             scores = encoder.scores(batch)
             found = encoder.tree.discrete(scores, batch.lengths).argmax(-2)[:, 1:].tolist()
             own = tree_entropies(
@@ -111,49 +109,11 @@ def _parsed(
             entropies.update(zip(chosen, own, strict=True))
             for i, row in zip(chosen, found, strict=True):
                 cut = row[: len(sentences[i]) + null]
-                heads[i] = without_null(cut) if null else tuple(cut)
+                heads[i] = heads_without_null(cut) if null else tuple(cut)
                 done += len(sentences[i])
             progress(done)
-    finally:
-        model.network.train(training)
     places = range(len(sentences))
     return tuple(heads[i] for i in places), tuple(entropies[i] for i in places)
-
-
-def _encoded(
-    model: SentenceModel, table: WordTable, sentences: Sequence[Sequence[str]]
-) -> Sentences:
-    """A batch as the encoder takes it, with the NULL token in front if there is one."""
-    settings = model.settings
-    rows: list[Tensor] = []
-    for words in sentences:
-        known = map(str.lower, words) if settings.lower else words
-        rows.append(torch.tensor([NULL] * settings.null + table.ids(known)))
-    device = next(model.network.parameters()).device
-    lengths = torch.tensor([len(row) for row in rows], device=device)
-    return Sentences(pad_sequence(rows, batch_first=True).to(device), lengths)
-
-
-def without_null(heads: Heads) -> tuple[int, ...]:
-    """Take the NULL token, the first word, out of a tree: what hangs off it hangs off its head.
-
-    Args:
-        heads: of a sentence with the NULL token in front.
-
-    Returns:
-        The heads of the other words, counted without it; a tree stays a tree.
-
-    Example:
-        >>> without_null((0, 1, 2)), without_null((3, 1, 0))
-        ((0, 1), (2, 0))
-    """
-    above, *others = heads
-    found = []
-    for word, head in enumerate(others, 2):
-        place = above if head == 1 else head
-        # without a tree constraint a word and NULL may be each other's heads
-        found.append(0 if place in (0, word) else place - 1)
-    return tuple(found)
 
 
 def _label_figures(model: SentenceModel, corpus: Corpus, progress: Progress) -> LabelFigures:

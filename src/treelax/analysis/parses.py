@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from treelax.analysis.entropy import TreeEntropy
 from treelax.analysis.shapes import Heads
-from treelax.tasks.text.prediction import MOST_ARCS
 
-__all__ = ["LabelFigures", "Parses", "Progress", "length_batches"]
+__all__ = ["MOST_SENTENCES", "LabelFigures", "Parses", "Progress"]
 
 MOST_SENTENCES = 128  # in a batch
 Progress = Callable[[int], None]
@@ -65,27 +64,3 @@ class Parses:
     entropies: tuple[TreeEntropy, ...] | None = None
     labels: LabelFigures | None = None
     single_root: bool = False
-
-
-def length_batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Put sentences of similar length together, as many as fit into memory.
-
-    Args:
-        lengths: words of each sentence.
-
-    Returns:
-        Places of sentences, from 0; short ones first.
-
-    Example:
-        >>> list(length_batches([5, 2, 3]))
-        [[1, 2, 0]]
-    """
-    batch: list[int] = []
-    for i in sorted(range(len(lengths)), key=lengths.__getitem__):
-        entries = (len(batch) + 1) * (lengths[i] + 1) ** 2
-        if batch and (len(batch) == MOST_SENTENCES or entries > MOST_ARCS):
-            yield batch
-            batch = []
-        batch.append(i)
-    if batch:
-        yield batch

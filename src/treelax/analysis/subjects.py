@@ -23,15 +23,12 @@ from treelax.data.text.sources import one_file
 from treelax.errors import InputError
 from treelax.tasks.listops.experiment import load_splits
 from treelax.tasks.text.config import SPLIT, TextConfig
-from treelax.training.checkpoint import load_checkpoint
-from treelax.training.config import flatten, from_table
-from treelax.training.models import BUILT_IN, TrainedModel, load_model, model_file, nested
+from treelax.training.models import TrainedModel, is_listops, load_model
 from treelax.training.pretrained import SentenceModel
 from treelax.training.run import CONFIG, Run
 
-__all__ = ["ListOpsSubject", "SentenceSubject", "Subject", "is_listops", "load_subject"]
+__all__ = ["ListOpsSubject", "SentenceSubject", "Subject", "load_subject"]
 
-LISTOPS = "listops"
 TREEBANK_SUFFIX = ".conllu"
 
 
@@ -132,30 +129,6 @@ class SentenceSubject(Subject):
         return parse_sentences(self.model, corpus, self.name, progress=progress)
 
 
-def is_listops(run: str | os.PathLike[str]) -> bool:
-    """Whether a run is one of ListOps, or of sentences; no model is loaded.
-
-    Args:
-        run: as for `load_subject`.
-
-    Returns:
-        Whether it is.
-
-    Raises:
-        InputError: there is nothing of that name.
-        DataError: the config of the run cannot be read.
-
-    Example:
-        >>> is_listops("listops")
-        True
-    """
-    path = Path(run)
-    if run in BUILT_IN or not path.is_dir():
-        model_file(run)  # which says what is missing
-        return True
-    return (path / CONFIG).is_file() and Run.open(path).task == LISTOPS
-
-
 def load_subject(
     run: str | os.PathLike[str],
     *,
@@ -187,13 +160,6 @@ def load_subject(
     if is_listops(run):
         return ListOpsSubject(called, load_model(run, device=device))
     model = SentenceModel.from_pretrained(run, device=device)
-    return SentenceSubject(called, model, _config(Path(run)))
-
-
-def _config(folder: Path) -> TextConfig | None:
-    """The config of a run; settings that are newer than the run are at their defaults."""
-    if not (folder / CONFIG).is_file():
-        return None
-    run = Run.open(folder)
-    kept = load_checkpoint(run.best_model, kind=run.task).state.get("config", {})
-    return from_table(TextConfig, nested(flatten(TextConfig()) | kept), str(run.best_model))
+    has_config = (Path(run) / CONFIG).is_file()
+    config = Run.open(run).config(TextConfig) if has_config else None
+    return SentenceSubject(called, model, config)

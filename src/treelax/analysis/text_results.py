@@ -82,7 +82,9 @@ def _check(record: dict[str, Any]) -> None:
 @torch.no_grad()
 def _figures(experiment: TextExperiment, split: str) -> dict[str, float | int]:
     data = experiment.data.splits[split].to(experiment.device)
-    batches = evaluation_batches(experiment.data.splits[split], experiment.device)
+    batches = evaluation_batches(
+        experiment.data.splits[split], experiment.device, experiment.subwords[split]
+    )
     discrete, soft = (
         experiment.summary(experiment.count(data, batches, soft=which))["accuracy"]
         for which in (False, True)

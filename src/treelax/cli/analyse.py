@@ -153,7 +153,7 @@ def _names(runs: Sequence[str]) -> list[str]:
 
 def _are_listops(runs: Sequence[str]) -> bool:
     """Whether the runs are of ListOps; refuses a mixture before any model is loaded."""
-    from treelax.analysis.subjects import is_listops
+    from treelax.training.models import is_listops
 
     listops = [run for run in runs if is_listops(run)]
     others = [run for run in runs if run not in listops]

@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from treelax.data.listops import Expression, encode_listops
-from treelax.data.text.vectors import NULL
 from treelax.errors import InputError
 from treelax.nn import LatentTree
+from treelax.nn.modes import evaluating
 from treelax.noise import gumbel
 from treelax.ops import sample_tree, select_heads
 from treelax.tasks.listops.evaluation import parse_all
-from treelax.tasks.text.model import Sentences
-from treelax.tasks.text.prediction import Prediction
+from treelax.tasks.text.null_token import heads_without_null, weights_without_null
+from treelax.tasks.text.prediction import Prediction, sentences_of
 from treelax.training.models import TrainedModel
 from treelax.training.pretrained import SentenceModel
 from treelax.trees import tree_to_heads
@@ -224,17 +224,10 @@ def _more_of_words(model: SentenceModel, words: Sequence[str], asked: Asked) -> 
     if layer is None or not (asked.weights or asked.samples):
         return _More()
     encoder, settings = model.network.encoder, model.settings
-    known = map(str.lower, words) if settings.lower else words
-    ids = [NULL] * settings.null + encoder.read(model.vectors).ids(known)
     device = next(model.network.parameters()).device
-    batch = Sentences(torch.tensor([ids], device=device), torch.tensor([len(ids)], device=device))
-    training = model.network.training
-    model.network.eval()
-    try:
-        with torch.inference_mode():
-            return _more(layer, encoder.scores(batch)[0], asked, null=settings.null)
-    finally:
-        model.network.train(training)
+    batch = sentences_of(settings, encoder.read(model.vectors), [words], device)
+    with evaluating(model.network), torch.inference_mode():
+        return _more(layer, encoder.scores(batch)[0], asked, null=settings.null)
 
 
 # ------------------------------------------------------------------ weights and samples
@@ -258,7 +251,7 @@ def _more(layer: LatentTree, scores: Tensor, asked: Asked, *, null: bool = False
     weights = None
     if asked.weights:
         soft = layer.soft(scores).double().cpu()
-        weights = (_weights_without_null(soft) if null else soft).tolist()
+        weights = (weights_without_null(soft) if null else soft).tolist()
     counts: Counter[Heads] = Counter()
     generator = torch.Generator().manual_seed(asked.seed)
     scores = scores.cpu()  # so that a seed gives the same trees on every device
@@ -266,7 +259,7 @@ def _more(layer: LatentTree, scores: Tensor, asked: Asked, *, null: bool = False
     while left:
         count = min(left, max(MOST_ENTRIES // scores.numel(), 1))
         for heads in _sampled(layer, scores, count, generator):
-            counts[_heads_without_null(heads) if null else tuple(heads)] += 1
+            counts[heads_without_null(heads) if null else tuple(heads)] += 1
         left -= count
     return _More(weights, tuple(sorted(counts.items(), key=lambda item: (-item[1], item[0]))))
 
@@ -285,25 +278,3 @@ def _sampled(
         )
     found: list[list[int]] = tree_to_heads(trees).tolist()
     return found
-
-
-def _heads_without_null(heads: Sequence[int]) -> Heads:
-    """Heads counted without NULL, the first word: words under it hang off what it hangs off."""
-    above, *own = heads
-    found = []
-    for m, head in enumerate(own, 2):
-        head = above if head == 1 else head
-        found.append(0 if head == m else max(head - 1, 0))  # no word is its own head
-    return tuple(found)
-
-
-def _weights_without_null(tree: Tensor) -> Tensor:
-    """The weights of arcs between words: those through NULL are handed on by its own heads."""
-    kept = [0, *range(2, len(tree))]
-    direct = tree[kept][:, kept]
-    through = tree[kept, 1][:, None] * tree[1, kept][None, :]
-    folded = direct + through
-    folded.fill_diagonal_(0)
-    folded[0, 1:] += 1 - folded[:, 1:].sum(0)  # what a word would hand to itself is the root's
-    folded[:, 0] = 0
-    return folded.clamp(0, 1)

@@ -17,9 +17,8 @@ from treelax.data.listops import Expression, parse_expression
 from treelax.data.text.readers_plain import read_lines_of_text, read_stream
 from treelax.data.text.records import Records
 from treelax.errors import DataError, InputError
-from treelax.training.models import BUILT_IN, TrainedModel, load_model
+from treelax.training.models import BUILT_IN, TrainedModel, is_listops, load_model
 from treelax.training.pretrained import SentenceModel
-from treelax.training.run import Run
 
 __all__ = ["Source", "listops_examples", "load", "sentence_examples", "split_arguments"]
 
@@ -90,12 +89,9 @@ def load(name: str | None, device: torch.device) -> TrainedModel | SentenceModel
         InputError: there is no such model.
         CheckpointError: a file is damaged or of another version.
     """
-    if name is None or name in BUILT_IN or not os.path.isdir(name):
+    if name is None or is_listops(name):
         return load_model(name or DEFAULT, device=device)
-    folder = Path(name)
-    if (folder / CONFIG).is_file() and Run.open(folder).task == "listops":
-        return load_model(folder, device=device)
-    return SentenceModel.from_pretrained(folder, device=device)
+    return SentenceModel.from_pretrained(name, device=device)
 
 
 # ------------------------------------------------------------------ ListOps

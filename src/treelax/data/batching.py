@@ -1,11 +1,15 @@
-"""Batches of sentences of similar length, drawn at random."""
+"""Batches of sentences of similar length: drawn at random to train, all in order to parse."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from treelax.errors import InputError
+
+MOST_ARCS = 4_000_000  # in a batch of trees; long sentences come in smaller batches
 
 
 def draw_batches(
@@ -63,3 +67,37 @@ def draw_batches(
         order = order[key.argsort(stable=True)]
     result = order.view(count, batch_size)
     return result[torch.randperm(count, generator=generator)]
+
+
+def length_batches(
+    lengths: Sequence[int] | Mapping[int, int],
+    *,
+    most_arcs: int = MOST_ARCS,
+    most_sentences: int | None = None,
+    texts: int = 1,
+) -> Iterator[list[int]]:
+    """Put sentences of similar length together, as many as fit into memory.
+
+    Args:
+        lengths: words of each sentence, or of some of them by place.
+        most_arcs: the most arcs of a batch, padding counted.
+        most_sentences: the most sentences of a batch; any number by default.
+        texts: how many sentences, of that length, each place stands for.
+
+    Returns:
+        Places of sentences, from 0; short ones first.
+
+    Example:
+        >>> list(length_batches([5, 2, 3], most_sentences=2))
+        [[1, 2], [0]]
+    """
+    by_place = lengths if isinstance(lengths, Mapping) else dict(enumerate(lengths))
+    batch: list[int] = []
+    for place in sorted(by_place, key=by_place.__getitem__):
+        arcs = texts * (by_place[place] + 1) ** 2  # with the root
+        if batch and (len(batch) == most_sentences or (len(batch) + 1) * arcs > most_arcs):
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from copy import copy
 from pathlib import Path
 from threading import Lock
-from typing import get_args
 
 import torch
 from torch import Tensor
@@ -15,17 +14,15 @@ from torch import Tensor
 from treelax.data.listops import TOKEN_IDS, VOCABULARY, Expression
 from treelax.data.text.records import Record
 from treelax.data.text.tokenizer import words_of
-from treelax.data.text.vectors import NULL
 from treelax.data.text.vocabulary import WordTable
 from treelax.demo.messages import Answer, Defaults, SourceName
 from treelax.demo.sources import RandomSource, Scored, Source, ZeroSource, counted
 from treelax.errors import InputError
 from treelax.tasks.listops.model import ModelConfig as ListOpsModelConfig
-from treelax.tasks.text.config import Kind
-from treelax.tasks.text.model import ModelConfig, Sentences
-from treelax.training.models import TrainedModel, load_model
+from treelax.tasks.text.model import ModelConfig
+from treelax.tasks.text.prediction import sentences_of
+from treelax.training.models import TrainedModel, is_listops, load_model
 from treelax.training.pretrained import SentenceModel
-from treelax.training.run import CONFIG, Run
 
 __all__ = ["ListOpsSource", "SentenceSource", "load_sources"]
 
@@ -142,13 +139,9 @@ class SentenceSource(Source):
         settings = self.model.settings
         cut = [] if text.isspace() or not text else self._cut(text)
         words = counted(cut)
-        front = [NULL] * settings.null
-        known = [word.lower() for word in words] if settings.lower else list(words)
-        encoder = self.model.network.encoder
         with self._lock:
-            ids = front + self._table(known).ids(known)
-            batch = Sentences(torch.tensor([ids]), torch.tensor([len(ids)]))
-            scores = encoder.scores(batch)[0].float()
+            batch = sentences_of(settings, self._table(words), [words])
+            scores = self.model.network.encoder.scores(batch)[0].float()
         return Scored(("NULL",) * settings.null + words, scores)
 
     @torch.no_grad()
@@ -216,9 +209,7 @@ def _run_source(path: Path) -> Source:
         raise InputError(
             f"{path}: does not exist; expected the folder of a run or of a saved model, or listops"
         )
-    if path.is_file():
-        return ListOpsSource(load_model(path), label)
-    if (path / CONFIG).is_file() and Run.open(path).task not in get_args(Kind):
+    if is_listops(path):
         return ListOpsSource(load_model(path), label)
     return SentenceSource(SentenceModel.from_pretrained(path), label)
 

@@ -15,7 +15,7 @@ from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.listops.model import ListOpsTagger
 from treelax.training.checkpoint import load_checkpoint
 from treelax.training.config import from_table
-from treelax.training.run import Run
+from treelax.training.run import CONFIG, Run
 
 BUILT_IN = ("listops",)
 
@@ -110,6 +110,30 @@ def model_file(name: str | os.PathLike[str]) -> Path:
         f"{name}: does not exist; expected the folder of a run, a model.safetensors, or "
         f"{', '.join(BUILT_IN)} for the model that comes with treelax"
     )
+
+
+def is_listops(name: str | os.PathLike[str]) -> bool:
+    """Whether a model is one of ListOps, or of sentences; no model is loaded.
+
+    Args:
+        name: as for `load_model`, or the folder of a run on sentences or of a saved sentence model.
+
+    Returns:
+        Whether it is.
+
+    Raises:
+        InputError: there is nothing of that name.
+        DataError: the config of the run cannot be read.
+
+    Example:
+        >>> is_listops("listops")
+        True
+    """
+    path = Path(name)
+    if name in BUILT_IN or not path.is_dir():
+        model_file(name)  # which says what is missing
+        return True
+    return (path / CONFIG).is_file() and Run.open(path).task == "listops"
 
 
 def nested(flat: dict[str, Any]) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def load_run(path: Path) -> SavedSentences:
         )
     saved = load_checkpoint(file, kind=run.task)
     vectors, labels, _ = load_words(path / WORDS)
-    config = _restored(TextConfig(), saved.state.get("config"), file)
+    config = _restored(TextConfig, saved.state.get("config"), file)
     settings = SentenceSettings.of(config, rows=len(vectors.matrix))
     settings = replace(settings, model=with_own_copy(settings.model, path))
     return SavedSentences(settings, vectors, labels, saved.tensors, file)
@@ -146,7 +146,7 @@ saved model
             f"({changes(kept, told['settings']) or 'labels'}); restore it: the settings of a trained "
             "model cannot be changed"
         )
-    settings = _restored(SentenceSettings(), kept, path / MODEL)
+    settings = _restored(SentenceSettings, kept, path / MODEL)
     if saved.state.get("words") != _sha256(path / WORDS):
         raise CheckpointError(
             f"{path / WORDS}: is not the file that {MODEL} was saved with; expected files of one "
@@ -233,12 +233,12 @@ def misfit(file: Path, error: Exception) -> CheckpointError:
     )
 
 
-def _restored(default: Config, kept: Any, file: Path) -> Config:
-    """A config of a file; settings that are newer than the file are at their defaults."""
+def _restored(kind: type[Config], kept: Any, file: Path) -> Config:
+    """A config of a file."""
     if not isinstance(kept, dict):
         raise CheckpointError(f"{file}: says nothing of its settings; train again or save it again")
     try:
-        return from_table(type(default), nested(flatten(default) | kept), "settings")
+        return from_table(kind, nested(kept), "settings")
     except InputError as error:
         raise misfit(file, error) from error
 

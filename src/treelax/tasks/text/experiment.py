@@ -13,11 +13,13 @@ from treelax.data.batching import draw_batches
 from treelax.data.text.encoded import EncodedText
 from treelax.data.text.vectors import NULL
 from treelax.errors import InputError
+from treelax.nn.modes import evaluating
 from treelax.tasks.text.config import TextConfig
 from treelax.tasks.text.data import TextData
 from treelax.tasks.text.encoder import NO_HEADS
 from treelax.tasks.text.given_trees import TreedText
-from treelax.tasks.text.model import ClassModel, ModelConfig, PairModel, Sentences, TagModel
+from treelax.tasks.text.model import ModelConfig, Sentences
+from treelax.tasks.text.prediction import NETWORKS, TextModel, with_learned_words
 from treelax.tasks.text.subwords import subword_lengths
 
 # On a GPU texts are padded to a multiple of this, so that few shapes have to be captured.
@@ -27,7 +29,6 @@ EVALUATION_BATCH = 512
 TRANSFORMER_BATCH = 64  # which needs much more memory for a sentence
 ALL = slice(None)
 Shape = tuple[int, ...]
-TextModel = PairModel | ClassModel | TagModel
 
 
 # what each kind of task takes: texts in an example, and whether labels are of words
@@ -56,11 +57,7 @@ def build_model(config: TextConfig, table: Tensor, classes: int) -> TextModel:
         >>> type(build_model(TextConfig(kind="tag"), torch.zeros(5, 4), 7)).__name__
         'TagModel'
     """
-    kinds: dict[str, type[TextModel]] = {"pair": PairModel, "classify": ClassModel, "tag": TagModel}
-    model = config.model
-    if config.data.vectors is None:
-        model = replace(model, learned_words=max(len(table) - 1, 0))
-    return kinds[config.kind](model, table, classes)
+    return NETWORKS[config.kind](with_learned_words(config, len(table)), table, classes)
 
 
 class TextExperiment:
@@ -285,17 +282,15 @@ class TextExperiment:
         Raises:
             InputError: the data have no labels.
         """
-        training = self.model.training
-        self.model.eval()
         counts = torch.zeros(2, dtype=torch.float64, device=self.device)
-        for lengths, indices in batches:
-            words, subwords = lengths[: data.texts], lengths[data.texts :]
-            shape = (*(length + self.null for length in words), *subwords)
-            logits = self.logits(data, shape, indices, soft=soft)
-            targets = data.targets(indices, lengths[0])
-            right = logits.argmax(-1) == targets  # never where there is no word: -1
-            counts += torch.stack((right.sum(), (targets >= 0).sum()))
-        self.model.train(training)
+        with evaluating(self.model):
+            for lengths, indices in batches:
+                words, subwords = lengths[: data.texts], lengths[data.texts :]
+                shape = (*(length + self.null for length in words), *subwords)
+                logits = self.logits(data, shape, indices, soft=soft)
+                targets = data.targets(indices, lengths[0])
+                right = logits.argmax(-1) == targets  # never where there is no word: -1
+                counts += torch.stack((right.sum(), (targets >= 0).sum()))
         return counts
 
     @staticmethod

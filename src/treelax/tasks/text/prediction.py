@@ -11,23 +11,31 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from treelax.data.batching import MOST_ARCS, length_batches
 from treelax.data.text.corpora import CORPORA
 from treelax.data.text.vectors import NULL
 from treelax.data.text.vocabulary import WordTable
 from treelax.errors import InputError
+from treelax.nn.modes import evaluating
 from treelax.ops.checks import one_of
 from treelax.tasks.text.config import Kind, TextConfig
 from treelax.tasks.text.model import ClassModel, ModelConfig, PairModel, Sentences, TagModel
+from treelax.tasks.text.null_token import heads_without_null
 
-__all__ = ["Example", "Prediction", "SentenceSettings", "new_network", "predict_words"]
+__all__ = [
+    "Example",
+    "Prediction",
+    "SentenceSettings",
+    "new_network",
+    "predict_words",
+    "sentences_of",
+]
 
 Example = Sequence[Sequence[str]]  # the words of each text
 TextModel = PairModel | ClassModel | TagModel
 NETWORKS: dict[str, type[TextModel]] = {"pair": PairModel, "classify": ClassModel, "tag": TagModel}
 # examples are read ahead by so many batches, to be sorted by length
 WINDOW = 32
-# numbers in a batch of trees: long sentences come in smaller batches
-MOST_ARCS = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -79,9 +87,7 @@ class SentenceSettings:
         Returns:
             The settings.
         """
-        data, model = config.data, config.model
-        if data.vectors is None:  # then all rows but padding were learned
-            model = replace(model, learned_words=rows - 1)
+        data = config.data
         columns = {
             "table": data.text,
             "tagging": ("text",),
@@ -95,7 +101,7 @@ class SentenceSettings:
             tokens=data.format == "table" and data.tokens,
             lower=data.lower,
             null=data.null,
-            model=model,
+            model=with_learned_words(config, rows),
         )
 
 
@@ -134,6 +140,25 @@ class Prediction:
             pairs = zip(self.probabilities, self.label, strict=True)
             return tuple(each[tag] for each, tag in pairs)
         return self.probabilities[str(self.label)]
+
+
+def with_learned_words(config: TextConfig, rows: int) -> ModelConfig:
+    """The model of a config with as many learned rows as its word vectors ask for.
+
+    Args:
+        config: of a run.
+        rows: of its word vectors, padding counted.
+
+    Returns:
+        The settings of the model; random vectors are all learned.
+
+    Example:
+        >>> with_learned_words(TextConfig(), 500).learned_words
+        499
+    """
+    if config.data.vectors is not None:
+        return config.model
+    return replace(config.model, learned_words=max(rows - 1, 0))
 
 
 def new_network(settings: SentenceSettings, table: Tensor, classes: int) -> TextModel:
@@ -213,25 +238,48 @@ def _in_order(
     while window := list(islice(examples, WINDOW * batch_size)):
         texts = [tuple(tuple(words) for words in example) for example in window]
         done = [Prediction(words) for words in texts]
-        for indices in _batches(texts, batch_size):
+        # without those that have an empty text; NULL counts as a word
+        longest = {i: max(map(len, text)) + 1 for i, text in enumerate(texts) if all(text)}
+        for indices in length_batches(
+            longest, most_arcs=MOST_ARCS, most_sentences=batch_size, texts=len(texts[0])
+        ):
             said = one_batch([texts[index] for index in indices])
             for index, prediction in zip(indices, said, strict=True):
                 done[index] = prediction
         yield from done
 
 
-def _batches(texts: Sequence[Example], batch_size: int) -> Iterator[list[int]]:
-    """Indices of examples of similar length, without those that have an empty text."""
-    longest = {index: max(map(len, example)) for index, example in enumerate(texts) if all(example)}
-    batch: list[int] = []
-    for index in sorted(longest, key=longest.__getitem__):
-        size = len(texts[index]) * (longest[index] + 2) ** 2  # with the root and NULL
-        if batch and (len(batch) == batch_size or (len(batch) + 1) * size > MOST_ARCS):
-            yield batch
-            batch = []
-        batch.append(index)
-    if batch:
-        yield batch
+def sentences_of(
+    settings: SentenceSettings,
+    table: WordTable,
+    texts: Sequence[Sequence[str]],
+    device: torch.device | str = "cpu",
+) -> Sentences:
+    """A batch of texts as the network takes them, with the NULL token in front if it has one.
+
+    Args:
+        settings: of the model.
+        table: gives words their ids.
+        texts: the words of each.
+        device: of the batch.
+
+    Returns:
+        The batch.
+
+    Example:
+        >>> from treelax.data.text.vectors import random_vectors
+        >>> table = random_vectors(["dogs", "bark"], 8)
+        >>> sentences_of(SentenceSettings(null=True), table, [["dogs", "bark"], ["bark"]]).ids
+        tensor([[  1, 102, 103],
+                [  1, 103,   0]])
+    """
+    front = [NULL] * settings.null
+    rows = []
+    for words in texts:
+        known = map(str.lower, words) if settings.lower else words
+        rows.append(torch.tensor(front + table.ids(known)))
+    lengths = torch.tensor([len(row) for row in rows])
+    return Sentences(pad_sequence(rows, batch_first=True).to(device), lengths.to(device))
 
 
 @dataclass(frozen=True)
@@ -246,25 +294,19 @@ class _OneBatch:
 
     def __call__(self, examples: Sequence[tuple[tuple[str, ...], ...]]) -> list[Prediction]:
         device = next(self.network.parameters()).device
-        batches = [self._sentences(texts, device) for texts in zip(*examples, strict=True)]
+        batches = [
+            sentences_of(self.settings, self.table, texts, device)
+            for texts in zip(*examples, strict=True)
+        ]
         logits, tree = self._run(batches)
         heads = [] if tree is None else self._heads(tree, batches)  # of each text
         best, shares = logits.argmax(-1).tolist(), logits.float().softmax(-1).tolist()
         said = []
         for i, words in enumerate(examples):
             label, probabilities = self._named(best[i], shares[i], len(words[0]))
-            own = [tuple(rows[i][: len(text)]) for rows, text in zip(heads, words, strict=False)]
+            own = [self._own(rows[i], len(text)) for rows, text in zip(heads, words, strict=False)]
             said.append(Prediction(words, label, probabilities, tuple(own) or None))
         return said
-
-    def _sentences(self, texts: Sequence[Sequence[str]], device: torch.device) -> Sentences:
-        front = [NULL] * self.settings.null
-        rows = []
-        for words in texts:
-            known = map(str.lower, words) if self.settings.lower else words
-            rows.append(torch.tensor(front + self.table.ids(known)))
-        lengths = torch.tensor([len(row) for row in rows])
-        return Sentences(pad_sequence(rows, batch_first=True).to(device), lengths.to(device))
 
     @torch.no_grad()
     def _run(self, batches: list[Sentences]) -> tuple[Tensor, Tensor | None]:
@@ -274,30 +316,28 @@ class _OneBatch:
         hook = self.network.encoder.register_forward_hook(
             lambda module, given, result: trees.append(result[1])
         )
-        training = self.network.training
-        self.network.eval()
         try:
-            logits: Tensor = self.network(*batches, soft=self.soft)
+            with evaluating(self.network):
+                logits: Tensor = self.network(*batches, soft=self.soft)
         finally:
             hook.remove()
-            self.network.train(training)
         [tree] = trees
         return logits[:, self.settings.null :] if self.settings.kind == "tag" else logits, tree
 
     @torch.no_grad()
     def _heads(self, tree: Tensor, batches: list[Sentences]) -> list[list[list[int]]]:
-        """The heads of all words, counted without NULL; padding has heads that mean nothing."""
+        """The heads of all words, NULL counted; padding has heads that mean nothing."""
         layer = self.network.encoder.tree
         if self.soft and layer is not None:
             tree = layer.discrete(tree, torch.cat([batch.lengths for batch in batches]))
         heads = tree[..., 1:].argmax(-2)  # (texts · batch, n)
-        if self.settings.null:
-            above, heads = heads[:, :1], heads[:, 1:]
-            words = torch.arange(2, heads.shape[1] + 2, device=heads.device)
-            heads = torch.where(heads == 1, above, heads)
-            # without a tree constraint a word and NULL may be each other's heads
-            heads = (heads - 1).clamp(min=0).masked_fill(heads == words, 0)
         return [part.tolist() for part in heads.chunk(len(batches))]
+
+    def _own(self, heads: list[int], length: int) -> tuple[int, ...]:
+        """The heads of so many words, counted without NULL."""
+        if self.settings.null:
+            return heads_without_null(heads[: length + 1])
+        return tuple(heads[:length])
 
     def _named(
         self, best: Any, shares: Any, length: int
