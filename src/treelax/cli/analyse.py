@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from treelax.cli.console import console, error_console, progress, table
+from treelax.cli.commands import command
+from treelax.cli.console import console, progress, table
+from treelax.cli.output import warn_of_long
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-LONG = 1_000  # words
 HELP = """Study the trees of trained models: their grammar and how far they agree.
 
 RUN is the folder of a run or of a saved sentence model, or listops for the
@@ -37,21 +38,6 @@ Examples:
   treelax analyse runs/sst-0 runs/sst-1 runs/sst-2 --out analysis
   treelax analyse runs/sst-0 --data en_ewt-ud-dev.conllu --json
 """
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command ``analyse`` to the program.
-
-    Args:
-        app: the program.
-
-    Example:
-        >>> app = typer.Typer()
-        >>> register(app)
-        >>> [command.name for command in app.registered_commands]
-        ['analyse']
-    """
-    app.command("analyse", help=HELP)(analyse)
 
 
 def analyse(
@@ -185,7 +171,8 @@ def _parse(runs: Sequence[str], wanted: Wanted, device: str) -> tuple[Corpus, li
             if corpus is not None:
                 check_same_sentences(corpus, own)
             else:
-                _warn_of_long(own)
+                number, longest = max(enumerate(own.sentences, 1), key=lambda pair: len(pair[1]))
+                warn_of_long(own.name, f"sentence {number}", len(longest), "words")
             corpus = corpus or own
         words = sum(map(len, corpus.sentences))
         with progress(f"parsing with {name}", words, unit="word", transient=True) as bar:
@@ -194,11 +181,4 @@ def _parse(runs: Sequence[str], wanted: Wanted, device: str) -> tuple[Corpus, li
     return corpus, parses
 
 
-def _warn_of_long(corpus: Corpus) -> None:
-    """Say which sentence makes this take long: time grows with the cube of the length."""
-    number, longest = max(enumerate(corpus.sentences, 1), key=lambda pair: len(pair[1]))
-    if len(longest) > LONG:
-        error_console.print(
-            f"{corpus.name}: sentence {number} has {len(longest):,} words, which may take long; "
-            f"--max-length {LONG} leaves out such"
-        )
+register = command("analyse", HELP, analyse)

@@ -13,6 +13,7 @@ import typer
 
 import treelax
 from treelax.cli import data_text
+from treelax.cli.commands import command, group
 from treelax.cli.console import Progress, console, error_console, progress, table
 from treelax.cli.folders import folder_to_write, sha256
 from treelax.errors import InputError
@@ -61,24 +62,6 @@ def _limits(name: str) -> str:
     """What the help says of a limit of the lengths."""
     of = {variant: getattr(data, name) for variant, data in DEFAULTS.items()}
     return f", in tokens; writing: {of['original']} by default, {of['paulus']} for paulus."
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command ``data`` to the program.
-
-    Args:
-        app: the program.
-
-    Example:
-        >>> app = typer.Typer()
-        >>> register(app)
-        >>> [group.name for group in app.registered_groups]
-        ['data']
-    """
-    group = typer.Typer(no_args_is_help=True)
-    group.command("listops", help=LISTOPS_HELP)(listops)
-    data_text.register(group)
-    app.add_typer(group, name="data", help=HELP)
 
 
 def listops(
@@ -294,3 +277,6 @@ def _figures(statistics: dict[str, Any]) -> list[tuple[str, str | int | float]]:
         ("attached to the token before, %", statistics["attachment_previous"]),
         ("attached to the operator before, %", statistics["attachment_operator"]),
     ]
+
+
+register = group("data", HELP, command("listops", LISTOPS_HELP, listops), data_text.register)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from treelax.cli.commands import command
 from treelax.cli.console import console, error_console
 from treelax.errors import BackendError
 
@@ -23,21 +24,6 @@ Examples:
   treelax demo --open
   treelax demo runs/stars --port 8080
 """
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command ``demo`` to the program.
-
-    Args:
-        app: the program.
-
-    Example:
-        >>> app = typer.Typer()
-        >>> register(app)
-        >>> [command.name for command in app.registered_commands]
-        ['demo']
-    """
-    app.command("demo", help=HELP)(demo)
 
 
 def demo(
@@ -74,3 +60,6 @@ def demo(
         console.file.flush()
         with suppress(KeyboardInterrupt):
             serve(create_app(sources), bound, open_browser=open_browser)
+
+
+register = command("demo", HELP, demo)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from treelax.cli.console import error_console, progress
+from treelax.cli.commands import command
+from treelax.cli.console import progress
+from treelax.cli.output import warn_of_long
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,23 +29,7 @@ Examples:
   treelax eval listops --data test_d20s.tsv --max-length 100 --json
   treelax eval runs/small
 """
-LONG = 1_000  # tokens
 NAMED = 5  # tokens that an expression is named by
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command ``eval`` to the program.
-
-    Args:
-        app: the program.
-
-    Example:
-        >>> app = typer.Typer()
-        >>> register(app)
-        >>> [command.name for command in app.registered_commands]
-        ['eval']
-    """
-    app.command("eval", help=HELP)(evaluate)
 
 
 def evaluate(
@@ -84,7 +69,9 @@ def evaluate(
         own = loaded.config.data
         min_length = max(min_length, own.min_length)
         max_length = own.max_length if max_length is None else min(max_length, own.max_length)
-    _warn_of_long(expressions, title)
+    longest = max(expressions, key=len)
+    named = f"the longest expression ({' '.join(longest.tokens[:NAMED])} ...)"
+    warn_of_long(title, named, len(longest), "tokens")
     tokens = sum(map(len, expressions))
     with progress("evaluating", tokens, unit="token", transient=True) as bar:
         figures = run_evaluation(loaded.model, expressions, progress=bar.update)
@@ -120,11 +107,4 @@ def _own_test_set(
     return kept
 
 
-def _warn_of_long(expressions: Sequence[Expression], title: str) -> None:
-    """Say which expression makes this take long: time grows with the cube of the length."""
-    longest = max(expressions, key=len)
-    if len(longest) > LONG:
-        error_console.print(
-            f"{title}: the longest expression ({' '.join(longest.tokens[:NAMED])} ...) has "
-            f"{len(longest):,} tokens, which may take long; --max-length {LONG} leaves out such"
-        )
+register = command("eval", HELP, evaluate)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from treelax.cli.commands import command, group
+
 if TYPE_CHECKING:
     from treelax.pictures import Picture
 
@@ -27,24 +29,6 @@ of argmax is flat wherever it does not jump, that of the relaxation slopes.
 Example:
   treelax figure relaxation --temperature 0.5 --out relaxation.svg
 """
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command ``figure`` to the program.
-
-    Args:
-        app: the program.
-
-    Example:
-        >>> app = typer.Typer()
-        >>> register(app)
-        >>> [group.name for group in app.registered_groups]
-        ['figure']
-    """
-    group = typer.Typer(no_args_is_help=True)
-    group.callback()(lambda: None)  # else typer takes a group of one command for that command
-    group.command("relaxation", help=RELAXATION_HELP)(relaxation)
-    app.add_typer(group, name="figure", help=HELP)
 
 
 def relaxation(
@@ -75,3 +59,6 @@ def write_picture(picture: Picture, out: Path | None) -> None:
     encoding = getattr(sys.stdout, "encoding", None) or "ascii"
     # what the encoding lacks can be written as the number of its character
     sys.stdout.write(picture.svg().encode(encoding, "xmlcharrefreplace").decode(encoding))
+
+
+register = group("figure", HELP, command("relaxation", RELAXATION_HELP, relaxation))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from treelax.cli.commands import command
 from treelax.cli.console import error_console, progress
+from treelax.cli.output import refuse_same_file, write_lines, write_sentences
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,21 +43,6 @@ Examples:
   treelax parse runs/tags --file new.conllu --gold --format json
 """
 COUNT_EVERY = 20  # texts; a bar takes longer to draw than one of them to parse
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command ``parse`` to the program.
-
-    Args:
-        app: the program.
-
-    Example:
-        >>> app = typer.Typer()
-        >>> register(app)
-        >>> [command.name for command in app.registered_commands]
-        ['parse']
-    """
-    app.command("parse", help=HELP)(parse)
 
 
 def parse(
@@ -117,8 +102,7 @@ def parse(
         )
     if STREAM in texts:
         raise InputError("TEXT: received - beside other texts; expected - alone")
-    if out is not None and file is not None and _is_same(out, Path(file)):
-        raise InputError(f"--out: received {out}, the file that is read; expected another")
+    refuse_same_file(out, file)
     asked = Asked(weights=soft, samples=samples, seed=seed)
     written = form_of(form, out, asked)
     if written == "heatmap":
@@ -135,10 +119,6 @@ def parse(
     if source.records is not None:
         for note in source.records.report.lines():
             error_console.print(f"{source.records.source}: {note}")
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    return one.exists() and other.exists() and one.samefile(other)
 
 
 def _parsed(source: Source, asked: Asked, gold: bool, device: str) -> Iterator[Parsed]:
@@ -158,37 +138,16 @@ def _parsed(source: Source, asked: Asked, gold: bool, device: str) -> Iterator[P
 
 def _write(parsed: Iterator[Parsed], form: Form, look: Look, out: Path | None) -> None:
     from treelax.cli.figure import write_picture
-    from treelax.cli.parse_output import lines_of, picture_of
-    from treelax.files import atomic_write
+    from treelax.cli.parse_output import conllu_sentences, lines_of, picture_of
 
     if out is not None:
         parsed = _counted(parsed)
     if form in ("svg", "heatmap"):
         write_picture(picture_of(parsed, form, look), out)
     elif form == "conllu":
-        _write_conllu(parsed, out)
-    elif out is None:
-        for line in lines_of(parsed, form, look):
-            sys.stdout.write(line + "\n")
+        write_sentences(conllu_sentences(parsed), out)
     else:
-        with atomic_write(out) as target:
-            for line in lines_of(parsed, form, look):
-                # half a character, which JSON can write, is then as JSON writes it
-                target.write((line + "\n").encode(errors="backslashreplace"))
-
-
-def _write_conllu(parsed: Iterator[Parsed], out: Path | None) -> None:
-    from treelax.cli.parse_output import conllu_sentences
-    from treelax.data.conllu import write_conllu
-
-    if out is not None:
-        write_conllu(out, conllu_sentences(parsed))
-        return
-    with TemporaryDirectory() as folder:
-        file = Path(folder, "trees.conllu")
-        write_conllu(file, conllu_sentences(parsed))
-        with file.open(encoding="utf-8", newline="") as whole:
-            shutil.copyfileobj(whole, sys.stdout)
+        write_lines(lines_of(parsed, form, look), out)
 
 
 def _counted(parsed: Iterator[Parsed]) -> Iterator[Parsed]:
@@ -198,3 +157,6 @@ def _counted(parsed: Iterator[Parsed]) -> Iterator[Parsed]:
             yield each
             if number % COUNT_EVERY == 0:
                 bar.update(number)
+
+
+register = command("parse", HELP, parse)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from treelax.cli.commands import command
 from treelax.cli.console import Progress, error_console, progress
+from treelax.cli.output import refuse_same_file, write_lines, write_sentences
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
@@ -38,21 +37,6 @@ Examples:
   treelax predict runs/tags new.conllu --format conllu
   echo "A fine film." | treelax predict runs/stars - --format tsv
 """
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command ``predict`` to the program.
-
-    Args:
-        app: the program.
-
-    Example:
-        >>> app = typer.Typer()
-        >>> register(app)
-        >>> [command.name for command in app.registered_commands]
-        ['predict']
-    """
-    app.command("predict", help=HELP)(predict)
 
 
 def predict(
@@ -84,14 +68,19 @@ def predict(
     ] = 0,
 ) -> None:
     """Label texts; see HELP."""
-    from treelax.cli.predict_files import input_records, output_form
+    from treelax.cli.predict_files import (
+        conllu_sentences,
+        input_records,
+        json_lines,
+        output_form,
+        table_rows,
+    )
     from treelax.training.devices import find_device
     from treelax.training.pretrained import SentenceModel
 
     if not run.exists():
         raise InputError(f"{run}: does not exist; expected the folder of a run or of a saved model")
-    if out is not None and out.exists() and Path(file).exists() and out.samefile(file):
-        raise InputError(f"--out: received {out}, the file that is read; expected another")
+    refuse_same_file(out, file)
     model = SentenceModel.from_pretrained(run, device=find_device(device, threads=threads))
     settings = model.settings
     written = output_form(form, out, settings)
@@ -99,9 +88,9 @@ def predict(
     with progress("predicting", unit="text", transient=True) as bar:
         said = _said(model, records, bar, soft, batch_size)
         if written == "conllu":
-            _write_conllu(said, model, out)
+            write_sentences(conllu_sentences(said, settings), out)
         else:
-            _write_lines(said, model, out, written)
+            write_lines((json_lines if written == "jsonl" else table_rows)(said, settings), out)
     for note in records.report.lines():
         error_console.print(f"{file}: {note.replace('dropped', 'without a label')}")
 
@@ -126,31 +115,4 @@ def _said(
             bar.update(number)
 
 
-def _write_lines(said: Iterator[Said], model: SentenceModel, out: Path | None, form: str) -> None:
-    from treelax.cli.predict_files import json_lines, table_rows
-    from treelax.files import atomic_write, compressed
-
-    rows = (json_lines if form == "jsonl" else table_rows)(said, model.settings)
-    if out is None:
-        for row in rows:
-            sys.stdout.write(row + "\n")
-        return
-    with atomic_write(out) as raw, compressed(raw, out, "wb") as file:
-        for row in rows:
-            # half a character, which JSON can write, is then as JSON writes it
-            file.write((row + "\n").encode(errors="backslashreplace"))
-
-
-def _write_conllu(said: Iterator[Said], model: SentenceModel, out: Path | None) -> None:
-    from treelax.cli.predict_files import conllu_sentences
-    from treelax.data.conllu import write_conllu
-
-    sentences = conllu_sentences(said, model.settings)
-    if out is not None:
-        write_conllu(out, sentences)
-        return
-    with TemporaryDirectory() as folder:
-        file = Path(folder, "trees.conllu")
-        write_conllu(file, sentences)
-        with file.open(encoding="utf-8", newline="") as whole:
-            shutil.copyfileobj(whole, sys.stdout)
+register = command("predict", HELP, predict)

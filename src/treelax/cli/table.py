@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import typer
-
+from treelax.cli.commands import command, group
 from treelax.cli.table_listops import LISTOPS_HELP, listops
 from treelax.cli.table_text import register_text_tables
 
@@ -22,19 +21,4 @@ Examples:
 """
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command ``table`` to the program.
-
-    Args:
-        app: the program.
-
-    Example:
-        >>> app = typer.Typer()
-        >>> register(app)
-        >>> [group.name for group in app.registered_groups]
-        ['table']
-    """
-    group = typer.Typer(no_args_is_help=True)
-    group.command("listops", help=LISTOPS_HELP)(listops)
-    register_text_tables(group)
-    app.add_typer(group, name="table", help=HELP)
+register = group("table", HELP, command("listops", LISTOPS_HELP, listops), register_text_tables)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from treelax.cli.commands import command, group
 from treelax.cli.console import console, error_console, progress
 from treelax.cli.runs import find_run, in_run
 from treelax.cli.settings import show_settings
@@ -48,24 +49,6 @@ Examples:
 DEFAULT = "balanced-mc"
 DRAWN = 3  # test expressions, of at most so many tokens
 DRAWN_LENGTH = 16
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command ``train`` to the program.
-
-    Args:
-        app: the program.
-
-    Example:
-        >>> app = typer.Typer()
-        >>> register(app)
-        >>> [group.name for group in app.registered_groups]
-        ['train']
-    """
-    group = typer.Typer(no_args_is_help=True)
-    group.command("listops", help=LISTOPS_HELP)(listops)
-    register_text(group)
-    app.add_typer(group, name="train", help=HELP)
 
 
 @joined()
@@ -240,3 +223,6 @@ def _show_result(run: Run, result: dict[str, Any]) -> None:
     )
     print_evaluation(figures_of(result), _title(result["max_length"]))
     console.print(f"run: {run.path}")
+
+
+register = group("train", HELP, command("listops", LISTOPS_HELP, listops), register_text)

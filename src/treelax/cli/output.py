@@ -1,0 +1,107 @@
+"""What commands that write trees share: files or standard output, and a word before long work."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from treelax.cli.console import error_console
+from treelax.errors import InputError
+
+if TYPE_CHECKING:
+    from treelax.data.conllu import Sentence
+
+__all__ = ["refuse_same_file", "warn_of_long", "write_lines", "write_sentences"]
+
+LONG = 1_000  # words or tokens
+
+
+def refuse_same_file(out: Path | None, file: str | None) -> None:
+    """Refuse to write into the file that is read.
+
+    Args:
+        out: the file to write, if any.
+        file: the file to read, if any.
+
+    Raises:
+        InputError: they are the same.
+
+    Example:
+        >>> refuse_same_file(None, "texts.tsv")
+    """
+    if out is None or file is None or not (out.exists() and Path(file).exists()):
+        return
+    if out.samefile(file):
+        raise InputError(f"--out: received {out}, the file that is read; expected another")
+
+
+def write_lines(lines: Iterable[str], out: Path | None) -> None:
+    """Write lines into a file, whole or not at all and compressed as its name says, or to stdout.
+
+    Args:
+        lines: without their ends.
+        out: the file; None for standard output.
+
+    Raises:
+        DataError: the file cannot be written.
+
+    Example:
+        >>> write_lines(["one", "two"], None)
+        one
+        two
+    """
+    from treelax.files import atomic_write, compressed
+
+    if out is None:
+        for line in lines:
+            sys.stdout.write(line + "\n")
+        return
+    with atomic_write(out) as raw, compressed(raw, out, "wb") as file:
+        for line in lines:
+            # half a character, which JSON can write, is then as JSON writes it
+            file.write((line + "\n").encode(errors="backslashreplace"))
+
+
+def write_sentences(sentences: Iterable[Sentence], out: Path | None) -> None:
+    """Write trees as CoNLL-U into a file, or to standard output.
+
+    Args:
+        sentences: with their trees.
+        out: the file; None for standard output.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    from treelax.data.conllu import write_conllu
+
+    if out is not None:
+        write_conllu(out, sentences)
+        return
+    with TemporaryDirectory() as folder:
+        file = Path(folder, "trees.conllu")
+        write_conllu(file, sentences)
+        with file.open(encoding="utf-8", newline="") as whole:
+            shutil.copyfileobj(whole, sys.stdout)
+
+
+def warn_of_long(source: str, what: str, length: int, unit: str) -> None:
+    """Say what makes a command take long: time grows with the cube of the length.
+
+    Args:
+        source: the file or the like.
+        what: which of its sentences is the longest.
+        length: of that sentence.
+        unit: in which the length is, in the plural.
+
+    Example:
+        >>> warn_of_long("test.tsv", "sentence 3", 12, "words")
+    """
+    if length > LONG:
+        error_console.print(
+            f"{source}: {what} has {length:,} {unit}, which may take long; --max-length {LONG} "
+            "leaves out such"
+        )
