@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from benchmarks.machine import Machine
 from benchmarks.problem import BEST_TREE, FORWARD_BACKWARD, OPERATIONS
 
 
@@ -177,6 +178,18 @@ def short(value: float | None) -> str:
     if value == 0:
         return "0"
     return f"{value:.{max(0, 2 - math.floor(math.log10(abs(value))))}f}"
+
+
+def write_rows(
+    path: Path, columns: Sequence[str], rows: Iterable[dict[str, object]], here: Machine
+) -> None:
+    """Write measurements as CSV, each with the machine and the versions it belongs to."""
+    about = {"machine": here.machine, "torch": here.torch, "commit": here.commit}
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow(row | about)
 
 
 def table(header: Sequence[str], lines: Sequence[Sequence[str]], left: int = 1) -> str:

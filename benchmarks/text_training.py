@@ -21,7 +21,6 @@ if not __package__:  # run as a script: `benchmarks` is the package, not the sea
     warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
 import argparse
-import csv
 import os
 import random
 import statistics
@@ -32,7 +31,7 @@ from datetime import datetime
 import torch
 
 from benchmarks import machine
-from benchmarks.report import table
+from benchmarks.report import table, write_rows
 from treelax.tasks.text.config import TextConfig, preset
 from treelax.tasks.text.data import load_text
 from treelax.tasks.text.experiment import TextExperiment
@@ -158,12 +157,7 @@ def main() -> None:
             }
         )
     path = arguments.out / f"text-training-{arguments.device}-{datetime.now():%Y-%m-%d-%H%M}.csv"
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            about = {"machine": here.machine, "torch": here.torch, "commit": here.commit}
-            writer.writerow(row | about)
+    write_rows(path, COLUMNS, rows, here)
     head = ["preset", "pairs/s", "step, ms", "over head selection"]
     keys = ("preset", "pairs_per_second", "step_ms", "over_heads_2")
     print(table(head, [[str(row[key]) for key in keys] for row in rows]))

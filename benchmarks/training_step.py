@@ -18,7 +18,6 @@ if not __package__:  # run as a script: `benchmarks` is the package, not the sea
     warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
 import argparse
-import csv
 import statistics
 import time
 from collections.abc import Callable
@@ -28,7 +27,7 @@ from datetime import datetime
 import torch
 
 from benchmarks import machine
-from benchmarks.report import table
+from benchmarks.report import table, write_rows
 from treelax.data.listops import EncodedListOps
 from treelax.noise import perturbation
 from treelax.ops import soft_tree
@@ -117,12 +116,7 @@ def main() -> None:
         for length in (20, 40, 100)
     ]
     path = arguments.out / f"training-step-{datetime.now():%Y-%m-%d-%H%M}.csv"
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            about = {"machine": here.machine, "torch": here.torch, "commit": here.commit}
-            writer.writerow(row | about)
+    write_rows(path, COLUMNS, rows, here)
     head = ["preset", "longest", "threads", "step, ms", "tree, ms", "share, %", "batches"]
     print(table(head, [[str(value) for value in row.values()] for row in rows]))
     print(f"{here}\n{path.name}")

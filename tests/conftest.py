@@ -8,6 +8,9 @@ import torch
 from hypothesis import HealthCheck, settings
 from listops_commands import QUICK, interrupt, train
 from listops_runs import options
+from sentence_runs import train as train_sentences
+
+from treelax.training.pretrained import SentenceModel
 
 # they are loaded anyway; looked through for doctests, two of them would have the same name
 collect_ignore_glob = ["*conftest.py"]
@@ -56,3 +59,25 @@ def halves(tmp_path_factory):
 @pytest.fixture
 def half(halves, tmp_path):
     return shutil.copytree(halves, tmp_path / "half")
+
+
+@pytest.fixture(scope="session")
+def moved_runs(tmp_path_factory):
+    """A run of sentences of each kind, whose data are gone; only to be looked at."""
+    found = {}
+    for kind in ("classify", "pair", "tag"):
+        folder = tmp_path_factory.mktemp(kind)
+        run = train_sentences(kind, folder)
+        for file in folder.iterdir():
+            if file.is_file():
+                file.unlink()
+        shutil.rmtree(folder / "cache")
+        found[kind] = run.rename(folder / "moved")
+    return found
+
+
+@pytest.fixture
+def saved_model(moved_runs, tmp_path):
+    folder = tmp_path / "saved"
+    SentenceModel.from_run(moved_runs["classify"]).save_pretrained(folder)
+    return folder

@@ -17,7 +17,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from docs.tools.links import FENCE, INLINE_CODE, LINK, Link, broken_site_links, markdown_links
+from docs.tools.links import (
+    INLINE_CODE,
+    LINK,
+    Link,
+    broken_site_links,
+    markdown_links,
+    told_apart,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 STAGE = ROOT / "build" / "docs"
@@ -59,15 +66,9 @@ def moved(page: Path, link: Link) -> str:
 
 def rewritten(page: Path, text: str) -> str:
     """The page with its links moved; code is left alone."""
-    lines, fence = [], ""
-    for number, line in enumerate(text.splitlines(), 1):
-        match = FENCE.match(line)
-        if fence:
-            if match and match[1].startswith(fence) and line.strip() == match[1]:
-                fence = ""
-        elif match:
-            fence = match[1]
-        else:
+    lines = []
+    for number, line, is_prose in told_apart(text):
+        if is_prose:
             line = _moved_in_line(page, line, number)
             if line.startswith("|"):  # a figure and its spread stay on one line
                 line = line.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")

@@ -70,18 +70,21 @@ class Link:
         return unquote(self.target.partition("#")[2])
 
 
-def prose(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of a page outside blocks of code, with their numbers."""
+def told_apart(text: str) -> Iterator[tuple[int, str, bool]]:
+    """The lines of a page with their numbers, and whether they are outside blocks of code."""
     fence = ""
     for number, line in enumerate(text.splitlines(), 1):
         match = FENCE.match(line)
-        if fence:
-            if match and match[1].startswith(fence) and line.strip() == match[1]:
-                fence = ""
-        elif match:
-            fence = match[1]
-        else:
-            yield number, line
+        yield number, line, not fence and not match
+        if not fence:
+            fence = match[1] if match else ""
+        elif match and match[1].startswith(fence) and line.strip() == match[1]:
+            fence = ""
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """The lines of a page outside blocks of code, with their numbers."""
+    return ((number, line) for number, line, is_prose in told_apart(text) if is_prose)
 
 
 def markdown_links(text: str) -> list[Link]:
