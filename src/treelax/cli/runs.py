@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from treelax.cli.console import error_console
+from treelax.cli.console import error_console, progress
 from treelax.errors import CheckpointError
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
+    from treelax.training.loop import Training
     from treelax.training.run import Run
 
-__all__ = ["find_run", "in_run"]
+__all__ = ["find_run", "follow", "in_run"]
 
 Prepared = TypeVar("Prepared")
 TERMINATED = 128 + signal.SIGTERM  # exit status, as a shell has it
@@ -100,6 +101,29 @@ def in_run(
         if run is None:
             run = stack.enter_context(Run.start(folder, config, task=task))
         yield run, prepared
+
+
+def follow(training: Training, describe: Callable[[dict[str, float]], str]) -> None:
+    """Train to the end, with a progress bar.
+
+    Args:
+        training: the run under way.
+        describe: a few words on the dev figures of an epoch.
+
+    Raises:
+        TrainingError: the loss is no longer finite.
+        CheckpointError: a checkpoint cannot be saved.
+    """
+    total, done = training.epochs * training.updates, training.epoch * training.updates
+    with progress("training", total, start=done, unit="update") as bar:
+        for step in training.steps():
+            note, row = None, step.metrics
+            if row is not None:
+                note = (
+                    f"epoch {row['epoch']}/{training.epochs} loss {row['loss']:.3f} "
+                    f"dev {describe(row['dev'])}"
+                )
+            bar.update((step.epoch - 1) * training.updates + step.update, note)
 
 
 def _refuse_lost_checkpoint(run: Run) -> None:

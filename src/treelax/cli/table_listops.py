@@ -22,6 +22,7 @@ from treelax.cli.sweeps import (
     finished,
     write_results,
 )
+from treelax.cli.train import describe
 
 if TYPE_CHECKING:
     from treelax.tasks.listops.config import ListOpsConfig
@@ -66,16 +67,17 @@ def listops(
     changes = settings or []
     configs = every_seed([name.strip() for name in presets], seeds, changes, configure)
     done = finished(
-        configs, runs, results, device=device, jobs=jobs, report=report, describe=_describe
+        configs,
+        runs,
+        results,
+        device=device,
+        jobs=jobs,
+        report=report,
+        describe=lambda row: describe(row["dev"]),
     )
     folders = {"runs": (runs, RUNS_FOLDER), "results": (results, RESULTS_FOLDER)}
     command = command_line("listops", seeds, rows, changes, **folders)
     _publish(done, results, command, whole=rows is None)
-
-
-def _describe(row: dict[str, Any]) -> str:
-    dev = row["dev"]
-    return f"acc {dev['operator_accuracy']:.1f} att {dev['attachment']:.1f}"
 
 
 def _publish(

@@ -12,7 +12,7 @@ import typer
 
 from treelax.cli.commands import command, group
 from treelax.cli.console import console, error_console, progress
-from treelax.cli.runs import find_run, in_run
+from treelax.cli.runs import find_run, follow, in_run
 from treelax.cli.settings import show_settings
 from treelax.cli.train_text import register_text
 from treelax.training.distributed import current, in_turn
@@ -128,7 +128,7 @@ def train_listops(run: Run, experiment: ListOpsExperiment) -> None:
     )
     if training.epoch:
         error_console.print(f"going on after epoch {training.epoch} of {training.epochs}")
-    _follow(training)
+    follow(training, describe)
     if not current().first:
         return
     test = load_splits(config.data).expressions["test"]
@@ -139,25 +139,20 @@ def train_listops(run: Run, experiment: ListOpsExperiment) -> None:
     console.print(f"run: {run.path}")
 
 
-def describe(row: dict[str, Any], epochs: int) -> str:
-    """An epoch's figures in a few words.
+def describe(dev: dict[str, float]) -> str:
+    """A few words on the dev figures of an epoch.
 
     Args:
-        row: of the metrics.
-        epochs: of the whole run.
+        dev: the figures by name.
 
     Returns:
         The words.
 
     Example:
-        >>> describe({"epoch": 2, "loss": 0.5, "dev": {"operator_accuracy": 50, "attachment": 9}}, 8)
-        'epoch 2/8 loss 0.500 dev acc 50.0 att 9.0'
+        >>> describe({"operator_accuracy": 50, "attachment": 9})
+        'acc 50.0 att 9.0'
     """
-    dev = row["dev"]
-    return (
-        f"epoch {row['epoch']}/{epochs} loss {row['loss']:.3f} "
-        f"dev acc {dev['operator_accuracy']:.1f} att {dev['attachment']:.1f}"
-    )
+    return f"acc {dev['operator_accuracy']:.1f} att {dev['attachment']:.1f}"
 
 
 def _same_settings(run: Run, preset: str | None, changes: Sequence[str]) -> ListOpsConfig:
@@ -178,15 +173,6 @@ def _prepare(config: ListOpsConfig, device: str) -> ListOpsExperiment:
     place = find_device(device, threads=config.train.threads)
     with progress("preparing the data", transient=True):
         return ListOpsExperiment(config, place)
-
-
-def _follow(training: Training) -> None:
-    total = training.epochs * training.updates
-    done = training.epoch * training.updates
-    with progress("training", total, start=done, unit="update") as bar:
-        for step in training.steps():
-            note = None if step.metrics is None else describe(step.metrics, training.epochs)
-            bar.update((step.epoch - 1) * training.updates + step.update, note)
 
 
 def _title(max_length: int) -> str:

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from treelax.cli.console import console, error_console, progress, table
-from treelax.cli.runs import find_run, in_run
-from treelax.cli.settings import show_settings
-from treelax.training.distributed import current, in_turn
-from treelax.training.processes import joined
-
-if TYPE_CHECKING:
-    from treelax.tasks.text.config import TextConfig
-    from treelax.tasks.text.experiment import TextExperiment
-    from treelax.training.run import Run
+from treelax.cli.text_runs import train_sentences
 
 __all__ = ["register_text"]
 
-LIST_ALL = "--list shows all settings"
 RUN_HELP = """A run is a folder: config.toml, metrics.jsonl, checkpoint/, best/, words.safetensors,
 tensorboard/, and test.json at its end. One that was killed goes on with --resume."""
 CLASSIFY_HELP = f"""Train a classifier of texts with latent trees on your own files.
@@ -130,7 +119,7 @@ def _own(kind: str) -> Callable[..., None]:
             data["label"] = label
         if tokens:
             data["tokens"] = "true"
-        _train(kind, data, settings, seed, out, device, resume, show)
+        train_sentences(kind, data, settings, seed, out, device, resume, show)
 
     return command
 
@@ -148,7 +137,9 @@ def _tag() -> Callable[..., None]:
         resume: Resume = False,
         show: Show = False,
     ) -> None:
-        _train("tag", _files(train, dev, test, vectors), settings, seed, out, device, resume, show)
+        train_sentences(
+            "tag", _files(train, dev, test, vectors), settings, seed, out, device, resume, show
+        )
 
     return command
 
@@ -173,7 +164,7 @@ def _corpus(name: str, row: str) -> Callable[..., None]:
         data = _files(train, dev, test, vectors)
         if source is not None:
             data["path"] = str(source)
-        _train(preset or f"{name}-{row}", data, settings, seed, out, device, resume, show)
+        train_sentences(preset or f"{name}-{row}", data, settings, seed, out, device, resume, show)
 
     return command
 
@@ -203,125 +194,3 @@ def vector_files(paths: Sequence[Path] | None) -> dict[str, str]:
     first, more = (paths or [])[:1], (paths or [])[1:]
     named = {"vectors": first, "more_vectors": more}
     return {key: ",".join(map(str, files)) for key, files in named.items() if files}
-
-
-@joined()
-def _train(
-    preset: str,
-    data: dict[str, str],
-    settings: Sequence[str] | None,
-    seed: int | None,
-    out: Path | None,
-    device: str,
-    resume: bool,
-    show: bool,
-) -> None:
-    from treelax.analysis.text_results import read_text_result
-    from treelax.tasks.text.config import PRESETS
-    from treelax.tasks.text.config import preset as find
-    from treelax.training.config import override
-    from treelax.training.run import Run
-
-    changes = [f"data.{key}={value}" for key, value in data.items()]
-    changes += [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
-    config = override(find(preset), changes, list_all=LIST_ALL)
-    if show:
-        show_settings(PRESETS, config)
-        return
-    place = out or Path("runs") / f"{config.preset}-{config.seed}"
-    if not current().first:  # it trains with the first process, which has the folder
-        experiment = in_turn(config, _prepare, device, place)
-        _follow(Run(place, experiment.task), experiment)
-        return
-    run = find_run(place, resume=resume)
-    if run is not None:
-        config = _same_settings(run, changes)
-        if (result := read_text_result(run)) is not None:
-            error_console.print(f"{run.path}: has ended already; these are its figures")
-            _print(result)
-            return
-    prepare = partial(in_turn, config, _prepare, device, place)
-    with in_run(run, place, config, task=config.kind, prepare=prepare) as (run, experiment):
-        _follow(run, experiment)
-
-
-def _same_settings(run: Run, changes: Sequence[str]) -> TextConfig:
-    """The settings of a run, which those on the command line must not contradict."""
-    from treelax.tasks.text.config import TextConfig
-    from treelax.training.config import override
-    from treelax.training.run import refuse_changes
-
-    own = run.config(TextConfig)
-    refuse_changes(run, own, override(own, changes, list_all=LIST_ALL))
-    return own
-
-
-def _prepare(config: TextConfig, device: str, out: Path) -> TextExperiment:
-    from treelax.tasks.text.data import load_text
-    from treelax.tasks.text.experiment import TextExperiment
-    from treelax.tasks.text.transformer import check_folder, with_own_copy
-    from treelax.training.devices import find_device
-
-    place = find_device(device, threads=config.train.threads)
-    model = with_own_copy(config.model, out)
-    if model.pretrained is not None:  # told now, not when all texts have been read
-        check_folder(model.pretrained)
-    with progress("reading texts", unit="record", transient=True) as bar:
-        data = load_text(
-            config.data,
-            lambda split, done, total: bar.update(done, split),
-            whole_words=model.pretrained is not None,
-        )
-    for split, notes in data.notes.items():
-        for note in notes:
-            error_console.print(f"{split}: {note}")
-    return TextExperiment(config, data, place, model=model)
-
-
-def _follow(run: Run, experiment: TextExperiment) -> None:
-    from treelax.analysis.text_results import finish_text
-    from treelax.tasks.text.transformer import COPY, copy_folder
-    from treelax.training.loop import Training
-    from treelax.training.words import FILE, save_words
-
-    config = experiment.config
-    if current().first and config.model.pretrained is not None:
-        copy_folder(config.model.pretrained, run.path / COPY)
-    if current().first and not (run.path / FILE).exists():
-        save_words(
-            run.path / FILE, experiment.data.vectors, experiment.labels, lower=config.data.lower
-        )
-    training = Training(run, experiment)
-    counts = ", ".join(f"{name} {len(split):,}" for name, split in experiment.data.splits.items())
-    error_console.print(
-        f"{config.preset}, seed {config.seed}, on {current().on(experiment.device)}: {counts} examples, "
-        f"{len(experiment.labels)} labels, {training.epochs} epochs of {training.updates} updates"
-    )
-    total, done = training.epochs * training.updates, training.epoch * training.updates
-    with progress("training", total, start=done, unit="update") as bar:
-        for step in training.steps():
-            note = None
-            if step.metrics is not None:
-                row = step.metrics
-                note = (
-                    f"epoch {row['epoch']}/{training.epochs} loss {row['loss']:.3f} "
-                    f"dev acc {row['dev']['accuracy']:.2f}"
-                )
-            bar.update((step.epoch - 1) * training.updates + step.update, note)
-    if not current().first:
-        return
-    _print(finish_text(run, training, experiment))
-    console.print(f"run: {run.path}")
-
-
-def _print(result: dict[str, Any]) -> None:
-    rows = [
-        [
-            split,
-            figures["examples"],
-            f"{figures['accuracy']:.2f}",
-            f"{figures['soft_accuracy']:.2f}",
-        ]
-        for split, figures in result["splits"].items()
-    ]
-    table(["accuracy, %", "examples", "discrete trees", "soft trees"], rows)

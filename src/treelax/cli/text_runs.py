@@ -1,0 +1,152 @@
+"""How the commands of sentence models train: from settings to the figures of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from treelax.cli.console import console, error_console, progress, table
+from treelax.cli.runs import find_run, follow, in_run
+from treelax.cli.settings import show_settings
+from treelax.training.distributed import current, in_turn
+from treelax.training.processes import joined
+
+if TYPE_CHECKING:
+    from treelax.tasks.text.config import TextConfig
+    from treelax.tasks.text.experiment import TextExperiment
+    from treelax.training.run import Run
+
+__all__ = ["train_sentences"]
+
+LIST_ALL = "--list shows all settings"
+
+
+@joined()
+def train_sentences(
+    preset: str,
+    data: dict[str, str],
+    settings: Sequence[str] | None,
+    seed: int | None,
+    out: Path | None,
+    device: str,
+    resume: bool,
+    show: bool,
+) -> None:
+    """Train a sentence model, or go on with its run, and print its figures.
+
+    Args:
+        preset: to start from.
+        data: settings of the data, without their section.
+        settings: others, each ``key=value``.
+        seed: of the run; that of the preset by default.
+        out: folder of the run; ``runs/PRESET-SEED`` by default.
+        device: where to train.
+        resume: go on with the run that is there.
+        show: show presets and all settings instead.
+
+    Raises:
+        InputError: a setting, a file or the folder does not fit.
+        DataError: the data cannot be read.
+        CheckpointError: a checkpoint does not fit or cannot be saved.
+    """
+    from treelax.analysis.text_results import read_text_result
+    from treelax.tasks.text.config import PRESETS
+    from treelax.tasks.text.config import preset as find
+    from treelax.training.config import override
+    from treelax.training.run import Run
+
+    changes = [f"data.{key}={value}" for key, value in data.items()]
+    changes += [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
+    config = override(find(preset), changes, list_all=LIST_ALL)
+    if show:
+        show_settings(PRESETS, config)
+        return
+    place = out or Path("runs") / f"{config.preset}-{config.seed}"
+    if not current().first:  # it trains with the first process, which has the folder
+        experiment = in_turn(config, _prepare, device, place)
+        _follow(Run(place, experiment.task), experiment)
+        return
+    run = find_run(place, resume=resume)
+    if run is not None:
+        config = _same_settings(run, changes)
+        if (result := read_text_result(run)) is not None:
+            error_console.print(f"{run.path}: has ended already; these are its figures")
+            _print(result)
+            return
+    prepare = partial(in_turn, config, _prepare, device, place)
+    with in_run(run, place, config, task=config.kind, prepare=prepare) as (run, experiment):
+        _follow(run, experiment)
+
+
+def _same_settings(run: Run, changes: Sequence[str]) -> TextConfig:
+    """The settings of a run, which those on the command line must not contradict."""
+    from treelax.tasks.text.config import TextConfig
+    from treelax.training.config import override
+    from treelax.training.run import refuse_changes
+
+    own = run.config(TextConfig)
+    refuse_changes(run, own, override(own, changes, list_all=LIST_ALL))
+    return own
+
+
+def _prepare(config: TextConfig, device: str, out: Path) -> TextExperiment:
+    from treelax.tasks.text.data import load_text
+    from treelax.tasks.text.experiment import TextExperiment
+    from treelax.tasks.text.transformer import check_folder, with_own_copy
+    from treelax.training.devices import find_device
+
+    place = find_device(device, threads=config.train.threads)
+    model = with_own_copy(config.model, out)
+    if model.pretrained is not None:  # told now, not when all texts have been read
+        check_folder(model.pretrained)
+    with progress("reading texts", unit="record", transient=True) as bar:
+        data = load_text(
+            config.data,
+            lambda split, done, total: bar.update(done, split),
+            whole_words=model.pretrained is not None,
+        )
+    for split, notes in data.notes.items():
+        for note in notes:
+            error_console.print(f"{split}: {note}")
+    return TextExperiment(config, data, place, model=model)
+
+
+def _follow(run: Run, experiment: TextExperiment) -> None:
+    from treelax.analysis.text_results import finish_text
+    from treelax.tasks.text.transformer import COPY, copy_folder
+    from treelax.training.loop import Training
+    from treelax.training.words import FILE, save_words
+
+    config = experiment.config
+    if current().first and config.model.pretrained is not None:
+        copy_folder(config.model.pretrained, run.path / COPY)
+    if current().first and not (run.path / FILE).exists():
+        save_words(
+            run.path / FILE, experiment.data.vectors, experiment.labels, lower=config.data.lower
+        )
+    training = Training(run, experiment)
+    counts = ", ".join(f"{name} {len(split):,}" for name, split in experiment.data.splits.items())
+    error_console.print(
+        f"{config.preset}, seed {config.seed}, on {current().on(experiment.device)}: {counts} examples, "
+        f"{len(experiment.labels)} labels, {training.epochs} epochs of {training.updates} updates"
+    )
+    follow(training, lambda dev: f"acc {dev['accuracy']:.2f}")
+    if not current().first:
+        return
+    _print(finish_text(run, training, experiment))
+    console.print(f"run: {run.path}")
+
+
+def _print(result: dict[str, Any]) -> None:
+    rows = [
+        [
+            split,
+            figures["examples"],
+            f"{figures['accuracy']:.2f}",
+            f"{figures['soft_accuracy']:.2f}",
+        ]
+        for split, figures in result["splits"].items()
+    ]
+    table(["accuracy, %", "examples", "discrete trees", "soft trees"], rows)
