@@ -20,6 +20,7 @@ LEVELS = [
     {"data", "tasks"},
     {"training"},
     {"analysis", "pictures"},
+    {"report"},
     {"cli", "demo", "__main__"},
 ]
 LEVEL = {part: level for level, parts in enumerate(LEVELS) for part in parts}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from treelax.analysis.study import Study
     from treelax.cli.analyse_data import Wanted
 
-__all__ = ["register"]
+__all__ = ["register", "run_names"]
 
 HELP = """Study the trees of trained models: their grammar and how far they agree.
 
@@ -124,7 +124,7 @@ def _write(found: Study, folder: Path) -> None:
             drawing.save(folder / f"{name}.svg")
 
 
-def _names(runs: Sequence[str]) -> list[str]:
+def run_names(runs: Sequence[str]) -> list[str]:
     """The shortest ends of the paths that tell the runs apart."""
     paths = [Path(run).parts for run in runs]
     for i, path in enumerate(paths):
@@ -159,7 +159,7 @@ def _parse(runs: Sequence[str], wanted: Wanted, device: str) -> tuple[Corpus, li
     from treelax.training.devices import find_device
 
     place = find_device(device)
-    names = _names(runs)
+    names = run_names(runs)
     check_options(wanted, listops=_are_listops(runs))
     corpus: Corpus | None = None
     parses = []

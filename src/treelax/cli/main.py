@@ -25,7 +25,9 @@ if TYPE_CHECKING or not MISSING:
 __all__ = ["main"]
 
 # modules of treelax.cli in the order of the help; each has a function register(app)
-COMMANDS = ("data", "train", "eval", "predict", "analyse", "parse", "table", "figure", "demo")
+COMMANDS = (
+    *("data", "train", "eval", "predict", "analyse", "report", "parse", "table", "figure", "demo"),
+)
 FAILED, INTERRUPTED, CLOSED_PIPE = 2, 130, 1  # exit statuses
 MEMORY_SETTINGS = (
     "the batch size (--set train.batch_size=...) or the greatest length "

@@ -1,0 +1,135 @@
+"""``treelax report``: one HTML file with all that is known of some runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from treelax.cli.commands import command
+from treelax.cli.console import console, error_console, progress
+from treelax.cli.output import refuse_same_file
+from treelax.errors import InputError
+
+if TYPE_CHECKING:
+    from treelax.report import RunRecord
+
+__all__ = ["register"]
+
+HELP = """Write a report of runs: one HTML file, which needs no network.
+
+It has the settings, the curves of training, the results beside the paper's,
+the grammar of the trees and how far runs agree, and a gallery of trees with
+filters. RUN is the folder of a run, finished or not; several are compared.
+
+The trees are those of the dev set of the runs, or of --data, which is read as
+by treelax analyse. What is missing, a dev set that has moved say, the report
+names. It goes to RUN/report.html, for several runs to report.html.
+
+Examples:
+  treelax report runs/small
+  treelax report runs/sst-0 runs/sst-1 --out sst.html --data dev.conllu
+"""
+NAME = "report.html"
+EXAMPLES, FEWEST, PICTURES = 60, 12, 120  # of a gallery: with one run, with many, of all runs
+
+
+def report(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The file; RUN/report.html, or report.html for several.")
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="Sentences: CoNLL-U, ListOps, a table, text, or -.")
+    ] = None,
+    split: Annotated[
+        str, typer.Option(help="Without --data: train, dev or test set of the runs.")
+    ] = "dev",
+    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N examples.")] = None,
+    max_length: Annotated[
+        int | None, typer.Option(min=1, help="Leave out longer sentences, in words.")
+    ] = None,
+    gallery: Annotated[
+        int | None,
+        typer.Option(min=0, help="The most examples in the gallery; 60, fewer for many runs."),
+    ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(help="Column of a table with a text; twice for pairs; as in training."),
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="Column of a table with the label; as in training.")
+    ] = None,
+    given: Annotated[
+        str | None,
+        typer.Option(
+            "--input", help="Form of FILE: conllu, tsv, csv, jsonl, conll or text; by its name."
+        ),
+    ] = None,
+    tokens: Annotated[
+        bool, typer.Option("--tokens", help="Texts are words with spaces between.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")] = "auto",
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace a file that is no report.")
+    ] = False,
+) -> None:
+    """Write a report; see HELP."""
+    from treelax.analysis.corpus_readers import SPLITS
+    from treelax.cli.analyse import run_names
+    from treelax.cli.analyse_data import Wanted, check_options
+    from treelax.cli.report_trees import study_runs
+    from treelax.ops.checks import one_of
+    from treelax.report import Report, read_run
+    from treelax.training.devices import find_device
+
+    one_of("--split", split, SPLITS)
+    # the name of one run is that of its folder, also where that is called "."
+    names = [None] if len(runs) == 1 else run_names(runs)
+    records = [read_run(run, name) for run, name in zip(runs, names, strict=True)]
+    _refuse_mixture(records)
+    wanted = Wanted(data, split, limit, max_length, tuple(text or ()), label, given, tokens)
+    check_options(wanted, listops=records[0].listops)
+    file = out or (Path(NAME) if len(runs) > 1 else Path(runs[0], NAME))
+    _refuse(file, force)
+    refuse_same_file(file, data)
+    size = max(FEWEST, min(EXAMPLES, PICTURES // len(runs))) if gallery is None else gallery
+    found = study_runs(records, wanted, find_device(device), gallery=size)
+    made = Report(records, found.study, found.gallery, found.missing)
+    for note in made.notes:
+        error_console.print(note)
+    with progress("writing", transient=True):
+        made.save(file)
+    console.print(f"written: {file} ({file.stat().st_size / 1e3:,.0f} kB)")
+
+
+def _refuse_mixture(runs: Sequence[RunRecord]) -> None:
+    """Refuse runs that cannot parse the same sentences."""
+    listops = [run.path for run in runs if run.listops]
+    others = [run.path for run in runs if not run.listops]
+    if listops and others:
+        raise InputError(
+            f"RUN: received {listops[0]}, of ListOps, and {others[0]}, of sentences; expected runs "
+            "that can parse the same sentences"
+        )
+
+
+def _refuse(file: Path, force: bool) -> None:
+    """Refuse a name that cannot be written, or is that of something else, before any work."""
+    from treelax.report import is_report
+
+    if file.is_dir():
+        raise InputError(f"{file}: is a folder; expected a file: give another --out")
+    if not file.parent.is_dir():
+        raise InputError(
+            f"{file}: there is no folder {file.parent}; expected one: make it or give another --out"
+        )
+    if file.exists() and not force and not is_report(file):
+        raise InputError(
+            f"{file}: was not written by treelax report; give another --out, or --force to replace it"
+        )
+
+
+register = command("report", HELP, report)

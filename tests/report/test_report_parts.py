@@ -1,0 +1,233 @@
+"""The parts of a report: selection, plots, tables of the paper, settings, the gallery."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from listops_runs import tiny
+from report_pages import ReportPage, read_page
+
+from treelax.analysis.corpora import Corpus
+from treelax.analysis.parses import Parses
+from treelax.analysis.study import study
+from treelax.analysis.subjects import load_subject
+from treelax.data.conllu import Sentence
+from treelax.pictures.series import Curve, Panel
+from treelax.report import Report, RunRecord, Said, Selection, ask, is_report
+from treelax.report.gallery import Gallery
+from treelax.report.plot import draw_plot
+from treelax.report.results import results_section
+from treelax.report.selection import LONGEST
+from treelax.report.settings import settings_section
+from treelax.report.training import training_section
+from treelax.tasks.text.config import preset
+
+NASTY = "<script>alert('1')</script>"
+
+
+def corpus_of(*sentences: str, **options: Any) -> Corpus:
+    return Corpus("some", tuple(Sentence(tuple(s.split())) for s in sentences), **options)
+
+
+def page_of(part: str) -> ReportPage:
+    return ReportPage(f"<!DOCTYPE html>\n<html>{part}</html>")
+
+
+def text_run(name: str, accuracy: float, seed: int = 0, **changes: Any) -> RunRecord:
+    config = dataclasses.replace(preset("snli-tree-2"), seed=seed, **changes)
+    figures = {"examples": 10, "accuracy": accuracy, "soft_accuracy": accuracy - 1}
+    result = {
+        **{"preset": config.preset, "seed": seed, "kind": "pair", "device": "CPU"},
+        **{"training_examples": 549_367, "mixed_examples": 0, "parameters": 5, "seconds": 3.0},
+        **{"best_epoch": 1, "epochs": 2, "updates": 4, "labels": ["a"]},
+        "splits": {"dev": figures, "test": figures},
+    }
+    rows = [{"epoch": 1, "loss": 1.0, "dev": {"score": 5.0, "accuracy": 5.0}}]
+    return RunRecord(name, Path(name), config, rows, result)
+
+
+# ------------------------------------------------------------------ selection
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=60), st.integers(0, 20), st.data())
+def test_a_gallery_is_as_large_as_it_can_be(lengths: list[int], size: int, data: Any) -> None:
+    corpus = Corpus("c", tuple(Sentence(("w",) * n) for n in lengths))
+    chosen = Selection.of(corpus, size)
+    wrong = data.draw(st.sets(st.integers(0, len(lengths) - 1)))
+    shown = chosen.shown(wrong.__contains__)
+    short = [i for i, n in enumerate(lengths) if n <= LONGEST]
+    assert len(shown) == min(size, len(short))
+    assert list(shown) == sorted(set(shown))
+    assert set(chosen.mapped) <= set(chosen.fixed) <= set(shown) <= set(chosen.asked) <= set(short)
+    assert chosen.too_long == len(lengths) - len(short)
+    # whatever is wrong and was asked about comes before what is neither fixed nor wrong
+    if any(i not in wrong for i in set(shown) - set(chosen.fixed)):
+        assert wrong & set(chosen.asked) <= set(shown)
+
+
+# ------------------------------------------------------------------ plots
+
+
+@given(st.lists(st.floats(allow_nan=True, allow_infinity=False, width=32), min_size=1, max_size=20))
+def test_every_value_is_inside_the_plot(values: list[float]) -> None:
+    curve = Curve("a", range(1, len(values) + 1), values, look=9)
+    drawn = draw_plot(Panel([curve], "epoch", "loss"), {"a": 1.0})
+    assert 'class="line line-2 dash-1"' in drawn
+    [path] = re.findall(r'd="([^"]*)" class="line ', drawn)
+    known = [v for v in values if v == v]
+    places = re.findall(r"[ML]([\d.-]+) ([\d.-]+)", path)
+    assert len(places) == len(known)
+    for x, y in places:
+        assert 40 <= float(x) <= 440
+        assert 10 <= float(y) <= 232
+    heights = [float(y) for _, y in places]
+    order = sorted(range(len(known)), key=known.__getitem__)
+    assert [heights[i] for i in order] == sorted(heights, reverse=True)
+
+
+def test_curves_of_metrics_with_gaps() -> None:
+    run = dataclasses.replace(
+        text_run("a", 80.0),
+        rows=[
+            {"epoch": 1, "loss": 2.0, "dev": {"score": 1.0, "accuracy": 1.0}},
+            {"epoch": 2, "loss": None, "dev": {"score": 3.0, "accuracy": 3.0}},
+            {"epoch": 3, "loss": 1.0},
+        ],
+    )
+    page = page_of(training_section([run]) or "")
+    loss, accuracy = page.all("path", class_="line")
+    assert loss["d"].count("M") == 2  # nothing is drawn through the gap
+    assert accuracy["d"].count("L") == 1
+    assert page.all("ul", class_="legend") == []
+    assert training_section([dataclasses.replace(run, rows=[])]) is None
+
+
+# ------------------------------------------------------------------ the paper, settings
+
+
+def test_the_papers_figures_of_sentences() -> None:
+    runs = [text_run("a", 85.0, 0), text_run("b", 87.0, 1)]
+    page = page_of(results_section(runs) or "")
+    assert "Beside the paper: SNLI" in page.texts
+    assert "86.2" in page.texts
+    assert "86.00 ± 1.41" in page.texts
+    assert "all 549,367 training pairs of SNLI" in page.text
+    assert "preset" not in page.text
+    other = text_run("c", 50.0, train=dataclasses.replace(runs[0].config.train, epochs=3))
+    page = page_of(results_section([*runs, other]) or "")
+    assert "86.00 ± 1.41" in page.texts  # what was trained otherwise is no other seed
+    assert "c: train.epochs 3 (preset: 200)." in page.text
+    assert results_section([dataclasses.replace(other, result=None)]) is None
+
+
+def test_settings_that_differ_stand_first() -> None:
+    config = tiny("balanced-mc", model__gcn_size=9)
+    one = RunRecord("one", Path("one"), config, [], None)
+    two = dataclasses.replace(one, name="two", config=dataclasses.replace(config, seed=7))
+    page = page_of(settings_section([one]))
+    at = page.texts.index("gcn_size")
+    assert page.texts[at : at + 3] == ["gcn_size", "9", "100"]  # and what the preset has
+    page = page_of(settings_section([one, two]))
+    assert page.texts[:7] == ["Settings that differ", "setting", "one", "two", "seed", "0", "7"]
+    assert len(page.all("details")) == 1
+    same = dataclasses.replace(one, name="same")
+    assert "All runs have the same settings." in page_of(settings_section([one, same])).texts
+
+
+# ------------------------------------------------------------------ the gallery and the page
+
+
+def test_everything_is_escaped(tmp_path: Path) -> None:
+    """Names, words and labels that are markup, turn the direction, or are no characters."""
+    words = f"{NASTY} </svg> \u202eabc \ud800 שלום {'x' * 400}"
+    corpus = corpus_of(words, "b", labels=(NASTY, None))
+    heads = [tuple(range(6)), (0,)]
+    said = {i: Said((own,), NASTY, "soft", 0.5, right=False) for i, own in enumerate(heads)}
+    chosen = Selection.of(corpus, 5)
+    run = text_run(NASTY, 50.0)
+    made = Report(
+        [run],
+        study(corpus, [Parses(run.name, tuple(heads))]),
+        Gallery(corpus, chosen, {run.name: said}, ("text",), "classify"),
+        [(NASTY, NASTY)],
+    ).save(tmp_path / "a.html")
+    page = read_page(made)
+    assert is_report(made)
+    assert sum(NASTY in text for text in page.texts) > 5
+    assert "alert" not in page.raw["script"]
+    assert "\u202e" not in page.text
+
+
+def test_right_and_wrong_tags(tmp_path: Path) -> None:
+    corpus = corpus_of("a b", "c", labels=(("A", "B"), ("C",)))
+    said = {
+        0: Said(((0, 1),), ("A", "X"), ("Y", "X"), right=False),
+        1: Said(((0,),), ("C",), ("C",), right=True),
+    }
+    page = page_of(Gallery(corpus, Selection.of(corpus, 5), {"r": said}, ("text",), "tag").html())
+    assert "X ✗ B" in page.texts
+    assert "1 tag differs with soft trees" in page.texts
+    assert [own["data-right"] for own in page.all("div", class_="said")] == ["0", "1"]
+    assert [own["data-labels"] for own in page.all("article")] == ["0 1", "2"]
+
+
+def test_marginals_are_probabilities_of_heads(finished: tuple[Path, Any]) -> None:
+    subject = load_subject(finished[0], name="r")
+    corpus = subject.own_corpus("dev", limit=4)
+    said = ask(subject, corpus, subject.parse(corpus), range(4), mapped=[2])
+    assert [len(said[i].marginals) for i in range(4)] == [0, 0, 1, 0]
+    [shares] = said[2].marginals
+    n = len(corpus.sentences[2])
+    assert shares.shape == (n + 1, n + 1)
+    torch.testing.assert_close(shares[:, 1:].sum(0), torch.ones(n, dtype=torch.float64))
+
+
+def test_what_is_a_report(tmp_path: Path) -> None:
+    file = tmp_path / "a.html"
+    for content in (b"", b"<html>", b'<meta name="generator" content="other">', b"\xff" * 9000):
+        file.write_bytes(content)
+        assert not is_report(file)
+    Report([text_run("a", 50.0)]).save(file)
+    assert is_report(file)
+
+
+def test_what_many_runs_lack_is_said_once() -> None:
+    missing = [(f"run-{i}", "holds no model.") for i in range(7)] + [("a", "other.")]
+    assert Report([text_run("a", 50.0)], missing=missing).notes == [
+        "run-0, run-1, run-2, run-3, run-4 and 2 more: holds no model.",
+        "a: other.",
+    ]
+
+
+def test_style_and_script_are_small_and_own() -> None:
+    folder = Path(__file__).parents[2] / "src" / "treelax" / "report" / "static"
+    for name in ("report.css", "report.js"):
+        text = (folder / name).read_text()
+        assert len(text) < 14_000
+        assert "</" not in text  # it would end the element that it stands in
+    for colour in ("blue", "vermillion", "green", "grey"):
+        assert f".treelax-{colour} {{" in (folder / "report.css").read_text()
+
+
+def test_a_run_of_another_kind_of_labels_knows_no_right_ones() -> None:
+    """`right` stays unknown where the labels of the data are none of the model's."""
+    pytest.importorskip("nltk")
+    from treelax.analysis.subjects import SentenceSubject
+    from treelax.data.text.vectors import random_vectors
+    from treelax.tasks.text.prediction import SentenceSettings
+    from treelax.training.pretrained import SentenceModel
+
+    model = SentenceModel(SentenceSettings(), random_vectors(["a"], 8), ["yes", "no"]).eval()
+    subject = SentenceSubject("r", model, None)
+    for labels, known in ((("up", "down"), False), (("yes", "no"), True)):
+        corpus = corpus_of("a b", "b", labels=labels)
+        said = ask(subject, corpus, subject.parse(corpus), [0, 1])
+        assert [own.right is not None for own in said.values()] == [known, known]
+        assert all(own.label in model.labels for own in said.values())

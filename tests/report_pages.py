@@ -1,0 +1,87 @@
+"""What stands in a report: its elements, its texts, and whether it holds together."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+VOID = {"input", "link", "meta"}
+# attributes from which a browser fetches something
+FETCHED = {"src", "srcset", "data", "poster", "action", "background", "xlink:href"}
+
+
+class ReportPage(HTMLParser):
+    """A report, read strictly: every element is closed where it should be.
+
+    Attributes:
+        elements: name and attributes of each, in order.
+        texts: all that can be read, script and style left out.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str]]] = []
+        self.texts: list[str] = []
+        self.raw: dict[str, str] = {}
+        self._open: list[str] = []
+        assert text.startswith("<!DOCTYPE html>\n")
+        self.feed(text)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = [name for name, _ in attrs]
+        assert len(set(names)) == len(names), (tag, names)
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, {name: value or "" for name, value in attrs}))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag, (tag, self.getpos())
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] in ("script", "style"):
+            self.raw[self._open[-1]] = data
+        elif data.strip():
+            self.texts.append(" ".join(data.split()))
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.texts)
+
+    def all(self, name: str, **attributes: str) -> list[dict[str, str]]:
+        """The attributes of all elements with a name and, among their classes, a class."""
+        return [
+            own
+            for tag, own in self.elements
+            if tag == name
+            and all(
+                value in own.get(key.rstrip("_").replace("_", "-"), "").split()
+                for key, value in attributes.items()
+            )
+        ]
+
+
+def read_page(file: Path) -> ReportPage:
+    """A report, once all that every report must be is checked."""
+    text = file.read_text(encoding="utf-8")
+    page = ReportPage(text)
+    ids = [own["id"] for _, own in page.elements if "id" in own]
+    assert len(set(ids)) == len(ids)
+    for name, own in page.elements:
+        assert not FETCHED & own.keys(), (name, own)
+        assert not any(key.startswith("on") or key == "style" for key in own), (name, own)
+        for key in ("for", "aria-labelledby"):
+            assert set(own.get(key, "").split()) <= set(ids)
+        if "href" in own:
+            target = own["href"]
+            assert target == "data:," or target.removeprefix("#") in ids, target
+    assert not re.search(r"url\(|@import|https?://", page.raw["style"] + page.raw["script"])
+    [policy] = [own["content"] for own in page.all("meta", http_equiv="Content-Security-Policy")]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert len(page.all("script")) == len(page.all("style")) == 1
+    return page
