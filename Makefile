@@ -9,7 +9,7 @@ CONSTRAINTS := -c ci/constraints.txt
 PIP_QUIET := --quiet --disable-pip-version-check
 NATIVE := $(wildcard native/*)
 
-.PHONY: help listops setup test lint types pages pytest format docs bench bench-quick clean
+.PHONY: help listops setup test lint types pages browser pytest format docs bench bench-quick clean
 
 help:
 	@echo "make listops      set up, then learn the trees of ListOps from its tags (minutes on two cores)"
@@ -70,7 +70,11 @@ docs: $(BIN)/.docs
 pages: setup
 	$(BIN)/python -m docs.tools.build
 
-pytest: setup
+# the one thing that no virtual environment can hold
+browser:
+	sh ci/browser.sh
+
+pytest: setup browser
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test: lint types pages pytest

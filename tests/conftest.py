@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 import torch
+from browsing import HINT, NO_BROWSER
 from hypothesis import HealthCheck, settings
 from listops_commands import QUICK, interrupt, train
 from listops_runs import options
@@ -23,6 +24,15 @@ settings.register_profile(
     "treelax", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("treelax")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter):
+    """Below all else: how to run what was left out for want of a browser."""
+    yield
+    skipped = terminalreporter.stats.get("skipped", [])
+    if any(NO_BROWSER in str(report.longrepr) for report in skipped):
+        terminalreporter.write_line(HINT, yellow=True, bold=True)
 
 
 @pytest.fixture(autouse=True)

@@ -95,7 +95,8 @@ def _space_functions(row: ElementTree.Element) -> None:
 def fence(source: str, *_: Any, **__: Any) -> str:
     """What superfences calls for a block of maths."""
     try:
-        return f'<div class="formula">{mathml(source, "block")}</div>'
+        # a wide one scrolls, which a keyboard can only where it has the focus
+        return f'<div class="formula" tabindex="0">{mathml(source, "block")}</div>'
     except Exception as error:
         # anything else would be swallowed, and the formula shown as code
         raise SuperFencesException(f"the formula {source!r} cannot be drawn: {error}") from error

@@ -9,6 +9,7 @@ pytest.importorskip("fastapi", reason="needs fastapi: pip install 'treelax[demo]
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from browsing import a_browser
 from demo_serving import a_server
 from fastapi.testclient import TestClient
 
@@ -35,8 +36,6 @@ def client(sources: Mapping[SourceName, Source]) -> TestClient:
 # not for the session: while it is there, its event loop is that of the thread
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    from demo_browser import a_browser
-
     with a_browser() as browser:
         yield browser
 

@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
-import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Page
 
 from treelax.demo.answers import answer
 from treelax.demo.messages import Arc, Edit, SourceName, TreeReply, TreeRequest
 from treelax.demo.sources import Source
 
-PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 LEAST_WEIGHT = 0.01  # lighter arcs are not drawn
 PATIENCE = 15.0  # seconds; only a test that fails waits that long
 WORDS = "the old cat watched a small bird"
-
-
-@contextmanager
-def a_browser() -> Iterator[Browser]:
-    """The Chromium of the machine; skips where there is none."""
-    program = next(filter(None, map(shutil.which, PROGRAMS)), None)
-    if program is None:
-        pytest.skip("no Chromium on this machine; on Debian: apt-get install chromium")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @dataclass

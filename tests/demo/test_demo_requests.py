@@ -62,11 +62,11 @@ ONE = {"source": "zero", "text": "a b"}
         ({"text": ["a"]}, 422, "text: Input should be a valid string"),
         ({"text": "  \n "}, 422, "text: received no words; expected 1 to 200"),
         ({"text": "x" * 20_001}, 422, "text: String should have at most 20000 characters"),
-        (ONE | {"text": "w " * 201}, 422, "text: received 201 words; expected at most 200"),
+        (ONE | {"text": "w " * 201}, 409, "text: received 201 words; expected at most 200"),
         (ONE | {"text": "w", "more": 1}, 422, "more: Extra inputs are not permitted"),
         (ONE | {"<b>\n": 1}, 422, "<b> : Extra inputs are not permitted"),
         (ONE | {"source": "../../etc/passwd"}, 422, "source: Input should be 'zero', 'random'"),
-        (ONE | {"source": "run"}, 422, "without a run; expected one of listops, zero, random"),
+        (ONE | {"source": "run"}, 409, "without a run; expected one of listops, zero, random"),
         (ONE | {"source": ["zero"]}, 422, "source: Input should be"),
         (b'{"text": "a", "temperature": NaN}', 422, "temperature: Input should be a finite number"),
         (b'{"text": "a", "noise_scale": Infinity}', 422, "noise_scale: Input should be a finite"),
@@ -90,31 +90,36 @@ ONE = {"source": "zero", "text": "a b"}
             422,
             "edits.0.score: Input should",
         ),
-        (ONE | {"pinned": [{"head": 2, "word": 2}]}, 422, "pinned.0: received head and word 2"),
-        (ONE | {"pinned": [{"head": 2, "word": 0}]}, 422, "pinned.0: received word 0, the root"),
+        (
+            ONE | {"pinned": [{"head": 2, "word": 2}]},
+            409,
+            "arcs: received one from word 2 to itself",
+        ),
+        (ONE | {"pinned": [{"head": 2, "word": 0}]}, 422, "pinned.0.word: Input should be greater"),
         (
             ONE | {"pinned": [{"head": -1, "word": 1}]},
             422,
             "pinned.0.head: Input should be greater",
         ),
         (ONE | {"forbidden": [{"head": 0, "word": 999}]}, 422, "forbidden.0.word: Input should be"),
-        (ONE | {"forbidden": [{"head": 0, "word": m} for m in (1, 2)]}, 422, "no projective tree;"),
+        (ONE | {"forbidden": [{"head": 0, "word": m} for m in (1, 2)]}, 409, "no projective tree;"),
         (
             ONE | {"single_root": True, "pinned": [{"head": 0, "word": m} for m in (1, 2)]},
-            422,
+            409,
             "no projective tree with a single root;",
         ),
         (
             ONE | {"pinned": [{"head": 0, "word": 1}, {"head": 2, "word": 1}]},
-            422,
+            409,
             "for word 1; expected one",
         ),
         (
             ONE | {"pinned": [{"head": 0, "word": 1}], "forbidden": [{"head": 0, "word": 1}]},
-            422,
+            409,
             "pinned: received the arc from 0 to 1, which is forbidden too",
         ),
-        ({"text": "[MAX 2 dogs ]"}, 422, "text, token 3: received 'dogs'; expected [MIN [MAX"),
+        ({"text": "<script>alert(1)</script>"}, 409, "token 1: received '<script>alert(1)</sc...'"),
+        ({"text": "[MAX 2 dogs ]"}, 409, "text, token 3: received 'dogs'; expected [MIN [MAX"),
     ],
 )
 def test_bad_requests(client: TestClient, body: Any, status: int, detail: str) -> None:
@@ -280,7 +285,7 @@ def test_too_many_requests_are_told_to_come_back() -> None:
 def test_turns_are_given_back_after_errors(sources: Mapping[SourceName, Source]) -> None:
     with TestClient(create_app(sources, at_once=1, waiting=0)) as client:
         for _ in range(3):
-            assert client.post("/api/trees", json={"text": "nonsense"}).status_code == 422
+            assert client.post("/api/trees", json={"text": "nonsense"}).status_code == 409
         assert client.post("/api/trees", json={"text": "[MAX 2 9 ]"}).status_code == 200
 
 

@@ -153,3 +153,19 @@ def test_equal_maps_have_equal_bytes() -> None:
 def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         draw_heat_map(["Dogs", "bark"], **arguments)
+
+
+def test_many_cells_are_drawn_together() -> None:
+    """Of 61 words as many cells as arcs, each where it belongs and as strong as its number."""
+    n = 61
+    values = torch.rand(n + 1, n + 1, generator=torch.Generator().manual_seed(0))
+    picture = draw_heat_map([f"w{m}" for m in range(1, n + 1)], values)
+    found = {}
+    for path in root_of(picture.svg()).iter(f"{SVG}path"):
+        for x, y in re.findall(r"M([\d.]+) ([\d.]+)h19", path.get("d", "")):
+            found[float(y), float(x)] = float(path.get("stroke-opacity", "nan"))
+    arcs = [(h, m) for h in range(n + 1) for m in range(1, n + 1) if m != h]
+    expected = [0.04 + 0.96 * values[h, m].item() for h, m in arcs]
+    assert [found[place] for place in sorted(found)] == pytest.approx(expected, abs=0.0051)
+    assert len(picture.svg()) < 120_000
+    assert "w61 (61): " in picture.description

@@ -34,8 +34,8 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
         The same reply for the same request, always.
 
     Raises:
-        InputError: the text or the source is not known, an arc is pinned and forbidden at once, or
-            no tree is left.
+        InputError: the text or the source is not known, an arc leads to where it comes from or is
+            pinned and forbidden at once, or no tree is left.
 
     Example:
         >>> from treelax.demo.sources import ZeroSource
@@ -104,6 +104,11 @@ def warm_up(sources: Mapping[SourceName, Source]) -> None:
 
 def _constrained(scores: Tensor, request: TreeRequest) -> tuple[Tensor, int]:
     """Scores after edits, forbidden and pinned arcs, and how many of these lie beyond the text."""
+    for arc in (*request.edits, *request.forbidden, *request.pinned):
+        if arc.head == arc.word:
+            raise InputError(
+                f"arcs: received one from word {arc.word} to itself; expected two positions"
+            )
     scores, size = scores.clone(), len(scores)
     inside = [edit for edit in request.edits if _is_inside(edit, size)]
     for edit in inside:

@@ -48,7 +48,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     for status, what in {
         400: "The body cannot be read.",
         413: "The body is too large.",
-        422: "The body is not such a request, or the request has no answer.",
+        409: "The request has no answer: its words, its source and its arcs do not go together.",
+        422: "The body is not such a request.",
         503: "Too many requests wait; try again after the seconds in Retry-After.",
     }.items()
 }
@@ -171,7 +172,8 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _unanswerable(request: Request, error: Exception) -> JSONResponse:
-    return _problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
+    # not 422: the request is as the schema says, so a client may well have sent it
+    return _problem(HTTPStatus.CONFLICT, str(error))
 
 
 async def _busy(request: Request, error: Exception) -> JSONResponse:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 __all__ = [
     "MOST_SAMPLES",
@@ -30,9 +30,17 @@ MOST_ARCS = (MOST_WORDS + 2) ** 2  # the root and a NULL token in front
 LARGEST_SCORE = 1e6  # far beyond any use, and far from where float32 loses whole numbers
 LARGEST_SEED = 2**31 - 1
 
+
+def _whole(value: object) -> object:
+    """2.0 as 2, which in JSON is the same number."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 SourceName = Literal["zero", "random", "listops", "run"]
-Position = Annotated[int, Field(ge=0, le=MOST_WORDS + 1)]
-Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED)]
+Position = Annotated[int, Field(ge=0, le=MOST_WORDS + 1), BeforeValidator(_whole)]
+WordPosition = Annotated[int, Field(ge=1, le=MOST_WORDS + 1), BeforeValidator(_whole)]
+Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED), BeforeValidator(_whole)]
+SampleCount = Annotated[int, Field(ge=0, le=MOST_SAMPLES), BeforeValidator(_whole)]
 Matrix = list[list[float | None]]
 
 
@@ -46,15 +54,7 @@ class Arc(_Message):
     """An arc from a head to a word."""
 
     head: Position = Field(description="Position of the head; 0 is the root.")
-    word: Position = Field(description="Position of the word, counted from 1.")
-
-    @model_validator(mode="after")
-    def _is_an_arc(self) -> Arc:
-        if self.word == 0:
-            raise ValueError("received word 0, the root; expected 1 or more: the root has no head")
-        if self.head == self.word:
-            raise ValueError(f"received head and word {self.word}; expected two positions")
-        return self
+    word: WordPosition = Field(description="Position of the word, counted from 1.")
 
 
 class Edit(Arc):
@@ -76,6 +76,7 @@ class TreeRequest(_Message):
     text: str = Field(
         max_length=MOST_CHARACTERS,
         description=f"A sentence or expression of 1 to {MOST_WORDS} words.",
+        json_schema_extra={"pattern": r"\S"},
     )
     score_seed: Seed = Field(default=0, description="Of random scores.")
     edits: list[Edit] = Field(
@@ -96,8 +97,15 @@ class TreeRequest(_Message):
     )
     temperature: float = Field(default=1.0, ge=0.01, le=100, description="Of the relaxation.")
     single_root: bool = Field(default=False, description="Allow one word below the root only.")
-    samples: int = Field(default=0, ge=0, le=MOST_SAMPLES, description="How many exact samples.")
+    samples: SampleCount = Field(default=0, description="How many exact samples.")
     sample_seed: Seed = Field(default=0, description="Of the samples.")
+
+    @field_validator("text")
+    @classmethod
+    def _has_words(cls, text: str) -> str:
+        if not text or text.isspace():
+            raise ValueError(f"received no words; expected 1 to {MOST_WORDS}")
+        return text
 
 
 class Samples(BaseModel):

@@ -17,6 +17,7 @@ __all__ = ["draw_heat_map"]
 MARGIN, TITLE, WORD, SMALL = 16.0, 15.0, 13.0, 10.0
 CELL, LARGE_CELL = 20.0, 34.0
 NUMBERS_UP_TO = 12  # words: numbers fit into larger cells and can still be read
+TOLD_UP_TO = 60  # words: an element for each of their cells makes 0.4 MB, for 200 words 5 MB
 TOO_WIDE = 10_000  # from here on a number does not fit into a cell
 TURN = 50  # degrees that the words above the columns are turned by
 AXES = "rows: heads, columns: modifiers"
@@ -40,7 +41,7 @@ def draw_heat_map(
     The root is the first row; it is never a modifier and has no column. The stronger a cell, the
     greater its number, in one hue, so that it can also be read in black and white. Cells of arcs
     that cannot be are left out: a word as its own head, and ``-inf``, which is crossed out. Every
-    cell tells its number on demand, and shows it where it fits, with at most 12 words.
+    cell tells its number on demand with at most 60 words, and shows it with at most 12.
 
     Args:
         words: the n words.
@@ -175,6 +176,7 @@ class _HeatMap:
         """All cells, then what stands on them, which must not hide what they tell."""
         blue = f'<g class="treelax-blue" color="{COLOURS["blue"][0]}" fill="currentColor">'
         squares, shown, size = [blue], ['<g pointer-events="none">'], self.cell
+        together: dict[str, list[str]] = {}  # of many cells those of one strength
         for h, m, value in _cells(self.matrix):
             x, y = left + (m - 1) * size, above + h * size
             told = f"{named(self.words, h)} → {named(self.words, m)}: {value:.4g}"
@@ -185,11 +187,20 @@ class _HeatMap:
                 shown.append(_cross(x + size * 0.35, y + size * 0.35, size * 0.3))
             elif self.has_numbers:
                 shown.append(self._number(x + size / 2, y + size / 2, value, share))
+            if len(self.words) > TOLD_UP_TO:
+                line = f"M{number(x + 0.5)} {number(y + size / 2)}h{number(size - 1)}"
+                together.setdefault(number(strength), []).append(line)
+                continue
             squares.append(
                 f'<path d="M{number(x + 0.5)} {number(y + 0.5)}h{number(size - 1)}'
                 f'v{number(size - 1)}h{number(1 - size)}z" fill-opacity="{number(strength)}">'
                 f"<title>{clean(told)}</title></path>"
             )
+        squares += [
+            f'<path d="{"".join(lines)}" fill="none" stroke="currentColor" '
+            f'stroke-width="{number(size - 1)}" stroke-opacity="{strength}"/>'
+            for strength, lines in together.items()
+        ]
         return [*squares, "</g>", *shown, "</g>"]
 
     def _number(self, x: float, y: float, value: float, share: float) -> str:

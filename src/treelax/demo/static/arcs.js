@@ -5,6 +5,7 @@ import { key } from "./state.js";
 const SVG = "http://www.w3.org/2000/svg";
 const LEAST_WEIGHT = 0.01; // lighter arcs cannot be seen
 const TOUCHABLE = 0.05; // heavier arcs can be clicked
+const MOST_ARCS = 600; // more could not be told apart, and would take long
 const LONGEST_WORD = 20; // characters
 const LEAST_GAP = 7;
 const MOST_GAP = 64;
@@ -20,11 +21,12 @@ export function element(name, attributes, text) {
 }
 
 // arcs: {head, word, weight, below}; room: to spread the words over, if they need less;
-// tags: a text below every word, or null
+// tags: a text below every word, or null; returns how many arcs of those heavy enough are left out
 export function drawArcs(svg, words, arcs, pinned, room, tags = null) {
   const labels = ["root", ...words.map(shortened)];
   const centres = places(labels, tags, room);
-  const drawn = arcs.filter((arc) => arc.weight >= LEAST_WEIGHT);
+  const heavy = arcs.filter((arc) => arc.weight >= LEAST_WEIGHT).sort((a, b) => a.weight - b.weight);
+  const drawn = heavy.slice(-MOST_ARCS);
   const spans = (below) =>
     Math.max(0, ...drawn.filter((arc) => arc.below === below).map(span));
   const above = spans(false) ? height(spans(false), words.length) : 0;
@@ -40,7 +42,7 @@ export function drawArcs(svg, words, arcs, pinned, room, tags = null) {
   const parts = [];
   const touched = [];
   // light arcs first, so that heavy ones lie on them
-  for (const arc of drawn.sort((a, b) => a.weight - b.weight)) {
+  for (const arc of drawn) {
     const { line, tip } = shape(arc, centres, words.length, arc.below ? foot : base);
     const kind = `${arc.below ? " below" : ""}${pinned.has(key(arc.head, arc.word)) ? " pinned" : ""}`;
     const about = {
@@ -64,6 +66,7 @@ export function drawArcs(svg, words, arcs, pinned, room, tags = null) {
     }
   });
   svg.replaceChildren(...parts, ...touched);
+  return heavy.length - drawn.length;
 }
 
 export const fromHeads = (heads, below = false) =>

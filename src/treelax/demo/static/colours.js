@@ -7,19 +7,25 @@ const PALETTES = {
 
 export const isDark = () => matchMedia("(prefers-color-scheme: dark)").matches;
 
-export function scoreColour(score, largest, dark = isDark()) {
+// As red, green and blue, for those who set pixels.
+export function scoreParts(score, largest, dark) {
   const palette = PALETTES[dark ? "dark" : "light"];
   return mixed(palette.none, score < 0 ? palette.low : palette.high, Math.abs(score) / largest);
 }
 
-export function shareColour(share, dark = isDark()) {
+export function shareParts(share, dark) {
   const palette = PALETTES[dark ? "dark" : "light"];
   // the root, so that an arc of 0.05 can be seen
   return mixed(palette.none, palette.share, Math.sqrt(Math.max(share, 0)));
 }
 
+export const scoreColour = (score, largest, dark = isDark()) => css(scoreParts(score, largest, dark));
+export const shareColour = (share, dark = isDark()) => css(shareParts(share, dark));
+
 function mixed(from, to, part) {
   const share = Math.min(part, 1);
-  const [red, green, blue] = from.map((value, i) => Math.round(value + share * (to[i] - value)));
-  return `rgb(${red}, ${green}, ${blue})`;
+  const channel = (i) => Math.round(from[i] + share * (to[i] - from[i]));
+  return [channel(0), channel(1), channel(2)];
 }
+
+const css = ([red, green, blue]) => `rgb(${red}, ${green}, ${blue})`;

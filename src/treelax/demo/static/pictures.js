@@ -17,7 +17,7 @@ export class Pictures {
       frequencies: new HeatMap("frequencies", "share"),
     };
     this.reply = null;
-    this.drawn = new Map(); // what each picture shows, as text
+    this.drawn = new Map(); // what each picture shows
     byId("words").addEventListener("toggle", () => this.drawTable());
   }
 
@@ -30,7 +30,7 @@ export class Pictures {
     const theme = colours();
     const { pinned, edits } = state;
     const heat = (name, matrix, most, marks = null) =>
-      this.anew(name, [matrix, words, most, theme, this.maps[name].room, written(marks)], () =>
+      this.anew(name, [matrix, words, most, theme, this.maps[name].room, listed(marks)], () =>
         this.maps[name].draw(matrix, words, most, theme, marks),
       );
     heat("scores", reply.scores, largest, { pinned, edits });
@@ -41,11 +41,15 @@ export class Pictures {
     this.moveCursor(state.head, state.word);
 
     const tags = reply.answer?.tags ?? null;
-    const over = (id, arcs, below = null) =>
+    const over = (id, arcs, below = null, tell = () => {}) =>
       this.anew(id, [words, arcs, [...pinned], room, below], () =>
-        drawArcs(byId(id), words, arcs, pinned, room, below),
+        tell(drawArcs(byId(id), words, arcs, pinned, room, below)),
       );
-    over("soft-arcs", fromMatrix(reply.soft));
+    over("soft-arcs", fromMatrix(reply.soft), null, (left) => {
+      byId("soft-facts").textContent = left
+        ? `The ${left} lightest of those that can be seen are left out; the matrix below has all.`
+        : "";
+    });
     over("best-arcs", [...fromHeads(reply.best), ...fromHeads(reply.best_perturbed, true)], tags);
     byId("best-facts").textContent =
       `The best tree has probability ${Math.exp(reply.best_log_probability).toPrecision(3)}; ` +
@@ -54,10 +58,12 @@ export class Pictures {
     byId("sample-arcs").parentElement.hidden = samples.last === null;
     over("sample-arcs", fromHeads(samples.last ?? []));
     this.anew("scatter", [reply.marginals, samples], () => {
-      const gap = drawScatter(byId("scatter"), reply.marginals, samples.frequencies, samples.count);
-      byId("sample-facts").textContent = samples.count
-        ? `${samples.count} drawn; largest difference between frequency and marginal ${gap.toFixed(3)}.`
+      const { count, frequencies } = samples;
+      const { gap, left } = drawScatter(byId("scatter"), reply.marginals, frequencies, count);
+      byId("sample-facts").textContent = count
+        ? `${count} drawn; largest difference between frequency and marginal ${gap.toFixed(3)}.`
         : "None drawn yet.";
+      byId("scatter-facts").textContent = left ? `Without the ${left} smallest.` : "";
     });
     byId("said").textContent = reply.answer?.text ?? "";
     this.drawTable();
@@ -65,9 +71,8 @@ export class Pictures {
 
   // Draw a picture unless it shows this already: most changes leave most pictures as they are.
   anew(name, shown, draw) {
-    const now = JSON.stringify(shown);
-    if (this.drawn.get(name) === now) return;
-    this.drawn.set(name, now);
+    if (same(this.drawn.get(name), shown)) return;
+    this.drawn.set(name, shown);
     draw();
   }
 
@@ -139,7 +144,17 @@ function colours() {
   return { ...Object.fromEntries(named), dark: isDark() };
 }
 
-const written = (marks) => marks && [[...marks.pinned], [...marks.edits]];
+const listed = (marks) => marks && [[...marks.pinned], [...marks.edits]];
+
+// Whether two values are equal through and through; far faster than to compare them as text.
+function same(one, other) {
+  if (one === other) return true;
+  if (!one || !other || typeof one !== "object" || typeof other !== "object") return false;
+  if (Array.isArray(one)) {
+    return one.length === other.length && one.every((value, at) => same(value, other[at]));
+  }
+  return Object.keys({ ...one, ...other }).every((name) => same(one[name], other[name]));
+}
 
 function largestOf(row) {
   return row.reduce((most, value) => (value === null ? most : Math.max(most, Math.abs(value))), 0);

@@ -6,7 +6,9 @@ const LEFT = 38;
 const TOP = 8;
 const SIDE = 200;
 const LEAST = 0.001;
+const MOST_DOTS = 1500; // the others would lie upon each other near 0
 
+// Returns the largest difference, and how many arcs of those large enough have no dot.
 export function drawScatter(svg, marginals, frequencies, count) {
   const x = (share) => LEFT + SIDE * share;
   const y = (share) => TOP + SIDE * (1 - share);
@@ -23,25 +25,26 @@ export function drawScatter(svg, marginals, frequencies, count) {
   parts.push(element("text", { x: x(0.5), y: TOP + SIDE + 27, "text-anchor": "middle" }, "marginal"));
   const turned = `translate(12 ${y(0.5)}) rotate(-90)`;
   parts.push(element("text", { transform: turned, "text-anchor": "middle" }, "frequency"));
-  let gap = 0;
-  if (count > 0) {
-    marginals.forEach((row, head) =>
-      row.forEach((marginal, word) => {
-        const frequency = frequencies[head][word];
-        gap = Math.max(gap, Math.abs(marginal - frequency));
-        if (marginal < LEAST && frequency === 0) return;
-        parts.push(
-          element("circle", {
-            cx: x(marginal),
-            cy: y(frequency),
-            r: 3,
-            "data-head": head,
-            "data-word": word,
-          }),
-        );
-      }),
-    );
+  const { gap, dots } = count > 0 ? compared(marginals, frequencies) : { gap: 0, dots: [] };
+  dots.sort((a, b) => b.size - a.size);
+  for (const { head, word, marginal, frequency } of dots.slice(0, MOST_DOTS)) {
+    const place = { cx: x(marginal), cy: y(frequency), r: 3 };
+    parts.push(element("circle", { ...place, "data-head": head, "data-word": word }));
   }
   svg.replaceChildren(...parts);
-  return gap;
+  return { gap, left: Math.max(dots.length - MOST_DOTS, 0) };
+}
+
+function compared(marginals, frequencies) {
+  const dots = [];
+  let gap = 0;
+  marginals.forEach((row, head) =>
+    row.forEach((marginal, word) => {
+      const frequency = frequencies[head][word];
+      gap = Math.max(gap, Math.abs(marginal - frequency));
+      if (marginal < LEAST && frequency === 0) return;
+      dots.push({ head, word, marginal, frequency, size: Math.max(marginal, frequency) });
+    }),
+  );
+  return { gap, dots };
 }
