@@ -32,9 +32,10 @@ import torch
 
 from benchmarks import machine
 from benchmarks.report import table, write_rows
-from treelax.tasks.text.config import TextConfig, preset
+from treelax.tasks.text.config import TextConfig
 from treelax.tasks.text.data import load_text
 from treelax.tasks.text.experiment import TextExperiment
+from treelax.tasks.text.presets import preset
 from treelax.training.config import override
 from treelax.training.steps import Stepper
 
@@ -110,6 +111,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--updates", type=int, default=None, help="in a block; 20, on a GPU 300")
     parser.add_argument("--blocks", type=int, default=5)
+    parser.add_argument("--commit", help="of this tree, where there is no git to ask")
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     gpu = arguments.device == "cuda"
@@ -135,7 +137,7 @@ def main() -> None:
             chosen = batches[WARM_UP + block * updates :][:updates]
             for name, model in models.items():
                 times[name].append(model.seconds(chosen) / len(chosen))
-    here = machine.describe(arguments.device)
+    here = machine.describe(arguments.device, arguments.commit)
     heads = statistics.median(times["snli-heads-2"]) if "snli-heads-2" in times else None
     rows = []
     for name, model in models.items():

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from treelax.analysis import sweep
 from treelax.analysis.text_table import COLUMNS, TABLES, amount, text_record, text_rows
 from treelax.cli.main import app, main
-from treelax.tasks.text.config import PRESETS, preset
+from treelax.tasks.text.presets import PRESETS, preset
 from treelax.training.config import override
 from treelax.training.run import Run
 
@@ -77,6 +77,8 @@ def result(name: str, seed: int, dev: float = 80.0, test: float | None = 70.0) -
 def test_every_row_is_a_preset() -> None:
     for table in TABLES.values():
         assert set(table.presets) <= PRESETS.keys()
+        assert set(table.tuned.presets) <= PRESETS.keys()
+        assert not set(table.tuned.presets) & set(table.presets)
 
 
 def test_rows_by_hand() -> None:
@@ -221,5 +223,5 @@ def test_a_run_that_fails_says_why(tmp_path: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize("name", list(TABLES))
 def test_help_fits_and_has_an_example(name: str) -> None:
     shown = CliRunner().invoke(app, ["table", name, "--help"], prog_name="treelax").output
-    assert f"  treelax table {name} --from " in shown
+    assert f"  treelax table {name} --recipe tuned --from " in shown
     assert max(map(len, shown.splitlines())) <= 80

@@ -27,7 +27,7 @@ from treelax.report.results import results_section
 from treelax.report.selection import LONGEST
 from treelax.report.settings import settings_section
 from treelax.report.training import training_section
-from treelax.tasks.text.config import preset
+from treelax.tasks.text.presets import preset
 
 NASTY = "<script>alert('1')</script>"
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from treelax.analysis.tables import spread
-from treelax.tasks.text.config import PRESETS, TextConfig
+from treelax.tasks.text.config import TextConfig
+from treelax.tasks.text.presets import PRESETS, TUNED
 
 COLUMNS = (
     "preset",
@@ -57,6 +58,16 @@ class TextTable:
             'sst-tree'
         """
         return [f"{self.family}-{row}" for row in self.rows]
+
+    @property
+    def tuned(self) -> TextTable:
+        """The same rows, trained by our recipe instead of the paper's.
+
+        Example:
+            >>> TABLES["sst"].tuned.presets[-1]
+            'sst-tuned-tree'
+        """
+        return replace(self, title=f"{self.title}, tuned", family=f"{self.family}-{TUNED}")
 
     @property
     def headings(self) -> tuple[str, ...]:

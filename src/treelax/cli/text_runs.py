@@ -52,8 +52,8 @@ def train_sentences(
         CheckpointError: a checkpoint does not fit or cannot be saved.
     """
     from treelax.analysis.text_results import read_text_result
-    from treelax.tasks.text.config import PRESETS
-    from treelax.tasks.text.config import preset as find
+    from treelax.tasks.text.presets import PRESETS
+    from treelax.tasks.text.presets import preset as find
     from treelax.training.config import override
     from treelax.training.run import Run
 

@@ -109,6 +109,7 @@ class DecomposableAttention(nn.Module):
         size: of the hidden layers.
         classes: number of them.
         dropout: inside the perceptrons.
+        attend_dropout: inside F, the same by default.
         pooling: over the words, "max" (Corro & Titov) or "sum" (Parikh et al.).
 
     Shape:
@@ -137,13 +138,15 @@ class DecomposableAttention(nn.Module):
         classes: int,
         *,
         dropout: float = 0.0,
+        attend_dropout: float | None = None,
         pooling: Pooling = "max",
     ) -> None:
         super().__init__()
         check_size("classes", classes)
         one_of("pooling", pooling, POOLINGS)
         self.pooling = pooling
-        self.attend = MLP(input_size, size, size, dropout=dropout)
+        attend_dropout = dropout if attend_dropout is None else attend_dropout
+        self.attend = MLP(input_size, size, size, dropout=attend_dropout)
         self.compare = MLP(2 * input_size, size, size, dropout=dropout)
         self.aggregate = MLP(2 * size, size, size, dropout=dropout)
         self.output = linear(size, classes)

@@ -15,9 +15,9 @@ from treelax.errors import InputError
 from treelax.tasks.listops.config import PRESETS as LISTOPS_PRESETS
 from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.listops.config import preset as listops_preset
-from treelax.tasks.text.config import PRESETS as TEXT_PRESETS
 from treelax.tasks.text.config import Kind, TextConfig
-from treelax.tasks.text.config import preset as text_preset
+from treelax.tasks.text.presets import PRESETS as TEXT_PRESETS
+from treelax.tasks.text.presets import preset as text_preset
 from treelax.training.config import flatten
 from treelax.training.metrics import read_metrics
 from treelax.training.run import Run

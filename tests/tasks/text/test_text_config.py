@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 import pytest
 
 from treelax.errors import InputError
-from treelax.tasks.text.config import PRESETS, DataConfig, TextConfig, TrainConfig, preset
+from treelax.tasks.text.config import DataConfig, TextConfig, TrainConfig
 from treelax.tasks.text.encoder import ModelConfig
+from treelax.tasks.text.presets import PRESETS, preset
 from treelax.training.config import from_toml, override, to_toml
 
 OWN = ("classify", "pair", "tag")
 every_preset = pytest.mark.parametrize("name", PRESETS)
+PAPER = [name for name in PRESETS if name not in OWN and "-tuned-" not in name]
 every_row = pytest.mark.parametrize("name", [name for name in PRESETS if name not in OWN])
 
 
@@ -21,10 +24,14 @@ OWN = ("classify", "pair", "tag")
 
 def test_there_is_a_preset_for_every_row_of_the_tables() -> None:
     rows = ("none", "intra", "chain-1", "chain-2", "heads-1", "heads-2", "tree-1", "tree-2")
+    sst_rows = ("none", "chain", "heads", "given", "tree")
     assert list(PRESETS) == [
         *(f"snli-{row}" for row in rows),
         *(f"multinli-{row}" for row in rows),
-        *(f"sst-{row}" for row in ("none", "chain", "heads", "given", "tree")),
+        *(f"sst-{row}" for row in sst_rows),
+        *(f"snli-tuned-{row}" for row in rows),
+        *(f"multinli-tuned-{row}" for row in rows),
+        *(f"sst-tuned-{row}" for row in sst_rows),
         *OWN,
     ]
     assert PRESETS["multinli-tree-2"][1] == "MultiNLI: latent tree, 2 GCN"
@@ -45,7 +52,7 @@ def test_presets_for_own_data(kind: str) -> None:
     assert config.model.trees == "latent"
 
 
-@pytest.mark.parametrize("name", [name for name in PRESETS if name not in OWN])
+@pytest.mark.parametrize("name", PAPER)
 def test_presets_are_trained_as_in_the_paper(name: str) -> None:
     config = preset(name)
     family, _, row = name.partition("-")
@@ -58,6 +65,23 @@ def test_presets_are_trained_as_in_the_paper(name: str) -> None:
     assert config.model.dropout == 0.2
     trees = row.split("-")[0]
     assert config.model.trees == {"tree": "latent"}.get(trees, trees)
+
+
+@pytest.mark.parametrize("name", PAPER)
+def test_tuned_rows_are_the_paper_s_models_trained_otherwise(name: str) -> None:
+    family, _, row = name.partition("-")
+    paper, tuned = preset(name), preset(f"{family}-tuned-{row}")
+    assert (tuned.kind, tuned.data) == (paper.kind, paper.data)
+    changed = {
+        field.name
+        for field in fields(ModelConfig)
+        if getattr(paper.model, field.name) != getattr(tuned.model, field.name)
+    }
+    # what changes no layer's size, but for the distance bias of SST
+    of_training = {"word_scale", "dropout", "input_dropout", "word_dropout", "left_head_bias"}
+    assert changed <= of_training | {"distances"}
+    assert (tuned.model.left_head_bias > 0) == (tuned.model.trees in ("latent", "heads"))
+    assert tuned.train.schedule == "cosine"
 
 
 @pytest.mark.parametrize("kind", OWN)
@@ -107,6 +131,11 @@ def test_an_unknown_preset_has_a_neighbour() -> None:
         (ModelConfig, {"learned_words": -1}, "model.learned_words is -1"),
         (ModelConfig, {"dropout": 1.0}, r"model.dropout is 1.0"),
         (ModelConfig, {"input_dropout": -0.1}, "model.input_dropout is -0.1"),
+        (ModelConfig, {"gcn_dropout": 1.5}, "model.gcn_dropout is 1.5"),
+        (ModelConfig, {"word_scale": 0.0}, "model.word_scale is 0.0"),
+        (ModelConfig, {"noise_scale": -1.0}, "model.noise_scale is -1.0"),
+        (ModelConfig, {"step_bias": float("inf")}, "model.step_bias is inf; expected a number"),
+        (ModelConfig, {"left_head_bias": 1.0, "distances": None}, "model.distances none"),
         (ModelConfig, {"temperature": 0.0}, "model.temperature is 0.0"),
         (ModelConfig, {"trees": "heads", "single_root": True}, "model.single_root is true"),
         (DataConfig, {"format": "glue"}, "data.format"),

@@ -16,9 +16,9 @@ from treelax.errors import InputError
 from treelax.nn import latent
 from treelax.noise import perturbation
 from treelax.ops import best_tree, select_heads, soft_tree
-from treelax.tasks.text.config import preset
 from treelax.tasks.text.encoder import ModelConfig, SentenceEncoder, Sentences
 from treelax.tasks.text.model import ClassModel, PairModel, TagModel
+from treelax.tasks.text.presets import preset
 from treelax.trees import heads_to_tree, is_projective, is_tree, tree_to_heads
 
 KINDS = ["none", "intra", "latent", "heads", "chain", "given"]

@@ -14,7 +14,7 @@ from tiny_texts import tiny_model
 from treelax.data.text.vectors import Vectors, random_vectors
 from treelax.errors import InputError
 from treelax.tasks.text import prediction
-from treelax.tasks.text.config import DataConfig, TextConfig, preset
+from treelax.tasks.text.config import DataConfig, TextConfig
 from treelax.tasks.text.encoder import SentenceEncoder, Sentences
 from treelax.tasks.text.prediction import (
     Prediction,
@@ -22,6 +22,7 @@ from treelax.tasks.text.prediction import (
     new_network,
     predict_words,
 )
+from treelax.tasks.text.presets import preset
 from treelax.trees import is_projective, is_tree
 
 WORDS = ["dogs", "bark", "cats", "sleep", "a", "bird", "sings", "loudly"]

@@ -14,10 +14,11 @@ from tiny_transformers import MODELS, POSITIONS, SIZE
 
 from treelax.data.text.vectors import NULL
 from treelax.errors import BackendError, CheckpointError, DataError, InputError
-from treelax.tasks.text.config import TextConfig, preset
+from treelax.tasks.text.config import TextConfig
 from treelax.tasks.text.data import load_text
 from treelax.tasks.text.encoder import ModelConfig, SentenceEncoder, Sentences
 from treelax.tasks.text.experiment import TextExperiment, evaluation_batches
+from treelax.tasks.text.presets import preset
 from treelax.tasks.text.subwords import plain_word, whole_words
 from treelax.tasks.text.transformer import check_folder, copy_folder, with_own_copy
 from treelax.training.config import override

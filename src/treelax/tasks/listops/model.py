@@ -133,8 +133,7 @@ class Parser(nn.Module):
             layers=config.scorer_layers,
             distances=config.distances,
         )
-        if scorer.distances is not None:
-            scorer.distance.data[: scorer.distances] = config.left_head_bias
+        scorer.start_bias(left=config.left_head_bias)
         self.tree = LatentTree(
             scorer,
             structure="heads" if config.trees == "heads" else "projective",

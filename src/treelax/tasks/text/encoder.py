@@ -88,7 +88,9 @@ class SentenceEncoder(nn.Module):
         size = self.embedding.size if self.transformer is None else self.transformer.size
         self.projection: MLP | None = None
         if config.projection_size is not None:
-            self.projection = MLP(size, config.projection_size, dropout=config.dropout)
+            self.projection = MLP(
+                size, config.projection_size, dropout=config.dropout_of("projection")
+            )
             size = config.projection_size
         self.encoder: BiLSTM | None = None
         if config.encoder == "bilstm":
@@ -104,7 +106,7 @@ class SentenceEncoder(nn.Module):
                 config.scorer_size,
                 layers=config.scorer_layers,
                 distances=config.distances,
-                dropout=config.dropout,
+                dropout=config.dropout_of("scorer"),
             )
             size = self.intra.output_size
         elif config.trees != "none":
@@ -116,25 +118,28 @@ class SentenceEncoder(nn.Module):
                 config.gcn_size,
                 layers=config.gcn_layers,
                 dense=config.dense,
-                dropout=config.dropout,
+                dropout=config.dropout_of("gcn"),
             )
             size = self.gcn.output_size
         self.output_size = size
 
     def _latent_tree(self, size: int) -> LatentTree:
         config = self.config
+        scorer = ArcScorer(
+            size,
+            config.scorer_size,
+            layers=config.scorer_layers,
+            distances=config.distances,
+            dropout=config.dropout_of("scorer"),
+        )
+        scorer.start_bias(left=config.left_head_bias, per_step=config.step_bias)
         return LatentTree(
-            ArcScorer(
-                size,
-                config.scorer_size,
-                layers=config.scorer_layers,
-                distances=config.distances,
-                dropout=config.dropout,
-            ),
+            scorer,
             structure="heads" if config.trees == "heads" else "projective",
             relaxation=config.relaxation,
             temperature=config.temperature,
             noise=config.noise,
+            noise_scale=config.noise_scale,
             straight_through=config.straight_through,
             single_root=config.single_root,
         )
@@ -167,6 +172,8 @@ class SentenceEncoder(nn.Module):
             vectors = self.transformer(batch.ids, batch.lengths, batch.subwords)
         else:
             vectors = self.embedding(batch.ids)
+        if self.config.word_scale != 1:
+            vectors = vectors * self.config.word_scale
         if self.training and self.config.word_dropout:
             kept = vectors.new_empty((*batch.ids.shape, 1)).bernoulli_(1 - self.config.word_dropout)
             vectors = vectors * kept

@@ -37,6 +37,7 @@ class PairModel(nn.Module):
             config.output_size,
             classes,
             dropout=config.dropout,
+            attend_dropout=config.dropout_of("attend"),
             pooling=config.pooling,
         )
 

@@ -22,6 +22,10 @@ SIZES = (
     *("encoder_size", "encoder_stacks", "scorer_size", "scorer_layers"),
     *("gcn_size", "gcn_layers", "output_size"),
 )
+DROPOUTS = (
+    *("dropout", "projection_dropout", "attend_dropout", "scorer_dropout", "gcn_dropout"),
+    *("input_dropout", "word_dropout"),
+)
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class ModelConfig:
     Attributes:
         learned_words: how many of the first rows of the embedding table are learned: the NULL token
             and the unknown words; the others are frozen. Random vectors are all learned.
+        word_scale: factor of the word vectors, which is their length where they are normalised.
         projection_size: of the layer on top of the word vectors, None for none.
         encoder: "none" or "bilstm", between projection and trees; or "transformer", a pre-trained
             one in place of word vectors, before the projection.
@@ -44,17 +49,26 @@ class ModelConfig:
         scorer_size: of every layer of the two perceptrons that score arcs.
         scorer_layers: of each of them; one fits the paper's parameter counts.
         distances: largest distance with a bias of its own, None for no distance bias.
+        left_head_bias: initial bias of all arcs from a head on the left; 0 in the paper.
+        step_bias: what each step of an arc's length beyond the first adds to the initial bias, below
+            0 for short arcs; 0 in the paper.
         gcn_size: of each GCN layer.
         gcn_layers: number of them.
         dense: put each GCN layer's output behind its input.
         output_size: of the hidden layers above the words.
         pooling: of words, for pairs: "max" or "sum".
         dropout: in all perceptrons and GCN layers.
+        projection_dropout: instead of ``dropout`` in the layer on top of the word vectors; None for
+            the same, likewise the next three.
+        attend_dropout: in the perceptron that compares the words of two texts.
+        scorer_dropout: in the perceptrons that score arcs.
+        gcn_dropout: in GCN layers.
         input_dropout: of word vectors.
         word_dropout: how many words are left out of training, their vectors put to zero.
         relaxation: "softmax" (the paper's) or "entropy" (arc marginals).
         temperature: of the relaxation.
         noise: "gumbel", "sum-of-gamma" or "none".
+        noise_scale: factor of the noise.
         straight_through: discrete trees in the forward pass of training.
         single_root: allow one modifier of the root only.
 
@@ -68,6 +82,7 @@ class ModelConfig:
     """
 
     learned_words: int = 1
+    word_scale: float = 1.0
     projection_size: int | None = 200
     encoder: Encoder = "none"
     encoder_size: int = 100
@@ -79,17 +94,24 @@ class ModelConfig:
     scorer_size: int = 200
     scorer_layers: int = 1
     distances: int | None = 11
+    left_head_bias: float = 0.0
+    step_bias: float = 0.0
     gcn_size: int = 200
     gcn_layers: int = 2
     dense: bool = True
     output_size: int = 200
     pooling: Literal["max", "sum"] = "max"
     dropout: float = 0.2
+    projection_dropout: float | None = None
+    attend_dropout: float | None = None
+    scorer_dropout: float | None = None
+    gcn_dropout: float | None = None
     input_dropout: float = 0.0
     word_dropout: float = 0.0
     relaxation: Literal["softmax", "entropy"] = "softmax"
     temperature: float = 1.0
     noise: Literal["gumbel", "sum-of-gamma", "none"] = "gumbel"
+    noise_scale: float = 1.0
     straight_through: bool = False
     single_root: bool = False
 
@@ -118,8 +140,8 @@ class ModelConfig:
         one_of("model.pooling", self.pooling, POOLINGS)
         one_of("model.relaxation", self.relaxation, RELAXATIONS)
         one_of("model.noise", self.noise, NOISES)
-        for name in ("dropout", "input_dropout", "word_dropout"):
-            if not 0 <= getattr(self, name) < 1:
+        for name in DROPOUTS:
+            if not 0 <= (getattr(self, name) or 0) < 1:
                 raise InputError(
                     f"model.{name} is {getattr(self, name)}; expected at least 0, less than 1"
                 )
@@ -127,8 +149,37 @@ class ModelConfig:
             raise InputError(
                 f"model.temperature is {self.temperature}; expected more than 0, and finite"
             )
+        if not 0 < self.word_scale < math.inf:
+            raise InputError(f"model.word_scale is {self.word_scale}; expected more than 0")
+        if not 0 <= self.noise_scale < math.inf:
+            raise InputError(f"model.noise_scale is {self.noise_scale}; expected at least 0")
+        for name in ("left_head_bias", "step_bias"):
+            value = getattr(self, name)
+            if not math.isfinite(value):
+                raise InputError(f"model.{name} is {value}; expected a number")
+            if value and self.distances is None:
+                raise InputError(
+                    f"model.{name} is {value} and model.distances none; expected a bias of 0 where "
+                    "no distance has one"
+                )
         if self.single_root and self.trees == "heads":
             raise InputError(
                 "model.single_root is true and model.trees heads; expected false: words that "
                 "choose alone cannot agree on one root"
             )
+
+    def dropout_of(self, part: str) -> float:
+        """The dropout of a part: its own, or that of all.
+
+        Args:
+            part: "projection", "attend", "scorer" or "gcn".
+
+        Returns:
+            The probability.
+
+        Example:
+            >>> ModelConfig(dropout=0.2, gcn_dropout=0.0).dropout_of("gcn")
+            0.0
+        """
+        own: float | None = getattr(self, f"{part}_dropout")
+        return self.dropout if own is None else own

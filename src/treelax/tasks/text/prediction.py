@@ -54,7 +54,7 @@ class SentenceSettings:
         InputError: there is no such kind, or it takes another number of texts.
 
     Example:
-        >>> from treelax.tasks.text.config import preset
+        >>> from treelax.tasks.text.presets import preset
         >>> SentenceSettings.of(preset("snli-tree-1"), rows=500).text
         ('premise', 'hypothesis')
     """
