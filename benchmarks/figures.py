@@ -262,7 +262,8 @@ def small() -> str:
 
 def sections() -> dict[str, Callable[[], str]]:
     """What makes each section, by the name in its markers; links are relative to the repository."""
-    from benchmarks.figures_docs import MORE_SECTIONS  # needs the functions above
+    from benchmarks.figures_docs import MORE_SECTIONS  # both need the functions above
+    from benchmarks.figures_text import TEXT_SECTIONS
 
     return {
         "listops": listops,
@@ -271,6 +272,7 @@ def sections() -> dict[str, Callable[[], str]]:
         "cuda": cuda,
         "accuracy": accuracy,
         **MORE_SECTIONS,
+        **TEXT_SECTIONS,
     }
 
 

@@ -137,7 +137,7 @@ def test_sst_from_data_to_table(tmp_path: Path) -> None:
         assert line["test_accuracy"] == f"{record['splits']['test']['accuracy']:.3f}"
         assert int(line["parameters"]) == record["parameters"]
     text = (results / "table.md").read_text()
-    assert "Trained on 24 of the 6,920 training sentences of SST (0.3 %)." in text
+    assert "24 of the 6,920 training sentences of SST (0.3 %), with random word vectors." in text
     assert "`treelax table sst --seeds 2 --rows sst-tree,sst-none --set data.vector_size=8" in text
     assert [line.split("|")[1].strip() for line in text.splitlines() if line[:2] == "| "][1:] == [
         *("BiLSTM without a tree", "latent tree")

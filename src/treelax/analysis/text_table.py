@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import Any
 
 from treelax.analysis.tables import spread
@@ -240,6 +241,32 @@ def amount(config: TextConfig, result: dict[str, Any]) -> str:
     if data.mix_share == 1:
         return with_snli
     return f"{with_snli}, of which each epoch draws {100 * data.mix_share:g} %"
+
+
+def vectors_of(config: TextConfig) -> str:
+    """Which word vectors a run had, by the names of their files.
+
+    Args:
+        config: of the run.
+
+    Returns:
+        The words.
+
+    Example:
+        >>> from dataclasses import replace
+        >>> config = PRESETS["sst-tree"][0]()
+        >>> vectors_of(config)
+        'random word vectors'
+        >>> vectors_of(replace(config, data=replace(config.data, vectors="here/glove.zip")))
+        'word vectors of glove.zip'
+    """
+    data, model = config.data, config.model
+    if model.pretrained is not None:
+        return f"word vectors of the transformer {PurePath(model.pretrained).name}"
+    if data.vectors is None:
+        return "random word vectors"
+    files = (PurePath(path).name for path in (data.vectors, *data.more_vectors))
+    return f"word vectors of {' and '.join(files)}"
 
 
 def _part(some: int, whole: int, what: str) -> str:

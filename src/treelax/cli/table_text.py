@@ -146,13 +146,17 @@ def _publish(
         amount,
         text_record,
         text_rows,
+        vectors_of,
     )
     from treelax.tasks.text.config import TextConfig
 
     records = [text_record(result) for _, result in ended]
     rows = text_rows(chosen, records)
     headings = chosen.headings
-    data = "; ".join(dict.fromkeys(amount(run.config(TextConfig), result) for run, result in ended))
+    configs = [run.config(TextConfig) for run, _ in ended]
+    found = zip(configs, ended, strict=True)
+    data = "; ".join(dict.fromkeys(amount(config, result) for config, (_, result) in found))
+    vectors = "; ".join(dict.fromkeys(vectors_of(config) for config in configs))
     table(
         [headings[i] for i in ON_SCREEN],
         [[row[i] for i in ON_SCREEN] for row in rows],
@@ -162,9 +166,9 @@ def _publish(
     lines = [
         f"# {chosen.title}",
         "",
-        f"Trained on {data}. Accuracy in percent, with discrete trees and with soft ones; the best "
-        f"epoch is chosen by {chosen.dev} with discrete trees. Mean ± standard deviation over "
-        f"seeds. `{command}` on {where(result for _, result in ended)}.",
+        f"Trained on {data}, with {vectors}. Accuracy in percent, with discrete trees and with soft "
+        f"ones; the best epoch is chosen by {chosen.dev} with discrete trees. Mean ± standard "
+        f"deviation over seeds. `{command}` on {where(result for _, result in ended)}.",
         "",
         to_markdown(headings, rows),
         "",
