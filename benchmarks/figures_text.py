@@ -12,10 +12,10 @@ from treelax.analysis.text_table import TABLES, label
 PRECISIONS = {"tf32": "", "float32": "float32", "bf16": "bf16"}  # and where their runs are
 
 
-def runs_of(folder: str) -> Rows:
+def runs_of(folder: str, file: str = "runs.csv") -> Rows:
     """All runs of a table of ``results/``."""
-    with (ROOT / "results" / folder / "runs.csv").open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    with (ROOT / "results" / folder / file).open(newline="", encoding="utf-8") as source:
+        return list(csv.DictReader(source))
 
 
 def over_seeds(runs: Rows, column: str) -> str:
@@ -47,6 +47,55 @@ def about(name: str, folder: str) -> str:
 def snli() -> str:
     """SNLI, on a part of the training data."""
     return "\n\n".join([text_table("snli", "snli"), about("snli", "snli")])
+
+
+# Trials of five epochs to compare: what a line says, the round, and the settings that single it out.
+TRIALS = (
+    ("dropout 0.1, word vectors of length 1", 2, "model.dropout=0.1 model.word_scale=1"),
+    ("… of length 3", 2, "model.dropout=0.1 model.word_scale=3"),
+    ("no dropout, length 3", 3, ""),
+    ("… no bias for heads on the left", 3, "model.left_head_bias=0"),
+    ("… half the noise", 3, "model.noise_scale=0.5"),
+    ("… no noise", 3, "model.noise=none"),
+    ("… straight-through", 3, "model.straight_through=true"),
+    ("… entropy relaxation", 3, "model.relaxation=entropy"),
+)
+ROUND = {
+    2: "train.learning_rate=0.001",
+    3: "train.learning_rate=0.001 model.word_scale=3 model.dropout=0",
+}
+LEFT = "model.left_head_bias=2"  # which trees start with
+
+
+def trials() -> str:
+    """Some of the trials behind the recipe for SNLI, on dev."""
+    rows = runs_of("tuning", "snli.csv")
+    common = set.intersection(
+        *(set(row["settings"].split()) for row in rows if row["round"] == "3")
+    )
+
+    def cells(preset: str, number: int, settings: str) -> list[str]:
+        wanted = {*ROUND[number].split(), *settings.split()}
+        if preset != "snli-none" and "left_head_bias" not in settings:
+            wanted.add(LEFT)
+        for row in rows:
+            same = set(row["settings"].split()) - common == wanted - common
+            if same and (row["preset"], row["round"]) == (preset, str(number)):
+                return [row["best_dev_accuracy"], row["soft_dev_accuracy"]]
+        return ["–", "–"]
+
+    lines = [
+        [text, *cells("snli-tree-2", *which), cells("snli-none", *which)[0]]
+        for text, *which in TRIALS
+    ]
+    header = ["dev of SNLI after 5 epochs, %", "latent tree, 2 GCN", "soft", "no intra-attention"]
+    return "\n\n".join(
+        [
+            table(header, lines),
+            f"One seed each, of {len(rows)} [trials](results/tuning/README.md); "
+            "batches of 128, learning rate 0.001.",
+        ]
+    )
 
 
 def sst() -> str:
@@ -132,6 +181,7 @@ def demo() -> str:
 
 TEXT_SECTIONS: dict[str, Callable[[], str]] = {
     "snli": snli,
+    "trials": trials,
     "sst": sst,
     "precision": precision,
     "text-training": text_training,
