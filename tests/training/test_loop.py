@@ -69,6 +69,9 @@ class Line:
     def groups(self) -> list[dict[str, Any]]:
         return [{"params": list(self.model.parameters()), "rate": 1.0}]
 
+    def begin(self, epoch: int) -> None:
+        pass
+
     def batches(self, seed: int) -> list[tuple[Any, Tensor]]:
         self.epoch = next(e for e in range(1, 99) if derive(self.config.seed, "batches", e) == seed)
         self.update = 0

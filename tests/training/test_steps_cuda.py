@@ -106,6 +106,21 @@ def test_noise_comes_from_the_seed():
     assert not any(map(torch.equal, one, other))
 
 
+def test_a_new_phase_is_captured_anew():
+    stepper = new_stepper("cuda", noise=0)
+    plain, factor = stepper.loss, [1.0]
+    stepper.loss = lambda *arguments: factor[0] * plain(*arguments)
+    losses = []
+    for phase in (1.0, 1.0, 3.0):
+        factor[0] = phase
+        stepper.begin(phase)
+        stepper.prepare({8: batch(0)})
+        stepper.step(8, batch(0))  # at a rate of 0
+        losses.append(stepper.mean_loss(1))
+    assert losses[1] == losses[0]
+    assert abs(losses[2] - 3 * losses[0]) < 1e-5 * losses[0]
+
+
 if __name__ == "__main__":
     for name, test in list(globals().items()):
         if name.startswith("test_"):

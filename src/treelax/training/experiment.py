@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any, Protocol
 
 import torch
@@ -31,6 +32,9 @@ class Experiment(Protocol):
 
     def groups(self) -> list[dict[str, Any]]:
         """Parameters, each group with the factor ``rate`` of the learning rate."""
+
+    def begin(self, epoch: int) -> Hashable:
+        """Get ready for an epoch, counted from 1; what it gives changes when the steps do."""
 
     def batches(self, seed: int) -> list[tuple[Any, Tensor]]:
         """The batches of an epoch: a shape, and indices into data that live on the device."""

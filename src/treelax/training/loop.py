@@ -123,6 +123,7 @@ class Training:
 
     def _epoch(self, epoch: int, log: MetricsLog | None) -> Iterator[Progress]:
         seed = self.experiment.config.seed
+        self.stepper.begin(self.experiment.begin(epoch))
         batches = self.experiment.batches(derive(seed, "batches", epoch))
         rate = self.schedule.current(epoch)
         self.stepper.prepare(dict(batches))

@@ -65,9 +65,16 @@ class Stepper:
         self.parameters = [p for group in groups for p in group["params"]]
         self.average = RunningMean(self.parameters, average)
         self.total = torch.zeros((), dtype=torch.float64, device=device)
+        self.phase: Hashable = None
         self.graphs: dict[Hashable, tuple[torch.cuda.CUDAGraph, Tensor]] = {}
         self.stream = torch.cuda.Stream(device) if self.captured else None
         self.pool = torch.cuda.graph_pool_handle() if self.captured else None
+
+    def begin(self, phase: Hashable) -> None:
+        """Enter a phase of training; in a new one the loss is another, and captured anew."""
+        if phase != self.phase:
+            self.phase = phase
+            self.graphs.clear()
 
     def set_rate(self, rate: float) -> None:
         """Set the learning rate; each group has its factor of it."""

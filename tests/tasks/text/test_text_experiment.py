@@ -27,6 +27,7 @@ from torch import Tensor
 from treelax.data.text.encoded import EncodedText
 from treelax.data.text.vectors import NULL
 from treelax.errors import InputError
+from treelax.nn.modes import evaluating
 from treelax.tasks.text import experiment as module
 from treelax.tasks.text.config import DataConfig, TextConfig
 from treelax.tasks.text.data import load_text
@@ -299,6 +300,30 @@ def test_noise_comes_from_the_generator(tmp_path: Path, kind: str) -> None:
     )
     assert one == same
     assert one != other
+
+
+@every_kind
+def test_the_last_epochs_have_the_trees_that_are_used_afterwards(tmp_path: Path, kind: str) -> None:
+    config = trained_with(
+        tiny(kind, DATA[kind](tmp_path), noise="gumbel"), epochs=5, discrete_epochs=2
+    )
+    task = experiment(config)
+    assert [task.begin(epoch) for epoch in range(1, 6)] == [False] * 3 + [True] * 2
+    shape, indices = task.batches(seed=0)[0]
+    losses = [task.loss(shape, indices, torch.Generator().manual_seed(s)).item() for s in (1, 2)]
+    assert losses[0] == losses[1]
+    with evaluating(task.model):
+        assert task.loss(shape, indices, torch.Generator()).item() == losses[0]
+    # the parser still learns
+    task.loss(shape, indices, torch.Generator()).backward()
+    assert task.model.encoder.tree is not None
+    for name, parameter in task.model.encoder.tree.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().sum() > 0, name
+    # a run that goes on from an earlier epoch has noise again
+    assert not task.begin(3)
+    losses = [task.loss(shape, indices, torch.Generator().manual_seed(s)).item() for s in (1, 2)]
+    assert losses[0] != losses[1]
 
 
 def test_half_precision_is_that_of_the_layers(tmp_path: Path) -> None:

@@ -167,6 +167,9 @@ class ListOpsExperiment:
             return [composer]
         return [{"params": list(parser.parameters()), "rate": 1.0}, composer]
 
+    def begin(self, epoch: int) -> None:
+        """All epochs are alike."""
+
     def batches(self, seed: int) -> list[tuple[int, Tensor]]:
         """The batches of one epoch: a padded length and the indices of the expressions.
 

@@ -126,6 +126,8 @@ class TrainConfig:
         patience: see above.
         decay: see above.
         clip: largest norm of the gradient.
+        discrete_epochs: how many of the last epochs are trained with discrete trees without noise, as
+            they are used afterwards, and the gradient of soft ones; 0 in the paper.
         average: 0, or how much of a running mean of the weights is kept at an update, 0.998 say; the
             mean is then what is evaluated and kept.
         precision: "float32", "tf32" (of matrix products on a GPU) or "bf16" (of the layers; trees
@@ -149,6 +151,7 @@ class TrainConfig:
     patience: int = 5
     decay: float = 0.9
     clip: float = 5.0
+    discrete_epochs: int = 0
     average: float = 0.0
     precision: Precision = "float32"
     pool: int = 50
@@ -156,6 +159,7 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         least = {"epochs": 1, "updates": 0, "batch_size": 1, "patience": 1, "pool": 1, "threads": 0}
+        least["discrete_epochs"] = 0
         _at_least(self, "train", least)
         one_of("train.schedule", self.schedule, get_args(Schedule))
         one_of("train.precision", self.precision, get_args(Precision))

@@ -144,6 +144,23 @@ class TextExperiment:
             groups.append({"params": slow, "rate": self.config.model.pretrained_rate})
         return groups
 
+    def begin(self, epoch: int) -> bool:
+        """Whether trees are discrete and without noise from this epoch on; makes them so.
+
+        Args:
+            epoch: counted from 1.
+
+        Returns:
+            True in the last ``train.discrete_epochs``.
+        """
+        settings = self.config
+        discrete = epoch > settings.train.epochs - settings.train.discrete_epochs
+        tree = self.model.encoder.tree
+        if tree is not None:
+            tree.straight_through = discrete or settings.model.straight_through
+            tree.noise = "none" if discrete else settings.model.noise
+        return discrete
+
     def batches(self, seed: int) -> list[tuple[Shape, Tensor]]:
         """The batches of one epoch: padded lengths and the indices of the examples.
 
