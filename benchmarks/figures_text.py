@@ -38,7 +38,7 @@ def text_table(name: str, folder: str) -> str:
     return table([*header, f"{chosen.test}, soft trees", "seeds"], lines)
 
 
-def about(name: str, folder: str) -> str:
+def about(folder: str) -> str:
     """What a table says of itself: data, vectors, command, machine."""
     lines = (ROOT / "results" / folder / "table.md").read_text(encoding="utf-8").splitlines()
     return f"{lines[2]} [Every run](results/{folder}/runs.csv)."
@@ -46,7 +46,7 @@ def about(name: str, folder: str) -> str:
 
 def snli() -> str:
     """SNLI, on a part of the training data."""
-    return "\n\n".join([text_table("snli", "snli"), about("snli", "snli")])
+    return "\n\n".join([text_table("snli", "snli-tuned"), about("snli-tuned")])
 
 
 # Trials of five epochs to compare: what a line says, the round, and the settings that single it out.
@@ -100,14 +100,14 @@ def trials() -> str:
 
 def sst() -> str:
     """SST."""
-    return "\n\n".join([text_table("sst", "sst"), about("sst", "sst")])
+    return "\n\n".join([text_table("sst", "sst-tuned"), about("sst-tuned")])
 
 
 def precision() -> str:
     """The same runs with other arithmetic."""
     lines = []
     for name, folder in PRECISIONS.items():
-        runs = runs_of(str(Path("sst") / folder))
+        runs = runs_of(str(Path("sst-tuned") / folder))
         for preset in ("sst-tuned-none", "sst-tuned-tree"):
             own = [run for run in runs if run["preset"] == preset]
             figures = [over_seeds(own, column) for column in ("dev_accuracy", "test_accuracy")]
@@ -116,8 +116,8 @@ def precision() -> str:
         [
             table(["SST, accuracy, %", "dev", "test", "seeds"], lines),
             "The same seeds with other arithmetic of the layers, `--set train.precision=…`; trees "
-            "are float32 in all. [tf32](results/sst/runs.csv), "
-            "[float32](results/sst/float32/runs.csv), [bf16](results/sst/bf16/runs.csv).",
+            "are float32 in all. [tf32](results/sst-tuned/runs.csv), "
+            "[float32](results/sst-tuned/float32/runs.csv), [bf16](results/sst-tuned/bf16/runs.csv).",
         ]
     )
 

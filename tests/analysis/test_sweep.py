@@ -18,7 +18,8 @@ from listops_runs import tiny
 from treelax.analysis import sweep as module
 from treelax.analysis.results import read_result
 from treelax.analysis.sweep import check_same, configure, name, open_or_create, settings_of, sweep
-from treelax.errors import InputError, TrainingError
+from treelax.errors import InputError, RunInUseError, TrainingError
+from treelax.tasks.listops.config import ListOpsConfig
 from treelax.training.metrics import read_metrics
 from treelax.training.run import Run
 
@@ -171,10 +172,20 @@ def test_a_run_that_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_other_settings_are_refused_before_anything_starts(
     tmp_path: Path, workers: Workers
 ) -> None:
-    open_or_create(tmp_path / "paper-mc-1", tiny("paper-mc", seed=1, train__epochs=9))
+    run = open_or_create(tmp_path / "paper-mc-1", tiny("paper-mc", seed=1, train__epochs=9))
+    run.metrics_file.write_text('{"epoch": 1}\n')
     with pytest.raises(InputError, match=r"paper-mc-1: was started with other settings"):
         sweep(CONFIGS, tmp_path, device="cpu", jobs=2)
     assert workers.started == []
+
+
+def test_a_run_that_never_began_takes_other_settings(tmp_path: Path) -> None:
+    before, after = (tiny("paper-mc", seed=1, train__epochs=epochs) for epochs in (9, 4))
+    open_or_create(tmp_path / "run", before)
+    run = open_or_create(tmp_path / "run", after)
+    assert run.config(ListOpsConfig) == after
+    with run.lock(), pytest.raises(RunInUseError):  # somebody may have begun just now
+        open_or_create(tmp_path / "run", before)
 
 
 def interrupt(run: Run, row: dict[str, Any], epochs: int) -> None:

@@ -211,13 +211,67 @@ def test_bad_input(
 
 
 def test_a_run_that_fails_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = write_sst(tmp_path / "sst")
+    (source / "train.txt").write_text("(4 (2 no end)\n")
     places = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
-    more = ["--rows", "sst-none", "--seeds", "1", "--from", str(tmp_path / "nothing")]
-    assert main(["table", "sst", *places, *more, "--device", "cpu"]) == 2
+    more = ["--rows", "sst-none", "--seeds", "1", "--from", str(source)]
+    assert main(["table", "sst", *places, *more, "--device", "cpu"]) != 0
     said = capsys.readouterr().err.splitlines()[-1]
     assert "1 of 1 runs failed: sst-none-0 (" in said
-    assert "nothing: does not exist; expected trainDevTestTrees_PTB.zip" in said
-    assert said.count("treelax: error:") == 1
+    assert "train.txt" in said
+
+
+def test_what_is_missing_is_told_before_anything_starts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, runs = write_sst(tmp_path / "sst"), tmp_path / "runs"
+    command = ["table", "sst", "--seeds", "1", "--runs", str(runs), "--device", "cpu", *SETTINGS]
+    given = ["--from", str(source), "--set", f"data.trees={tmp_path}/{{split}}.conllu"]
+    for more, message in (
+        ([], "data.path is none"),
+        (["--from", str(tmp_path / "typo")], "typo: does not exist"),
+        (["--from", str(source)], "or leave that row out: --rows sst-none,sst-chain,sst-heads,"),
+        (given, "train.conllu: does not exist; expected a CoNLL-U file of given trees"),
+        (
+            ["--from", str(source), "--rows", "sst-none", "--vectors", "glove.txt"],
+            "glove.txt: does not exist; expected word vectors",
+        ),
+    ):
+        rows = ["--rows", "sst-none"] if message.startswith(("data.path", "typo")) else []
+        assert main([*command, *rows, *more]) == 2
+        assert message in capsys.readouterr().err
+    assert not runs.exists()
+
+
+def test_rows_without_given_trees_are_the_same_runs_with_and_without(tmp_path: Path) -> None:
+    source, runs = write_sst(tmp_path / "sst"), tmp_path / "runs"
+    command = ["table", "sst", "--seeds", "1", "--rows", "sst-none", "--from", str(source)]
+    command += ["--runs", str(runs), "--results", str(tmp_path / "results"), "--device", "cpu"]
+    command += [*SETTINGS, "--set", "model.encoder_size=8"]
+    assert main(command) == 0
+    (tmp_path / "train.conllu").touch()
+    assert main([*command, "--set", f"data.trees={tmp_path}/{{split}}.conllu"]) == 0
+    # a report needs no settings, but must not be given others
+    report = ["table", "sst", "--seeds", "1", "--rows", "sst-none", "--report"]
+    report += ["--runs", str(runs), "--results", str(tmp_path / "results")]
+    assert main(report) == 0
+    assert main([*report, "--set", "model.encoder_size=9"]) == 2
+
+
+def test_what_has_ended_is_published_though_a_run_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, results = write_sst(tmp_path / "sst"), tmp_path / "results"
+    trees = tmp_path / "trees"
+    trees.mkdir()
+    for split in ("train", "dev", "test"):
+        (trees / f"{split}.conllu").write_text("1\tother\t_\t_\t_\t_\t0\t_\t_\t_\n\n")
+    command = ["table", "sst", "--seeds", "1", "--rows", "sst-none,sst-given"]
+    command += ["--from", str(source), "--set", f"data.trees={trees}/{{split}}.conllu"]
+    command += ["--runs", str(tmp_path / "runs"), "--results", str(results), "--device", "cpu"]
+    assert main([*command, *SETTINGS, "--set", "model.encoder_size=8"]) != 0
+    assert "1 of 2 runs failed: sst-given-0" in capsys.readouterr().err
+    assert (results / "runs.csv").read_text().count("sst-none") == 1
 
 
 @pytest.mark.parametrize("name", list(TABLES))

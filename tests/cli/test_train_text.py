@@ -96,6 +96,29 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(files, monkeypatch):
     assert result(broken) == result(whole)
 
 
+def test_other_data_are_refused_on_resuming(files, monkeypatch, capsys):
+    from treelax.training.loop import Training
+
+    out, train = files / "run", files / "train.tsv"
+    finish = Training._finish
+
+    def interrupted(self, epoch, score):
+        finish(self, epoch, score)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, "_finish", interrupted)
+        assert classify(files, out) == 130
+    head, *rows = before = train.read_text().splitlines(keepends=True)
+    train.write_text("".join([head, *rows[::-1]]))  # the same words, but in another order
+    capsys.readouterr()
+    assert main(["train", "classify", "--out", str(out), "--resume"]) == 2
+    line = capsys.readouterr().err.strip().splitlines()[-1]
+    assert f"{out}: its training or dev data, or their word vectors, are not those" in line
+    train.write_text("".join(before))
+    assert main(["train", "classify", "--out", str(out), "--resume"]) == 0
+
+
 def test_a_lost_checkpoint_and_a_folder_in_use(files, monkeypatch, capsys):
     from treelax.training.loop import Training
     from treelax.training.run import Run

@@ -104,7 +104,7 @@ def task_of(config: ListOpsConfig | TextConfig) -> str:
 
 
 def open_or_create(path: Path, config: ListOpsConfig | TextConfig) -> Run:
-    """The run in a folder, new or one that was started with the same settings.
+    """The run in a folder: new, or one with the same settings, or one of which nothing was trained.
 
     Args:
         path: the folder.
@@ -119,6 +119,12 @@ def open_or_create(path: Path, config: ListOpsConfig | TextConfig) -> Run:
     if not (path / "config.toml").exists():
         return Run.create(path, config, task=task_of(config))
     run = Run.open(path)
+    _refuse_other_task(run, task_of(config))
+    trained = run.last_checkpoint.exists() or epochs_of(path) or result_of(run) is not None
+    if not trained and run.config(type(config)) != config:
+        with run.lock():  # a run that failed before it began keeps nobody from the right settings
+            run.config_file.unlink()
+        return Run.create(path, config, task=task_of(config))
     check_same(run, config, OTHER_SETTINGS)
     return run
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from treelax.cli.console import console, error_console, progress
-from treelax.errors import InputError
+from treelax.errors import InputError, TrainingError
 
 if TYPE_CHECKING:
     from treelax.tasks.listops.config import ListOpsConfig
@@ -76,7 +76,8 @@ def finished(
     jobs: int | None,
     report: bool,
     describe: Callable[[dict[str, Any]], str],
-) -> list[tuple[Run, dict[str, Any]]]:
+    said: Sequence[str] = (),
+) -> tuple[list[tuple[Run, dict[str, Any]]], TrainingError | None]:
     """Train what has not been trained, unless only a report is wanted.
 
     Args:
@@ -87,31 +88,48 @@ def finished(
         jobs: runs at a time.
         report: train nothing.
         describe: a few words on a row of metrics.
+        said: settings on the command line, which runs to report on must not contradict; others they
+            may have been started with as they like.
 
     Returns:
-        The runs that have ended, in the order of their configs, with their results.
+        The runs that have ended, in the order of their configs, with their results; and what to
+        raise when they are published, if others have failed.
 
     Raises:
         InputError: a run was started with other settings, the table would lose runs, or none has
             ended.
+        TrainingError: all runs have failed.
     """
-    from treelax.analysis.sweep import result_of
+    from treelax.analysis.sweep import name, result_of
     from treelax.analysis.tables import refuse_to_shrink
     from treelax.training.devices import find_device
+    from treelax.training.run import Run
 
     refuse_to_shrink(results, [(config.preset, config.seed) for config in configs])
+    failure: TrainingError | None = None
     if report:
-        runs = _so_far(configs, folder)
+        runs = _so_far(configs, folder, said)
     else:
         place = find_device(device)
         at_once = jobs or (10 if place.type == "cuda" else os.cpu_count() or 1)
         error_console.print(f"{len(configs)} runs, {at_once} at a time, on {place}")
-        runs = _sweep(configs, folder, str(place), at_once, describe)
+        try:
+            runs = _sweep(configs, folder, str(place), at_once, describe)
+        except TrainingError as error:
+            failure = error
+            runs = [Run.open(folder / name(config)) for config in configs]
     ended = [(run, result) for run in runs if (result := result_of(run)) is not None]
     if not ended:
+        if failure is not None:
+            raise failure
         raise InputError("no run has ended yet; expected at least one: train without --report")
-    refuse_to_shrink(results, [(result["preset"], result["seed"]) for _, result in ended])
-    return ended
+    try:
+        refuse_to_shrink(results, [(result["preset"], result["seed"]) for _, result in ended])
+    except InputError:
+        if failure is not None:  # which is why runs are missing
+            raise failure from None
+        raise
+    return ended, failure
 
 
 def command_line(
@@ -160,15 +178,19 @@ def write_results(folder: Path, files: dict[str, str]) -> None:
     console.print(f"written to {folder}")
 
 
-def _so_far(configs: Sequence[ListOpsConfig] | Sequence[TextConfig], folder: Path) -> list[Run]:
+def _so_far(
+    configs: Sequence[ListOpsConfig] | Sequence[TextConfig], folder: Path, said: Sequence[str]
+) -> list[Run]:
     from treelax.analysis.sweep import OTHER_SETTINGS, check_same, name
+    from treelax.training.config import override
     from treelax.training.run import Run
 
     found = []
     for config in configs:
         if (folder / name(config) / "config.toml").exists():
             run = Run.open(folder / name(config))
-            check_same(run, config, OTHER_SETTINGS)
+            wanted = override(run.config(type(config)), said, list_all="--list shows all settings")
+            check_same(run, wanted, OTHER_SETTINGS)
             found.append(run)
     return found
 

@@ -66,7 +66,7 @@ def listops(
     presets = [row.preset for row in ROWS] if rows is None else rows.split(",")
     changes = settings or []
     configs = every_seed([name.strip() for name in presets], seeds, changes, configure)
-    done = finished(
+    done, failure = finished(
         configs,
         runs,
         results,
@@ -74,10 +74,13 @@ def listops(
         jobs=jobs,
         report=report,
         describe=lambda row: describe(row["dev"]),
+        said=changes,
     )
     folders = {"runs": (runs, RUNS_FOLDER), "results": (results, RESULTS_FOLDER)}
     command = command_line("listops", seeds, rows, changes, **folders)
     _publish(done, results, command, whole=rows is None)
+    if failure is not None:
+        raise failure
 
 
 def _publish(

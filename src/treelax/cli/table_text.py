@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -58,6 +59,10 @@ COMMANDS = {
     ),
 }
 LIST_ALL = "treelax train {} --list shows all settings"
+Results = Annotated[
+    Path | None,
+    typer.Option(help="Where the table goes; results/TABLE or results/TABLE-tuned by default."),
+]
 
 
 def register_text_tables(group: typer.Typer) -> None:
@@ -79,7 +84,7 @@ def register_text_tables(group: typer.Typer) -> None:
 
 
 def _command(name: str, family: str) -> Callable[..., None]:
-    usual = {"runs": Path(f"runs/table-{family}"), "results": Path(f"results/{name}")}
+    runs_folder = Path(f"runs/table-{family}")
 
     def command(
         seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to this, exclusive.")] = 3,
@@ -92,8 +97,8 @@ def _command(name: str, family: str) -> Callable[..., None]:
         ] = "paper",
         rows: Rows = None,
         # the two tables of MultiNLI share their runs
-        runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = usual["runs"],
-        results: Annotated[Path, typer.Option(help="Where the table goes.")] = usual["results"],
+        runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = runs_folder,
+        results: Results = None,
         settings: Settings = None,
         device: Device = "auto",
         jobs: Jobs = None,
@@ -110,17 +115,34 @@ def _command(name: str, family: str) -> Callable[..., None]:
         presets = chosen.presets if rows is None else rows.split(",")
 
         def configure(preset: str, more: list[str]) -> TextConfig:
-            return changed(find(preset), [*paths, *more], LIST_ALL.format(family))
+            config = changed(find(preset), [*paths, *more], LIST_ALL.format(family))
+            if config.model.trees == "given" or config.data.trees is None:
+                return config
+            # so that rows without given trees are the same runs whether there are such or not
+            return replace(config, data=replace(config.data, trees=None))
 
+        usual = Path(f"results/{name}" if recipe == "paper" else f"results/{name}-{recipe}")
+        place = results or usual
         configs = every_seed([row.strip() for row in presets], seeds, changes, configure)
-        done = finished(
-            configs, runs, results, device=device, jobs=jobs, report=report, describe=_describe
+        if not report:
+            _check_data(configs)
+        ended, failure = finished(
+            configs,
+            runs,
+            place,
+            device=device,
+            jobs=jobs,
+            report=report,
+            describe=_describe,
+            said=[s for s in (*paths, *changes) if not s.startswith("data.trees")],
         )
         # which files there were says nothing to others
         shown = [s for s in changes if s.partition("=")[0].strip() not in FILES]
-        folders = {"runs": (runs, usual["runs"]), "results": (results, usual["results"])}
+        folders = {"runs": (runs, runs_folder), "results": (place, usual)}
         named = name if recipe == "paper" else f"{name} --recipe {recipe}"
-        _publish(chosen, done, results, command_line(named, seeds, rows, shown, **folders))
+        _publish(chosen, ended, place, command_line(named, seeds, rows, shown, **folders))
+        if failure is not None:
+            raise failure
 
     return command
 
@@ -129,6 +151,23 @@ FILES = {
     f"data.{key}"
     for key in ("path", "train", "dev", "test", "vectors", "more_vectors", "mix", "trees")
 }
+
+
+def _check_data(configs: Sequence[TextConfig]) -> None:
+    """Tell now what every run would tell in its turn: files that are not there, no given trees."""
+    from treelax.errors import InputError
+    from treelax.tasks.text.data import check_files
+
+    for config in configs:
+        if config.model.trees == "given" and config.data.trees is None:
+            others = dict.fromkeys(c.preset for c in configs if c.model.trees != "given")
+            raise InputError(
+                f"data.trees is none and {config.preset} takes given trees; expected CoNLL-U files of "
+                "them: give --set data.trees=FILES, such as trees/{split}.conllu, or leave that row "
+                f"out: --rows {','.join(others)}"
+            )
+    for data in dict.fromkeys(config.data for config in configs):
+        check_files(data)
 
 
 def _describe(row: dict[str, Any]) -> str:

@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from treelax.cli.console import console, error_console, progress, table
-from treelax.cli.runs import find_run, follow, in_run
+from treelax.cli.runs import find_run, follow, in_processes, in_run
 from treelax.cli.settings import show_settings
-from treelax.training.distributed import current, in_turn
-from treelax.training.processes import joined
 
 if TYPE_CHECKING:
     from treelax.tasks.text.config import TextConfig
@@ -23,7 +21,7 @@ __all__ = ["train_sentences"]
 LIST_ALL = "--list shows all settings"
 
 
-@joined()
+@in_processes
 def train_sentences(
     preset: str,
     data: dict[str, str],
@@ -55,6 +53,7 @@ def train_sentences(
     from treelax.tasks.text.presets import PRESETS
     from treelax.tasks.text.presets import preset as find
     from treelax.training.config import override
+    from treelax.training.distributed import current, in_turn
     from treelax.training.run import Run
 
     changes = [f"data.{key}={value}" for key, value in data.items()]
@@ -116,16 +115,20 @@ def _prepare(config: TextConfig, device: str, out: Path) -> TextExperiment:
 def _follow(run: Run, experiment: TextExperiment) -> None:
     from treelax.analysis.text_results import finish_text
     from treelax.tasks.text.transformer import COPY, copy_folder
+    from treelax.training.distributed import current
     from treelax.training.loop import Training
-    from treelax.training.words import FILE, save_words
+    from treelax.training.words import FILE, check_data, save_words
 
     config = experiment.config
     if current().first and config.model.pretrained is not None:
         copy_folder(config.model.pretrained, run.path / COPY)
-    if current().first and not (run.path / FILE).exists():
-        save_words(
-            run.path / FILE, experiment.data.vectors, experiment.labels, lower=config.data.lower
-        )
+    if current().first:
+        fingerprint = experiment.data.fingerprint()
+        if run.last_checkpoint.exists() and (run.path / FILE).exists():
+            check_data(run.path / FILE, fingerprint)
+        else:
+            vectors, lower = experiment.data.vectors, config.data.lower
+            save_words(run.path / FILE, vectors, experiment.labels, lower=lower, data=fingerprint)
     training = Training(run, experiment)
     counts = ", ".join(f"{name} {len(split):,}" for name, split in experiment.data.splits.items())
     error_console.print(

@@ -137,7 +137,7 @@ def _paper_listops(
 def _paper_texts(
     runs: Sequence[RunRecord],
 ) -> Iterator[tuple[StudyTable, Sequence[RunRecord]]]:
-    for each in [form for table in TABLES.values() for form in (table, table.tuned)]:
+    for each in [form for own in TABLES.values() for form in (own, own.tuned)]:
         chosen = [run for run in runs if run.config.preset in each.presets]
         if not chosen:
             continue

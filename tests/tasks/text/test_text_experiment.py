@@ -25,7 +25,9 @@ from tolerances import VALUE_F32
 from torch import Tensor
 
 from treelax.data.text.encoded import EncodedText
-from treelax.data.text.vectors import NULL
+from treelax.data.text.encoding import encode_records
+from treelax.data.text.records import Record
+from treelax.data.text.vectors import NULL, random_vectors
 from treelax.errors import InputError
 from treelax.nn.modes import evaluating
 from treelax.tasks.text import experiment as module
@@ -282,6 +284,14 @@ def test_evaluation_takes_every_example_once(
     assert longest == sorted(longest)
     for shape, indices in batches:
         assert shape == tuple(data.lengths[indices].amax(0).tolist())
+
+
+def test_a_long_text_makes_no_others_long() -> None:
+    words = [5] * 300 + [3_000]
+    records = [Record((" ".join(["word"] * n),), "yes", i) for i, n in enumerate(words, 1)]
+    data = encode_records(records, random_vectors(["word"], 4))
+    shapes = [(shape, len(indices)) for shape, indices in evaluation_batches(data, CPU)]
+    assert shapes == [((5,), 300), ((3_000,), 1)]
 
 
 def test_a_test_set_without_labels_cannot_be_counted(tmp_path: Path) -> None:

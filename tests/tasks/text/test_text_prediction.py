@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_texts import tiny_model
 
+from treelax.data.conllu import Sentence
 from treelax.data.text.vectors import Vectors, random_vectors
-from treelax.errors import InputError
+from treelax.errors import DataError, InputError
 from treelax.tasks.text import prediction
 from treelax.tasks.text.config import DataConfig, TextConfig
 from treelax.tasks.text.encoder import SentenceEncoder, Sentences
@@ -230,9 +231,29 @@ def test_soft_trees_give_other_probabilities() -> None:
     assert all(hard.probability != soft.probability for hard, soft in pairs)
 
 
-def test_given_trees_are_refused() -> None:
-    with pytest.raises(InputError, match=r"model.trees is 'given'.*train one with other trees"):
-        Model(model={"trees": "given"}).predict([])
+@pytest.mark.parametrize("null", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_given_trees_are_those_that_come_back(kind: str, null: bool) -> None:
+    """And they matter: of the same words another tree gives other probabilities."""
+    model = Model(kind, null=null, model={"trees": "given"})
+    words = ("dogs", "bark", "loudly")
+    trees = [(2, 0, 2), (3, 1, 0), (0, 0, 0)]
+    texts = 2 if kind == "pair" else 1
+    said = model.predict([[Sentence(words, heads)] * texts for heads in trees])
+    assert [each.heads for each in said] == [(heads,) * texts for heads in trees]
+    assert [each.words for each in said] == [(words,) * texts] * 3
+    assert len({str(each.probability) for each in said}) == 3
+
+
+def test_given_trees_must_be_there_and_be_trees() -> None:
+    model = Model(model={"trees": "given"})
+    with pytest.raises(InputError, match=r"texts\[1\]: received words without heads.*'given'"):
+        model.predict([[Sentence(("dogs",), (0,))], [["bark"]]])
+    with pytest.raises(DataError, match=r"texts\[0\]: the heads of word 1 lead back to it"):
+        model.predict([[Sentence(("dogs", "bark"), (2, 1))]])
+    with pytest.raises(DataError, match=r"texts\[0\]: received no heads"):
+        model.predict([[Sentence(("dogs", "bark"))]])
+    assert model.predict([[[]]])[0].label is None
 
 
 # ------------------------------------------------------------------ what is not there

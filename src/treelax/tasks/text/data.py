@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -58,6 +59,27 @@ class TextData:
         """Given heads of each split, flat as its ids; nothing where no trees are given."""
         return {n: split.heads for n, split in self.splits.items() if isinstance(split, TreedText)}
 
+    def fingerprint(self) -> str:
+        """A short text that is another if anything is that training and dev figures depend on.
+
+        Example:
+            >>> import torch
+            >>> vectors = Vectors(torch.eye(5), {"dog": 4}, unknown=2)
+            >>> one, other = (TextData({}, vectors, labels, 0, {}) for labels in (("a",), ("b",)))
+            >>> one.fingerprint() == one.fingerprint(), one.fingerprint() == other.fingerprint()
+            (True, False)
+        """
+        made = hashlib.sha256(repr((self.labels, self.mixed, list(self.vectors.known))).encode())
+        tensors = [self.vectors.matrix]
+        for name in ("train", "dev"):  # others change no weight and choose no model
+            if (split := self.splits.get(name)) is not None:
+                tensors += [split.ids, split.offsets]
+                tensors += [] if split.labels is None else [split.labels]
+                tensors += [split.heads] if isinstance(split, TreedText) else []
+        for tensor in tensors:
+            made.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        return made.hexdigest()[:32]
+
 
 _latest: tuple[Any, TextData] | None = None
 
@@ -103,6 +125,31 @@ def load_text(
         data = _load(config, sources, trees, progress, whole_words)
         _latest = ((config, state, whole_words), data)
     return _latest[1]
+
+
+def check_files(config: DataConfig) -> None:
+    """Tell what is missing before anything is read.
+
+    Args:
+        config: which texts.
+
+    Raises:
+        DataError: a file does not exist.
+        InputError: a file is not named.
+
+    Example:
+        >>> check_files(DataConfig(format="snli", path="nowhere"))
+        Traceback (most recent call last):
+        ...
+        treelax.errors.DataError: nowhere: does not exist; expected ...
+    """
+    sources = _sources(config)
+    given = [] if config.trees is None else [config.trees.replace(SPLIT, n) for n in sources]
+    vectors = [] if config.vectors is None else [config.vectors, *config.more_vectors]
+    for paths, what in ((given, "a CoNLL-U file of given trees"), (vectors, "word vectors")):
+        for path in paths:
+            if not os.path.isfile(path):
+                raise DataError(f"{path}: does not exist; expected {what}")
 
 
 def encoded_splits(

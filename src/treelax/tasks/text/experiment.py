@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from treelax.data.batching import draw_batches
+from treelax.data.batching import draw_batches, length_batches
 from treelax.data.text.encoded import EncodedText
 from treelax.data.text.vectors import NULL
 from treelax.errors import InputError
@@ -374,7 +374,9 @@ def evaluation_batches(
     if subwords is not None and subwords.shape[1]:
         lengths, size = torch.cat((lengths, subwords), 1), TRANSFORMER_BATCH
     result = []
-    for indices in lengths.amax(1).argsort(stable=True).split(size):
+    # by arcs, for one long text among short ones must not make all of them long
+    for places in length_batches(lengths.amax(1).tolist(), most_sentences=size, texts=data.texts):
+        indices = torch.tensor(places)
         result.append((tuple(lengths[indices].amax(0).tolist()), indices.to(device)))
     return result
 

@@ -19,7 +19,7 @@ from treelax.data.text.ptb import unescape
 from treelax.data.text.vocabulary import Vocabulary
 from treelax.errors import DataError, InputError
 
-__all__ = ["TreedText", "with_trees"]
+__all__ = ["TreedText", "check_tree", "with_trees"]
 
 ROOT = 0
 QUOTES = {"``": '"', "''": '"'}
@@ -132,7 +132,7 @@ def _matched_heads(
                 raise _mismatch(data, sentence, words, path, first, other)
         else:
             raise _mismatch(data, sentence, words, path, first, other)
-        heads.extend(_checked(tree, f"{path}, sentence {read}"))
+        heads.extend(check_tree(tree, f"{path}, sentence {read}"))
     if complete and next(trees, None) is not None:
         raise DataError(
             f"{path}, sentence {read + 1}: is one too many; expected {read} sentences, as many as "
@@ -163,9 +163,26 @@ def _mismatch(
     )
 
 
-def _checked(tree: Sentence, where: str) -> Sequence[int]:
-    """The heads of a sentence, if all its words hang off the root."""
-    heads = tree.heads or ()
+def check_tree(tree: Sentence, where: str) -> Sequence[int]:
+    """The heads of a sentence, if all its words hang off the root.
+
+    Args:
+        tree: the sentence.
+        where: it stands, for the message.
+
+    Returns:
+        Its heads.
+
+    Raises:
+        DataError: it has no heads, or they lead round in a circle.
+
+    Example:
+        >>> check_tree(Sentence(("Dogs", "bark"), (2, 0)), "a.conllu, line 1")
+        (2, 0)
+    """
+    if tree.heads is None:
+        raise DataError(f"{where}: received no heads; expected one for each word")
+    heads = tree.heads
     hangs = [True] + [False] * len(heads)
     for start in range(1, len(heads) + 1):
         word, passed = start, set()

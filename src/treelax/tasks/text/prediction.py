@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from treelax.data.batching import MOST_ARCS, length_batches
+from treelax.data.conllu import Sentence
 from treelax.data.text.corpora import CORPORA
 from treelax.data.text.vectors import NULL
 from treelax.data.text.vocabulary import WordTable
@@ -19,8 +20,10 @@ from treelax.errors import InputError
 from treelax.nn.modes import evaluating
 from treelax.ops.checks import one_of
 from treelax.tasks.text.config import Kind, TextConfig
+from treelax.tasks.text.given_trees import check_tree
 from treelax.tasks.text.model import ClassModel, ModelConfig, PairModel, Sentences, TagModel
 from treelax.tasks.text.null_token import heads_without_null
+from treelax.tasks.text.subwords import SubwordTable
 
 __all__ = [
     "Example",
@@ -28,10 +31,12 @@ __all__ = [
     "SentenceSettings",
     "new_network",
     "predict_words",
+    "refuse_long",
     "sentences_of",
 ]
 
-Example = Sequence[Sequence[str]]  # the words of each text
+# the words of each text, and for a model that takes given trees their heads
+Example = Sequence[Sequence[str] | Sentence]
 TextModel = PairModel | ClassModel | TagModel
 NETWORKS: dict[str, type[TextModel]] = {"pair": PairModel, "classify": ClassModel, "tag": TagModel}
 # examples are read ahead by so many batches, to be sorted by length
@@ -202,7 +207,8 @@ def predict_words(
         settings: of the model.
         table: gives words their ids.
         labels: names of classes or tags.
-        examples: the words of each text of each example, read as predictions are asked for.
+        examples: the words of each text of each example, read as predictions are asked for; a
+            `treelax.data.conllu.Sentence` with heads for each text if the model takes given trees.
         soft: predict with relaxed trees; then heads are those of the tree with the most weight.
         batch_size: the most examples at a time.
 
@@ -210,7 +216,9 @@ def predict_words(
         A prediction for each example.
 
     Raises:
-        InputError: the batch size is not positive, or the model takes given trees.
+        InputError: the batch size is not positive; or the model takes given trees and a text has
+            none.
+        DataError: a text is too long for a transformer, or its heads form no tree.
 
     Example:
         >>> from treelax.data.text.vectors import random_vectors
@@ -223,11 +231,6 @@ def predict_words(
     """
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}; expected at least 1")
-    if settings.model.trees == "given":
-        raise InputError(
-            "model.trees is 'given': the model takes trees with its texts; expected one that needs "
-            "texts alone: train one with other trees"
-        )
     one_batch = _OneBatch(network, settings, table, labels, soft)
     return _in_order(iter(examples), one_batch, batch_size)
 
@@ -235,18 +238,58 @@ def predict_words(
 def _in_order(
     examples: Iterator[Example], one_batch: _OneBatch, batch_size: int
 ) -> Iterator[Prediction]:
+    passed = 0
     while window := list(islice(examples, WINDOW * batch_size)):
-        texts = [tuple(tuple(words) for words in example) for example in window]
+        for number, example in enumerate(window, passed):
+            one_batch.check(example, f"texts[{number}]")
+        passed += len(window)
+        texts = [tuple(map(_words, example)) for example in window]
         done = [Prediction(words) for words in texts]
         # without those that have an empty text; NULL counts as a word
         longest = {i: max(map(len, text)) + 1 for i, text in enumerate(texts) if all(text)}
         for indices in length_batches(
             longest, most_arcs=MOST_ARCS, most_sentences=batch_size, texts=len(texts[0])
         ):
-            said = one_batch([texts[index] for index in indices])
+            said = one_batch([window[index] for index in indices])
             for index, prediction in zip(indices, said, strict=True):
                 done[index] = prediction
         yield from done
+
+
+def refuse_long(settings: SentenceSettings, table: WordTable, example: Example, where: str) -> None:
+    """Refuse an example with a text that is too long for a transformer; others take any.
+
+    Args:
+        settings: of the model.
+        table: gives words their ids.
+        example: the words of each text.
+        where: it stands, for the message.
+
+    Raises:
+        DataError: a text has more sub-words than the transformer takes.
+
+    Example:
+        >>> from treelax.data.text.vocabulary import Vocabulary
+        >>> refuse_long(SentenceSettings(), Vocabulary(), [["any"] * 1000], "a.txt, line 1")
+    """
+    if isinstance(table, SubwordTable):
+        for text in example:
+            table.check_length(_known(settings, _words(text)), where)
+
+
+def _words(text: Sequence[str] | Sentence) -> tuple[str, ...]:
+    return text.words if isinstance(text, Sentence) else tuple(text)
+
+
+def _heads(text: Sequence[str] | Sentence) -> tuple[int, ...]:
+    assert isinstance(text, Sentence)  # was checked
+    assert text.heads is not None
+    return text.heads
+
+
+def _known(settings: SentenceSettings, words: Iterable[str]) -> Iterable[str]:
+    """Words as the table knows them."""
+    return map(str.lower, words) if settings.lower else words
 
 
 def sentences_of(
@@ -254,6 +297,8 @@ def sentences_of(
     table: WordTable,
     texts: Sequence[Sequence[str]],
     device: torch.device | str = "cpu",
+    *,
+    heads: Sequence[Sequence[int]] | None = None,
 ) -> Sentences:
     """A batch of texts as the network takes them, with the NULL token in front if it has one.
 
@@ -262,6 +307,7 @@ def sentences_of(
         table: gives words their ids.
         texts: the words of each.
         device: of the batch.
+        heads: of each text, if they are given; NULL hangs off the root.
 
     Returns:
         The batch.
@@ -276,10 +322,19 @@ def sentences_of(
     front = [NULL] * settings.null
     rows = []
     for words in texts:
-        known = map(str.lower, words) if settings.lower else words
-        rows.append(torch.tensor(front + table.ids(known)))
+        rows.append(torch.tensor(front + table.ids(_known(settings, words))))
     lengths = torch.tensor([len(row) for row in rows])
-    return Sentences(pad_sequence(rows, batch_first=True).to(device), lengths.to(device))
+    ids = pad_sequence(rows, batch_first=True)
+    given = None
+    if heads is not None:
+        trees = [
+            torch.tensor(
+                [*[0] * settings.null, *(head + (settings.null and head > 0) for head in each)]
+            )
+            for each in heads
+        ]
+        given = pad_sequence(trees, batch_first=True).to(device)
+    return Sentences(ids.to(device), lengths.to(device), given)
 
 
 @dataclass(frozen=True)
@@ -292,11 +347,36 @@ class _OneBatch:
     labels: Sequence[str]
     soft: bool
 
-    def __call__(self, examples: Sequence[tuple[tuple[str, ...], ...]]) -> list[Prediction]:
+    @property
+    def given(self) -> bool:
+        """Whether trees come with the texts."""
+        return self.settings.model.trees == "given"
+
+    def check(self, example: Example, where: str) -> None:
+        """Refuse what the model cannot take."""
+        refuse_long(self.settings, self.table, example, where)
+        for text in example if self.given else ():
+            if not isinstance(text, Sentence):
+                if not text:
+                    continue  # gets no label, as everywhere
+                raise InputError(
+                    f"{where}: received words without heads, and model.trees is 'given'; expected a "
+                    "tree with every text: sentences that read_conllu reads, say"
+                )
+            check_tree(text, where)
+
+    def __call__(self, batch: Sequence[Example]) -> list[Prediction]:
         device = next(self.network.parameters()).device
+        examples = [tuple(map(_words, example)) for example in batch]
         batches = [
-            sentences_of(self.settings, self.table, texts, device)
-            for texts in zip(*examples, strict=True)
+            sentences_of(
+                self.settings,
+                self.table,
+                list(map(_words, texts)),
+                device,
+                heads=[_heads(text) for text in texts] if self.given else None,
+            )
+            for texts in zip(*batch, strict=True)
         ]
         logits, tree = self._run(batches)
         heads = [] if tree is None else self._heads(tree, batches)  # of each text

@@ -74,9 +74,11 @@ class SubwordTable:
     def __init__(self, layer: SubwordTransformer, split: Split, vectors: Vectors) -> None:
         self._layer, self._split = layer, split
         self._rows = dict(vectors.known)
+        self._sizes = [0] * len(vectors.matrix)  # sub-words of each row, known without the device
         rows: list[list[int]] = [[] for _ in range(len(vectors.matrix))]
         for row, pieces in zip(self._rows.values(), self._cut(list(self._rows)), strict=True):
             rows[row] = pieces
+            self._sizes[row] = len(pieces)
         layer.set_pieces(rows)
 
     def ids(self, words: Iterable[str], /) -> list[int]:
@@ -98,8 +100,37 @@ class SubwordTable:
         if new:
             pieces, first = self._cut(new), len(self._layer.starts) - 1
             self._layer.add_pieces(pieces)
+            self._sizes.extend(map(len, pieces))
             self._rows.update(zip(new, range(first, first + len(new)), strict=True))
         return [self._rows[word] for word in words]
+
+    def check_length(self, words: Iterable[str], where: str) -> None:
+        """Refuse a text that the transformer has not enough positions for.
+
+        Args:
+            words: of the text.
+            where: it stands, for the message.
+
+        Raises:
+            DataError: it has too many sub-words.
+
+        Example:
+            >>> layer = SubwordTransformer(torch.nn.Identity(), 4, suffix=[0], limit=3)
+            >>> letters = lambda words: [[ord(letter) for letter in word] for word in words]
+            >>> SubwordTable(layer, letters, whole_words([])).check_length(["dog"], "a.txt, line 2")
+            Traceback (most recent call last):
+            ...
+            treelax.errors.DataError: a.txt, line 2: the text has 1 words, 4 sub-words with special \
+tokens; expected at most 3, which the transformer takes: shorten or split it
+        """
+        ids = self.ids(words)
+        length = sum(self._sizes[row] for row in ids) + self._layer.around
+        if self._layer.limit is not None and length > self._layer.limit:
+            raise DataError(
+                f"{where}: the text has {len(ids)} words, {length} sub-words with special tokens; "
+                f"expected at most {self._layer.limit}, which the transformer takes: shorten or "
+                "split it"
+            )
 
     def _cut(self, words: Sequence[str]) -> list[list[int]]:
         return self._split([plain_word(word) for word in words]) if words else []
@@ -141,5 +172,6 @@ def subword_lengths(layer: SubwordTransformer | None, data: EncodedText) -> Tens
     raise DataError(
         f"{data.source}, line {int(data.lines[example])}: the text has {words} words, "
         f"{int(lengths.amax())} sub-words with special tokens; expected at most {layer.limit}, which "
-        "the model in model.pretrained takes: shorten it, or for training lower data.max_length"
+        "the model in model.pretrained takes: shorten or split it, or take it out; of training data "
+        "a lower data.max_length leaves it out"
     )
