@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlencode
 from playwright.sync_api import Page
 
 from treelax.demo.answers import answer
-from treelax.demo.messages import Arc, Edit, SourceName, TreeReply, TreeRequest
+from treelax.demo.messages import Arc, Edit, SecondText, SourceName, TreeReply, TreeRequest
 from treelax.demo.sources import Source
 
 LEAST_WEIGHT = 0.01  # lighter arcs are not drawn
@@ -136,10 +136,20 @@ def request_of(state: Mapping[str, str]) -> TreeRequest:
         written = state.get(name, "").split(",")
         return [(head, rest) for head, _, rest in (arc.partition("-") for arc in written) if head]
 
-    edits = [(head, *rest.split(":")) for head, rest in arcs("edits")]
+    def changes(number: str) -> dict[str, Any]:
+        edits = [(head, *rest.split(":")) for head, rest in arcs(f"edits{number}")]
+        return {
+            "edits": [Edit(head=int(h), word=int(m), score=float(score)) for h, m, score in edits],
+            "pinned": [Arc(head=int(h), word=int(m)) for h, m in arcs(f"pinned{number}")],
+            "forbidden": [Arc(head=int(h), word=int(m)) for h, m in arcs(f"forbidden{number}")],
+        }
+
+    second = state.get("second", "")
     return TreeRequest(
         source=state["source"],  # type: ignore[arg-type]
         text=state["text"],
+        second=SecondText(text=second, **changes("2")) if second else None,
+        shown=state.get("shown", "first"),  # type: ignore[arg-type]
         temperature=float(state["temperature"]),
         noise_scale=float(state["noise"]),
         noise_seed=int(state["seed"]),
@@ -148,9 +158,7 @@ def request_of(state: Mapping[str, str]) -> TreeRequest:
         score_seed=int(state.get("scores", 0)),
         samples=int(state.get("samples", 0)),
         sample_seed=int(state.get("drawn", 0)),
-        edits=[Edit(head=int(h), word=int(m), score=float(score)) for h, m, score in edits],
-        pinned=[Arc(head=int(h), word=int(m)) for h, m in arcs("pinned")],
-        forbidden=[Arc(head=int(h), word=int(m)) for h, m in arcs("forbidden")],
+        **changes(""),
     )
 
 

@@ -83,6 +83,32 @@ def test_matrices_fit_and_targets_can_be_touched_on_a_phone(visitor: Visitor) ->
     assert min(heights) >= 24  # WCAG 2.2, target size
 
 
+def test_pictures_can_be_seen_while_a_slider_moves_on_a_phone(visitor: Visitor) -> None:
+    visit = visitor(390, has_touch=True).open(**STATES["expression"])
+    page = visit.page
+    page.set_viewport_size({"width": 390, "height": 844})
+    for picture in ("soft-arcs", "best-arcs", "heat-perturbed", "heat-marginals"):
+        page.evaluate("id => document.getElementById(id).scrollIntoView()", picture)
+        sliders = page.locator("#temperature, #noise, #resample")
+        boxes = [sliders.nth(at).bounding_box() or {} for at in range(3)]
+        assert all(box["y"] >= 0 and box["y"] + box["height"] < 130 for box in boxes)
+        shown = page.locator(f"#{picture}").bounding_box() or {}
+        # right below the sliders, and whole; unless it is all the way down the page
+        assert max(box["y"] + box["height"] for box in boxes) < shown["y"]
+        assert shown["y"] + shown["height"] < 844
+    # and a slider does what it says there
+    page.fill("#temperature", "2")
+    visit.shows_its_state(temperature="100")
+
+
+def test_sliders_leave_a_low_window_to_the_pictures(visitor: Visitor) -> None:
+    page = visitor(700).open(**STATES["expression"]).page
+    page.set_viewport_size({"width": 700, "height": 360})
+    page.evaluate("document.getElementById('soft-arcs').scrollIntoView()")
+    box = page.locator("#temperature").bounding_box() or {}
+    assert box["y"] < 0
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read(visitor: Visitor, scheme: str) -> None:
     visit = visitor(color_scheme=scheme).open(**STATES["sentence"])

@@ -265,13 +265,6 @@ def test_a_run_of_tags(tmp_path: Any) -> None:
     assert reply["answer"]["tags"] == list(said.label)
 
 
-def test_a_run_of_pairs_has_null_in_front_and_no_answer(tmp_path: Any) -> None:
-    run = train("pair", tmp_path, train__epochs=1, data__null=True)
-    reply = ask(TestClient(create_app(load_sources(run))), source="run", text="the film")
-    assert reply["words"] == ["NULL", "the", "film"]
-    assert reply["answer"] is None
-
-
 def test_a_run_of_listops(finished: Any) -> None:
     sources = load_sources(finished[0])
     reply = ask(TestClient(create_app(sources)), source="run", text="[MAX 2 9 ]")

@@ -56,6 +56,11 @@ def test_every_control(visitor: Visitor) -> None:
     assert seed != "0"
     page.fill("#noise-seed", "77")
     visit.shows_its_state(seed="77")
+    for wrong, used in (("-5", "77"), ("1e99", "77"), ("1e3", "1000"), ("12.9", "12"), ("", "12")):
+        page.fill("#noise-seed", wrong)
+        page.locator("#noise-seed").blur()
+        assert page.input_value("#noise-seed") == used, wrong
+        visit.shows_its_state(seed=used)
 
     page.check("input[name=relaxation][value=entropy]")
     visit.shows_its_state(relaxation="entropy")
@@ -168,17 +173,6 @@ def test_the_form_of_an_arc(visitor: Visitor) -> None:
     assert page.locator("#arc-head option:disabled").all_text_contents() == ["1 a"]
 
 
-def test_arcs_of_a_word_that_is_gone_wait(visitor: Visitor) -> None:
-    visit = visitor().open(source="zero", text="a b c", pinned="1-3", arc="1-3")
-    page = visit.page
-    visit.shows_its_state(pinned="1-3")
-    page.fill("#text", "a b")
-    visit.shows_its_state(text="a b", pinned="1-3")
-    assert page.inner_text("#free-all") == "Reset all (1 beyond the last word)"
-    page.fill("#text", "a b d")
-    assert visit.shows_its_state(text="a b d").best[2] == 1
-
-
 def test_samples(visitor: Visitor) -> None:
     visit = visitor().open(source="random", text=WORDS, drawn=5)
     page = visit.page
@@ -223,8 +217,10 @@ def test_cells_have_the_colours_of_their_numbers(visitor: Visitor, scheme: str, 
         source="random", text=text, samples=30, forbidden="0-1", arc="7-1"
     )
     reply = visit.shows_its_state(samples="30")
-    numbers = [*reply.scores, *reply.perturbed]
-    largest = max(1, *(abs(value) for row in numbers for value in row if value is not None))
+    largest = {  # every matrix has a scale of its own
+        name: max(abs(value) for row in matrix for value in row if value is not None)
+        for name, matrix in (("scores", reply.scores), ("perturbed", reply.perturbed))
+    }
     matrices = {
         "scores": reply.scores,
         "perturbed": reply.perturbed,
@@ -251,7 +247,7 @@ def test_cells_have_the_colours_of_their_numbers(visitor: Visitor, scheme: str, 
               const [r, g, b] = context.getImageData(x, y, 1, 1).data;
               const number = name === "scores" || name === "perturbed" ? scoreColour : shareColour;
               const colour = value === null ? `rgb(${none.join(", ")})`
-                : number === scoreColour ? number(value, largest, dark) : number(value, dark);
+                : number === scoreColour ? number(value, largest[name], dark) : number(value, dark);
               if (colour !== `rgb(${r}, ${g}, ${b})`) wrong.push([name, head, word, colour, r, g, b]);
             }));
           }
@@ -279,6 +275,53 @@ def test_colours_follow_their_numbers(visitor: Visitor) -> None:
     white, low, high, share = "255, 255, 255", "33, 102, 172", "179, 88, 6", "13, 63, 130"
     half = "134, 159, 193"  # half the way: the root of a quarter
     assert ends == [f"rgb({colour})" for colour in (white, low, high, white, share, half)]
+
+
+def test_every_matrix_of_scores_has_a_scale_of_its_own(visitor: Visitor) -> None:
+    """Or small scores would be white beside their noise."""
+    visit = visitor().open(source="zero", text="a b", edits="1-2:0.2,2-1:-0.05", noise=50)
+    reply = visit.shows_its_state(noise="50")
+    ends = visit.page.locator("#legend-scores span").all_text_contents()
+    assert ends == ["−0.20", "0.20"]
+    most = max(abs(value) for row in reply.perturbed for value in row if value is not None)
+    assert most >= 10
+    ends = visit.page.locator("#legend-perturbed span").all_text_contents()
+    assert ends == [f"−{most:.0f}", f"{most:.0f}"]
+
+
+def test_a_line_says_when_scores_are_far_larger_than_the_noise(visitor: Visitor) -> None:
+    visit = visitor().open()
+    page, reply = visit.page, visit.shows_its_state()
+    spread = page.locator("#spread")
+    pairs = [
+        (score, noisy)
+        for own, other in zip(reply.scores, reply.perturbed, strict=True)
+        for score, noisy in zip(own, other, strict=True)
+        if score is not None and noisy is not None
+    ]
+    scores, noise = [score for score, _ in pairs], [noisy - score for score, noisy in pairs]
+    expect(spread).to_have_text(
+        f"Scores differ by up to {max(scores) - min(scores):.0f}, noise by about "
+        f"{max(noise) - min(noise):.0f}: turn up the noise or the temperature to see other trees. "
+        "Exact samples have neither."
+    )
+    # both sliders go far enough to see some, and then there is no line
+    page.focus("#noise")
+    page.keyboard.press("End")
+    noisy = visit.shows_its_state(noise="100")
+    assert noisy.best_perturbed != reply.best
+    expect(spread).to_be_hidden()
+    page.keyboard.press("Home")
+    visit.shows_its_state(noise="0")
+    expect(spread).to_be_visible()
+    page.focus("#temperature")
+    page.keyboard.press("End")
+    warm = visit.shows_its_state(temperature="100")
+    assert max(max(value or 0 for value in row) for row in warm.soft) < 0.9
+    expect(spread).to_be_hidden()
+    page.select_option("#source", "random")
+    visit.shows_its_state(source="random", temperature="1")
+    expect(spread).to_be_hidden()
 
 
 def test_the_table_of_words(visitor: Visitor) -> None:
@@ -374,12 +417,18 @@ def test_errors_are_shown_and_go_away(visitor: Visitor) -> None:
     visit = visitor().open(source="listops", text="[MAX dogs ]")
     page = visit.page
     expect(page.locator("#alert")).to_contain_text("token 2: received 'dogs'; expected [MIN")
-    page.fill("#text", "[MAX 2")
+    page.fill("#text", "[MAX 2 ]")
     expect(page.locator("#alert")).to_be_hidden()
-    visit.shows_its_state(text="[MAX 2")
+    visit.shows_its_state(text="[MAX 2 ]")
+    expect(page.locator("#said")).to_contain_text("Value 2.")
     page.fill("#text", " ")
     expect(page.locator("#alert")).to_have_text("text: received no words; expected 1 to 200")
     expect(page.locator("#pictures")).to_have_class("pictures stale")
+    # what was said of another text does not stay beside this one, not even when it is drawn anew
+    expect(page.locator("#said")).to_have_text("")
+    expect(page.locator("#best-facts")).to_have_text("")
+    page.set_viewport_size({"width": 1000, "height": 900})
+    eventually(lambda: page.inner_text("#said"), "")
     page.fill("#text", "[MAX 2 3")
     visit.shows_its_state(text="[MAX 2 3")
     expect(page.locator("#pictures")).to_have_class("pictures")

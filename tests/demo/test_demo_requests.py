@@ -43,65 +43,102 @@ ONE = {"source": "zero", "text": "a b"}
 @pytest.mark.parametrize(
     ("body", "status", "detail"),
     [
-        (b"", 422, "body: Field required; expected a JSON object"),
+        (b"", 422, "body: received nothing; expected a JSON object"),
         (b"{", 400, "the body is not JSON"),
         (b"nonsense", 400, "the body is not JSON"),
         (b'{"text": "a"} more', 400, "the body is not JSON"),
         (b"\xff\xfe{}", 400, "the body is not UTF-8 (byte 1)"),
         (b'{"text": "caf\xe9"}', 400, "the body is not UTF-8 (byte 14)"),
-        ('{"text": "a"}'.encode("utf-16-be"), 400, "the body is not UTF-8 (byte 1)"),
-        (b"[" * 100_000, 400, "error parsing the body"),
-        (b'{"text": "a", "score_seed": ' + b"9" * 5_000 + b"}", 400, "error parsing the body"),
-        (b"[1]", 422, "body: "),
-        (b"null", 422, "body: "),
-        (b'{"text": "\\ud800"}', 422, "text: Input should be a valid string"),
-        (b'{"text": "a", "\\ud800": 1}', 422, "unicode"),
-        ({}, 422, "text: Field required"),
-        ({"text": 5}, 422, "text: Input should be a valid string"),
-        ({"text": None}, 422, "text: Input should be a valid string"),
-        ({"text": ["a"]}, 422, "text: Input should be a valid string"),
+        ('{"text": "a"}'.encode("utf-16-be"), 400, "the body has a NUL byte (byte 1)"),
+        (b'{"text": "a\0b"}', 400, "a NUL byte (byte 12); expected JSON in UTF-8, which has none"),
+        (
+            b"[" * 100_000,
+            400,
+            f"too deep inside each other, '{'[' * 40}...'; expected at most four levels: see",
+        ),
+        (
+            b'{"text": "a", "score_seed": ' + b"9" * 5_000 + b"}",
+            400,
+            """thousands of digits, '{"text": "a", "score_seed": 999999999999...'; expected numbers""",
+        ),
+        (b"[1]", 422, "body: received a list of 1; expected a JSON object"),
+        (b"null", 422, "body: received null; expected a JSON object"),
+        (b'{"text": "\\ud800"}', 422, "text: received '\\ud800'; expected text without halves"),
+        (b'{"text": "a", "\\ud800": 1}', 422, "received '\\ud800'; expected text without halves"),
+        ({}, 422, "text: received no such field; expected one: see /openapi.json"),
+        ({"text": 5}, 422, "text: received 5; expected a string: see /openapi.json"),
+        ({"text": None}, 422, "text: received null; expected a string"),
+        ({"text": ["a"]}, 422, "text: received a list of 1; expected a string"),
         ({"text": "  \n "}, 422, "text: received no words; expected 1 to 200"),
-        ({"text": "x" * 20_001}, 422, "text: String should have at most 20000 characters"),
+        ({"text": "x" * 20_001}, 422, "text: received 20001 characters; expected at most 20000"),
         (ONE | {"text": "w " * 201}, 409, "text: received 201 words; expected at most 200"),
-        (ONE | {"text": "w", "more": 1}, 422, "more: Extra inputs are not permitted"),
-        (ONE | {"<b>\n": 1}, 422, "<b> : Extra inputs are not permitted"),
-        (ONE | {"source": "../../etc/passwd"}, 422, "source: Input should be 'zero', 'random'"),
+        (ONE | {"text": "w", "more": 1}, 422, "more: received 1 in a field that is not known"),
+        (ONE | {"<b>\n": 1}, 422, "<b> : received 1 in a field that is not known"),
+        (
+            ONE | {"source": "../../etc/passwd"},
+            422,
+            "source: received '../../etc/passwd'; expected 'zero', 'random', 'listops' or 'run'",
+        ),
         (ONE | {"source": "run"}, 409, "without a run; expected one of listops, zero, random"),
-        (ONE | {"source": ["zero"]}, 422, "source: Input should be"),
-        (b'{"text": "a", "temperature": NaN}', 422, "temperature: Input should be a finite number"),
-        (b'{"text": "a", "noise_scale": Infinity}', 422, "noise_scale: Input should be a finite"),
-        (b'{"text": "a", "noise_scale": 1e999}', 422, "noise_scale: Input should be a finite"),
-        (ONE | {"temperature": 0}, 422, "temperature: Input should be greater than or equal to"),
-        (ONE | {"temperature": "1"}, 422, "temperature: Input should be a valid number"),
-        (ONE | {"temperature": True}, 422, "temperature: Input should be a valid number"),
-        (ONE | {"single_root": 1}, 422, "single_root: Input should be a valid boolean"),
-        (ONE | {"relaxation": "sparsemax"}, 422, "relaxation: Input should be 'softmax' or"),
-        (ONE | {"noise_seed": -1}, 422, "noise_seed: Input should be greater"),
-        (ONE | {"noise_seed": 1.5}, 422, "noise_seed: Input should be a valid integer"),
-        (ONE | {"samples": 1_001}, 422, "samples: Input should be less than or equal to 1000"),
-        (ONE | {"edits": [{"head": 0, "word": 1}]}, 422, "edits.0.score: Field required"),
+        (ONE | {"source": ["zero"]}, 422, "source: received a list of 1; expected 'zero'"),
+        (
+            b'{"text": "a", "temperature": NaN}',
+            422,
+            "temperature: received NaN; expected a finite number",
+        ),
+        (
+            b'{"text": "a", "noise_scale": Infinity}',
+            422,
+            "noise_scale: received Infinity; expected a finite",
+        ),
+        (
+            b'{"text": "a", "noise_scale": 1e999}',
+            422,
+            "noise_scale: received Infinity; expected a finite",
+        ),
+        (ONE | {"temperature": 0}, 422, "temperature: received 0; expected at least 0.01: see"),
+        (ONE | {"temperature": "1"}, 422, "temperature: received '1'; expected a number"),
+        (ONE | {"temperature": True}, 422, "temperature: received true; expected a number"),
+        (ONE | {"single_root": 1}, 422, "single_root: received 1; expected true or false"),
+        (
+            ONE | {"relaxation": "sparsemax"},
+            422,
+            "relaxation: received 'sparsemax'; expected 'softmax' or",
+        ),
+        (ONE | {"noise_seed": -1}, 422, "noise_seed: received -1; expected at least 0"),
+        (ONE | {"noise_seed": 1.5}, 422, "noise_seed: received 1.5; expected a whole number"),
+        (ONE | {"samples": 1_001}, 422, "samples: received 1001; expected at most 1000"),
+        (ONE | {"edits": [{"head": 0, "word": 1}]}, 422, "edits.0.score: received no such field"),
         (
             ONE | {"edits": [{"head": 0, "word": 1, "score": 2e6}]},
             422,
-            "edits.0.score: Input should",
+            "edits.0.score: received 2000000.0; expected at most 1000000",
         ),
         (
             ONE | {"edits": [{"head": 0, "word": 1, "score": "x"}]},
             422,
-            "edits.0.score: Input should",
+            "edits.0.score: received 'x'; expected a number",
         ),
         (
             ONE | {"pinned": [{"head": 2, "word": 2}]},
             409,
             "arcs: received one from word 2 to itself",
         ),
-        (ONE | {"pinned": [{"head": 2, "word": 0}]}, 422, "pinned.0.word: Input should be greater"),
+        (
+            ONE | {"pinned": [{"head": 2, "word": 0}]},
+            422,
+            "pinned.0.word: received 0; expected at least 1",
+        ),
         (
             ONE | {"pinned": [{"head": -1, "word": 1}]},
             422,
-            "pinned.0.head: Input should be greater",
+            "pinned.0.head: received -1; expected at least 0",
         ),
-        (ONE | {"forbidden": [{"head": 0, "word": 999}]}, 422, "forbidden.0.word: Input should be"),
+        (
+            ONE | {"forbidden": [{"head": 0, "word": 999}]},
+            422,
+            "forbidden.0.word: received 999; expected at most",
+        ),
         (ONE | {"forbidden": [{"head": 0, "word": m} for m in (1, 2)]}, 409, "no projective tree;"),
         (
             ONE | {"single_root": True, "pinned": [{"head": 0, "word": m} for m in (1, 2)]},
@@ -118,6 +155,10 @@ ONE = {"source": "zero", "text": "a b"}
             409,
             "pinned: received the arc from 0 to 1, which is forbidden too",
         ),
+        (ONE | {"second": {"text": "c"}}, 409, "second: received a text, but the source 'zero'"),
+        (ONE | {"second": {"text": " "}}, 422, "second.text: received no words; expected 1 to 200"),
+        (ONE | {"second": "c"}, 422, "second: received 'c'; expected a JSON object: see"),
+        (ONE | {"shown": "second"}, 409, "shown: received 'second' without a second text"),
         ({"text": "<script>alert(1)</script>"}, 409, "token 1: received '<script>alert(1)</sc...'"),
         ({"text": "[MAX 2 dogs ]"}, 409, "text, token 3: received 'dogs'; expected [MIN [MAX"),
     ],
@@ -229,6 +270,13 @@ def test_the_page_asks_no_other_server() -> None:
         assert addresses <= {"http://www.w3.org/2000/svg"}, file.name
         for wrong in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
             assert wrong not in text, file.name
+
+
+@pytest.mark.parametrize("path", ["/", "/static/app.js", "/api/info", "/openapi.json", "/nowhere"])
+def test_head_is_get_without_the_body(client: TestClient, path: str) -> None:
+    head, get = client.head(path), client.get(path)
+    assert (head.status_code, head.content) == (get.status_code, b"")
+    assert head.headers == get.headers
 
 
 def test_what_the_server_has(client: TestClient) -> None:

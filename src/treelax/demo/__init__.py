@@ -7,6 +7,7 @@
 `sources`      where scores come from: zeros, random numbers
 `models`       and trained models
 `answers`      from a request to its reply
+`problems`     what is wrong with a request, in one line
 `limits`       size of requests, how many at once, headers of every reply
 `app`          the addresses
 `server`       the socket

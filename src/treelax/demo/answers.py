@@ -1,14 +1,26 @@
-"""From a request to its reply: the trees of one sentence."""
+"""From a request to its reply: the trees of one text, and what the model says."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from treelax.demo.messages import Arc, Matrix, Samples, SourceName, TreeReply, TreeRequest
-from treelax.demo.sources import Source
+from treelax.demo.messages import (
+    MOST_WORDS,
+    Arc,
+    Matrix,
+    Samples,
+    SecondText,
+    SourceName,
+    Text,
+    TreeReply,
+    TreeRequest,
+)
+from treelax.demo.sources import Scored, Source
 from treelax.distributions import ProjectiveTrees
 from treelax.errors import InputError, NoTreeError
 from treelax.noise import perturbation
@@ -22,20 +34,30 @@ SAMPLED_AT_ONCE = 4_000_000  # numbers: samples are matrices, and every batch fi
 FORBIDDEN = float("-inf")
 
 
+@dataclass(frozen=True, eq=False)
+class _Parsed:
+    """A text with its trees; `unused` changes lie beyond its last word."""
+
+    scored: Scored
+    trees: ProjectiveTrees
+    best: Tensor
+    unused: int
+
+
 @torch.no_grad()
 def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeReply:
-    """All that the page shows of one sentence.
+    """All that the page shows of one text, and of the pair if there are two.
 
     Args:
-        request: the sentence and all settings.
+        request: the texts and all settings.
         sources: of scores, by name.
 
     Returns:
         The same reply for the same request, always.
 
     Raises:
-        InputError: the text or the source is not known, an arc leads to where it comes from or is
-            pinned and forbidden at once, or no tree is left.
+        InputError: a text or the source is not known, the source takes another number of texts, an
+            arc leads to where it comes from or is pinned and forbidden at once, or no tree is left.
 
     Example:
         >>> from treelax.demo.sources import ZeroSource
@@ -51,40 +73,36 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
             f"source: received {request.source!r}, but the demo was started without a run; expected "
             f"one of {', '.join(sources)}, or start it with treelax demo RUN"
         )
-    scored = source.scored(request.text, request.score_seed)
-    scores, unused = _constrained(scored.scores.double(), request)
+    texts = _parsed(request, source)
+    shown = texts[request.shown == "second"]
+    others = [text for text in texts if text is not shown]
+    scores, trees = shown.trees.scores, shown.trees
     generator = torch.Generator().manual_seed(request.noise_seed)
     noise = perturbation("gumbel", scores, generator=generator)
     perturbed = scores + request.noise_scale * noise
-    trees = ProjectiveTrees(scores, single_root=request.single_root)
-    try:
-        best = trees.mode
-    except NoTreeError as error:
-        rule = " with a single root" if request.single_root else ""
-        raise InputError(
-            f"pinned and forbidden arcs leave no projective tree{rule}; expected at least one: "
-            "free an arc"
-        ) from error
     soft = soft_tree(
         perturbed,
         relaxation=request.relaxation,
         temperature=request.temperature,
         single_root=request.single_root,
     )
+    said = source.answer([text.scored for text in texts], [text.best.float() for text in texts])
     return TreeReply(
-        words=list(scored.words),
+        words=list(shown.scored.words),
+        null=shown.scored.null,
+        other_words=list(others[0].scored.words) if others else None,
         scores=_scores(scores),
         perturbed=_scores(perturbed),
         soft=_numbers(soft),
         marginals=_numbers(trees.marginals),
-        best=_heads(best),
+        best=_heads(shown.best),
         best_perturbed=_heads(best_tree(perturbed, single_root=request.single_root)),
-        best_log_probability=_number(trees.log_prob(best).clamp(max=0)),
+        best_log_probability=_number(trees.log_prob(shown.best).clamp(max=0)),
         log_partition=_number(trees.log_partition),
         entropy=_number(trees.entropy()),
         samples=_samples(trees, request.samples, request.sample_seed),
-        answer=source.answer(scored.words, best.float()),
-        unused=unused,
+        answer=said,
+        unused=shown.unused,
     )
 
 
@@ -99,24 +117,68 @@ def warm_up(sources: Mapping[SourceName, Source]) -> None:
         >>> warm_up({"zero": ZeroSource()})
     """
     for name, source in sources.items():
-        answer(TreeRequest(source=name, text=source.example, samples=1), sources)
+        second = None if source.second_example is None else SecondText(text=source.second_example)
+        answer(TreeRequest(source=name, text=source.example, second=second, samples=1), sources)
 
 
-def _constrained(scores: Tensor, request: TreeRequest) -> tuple[Tensor, int]:
+def _parsed(request: TreeRequest, source: Source) -> list[_Parsed]:
+    """The texts of a request with their trees, the first one first."""
+    if request.second is not None and len(source.texts) == 1:
+        raise InputError(
+            f"second: received a text, but the source {request.source!r} takes one; expected null, "
+            "or a run of pairs"
+        )
+    if request.second is None and request.shown == "second":
+        raise InputError(
+            "shown: received 'second' without a second text; expected 'first', or a text in second"
+        )
+    parsed = []
+    for number, text in enumerate([request, request.second] if request.second else [request]):
+        with _named(number):
+            scored = source.scored(text.text, request.score_seed)
+            scores, unused = _constrained(scored.scores.double(), text)
+            trees = ProjectiveTrees(scores, single_root=request.single_root)
+            try:
+                parsed.append(_Parsed(scored, trees, trees.mode, unused))
+            except NoTreeError as error:
+                rule = " with a single root" if request.single_root else ""
+                raise InputError(
+                    f"pinned and forbidden arcs leave no projective tree{rule}; expected at least "
+                    "one: free an arc"
+                ) from error
+    words = [len(text.scored.words) - text.scored.null for text in parsed]
+    if sum(words) > MOST_WORDS:
+        received = " and ".join(map(str, words))
+        raise InputError(f"texts: received {received} words; expected at most {MOST_WORDS} in all")
+    return parsed
+
+
+@contextmanager
+def _named(number: int) -> Iterator[None]:
+    """Errors of the second text say that they are of the second."""
+    try:
+        yield
+    except InputError as error:
+        if number == 0:
+            raise
+        raise InputError(f"second text: {str(error).removeprefix('text: ')}") from error
+
+
+def _constrained(scores: Tensor, text: Text) -> tuple[Tensor, int]:
     """Scores after edits, forbidden and pinned arcs, and how many of these lie beyond the text."""
-    for arc in (*request.edits, *request.forbidden, *request.pinned):
+    for arc in (*text.edits, *text.forbidden, *text.pinned):
         if arc.head == arc.word:
             raise InputError(
                 f"arcs: received one from word {arc.word} to itself; expected two positions"
             )
     scores, size = scores.clone(), len(scores)
-    inside = [edit for edit in request.edits if _is_inside(edit, size)]
+    inside = [edit for edit in text.edits if _is_inside(edit, size)]
     for edit in inside:
         scores[edit.head, edit.word] = FORBIDDEN if edit.score is None else edit.score
-    forbidden = _places(request.forbidden, size)
+    forbidden = _places(text.forbidden, size)
     for head, word in forbidden:
         scores[head, word] = FORBIDDEN
-    pinned = _places(request.pinned, size)
+    pinned = _places(text.pinned, size)
     heads: dict[int, int] = {}
     for head, word in pinned:
         if (head, word) in forbidden:
@@ -131,8 +193,8 @@ def _constrained(scores: Tensor, request: TreeRequest) -> tuple[Tensor, int]:
         score = scores[head, word].item()
         scores[:, word] = FORBIDDEN
         scores[head, word] = score
-    given = len(request.edits) + len(request.forbidden) + len(request.pinned)
-    kept = len(inside) + sum(_is_inside(arc, size) for arc in (*request.forbidden, *request.pinned))
+    given = len(text.edits) + len(text.forbidden) + len(text.pinned)
+    kept = len(inside) + sum(_is_inside(arc, size) for arc in (*text.forbidden, *text.pinned))
     return scores, given - kept
 
 

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 
 import treelax
 from treelax.demo.answers import answer
-from treelax.demo.limits import Busy, CheckedBody, Gate, SafeHeaders
+from treelax.demo.limits import Busy, CheckedBody, Gate, HeadAsGet, SafeHeaders
 from treelax.demo.messages import (
     MOST_SAMPLES,
     MOST_WORDS,
@@ -28,6 +28,7 @@ from treelax.demo.messages import (
     TreeReply,
     TreeRequest,
 )
+from treelax.demo.problems import invalid, unreadable
 from treelax.demo.sources import Source
 from treelax.errors import TreelaxError
 
@@ -63,7 +64,7 @@ def static_files() -> dict[str, bytes]:
 
     Example:
         >>> sorted(static_files())[-2:]
-        ['state.js', 'style.css']
+        ['style.css', 'texts.js']
     """
     folder = files("treelax.demo") / "static"
     found = {file.name: file for file in folder.iterdir()}
@@ -101,6 +102,7 @@ def create_app(
         redoc_url=None,
     )
     app.add_middleware(CheckedBody)
+    app.add_middleware(HeadAsGet)
     app.add_middleware(SafeHeaders)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(TreelaxError, _unanswerable)
@@ -119,7 +121,12 @@ def create_app(
             most_samples=MOST_SAMPLES,
             sources=[
                 SourceInfo(
-                    name=name, label=source.label, example=source.example, defaults=source.defaults
+                    name=name,
+                    label=source.label,
+                    texts=list(source.texts),
+                    example=source.example,
+                    second_example=source.second_example,
+                    defaults=source.defaults,
                 )
                 for name, source in sources.items()
             ],
@@ -127,7 +134,7 @@ def create_app(
 
     @app.post("/api/trees", responses=PROBLEMS)
     async def trees(request: TreeRequest) -> TreeReply:
-        """Scores, trees, marginals and samples of one sentence."""
+        """Scores, trees, marginals and samples of one text, and what the model says."""
         async with gate.turn():
             return await run_sync(partial(answer, request, sources))
 
@@ -154,21 +161,7 @@ def _problem(status: int, detail: str, headers: Mapping[str, str] | None = None)
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    if first["type"] == "json_invalid":
-        reason = first.get("ctx", {}).get("error", "")
-        return _problem(
-            HTTPStatus.BAD_REQUEST,
-            f"the body is not JSON ({reason} at character {first['loc'][-1]}); expected a request "
-            "as in /openapi.json",
-        )
-    place = ".".join(map(str, first["loc"][1:])) or "body"
-    message = first["msg"].removeprefix("Value error, ")
-    if place == "body":
-        message = f"{message}; expected a JSON object, sent as application/json"
-    more = len(error.errors()) - 1
-    others = f" (and {more} more)" if more else ""
-    return _problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{_ascii(place)}: {_ascii(message)}{others}")
+    return _problem(*invalid(error.errors()))
 
 
 async def _unanswerable(request: Request, error: Exception) -> JSONResponse:
@@ -186,6 +179,8 @@ async def _busy(request: Request, error: Exception) -> JSONResponse:
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    if error.status_code == HTTPStatus.BAD_REQUEST and error.__cause__ is not None:
+        return _problem(error.status_code, unreadable(await request.body(), error.__cause__))
     return _problem(error.status_code, error.detail, error.headers)
 
 
@@ -193,7 +188,3 @@ async def _failed(request: Request, error: Exception) -> JSONResponse:
     return _problem(
         HTTPStatus.INTERNAL_SERVER_ERROR, "the demo made a mistake; its terminal says more"
     )
-
-
-def _ascii(text: str) -> str:
-    return text.encode("ascii", "backslashreplace").decode()

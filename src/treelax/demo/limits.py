@@ -11,7 +11,7 @@ from typing import Any
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["MOST_BYTES", "Busy", "CheckedBody", "Gate", "SafeHeaders"]
+__all__ = ["MOST_BYTES", "Busy", "CheckedBody", "Gate", "HeadAsGet", "SafeHeaders"]
 
 MOST_BYTES = 4_000_000  # edits of all arcs between 200 words
 HEADERS = {
@@ -102,10 +102,9 @@ class CheckedBody:
                 detail = f"the body has more than {self.most:,} bytes; expected fewer"
                 await _refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, detail)(scope, receive, send)
                 return
-        place = _not_utf8(body)
-        if place is not None:
-            detail = f"the body is not UTF-8 (byte {place}); expected JSON in UTF-8"
-            await _refuse(HTTPStatus.BAD_REQUEST, detail)(scope, receive, send)
+        unread = _not_utf8(body)
+        if unread is not None:
+            await _refuse(HTTPStatus.BAD_REQUEST, unread)(scope, receive, send)
             return
         handed_on = False
 
@@ -117,6 +116,30 @@ class CheckedBody:
             return {"type": "http.request", "body": bytes(body), "more_body": False}
 
         await self.app(scope, again, send)
+
+
+class HeadAsGet:
+    """Answers HEAD as GET, without the body.
+
+    Args:
+        app: what comes after it.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand the request on as GET and let no body of the reply through."""
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self.app(scope, receive, send)
+            return
+
+        async def without_body(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.body":
+                message = {**message, "body": b""}
+            await send(message)
+
+        await self.app({**scope, "method": "GET"}, receive, without_body)
 
 
 class SafeHeaders:
@@ -141,14 +164,20 @@ class SafeHeaders:
         await self.app(scope, receive, with_headers)
 
 
-def _not_utf8(body: bytearray) -> int | None:
-    """The first byte, counted from 1, that JSON in UTF-8 does not have, or None."""
+def _not_utf8(body: bytearray) -> str | None:
+    """Why the body cannot be JSON in UTF-8, with the byte, counted from 1; or None."""
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
-        return error.start + 1
-    # JSON writes none; Python would take the body for UTF-16
-    return body.find(0) + 1 or None
+        return f"the body is not UTF-8 (byte {error.start + 1}); expected JSON in UTF-8"
+    place = body.find(0) + 1
+    if not place:
+        return None
+    # Python would take the body for UTF-16
+    return (
+        f"the body has a NUL byte (byte {place}); expected JSON in UTF-8, which has none and writes "
+        "such a character \\u0000"
+    )
 
 
 def _refuse(status: HTTPStatus, detail: str) -> JSONResponse:

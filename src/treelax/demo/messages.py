@@ -17,8 +17,10 @@ __all__ = [
     "Matrix",
     "Problem",
     "Samples",
+    "SecondText",
     "SourceInfo",
     "SourceName",
+    "Text",
     "TreeReply",
     "TreeRequest",
 ]
@@ -65,20 +67,14 @@ class Edit(Arc):
     )
 
 
-class TreeRequest(_Message):
-    """All that a picture depends on; the same request always gets the same reply."""
+class Text(_Message):
+    """A text and what was changed by hand in the scores of its arcs."""
 
-    source: SourceName = Field(
-        default="listops",
-        description="Where scores come from: all 0, random, the ListOps model that comes with "
-        "treelax, or the run that the demo was started with.",
-    )
     text: str = Field(
         max_length=MOST_CHARACTERS,
         description=f"A sentence or expression of 1 to {MOST_WORDS} words.",
         json_schema_extra={"pattern": r"\S"},
     )
-    score_seed: Seed = Field(default=0, description="Of random scores.")
     edits: list[Edit] = Field(
         default=[], max_length=MOST_ARCS, description="Scores put in by hand; the last one counts."
     )
@@ -90,6 +86,36 @@ class TreeRequest(_Message):
     forbidden: list[Arc] = Field(
         default=[], max_length=MOST_ARCS, description="Arcs that no tree has."
     )
+
+    @field_validator("text")
+    @classmethod
+    def _has_words(cls, text: str) -> str:
+        if not text or text.isspace():
+            raise ValueError(f"received no words; expected 1 to {MOST_WORDS}")
+        return text
+
+
+class SecondText(Text):
+    """The second text of a pair, for models that label two texts."""
+
+
+class TreeRequest(Text):
+    """All that a picture depends on; the same request always gets the same reply."""
+
+    source: SourceName = Field(
+        default="listops",
+        description="Where scores come from: all 0, random, the ListOps model that comes with "
+        "treelax, or the run that the demo was started with.",
+    )
+    second: SecondText | None = Field(
+        default=None,
+        description="The second text, for a source with two; both together have at most "
+        f"{MOST_WORDS} words. Without it there are trees of the first, and no label.",
+    )
+    shown: Literal["first", "second"] = Field(
+        default="first", description="The text whose scores and trees are asked for."
+    )
+    score_seed: Seed = Field(default=0, description="Of random scores.")
     noise_scale: float = Field(default=1.0, ge=0, le=100, description="Factor of Gumbel noise.")
     noise_seed: Seed = Field(default=0, description="Of the noise.")
     relaxation: Literal["softmax", "entropy"] = Field(
@@ -99,13 +125,6 @@ class TreeRequest(_Message):
     single_root: bool = Field(default=False, description="Allow one word below the root only.")
     samples: SampleCount = Field(default=0, description="How many exact samples.")
     sample_seed: Seed = Field(default=0, description="Of the samples.")
-
-    @field_validator("text")
-    @classmethod
-    def _has_words(cls, text: str) -> str:
-        if not text or text.isspace():
-            raise ValueError(f"received no words; expected 1 to {MOST_WORDS}")
-        return text
 
 
 class Samples(BaseModel):
@@ -125,14 +144,18 @@ class Answer(BaseModel):
 
 
 class TreeReply(BaseModel):
-    """Trees of one sentence.
+    """Trees of one text.
 
     Matrices are (n + 1) × (n + 1), rows are heads, columns words, index 0 is the root. In scores null
     is an arc that is forbidden or cannot be; everywhere else it is 0. Heads are counted from 1, 0 is
     the root. All is computed in float64 and rounded to six decimals.
     """
 
-    words: list[str]
+    words: list[str] = Field(description="Of the text that is shown.")
+    null: bool = Field(
+        description="The first word is the NULL token that the model has in front of every text."
+    )
+    other_words: list[str] | None = Field(description="Of the other text; null if there is none.")
     scores: Matrix = Field(description="After edits, pins and forbidden arcs.")
     perturbed: Matrix = Field(description="Scores with noise.")
     soft: Matrix = Field(description="The relaxed tree of the perturbed scores.")
@@ -147,7 +170,9 @@ class TreeReply(BaseModel):
     entropy: float = Field(description="In nats.")
     samples: Samples
     answer: Answer | None = Field(description="Of the model, if there is one that answers.")
-    unused: int = Field(description="Edits, pins and forbidden arcs beyond the last word.")
+    unused: int = Field(
+        description="Edits, pins and forbidden arcs beyond the last word of the text that is shown."
+    )
 
 
 class Defaults(BaseModel):
@@ -164,7 +189,9 @@ class SourceInfo(BaseModel):
 
     name: SourceName
     label: str = Field(description="For people.")
+    texts: list[str] = Field(description="Names of the texts that it takes: one, or two for pairs.")
     example: str = Field(description="A text that it knows what to do with.")
+    second_example: str | None = Field(description="A second one; null where it takes one.")
     defaults: Defaults = Field(description="What its model was trained with.")
 
 

@@ -28,6 +28,7 @@ __all__ = ["ListOpsSource", "SentenceSource", "load_sources"]
 
 MOST_SEEN = 50_000  # different words before the table of a transformer is made anew
 OUTSIDE = 1e4  # what an arc outside the best tree lacks when a model answers
+SECOND_EXAMPLE = "a cat saw a bird"
 
 
 class ListOpsSource(Source):
@@ -76,8 +77,9 @@ class ListOpsSource(Source):
         return Scored(tokens, self.parser.scores(ids, torch.tensor([len(tokens)]))[0].float())
 
     @torch.no_grad()
-    def answer(self, words: tuple[str, ...], tree: Tensor) -> Answer | None:
+    def answer(self, texts: Sequence[Scored], trees: Sequence[Tensor]) -> Answer | None:
         """Valencies that the composer reads off the tree; value and gold tree of a whole expression."""
+        words, tree = texts[0].words, trees[0]
         tags = self.composer(tree[None])[0].argmax(-1).tolist()
         shown = [str(tag) if tag else "" for tag in tags]
         try:
@@ -115,7 +117,7 @@ class SentenceSource(Source):
         >>> model = SentenceModel(SentenceSettings(), random_vectors(["dogs", "bark"], 8), ["yes"])
         >>> source = SentenceSource(model, "praise")
         >>> scored = source.scored("Dogs bark.", 0)
-        >>> source.answer(scored.words, torch.eye(4).roll(1, 1)).text  # a chain
+        >>> source.answer([scored], [torch.eye(4).roll(1, 1)]).text  # a chain
         'yes (100 %)'
     """
 
@@ -127,6 +129,9 @@ class SentenceSource(Source):
                 "alone have scores to show"
             )
         self.label = label
+        self.texts = model.settings.text
+        if len(self.texts) == 2:
+            self.second_example = SECOND_EXAMPLE
         self.defaults = _defaults(config)
         self.model = model
         self._seen: set[str] = set()
@@ -142,21 +147,25 @@ class SentenceSource(Source):
         with self._lock:
             batch = sentences_of(settings, self._table(words), [words])
             scores = self.model.network.encoder.scores(batch)[0].float()
-        return Scored(("NULL",) * settings.null + words, scores)
+        return Scored(("NULL",) * settings.null + words, scores, settings.null)
 
     @torch.no_grad()
-    def answer(self, words: tuple[str, ...], tree: Tensor) -> Answer | None:
-        """The label with its probability, or a tag for every word; nothing for pairs."""
+    def answer(self, texts: Sequence[Scored], trees: Sequence[Tensor]) -> Answer | None:
+        """The label of a text or of two with its probability, or a tag for every word."""
         settings = self.model.settings
         layer = self.model.network.encoder.tree
-        if settings.texts != 1 or layer is None:
+        if layer is None:
             return None
-        # a model with another rule of roots then takes the tree that is nearest to this one
-        forced = (OUTSIDE * (tree - 1))[None]
+        if len(texts) < settings.texts:
+            return Answer(text="No label yet: this model labels two texts together.")
+        words = [list(text.words[text.null :]) for text in texts]
+        forced = _forcing(trees)
         with self._lock:
             hook = layer.scorer.register_forward_hook(lambda *_: forced)
             try:
-                [said] = self.model.predict([list(words[settings.null :])], tokens=True)
+                [said] = self.model.predict(
+                    [words if settings.texts == 2 else words[0]], tokens=True
+                )
             finally:
                 hook.remove()
         if isinstance(said.label, tuple):
@@ -221,6 +230,18 @@ def _defaults(config: ListOpsModelConfig | ModelConfig) -> Defaults:
         noise_scale=0.0 if config.noise == "none" else getattr(config, "noise_scale", 1.0),
         single_root=config.single_root,
     )
+
+
+def _forcing(trees: Sequence[Tensor]) -> Tensor:
+    """Scores ``(texts, n + 1, n + 1)`` whose best trees are these, padded to the longest.
+
+    A model with another rule of roots then takes the tree that is nearest to this one.
+    """
+    size = max(map(len, trees))
+    scores = torch.zeros(len(trees), size, size)
+    for own, tree in zip(scores, trees, strict=True):
+        own[: len(tree), : len(tree)] = OUTSIDE * (tree - 1)
+    return scores
 
 
 def _shown(word: str) -> str:

@@ -24,10 +24,12 @@ class Scored:
     Attributes:
         words: of the text, without the root.
         scores: ``(n + 1, n + 1)``, float32; ``scores[h, m]`` for head ``h`` and word ``m``.
+        null: the first word is the NULL token, which no text has.
     """
 
     words: tuple[str, ...]
     scores: Tensor
+    null: bool = False
 
 
 class Source(ABC):
@@ -35,11 +37,15 @@ class Source(ABC):
 
     Attributes:
         label: what it is, for people.
+        texts: names of the texts that it takes, one or two.
         example: a text that it knows what to do with.
+        second_example: a second one; None if it takes one.
         defaults: settings to begin with.
     """
 
     label: str
+    texts: tuple[str, ...] = ("text",)
+    second_example: str | None = None
     example = "the old cat watched a small bird"
     defaults = Defaults()
 
@@ -55,12 +61,12 @@ class Source(ABC):
             InputError: it has too many words, none, or words that are not known.
         """
 
-    def answer(self, words: tuple[str, ...], tree: Tensor) -> Answer | None:
-        """What the model behind the scores says of the words, given a tree.
+    def answer(self, texts: Sequence[Scored], trees: Sequence[Tensor]) -> Answer | None:
+        """What the model behind the scores says of the texts, given their trees.
 
         Args:
-            words: as `scored` gave them.
-            tree: ``(n + 1, n + 1)`` of 0 and 1.
+            texts: as `scored` gave them; one, or two where the source takes two.
+            trees: of each text, ``(n + 1, n + 1)`` of 0 and 1.
 
         Returns:
             The answer, or None if there is no model or it has none to give.

@@ -5,10 +5,11 @@ import { connectControls, showControls } from "./controls.js";
 import { GONE, byId, fail, page, refresh } from "./page.js";
 import { Pictures } from "./pictures.js";
 import { connectSamples, stop } from "./samples.js";
-import { fromHash, initial } from "./state.js";
+import { fromHash } from "./state.js";
 
 function redraw() {
-  if (page.pictures.reply) page.pictures.draw(page.pictures.reply, page.state);
+  const { reply, failed } = page.pictures;
+  if (reply) page.pictures.draw(reply, page.state, failed);
 }
 
 async function start() {
@@ -21,15 +22,15 @@ async function start() {
   byId("version").textContent = page.info.version;
   byId("source").replaceChildren(...page.info.sources.map((each) => new Option(each.label, each.name)));
   page.pictures = new Pictures();
-  const base = initial(page.info.sources[0]);
-  page.state = fromHash(location.hash, base, page.info);
+  page.state = fromHash(location.hash, page.info);
   showControls();
   connectControls();
   connectArcs();
   connectSamples();
-  window.addEventListener("hashchange", () => {
+  window.addEventListener("hashchange", (event) => {
     stop();
-    page.state = fromHash(location.hash, base, page.info);
+    // the address itself may have been written over since
+    page.state = fromHash(new URL(event.newURL).hash, page.info);
     showControls();
     refresh();
   });

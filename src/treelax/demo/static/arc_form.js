@@ -1,10 +1,10 @@
 // One arc: chosen, pinned, forbidden, given a score, by form, by click or by keyboard.
 
-import { byId, page, refresh, writeLink } from "./page.js";
-import { forbid, free, key, pin, place } from "./state.js";
+import { byId, page, refresh, shownText, writeLink } from "./page.js";
+import { forbid, free, freeAll, key, pin, place, remember } from "./texts.js";
 
 function choose(head, word) {
-  Object.assign(page.state, { head, word });
+  remember(Object.assign(shownText(), { head, word }));
   page.pictures.moveCursor(head, word);
   showArc();
   writeLink();
@@ -13,10 +13,11 @@ function choose(head, word) {
 function showArc() {
   const count = page.pictures.reply?.words.length ?? 0;
   if (!count) return;
-  page.state.word = Math.min(page.state.word, count);
-  page.state.head = Math.min(page.state.head, count);
-  if (page.state.head === page.state.word) page.state.head = page.state.word - 1;
-  const { head, word } = page.state;
+  const text = shownText();
+  text.word = Math.min(text.word, count);
+  text.head = Math.min(text.head, count);
+  if (text.head === text.word) text.head = text.word - 1;
+  const { head, word } = text;
   page.pictures.moveCursor(head, word);
   fillPositions(byId("arc-head"), 0, count, head);
   fillPositions(byId("arc-word"), 1, count, word);
@@ -25,8 +26,8 @@ function showArc() {
   const score = page.pictures.reply.scores[head][word];
   if (document.activeElement !== field) field.value = score === null ? "" : Number(score.toFixed(4));
   field.placeholder = score === null ? "forbidden" : "";
-  byId("pin").setAttribute("aria-pressed", page.state.pinned.has(key(head, word)));
-  byId("forbid").setAttribute("aria-pressed", page.state.forbidden.has(key(head, word)));
+  byId("pin").setAttribute("aria-pressed", text.pinned.has(key(head, word)));
+  byId("forbid").setAttribute("aria-pressed", text.forbidden.has(key(head, word)));
   byId("readout").textContent = page.pictures.describe(head, word);
 }
 
@@ -40,12 +41,15 @@ function fillPositions(list, first, last, chosen) {
   list.value = chosen;
 }
 
-function showChanges(unused) {
+function showChanges() {
+  const text = shownText();
   const kinds = [
-    ...[...page.state.pinned].map((arc) => [arc, "pinned"]),
-    ...[...page.state.forbidden].map((arc) => [arc, "forbidden"]),
-    ...[...page.state.edits].map(([arc, score]) => [arc, `score ${score}`]),
+    ...[...text.pinned].map((arc) => [arc, "pinned"]),
+    ...[...text.forbidden].map((arc) => [arc, "forbidden"]),
+    ...[...text.edits].map(([arc, score]) => [arc, `score ${score}`]),
   ];
+  const count = page.pictures.reply?.words.length ?? 0;
+  const unused = kinds.filter(([arc]) => Math.max(...Object.values(place(arc))) > count).length;
   const chips = kinds.slice(0, 40).map(([arc, what]) => {
     const { head, word } = place(arc);
     const item = document.createElement("li");
@@ -53,9 +57,9 @@ function showChanges(unused) {
     button.type = "button";
     button.textContent = `${page.pictures.name(head, word)} ${what}`;
     button.addEventListener("click", () => {
-      free(page.state, arc);
+      free(text, arc);
       byId("heat-scores").focus();
-      refresh();
+      byHand();
     });
     item.append(button);
     return item;
@@ -65,27 +69,39 @@ function showChanges(unused) {
   byId("free-all").textContent = unused ? `Reset all (${unused} beyond the last word)` : "Reset all";
 }
 
-function toggle(set, act, arc) {
-  if (set.has(arc)) set.delete(arc);
-  else act(page.state, arc);
+// After every change by hand.
+function byHand() {
+  remember(shownText());
   refresh();
+}
+
+function toggle(kind, arc) {
+  const text = shownText();
+  if (text[kind].has(arc)) text[kind].delete(arc);
+  else (kind === "pinned" ? pin : forbid)(text, arc);
+  byHand();
+}
+
+function reset(arc) {
+  free(shownText(), arc);
+  byHand();
 }
 
 function clicked(head, word) {
   choose(head, word);
-  if (page.state.click === "pin") toggle(page.state.pinned, pin, key(head, word));
-  if (page.state.click === "forbid") toggle(page.state.forbidden, forbid, key(head, word));
+  if (page.state.click === "pin") toggle("pinned", key(head, word));
+  if (page.state.click === "forbid") toggle("forbidden", key(head, word));
 }
 
 function setScore(score) {
-  const arc = chosen();
+  const { edits, forbidden } = shownText();
   if (Number.isFinite(score)) {
-    page.state.forbidden.delete(arc);
-    page.state.edits.set(arc, Math.max(-1e6, Math.min(1e6, score)));
+    forbidden.delete(chosen());
+    edits.set(chosen(), Math.max(-1e6, Math.min(1e6, score)));
   } else {
-    page.state.edits.delete(arc);
+    edits.delete(chosen());
   }
-  refresh();
+  byHand();
 }
 
 function moved(event) {
@@ -93,7 +109,7 @@ function moved(event) {
   const steps = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
   const step = steps[event.key];
   if (!step || !count) return false;
-  let [head, word] = [page.state.head, page.state.word];
+  let { head, word } = shownText();
   do {
     head += step[0];
     word += step[1];
@@ -104,15 +120,15 @@ function moved(event) {
 
 function pressed(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const { head, word } = page.state;
+  const { head, word, edits } = shownText();
   const arc = key(head, word);
   // that of the picture may be behind
-  const score = page.state.edits.get(arc) ?? page.pictures.reply?.scores[head]?.[word] ?? 0;
+  const score = edits.get(arc) ?? page.pictures.reply?.scores[head]?.[word] ?? 0;
   const acts = {
-    p: () => toggle(page.state.pinned, pin, arc),
-    f: () => toggle(page.state.forbidden, forbid, arc),
-    delete: () => (free(page.state, arc), refresh()),
-    backspace: () => (free(page.state, arc), refresh()),
+    p: () => toggle("pinned", arc),
+    f: () => toggle("forbidden", arc),
+    delete: () => reset(arc),
+    backspace: () => reset(arc),
     "+": () => setScore(Number((score + 0.5).toFixed(4))),
     "=": () => setScore(Number((score + 0.5).toFixed(4))),
     "-": () => setScore(Number((score - 0.5).toFixed(4))),
@@ -123,26 +139,27 @@ function pressed(event) {
   if (act || moved(event)) event.preventDefault();
 }
 
-const chosen = () => key(page.state.head, page.state.word);
+const chosen = () => key(shownText().head, shownText().word);
 
 export function connectArcs() {
-  page.whenDrawn.push(showArc, (reply) => showChanges(reply.unused));
+  for (const list of [page.whenDrawn, page.whenFailed]) list.push(showArc, showChanges);
   byId("arc").addEventListener("submit", (event) => event.preventDefault());
   for (const part of ["head", "word"]) {
     byId(`arc-${part}`).addEventListener("change", () => {
-      const { head, word } = { ...page.state, [part]: Number(byId(`arc-${part}`).value) };
+      const { head, word } = { ...shownText(), [part]: Number(byId(`arc-${part}`).value) };
       choose(head, word);
     });
   }
   byId("arc-score").addEventListener("input", () => setScore(byId("arc-score").valueAsNumber));
-  byId("pin").addEventListener("click", () => toggle(page.state.pinned, pin, chosen()));
-  byId("forbid").addEventListener("click", () => toggle(page.state.forbidden, forbid, chosen()));
-  byId("free").addEventListener("click", () => {
-    free(page.state, chosen());
-    refresh();
+  byId("arc-score").addEventListener("change", () => {
+    const score = shownText().edits.get(chosen()); // the one in use, if another was typed
+    if (score !== undefined) byId("arc-score").value = score;
   });
+  byId("pin").addEventListener("click", () => toggle("pinned", chosen()));
+  byId("forbid").addEventListener("click", () => toggle("forbidden", chosen()));
+  byId("free").addEventListener("click", () => reset(chosen()));
   byId("free-all").addEventListener("click", () => {
-    for (const arcs of [page.state.pinned, page.state.forbidden, page.state.edits]) arcs.clear();
+    freeAll(shownText());
     byId("heat-scores").focus();
     refresh();
   });
@@ -157,7 +174,7 @@ export function connectArcs() {
       if (found) byId("readout").textContent = page.pictures.describe(found.head, found.word);
     });
     map.canvas.addEventListener("pointerleave", () => {
-      byId("readout").textContent = page.pictures.describe(page.state.head, page.state.word);
+      byId("readout").textContent = page.pictures.describe(shownText().head, shownText().word);
     });
   }
   for (const id of ["soft-arcs", "best-arcs", "sample-arcs"]) {

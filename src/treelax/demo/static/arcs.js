@@ -1,6 +1,6 @@
 // Trees as arcs over the words.
 
-import { key } from "./state.js";
+import { key } from "./texts.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 const LEAST_WEIGHT = 0.01; // lighter arcs cannot be seen
@@ -20,17 +20,19 @@ export function element(name, attributes, text) {
   return made;
 }
 
-// arcs: {head, word, weight, below}; room: to spread the words over, if they need less;
-// tags: a text below every word, or null; returns how many arcs of those heavy enough are left out
-export function drawArcs(svg, words, arcs, pinned, room, tags = null) {
-  const labels = ["root", ...words.map(shortened)];
+// arcs: {head, word, weight, below}; names and numbers: of the root and all words; room: to spread
+// the words over, if they need less; tags: a text below every word, or null; returns how many arcs of
+// those heavy enough are left out
+export function drawArcs(svg, names, numbers, arcs, pinned, room, tags = null) {
+  const labels = names.map(shortened);
+  const count = labels.length - 1;
   const centres = places(labels, tags, room);
   const heavy = arcs.filter((arc) => arc.weight >= LEAST_WEIGHT).sort((a, b) => a.weight - b.weight);
   const drawn = heavy.slice(-MOST_ARCS);
   const spans = (below) =>
     Math.max(0, ...drawn.filter((arc) => arc.below === below).map(span));
-  const above = spans(false) ? height(spans(false), words.length) : 0;
-  const under = spans(true) ? height(spans(true), words.length) : 0;
+  const above = spans(false) ? height(spans(false), count) : 0;
+  const under = spans(true) ? height(spans(true), count) : 0;
   const base = above + 12;
   const text = base + 16;
   const foot = text + (tags ? 27 : 15);
@@ -43,7 +45,7 @@ export function drawArcs(svg, words, arcs, pinned, room, tags = null) {
   const touched = [];
   // light arcs first, so that heavy ones lie on them
   for (const arc of drawn) {
-    const { line, tip } = shape(arc, centres, words.length, arc.below ? foot : base);
+    const { line, tip } = shape(arc, centres, count, arc.below ? foot : base);
     const kind = `${arc.below ? " below" : ""}${pinned.has(key(arc.head, arc.word)) ? " pinned" : ""}`;
     const about = {
       "data-head": arc.head,
@@ -58,8 +60,10 @@ export function drawArcs(svg, words, arcs, pinned, room, tags = null) {
   }
   labels.forEach((label, at) => {
     const x = centres[at];
-    parts.push(element("text", { x, y: text, "text-anchor": "middle" }, label));
-    parts.push(element("text", { x, y: text + 12, "text-anchor": "middle", class: "number" }, at));
+    const kind = numbers[at] === "" ? { class: "null" } : {}; // no word of the text
+    parts.push(element("text", { x, y: text, "text-anchor": "middle", ...kind }, label));
+    const number = { x, y: text + 12, "text-anchor": "middle", class: "number" };
+    parts.push(element("text", number, numbers[at]));
     const tag = at && tags ? tags[at - 1] : "";
     if (tag) {
       parts.push(element("text", { x, y: text + 24, "text-anchor": "middle", class: "tag" }, tag));

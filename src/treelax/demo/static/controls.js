@@ -1,23 +1,43 @@
 // The sentence, the noise and the relaxation.
 
-import { byId, copyLink, page, randomSeed, refresh, writeLink } from "./page.js";
-import { MOST_SEED, settings } from "./state.js";
+import { byId, changedArcs, copyLink, page, randomSeed, refresh, writeLink } from "./page.js";
+import { MOST_SEED, ofSource } from "./state.js";
+import { changesOf, newText } from "./texts.js";
 
 const MOST_NOISE = 100; // the slider's cube, for scores of a model may be 100 times those of another
 const radios = (name) => [...document.querySelectorAll(`input[name="${name}"]`)];
 
 export function showControls() {
   byId("source").value = page.state.source;
-  byId("text").value = page.state.text;
+  const [first, second] = page.state.texts;
+  byId("text").value = first.text;
+  byId("second").value = second.text;
+  showPair();
   byId("new-scores").hidden = page.state.source !== "random";
   byId("temperature").value = Math.log10(page.state.temperature);
   byId("noise").value = Math.cbrt(page.state.noiseScale / MOST_NOISE);
-  byId("noise-seed").value = page.state.noiseSeed;
+  showSeed();
   showSliders();
   for (const radio of radios("relaxation")) radio.checked = radio.value === page.state.relaxation;
   const roots = page.state.singleRoot ? "single" : "several";
   for (const radio of radios("roots")) radio.checked = radio.value === roots;
   for (const radio of radios("click")) radio.checked = radio.value === page.state.click;
+}
+
+// A second text, and which of both the pictures show, for models of pairs.
+function showPair() {
+  const { pair, shown } = page.state;
+  byId("pair").hidden = !pair;
+  byId("pair-shown").hidden = !pair;
+  const [first, second] = sourceInfo().texts;
+  byId("text-label").textContent = pair ? `First text (${first})` : "Sentence or expression";
+  byId("second-label").textContent = `Second text (${second})`;
+  for (const radio of radios("shown")) radio.checked = radio.value === (shown ? "second" : "first");
+}
+
+// The one in use, whatever was typed.
+function showSeed() {
+  byId("noise-seed").value = page.state.noiseSeed;
 }
 
 function showSliders() {
@@ -35,21 +55,28 @@ export function connectControls() {
   on("link", "click", copyLink);
   on("source", "change", () => {
     const before = sourceInfo();
+    const [first, second] = page.state.texts.map((text) => text.text);
     page.state.source = byId("source").value;
-    if (page.state.text.trim() === before.example) page.state.text = sourceInfo().example;
-    Object.assign(page.state, settings(sourceInfo().defaults));
-    showControls();
-    refresh();
+    const now = sourceInfo();
+    Object.assign(page.state, ofSource(now));
+    startAnew(
+      first.trim() === before.example ? now.example : first,
+      [before.second_example ?? "", ""].includes(second.trim()) ? (now.second_example ?? "") : second,
+    );
   });
-  on("text", "input", () => {
-    page.state.text = byId("text").value;
-    refresh();
-  });
-  on("example", "click", () => {
-    page.state.text = sourceInfo().example;
-    showControls();
-    refresh();
-  });
+  for (const [at, id] of ["text", "second"].entries()) {
+    on(id, "input", () => {
+      page.state.texts[at].text = byId(id).value;
+      refresh();
+    });
+  }
+  on("example", "click", () => startAnew(sourceInfo().example, sourceInfo().second_example ?? ""));
+  for (const radio of radios("shown")) {
+    radio.addEventListener("change", () => {
+      page.state.shown = radio.value === "second" ? 1 : 0;
+      refresh();
+    });
+  }
   on("new-scores", "click", () => {
     page.state.scoreSeed = randomSeed();
     refresh();
@@ -71,10 +98,14 @@ export function connectControls() {
   });
   on("noise-seed", "input", () => {
     const seed = byId("noise-seed").valueAsNumber;
-    if (!(seed >= 0 && seed <= MOST_SEED)) return;
-    page.state.noiseSeed = Math.floor(seed);
-    refresh();
+    if (Number.isNaN(seed)) return; // not typed to its end
+    if (seed >= 0 && seed <= MOST_SEED) {
+      page.state.noiseSeed = Math.floor(seed);
+      refresh();
+    }
+    if (seed !== page.state.noiseSeed) showSeed();
   });
+  on("noise-seed", "change", showSeed);
   for (const radio of radios("relaxation")) {
     radio.addEventListener("change", () => {
       page.state.relaxation = radio.value;
@@ -93,6 +124,15 @@ export function connectControls() {
       writeLink();
     });
   }
+}
+
+// Other texts: what was changed by hand in the arcs of the last ones is no more.
+function startAnew(...texts) {
+  const count = page.state.texts.reduce((sum, text) => sum + changesOf(text), 0);
+  page.state.texts = texts.map(newText);
+  if (count) page.notice = `${changedArcs(count)} cleared.`;
+  showControls();
+  refresh();
 }
 
 const sourceInfo = () => page.info.sources.find((each) => each.name === page.state.source);

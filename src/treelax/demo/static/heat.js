@@ -1,7 +1,7 @@
 // A matrix of arcs as coloured cells: rows are heads from the root on, columns words.
 
 import { scoreColour, scoreParts, shareColour, shareParts } from "./colours.js";
-import { key } from "./state.js";
+import { key, place } from "./texts.js";
 
 const LARGEST_CELL = 30;
 const LABELLED_CELL = 10; // smaller cells have numbers in place of words, and not all of them
@@ -25,10 +25,11 @@ export class HeatMap {
     this.room = this.host.clientWidth || 250;
   }
 
-  // matrix: (n + 1) × (n + 1); largest: what has the full colour; theme: colours by name;
+  // matrix: (n + 1) × (n + 1); labels and numbers: of the root and all words; theme: colours by name;
   // marks: pinned and edited arcs
-  draw(matrix, words, largest, theme, marks = null) {
-    const count = words.length;
+  draw(matrix, labels, numbers, theme, marks = null) {
+    const count = labels.length - 1;
+    const largest = this.colours === "score" ? Math.max(...matrix.map(largestOf)) || 1 : 1;
     const room = this.room;
     const labelled = Math.floor((room - 62) / count) >= LABELLED_CELL;
     this.left = labelled ? 62 : 24;
@@ -44,7 +45,7 @@ export class HeatMap {
     this.canvas.style.height = `${height}px`;
     const ctx = this.canvas.getContext("2d");
     ctx.scale(ratio, ratio);
-    this.drawLabels(ctx, words, labelled, theme.quiet);
+    this.drawLabels(ctx, labels, numbers, labelled, theme.quiet);
     const gap = this.cell >= SPACED_CELL ? 1 : 0;
     if (gap) this.drawCells(ctx, matrix, largest, theme);
     else this.drawPixels(ctx, matrix, largest, theme);
@@ -100,15 +101,15 @@ export class HeatMap {
     ctx.drawImage(small, this.left, this.top, count * this.cell, (count + 1) * this.cell);
   }
 
-  drawLabels(ctx, words, labelled, colour) {
+  drawLabels(ctx, labels, numbers, labelled, colour) {
     ctx.fillStyle = colour;
     ctx.font = `${labelled ? Math.min(12, Math.max(9, this.cell - 1)) : 9}px system-ui, sans-serif`;
     ctx.textBaseline = "middle";
     const step = labelled ? 1 : Math.ceil(22 / this.cell);
     const half = this.cell / 2;
-    ["root", ...words].forEach((label, at) => {
+    labels.forEach((label, at) => {
       if (at % step) return;
-      const text = labelled ? shortened(label) : String(at);
+      const text = labelled ? shortened(label) : String(numbers[at]);
       ctx.textAlign = "right";
       ctx.fillText(text, this.left - 4, this.top + at * this.cell + half);
       // half of a number beyond the last column would be cut off
@@ -130,7 +131,7 @@ export class HeatMap {
       [marks.edits.keys(), (x, y) => ctx.fillRect(x + this.cell - 5, y + 1, 3, 3)],
     ]) {
       for (const arc of arcs) {
-        const [head, word] = arc.split("-").map(Number);
+        const { head, word } = place(arc);
         if (Math.max(head, word) > this.count) continue;
         mark(this.left + (word - 1) * this.cell, this.top + head * this.cell);
       }
@@ -151,7 +152,7 @@ export class HeatMap {
     const ends = this.colours === "score" ? [-largest, largest] : [0, 1];
     const [low, high] = ends.map((value) => {
       const text = document.createElement("span");
-      text.textContent = value.toFixed(this.colours === "score" ? 1 : 0).replace("-", "−");
+      text.textContent = (this.colours === "score" ? short(value) : String(value)).replace("-", "−");
       return text;
     });
     this.legend.replaceChildren(low, bar, high);
@@ -189,6 +190,13 @@ function cross(ctx, x, y, size, colour) {
   ctx.moveTo(x + size - 2, y + 2);
   ctx.lineTo(x + 2, y + size - 2);
   ctx.stroke();
+}
+
+// Scores of one model are a thousand times those of another.
+const short = (value) => (Math.abs(value) >= 10 ? value.toFixed(0) : value.toPrecision(2));
+
+function largestOf(row) {
+  return row.reduce((most, value) => (value === null ? most : Math.max(most, Math.abs(value))), 0);
 }
 
 function shortened(text) {

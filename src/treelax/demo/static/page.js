@@ -1,6 +1,7 @@
 // What all parts of the page share: its state, its pictures, and how it asks the server for trees.
 
 import { toHash, toRequest } from "./state.js";
+import { changesOf, follow } from "./texts.js";
 
 export const GONE = "The server does not answer. Is treelax demo still running?";
 export const byId = (id) => document.getElementById(id);
@@ -10,9 +11,13 @@ export const page = {
   info: null, // what the server has
   state: null,
   pictures: null,
-  whenDrawn: [], // called with every reply
+  notice: "", // for the status line, once the next picture is there
+  whenDrawn: [],
   whenFailed: [],
 };
+
+// The text that the pictures show, with its changes.
+export const shownText = () => page.state.texts[page.state.shown];
 
 // ------------------------------------------------------------------ asking the server
 
@@ -34,7 +39,9 @@ async function ask() {
     while (changed) {
       changed = false;
       const start = begun;
-      const { status, wait, reply } = await trees();
+      const found = await newest();
+      if (found === null) continue;
+      const { status, wait, reply, plain } = found;
       if (status === 200) {
         show(reply, start);
       } else if (status === 503) {
@@ -42,7 +49,7 @@ async function ask() {
         await new Promise((later) => setTimeout(later, 1000 * wait));
         changed = true;
       } else {
-        fail(reply.detail);
+        fail(reply.detail, plain);
       }
     }
   } finally {
@@ -50,46 +57,99 @@ async function ask() {
   }
 }
 
-async function trees() {
+// Trees of the state, or null if it changed so much meanwhile that they would not fit it. Words are
+// the server's to find: it says those of an edited text first, so that changes can follow them.
+async function newest() {
+  let plain = null;
+  const { texts, shown } = page.state;
+  const overtaken = () => changed && (page.state.texts !== texts || page.state.shown !== shown);
+  if (texts.some((text) => text.text !== text.counted && changesOf(text.kept))) {
+    plain = await trees(toRequest(page.state, true));
+    if (plain.status !== 200) return plain;
+    settle(plain, texts);
+    if (changed) return null;
+  }
+  const found = await trees(toRequest(page.state));
+  if (overtaken()) return null;
+  if (found.status === 200) {
+    settle(found, texts);
+  } else if (found.status === 409 && texts.some(changesOf)) {
+    // the changes leave no tree: to see them, and to take one back, it needs pictures without them
+    plain ??= await trees(toRequest(page.state, true));
+    if (overtaken()) return null;
+    if (plain.status === 200) {
+      settle(plain, texts);
+      found.plain = plain.reply;
+    }
+  }
+  return found;
+}
+
+// Tell the texts which words they have.
+function settle({ asked, reply }, texts) {
+  const own = asked.shown === "second" ? 1 : 0;
+  const counted = [asked.text, asked.second?.text];
+  let lost = follow(texts[own], reply.words, counted[own]);
+  if (reply.other_words) lost += follow(texts[1 - own], reply.other_words, counted[1 - own]);
+  if (lost) page.notice = `${changedArcs(lost)} dropped: the words are gone.`;
+}
+
+export const changedArcs = (count) =>
+  count === 1 ? "1 changed arc was" : `${count} changed arcs were`;
+
+async function trees(asked) {
   try {
     const response = await fetch("/api/trees", {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify(toRequest(page.state)),
+      body: JSON.stringify(asked),
     });
     const wait = response.headers.get("retry-after") ?? 1;
-    return { status: response.status, wait, reply: await response.json() };
+    return { asked, status: response.status, wait, reply: await response.json() };
   } catch {
-    return { reply: { detail: GONE } };
+    return { asked, reply: { detail: GONE } };
   }
 }
 
 function show(reply, start) {
   byId("alert").hidden = true;
-  say("");
-  byId("pictures").classList.remove("stale", "empty");
+  tell();
+  byId("pictures").classList.remove("stale", "empty", "arcs");
   page.pictures.draw(reply, page.state);
-  for (const act of page.whenDrawn) act(reply);
+  for (const act of page.whenDrawn) act();
   requestAnimationFrame(() =>
     setTimeout(() => {
       const { duration } = performance.measure("picture", { start, end: performance.now() });
-      const words = reply.words.length === 1 ? "1 word" : `${reply.words.length} words`;
+      const count = reply.words.length - reply.null;
+      const words = count === 1 ? "1 word" : `${count} words`;
       byId("timing").textContent = `${words}, drawn in ${duration.toFixed(0)} ms`;
     }),
   );
+}
+
+function tell() {
+  say(page.notice);
+  page.notice = "";
 }
 
 export function say(text) {
   byId("status").textContent = text;
 }
 
-export function fail(text) {
-  for (const act of page.whenFailed) act();
-  say("");
+// plain: what the server says without the changes, if these are what it cannot answer.
+export function fail(text, plain = null) {
+  tell();
   byId("timing").textContent = "";
   byId("alert").textContent = text;
   byId("alert").hidden = false;
   byId("pictures").classList.add("stale");
+  byId("pictures").classList.toggle("arcs", plain !== null);
+  if (plain) {
+    byId("pictures").classList.remove("empty");
+    page.pictures.drawChanges(plain, page.state);
+  }
+  page.pictures?.forgetAnswer();
+  for (const act of page.whenFailed) act();
 }
 
 // ------------------------------------------------------------------ the link

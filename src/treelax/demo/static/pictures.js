@@ -4,7 +4,10 @@ import { drawArcs, fromHeads, fromMatrix } from "./arcs.js";
 import { isDark } from "./colours.js";
 import { HeatMap } from "./heat.js";
 import { drawScatter } from "./scatter.js";
+import { place } from "./texts.js";
 
+const MUCH = 20; // times as large: what is smaller changes nothing that can be seen
+const CERTAIN = 0.99;
 const byId = (id) => document.getElementById(id);
 
 export class Pictures {
@@ -21,29 +24,34 @@ export class Pictures {
     byId("words").addEventListener("toggle", () => this.drawTable());
   }
 
-  draw(reply, state) {
+  // failed: there is no answer to the state, so these pictures are of another one
+  draw(reply, state, failed = false) {
     this.reply = reply;
+    this.failed = failed;
     const { words, samples } = reply;
-    const largest = Math.max(1, ...[...reply.scores, ...reply.perturbed].map(largestOf));
+    const labels = ["root", ...words];
+    const numbers = labels.map((_, at) => this.number(at));
     for (const map of Object.values(this.maps)) map.measure();
     const room = byId("soft-arcs").parentElement.clientWidth;
     const theme = colours();
-    const { pinned, edits } = state;
-    const heat = (name, matrix, most, marks = null) =>
-      this.anew(name, [matrix, words, most, theme, this.maps[name].room, listed(marks)], () =>
-        this.maps[name].draw(matrix, words, most, theme, marks),
+    const { pinned, edits, head, word } = state.texts[state.shown];
+    const heat = (name, matrix, marks = null) =>
+      this.anew(name, [matrix, labels, numbers, theme, this.maps[name].room, listed(marks)], () =>
+        this.maps[name].draw(matrix, labels, numbers, theme, marks),
       );
-    heat("scores", reply.scores, largest, { pinned, edits });
-    heat("perturbed", reply.perturbed, largest);
-    heat("soft", reply.soft, 1);
-    heat("marginals", reply.marginals, 1);
-    heat("frequencies", samples.frequencies, 1);
-    this.moveCursor(state.head, state.word);
+    heat("scores", reply.scores, { pinned, edits });
+    heat("perturbed", reply.perturbed);
+    heat("soft", reply.soft);
+    heat("marginals", reply.marginals);
+    heat("frequencies", samples.frequencies);
+    this.moveCursor(head, word);
+    byId("null-facts").hidden = !reply.null;
+    byId("spread").textContent = failed ? "" : spreadFacts(reply, state);
 
     const tags = reply.answer?.tags ?? null;
     const over = (id, arcs, below = null, tell = () => {}) =>
-      this.anew(id, [words, arcs, [...pinned], room, below], () =>
-        tell(drawArcs(byId(id), words, arcs, pinned, room, below)),
+      this.anew(id, [labels, numbers, arcs, [...pinned], room, below], () =>
+        tell(drawArcs(byId(id), labels, numbers, arcs, pinned, room, below)),
       );
     over("soft-arcs", fromMatrix(reply.soft), null, (left) => {
       byId("soft-facts").textContent = left
@@ -67,6 +75,28 @@ export class Pictures {
     });
     byId("said").textContent = reply.answer?.text ?? "";
     this.drawTable();
+    if (failed) this.forgetAnswer();
+  }
+
+  // Changes that leave no tree: the scores as they would be, over what there is without them.
+  drawChanges(plain, state) {
+    const text = state.texts[state.shown];
+    const scores = plain.scores.map((row) => [...row]);
+    const inside = (arcs) => [...arcs].map(place).filter((arc) => Math.max(arc.head, arc.word) < scores.length);
+    for (const [arc, score] of text.edits) {
+      for (const { head, word } of inside([arc])) scores[head][word] = score;
+    }
+    for (const { head, word } of inside(text.forbidden)) scores[head][word] = null;
+    for (const { head, word } of inside(text.pinned)) {
+      scores.forEach((row, other) => (row[word] = other === head ? row[word] : null));
+    }
+    this.draw({ ...plain, scores }, state, true);
+  }
+
+  // What was said of another state must not stand beside this one.
+  forgetAnswer() {
+    this.failed = true;
+    for (const id of ["said", "best-facts", "spread"]) byId(id).textContent = "";
   }
 
   // Draw a picture unless it shows this already: most changes leave most pictures as they are.
@@ -85,6 +115,9 @@ export class Pictures {
     const reply = this.reply;
     if (!reply || Math.max(head, word) > reply.words.length) return "";
     const score = reply.scores[head][word];
+    if (this.failed) {
+      return `${this.name(head, word)}: ${score === null ? "forbidden" : `score ${score.toFixed(2)}`}`;
+    }
     const facts = [
       score === null ? "forbidden" : `score ${score.toFixed(2)}`,
       score === null ? null : `perturbed ${reply.perturbed[head][word].toFixed(2)}`,
@@ -102,7 +135,13 @@ export class Pictures {
   label(position) {
     if (position === 0) return "root";
     const word = this.reply?.words[position - 1] ?? "…";
-    return `${position} ${word.length > 24 ? `${word.slice(0, 23)}…` : word}`;
+    return `${this.number(position)} ${word.length > 24 ? `${word.slice(0, 23)}…` : word}`.trim();
+  }
+
+  // Words count from 1; NULL is none.
+  number(position) {
+    if (!this.reply?.null || position === 0) return position;
+    return position === 1 ? "" : position - 1;
   }
 
   drawTable() {
@@ -112,7 +151,7 @@ export class Pictures {
       const column = soft.map((row) => row[at + 1]);
       const strongest = column.indexOf(Math.max(...column));
       return [
-        at + 1,
+        this.number(at + 1),
         word,
         this.label(best[at]),
         marginals[best[at]][at + 1].toFixed(3),
@@ -156,7 +195,20 @@ function same(one, other) {
   return Object.keys({ ...one, ...other }).every((name) => same(one[name], other[name]));
 }
 
-function largestOf(row) {
-  return row.reduce((most, value) => (value === null ? most : Math.max(most, Math.abs(value))), 0);
+// A line where scores are so large that neither noise nor temperature changes anything, or none.
+function spreadFacts({ scores, perturbed, best_log_probability }, { temperature }) {
+  const values = scores.flat();
+  const spread = range(values);
+  const noise = range(perturbed.flat().map((value, at) => (value === null ? null : value - values[at])));
+  const certain = Math.exp(best_log_probability) > CERTAIN;
+  if (!certain || spread <= MUCH * Math.max(noise, temperature)) return "";
+  return (
+    `Scores differ by up to ${spread.toFixed(0)}, noise by about ${noise.toFixed(0)}: turn up the noise ` +
+    "or the temperature to see other trees. Exact samples have neither."
+  );
 }
 
+function range(values) {
+  const numbers = values.filter((value) => value !== null);
+  return numbers.reduce((a, b) => Math.max(a, b)) - numbers.reduce((a, b) => Math.min(a, b));
+}

@@ -1,89 +1,99 @@
 // The whole state of the page, and its two written forms: a link and a request.
 
+import { key, newText, pin, place, remember } from "./texts.js";
+
 export const MOST_SEED = 2147483647;
 const MOST_SCORE = 1e6;
+const MOST_CHARACTERS = 20000;
 
 export function initial(source) {
   return {
-    source: source.name,
-    text: source.example,
-    ...settings(source.defaults),
+    ...ofSource(source),
+    texts: [newText(source.example), newText(source.second_example ?? "")],
     noiseSeed: 0,
     scoreSeed: 0,
     sampleSeed: 0,
     samples: 0,
-    edits: new Map(), // "head-word" to a score
-    pinned: new Set(), // "head-word"
-    forbidden: new Set(),
     click: "choose",
-    head: 0,
-    word: 1,
   };
 }
 
-export function settings(defaults) {
+// What a change of the source sets anew.
+export function ofSource(source) {
   return {
-    relaxation: defaults.relaxation,
-    temperature: defaults.temperature,
-    noiseScale: defaults.noise_scale,
-    singleRoot: defaults.single_root,
+    source: source.name,
+    pair: source.texts.length === 2, // otherwise there is one text, the first
+    shown: 0, // which text the pictures show
+    relaxation: source.defaults.relaxation,
+    temperature: source.defaults.temperature,
+    noiseScale: source.defaults.noise_scale,
+    singleRoot: source.defaults.single_root,
   };
 }
 
-export const key = (head, word) => `${head}-${word}`;
-
-export function place(text) {
-  const [head, word] = text.split("-").map(Number);
-  return { head, word };
-}
-
-export function toRequest(state) {
+// plain: without what was changed by hand
+export function toRequest(state, plain = false) {
+  const [first, second] = state.texts.map((text) => (plain ? { text: text.text } : written(text)));
+  const both = state.pair && (state.shown === 1 || second.text.trim() !== "");
   return {
+    ...first,
     source: state.source,
-    text: state.text,
+    second: both ? second : null,
+    shown: state.shown === 1 ? "second" : "first",
     score_seed: state.scoreSeed,
-    edits: [...state.edits].map(([arc, score]) => ({ ...place(arc), score })),
-    pinned: [...state.pinned].map(place),
-    forbidden: [...state.forbidden].map(place),
     noise_scale: state.noiseScale,
     noise_seed: state.noiseSeed,
     relaxation: state.relaxation,
     temperature: state.temperature,
     single_root: state.singleRoot,
-    samples: state.samples,
+    samples: plain ? 0 : state.samples,
     sample_seed: state.sampleSeed,
   };
 }
 
+const written = ({ text, edits, pinned, forbidden }) => ({
+  text,
+  edits: [...edits].map(([arc, score]) => ({ ...place(arc), score })),
+  pinned: [...pinned].map(place),
+  forbidden: [...forbidden].map(place),
+});
+
 export function toHash(state) {
+  const [first, second] = state.texts;
   const link = new URLSearchParams({
     source: state.source,
-    text: state.text,
+    text: first.text,
     temperature: state.temperature,
     noise: state.noiseScale,
     seed: state.noiseSeed,
     relaxation: state.relaxation,
     roots: state.singleRoot ? "single" : "several",
   });
+  const chosen = state.texts[state.shown];
   const more = {
+    ...linkOf(first, ""),
+    ...(state.pair ? linkOf(second, "2") : {}),
     scores: state.scoreSeed || "",
     samples: state.samples || "",
     drawn: state.sampleSeed || "",
-    edits: [...state.edits].map(([arc, score]) => `${arc}:${score}`).join(","),
-    pinned: [...state.pinned].join(","),
-    forbidden: [...state.forbidden].join(","),
     click: state.click === "choose" ? "" : state.click,
-    arc: key(state.head, state.word),
+    arc: key(chosen.head, chosen.word),
+    shown: state.shown === 1 ? "second" : "",
   };
+  if (state.pair) link.set("second", second.text);
   for (const [name, value] of Object.entries(more)) if (value !== "") link.set(name, value);
   return `#${link}`;
 }
 
-// A link may come from anywhere: what is not understood is left as it was.
-export function fromHash(hash, base, info) {
+const linkOf = ({ edits, pinned, forbidden }, number) => ({
+  [`edits${number}`]: [...edits].map(([arc, score]) => `${arc}:${score}`).join(","),
+  [`pinned${number}`]: [...pinned].join(","),
+  [`forbidden${number}`]: [...forbidden].join(","),
+});
+
+// A link may come from anywhere: what is not understood is left as the source has it.
+export function fromHash(hash, info) {
   const link = new URLSearchParams(hash.replace(/^#/, ""));
-  const state = { ...base, edits: new Map(), pinned: new Set(), forbidden: new Set() };
-  if ([...link].length === 0) return state;
   const one = (name, choices, otherwise) =>
     choices.includes(link.get(name)) ? link.get(name) : otherwise;
   const number = (name, least, most, otherwise) => {
@@ -91,10 +101,8 @@ export function fromHash(hash, base, info) {
     return value >= least && value <= most ? value : otherwise;
   };
   const whole = (name, most, otherwise) => Math.floor(number(name, 0, most, otherwise));
-  const source = one("source", info.sources.map((each) => each.name), base.source);
-  const known = info.sources.find((each) => each.name === source);
-  Object.assign(state, settings(known.defaults), { source });
-  state.text = (link.get("text") ?? known.example).slice(0, 20000);
+  const source = info.sources.find((each) => each.name === link.get("source")) ?? info.sources[0];
+  const state = initial(source);
   state.temperature = number("temperature", 0.01, 100, state.temperature);
   state.noiseScale = number("noise", 0, 100, state.noiseScale);
   state.noiseSeed = whole("seed", MOST_SEED, 0);
@@ -104,40 +112,31 @@ export function fromHash(hash, base, info) {
   state.sampleSeed = whole("drawn", MOST_SEED, 0);
   state.samples = whole("samples", info.most_samples, 0);
   state.click = one("click", ["choose", "pin", "forbid"], "choose");
-  const arcs = (name) => (link.get(name) ?? "").split(",").filter(Boolean);
-  for (const written of arcs("edits")) {
-    const [arc, score] = written.split(":");
-    const value = Number.parseFloat(score);
-    if (isArc(arc, info) && Math.abs(value) <= MOST_SCORE) state.edits.set(arc, value);
+  state.texts[0] = textOf(link, link.get("text") ?? source.example, "", info);
+  if (state.pair) {
+    state.texts[1] = textOf(link, link.get("second") ?? source.second_example, "2", info);
+    state.shown = link.get("shown") === "second" ? 1 : 0;
   }
-  for (const arc of arcs("forbidden")) if (isArc(arc, info)) state.forbidden.add(arc);
-  for (const arc of arcs("pinned")) if (isArc(arc, info)) pin(state, arc);
   const chosen = link.get("arc") ?? "";
-  if (isArc(chosen, info)) Object.assign(state, place(chosen));
+  if (isArc(chosen, info)) remember(Object.assign(state.texts[state.shown], place(chosen)));
   return state;
+}
+
+function textOf(link, given, number, info) {
+  const text = newText(given.slice(0, MOST_CHARACTERS));
+  const arcs = (what) => (link.get(what + number) ?? "").split(",").filter(Boolean);
+  for (const edit of arcs("edits")) {
+    const [arc, score] = edit.split(":");
+    const value = Number.parseFloat(score);
+    if (isArc(arc, info) && Math.abs(value) <= MOST_SCORE) text.edits.set(arc, value);
+  }
+  for (const arc of arcs("forbidden")) if (isArc(arc, info)) text.forbidden.add(arc);
+  for (const arc of arcs("pinned")) if (isArc(arc, info)) pin(text, arc);
+  return remember(text);
 }
 
 function isArc(text, info) {
   if (!/^\d{1,3}-\d{1,3}$/.test(text)) return false;
   const { head, word } = place(text);
   return word > 0 && head !== word && Math.max(head, word) <= info.most_words + 1;
-}
-
-// A word has one pinned head, and no arc is pinned and forbidden at once.
-export function pin(state, arc) {
-  const { word } = place(arc);
-  for (const other of [...state.pinned]) if (place(other).word === word) state.pinned.delete(other);
-  state.forbidden.delete(arc);
-  state.pinned.add(arc);
-}
-
-export function forbid(state, arc) {
-  state.pinned.delete(arc);
-  state.forbidden.add(arc);
-}
-
-export function free(state, arc) {
-  state.pinned.delete(arc);
-  state.forbidden.delete(arc);
-  state.edits.delete(arc);
 }
