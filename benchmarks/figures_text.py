@@ -154,6 +154,17 @@ def text_training() -> str:
     )
 
 
+def text_encoding() -> str:
+    """Texts to numbers."""
+    name, [row] = newest("text-encoding")
+    return (
+        f"{int(row['pairs']):,} {row['data']} pairs of plain text ({int(row['words']):,} words) are "
+        f"read, tokenised and encoded into the cache in {row['encode_s']} s on one core, and mapped "
+        f"from there in {row['again_s']} s the next time. `python benchmarks/text_encoding.py` on "
+        f"{row['machine'].split(', OMP')[0]}; [{name}](benchmarks/results/{name})."
+    )
+
+
 def demo() -> str:
     """Latency of the page, and the server under load."""
     name, rows = newest("demo-latency")
@@ -185,5 +196,6 @@ TEXT_SECTIONS: dict[str, Callable[[], str]] = {
     "sst": sst,
     "precision": precision,
     "text-training": text_training,
+    "text-encoding": text_encoding,
     "demo": demo,
 }

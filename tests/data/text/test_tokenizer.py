@@ -28,10 +28,13 @@ mixed = st.lists(st.tuples(pieces, between)).map(
     lambda parts: "".join(word + space for word, space in parts)
 )
 plain = st.text(st.sampled_from("abnotcgmewil .-\n\u00a0éı"))
+common = st.text(st.sampled_from("ab12\u0663 .,:?!\n\u00a0"))
 
 
-@given(mixed | plain | st.text())
+@given(mixed | plain | common | st.text())
 @example("")
+@example("a,,b")
+@example("1,000: yes,\n")
 @example(".")
 @example(" . . ")
 @example("a..")

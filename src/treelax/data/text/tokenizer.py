@@ -5,7 +5,8 @@ are `````` and ``''``, punctuation stands alone. A period is cut off at the end 
 a text should be one sentence.
 
 The library applies some thirty regular expressions to every text. Most sentences need none of them
-except for the final period; these are cut here, with the same result and fifty times faster.
+except for the final period, and most others those for commas, colons, question and exclamation marks
+alone; these are cut here, with the same result and many times faster.
 """
 
 from __future__ import annotations
@@ -19,9 +20,17 @@ from treelax.errors import BackendError, InputError
 
 __all__ = ["tokenize", "words_of"]
 
-# what any of the library's rules looks for, the final period aside; and separators that Python
-# takes for white space but the library's regular expressions do not
-_MARKS = re.compile(r"""["'`:,;@#$%&?!()\[\]{}<>\x1c-\x1f\x85]|--|\.\.\.""")
+# what the library's rules look for, the final period and common marks aside; and separators that
+# Python takes for white space but the library's regular expressions do not
+_RARE_MARKS = re.compile(r"""["'`;@#$%&()\[\]{}<>\x1c-\x1f\x85]|--|\.\.\.""")
+_COMMON_MARKS = re.compile(r"[:,?!]")
+# the rules for common marks, in the order of the library: a comma within a number stays there
+_COMMON_RULES = (
+    (re.compile(r"([:,])([^\d])"), r" \1 \2"),
+    (re.compile(r"([:,])$"), r" \1 "),
+    (re.compile(r"([^.])\.\s*$"), r"\1 . "),
+    (re.compile(r"[?!]"), r" \g<0> "),
+)
 _CONTRACTIONS = ("cannot", "gimme", "gonna", "gotta", "lemme", "wanna")
 # as the library looks for them: ignoring case in all of Unicode, where a dotless i is an i
 _ANY_CONTRACTION = re.compile("|".join(_CONTRACTIONS), re.IGNORECASE)
@@ -48,8 +57,12 @@ def tokenize(text: str) -> list[str]:
     """
     if not isinstance(text, str):
         raise InputError(f"text: received {type(text).__name__}; expected a string")
-    if _needs_rules(text):
+    if _needs_library(text):
         return _treebank()(text)
+    if _COMMON_MARKS.search(text) is not None:
+        for pattern, cut in _COMMON_RULES:
+            text = pattern.sub(cut, text)
+        return text.split()
     text = text.rstrip()
     if text.endswith(".") and not text.endswith(".."):
         return [*text[:-1].split(), "."]
@@ -83,9 +96,9 @@ def words_of(record: Record, i: int) -> list[str]:
     return [word for word in words if word] if "" in words else words
 
 
-def _needs_rules(text: str) -> bool:
-    """Whether more than white space and a final period may have to be cut."""
-    if _MARKS.search(text) is not None:
+def _needs_library(text: str) -> bool:
+    """Whether more than white space, a final period and common marks may have to be cut."""
+    if _RARE_MARKS.search(text) is not None:
         return True
     if not text.isascii():
         return _ANY_CONTRACTION.search(text) is not None
