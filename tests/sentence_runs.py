@@ -70,7 +70,8 @@ def train(kind: str, folder: Path, **settings: Any) -> Path:
     options = write_files(kind, folder)
     changed = SMALL | {key.replace("__", "."): value for key, value in settings.items()}
     for key, value in changed.items():
-        options += ["--set", f"{key}={str(value).lower()}"]
+        text = value if isinstance(value, str) else str(value).lower()
+        options += ["--set", f"{key}={text}"]
     run = folder / "run"
     with mock.patch.dict(os.environ, TREELAX_CACHE=str(folder / "cache")):
         assert main(["train", kind, *options, "--device", "cpu", "--out", str(run)]) == 0

@@ -85,7 +85,7 @@ def test_nothing_takes_the_name_if_the_disk_does_not_confirm(
 
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     with (
-        pytest.raises(DataError, match=r"was not written: .*No such file or directory"),
+        pytest.raises(DataError, match=r"file: was not written: No such file or directory$"),
         atomic_write(tmp_path / "nowhere" / "file"),
     ):
         pytest.fail("there is no such folder")
@@ -155,7 +155,9 @@ def test_the_line_that_is_not_utf8(tmp_path: Path) -> None:
     path.write_bytes(b"one\ntw\xff\n")
     lines = read_lines(path)
     assert next(lines) == (1, "one")
-    with pytest.raises(DataError, match="file, line 2: is not UTF-8"):
+    with pytest.raises(
+        DataError, match=r"file, line 2: is not UTF-8 .*; expected UTF-8: save it so, or conv"
+    ):
         next(lines)
 
 

@@ -15,7 +15,7 @@ from typing import IO, Any, Literal, overload
 
 from treelax.errors import DataError, InputError
 
-__all__ = ["Line", "atomic_write", "compressed", "read_lines"]
+__all__ = ["Line", "atomic_write", "compressed", "not_utf8", "read_lines"]
 
 Line = tuple[int, str]  # number counted from 1, text without its end
 
@@ -71,7 +71,8 @@ def _atomic_write(file: Path, mode: Literal["wb", "w"]) -> Iterator[IO[Any]]:
             os.fsync(out.fileno())
         os.replace(temporary, file)
     except OSError as error:
-        raise DataError(f"{file}: was not written: {error}") from error
+        # not with the name in the error, which is the temporary one
+        raise DataError(f"{file}: was not written: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -148,6 +149,30 @@ def _lines(file: Path) -> Iterator[Line]:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 yield number, text.rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise DataError(f"{file}, line {number}: is not UTF-8 ({error.reason})") from error
+        raise not_utf8(f"{file}, line {number}", error) from error
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
         raise DataError(f"{file}, after line {number}: cannot be read: {error}") from error
+
+
+def not_utf8(where: str, error: UnicodeDecodeError) -> DataError:
+    """The error for text in another encoding.
+
+    Args:
+        where: file and line.
+        error: what Python says of it.
+
+    Returns:
+        The error, to be raised.
+
+    Example:
+        >>> try:
+        ...     b"\\xff".decode()
+        ... except UnicodeDecodeError as error:
+        ...     print(not_utf8("a.txt, line 1", error))
+        a.txt, line 1: is not UTF-8 (invalid start byte); expected UTF-8: save it so, or convert it,
+        iconv -f latin1 -t utf-8 say
+    """
+    return DataError(
+        f"{where}: is not UTF-8 ({error.reason}); expected UTF-8: save it so, or convert it, iconv "
+        "-f latin1 -t utf-8 say"
+    )

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 import torch
-from sentence_runs import SIZES, sentences, train, write_files
+from sentence_runs import SIZES, figures, sentences, train, write_files
 from typer.testing import CliRunner
 
 from treelax.cli.main import app, main
-from treelax.data.conllu import read_conllu
+from treelax.data.conllu import Sentence, read_conllu, write_conllu
 from treelax.training.pretrained import SentenceModel
 from treelax.trees import is_tree
 
@@ -248,7 +248,7 @@ def test_the_name_of_the_file_says_the_format(
         ("a.tsv", "line\tlabel"),
         ("a.tsv.gz", "line\tlabel"),
         ("a.conllu", "# sent_id = 1"),
-        ("a.txt", '{"line": 1'),
+        ("a", '{"line": 1'),
     ):
         assert ask(capsys, runs["classify"], file, "--out", tmp_path / name) == ""
         data = (tmp_path / name).read_bytes()
@@ -256,6 +256,10 @@ def test_the_name_of_the_file_says_the_format(
         assert text.startswith(start)
     ask(capsys, runs["classify"], file, "--out", tmp_path / "b.txt", "--format", "tsv")
     assert (tmp_path / "b.txt").read_text() == (tmp_path / "a.tsv").read_text()
+    for name in ("c.xyz", "c.txt", "c.json.gz"):
+        line = fail(capsys, runs["classify"], file, "--out", tmp_path / name)
+        assert line.startswith(f"--out: received {tmp_path / name}, whose ending says no format;")
+        assert "expected .jsonl, .tsv, .conllu, also compressed (.gz, .xz, .bz2)" in line
 
 
 def test_soft_trees(
@@ -285,6 +289,54 @@ def test_half_a_character(
     ask(capsys, runs["classify"], file, "--out", tmp_path / "out.jsonl")
     [said] = map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines())
     assert said["words"] == ["a", "\ud800", "film"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_accuracy_is_told_where_labels_are_known(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    """As the run itself says of its test data."""
+    files = write_files(kind, tmp_path)
+    test = files[files.index("--test") + 1]
+    assert main(["predict", str(runs[kind]), test, "--device", "cpu"]) == 0
+    [line] = capsys.readouterr().err.splitlines()
+    expected = figures(runs[kind])["test"]["accuracy"]
+    count = SIZES["test"]
+    unit = "texts"
+    if kind == "tag":
+        count, unit = sum(len(words) for words, _ in sentences(2, count)), "words"
+    assert line == f"accuracy: {expected:.2f} % of {count} labelled {unit}"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("review\tliked\nfine\tyes\nfine\tperhaps\nfine\t\n\tyes\n", "of 2 labelled texts\n"),
+        ("review\tliked\nfine\t?\nbad\t?\n", ""),
+        ("review\tother\nfine\tyes\n", ""),
+    ],
+)
+def test_labels_that_are_unknown_or_missing(
+    runs: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    text: str,
+    said: str,
+) -> None:
+    file = written(tmp_path, text, "new.tsv")
+    assert main(["predict", str(runs["classify"]), str(file), "--device", "cpu"]) == 0
+    output = capsys.readouterr()
+    assert len(output.out.splitlines()) == text.count("\n") - 1
+    assert output.err.endswith(said)
+    assert ("accuracy" in output.err) == bool(said)
+
+
+def test_lists_of_words(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, '{"review": ["is", "n\'t", "fine."]}\n', "new.jsonl")
+    [said] = records(capsys, runs["classify"], file)
+    assert said["words"] == ["is", "n't", "fine."]
 
 
 def test_a_long_file_with_a_bar(
@@ -339,7 +391,12 @@ def test_help_fits_and_has_examples() -> None:
         ("a.txt", "x\n", ["--text", "review"], "--text: received 'review', a column, and"),
         ("a.txt", "x\n", ["--input", "xls"], "--input"),
         ("a.txt", "x\n", ["--format", "xml"], "--format"),
-        ("a.txt", "x\n", ["--batch-size", "0"], "Invalid value for '--batch-size'"),
+        (
+            "a.txt",
+            "x\n",
+            ["--batch-size", "0"],
+            "--batch-size: received 0; expected a whole number of at least 1",
+        ),
         ("a.txt", "x\n", ["--device", "gpu"], "device is 'gpu'; expected cpu, cuda"),
     ],
 )
@@ -395,9 +452,9 @@ def test_folders_and_files_that_are_not_there(
     assert "a.txt: is a file; expected the folder of a run" in fail(capsys, file, file)
     line = fail(capsys, runs["classify"], tmp_path / "b.txt")
     assert line.endswith("b.txt: does not exist; expected a file of texts, or - for standard input")
-    assert "was not written" in fail(
-        capsys, runs["classify"], file, "--out", tmp_path / "no" / "x.tsv"
-    )
+    out = tmp_path / "no" / "x.tsv"
+    line = fail(capsys, runs["classify"], file, "--out", out)
+    assert line.startswith(f"{out}: there is no folder {out.parent}; expected one: make it")
     line = fail(capsys, runs["classify"], file, "--out", file)
     assert line == f"--out: received {file}, the file that is read; expected another"
 
@@ -409,6 +466,35 @@ def test_a_run_of_another_task(tmp_path: Path, capsys: pytest.CaptureFixture[str
     run = Run.create(tmp_path / "run", ListOpsConfig(), task="listops")
     file = written(tmp_path, "fine\n", "a.txt")
     assert fail(capsys, run.path, file).startswith(f"{run.path}: is a run of listops; expected one")
+
+
+def test_given_trees_come_with_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A model that takes them predicts with the heads of a CoNLL-U file, and of nothing else."""
+    for seed, (split, count) in enumerate(SIZES.items()):
+        ones = [Sentence(tuple(w), tuple(range(len(w)))) for w, _ in sentences(seed, count)]
+        write_conllu(tmp_path / f"{split}.conllu", ones)
+    trees = str(tmp_path / "{split}.conllu")
+    run = train("classify", tmp_path, model__trees="given", data__trees=trees)
+    said = records(capsys, run, tmp_path / "test.conllu")
+    assert [each["words"] for each in said] == [words for words, _ in sentences(2, SIZES["test"])]
+    assert all(each["heads"] == list(range(len(each["words"]))) for each in said)
+    expected = figures(run)["test"]["accuracy"]
+    right = [
+        each["label"] == label
+        for each, (_, label) in zip(said, sentences(2, SIZES["test"]), strict=True)
+    ]
+    assert 100 * sum(right) / len(right) == pytest.approx(expected)
+    for file in (tmp_path / "test.tsv", "-"):
+        line = fail(capsys, run, file)
+        assert line.startswith(f"{file}: the model takes given trees with its texts")
+        assert "expected a CoNLL-U file with heads" in line
+    nothing = "\t_" * 8
+    bare = written(tmp_path, f"1\tfine{nothing}\n", "bare.conllu")
+    assert fail(capsys, run, bare).startswith(f"{bare}, line 1: received no head (_)")
+    row = "\t_\t_\t_\t_\t{}\t_\t_\t_\n"
+    round_ = f"1\ta{row.format(2)}2\tb{row.format(1)}"
+    circle = written(tmp_path, f"# no = tree\n{round_}", "circle.conllu")
+    assert fail(capsys, run, circle).startswith(f"{circle}, line 1: the heads of word 1 lead back")
 
 
 def test_trees_of_a_model_without_trees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -192,7 +192,11 @@ def test_files_do_not_go_into_the_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        (["--rows", "snli-tre-2"], r"preset is 'snli-tre-2'; expected one of .*'snli-tree-2'"),
+        (
+            ["--rows", "snli-none,snli-tre-2"],
+            r"--rows is 'snli-tre-2'; expected one of 'snli-none', 'snli-intra', 'snli-tree-1', "
+            r"'snli-tree-2'\. Did you mean 'snli-tree-2'\?\n$",
+        ),
         (["--set", "train.epoch=3"], r"train.epoch: no such key; did you mean train.epochs"),
         (["--set", "preset=pair"], r"preset: received the setting preset=pair"),
         (["--set", "seed=3"], r"seed: received the setting seed=3; expected --seeds N"),

@@ -67,8 +67,8 @@ def test_list_shows_presets_and_settings(capsys: pytest.CaptureFixture[str]) -> 
     assert {name: text for name, (_, text) in PRESETS.items()}.items() <= {
         row[0]: row[1] for row in rows
     }.items()
-    assert ["train.epochs", "7"] in rows
-    assert ["data.folder", "none"] in rows
+    assert ["train.epochs", "7", "number of them"] in rows
+    assert ["data.folder", "none"] in [row[:2] for row in rows]
     assert "settings of gold" in output.out
     assert output.err == ""
 

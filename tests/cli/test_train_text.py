@@ -156,7 +156,7 @@ def test_pairs_and_tags(files):
     ("arguments", "message"),
     [
         (["train", "classify"], "data.train is none; expected a file: give --train FILE"),
-        (["train", "snli"], "give --from PATH"),
+        (["train", "snli"], "fetch it with treelax data snli, or give --from PATH"),
         (["train", "sst", "--preset", "sst-tres"], "Did you mean 'sst-tree'?"),
         (["train", "tag", "--set", "model.gcn=1"], "model.gcn"),
     ],

@@ -109,3 +109,27 @@ def test_what_is_missing_is_told_in_one_line_before_a_run_begins(folder, models,
     assert train(folder, models["bert"], folder / "run") == 2
     assert "52 sub-words with special tokens; expected at most 40" in capsys.readouterr().err
     assert not (folder / "run").exists()
+    # dev and test texts are neither cut nor left out, so they are told before a run begins too
+    (folder / "train.tsv").write_text(
+        (folder / "train.tsv").read_text().rpartition("dogs " * 50)[0]
+    )
+    with (folder / "dev.tsv").open("a") as file:
+        file.write("dogs " * 50 + "\tyes\n")
+    assert train(folder, models["bert"], folder / "run", "data.max_length=20") == 2
+    error = capsys.readouterr().err
+    assert "dev.tsv, line 18: the text has 50 words, 52 sub-words with special tokens" in error
+    assert "shorten or split it, or take it out" in error
+    assert not (folder / "run").exists()
+
+
+def test_a_text_that_is_too_long_to_predict_is_named(folder, models, capsys):
+    assert train(folder, models["bert"], folder / "run") == 0
+    capsys.readouterr()
+    file = folder / "new.tsv"
+    file.write_text("text\nthe film\n" + "dogs " * 50 + "\n")
+    assert main(["predict", str(folder / "run"), str(file)]) == 2
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line == (
+        f"treelax: error: {file}, line 3: the text has 50 words, 52 sub-words with special tokens; "
+        "expected at most 40, which the transformer takes: shorten or split it"
+    )

@@ -10,16 +10,12 @@ from itertools import islice
 from treelax.analysis.corpora import Corpus, Label
 from treelax.data.conllu import Sentence, read_conllu
 from treelax.data.listops import Expression
-from treelax.data.text.readers_nli import read_multinli, read_snli
-from treelax.data.text.readers_sst import read_sst
-from treelax.data.text.readers_table import read_table
-from treelax.data.text.readers_tagging import read_tagging
 from treelax.data.text.records import Records
 from treelax.data.text.tokenizer import words_of
 from treelax.errors import DataError, InputError
 from treelax.ops.checks import one_of
 from treelax.tasks.text.config import DataConfig
-from treelax.tasks.text.data import NAMES
+from treelax.tasks.text.sources import distribution, read_split
 
 __all__ = ["SPLITS", "listops_corpus", "read_treebank", "split_records", "text_corpus"]
 
@@ -141,7 +137,7 @@ def split_records(config: DataConfig, split: str) -> Records:
 --split train or dev, or --data FILE
     """
     one_of("split", split, SPLITS)
-    path = getattr(config, split) or (config.path if config.format in NAMES else None)
+    path = getattr(config, split) or distribution(config)
     if path is None:
         there = [name for name in SPLITS if getattr(config, name)]
         raise InputError(
@@ -152,17 +148,7 @@ def split_records(config: DataConfig, split: str) -> Records:
         raise DataError(
             f"{path}: does not exist any more; expected the {split} data of the run: give --data FILE"
         )
-    match config.format:
-        case "snli":
-            return read_snli(path, NAMES["snli"][split])
-        case "multinli":
-            return read_multinli(path, NAMES["multinli"][split])
-        case "sst":
-            return read_sst(path, NAMES["sst"][split], config.classes)
-        case "tagging":
-            return read_tagging(path)
-        case _:
-            return read_table(path, config.text, config.label, tokens=config.tokens)
+    return read_split(config, split, path)
 
 
 def _one_word(word: str) -> str:

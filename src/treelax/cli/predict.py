@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +11,12 @@ import typer
 
 from treelax.cli.commands import command
 from treelax.cli.console import Progress, error_console, progress
-from treelax.cli.output import refuse_same_file, write_lines, write_sentences
+from treelax.cli.output import refuse_folder, refuse_same_file, write_lines, write_sentences
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
-    from treelax.cli.predict_files import Said
+    from treelax.cli.predict_inputs import Accuracy, Asked
+    from treelax.cli.predict_output import Said
     from treelax.data.text.records import Records
     from treelax.training.pretrained import SentenceModel
 
@@ -30,7 +31,9 @@ a sentence a line (two with a tab between, for pairs), also compressed, or -
 for lines on standard input.
 
 Every text gets a line with its label, probabilities, words and their heads,
-counted from 1, 0 the root; a line without words gets no label.
+counted from 1, 0 the root; a line without words gets no label. Where the file
+has labels too, the accuracy is told at the end. A model of given trees takes
+CoNLL-U files with heads.
 
 Examples:
   treelax predict runs/stars new.tsv --text review --out stars.jsonl
@@ -49,7 +52,7 @@ def predict(
     ] = None,
     text: Annotated[
         list[str] | None,
-        typer.Option(help="Column of a table with a text; twice for pairs; as in training."),
+        typer.Option(help="Column with a text or words; twice for pairs; as in training."),
     ] = None,
     given: Annotated[
         str | None,
@@ -68,49 +71,67 @@ def predict(
     ] = 0,
 ) -> None:
     """Label texts; see HELP."""
-    from treelax.cli.predict_files import (
-        conllu_sentences,
-        input_records,
-        json_lines,
-        output_form,
-        table_rows,
-    )
+    from treelax.cli.predict_files import input_records
+    from treelax.cli.predict_inputs import Accuracy, examples_of, examples_with_trees
+    from treelax.cli.predict_output import conllu_sentences, json_lines, output_form, table_rows
     from treelax.training.devices import find_device
     from treelax.training.pretrained import SentenceModel
 
     if not run.exists():
         raise InputError(f"{run}: does not exist; expected the folder of a run or of a saved model")
     refuse_same_file(out, file)
+    refuse_folder(out)
     model = SentenceModel.from_pretrained(run, device=find_device(device, threads=threads))
     settings = model.settings
     written = output_form(form, out, settings)
-    records = input_records(file, settings, form=given, columns=text or (), tokens=tokens)
+    columns = text or ()
+    records: Records | None = None
+    if settings.model.trees == "given":
+        asked = examples_with_trees(file, settings, form=given, columns=columns)
+    else:
+        records = input_records(file, settings, form=given, columns=columns, tokens=tokens)
+        asked = examples_of(records, settings)
+    accuracy = Accuracy(model.labels)
     with progress("predicting", unit="text", transient=True) as bar:
-        said = _said(model, records, bar, soft, batch_size)
+        source = file if records is None else records.source
+        said = _said(model, asked, source, accuracy, bar, soft=soft, batch_size=batch_size)
         if written == "conllu":
             write_sentences(conllu_sentences(said, settings), out)
         else:
             write_lines((json_lines if written == "jsonl" else table_rows)(said, settings), out)
-    for note in records.report.lines():
+    for note in [] if records is None else records.report.lines():
         error_console.print(f"{file}: {note.replace('dropped', 'without a label')}")
+    if (line := accuracy.line("words" if settings.kind == "tag" else "texts")) is not None:
+        error_console.print(line)
 
 
 def _said(
-    model: SentenceModel, records: Records, bar: Progress, soft: bool, batch_size: int
+    model: SentenceModel,
+    asked: Iterable[Asked],
+    source: str,
+    accuracy: Accuracy,
+    bar: Progress,
+    *,
+    soft: bool,
+    batch_size: int,
 ) -> Iterator[Said]:
     """What the model says of each example, with the line that it stands on."""
-    from treelax.cli.predict_files import words
+    from treelax.tasks.text.prediction import refuse_long
 
-    lines: deque[int] = deque()  # of examples that were read and not yet predicted
+    waiting: deque[Asked] = deque()  # that were read and not yet predicted
+    table = model.network.encoder.read(model.vectors)
 
     def examples() -> Iterator[object]:
-        for line, texts in words(records, model.settings.texts):
-            lines.append(line)
-            yield texts[0] if model.settings.texts == 1 else texts
+        for each in asked:
+            refuse_long(model.settings, table, each.texts, f"{source}, line {each.line}")
+            waiting.append(each)
+            yield each.texts[0] if model.settings.texts == 1 else each.texts
 
     said = model.stream(examples(), soft=soft, batch_size=batch_size)
     for number, prediction in enumerate(said, 1):
-        yield lines.popleft(), prediction
+        each = waiting.popleft()
+        accuracy.add(each.label, prediction.label)
+        yield each.line, prediction
         if number % COUNT_EVERY == 0:
             bar.update(number)
 

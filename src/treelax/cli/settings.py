@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from dataclasses import fields, is_dataclass
+from typing import Any, get_type_hints
 
 from treelax.cli.console import console, table
+
+__all__ = ["describe_settings", "show_settings"]
+
+_SECTION = re.compile(r"^Attributes:\n((?:[ ]{4}.*\n|\n)*)", re.MULTILINE)
+_FIELD = re.compile(r"^[ ]{4}(\w+): (.*(?:\n[ ]{5,}.*)*)", re.MULTILINE)
 
 
 def show_settings(presets: Mapping[str, tuple[Callable[[], Any], str]], config: Any) -> None:
@@ -19,7 +27,48 @@ def show_settings(presets: Mapping[str, tuple[Callable[[], Any], str]], config: 
 
     table(["preset", "what it is"], [[name, text] for name, (_, text) in presets.items()])
     console.print()
+    told = describe_settings(type(config))
     table(
-        [f"settings of {config.preset}", "value"],
-        [[key, "none" if value is None else str(value)] for key, value in flatten(config).items()],
+        [f"settings of {config.preset}", "value", "what it is"],
+        [[key, _written(value), told.get(key)] for key, value in flatten(config).items()],
     )
+
+
+def describe_settings(kind: type) -> dict[str, str]:
+    """What the docstring of a config says of its settings, and those of its sections of theirs.
+
+    Args:
+        kind: a dataclass whose docstring has a part ``Attributes:``.
+
+    Returns:
+        A text for each setting, by its dotted key.
+
+    Example:
+        >>> from treelax.tasks.text.config import TextConfig
+        >>> describe_settings(TextConfig)["train.learning_rate"]
+        'of Adam'
+    """
+    section = _SECTION.search(f"{inspect.getdoc(kind) or ''}\n")
+    told = dict(_FIELD.findall(section[1])) if section else {}
+    kinds = get_type_hints(kind)
+    found: dict[str, str] = {}
+    for field in fields(kind):
+        if is_dataclass(kinds[field.name]):
+            inside = describe_settings(kinds[field.name])
+            found |= {f"{field.name}.{key}": text for key, text in inside.items()}
+        elif field.name in told:
+            found[field.name] = _plain(told[field.name])
+    return found
+
+
+def _written(value: Any) -> str:
+    """A value as ``--set`` takes it."""
+    if isinstance(value, tuple):
+        return ",".join(map(_written, value))
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def _plain(text: str) -> str:
+    """A text for people who write settings, not Python."""
+    text = " ".join(text.split()).replace("`", "").removesuffix(".")
+    return re.sub(r"\bNone\b", "none", text)

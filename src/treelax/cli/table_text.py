@@ -106,13 +106,16 @@ def _command(name: str, family: str) -> Callable[..., None]:
     ) -> None:
         from treelax.analysis.sweep import changed
         from treelax.analysis.text_table import TABLES
+        from treelax.ops.checks import one_of
         from treelax.tasks.text.presets import preset as find
 
         changes = list(settings or [])
         given = vector_files(vectors) | ({} if source is None else {"path": str(source)})
         paths = [f"data.{key}={path}" for key, path in given.items()]
         chosen = TABLES[name].tuned if recipe == "tuned" else TABLES[name]
-        presets = chosen.presets if rows is None else rows.split(",")
+        presets = chosen.presets if rows is None else [row.strip() for row in rows.split(",")]
+        for row in presets:
+            one_of("--rows", row, chosen.presets)
 
         def configure(preset: str, more: list[str]) -> TextConfig:
             config = changed(find(preset), [*paths, *more], LIST_ALL.format(family))
@@ -123,7 +126,7 @@ def _command(name: str, family: str) -> Callable[..., None]:
 
         usual = Path(f"results/{name}" if recipe == "paper" else f"results/{name}-{recipe}")
         place = results or usual
-        configs = every_seed([row.strip() for row in presets], seeds, changes, configure)
+        configs = every_seed(presets, seeds, changes, configure)
         if not report:
             _check_data(configs)
         ended, failure = finished(

@@ -42,7 +42,7 @@ def train_sentences(
         out: folder of the run; ``runs/PRESET-SEED`` by default.
         device: where to train.
         resume: go on with the run that is there.
-        show: show presets and all settings instead.
+        show: show presets that could be there instead, and all settings.
 
     Raises:
         InputError: a setting, a file or the folder does not fit.
@@ -50,7 +50,7 @@ def train_sentences(
         CheckpointError: a checkpoint does not fit or cannot be saved.
     """
     from treelax.analysis.text_results import read_text_result
-    from treelax.tasks.text.presets import PRESETS
+    from treelax.tasks.text.presets import fitting_presets
     from treelax.tasks.text.presets import preset as find
     from treelax.training.config import override
     from treelax.training.distributed import current, in_turn
@@ -60,7 +60,7 @@ def train_sentences(
     changes += [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
     config = override(find(preset), changes, list_all=LIST_ALL)
     if show:
-        show_settings(PRESETS, config)
+        show_settings(fitting_presets(preset), config)
         return
     place = out or Path("runs") / f"{config.preset}-{config.seed}"
     if not current().first:  # it trains with the first process, which has the folder
@@ -109,7 +109,21 @@ def _prepare(config: TextConfig, device: str, out: Path) -> TextExperiment:
     for split, notes in data.notes.items():
         for note in notes:
             error_console.print(f"{split}: {note}")
+    if data.coverage is not None:
+        _print_coverage(*data.coverage)
     return TextExperiment(config, data, place, model=model)
+
+
+def _print_coverage(found: int, words: int) -> None:
+    error_console.print(
+        f"word vectors: {found:,} of {words:,} words of the data found ({100 * found / words:.1f} %), "
+        f"{words - found:,} unknown"
+    )
+    if 2 * found < words:
+        error_console.print(
+            "note: fewer than half of the words have a vector; expected most of them: are the vectors "
+            "of the language of the texts?"
+        )
 
 
 def _follow(run: Run, experiment: TextExperiment) -> None:

@@ -12,11 +12,9 @@ import typer
 
 from treelax.cli.commands import command, group
 from treelax.cli.console import console, error_console, progress
-from treelax.cli.runs import find_run, follow, in_run
+from treelax.cli.runs import find_run, follow, in_processes, in_run
 from treelax.cli.settings import show_settings
 from treelax.cli.train_text import register_text
-from treelax.training.distributed import current, in_turn
-from treelax.training.processes import joined
 
 if TYPE_CHECKING:
     from treelax.data.listops import Expression
@@ -51,7 +49,7 @@ DRAWN = 3  # test expressions, of at most so many tokens
 DRAWN_LENGTH = 16
 
 
-@joined()
+@in_processes
 def listops(
     preset: Annotated[
         str | None, typer.Option(help="Where to start from, balanced-mc by default; see --list.")
@@ -76,6 +74,7 @@ def listops(
     from treelax.analysis.results import read_result
     from treelax.analysis.sweep import configure
     from treelax.tasks.listops.config import PRESETS
+    from treelax.training.distributed import current, in_turn
     from treelax.training.run import Run
 
     changes = [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
@@ -117,6 +116,7 @@ def train_listops(run: Run, experiment: ListOpsExperiment) -> None:
     from treelax.analysis.results import finish
     from treelax.cli.figures import print_evaluation
     from treelax.tasks.listops.experiment import load_splits
+    from treelax.training.distributed import current
     from treelax.training.loop import Training
 
     config = experiment.config

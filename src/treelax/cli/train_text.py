@@ -34,14 +34,18 @@ Example:
 TAG_HELP = f"""Train a tagger of words with latent trees on your own files.
 
 Files have a word a line with its tag in the last column and a blank line between sentences, or are
-CoNLL-U.
+CoNLL-U. --text and --label name other columns: by number, counted from 1, or in CoNLL-U by name.
 
 {RUN_HELP}
 
-Example:
+Examples:
   treelax train tag --train train.conllu --dev dev.conllu --out runs/tags
+  treelax train tag --train eng.train --dev eng.testa --label 2 --out runs/pos
+  treelax train tag --train train.conllu --dev dev.conllu --label XPOS
 """
 CORPUS_HELP = """Train on {name} as the paper does; presets are the rows of its tables.
+
+Without --from the corpus is what treelax data {command} has fetched.
 
 {run}
 
@@ -129,6 +133,14 @@ def _tag() -> Callable[..., None]:
         train: TrainFile = None,
         dev: DevFile = None,
         test: TestFile = None,
+        text: Annotated[
+            str | None,
+            typer.Option(help="Column of the words: 1, 2, ... or a name; the first, or FORM."),
+        ] = None,
+        label: Annotated[
+            str | None,
+            typer.Option(help="Column of the tags: 1, 2, ... or a name; the last, or UPOS."),
+        ] = None,
         vectors: Vectors = None,
         out: Out = None,
         seed: Seed = None,
@@ -137,9 +149,10 @@ def _tag() -> Callable[..., None]:
         resume: Resume = False,
         show: Show = False,
     ) -> None:
-        train_sentences(
-            "tag", _files(train, dev, test, vectors), settings, seed, out, device, resume, show
-        )
+        data = _files(train, dev, test, vectors)
+        columns = {"word": text, "tag": label}
+        data |= {key: column for key, column in columns.items() if column is not None}
+        train_sentences("tag", data, settings, seed, out, device, resume, show)
 
     return command
 
@@ -148,7 +161,8 @@ def _corpus(name: str, row: str) -> Callable[..., None]:
     def command(
         preset: Preset = None,
         source: Annotated[
-            Path | None, typer.Option("--from", help="Folder or archive of the corpus.")
+            Path | None,
+            typer.Option("--from", help="Folder or archive of the corpus; else what was fetched."),
         ] = None,
         train: TrainFile = None,
         dev: DevFile = None,

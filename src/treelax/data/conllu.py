@@ -108,9 +108,11 @@ def read_conllu(path: str | os.PathLike[str], *, require_heads: bool = True) -> 
         ...     [(s.words, s.heads) for s in read_conllu(path)]
         [(('Dogs', 'bark'), (2, 0))]
     """
-    library, file = _conllu(), Path(path)
+    library, file = load_library(), Path(path)
     lines = read_lines(file, expected="a CoNLL-U file")
-    return (_sentence(library, file, block, require_heads) for block in _blocks(lines))
+    return (
+        sentence_of_block(library, file, block, require_heads) for block in blocks_of_lines(lines)
+    )
 
 
 def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) -> int:
@@ -139,7 +141,7 @@ def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) ->
         ...     Path(folder, "one.conllu").read_text()
         '1\\tHi\\t_\\t_\\t_\\t_\\t0\\t_\\t_\\t_\\n\\n'
     """
-    library, file = _conllu(), Path(path)
+    library, file = load_library(), Path(path)
     count = 0
     with atomic_write(file) as raw, compressed(raw, file, "wb") as out:
         for count, sentence in enumerate(sentences, 1):
@@ -174,7 +176,7 @@ def heads_tensor(sentences: Iterable[Sentence]) -> tuple[Tensor, Tensor]:
     return heads, lengths
 
 
-def _conllu() -> ModuleType:
+def load_library() -> ModuleType:
     """The conllu library, loaded on first use."""
     try:
         import conllu
@@ -185,7 +187,7 @@ def _conllu() -> ModuleType:
     return conllu
 
 
-def _blocks(lines: Iterable[Line]) -> Iterator[list[Line]]:
+def blocks_of_lines(lines: Iterable[Line]) -> Iterator[list[Line]]:
     """The lines of each sentence; blank lines stand between sentences."""
     block: list[Line] = []
     for number, text in lines:
@@ -198,7 +200,9 @@ def _blocks(lines: Iterable[Line]) -> Iterator[list[Line]]:
         yield block
 
 
-def _sentence(library: ModuleType, file: Path, block: list[Line], require: bool) -> Sentence:
+def sentence_of_block(
+    library: ModuleType, file: Path, block: list[Line], require: bool
+) -> Sentence:
     """The sentence in the lines of a block."""
     rows = [(number, text) for number, text in block if not text.startswith("#")]
     for number, text in rows:

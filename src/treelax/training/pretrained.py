@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from treelax.data.conllu import Sentence
 from treelax.data.text.records import Record
 from treelax.data.text.tokenizer import words_of
 from treelax.data.text.vectors import Vectors
@@ -91,8 +92,9 @@ class SentenceModel(nn.Module):
         """Label texts and find their trees.
 
         Args:
-            texts: for classes and tags a text each, for pairs two texts each. A text is a string, or
-                a list of its words.
+            texts: for classes and tags a text each, for pairs two texts each. A text is a string, a
+                list of its words, or a `treelax.data.conllu.Sentence`, whose heads are used if the
+                model takes given trees, which then every text needs.
             soft: predict with relaxed trees; then heads are those of the tree with the most weight.
             batch_size: the most examples at a time; long texts come in smaller batches.
             tokens: strings are words with spaces between, not to be tokenised; by default as the
@@ -102,7 +104,9 @@ class SentenceModel(nn.Module):
             A prediction for each, in their order; without a label where a text has no words.
 
         Raises:
-            InputError: a text is none, or there are too few or too many; the message names it.
+            InputError: a text is none, or there are too few or too many, or it lacks a tree that
+                the model takes; the message names it.
+            DataError: a text is too long for a transformer, or its heads form no tree.
             BackendError: tokenising needs the nltk library and it is not installed.
 
         Example:
@@ -131,6 +135,7 @@ class SentenceModel(nn.Module):
 
         Raises:
             InputError: as `predict`.
+            DataError: as `predict`.
             BackendError: as `predict`.
 
         Example:
@@ -289,7 +294,9 @@ class SentenceModel(nn.Module):
         return Vectors(matrix, self.vectors.known, unknown=self.vectors.unknown)
 
 
-def _words(text: Any, where: str, tokens: bool) -> Sequence[str]:
+def _words(text: Any, where: str, tokens: bool) -> Sequence[str] | Sentence:
+    if isinstance(text, Sentence):
+        return text
     if isinstance(text, str):
         if not text or text.isspace():
             return ()

@@ -355,3 +355,38 @@ def test_what_glue_leaves_out(tmp_path: Path) -> None:
         "no label": [5],
         "empty sentence": [6],
     }
+
+
+# ------------------------------------------------------------------ lists of words, columns perhaps
+
+
+def test_lists_of_words_are_tokens(tmp_path: Path) -> None:
+    text = '{"sentence": ["It", "is", "n\'t", "New York"], "label": 1}\n'
+    text += '{"sentence": "It isn\'t", "label": 0}\n{"sentence": [], "label": 0}\n'
+    listed, plain = read_table(written(tmp_path, text, "a.jsonl"))
+    assert listed.tokens
+    assert listed.words() == [["It", "is", "n't", "New\u00a0York"]]
+    assert not plain.tokens
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "message"),
+    [
+        ('["a"]', '"b"', "received 'b' as 'second', and the other text is a list; expected two"),
+        ('["a", ""]', '["b"]', "received '' as a word of 'first'; expected text"),
+        ('["a", 3]', '["b"]', "received 3 as a word of 'first'; expected text"),
+    ],
+)
+def test_lists_that_are_none_of_words(tmp_path: Path, one: str, other: str, message: str) -> None:
+    path = written(tmp_path, f'{{"first": {one}, "second": {other}}}\n', "a.jsonl")
+    with pytest.raises(DataError) as caught:
+        list(read_table(path, ("first", "second"), None))
+    assert str(caught.value).startswith(f"{path}, line 1: {message}")
+
+
+@pytest.mark.parametrize("name", ["tsv", "jsonl"])
+def test_a_column_that_may_be_missing(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path, FORMATS[name], f"a.{name}")
+    records = list(read_table(path, label=None, optional=["label", "genre"]))
+    assert [record.extra for record in records] == [{"label": "yes"}, {"label": "no"}]
+    assert [record.label for record in records] == [None, None]

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 import lzma
 import subprocess
 import sys
@@ -36,6 +37,13 @@ def zipped(folder: Path, **members: str) -> Path:
         for name, content in members.items():
             archive.writestr(f"folder/{name}.txt", content)
     return path
+
+
+def one_array() -> bytes:
+    """A file of NumPy that is no archive."""
+    file = io.BytesIO()
+    np.save(file, np.ones(1))
+    return file.getvalue()
 
 
 def archived(folder: Path, **arrays: object) -> Path:
@@ -91,7 +99,7 @@ def test_a_zip_with_several_files(tmp_path):
     assert rows_of(vectors) == EXPECTED
     with pytest.raises(DataError, match=r"does not say which file; .* folder/a.txt, folder/b.txt"):
         load_vectors(path, WORDS)
-    with pytest.raises(DataError, match=r"has no file 'c.txt'; give as member one of folder/a.txt"):
+    with pytest.raises(DataError, match=r"has no file 'c.txt'; it has folder/a.txt"):
         load_vectors(path, WORDS, member="c.txt")
 
 
@@ -162,12 +170,19 @@ def test_numbers_of_words_not_needed_are_not_parsed(tmp_path):
         ("v.bin.gz", b"", "is in word2vec's binary format"),
         ("v.npz", b"PK", "cannot be read as .npz"),
         ("v.npz", b"", "cannot be read as .npz"),
+        (
+            "v.npz",
+            b"the 0.5 1\n",
+            "cannot be read as .npz.*expected words and vec in it, or vectors",
+        ),
+        ("v.npz", one_array(), "cannot be read as .npz"),
     ],
 )
 def test_files_that_are_something_else(tmp_path, name, content, message):
     with pytest.raises(DataError, match=message) as caught:
         load_vectors(written(tmp_path, content, name), ["the", "dog"])
     assert str(caught.value).startswith(str(tmp_path / name))
+    assert "pickle" not in str(caught.value)
 
 
 def test_a_missing_file(tmp_path):

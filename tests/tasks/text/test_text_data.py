@@ -142,11 +142,45 @@ def test_tables(tmp_path: Path) -> None:
 
 
 def test_tables_of_raw_text_are_tokenised(tmp_path: Path) -> None:
-    file = written(tmp_path / "raw.tsv", "text\tlabel", "Dogs bark.\tyes")
+    file = written(tmp_path / "raw.tsv", "text\tlabel", "Dogs bark.\tyes", "Hi\tno")
     data = load_text(DataConfig(train=file, dev=file, vector_size=4))
     assert words_of(data, "train", 0) == ["Dogs", "bark", "."]
     tokens = load_text(DataConfig(train=file, dev=file, vector_size=4, tokens=True))
     assert words_of(tokens, "train", 0) == ["Dogs", "bark."]
+
+
+def test_columns_of_tags_by_number_and_by_name(tmp_path: Path) -> None:
+    file = written(
+        tmp_path / "ner.txt", "Dogs NNS B-NP O", "bark VBP B-VP O", "", "Ed NNP I-NP PER"
+    )
+    config = DataConfig(format="tagging", train=file, dev=file, vector_size=4)
+    assert load_text(config).labels == ("O", "PER")
+    assert load_text(replace(config, tag="2")).labels == ("NNP", "NNS", "VBP")
+    swapped = load_text(replace(config, word="2", tag="1"))
+    assert swapped.labels == ("Dogs", "Ed", "bark")
+    assert words_of(swapped, "train", 0) == ["NNS", "VBP"]
+    row = "\t".join(["1", "Dogs", "dog", "NOUN", "NNS", "_", "0", "root", "_", "_"])
+    other = row.replace("NNS", "NNP").replace("1\t", "2\t", 1)
+    universal = written(tmp_path / "a.conllu", row, other)
+    named = replace(config, train=universal, dev=universal, word="LEMMA", tag="XPOS")
+    assert load_text(named).labels == ("NNP", "NNS")
+    assert words_of(load_text(named), "train", 0) == ["dog", "dog"]
+    with pytest.raises(DataError, match=r"line 1: received 4 columns; expected at least 7"):
+        load_text(replace(config, tag="7"))
+    with pytest.raises(InputError, match=r"data.tag is '0'; expected the number of a column"):
+        replace(config, tag="0")
+
+
+@pytest.mark.parametrize("kind", ["class", "tag"])
+def test_one_label_is_too_few(tmp_path: Path, kind: str) -> None:
+    if kind == "class":
+        file = written(tmp_path / "a.tsv", "text\tlabel", "Dogs bark.\tyes", "Hi\tyes")
+        config = DataConfig(train=file, dev=file, vector_size=4)
+    else:
+        file = written(tmp_path / "a.conll", "Dogs yes", "bark yes")
+        config = DataConfig(format="tagging", train=file, dev=file, vector_size=4)
+    with pytest.raises(DataError, match=rf"{file}: received one label, 'yes', .*at least two"):
+        load_text(config)
 
 
 def test_tags(tmp_path: Path) -> None:
@@ -312,6 +346,14 @@ def test_random_vectors_follow_seed_and_length(tmp_path: Path) -> None:
     assert free.norm(dim=1).max() > 2
 
 
+def test_how_many_words_have_a_vector(tmp_path: Path) -> None:
+    vectors = written(tmp_path / "vectors.txt", "the 3 4", "cat 0 2")
+    file = written(tmp_path / "a.tsv", "text\tlabel", "The cat\tyes", "the emu\tno")
+    config = DataConfig(train=file, dev=file, vectors=vectors)
+    assert load_text(config).coverage == (3, 4)
+    assert load_text(replace(config, vectors=None, vector_size=4)).coverage is None
+
+
 def test_vectors_from_a_file_are_for_all_words(tmp_path: Path) -> None:
     vectors = written(tmp_path / "vectors.txt", "the 3 4", "cat 0 2", "sings 1 0", "extra 1 1")
     config = class_data(tmp_path, vectors=vectors)
@@ -354,9 +396,24 @@ def test_progress_is_told(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ errors
 
 
+def test_a_corpus_that_was_fetched_needs_no_path(tmp_path: Path) -> None:
+    expected = load_text(sst_data(tmp_path))
+    cache = Path(os.environ["TREELAX_CACHE"])
+    with zipfile.ZipFile(cache / "trainDevTestTrees_PTB.zip", "w") as archive:
+        for file in (tmp_path / "sst").iterdir():
+            archive.write(file, f"trees/{file.name}")
+    fetched = load_text(sst_data(tmp_path, path=None))
+    assert set(fetched.splits) == {"train", "dev", "test"}
+    assert torch.equal(fetched.splits["test"].ids, expected.splits["test"].ids)
+    # one's own files are not mixed with it
+    own = str(tmp_path / "sst" / "train.txt")
+    with pytest.raises(InputError, match="fetch it with treelax data sst"):
+        load_text(sst_data(tmp_path, path=None, train=own))
+
+
 @pytest.mark.parametrize("name", ["snli", "multinli", "sst"])
 def test_a_missing_path_names_the_option(name: str) -> None:
-    with pytest.raises(InputError, match=f"folder or archive of {name}: give --from PATH"):
+    with pytest.raises(InputError, match=f"fetch it with treelax data {name}, or give --from"):
         load_text(DataConfig(format=name))  # type: ignore[arg-type]
 
 

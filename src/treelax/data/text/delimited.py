@@ -194,8 +194,8 @@ def note_ragged(
     """
     if checks.ragged == "error":
         raise DataError(
-            f"{where}, line {line}: received {received} columns; expected {expected}: mend it, or "
-            'pass ragged="drop"'
+            f"{where}, line {line}: received {received} columns; expected {expected}: mend it or "
+            'take it out; in Python ragged="drop" leaves it out'
         )
     report.drop(RAGGED, line)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Unpack
 
-from treelax.data.conllu import COLUMNS
 from treelax.data.text.ptb import single_spaces
-from treelax.data.text.readers_tagging import DOCUMENT, TOKEN_ID, read_tagging
+from treelax.data.text.readers_tagging import DOCUMENT, read_tagging
 from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
 from treelax.data.text.sources import PathLike, Source, one_file
 from treelax.errors import DataError
-from treelax.files import Line
+from treelax.files import Line, not_utf8
 
 __all__ = ["read_lines_of_text", "read_stream", "read_words"]
 
@@ -79,18 +78,26 @@ def read_stream(
     return _records(STREAM, lambda: _decoded(stream), texts, tokens, Checks(**checks), None)
 
 
-def read_words(path: PathLike, **checks: Unpack[CheckOptions]) -> Records:
+def read_words(
+    path: PathLike,
+    word: int | str | None = None,
+    tag: int | str | None = None,
+    **checks: Unpack[CheckOptions],
+) -> Records:
     r"""Read sentences with a word a line and a blank line between them, with or without tags.
 
     Columns are found as `treelax.data.text.readers_tagging.read_tagging` finds them; there may be
-    one only, and in CoNLL-U tags may be missing.
+    one only, and tags may be missing.
 
     Args:
         path: the file, also compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``.
+        word: the column of words, as for `read_tagging`.
+        tag: the column of tags, likewise; the file need not have it.
         checks: see `treelax.data.text.records.Checks`.
 
     Returns:
-        A record for each sentence, read as they are asked for; its label means nothing.
+        A record for each sentence, read as they are asked for; its label are its tags, if it has
+        some.
 
     Raises:
         DataError: as `read_tagging`.
@@ -108,11 +115,7 @@ def read_words(path: PathLike, **checks: Unpack[CheckOptions]) -> Records:
     row = _first_row(source)
     cells = row.split("\t" if "\t" in row else None)
     if len(cells) > 1:
-        is_conllu = source.suffix == ".conllu" or (
-            "\t" in row and len(cells) == len(COLUMNS) and TOKEN_ID.fullmatch(cells[0]) is not None
-        )
-        # every row of CoNLL-U has an id, but it may have no tag
-        return read_tagging(path, tag="ID" if is_conllu else None, **checks)
+        return read_tagging(path, word, tag, need_tags=False, **checks)
     return Records(
         source.name,
         lambda report: _sentences(source),
@@ -151,7 +154,7 @@ def _decoded(stream: IO[bytes]) -> Iterator[Line]:
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            raise DataError(f"{STREAM}, line {number}: is not UTF-8 ({error.reason})") from error
+            raise not_utf8(f"{STREAM}, line {number}", error) from error
         yield number, text.rstrip("\r\n")
 
 

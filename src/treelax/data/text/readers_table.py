@@ -26,6 +26,7 @@ from treelax.ops.checks import one_of
 __all__ = ["read_table"]
 
 NO_LABEL = "no label"
+NO_BREAK_SPACE = "\u00a0"
 Format = Literal["tsv", "csv", "jsonl"]
 FORMATS = get_args(Format)
 SUFFIXES: dict[str, Format] = {
@@ -45,13 +46,15 @@ def read_table(
     format: Format | None = None,
     member: str | None = None,
     extra: Sequence[str] = (),
+    optional: Sequence[str] = (),
     tokens: bool = False,
     quoted: bool | None = None,
     **checks: Unpack[CheckOptions],
 ) -> Records:
     r"""Read a table with named columns: sentences or pairs of them, and their classes.
 
-    In TSV and CSV the first line names the columns; in JSON lines every line is an object.
+    In TSV and CSV the first line names the columns; in JSON lines every line is an object, whose
+    text may also be a list of its words.
     A record whose label is empty (in JSON also null) is left out and counted.
 
     Args:
@@ -62,6 +65,7 @@ def read_table(
         format: ``"tsv"``, ``"csv"`` or ``"jsonl"``; by the name of the file if it is not given.
         member: which file in a zip archive, if it holds several that could be meant.
         extra: columns to keep in ``record.extra``.
+        optional: columns to keep there if the file has them.
         tokens: the texts are tokenised already: words with spaces between.
         quoted: cells may stand in quotes, as in CSV, which is the default there; in TSV quotes are
             characters like others unless it is True.
@@ -97,6 +101,7 @@ def read_table(
         texts=texts,
         label=label,
         extra=tuple(extra),
+        optional=tuple(optional),
         tokens=tokens,
         quoted=quoted,
         checks=Checks(**checks),
@@ -119,6 +124,7 @@ class _Table:
     texts: tuple[str, ...]
     label: str | None
     extra: tuple[str, ...]
+    optional: tuple[str, ...]
     tokens: bool
     quoted: bool | None
     checks: Checks
@@ -132,12 +138,13 @@ class _Table:
         header, columns = next(rows, (0, []))
         if not header:
             return
-        wanted = [*self.texts, *self.extra, *([] if self.label is None else [self.label])]
+        extra = [*self.extra, *(name for name in self.optional if name in columns)]
+        wanted = [*self.texts, *extra, *([] if self.label is None else [self.label])]
         places = dict(
             zip(wanted, column_places(columns, wanted, f"{where}, line {header}"), strict=True)
         )
         text_places = [places[name] for name in self.texts]
-        extra_places = [(name, places[name]) for name in self.extra]
+        extra_places = [(name, places[name]) for name in extra]
         label_place = None if self.label is None else places[self.label]
         width = len(columns)
         for number, cells in rows:
@@ -171,15 +178,24 @@ class _Table:
                 yield Record(("",), None, number)
                 continue
             where = f"{self.source.name}, line {number}"
-            texts = tuple([self._prepared(_text(fields, name, where)) for name in self.texts])
-            extra = {name: _value(fields, name, where) or "" for name in self.extra}
+            texts, tokens = self._texts(fields, where)
+            names = [*self.extra, *(name for name in self.optional if name in fields)]
+            extra = {name: _value(fields, name, where) or "" for name in names}
             label = None
             if self.label is not None:
                 label = _value(fields, self.label, where)
                 if not label:
                     report.drop(NO_LABEL, number)
                     continue
-            yield Record(texts, label, number, self.tokens, extra)
+            yield Record(texts, label, number, tokens, extra)
+
+    def _texts(self, fields: dict[str, Any], where: str) -> tuple[tuple[str, ...], bool]:
+        """The texts of an object, and whether they are tokenised: told so, or lists of words."""
+        values = [_field(fields, name, where) for name in self.texts]
+        if not any(isinstance(value, list) for value in values):
+            pairs = zip(values, self.texts, strict=True)
+            return tuple([self._prepared(_text(*pair, where)) for pair in pairs]), self.tokens
+        return tuple([_list(*pair, where) for pair in zip(values, self.texts, strict=True)]), True
 
     def _prepared(self, text: str) -> str:
         return single_spaces(text) if self.tokens else text
@@ -189,7 +205,7 @@ def _format_of(source: Source) -> Format:
     if source.suffix not in SUFFIXES:
         raise InputError(
             f"{source.name}: received a file in {source.suffix or 'no suffix'!r}; expected "
-            f"{', '.join(SUFFIXES)}: pass format="
+            f"{', '.join(SUFFIXES)}: rename it, or in Python pass format="
         )
     return SUFFIXES[source.suffix]
 
@@ -200,13 +216,29 @@ def _field(fields: dict[str, Any], name: str, where: str) -> Any:
     return fields[name]
 
 
-def _text(fields: dict[str, Any], name: str, where: str) -> str:
-    text = _field(fields, name, where)
+def _text(text: Any, name: str, where: str) -> str:
     if text is None:
         return ""  # an empty sentence
     if not isinstance(text, str):
-        raise DataError(f"{where}: received {short(text)} as {name!r}; expected text")
+        raise DataError(
+            f"{where}: received {short(text)} as {name!r}; expected text or a list of words"
+        )
     return text
+
+
+def _list(words: Any, name: str, where: str) -> str:
+    """A list of words as a `Record` has them."""
+    if words is None:
+        return ""
+    if not isinstance(words, list):
+        raise DataError(
+            f"{where}: received {short(words)} as {name!r}, and the other text is a list; expected "
+            "two lists of words, or two texts"
+        )
+    for word in words:
+        if not isinstance(word, str) or not word.strip():
+            raise DataError(f"{where}: received {short(word)} as a word of {name!r}; expected text")
+    return " ".join([word.replace(" ", NO_BREAK_SPACE) for word in words])
 
 
 def _value(fields: dict[str, Any], name: str, where: str) -> str | None:

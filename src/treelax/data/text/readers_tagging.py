@@ -8,15 +8,16 @@ from dataclasses import dataclass, field
 from typing import Unpack
 
 from treelax.data.conllu import COLUMNS
-from treelax.data.text.delimited import column_places, missing_column, note_ragged, short
+from treelax.data.text.delimited import column_places, note_ragged, short
 from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
 from treelax.data.text.sources import PathLike, Source, one_file
 from treelax.errors import DataError, InputError
 
-__all__ = ["read_tagging"]
+__all__ = ["column_of", "read_tagging"]
 
 NO_TAGS = "no tags"
 DOCUMENT = "-DOCSTART-"
+NO_TAG = "_"
 NO_BREAK_SPACE = "\u00a0"
 GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
 WORD_ID = re.compile(r"[0-9]+")
@@ -29,6 +30,7 @@ def read_tagging(
     tag: int | str | None = None,
     *,
     member: str | None = None,
+    need_tags: bool = True,
     **checks: Unpack[CheckOptions],
 ) -> Records:
     r"""Read sentences with a tag for every word, in the manner of the CoNLL tasks.
@@ -48,6 +50,8 @@ def read_tagging(
             comment ``# global.columns = ...`` gives them.
         tag: the column of tags, likewise; the last by default, UPOS in CoNLL-U.
         member: which file in a zip archive, if it holds several.
+        need_tags: else a sentence may be without tags, or the file without their column; such a
+            record has no label and is not left out.
         checks: see `treelax.data.text.records.Checks`.
 
     Returns:
@@ -74,7 +78,7 @@ def read_tagging(
     tests = Checks(**checks)
 
     def read(report: Report) -> Iterator[Record]:
-        return _Sentences(source, word, tag, tests, report).read()
+        return _Sentences(source, word, tag, tests, report, need_tags).read()
 
     return Records(
         source.name, read, checks=tests, expected="at least one sentence", file=source.file
@@ -90,13 +94,14 @@ class _Sentences:
     tag: int | str | None
     checks: Checks
     report: Report
+    need_tags: bool
     names: Sequence[str] | None = None
     separator: str | None = None
     width: int = 0
     conllu: bool = False
     id_place: int | None = None
     word_place: int = 0
-    tag_place: int = 0
+    tag_place: int | None = 0
     # of the sentence that is being read
     first_line: int = 0
     words: list[str] = field(default_factory=list)
@@ -144,7 +149,10 @@ class _Sentences:
                 f"{self.source.name}, line {number}: received id {short(cells[self.id_place])}; "
                 "expected 3, 3-4 or 3.1, say"
             )
-        word, tag = cells[self.word_place].strip(), cells[self.tag_place].strip()
+        word = cells[self.word_place].strip()
+        tag = NO_TAG if self.tag_place is None else cells[self.tag_place].strip()
+        if not tag and not self.need_tags:
+            tag = NO_TAG
         if not word or not tag:
             what = "tag" if word else "word"
             raise DataError(f"{self.source.name}, line {number}: received no {what}; expected one")
@@ -173,12 +181,20 @@ class _Sentences:
         if self.names is not None and "ID" in self.names:
             self.id_place = self.names.index("ID")
         self.word_place = self._place(self.word, ("FORM", 0), where)
-        self.tag_place = self._place(self.tag, ("UPOS", -1), where)
+        try:
+            self.tag_place = self._place(self.tag, ("UPOS", -1), where)
+        except DataError:
+            if self.need_tags:
+                raise
+            self.tag_place = None
         if self.word_place == self.tag_place:
-            raise DataError(
-                f"{where}: received one column, {self.word_place}, for words and tags; expected "
-                f"two of the {self.width} columns of this file"
-            )
+            if self.need_tags:
+                what = "the same column" if self.width > 1 else "one column"
+                raise DataError(
+                    f"{where}: received {what} for words and tags; expected a word and its tag in "
+                    "two columns, with a tab or a space between"
+                )
+            self.tag_place = None
 
     def _place(self, column: int | str | None, default: tuple[str, int], where: str) -> int:
         if column is None:
@@ -186,12 +202,15 @@ class _Sentences:
             column = named if self.names is not None and named in self.names else counted
         if isinstance(column, str):
             if self.names is None:
-                raise missing_column([], column, f"{where}: its columns have no names")
+                raise DataError(
+                    f"{where}: received columns without names; expected {column!r} to be one: give "
+                    "its number instead"
+                )
             return column_places(self.names, [column], where)[0]
         if not -self.width <= column < self.width:
             raise DataError(
-                f"{where}: received {self.width} columns; expected a column {column}, counted "
-                "from 0"
+                f"{where}: received {self.width} columns; expected at least "
+                f"{column + 1 if column >= 0 else -column}"
             )
         return column % self.width
 
@@ -203,7 +222,32 @@ class _Sentences:
         self.first_line, self.words, self.tags, self.is_ragged = 0, [], [], 0
         if is_ragged:
             note_ragged(self.checks, self.report, self.source.name, line, is_ragged, self.width)
-        elif self.conllu and words and set(tags) == {"_"}:
+            return
+        is_without = set(tags) == {NO_TAG} and (self.conllu or not self.need_tags)
+        if is_without and self.need_tags:
             self.report.drop(NO_TAGS, line)
         else:
-            yield Record((" ".join(words),), tuple(tags), line, tokens=True)
+            yield Record((" ".join(words),), None if is_without else tuple(tags), line, tokens=True)
+
+
+def column_of(text: str) -> int | str:
+    """A column as a user of the commands tells it, for `read_tagging`.
+
+    Args:
+        text: its number, counted from 1, or its name.
+
+    Returns:
+        Its place, counted from 0, or the name.
+
+    Raises:
+        InputError: it is 0, or nothing.
+
+    Example:
+        >>> column_of("2"), column_of("XPOS")
+        (1, 'XPOS')
+    """
+    if not text.strip() or (text.isdecimal() and not int(text)):
+        raise InputError(
+            f"column: received {text!r}; expected its number, counted from 1, or its name"
+        )
+    return int(text) - 1 if text.isdecimal() else text

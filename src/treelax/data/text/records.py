@@ -218,7 +218,8 @@ class Records:
         if self._checks.too_long == "error":
             raise DataError(
                 f"{where}: received {longest:,} words; expected at most "
-                f'{self._checks.max_words:,}: raise max_words, or pass too_long="drop"'
+                f"{self._checks.max_words:,}: split it or take it out; in Python "
+                'too_long="drop" leaves it out'
             )
         report.drop(TOO_LONG, record.line)
         return True

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from treelax.errors import DataError, InputError
-from treelax.files import Line, compressed, read_lines
+from treelax.files import Line, compressed, not_utf8, read_lines
 
 __all__ = ["NoSuchSplitError", "Source", "find_split", "one_file"]
 
@@ -119,8 +119,8 @@ def one_file(
         return Source(file, fitting[0])
     if fitting:
         raise DataError(
-            f"{file}: holds {len(fitting)} files that fit ({_listed(fitting)}); expected one: name "
-            "it with member="
+            f"{file}: holds {len(fitting)} files that fit ({_listed(fitting)}); expected one: "
+            "unpack it and give the file itself, or in Python name it with member="
         )
     raise DataError(f"{file}: holds {_listed(names)}; expected {wanted} in it")
 
@@ -235,6 +235,6 @@ def _member_lines(archive: Path, member: str, where: str) -> Iterator[Line]:
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 yield number, text.rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise DataError(f"{where}, line {number}: is not UTF-8 ({error.reason})") from error
+        raise not_utf8(f"{where}, line {number}", error) from error
     except (*DAMAGE, *REFUSED) as error:
         raise DataError(f"{where}, after line {number}: cannot be read: {error}") from error

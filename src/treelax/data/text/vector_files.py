@@ -211,7 +211,10 @@ def _plain(raw: IO[bytes], file: Path, member: str | None) -> Iterator[Any]:
             member = names[0]
         if member not in names:
             what = "does not say which file" if member is None else f"has no file {member!r}"
-            raise DataError(f"{file}: {what}; give as member one of {', '.join(names) or 'none'}")
+            raise DataError(
+                f"{file}: {what}; it has {', '.join(names) or 'none'}: unpack it and give the file "
+                "itself, or in Python name it with member="
+            )
         # read in blocks: the archive's own lines are slow
         with archive.open(member) as data, io.BufferedReader(data, 1 << 20) as lines:  # type: ignore[type-var]
             yield lines
@@ -242,8 +245,12 @@ def _read_archive(
     try:
         with numpy.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (*_UNREADABLE, ValueError) as error:
-        raise DataError(f"{file}: cannot be read as .npz: {error}") from error
+    except (*_UNREADABLE, ValueError, TypeError) as error:
+        # not with the library's words: they tell how to load pickled files, which may hold code
+        raise DataError(
+            f"{file}: cannot be read as .npz, an archive of NumPy with plain arrays; expected words "
+            "and vec in it, or vectors as text in .txt"
+        ) from error
     for name in ("words", "vec"):
         if name not in arrays:
             found = ", ".join(sorted(arrays)) or "none"

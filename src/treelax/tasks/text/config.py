@@ -24,12 +24,16 @@ class DataConfig:
     Attributes:
         format: "snli", "multinli" or "sst" as they are distributed, "table" (TSV, CSV, JSON lines)
             or "tagging" (a word a line).
-        path: folder or archive of a distribution, which holds all splits.
+        path: folder or archive of a distribution, which holds all splits; none for what ``treelax
+            data`` has fetched.
         train: file of the training data, instead of the split in ``path``.
         dev: file to choose the best model by, likewise.
         test: file for the figures at the end, likewise; there need not be one.
         text: columns of a table with the texts, one or two.
         label: column of a table with the label.
+        word: column of the words in a tagging file, its number counted from 1 or, in CoNLL-U, its
+            name; none for the first, or FORM.
+        tag: column of their tags, likewise; none for the last, or UPOS.
         classes: of SST, "binary" or "five".
         tokens: texts of a table are words with spaces between, not to be tokenised.
         vectors: file of word vectors; none to start from random ones, which are all learned.
@@ -60,6 +64,8 @@ class DataConfig:
     test: str | None = None
     text: tuple[str, ...] = ("text",)
     label: str = "label"
+    word: str | None = None
+    tag: str | None = None
     classes: Classes = "binary"
     tokens: bool = False
     vectors: str | None = None
@@ -80,6 +86,12 @@ class DataConfig:
         _at_least(self, "data", {"vector_size": 1, "max_length": 1, "seed": 0})
         if len(self.text) not in (1, 2):
             raise InputError(f"data.text is {self.text}; expected the name of one column, or two")
+        for name, column in (("word", self.word), ("tag", self.tag)):
+            if column is not None and not column.strip("0 "):
+                raise InputError(
+                    f"data.{name} is {column!r}; expected the number of a column, counted from 1, "
+                    "or its name"
+                )
         if self.more_vectors and self.vectors is None:
             raise InputError(
                 f"data.more_vectors is {', '.join(self.more_vectors)} and data.vectors none; expected "

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,25 +14,13 @@ from torch import Tensor
 from treelax.data.text.cache import EncodeSettings, SplitProgress, TextSource, cached_splits
 from treelax.data.text.encoded import EncodedText
 from treelax.data.text.joined_vectors import join_vectors
-from treelax.data.text.readers_nli import NLI_CLASSES, read_multinli, read_snli
-from treelax.data.text.readers_sst import SST_CLASSES, read_sst
-from treelax.data.text.readers_table import read_table
-from treelax.data.text.readers_tagging import read_tagging
-from treelax.data.text.records import Records
-from treelax.data.text.sources import NoSuchSplitError
 from treelax.data.text.vectors import Vectors, load_vectors, random_vectors
 from treelax.data.text.vocabulary import Vocabulary
 from treelax.errors import DataError, InputError
 from treelax.tasks.text.config import SPLIT, DataConfig
 from treelax.tasks.text.given_trees import TreedText, with_trees
+from treelax.tasks.text.sources import classes_of, text_sources
 from treelax.tasks.text.subwords import whole_words as rows_of_words
-
-# splits of a distribution that play the part of dev, and of test
-NAMES = {
-    "snli": {"train": "train", "dev": "dev", "test": "test"},
-    "multinli": {"train": "train", "dev": "dev_matched", "test": "dev_mismatched"},
-    "sst": {"train": "train", "dev": "dev", "test": "test"},
-}
 
 
 @dataclass(frozen=True)
@@ -46,6 +33,8 @@ class TextData:
         labels: names of the classes or tags, in the order of their numbers.
         mixed: how many of the last training examples are from the mixed-in set.
         notes: what was left out of each split, in words; also of "mix".
+        coverage: how many of the different words of all splits have a vector in a file, and how many
+            words there are; None where no file is read.
     """
 
     splits: dict[str, EncodedText]
@@ -53,6 +42,7 @@ class TextData:
     labels: tuple[str, ...]
     mixed: int
     notes: dict[str, tuple[str, ...]]
+    coverage: tuple[int, int] | None = None
 
     @property
     def heads(self) -> dict[str, Tensor]:
@@ -102,19 +92,18 @@ def load_text(
         The data.
 
     Raises:
-        DataError: a file cannot be read or has no labels; dev or test has a label that training has
-            not; or given trees do not fit.
+        DataError: a file cannot be read or has no labels; one's own training data have one label
+            only; dev or test has a label that training has not; or given trees do not fit.
         InputError: a file is not named, or all training texts are longer than allowed.
 
     Example:
-        >>> load_text(DataConfig(format="sst"))
+        >>> load_text(DataConfig())
         Traceback (most recent call last):
         ...
-        treelax.errors.InputError: data.path is none; expected the folder or archive of sst: give \
---from PATH or --set data.path=PATH
+        treelax.errors.InputError: data.train is none; expected a file: give --train FILE
     """
     global _latest
-    sources = _sources(config)
+    sources = text_sources(config)
     trees = {} if config.trees is None else {n: config.trees.replace(SPLIT, n) for n in sources}
     files = [file for source in sources.values() for file in source.files]
     state = [
@@ -141,9 +130,10 @@ def check_files(config: DataConfig) -> None:
         >>> check_files(DataConfig(format="snli", path="nowhere"))
         Traceback (most recent call last):
         ...
-        treelax.errors.DataError: nowhere: does not exist; expected ...
+        treelax.errors.DataError: nowhere: does not exist; expected snli_1.0.zip, its folder or a
+        file from it
     """
-    sources = _sources(config)
+    sources = text_sources(config)
     given = [] if config.trees is None else [config.trees.replace(SPLIT, n) for n in sources]
     vectors = [] if config.vectors is None else [config.vectors, *config.more_vectors]
     for paths, what in ((given, "a CoNLL-U file of given trees"), (vectors, "word vectors")):
@@ -174,7 +164,7 @@ def encoded_splits(
         ...
         treelax.errors.InputError: data.train is none; expected a file: give --train FILE
     """
-    return _encoded(config, _sources(config), progress)
+    return _encoded(config, text_sources(config), progress)
 
 
 def _encoded(
@@ -183,7 +173,7 @@ def _encoded(
     return cached_splits(
         sources,
         EncodeSettings(lower=config.lower),
-        labels=_classes(config),
+        labels=classes_of(config),
         progress=progress,
     )
 
@@ -207,16 +197,29 @@ def _load(
             if left_out:
                 what = "1 example" if left_out == 1 else f"{left_out:,} examples"
                 notes[name] += (f"{what} of more than {config.max_length} words left out",)
+    coverage = None
+    vocabulary = _vocabulary(splits["train"])
     if whole:
-        vectors = rows_of_words(_vocabulary(splits["train"]))
+        vectors = rows_of_words(vocabulary)
     else:
         vectors = _vectors(config, [splits[name] for name in ("train", "mix") if name in splits])
+        if config.vectors is not None:
+            coverage = sum(word in vectors for word in vocabulary), len(vocabulary)
     splits = {name: split.with_table(vectors) for name, split in splits.items()}
     mix = splits.pop("mix", None)
     if mix is not None:
         splits["train"] = joined(splits["train"], mix)
-    labels = splits["train"].label_names
-    return TextData(splits, vectors, labels, 0 if mix is None else len(mix), notes)
+    train = splits["train"]
+    assert train.labels is not None  # was checked above
+    if classes_of(config) is None and len(train.labels.unique()) == 1:
+        raise DataError(
+            f"{train.source}: received one label, {train.label_names[int(train.labels[0])]!r}, for "
+            "all examples; expected at least two: give the column of the labels, and examples of "
+            "each"
+        )
+    return TextData(
+        splits, vectors, train.label_names, 0 if mix is None else len(mix), notes, coverage
+    )
 
 
 def without_long(data: EncodedText, longest: int) -> tuple[EncodedText, int]:
@@ -313,61 +316,6 @@ def _vocabulary(split: EncodedText) -> Vocabulary:
     """The words of all splits."""
     assert isinstance(split.table, Vocabulary)
     return split.table
-
-
-def _classes(config: DataConfig) -> tuple[str, ...] | None:
-    """The classes of a distribution, in their own order; None where the training data tell."""
-    if config.format == "sst":
-        return SST_CLASSES[config.classes]
-    return NLI_CLASSES if config.format in NAMES else None
-
-
-def _sources(config: DataConfig) -> dict[str, TextSource]:
-    sources = {"train": _source(config, "train"), "dev": _source(config, "dev")}
-    if config.test is not None:
-        sources["test"] = _source(config, "test")
-    elif config.path is not None and config.format in NAMES:
-        with suppress(NoSuchSplitError):
-            sources["test"] = _source(config, "test")
-    if config.mix is not None:
-        mix = config.mix
-        sources["mix"] = _of(lambda: read_snli(mix, "train"), "snli train")
-    return sources
-
-
-def _source(config: DataConfig, split: str) -> TextSource:
-    own = getattr(config, split)
-    if config.format in NAMES:
-        path, name = own or config.path, NAMES[config.format][split]
-        if path is None:
-            raise InputError(
-                f"data.path is none; expected the folder or archive of {config.format}: give "
-                "--from PATH or --set data.path=PATH"
-            )
-        if own is None and os.path.isfile(path) and not path.lower().endswith(".zip"):
-            raise InputError(
-                f"data.path is {path}, one file, which would serve as every split; expected the "
-                f"folder or archive of {config.format}: give --from PATH, or --train, --dev and "
-                "--test FILE"
-            )
-        if config.format == "snli":
-            return _of(lambda: read_snli(path, name), f"snli {name}")
-        if config.format == "multinli":
-            return _of(lambda: read_multinli(path, name), f"multinli {name}")
-        return _of(lambda: read_sst(path, name, config.classes), f"sst {name} {config.classes}")
-    if own is None:
-        raise InputError(f"data.{split} is none; expected a file: give --{split} FILE")
-    if config.format == "tagging":
-        return _of(lambda: read_tagging(own), "tagging")
-    about = f"table {config.text} {config.label} {config.tokens}"
-    return _of(lambda: read_table(own, config.text, config.label, tokens=config.tokens), about)
-
-
-def _of(read: Callable[[], Records], about: str) -> TextSource:
-    file = read().file
-    assert file is not None  # all readers here read a file
-    # the suffix tells readers the format, so equal content may be read in two ways
-    return TextSource((file,), read, f"{about} {''.join(file.suffixes[-2:])}")
 
 
 def _state(file: str | os.PathLike[str] | None) -> Iterable[Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,16 +13,18 @@ from torch.nn.utils.rnn import pad_sequence
 
 from treelax.data.batching import MOST_ARCS, length_batches
 from treelax.data.conllu import Sentence
-from treelax.data.text.corpora import CORPORA
 from treelax.data.text.vectors import NULL
 from treelax.data.text.vocabulary import WordTable
 from treelax.errors import InputError
 from treelax.nn.modes import evaluating
-from treelax.ops.checks import one_of
-from treelax.tasks.text.config import Kind, TextConfig
 from treelax.tasks.text.given_trees import check_tree
-from treelax.tasks.text.model import ClassModel, ModelConfig, PairModel, Sentences, TagModel
+from treelax.tasks.text.model import ClassModel, PairModel, Sentences, TagModel
 from treelax.tasks.text.null_token import heads_without_null
+from treelax.tasks.text.sentence_settings import (
+    Prediction,
+    SentenceSettings,
+    with_learned_words,
+)
 from treelax.tasks.text.subwords import SubwordTable
 
 __all__ = [
@@ -33,6 +35,7 @@ __all__ = [
     "predict_words",
     "refuse_long",
     "sentences_of",
+    "with_learned_words",
 ]
 
 # the words of each text, and for a model that takes given trees their heads
@@ -41,129 +44,6 @@ TextModel = PairModel | ClassModel | TagModel
 NETWORKS: dict[str, type[TextModel]] = {"pair": PairModel, "classify": ClassModel, "tag": TagModel}
 # examples are read ahead by so many batches, to be sorted by length
 WINDOW = 32
-
-
-@dataclass(frozen=True)
-class SentenceSettings:
-    """What must be known of a trained model to give it new texts.
-
-    Attributes:
-        kind: "pair", "classify" or "tag".
-        text: columns that its texts stand in, one or two.
-        tokens: its texts are words with spaces between, not to be tokenised.
-        lower: words are put into lower case.
-        null: a NULL token stands in front of each text.
-        model: its kind and sizes; ``learned_words`` counts all rows that were learned.
-
-    Raises:
-        InputError: there is no such kind, or it takes another number of texts.
-
-    Example:
-        >>> from treelax.tasks.text.presets import preset
-        >>> SentenceSettings.of(preset("snli-tree-1"), rows=500).text
-        ('premise', 'hypothesis')
-    """
-
-    kind: Kind = "classify"
-    text: tuple[str, ...] = ("text",)
-    tokens: bool = False
-    lower: bool = False
-    null: bool = False
-    model: ModelConfig = field(default_factory=ModelConfig)
-
-    def __post_init__(self) -> None:
-        one_of("kind", self.kind, get_args(Kind))
-        if len(self.text) != self.texts:
-            raise InputError(f"text is {self.text}; expected {self.texts} for {self.kind!r}")
-
-    @property
-    def texts(self) -> int:
-        """How many texts an example has."""
-        return 2 if self.kind == "pair" else 1
-
-    @classmethod
-    def of(cls, config: TextConfig, *, rows: int) -> SentenceSettings:
-        """What a run's config says of it.
-
-        Args:
-            config: of the run.
-            rows: of its word vectors, padding counted.
-
-        Returns:
-            The settings.
-        """
-        data = config.data
-        columns = {
-            "table": data.text,
-            "tagging": ("text",),
-            "sst": CORPORA["sst-binary"].texts,
-            "snli": CORPORA["snli"].texts,
-            "multinli": CORPORA["multinli"].texts,
-        }
-        return cls(
-            kind=config.kind,
-            text=columns[data.format],
-            tokens=data.format == "table" and data.tokens,
-            lower=data.lower,
-            null=data.null,
-            model=with_learned_words(config, rows),
-        )
-
-
-@dataclass(frozen=True)
-class Prediction:
-    """What a model says of one example.
-
-    An example with a text without words gets no label, no probabilities and no heads.
-
-    Attributes:
-        words: of each text, as it was cut.
-        label: the class; for a tagger the tag of every word; or None.
-        probabilities: of each class; for a tagger of each tag for every word; or None.
-        heads: of each text the head of every word, counted from 1, 0 the root; None if the model
-            has no trees. Words under the NULL token hang off what it hangs off.
-
-    Example:
-        >>> said = Prediction((("Dogs", "bark"),), "yes", {"no": 0.25, "yes": 0.75}, ((2, 0),))
-        >>> said.label, said.probability, said.heads[0]
-        ('yes', 0.75, (2, 0))
-    """
-
-    words: tuple[tuple[str, ...], ...]
-    label: str | tuple[str, ...] | None = None
-    probabilities: Mapping[str, float] | tuple[Mapping[str, float], ...] | None = field(
-        default=None, hash=False
-    )
-    heads: tuple[tuple[int, ...], ...] | None = None
-
-    @property
-    def probability(self) -> float | tuple[float, ...] | None:
-        """Of the label; for a tagger of the tag of every word; or None."""
-        if self.label is None or self.probabilities is None:
-            return None
-        if isinstance(self.probabilities, tuple):
-            pairs = zip(self.probabilities, self.label, strict=True)
-            return tuple(each[tag] for each, tag in pairs)
-        return self.probabilities[str(self.label)]
-
-
-def with_learned_words(config: TextConfig, rows: int) -> ModelConfig:
-    """The model of a config with as many learned rows as its word vectors ask for.
-
-    Args:
-        config: of a run.
-        rows: of its word vectors, padding counted.
-
-    Returns:
-        The settings of the model; random vectors are all learned.
-
-    Example:
-        >>> with_learned_words(TextConfig(), 500).learned_words
-        499
-    """
-    if config.data.vectors is not None:
-        return config.model
-    return replace(config.model, learned_words=max(rows - 1, 0))
 
 
 def new_network(settings: SentenceSettings, table: Tensor, classes: int) -> TextModel:

@@ -252,3 +252,28 @@ def preset(name: str) -> TextConfig:
     """
     one_of("preset", name, tuple(PRESETS))
     return replace(PRESETS[name][0](), preset=name)
+
+
+def fitting_presets(name: str) -> dict[str, tuple[Callable[[], TextConfig], str]]:
+    """The presets that are of the same task and the same data as one.
+
+    Args:
+        name: one of `PRESETS`.
+
+    Returns:
+        Those of `PRESETS`, among them the one itself.
+
+    Raises:
+        InputError: there is no such preset.
+
+    Example:
+        >>> list(fitting_presets("tag"))
+        ['tag']
+    """
+    given = preset(name)
+    same = (given.kind, given.data.format)
+    return {
+        other: entry
+        for other, entry in PRESETS.items()
+        if ((made := entry[0]()).kind, made.data.format) == same
+    }

@@ -1,0 +1,146 @@
+"""The examples that ``treelax predict`` asks a model about, with their labels where a file has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from treelax.cli.predict_files import STREAM, numbered
+from treelax.data.conllu_blocks import read_blocks
+from treelax.data.text.readers_tagging import NO_BREAK_SPACE
+from treelax.data.text.records import Records
+from treelax.data.text.sources import one_file
+from treelax.data.text.tokenizer import words_of
+from treelax.errors import InputError
+from treelax.tasks.text.given_trees import check_tree
+from treelax.tasks.text.prediction import Example, SentenceSettings
+
+__all__ = ["Accuracy", "Asked", "examples_of", "examples_with_trees"]
+
+Label = str | tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An example of a file.
+
+    Attributes:
+        line: where it stands.
+        texts: the words of each text, and for a model that takes given trees their heads.
+        label: the right one, or the right tags, if the file has them.
+    """
+
+    line: int
+    texts: Example
+    label: Label | None = None
+
+
+def examples_of(records: Records, settings: SentenceSettings) -> Iterator[Asked]:
+    """The examples of a file of texts, also those without words.
+
+    Args:
+        records: of the file.
+        settings: of the model.
+
+    Returns:
+        The examples, in the order of the file.
+    """
+    for line, record in numbered(records):
+        if record is None:
+            yield Asked(line, ((),) * settings.texts)
+            continue
+        label = record.label if settings.kind == "tag" else record.extra.get(settings.label or "")
+        yield Asked(line, [words_of(record, i) for i in range(settings.texts)], label or None)
+
+
+def examples_with_trees(
+    file: str, settings: SentenceSettings, *, form: str | None, columns: Sequence[str]
+) -> Iterator[Asked]:
+    """The sentences of a CoNLL-U file with their heads, for a model that takes given trees.
+
+    Args:
+        file: its name.
+        settings: of the model.
+        form: of the file, as the user tells it, or None.
+        columns: of the texts, as the user tells them; CoNLL-U has its own.
+
+    Returns:
+        The examples, in the order of the file.
+
+    Raises:
+        InputError: it is no such file, or the model is of pairs.
+        DataError: a sentence cannot be read, or its heads form no tree; the message names the line.
+    """
+    given = "the model takes given trees with its texts (model.trees is given)"
+    if settings.texts != 1:
+        raise InputError(
+            f"{file}: {given} and is of pairs, which CoNLL-U has not; expected a model of one text, "
+            "or one trained with other trees"
+        )
+    if columns or not _is_conllu(file, form):
+        raise InputError(
+            f"{file}: {given}; expected a CoNLL-U file with heads, FILE.conllu, without --text: "
+            "parse the texts first, or train a model with other trees"
+        )
+    for block in read_blocks(file):
+        check_tree(block.sentence, f"{file}, line {block.line}")
+        words = tuple(word.replace(" ", NO_BREAK_SPACE) for word in block.sentence.words)
+        is_tagger = settings.kind == "tag" and settings.label in (None, "UPOS")
+        tags = block.sentence.tags if is_tagger else None
+        yield Asked(block.line, (replace(block.sentence, words=words),), tags)
+
+
+def _is_conllu(file: str, form: str | None) -> bool:
+    if file == STREAM or form is not None:
+        return file != STREAM and form == "conll"
+    return one_file(file, expected="a CoNLL-U file with heads").suffix == ".conllu"
+
+
+class Accuracy:
+    """How many labels of a file a model has found.
+
+    Args:
+        labels: those that the model knows. A file with none of them has something else in that
+            column, so nothing is told.
+
+    Example:
+        >>> accuracy = Accuracy(["no", "yes"])
+        >>> for right, said in (("yes", "yes"), ("no", "yes"), (None, "no")):
+        ...     accuracy.add(right, said)
+        >>> accuracy.line("texts")
+        'accuracy: 50.00 % of 2 labelled texts'
+    """
+
+    def __init__(self, labels: Sequence[str]) -> None:
+        self.known = frozenset(labels)
+        self.count = self.right = 0
+        self.is_known = False
+
+    def add(self, right: Label | None, said: Label | None) -> None:
+        """Count the labels of an example.
+
+        Args:
+            right: what the file has.
+            said: what the model says; of one without words nothing.
+        """
+        if right is None or said is None:
+            return
+        pairs = [(right, said)] if isinstance(right, str) else zip(right, said, strict=True)
+        for one, other in pairs:
+            self.count += 1
+            self.right += one == other
+            self.is_known = self.is_known or one in self.known
+
+    def line(self, unit: str) -> str | None:
+        """The accuracy in words.
+
+        Args:
+            unit: what has labels, in the plural.
+
+        Returns:
+            A line, or None if there is nothing to tell.
+        """
+        if not self.is_known:
+            return None
+        share = 100 * self.right / self.count
+        return f"accuracy: {share:.2f} % of {self.count:,} labelled {unit}"

@@ -1,0 +1,175 @@
+"""What ``treelax predict`` writes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from treelax.data.conllu import Sentence
+from treelax.data.text.sources import COMPRESSED
+from treelax.errors import InputError
+from treelax.ops.checks import one_of
+from treelax.tasks.text.prediction import Prediction, SentenceSettings
+
+__all__ = ["Said", "conllu_sentences", "json_lines", "output_form", "table_rows"]
+
+Output = Literal["jsonl", "tsv", "conllu"]
+Said = tuple[int, Prediction]  # the line of an example, and what the model says of it
+DIGITS = 6  # of probabilities
+_SPACE = re.compile(r"\s")
+NO_BREAK_SPACE = "\u00a0"
+
+
+def output_form(form: str | None, out: Path | None, settings: SentenceSettings) -> str:
+    """How to write, as told or as the name of a file says; JSON lines by default.
+
+    Args:
+        form: what was asked for, one of `Output`.
+        out: the file.
+        settings: of the model.
+
+    Returns:
+        One of `Output`.
+
+    Raises:
+        InputError: there is no such form, the name says none, or trees are wanted of a model that
+            has none.
+
+    Example:
+        >>> output_form(None, Path("trees.conllu.gz"), SentenceSettings())
+        'conllu'
+    """
+    if form is None:
+        form = "jsonl" if out is None else _form_by_name(out)
+    one_of("--format", form, get_args(Output))
+    if form == "conllu" and settings.kind != "tag" and settings.model.trees in ("none", "intra"):
+        raise InputError(
+            f"--format: received conllu, and the model has no trees (model.trees is "
+            f"{settings.model.trees!r}); expected jsonl or tsv"
+        )
+    return form
+
+
+def _form_by_name(out: Path) -> str:
+    plain = out.with_suffix("") if out.suffix in COMPRESSED else out
+    form = plain.suffix.removeprefix(".") or "jsonl"
+    if form not in get_args(Output):
+        raise InputError(
+            f"--out: received {out}, whose ending says no format; expected "
+            f"{', '.join(f'.{known}' for known in get_args(Output))}, also compressed "
+            f"({', '.join(COMPRESSED)}), or --format with one of them"
+        )
+    return form
+
+
+def json_lines(said: Iterable[Said], settings: SentenceSettings) -> Iterator[str]:
+    """A JSON object for each example.
+
+    Args:
+        said: what the model says.
+        settings: of the model.
+
+    Returns:
+        The lines; texts of pairs have lists of two.
+
+    Example:
+        >>> said = Prediction((("Hi",),), "yes", {"yes": 1.0}, ((0,),))
+        >>> next(json_lines([(3, said)], SentenceSettings()))
+        '{"line": 3, "label": "yes", "probabilities": {"yes": 1.0}, "words": ["Hi"], "heads": [0]}'
+    """
+    for line, each in said:
+        heads: Any = each.heads
+        texts: Any = each.words
+        if settings.texts == 1:
+            heads, texts = None if heads is None else heads[0], texts[0]
+        shares: Any = each.probabilities
+        if isinstance(shares, tuple):  # of each word that of its tag: all would be far too many
+            shares = [round(share, DIGITS) for share in _several(each)]
+        elif shares is not None:
+            shares = {name: round(share, DIGITS) for name, share in shares.items()}
+        label = "tags" if settings.kind == "tag" else "label"
+        record = {"line": line, label: each.label, "probabilities": shares}
+        yield json.dumps(record | {"words": texts, "heads": heads}, ensure_ascii=False)
+
+
+def table_rows(said: Iterable[Said], settings: SentenceSettings) -> Iterator[str]:
+    r"""The lines of a TSV file, first the names of its columns.
+
+    Args:
+        said: what the model says.
+        settings: of the model.
+
+    Returns:
+        The lines; words, heads and tags have spaces between.
+
+    Example:
+        >>> said = Prediction((("Hi", "!"),), "yes", {"yes": 1.0}, ((0, 1),))
+        >>> list(table_rows([(3, said)], SentenceSettings()))
+        ['line\tlabel\tprobability\twords\theads', '3\tyes\t1.000000\tHi !\t0 1']
+    """
+    names = ["tags", "probabilities"] if settings.kind == "tag" else ["label", "probability"]
+    numbers = [""] if settings.texts == 1 else ["_1", "_2"]
+    both = [f"{name}{number}" for number in numbers for name in ("words", "heads")]
+    yield "\t".join(["line", *names, *both])
+    for line, each in said:
+        label = each.label or ""
+        if isinstance(label, tuple):
+            label = " ".join(map(_one_word, label))
+        shares = " ".join(f"{share:.{DIGITS}f}" for share in _several(each))
+        cells = [str(line), _SPACE.sub(" ", label), shares]
+        for i, text in enumerate(each.words):
+            cells.append(" ".join(map(_one_word, text)))
+            cells.append("" if each.heads is None else " ".join(map(str, each.heads[i])))
+        yield "\t".join(cells)
+
+
+def conllu_sentences(said: Iterable[Said], settings: SentenceSettings) -> Iterator[Sentence]:
+    """A sentence with its tree for each text; those without words are left out.
+
+    Args:
+        said: what the model says.
+        settings: of the model.
+
+    Returns:
+        The sentences, with the label as a comment, or with tags.
+
+    Example:
+        >>> said = Prediction((("Hi", "!"),), "yes", {"yes": 1.0}, ((0, 1),))
+        >>> next(conllu_sentences([(3, said)], SentenceSettings())).metadata["label"]
+        'yes'
+    """
+    for line, each in said:
+        if each.label is None:
+            continue
+        about = {}
+        tags: tuple[str, ...] | None = None
+        if isinstance(each.label, tuple):
+            tags = tuple(map(_one_word, each.label))
+        else:
+            [share] = _several(each)
+            about = {"label": _SPACE.sub(" ", each.label), "probability": f"{share:.{DIGITS}f}"}
+        for i, text in enumerate(each.words):
+            name = str(line) if settings.texts == 1 else f"{line}-{i + 1}"
+            forms = tuple(map(_one_word, text))
+            yield Sentence(
+                forms,
+                None if each.heads is None else each.heads[i],
+                tags,
+                metadata={"sent_id": name, "text": " ".join(forms), **about},
+            )
+
+
+def _several(each: Prediction) -> tuple[float, ...]:
+    """The probability of the label, or of each tag; nothing where there is none."""
+    share = each.probability
+    if share is None:
+        return ()
+    return share if isinstance(share, tuple) else (share,)
+
+
+def _one_word(word: str) -> str:
+    """A word that takes one place in a line: white space inside it does not part it."""
+    return _SPACE.sub(NO_BREAK_SPACE, word)

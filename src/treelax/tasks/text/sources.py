@@ -1,0 +1,171 @@
+"""Where the texts of a config come from: the files of its splits and who reads them."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from treelax.data.text.cache import TextSource, cache_folder
+from treelax.data.text.download import ARCHIVES
+from treelax.data.text.readers_nli import NLI_CLASSES, read_multinli, read_snli
+from treelax.data.text.readers_sst import SST_CLASSES, read_sst
+from treelax.data.text.readers_table import read_table
+from treelax.data.text.readers_tagging import column_of, read_tagging
+from treelax.data.text.records import Records
+from treelax.data.text.sources import NoSuchSplitError
+from treelax.errors import InputError
+from treelax.tasks.text.config import DataConfig
+
+__all__ = ["classes_of", "distribution", "read_split", "text_sources"]
+
+# splits of a distribution that play the part of dev, and of test
+NAMES = {
+    "snli": {"train": "train", "dev": "dev", "test": "test"},
+    "multinli": {"train": "train", "dev": "dev_matched", "test": "dev_mismatched"},
+    "sst": {"train": "train", "dev": "dev", "test": "test"},
+}
+
+
+def text_sources(config: DataConfig) -> dict[str, TextSource]:
+    """The files of all splits of a config.
+
+    Args:
+        config: which texts.
+
+    Returns:
+        For "train", "dev" and, if there are such, "test" and "mix" what is to be read.
+
+    Raises:
+        DataError: a file is not there.
+        InputError: a file is not named.
+
+    Example:
+        >>> text_sources(DataConfig())
+        Traceback (most recent call last):
+        ...
+        treelax.errors.InputError: data.train is none; expected a file: give --train FILE
+    """
+    sources = {"train": _source(config, "train"), "dev": _source(config, "dev")}
+    if config.test is not None:
+        sources["test"] = _source(config, "test")
+    elif distribution(config) is not None:
+        with suppress(NoSuchSplitError):
+            sources["test"] = _source(config, "test")
+    if config.mix is not None:
+        mix = DataConfig(format="snli", path=config.mix)
+        sources["mix"] = _of(mix, "train", config.mix)
+    return sources
+
+
+def classes_of(config: DataConfig) -> tuple[str, ...] | None:
+    """The classes of a distribution, in their own order; None where the training data tell.
+
+    Args:
+        config: which texts.
+
+    Returns:
+        Their names, or None.
+
+    Example:
+        >>> classes_of(DataConfig(format="sst"))
+        ('negative', 'positive')
+    """
+    if config.format == "sst":
+        return SST_CLASSES[config.classes]
+    return NLI_CLASSES if config.format in NAMES else None
+
+
+def distribution(config: DataConfig) -> str | None:
+    """The folder or archive of a corpus: as told, or what ``treelax data`` has fetched.
+
+    Args:
+        config: which texts.
+
+    Returns:
+        Its path; None if there is none, or the texts are of no corpus.
+
+    Example:
+        >>> distribution(DataConfig(format="sst", path="trees.zip"))
+        'trees.zip'
+    """
+    if config.format not in NAMES:
+        return None
+    if config.path is not None or any((config.train, config.dev, config.test)):
+        return config.path  # one's own files are not to be joined by others unasked
+    fetched = cache_folder() / ARCHIVES[config.format].name
+    return str(fetched) if fetched.is_file() else None
+
+
+def read_split(config: DataConfig, split: str, path: str) -> Records:
+    """The reader of a split.
+
+    Args:
+        config: which texts, and how they are to be read.
+        split: "train", "dev" or "test".
+        path: its file, or the folder or archive of the corpus.
+
+    Returns:
+        The records, not yet read.
+
+    Raises:
+        DataError: there is no such file.
+    """
+    match config.format:
+        case "snli":
+            return read_snli(path, NAMES["snli"][split])
+        case "multinli":
+            return read_multinli(path, NAMES["multinli"][split])
+        case "sst":
+            return read_sst(path, NAMES["sst"][split], config.classes)
+        case "tagging":
+            return read_tagging(path, *_columns(config))
+        case _:
+            return read_table(path, config.text, config.label, tokens=config.tokens)
+
+
+def _source(config: DataConfig, split: str) -> TextSource:
+    own = getattr(config, split)
+    if config.format not in NAMES:
+        if own is None:
+            raise InputError(f"data.{split} is none; expected a file: give --{split} FILE")
+        return _of(config, split, own)
+    path = own or distribution(config)
+    if path is None:
+        raise InputError(
+            f"data.path is none; expected the folder or archive of {config.format}: fetch it with "
+            f"treelax data {config.format}, or give --from PATH or --set data.path=PATH"
+        )
+    if own is None and os.path.isfile(path) and not path.lower().endswith(".zip"):
+        raise InputError(
+            f"data.path is {path}, one file, which would serve as every split; expected the folder "
+            f"or archive of {config.format}: give --from PATH, or --train, --dev and --test FILE"
+        )
+    return _of(config, split, path)
+
+
+def _of(config: DataConfig, split: str, path: str) -> TextSource:
+    file = read_split(config, split, path).file
+    assert file is not None  # all readers here read a file
+    # the suffix tells readers the format, so equal content may be read in two ways
+    about = f"{_about(config, split)} {''.join(file.suffixes[-2:])}"
+    return TextSource((file,), lambda: read_split(config, split, path), about)
+
+
+def _about(config: DataConfig, split: str) -> str:
+    """The reader and its options in words, a part of the cache's key."""
+    match config.format:
+        case "table":
+            return f"table {config.text} {config.label} {config.tokens}"
+        case "tagging":
+            columns = _columns(config)
+            return "tagging" if columns == (None, None) else f"tagging {columns}"
+        case "sst":
+            return f"sst {NAMES['sst'][split]} {config.classes}"
+        case _:
+            return f"{config.format} {NAMES[config.format][split]}"
+
+
+def _columns(config: DataConfig) -> tuple[int | str | None, int | str | None]:
+    """Of words and tags."""
+    word, tag = (None if name is None else column_of(name) for name in (config.word, config.tag))
+    return word, tag

@@ -1,0 +1,202 @@
+"""What ``treelax train`` and ``treelax predict`` say of one's own files when something is amiss."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from sentence_runs import SMALL, write_files
+
+from treelax.cli.main import main
+from treelax.cli.settings import describe_settings
+from treelax.tasks.listops.config import ListOpsConfig
+from treelax.tasks.text.config import TextConfig
+from treelax.tasks.text.presets import preset
+from treelax.training.config import flatten, override
+
+SETTINGS = [part for key, value in SMALL.items() for part in ("--set", f"{key}={value}")]
+ENDING = ["--device", "cpu", *SETTINGS]
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
+
+
+def written(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def fail(capsys: Capture, *arguments: object) -> str:
+    """The one line that the program says as it refuses."""
+    capsys.readouterr()
+    assert main(list(map(str, arguments))) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("treelax: error: ")
+    assert error.count("\n") == 1
+    return error.removeprefix("treelax: error: ").rstrip("\n")
+
+
+# ------------------------------------------------------------------ files
+
+
+def test_errors_of_files_say_what_a_command_can_do(tmp_path: Path, capsys: Capture) -> None:
+    def refused(file: Path) -> str:
+        out = ["--out", tmp_path / "run"]
+        return fail(capsys, "train", "classify", "--train", file, "--dev", file, *out)
+
+    long = written(tmp_path, "a.tsv", f"text\tlabel\nfine\tyes\n{'w ' * 33_000}\tno\n")
+    assert "line 3: received 33,000 words; expected at most 10,000: split it or take it out" in (
+        refused(long)
+    )
+    ragged = written(tmp_path, "b.tsv", "text\tlabel\nfine\tyes\tno\n")
+    assert "line 2: received 3 columns; expected 2: mend it or take it out" in refused(ragged)
+    named = written(tmp_path, "c.txt", "text\tlabel\nfine\tyes\n")
+    assert "expected .tsv, .tab, .csv, .jsonl, .ndjson: rename it" in refused(named)
+    with zipfile.ZipFile(tmp_path / "d.zip", "w") as archive:
+        archive.writestr("one.tsv", "text\tlabel\nfine\tyes\n")
+        archive.writestr("two.tsv", "text\tlabel\nfine\tyes\n")
+    assert "expected one: unpack it and give the file itself" in refused(tmp_path / "d.zip")
+
+
+def test_warnings_are_notes_of_one_line(tmp_path: Path) -> None:
+    options = write_files("classify", tmp_path)
+    no_folder = written(tmp_path, "file", "")
+    options += ["--out", str(tmp_path / "run")]
+    done = subprocess.run(
+        [sys.executable, "-m", "treelax", "train", "classify", *options, *ENDING],
+        env={**os.environ, "TREELAX_CACHE": str(no_folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    notes = [line for line in done.stderr.splitlines() if line.startswith("note: ")]
+    assert len(notes) == 3
+    assert notes[0].startswith(f"note: {tmp_path / 'train.tsv'} was encoded but not put into")
+    assert "Warning" not in done.stderr
+    assert "cached_splits" not in done.stderr
+
+
+# ------------------------------------------------------------------ columns, labels, vectors
+
+
+def test_tags_from_any_column(tmp_path: Path, capsys: Capture) -> None:
+    """And predictions use the same columns."""
+    write_files("tag", tmp_path)
+    options = []
+    for split in ("train", "dev", "test"):
+        rows = (tmp_path / f"{split}.conll").read_text().splitlines()
+        cells = [row.split("\t") for row in rows]
+        text = "\n".join(f"X {each[0]} {each[1]} O" if each[0] else "" for each in cells)
+        options += [f"--{split}", str(written(tmp_path, f"{split}.txt", text + "\n"))]
+    run = tmp_path / "run"
+    columns = ["--text", "2", "--label", "3"]
+    assert main(["train", "tag", *options, *columns, *ENDING, "--out", str(run)]) == 0
+    capsys.readouterr()
+    command = ["predict", str(run), str(tmp_path / "test.txt"), "--input", "conll"]
+    assert main([*command, "--format", "tsv"]) == 0
+    output = capsys.readouterr()
+    assert "labelled words" in output.err
+    words = [line.split("\t")[3] for line in output.out.splitlines()[1:]]
+    first = (tmp_path / "test.conll").read_text().partition("\n\n")[0]
+    assert words[0].split() == [row.partition("\t")[0] for row in first.splitlines()]
+    # words alone, which have no such column, are told by --text
+    bare = written(tmp_path, "bare.txt", "fine x\nfilm y\n")
+    assert main(["predict", str(run), str(bare), "--input", "conll", "--text", "1"]) == 0
+    assert '"words": ["fine", "film"]' in capsys.readouterr().out
+
+
+def test_tables_of_glue_by_the_names_of_their_columns(tmp_path: Path) -> None:
+    """MRPC, whose names have spaces; quotes are characters like others."""
+    head = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+    rows = '1\t12\t13\tHe said "no" .\tHe denied it .\n0\t14\t15\tIt rains .\tDogs bark .\n'
+    file = str(written(tmp_path, "train.tsv", head + rows))
+    columns = ["--text", "#1 String", "--text", "#2 String", "--label", "Quality"]
+    command = ["train", "pair", "--train", file, "--dev", file, *columns, *ENDING]
+    assert main([*command, "--out", str(tmp_path / "run")]) == 0
+    record = json.loads((tmp_path / "run" / "test.json").read_text())
+    assert (record["labels"], record["splits"]["dev"]["examples"]) == (["0", "1"], 2)
+
+
+def test_one_column_is_no_tagged_file(tmp_path: Path, capsys: Capture) -> None:
+    file = written(tmp_path, "a.conll", "Dogs\nbark\n")
+    said = fail(capsys, "train", "tag", "--train", file, "--dev", file, "--out", tmp_path / "run")
+    assert said == (
+        f"{file}, line 1: received one column for words and tags; expected a word and its tag in "
+        "two columns, with a tab or a space between"
+    )
+
+
+def test_one_label_is_refused(tmp_path: Path, capsys: Capture) -> None:
+    file = written(tmp_path, "a.tsv", "text\tlabel\nfine\tyes\ngood\tyes\n")
+    command = ["train", "classify", "--train", file, "--dev", file, "--out", tmp_path / "run"]
+    assert fail(capsys, *command).startswith(
+        f"{file}: received one label, 'yes', for all examples; expected at least two"
+    )
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("few", [False, True])
+def test_how_many_words_have_a_vector_is_told(tmp_path: Path, capsys: Capture, few: bool) -> None:
+    options = write_files("classify", tmp_path)
+    known = ["the", "film"] if few else ["the", "film", "was", "a", "plot", "good", "bad", "sad"]
+    vectors = written(tmp_path, "v.txt", "".join(f"{word} 1 2\n" for word in known))
+    command = ["train", "classify", *options, "--vectors", str(vectors), *ENDING]
+    assert main([*command, "--out", str(tmp_path / "run")]) == 0
+    said = capsys.readouterr().err
+    count, share, unknown = (2, "22.2", 7) if few else (8, "88.9", 1)
+    assert (
+        f"word vectors: {count} of 9 words of the data found ({share} %), {unknown} unknown\n"
+        in said
+    )
+    assert ("note: fewer than half of the words have a vector" in said) == few
+
+
+# ------------------------------------------------------------------ settings
+
+
+@pytest.mark.parametrize(
+    ("command", "fitting", "other"),
+    [
+        ("classify", ["classify"], "sst"),
+        ("snli", ["snli-tree-1", "snli-tuned-none"], "multinli"),
+        ("sst", ["sst-given", "sst-tuned-tree"], "snli"),
+    ],
+)
+def test_the_list_has_fitting_presets_and_says_what_settings_are(
+    capsys: Capture, command: str, fitting: list[str], other: str
+) -> None:
+    assert main(["train", command, "--list"]) == 0
+    presets, _, settings = capsys.readouterr().out.partition("\n\n")
+    for name in fitting:
+        assert f"| {name} " in presets
+    assert f"| {other}" not in presets
+    row = next(line for line in settings.splitlines() if line.startswith("| train.clip "))
+    assert [cell.strip() for cell in row.split("|")[1:-1]] == [
+        *("train.clip", "5.0", "largest norm of the gradient"),
+    ]
+
+
+def test_listed_values_can_be_set(capsys: Capture) -> None:
+    assert main(["train", "pair", "--list"]) == 0
+    listed = capsys.readouterr().out
+    rows = [line.split("|")[1:3] for line in listed.partition("\n\n")[2].splitlines()[2:]]
+    changes = [f"{key.strip()}={value.strip()}" for key, value in rows]
+    assert "data.text=first,second" in changes
+    assert override(preset("pair"), changes) == preset("pair")
+
+
+@pytest.mark.parametrize("kind", [TextConfig, ListOpsConfig])
+def test_every_setting_is_described(kind: type) -> None:
+    told = describe_settings(kind)
+    assert list(told) == list(flatten(kind()))
+    assert all(told.values())
+    assert "`" not in "".join(told.values())
