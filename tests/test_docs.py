@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from docs import make_explanations
 from docs.tools import build, links
+from docs.tools import commands as commands_page
 from docs.tools.docstrings import to_markdown
 from docs.tools.mathml import mathml
 from treelax.cli.main import app
@@ -131,6 +132,31 @@ def test_links_are_moved(page, target, moved):
 def test_a_link_to_nothing_ends_the_build():
     with pytest.raises(SystemExit, match=re.escape("docs/a.md, line 1: gone.md is no file")):
         build.rewritten(Path("docs/a.md"), "[x](gone.md)")
+
+
+def test_the_page_of_commands_is_current():
+    """It is made from the help of the commands; python -m docs.tools.commands writes it anew."""
+    assert commands_page.PAGE.read_text(encoding="utf-8") == commands_page.page()
+
+
+def test_the_page_of_commands_has_every_option():
+    page = commands_page.PAGE.read_text(encoding="utf-8")
+    sections = dict(
+        re.findall(r"^#+ (treelax .*)\n((?:(?!^#+ treelax).*\n?)*)", page, re.MULTILINE)
+    )
+    found = 0
+    waiting = [(("treelax",), typer.main.get_command(app))]
+    while waiting:
+        path, command = waiting.pop()
+        inner = getattr(command, "commands", {})
+        waiting += [((*path, name), each) for name, each in inner.items()]
+        for parameter in () if inner else command.params:
+            if parameter.param_type_name == "option":
+                found += 1
+                assert re.search(
+                    rf"^\| `{parameter.opts[0]}\b", sections[" ".join(path)], re.MULTILINE
+                )
+    assert found > 100
 
 
 def in_nav(entry) -> list[str]:

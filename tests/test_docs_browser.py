@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,3 +57,21 @@ def test_pages_can_be_read_and_fit(browser: Browser, width: int, scheme: str) ->
         assert (name, all(drawn)) == (name, True)
     assert errors == []
     context.close()
+
+
+@pytest.mark.parametrize("name", ["index", "api/ops"])
+def test_search_works_in_pages_from_a_folder(browser: Browser, name: str) -> None:
+    """Without a server, without errors in the console, and with nothing that cannot be loaded."""
+    page = browser.new_page()
+    told: list[str] = []
+    page.on("console", lambda each: told.append(each.text) if each.type == "error" else None)
+    page.on("pageerror", lambda error: told.append(str(error)))
+    page.on("requestfailed", lambda request: told.append(request.url))
+    page.goto((SITE / f"{name}.html").as_uri())
+    page.get_by_role("button", name="Search").first.click()
+    page.get_by_placeholder("Search").fill("Eisner's algorithm")
+    page.get_by_text(re.compile(r"^[1-9]\d* results$")).wait_for()
+    page.get_by_placeholder("Search").press("Enter")
+    page.wait_for_url("**/how-it-works.html*")
+    assert told == []
+    page.close()

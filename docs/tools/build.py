@@ -29,7 +29,7 @@ from docs.tools.links import (
 ROOT = Path(__file__).resolve().parents[2]
 STAGE = ROOT / "build" / "docs"
 SITE = ROOT / "site"
-ASSETS = ("*.css", "*.svg", "*.png")
+ASSETS = ("*.css", "*.js", "*.svg", "*.png")
 CODE = {".py": "python", ".toml": "toml"}
 
 

@@ -134,3 +134,10 @@ def test_the_data_of_a_run_on_sst(tmp_path: Path) -> None:
     five = DataConfig(format="sst", path=str(tmp_path), classes="five")
     counts = [len(list(split_records(data, "dev"))) for data in (binary, five)]
     assert counts == [1, 2]
+
+
+def test_the_tags_of_a_run_are_those_of_its_column(tmp_path: Path) -> None:
+    file = tmp_path / "dev.conll"
+    file.write_text("Dogs NNS O\nbark VBP O\n")
+    data = DataConfig(format="tagging", dev=str(file), tag="2")
+    assert [record.label for record in split_records(data, "dev")] == [("NNS", "VBP")]

@@ -65,9 +65,12 @@ def test_sure_scores_have_no_entropy() -> None:
     assert found.best_arcs == pytest.approx(100)
 
 
-def test_means_by_hand() -> None:
+def test_totals_by_hand() -> None:
+    """Every word counts the same, in all figures."""
     found = entropy_summary([TreeEntropy(4, 2.0, 4.0, 50.0), TreeEntropy(1, 0.0, 0.0, 100.0)])
-    assert (found.entropy, found.per_word, found.relative) == (1, 0.25, 50)
+    assert (found.entropy, found.per_word, found.relative) == (1, 0.4, 50)
+    two = entropy_summary([TreeEntropy(6, 3.0, 9.0, 50.0), TreeEntropy(2, 1.0, 1.0, 50.0)])
+    assert (two.entropy, two.per_word, two.relative) == (2, 0.5, 40)
     assert found.best_arcs == pytest.approx((4 * 50 + 100) / 5)
     assert entropy_summary([TreeEntropy(1, 0.0, 0.0, 100.0)]).relative is None
 

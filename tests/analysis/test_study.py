@@ -164,6 +164,14 @@ def test_tables_by_hand() -> None:
     assert [row[0] for row in entropies] == ["right", "flat"]
 
 
+def test_every_figure_has_a_legend() -> None:
+    notes = {each.title: each.note or "" for each in study_tables(whole())}
+    entropy = notes["Entropy of the distribution over trees"]
+    assert "per word: all nats over all words" in entropy
+    labels = notes["Labels with discrete and with soft trees"]
+    assert "gap: by how much discrete trees are better" in labels
+
+
 def test_one_run_is_not_compared_with_itself() -> None:
     tables = shown(study(TEXT, [CHAIN]))
     assert "Agreement with baselines: heads that are the same, %" in tables

@@ -25,6 +25,14 @@ def test_sizes_and_seed() -> None:
         assert defaults[name] == getattr(trained_on, name)
 
 
+@pytest.mark.parametrize("variant", ["original", "paulus"])
+def test_lengths(variant: str) -> None:
+    trained_on = preset("paulus").data if variant == "paulus" else DataConfig()
+    for name, length in data.LENGTHS[variant].items():
+        assert length == getattr(trained_on, name)
+    assert set(data.LENGTHS[variant]) == {"min_length", "max_length"}
+
+
 @pytest.mark.parametrize(
     ("variant", "trained_on"), [("original", DataConfig()), ("paulus", preset("paulus").data)]
 )

@@ -198,7 +198,7 @@ def test_an_error_leaves_nothing_behind(tmp_path: Path, capsys: pytest.CaptureFi
         (["--from", "{sst}", "--out", "{sst}"], "{sst}: is a file; expected a folder"),
         (["--from", "{sample}", "--out", "x"], "{sample}: is one file; expected an archive"),
         (["--from", "nowhere"], "nowhere: does not exist; expected trainDevTestTrees_PTB.zip"),
-        (["--classes", "two"], "Invalid value for '--classes'"),
+        (["--classes", "two"], "--classes: received two; expected"),
     ],
 )
 def test_what_is_refused(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -17,6 +20,7 @@ import treelax
 import treelax.cli
 import treelax.cli.main as program
 from treelax.cli.main import app, main
+from treelax.cli.usage import explain_usage
 from treelax.errors import DataError, TreelaxError
 
 SAMPLE = Path(__file__).parent.parent / "data" / "listops_sample.tsv"
@@ -112,6 +116,121 @@ def test_usage_errors(
     assert output.err.endswith(f"; see {where}\n")
     assert said in output.err
     assert output.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["parse", "x", "--samples", "-1"],
+            "--samples: received -1; expected a whole number of at least 0; see treelax parse --help",
+        ),
+        (
+            ["parse", "x", "--samples", "K"],
+            "--samples: received K; expected a whole number of at least 0; see treelax parse --help",
+        ),
+        (
+            ["analyse", "listops", "--limit", "0"],
+            "--limit: received 0; expected a whole number of at least 1; see treelax analyse --help",
+        ),
+        (
+            ["demo", "--port", "99999"],
+            "--port: received 99999; expected a whole number of at least",
+        ),
+        (["demo", "--port", "99999"], "at most 65535; see treelax demo --help"),
+        (
+            ["figure", "relaxation", "--temperature", "hot"],
+            "--temperature: received hot; expected a number; see treelax figure relaxation --help",
+        ),
+        (
+            ["data", "listops", "--variant", "other"],
+            "--variant: received other; expected one of 'original', 'paulus'; see",
+        ),
+        (["analyse"], "RUN...: received nothing; expected runs, saved models, or listops; see"),
+        (["parse", "--sofd"], "--sofd: received an option that treelax parse does not have;"),
+        (["parse", "--sofd"], "--soft; see treelax parse --help"),
+        (["parse", "--out"], "--out: received no value; expected one after it; see treelax"),
+        (["parse", "--gold=3"], "--gold: received a value; expected none; see treelax"),
+        (["nonsense"], "COMMAND: received 'nonsense'; expected one of data, train, eval, predict,"),
+        (["eval", "x", "y", "z"], "received more arguments than treelax eval takes: y z; expected"),
+    ],
+)
+def test_usage_errors_say_what_was_received(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert main(arguments) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert said in output.err
+    assert output.err.startswith("treelax: error: ")
+    assert output.err.count("\n") == 1
+
+
+def test_every_number_of_every_command_is_explained() -> None:
+    """In one place for all, so a new option has it too; nothing is run, values are only read."""
+    found = 0
+    for path, command in commands(typer.main.get_command(app)):
+        context = command.make_context(" ".join(path), [], resilient_parsing=True)
+        for parameter in command.params:
+            if parameter.param_type_name != "option" or parameter.is_flag:
+                continue
+            try:
+                parameter.process_value(context, ["1x"] if parameter.multiple else "1x")
+            except Exception as error:
+                said = program._explanation(error)
+                assert said is not None
+                assert re.match(r"--[\w-]+: received 1x; expected ", said)
+                assert "Input should" not in said
+                found += "number" in said
+    assert found > 20
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        (
+            "'K' is not a valid integer range.",
+            "--k: received K; expected a whole number of at least 0",
+        ),
+        ("-1 is not in the range x>=0.", "--k: received -1; expected a whole number of at least 0"),
+    ],
+)
+def test_usage_errors_of_older_versions_of_typer(message: str, said: str) -> None:
+    class BadParameter(Exception):
+        message = ""
+        param = SimpleNamespace(
+            opts=["-k", "--k"],
+            param_type_name="option",
+            type=SimpleNamespace(min=0, max=None, name="integer range"),
+        )
+
+        def format_message(self) -> str:
+            return self.message
+
+    error = BadParameter()
+    error.message = message
+    assert explain_usage(error) == f"{said}; see treelax --help"
+
+
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--version"], ["--help"], ["parse", "--help"], ["nonsense"]]
+)
+def test_what_needs_no_tensor_does_not_wait_for_torch(arguments: list[str]) -> None:
+    """It takes seconds to load."""
+    code = (
+        "import sys; from treelax.cli.main import main; main(sys.argv[1:]); "
+        "print('torch' in sys.modules, file=sys.stderr)"
+    )
+    done = run(*arguments, code=code)
+    assert done.stderr.splitlines()[-1] == "False"
 
 
 @pytest.mark.parametrize(
@@ -211,7 +330,7 @@ def test_nobody_reads_the_output(arguments: list[str]) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
-        process.stdout.close()  # it has not got so far as to write: it still loads torch
+        process.stdout.close()  # it has not got so far as to write: it still loads its modules
         said = process.stderr.read()
     assert "Error" not in said
     assert "Traceback" not in said

@@ -181,6 +181,11 @@ def test_drawn_samples(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"{different - 5} others (all with --format json)" in shown
     svg = parse(capsys, run, TEXT, "--samples", 50, "--format", "svg")
     assert sum(text.startswith("sampled ") for text in texts(svg)) == 5
+    [rest] = [
+        line for line in shown.splitlines() if line.endswith("others (all with --format json)")
+    ]
+    assert rest in texts(svg)
+    assert f"50 exact samples (seed 0): {different} different trees" in texts(svg)
     heads = parse(capsys, run, TEXT, "--samples", 50, "--format", "heads").splitlines()
     assert heads[0] == f"{most['count']}\t{' '.join(map(str, most['heads']))}"
     assert len(heads) == different
@@ -207,6 +212,28 @@ def test_files_by_their_names(
         assert sentence.words == EXPRESSION.tokens
     assert (tmp_path / "one.txt").read_text() == parse(capsys, run, TEXT, "--width", 60)
     assert len(list(tmp_path.iterdir())) == 5
+
+
+def test_a_format_that_was_named_goes_into_any_file(
+    run: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    out = tmp_path / "one.heads"
+    parse(capsys, run, TEXT, "--format", "heads", "--out", out)
+    assert out.read_text() == parse(capsys, run, TEXT, "--format", "heads")
+
+
+@pytest.mark.parametrize("form", ["tree", "json", "conllu", "svg"])
+def test_a_hyphen_is_standard_output(
+    run: Path,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = parse(capsys, run, TEXT, "--format", form, "--out", "-")
+    assert said == parse(capsys, run, TEXT, "--format", form)
+    assert not list(tmp_path.iterdir())
 
 
 def test_conllu_on_standard_output(
@@ -254,7 +281,15 @@ def test_a_file_is_whole_or_not_there(
         (["listops", "Dogs bark."], "TEXT, token 1: received 'Dogs'; expected one of [MIN"),
         (["listops", "[MAX ]"], "TEXT, token 2: received ] right after [MAX"),
         (["Dogs bark."], "(no RUN was named, so the ListOps model that comes with treelax reads"),
-        (["runs/none", TEXT], "TEXT, token 1: received 'runs/none'"),
+        (
+            ["runs/none", TEXT],
+            "RUN: received 'runs/none', which does not exist; expected the folder",
+        ),
+        (["runs/none", "A", "film"], "RUN: received 'runs/none', which does not exist"),
+        (["runs/none", "--file", "a.txt"], "RUN: received 'runs/none', which does not exist"),
+        (["runs/none"], "RUN: received 'runs/none', which does not exist"),
+        ([__file__, TEXT], ", which is a file; expected the folder"),
+        (["and / or"], "TEXT, token 1: received 'and'"),
         (["nowhere.safetensors", TEXT], "nowhere.safetensors: does not exist"),
         ([TEXT, "--file", "a.txt"], "TEXT: received both '[MAX 2 [MIN 4 7 ] 0 ]' and a.txt"),
         (["--file", "nowhere.txt"], "nowhere.txt"),
@@ -263,7 +298,32 @@ def test_a_file_is_whole_or_not_there(
         ([TEXT, "--soft", "--format", "heads"], "--soft: received it with the format heads"),
         ([TEXT, "--soft", "--out", "one.conllu"], "--soft: received it with the format conllu"),
         ([TEXT, "--samples", "-1"], "--samples"),
-        ([TEXT, "--format", "svg", "--out", "one.txt"], "one.txt: received the suffix '.txt'"),
+        (
+            [TEXT, "--format", "svg", "--out", "one.txt"],
+            "--out: received one.txt with --format svg; expected .svg or .png or .pdf, or --format",
+        ),
+        (
+            [TEXT, "--format", "json", "--out", "one.svg"],
+            "one.svg with --format json; expected .txt or .json or .jsonl, or --format svg or heat",
+        ),
+        (
+            [TEXT, "--format", "tree", "--out", "a.json.gz"],
+            "a.json.gz with --format tree; expected",
+        ),
+        (
+            [TEXT, "--out", "x.foo"],
+            "--out: received x.foo, whose ending does not say what to write; expected one in .txt, "
+            ".svg, .png, .pdf, .json, .jsonl, .conllu, or --format besides",
+        ),
+        ([TEXT, "--out", "trees"], "--out: received trees, whose ending does not say"),
+        ([TEXT, "--out", "a.gz"], "--out: received a.gz, whose ending does not say"),
+        ([TEXT, "--out", "a.svg.gz"], "--out: received a.svg.gz for a picture; expected a name in"),
+        ([TEXT, "--format", "svg", "--out", "a.foo"], "--out: received a.foo for a picture"),
+        (
+            [TEXT, "--out", "nowhere/one.svg"],
+            "nowhere/one.svg: there is no folder nowhere; expected one: make it or give another",
+        ),
+        ([TEXT, "--out", ".", "--format", "tree"], ".: is a folder; expected a file"),
         (["x\udcff"], "TEXT 1 is not UTF-8"),
     ],
 )
@@ -283,7 +343,9 @@ def test_standard_input_that_is_no_text(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typed(monkeypatch, b"[MAX 2 \xff ]\n")
-    assert fail(capsys, "-") == "standard input, line 1: is not UTF-8 (invalid start byte)"
+    assert fail(capsys, "-").startswith(
+        "standard input, line 1: is not UTF-8 (invalid start byte);"
+    )
     typed(monkeypatch, b"\n  \n")
     assert fail(capsys, "-").startswith("standard input: received nothing left")
     typed(monkeypatch, b"")

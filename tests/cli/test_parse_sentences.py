@@ -162,6 +162,83 @@ def test_a_file_of_trees_is_marked(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "bare.conllu, line 1: received no head" in fail(capsys, model, "--file", bare, "--gold")
 
 
+TREEBANK = """\
+# newdoc id = weblog
+# sent_id = weblog-16
+# text = Él vino del mar.
+1\tÉl\tél\tPRON\tP\tCase=Nom\t2\tnsubj\t2:nsubj\t_
+2\tvino\tvenir\tVERB\tV\t_\t0\troot\t0:root\tGloss=came|PredictedTag=old
+3-4\tdel\t_\t_\t_\t_\t_\t_\t_\t_
+3\tde\tde\tADP\tE\t_\t4\tcase\t4:case\t_
+4\tmar\tmar\tNOUN\tS\t_\t2\tobl\t2:obl\tSpaceAfter=No
+4.1\tayer\tayer\tADV\t_\t_\t_\t_\t2:advmod\t_
+5\t.\t.\tPUNCT\tF\t_\t2\tpunct\t2:punct\t_
+
+# label = gold
+1\tYa\tya\tADV\t_\t_\t0\troot\t_\t_
+
+"""
+
+
+def test_a_treebank_keeps_its_lines_and_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, file = saved(tmp_path), tmp_path / "tb.conllu"
+    file.write_text(TREEBANK, encoding="utf-8")
+    said = records(capsys, model, "--file", file)
+    assert [each["line"] for each in said] == [1, 12]
+    assert [each.get("sent_id", "none") for each in said] == ["weblog-16", "none"]
+    drawn = parse(capsys, model, "--file", file).splitlines()
+    assert [line for line in drawn if line.startswith("line ")] == ["line 1: weblog-16", "line 12"]
+
+
+def test_a_treebank_with_other_trees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Heads of words are those of the model, labels of arcs go, and all else stays."""
+    model, file, out = saved(tmp_path), tmp_path / "tb.conllu", tmp_path / "out.conllu"
+    file.write_text(TREEBANK, encoding="utf-8")
+    said = records(capsys, model, "--file", file)
+    parse(capsys, model, "--file", file, "--out", out)
+    expected = []
+    for each, block in zip(said, TREEBANK.split("\n\n")[:2], strict=True):
+        lines = block.splitlines()
+        comments = [line for line in lines if line.startswith("#")]
+        expected += [*comments, f"# predicted_label = {each['label']}"]
+        expected.append(f"# predicted_probability = {each['probability']:.6f}")
+        for line in lines[len(comments) :]:
+            cells = line.split("\t")
+            if cells[0].isdigit():
+                cells[6:8] = str(each["heads"][int(cells[0]) - 1]), "_"
+            expected.append("\t".join(cells))
+        expected.append("")
+    assert out.read_text(encoding="utf-8").splitlines() == expected
+    assert parse(capsys, model, "--file", file, "--format", "conllu").splitlines() == expected
+    again = tmp_path / "again.conllu"
+    parse(capsys, model, "--file", out, "--out", again)
+    assert again.read_text() == out.read_text()
+
+
+def test_a_treebank_with_tags_and_samples(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The tags of the file stay; those of the model are beside them."""
+    model, file, out = saved(tmp_path, "tag"), tmp_path / "tb.conllu", tmp_path / "out.conllu"
+    file.write_text(TREEBANK, encoding="utf-8")
+    first, second = records(capsys, model, "--file", file, "--samples", 30)
+    parse(capsys, model, "--file", file, "--samples", 30, "--out", out)
+    found = list(read_conllu(out))
+    assert len(found) == len(first["samples"]) + len(second["samples"])
+    assert sum(int(each.metadata["count"]) for each in found) == 60
+    assert found[0].id == "weblog-16-sample-1"
+    assert found[-1].id == f"12-sample-{len(second['samples'])}"
+    assert found[0].metadata["newdoc id"] == "weblog"
+    assert found[0].tags == ("PRON", "VERB", "ADP", "NOUN", "PUNCT")
+    misc = [line.split("\t")[9] for line in out.read_text().splitlines() if line[:1].isdigit()]
+    tags = first["tags"]
+    assert misc[1] == f"Gloss=came|PredictedTag={tags[1]}"
+    assert misc[2] == "_"  # that of the multiword token
+    assert misc[4] == f"SpaceAfter=No|PredictedTag={tags[3]}"
+
+
 def test_tables_and_blank_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = saved(tmp_path)
     table = tmp_path / "new.tsv"
@@ -187,7 +264,7 @@ def test_a_model_without_trees(
 
 
 def test_a_model_that_takes_trees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "takes trees with its texts" in fail(capsys, saved(tmp_path, trees="given"), TEXT)
+    assert "model.trees is 'given'" in fail(capsys, saved(tmp_path, trees="given"), TEXT)
 
 
 def test_texts_that_are_refused(
@@ -201,8 +278,8 @@ def test_texts_that_are_refused(
         capsys, one, TEXT, "--gold"
     )
     typed(monkeypatch, b"caf\xe9\n")
-    assert fail(capsys, one, "-") == (
-        "standard input, line 1: is not UTF-8 (invalid continuation byte)"
+    assert fail(capsys, one, "-").startswith(
+        "standard input, line 1: is not UTF-8 (invalid continuation byte);"
     )
     typed(monkeypatch, "one text\n")
     assert "standard input, line 1: received 1 texts" in fail(capsys, pair, "-")

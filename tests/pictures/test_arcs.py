@@ -256,6 +256,18 @@ def test_other_heads_beside_a_tree() -> None:
     assert len(arcs(draw_arcs(FOX, FOX_HEADS, weights=torch.zeros(10, 10)).svg())) == len(FOX)
 
 
+def test_a_tree_among_many_can_be_read() -> None:
+    """However diffuse the weights are; which arcs are heavier can still be seen."""
+    soft = tx.ops.soft_tree(torch.zeros(10, 10), relaxation="entropy")
+    drawn = arcs(draw_arcs(FOX, FOX_HEADS, weights=soft).svg())
+    own = [arc for arc in drawn if arc.look == "solid"]
+    assert len(own) == len(FOX)
+    assert min(arc.opacity for arc in own) >= 0.6
+    assert len({arc.opacity for arc in own}) > 1
+    others = [arc for arc in drawn if arc.look == "other"]
+    assert max(arc.opacity for arc in others) < 0.6
+
+
 def test_gold_against_weights_alone() -> None:
     soft = heads_to_tree(torch.tensor(MAX_FOUND))
     looks = [arc.look for arc in arcs(draw_arcs(MAX, weights=soft, gold=MAX_GOLD).svg())]

@@ -247,6 +247,20 @@ def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     ("wrong", "message"),
     [
         (lambda: Curve("c", [], []), "curve 'c': received no values; expected one or more: leave"),
+        (
+            lambda: draw_curves({"c": [1, 2]}, x_label="x", y_label="y"),  # type: ignore[arg-type]
+            "curves: received a dict; expected a list of Curve: Curve\\(",
+        ),
+        (
+            lambda: draw_curves([[1, 2]], x_label="x", y_label="y"),  # type: ignore[list-item]
+            "curves: received a list with a list in it; expected a list of Curve",
+        ),
+        (
+            lambda: draw_curves(RELAXED, x_label="x", y_label="y"),  # type: ignore[arg-type]
+            "curves: received a Curve; expected a list of Curve",
+        ),
+        (lambda: draw_panels({"a": 1}), "panels: received a dict of"),  # type: ignore[arg-type]
+        (lambda: draw_panels([RELAXED]), "panels: received a list of"),  # type: ignore[list-item]
         (lambda: Curve("c", [1, math.nan], [1, 2]), "curve 'c': received x .*nan"),
         (lambda: Curve("c", [1, 2], [1]), "curve 'c', mean: received 1 values; .* the 2 in x"),
         (lambda: Curve("c", [1], [1], [[1], [1, 2]]), "curve 'c', run 2: received 2 values"),

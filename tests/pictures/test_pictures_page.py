@@ -49,9 +49,11 @@ def test_code() -> None:
     for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
         exec(compile(block, "pictures.md", "exec"), {})
     assert made() == ["heat-map.svg", "right-and-wrong.svg"]
+    for name in ("accuracy.svg", "both.svg"):
+        assert "latent trees" in Path(name).read_text(encoding="utf-8")
 
 
 def test_functions_exist() -> None:
     names = re.findall(r"^\| `(\w+)\(", PAGE, re.MULTILINE)
-    assert len(names) == 6
+    assert len(names) == 8
     assert set(names) <= set(treelax.pictures.__all__)

@@ -14,6 +14,7 @@ from browsing import a_browser, axe_violations
 from sentence_runs import train
 
 from treelax.cli.main import main
+from treelax.report.gallery import PRINTED
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -160,6 +161,24 @@ def test_on_paper(visit: Visit) -> None:
     widths = page.locator("svg.treelax").evaluate_all("all => all.map(one => one.clientWidth)")
     assert max(widths) <= 700
     assert page.pdf()[:4] == b"%PDF"
+
+
+def test_paper_has_a_dozen_examples(visit: Visit) -> None:
+    """Those that the filters let pass: the first dozen of them."""
+    page = visit()
+    page.evaluate(
+        "() => { const box = document.querySelector('.gallery');"
+        "for (const one of [...box.children]) box.append(one.cloneNode(true), one.cloneNode(true)) }"
+    )
+    examples = page.locator(".gallery .example:visible")
+    assert examples.count() == 3 * len(ROWS)
+    page.emulate_media(media="print")
+    assert examples.count() == PRINTED
+    page.evaluate(
+        "() => [...document.querySelectorAll('.example')].slice(0, 3).map(e => e.hidden = true)"
+    )
+    assert examples.count() == PRINTED
+    assert page.locator(".example").nth(PRINTED + 2).is_visible()
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 360), ("dark", 1280)])

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from listops_runs import tiny
 from report_pages import ReportPage, read_page
 
+import treelax.report
 from treelax.analysis.corpora import Corpus
 from treelax.analysis.parses import Parses
 from treelax.analysis.study import study
@@ -21,7 +22,7 @@ from treelax.analysis.subjects import load_subject
 from treelax.data.conllu import Sentence
 from treelax.pictures.series import Curve, Panel
 from treelax.report import Report, RunRecord, Said, Selection, ask, is_report
-from treelax.report.gallery import Gallery
+from treelax.report.gallery import PRINTED, Gallery
 from treelax.report.plot import draw_plot
 from treelax.report.results import results_section
 from treelax.report.selection import LONGEST
@@ -142,6 +143,20 @@ def test_settings_that_differ_stand_first() -> None:
 
 
 # ------------------------------------------------------------------ the gallery and the page
+
+
+@pytest.mark.parametrize("count", [PRINTED, PRINTED + 1])
+def test_a_long_gallery_says_that_paper_has_less(count: int) -> None:
+    corpus = corpus_of(*["a b"] * count)
+    said = {i: Said(((0, 1),), "yes", "yes", 0.5, None, ()) for i in range(count)}
+    html = Gallery(corpus, Selection.of(corpus, count), {"r": said}, ("text",), "classify").html()
+    told = f"On paper are at most the first {PRINTED} examples; the file itself has all {count}."
+    assert (told in html) == (count > PRINTED)
+
+
+def test_paper_has_as_many_as_is_said() -> None:
+    css = (Path(treelax.report.__file__).parent / "static" / "report.css").read_text()
+    assert f".example:nth-child(n + {PRINTED + 1} of " in css
 
 
 def test_everything_is_escaped(tmp_path: Path) -> None:

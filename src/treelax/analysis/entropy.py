@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import mean
 
 import torch
 from torch import Tensor
@@ -107,18 +106,18 @@ def tree_entropies(
 
 @dataclass(frozen=True)
 class EntropySummary:
-    """Means over sentences.
+    """Totals over sentences, divided: every word counts the same, so long sentences for more.
 
     Attributes:
-        entropy: of a sentence, in nats.
-        per_word: entropy over number of words, in nats.
-        relative: in percent of the entropy of random trees; None if all sentences are of one word.
-        best_arcs: mean probability of the arcs of the best trees, in percent; long sentences count
-            for more.
+        entropy: sum of the entropies over number of sentences, in nats.
+        per_word: the same sum over number of words, in nats.
+        relative: the same sum in percent of that of random trees; None if all sentences are of one
+            word.
+        best_arcs: mean probability of the arcs of the best trees, in percent.
 
     Example:
-        >>> entropy_summary([TreeEntropy(2, 0.5, 1.0, 80.0), TreeEntropy(1, 0.0, 0.0, 100.0)])
-        EntropySummary(entropy=0.25, per_word=0.125, relative=50.0, best_arcs=86.66666666666667)
+        >>> entropy_summary([TreeEntropy(3, 0.75, 1.5, 80.0), TreeEntropy(1, 0.0, 0.0, 100.0)])
+        EntropySummary(entropy=0.375, per_word=0.1875, relative=50.0, best_arcs=85.0)
     """
 
     entropy: float
@@ -128,13 +127,13 @@ class EntropySummary:
 
 
 def entropy_summary(entropies: Sequence[TreeEntropy]) -> EntropySummary:
-    """The means of some entropies.
+    """Some entropies summed up.
 
     Args:
         entropies: of sentences, at least one.
 
     Returns:
-        The means.
+        Totals over sentences, words or the greatest entropies.
 
     Raises:
         InputError: there are none.
@@ -144,11 +143,12 @@ def entropy_summary(entropies: Sequence[TreeEntropy]) -> EntropySummary:
     """
     if not entropies:
         raise InputError("entropies: received none; expected at least one")
-    relative = [each.relative for each in entropies if each.relative is not None]
+    total = math.fsum(each.entropy for each in entropies)
+    greatest = math.fsum(each.greatest for each in entropies)
     vertices = sum(each.vertices for each in entropies)
     return EntropySummary(
-        entropy=mean(each.entropy for each in entropies),
-        per_word=mean(each.per_word for each in entropies),
-        relative=mean(relative) if relative else None,
+        entropy=total / len(entropies),
+        per_word=total / vertices,
+        relative=100 * total / greatest if greatest else None,
         best_arcs=sum(each.best_arcs * each.vertices for each in entropies) / vertices,
     )

@@ -156,23 +156,22 @@ def _entropy(study: Study) -> Curves:
     latent = [run for run in study.runs if run.entropies]
     labels = _labels([run.name for run in latent])
     lines = {
-        labels[run.name]: _by_length(run.entropies or (), lambda own: own.per_word)
-        for run in latent
+        labels[run.name]: _by_length(run.entropies or (), lambda own: own.entropy) for run in latent
     }
-    lines[RANDOM] = _by_length(latent[0].entropies or (), lambda own: own.greatest / own.vertices)
+    lines[RANDOM] = _by_length(latent[0].entropies or (), lambda own: own.greatest)
     curves = [Curve(name, list(own), list(own.values())) for name, own in lines.items()]
     return draw_curves(curves, x_label="words of a sentence", y_label="entropy per word, nats")
 
 
 def _by_length(
-    entropies: Sequence[TreeEntropy], value: Callable[[TreeEntropy], float]
+    entropies: Sequence[TreeEntropy], nats: Callable[[TreeEntropy], float]
 ) -> dict[float, float]:
-    """Means over sentences of about the same length, by their mean length."""
+    """All nats over all words of sentences of about the same length, by their mean length."""
     groups: dict[int, list[tuple[int, float]]] = {}
     for own in entropies:
         place = (own.vertices - 1) // LENGTH_STEP
-        groups.setdefault(place, []).append((own.vertices, value(own)))
+        groups.setdefault(place, []).append((own.vertices, nats(own)))
     return {
-        mean(length for length, _ in group): mean(value for _, value in group)
+        mean(n for n, _ in group): sum(own for _, own in group) / sum(n for n, _ in group)
         for _, group in sorted(groups.items())
     }

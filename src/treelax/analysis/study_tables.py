@@ -181,8 +181,9 @@ def _entropies(study: Study) -> StudyTable:
         "Entropy of the distribution over trees",
         ["run", "nats", "per word", "% of random", "best arcs"],
         rows,
-        "nats: mean over sentences; % of random: of the entropy of random trees;\n"
-        "best arcs: probability of the arcs of the best tree, %.",
+        "nats: mean over sentences; per word: all nats over all words; % of random: all\n"
+        "nats over those of random trees; best arcs: mean probability of the arcs of the\n"
+        "best trees, %.",
     )
 
 
@@ -207,5 +208,7 @@ def _labels(study: Study) -> StudyTable:
         "Labels with discrete and with soft trees",
         ["run", "labels", "discrete", "soft", "gap", "same label"],
         rows,
-        "discrete, soft: labels that are right, %, empty where none are known.",
+        "discrete, soft: labels that are right with these trees, %, empty where none are\n"
+        "known; gap: by how much discrete trees are better; same label: labels that are\n"
+        "the same with both, %.",
     )

@@ -27,6 +27,8 @@ from rich.progress import Progress as RichProgress
 from rich.table import Column, Table
 from rich.text import Text
 
+from treelax.cli.stacked import fill, stacked_lines
+
 __all__ = ["Progress", "console", "error_console", "is_terminal", "progress", "table"]
 
 Cell = str | int | float | None
@@ -41,7 +43,8 @@ PLAIN = str.maketrans({"–": "-", "−": "-", "±": "+-", "≤": "<=", "→": "
 PARTS = 10
 LEAST_SECONDS, MOST_SECONDS = 2.0, 30.0
 
-LEAST_TEXT = 8  # letters in a line of a column of text
+LEAST_TEXT, LONG_WORD = 8, 10  # letters in a line of a column of text, of a word of a heading
+BETWEEN = 3  # columns between two of a drawn table
 
 
 def is_terminal(where: Console = console) -> bool:
@@ -73,6 +76,8 @@ def table(
 ) -> None:
     """Print a table on stdout: a drawn one on a terminal, otherwise aligned Markdown.
 
+    On a terminal too narrow for its numbers there is a line for each cell instead.
+
     Columns of numbers are flush right; a text counts as one if it starts with a digit,
     with or without a sign, or is only a dash.
 
@@ -81,7 +86,7 @@ def table(
         rows: a cell for each column; whole numbers are grouped by thousands, other numbers get two
             decimals (give text for more or fewer), None is left empty.
         title: a line above the table.
-        note: a line below it.
+        note: a line below it, or some; on a terminal they are as long as it is wide at most.
 
     Example:
         >>> table(["model", "accuracy"], [["arborescence", 96.2], ["lstm", None]], title="Test:")
@@ -103,19 +108,28 @@ def table(
         below = [] if note is None else ["", note]
         print("\n".join(above + lines + below), file=console.file)
         return
-    drawn = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
-    least = 0  # columns in which all numbers can be read, on however narrow a terminal
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    least = 2  # columns in which all numbers can be read, and the words above them
     for name, flush_right, column in zip(columns, right, zip(*texts, strict=True), strict=False):
         widest = max(map(len, column)) if flush_right else LEAST_TEXT
+        widest = max(widest, *(min(len(word), LONG_WORD) for word in name.split()), 1)
         drawn.add_column(
             name, justify="right" if flush_right else "left", overflow="fold", min_width=widest
         )
-        least += widest + 2
-    for row in texts:
-        drawn.add_row(*(Text(text) for text in row))
-    console.print(drawn, width=max(console.width, least), crop=False, no_wrap=False)
-    if note is not None:
-        console.print(note)
+        least += widest + (BETWEEN if drawn.columns[1:] else 0)
+    for line in [] if title is None else fill(title, console.width):
+        console.print(line, style="italic")
+    if least > console.width:
+        console.print()
+        for line, heading in stacked_lines(columns, texts, console.width):
+            console.print(line, style="bold" if heading else None)
+        console.print()
+    else:
+        for row in texts:
+            drawn.add_row(*(Text(text) for text in row))
+        console.print(drawn, crop=False, no_wrap=False)
+    for line in [] if note is None else fill(note, console.width):
+        console.print(line)
 
 
 class Progress(ABC):

@@ -18,7 +18,6 @@ from treelax.cli.console import Progress, console, error_console, progress, tabl
 from treelax.cli.folders import folder_to_write, sha256
 from treelax.errors import InputError
 from treelax.files import atomic_write
-from treelax.tasks.listops.config import DataConfig, preset
 
 if TYPE_CHECKING:
     from treelax.data.listops import Expression
@@ -50,9 +49,14 @@ Examples:
   treelax data listops --stats data/listops/dev.tsv data/listops/test.tsv
 """
 
-# what training generates by itself, so that a folder of the same data can be had without a thought
-DEFAULTS = {"original": DataConfig(), "paulus": preset("paulus").data}
-SIZES = DEFAULTS["original"]
+# What training generates by itself, so that a folder of the same data can be had without a thought.
+# Not taken from the presets, which load torch: help should not take seconds. Tests hold them equal.
+SIZES = {"train": 90_000, "dev": 1_000, "test": 10_000}
+SEED = 0
+LENGTHS = {
+    "original": {"min_length": 1, "max_length": 100},
+    "paulus": {"min_length": 10, "max_length": 50},
+}
 
 _writing = partial(typer.Option, rich_help_panel="Writing a data set")
 Splits = dict[str, list["Expression"]]
@@ -60,7 +64,7 @@ Splits = dict[str, list["Expression"]]
 
 def _limits(name: str) -> str:
     """What the help says of a limit of the lengths."""
-    of = {variant: getattr(data, name) for variant, data in DEFAULTS.items()}
+    of = {variant: lengths[name] for variant, lengths in LENGTHS.items()}
     return f", in tokens; writing: {of['original']} by default, {of['paulus']} for paulus."
 
 
@@ -87,11 +91,11 @@ def listops(
             help="original: Nangia & Bowman 2018. paulus: Paulus et al. 2020, no sum, up to 5 deep."
         ),
     ] = "original",
-    train: Annotated[int, _writing(min=1, help="Expressions in train.tsv.")] = SIZES.train,
-    dev: Annotated[int, _writing(min=1, help="Expressions in dev.tsv.")] = SIZES.dev,
-    test: Annotated[int, _writing(min=1, help="Expressions in test.tsv.")] = SIZES.test,
+    train: Annotated[int, _writing(min=1, help="Expressions in train.tsv.")] = SIZES["train"],
+    dev: Annotated[int, _writing(min=1, help="Expressions in dev.tsv.")] = SIZES["dev"],
+    test: Annotated[int, _writing(min=1, help="Expressions in test.tsv.")] = SIZES["test"],
     # Python takes -1 for the same seed as 1
-    seed: Annotated[int, _writing(min=0, help="Of the random numbers.")] = SIZES.seed,
+    seed: Annotated[int, _writing(min=0, help="Of the random numbers.")] = SEED,
     force: Annotated[bool, _writing("--force", help="Replace files with other content.")] = False,
 ) -> None:
     """Write ListOps data or describe it; see LISTOPS_HELP."""
@@ -106,8 +110,8 @@ def listops(
             "dev": dev,
             "test": test,
             "seed": seed,
-            "min_length": min_length or DEFAULTS[variant].min_length,
-            "max_length": max_length or DEFAULTS[variant].max_length,
+            "min_length": min_length or LENGTHS[variant]["min_length"],
+            "max_length": max_length or LENGTHS[variant]["max_length"],
         }
         described = _write_splits(out, settings, force)
         title = f"ListOps, {variant}, seed {seed}, in {out}"

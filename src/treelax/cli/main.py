@@ -11,11 +11,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
-
 import treelax
+from treelax.cli.notes import warnings_as_notes
 from treelax.errors import TreelaxError
-from treelax.training.processes import quiet_unless_first
 
 MISSING = [name for name in ("typer", "rich") if find_spec(name) is None]
 if TYPE_CHECKING or not MISSING:
@@ -66,8 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with suppress(AttributeError):  # a stream that another program has put in place
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
-        quiet_unless_first()
-        status = app(arguments, prog_name="treelax", standalone_mode=False)
+        if "RANK" in os.environ or "WORLD_SIZE" in os.environ:
+            # not always: torch comes with it, which takes seconds to load
+            from treelax.training.processes import quiet_unless_first
+
+            quiet_unless_first()
+        with warnings_as_notes():
+            status = app(arguments, prog_name="treelax", standalone_mode=False)
         sys.stdout.flush()  # when the interpreter ends it is too late to catch an error
     except BrokenPipeError:
         # what is still in the buffer must go somewhere when the interpreter ends
@@ -104,14 +107,17 @@ def _explanation(error: Exception) -> str | None:
         file = "" if error.filename is None else f"{error.filename}: "
         return f"{file}{error.strerror or error}"
     if hasattr(error, "format_message"):  # typer's, from click or its own copy of it by version
-        context = getattr(error, "ctx", None)
-        path = "treelax" if context is None else context.command_path
-        return f"{error.format_message().removesuffix('.')}; see {path} --help"
+        from treelax.cli.usage import explain_usage
+
+        return explain_usage(error)
     return None
 
 
 def _is_out_of_memory(error: Exception) -> bool:
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+    torch = sys.modules.get("torch")  # without it, it cannot have raised the error
+    if torch is not None and isinstance(error, torch.OutOfMemoryError):
+        return True
+    return isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
     )
 

@@ -15,7 +15,7 @@ from treelax.errors import InputError
 if TYPE_CHECKING:
     from treelax.data.conllu import Sentence
 
-__all__ = ["refuse_same_file", "warn_of_long", "write_lines", "write_sentences"]
+__all__ = ["refuse_folder", "refuse_same_file", "warn_of_long", "write_lines", "write_sentences"]
 
 LONG = 1_000  # words or tokens
 
@@ -37,6 +37,28 @@ def refuse_same_file(out: Path | None, file: str | None) -> None:
         return
     if out.samefile(file):
         raise InputError(f"--out: received {out}, the file that is read; expected another")
+
+
+def refuse_folder(out: Path | None) -> None:
+    """Refuse a file that is a folder, or that has none to be in, before any work is done.
+
+    Args:
+        out: the file to write, if any.
+
+    Raises:
+        InputError: it cannot be written.
+
+    Example:
+        >>> refuse_folder(Path("tree.svg"))
+    """
+    if out is None:
+        return
+    if out.is_dir():
+        raise InputError(f"{out}: is a folder; expected a file: give another --out")
+    if not out.parent.is_dir():
+        raise InputError(
+            f"{out}: there is no folder {out.parent}; expected one: make it or give another --out"
+        )
 
 
 def write_lines(lines: Iterable[str], out: Path | None) -> None:

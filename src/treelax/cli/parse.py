@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ import typer
 
 from treelax.cli.commands import command
 from treelax.cli.console import error_console, progress
-from treelax.cli.output import refuse_same_file, write_lines, write_sentences
+from treelax.cli.output import refuse_folder, refuse_same_file, write_lines, write_sentences
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,7 +61,10 @@ def parse(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="File to write, also .png, .pdf; stdout by default.")
+        Path | None,
+        typer.Option(
+            help="File to write, in .txt, .json, .conllu, .svg, .png, .pdf; or - (stdout)."
+        ),
     ] = None,
     soft: Annotated[
         bool, typer.Option("--soft", help="Also show the weights of arcs, without noise.")
@@ -90,6 +94,8 @@ def parse(
     from treelax.cli.parse_texts import STREAM, Source, split_arguments
     from treelax.pictures import supports_unicode
 
+    if out == Path(STREAM):
+        out = None
     run, texts = split_arguments(arguments or [])
     if file is None and texts == [STREAM]:
         file, texts = STREAM, []
@@ -103,6 +109,7 @@ def parse(
     if STREAM in texts:
         raise InputError("TEXT: received - beside other texts; expected - alone")
     refuse_same_file(out, file)
+    refuse_folder(out)
     asked = Asked(weights=soft, samples=samples, seed=seed)
     written = form_of(form, out, asked)
     if written == "heatmap":
@@ -138,14 +145,20 @@ def _parsed(source: Source, asked: Asked, gold: bool, device: str) -> Iterator[P
 
 def _write(parsed: Iterator[Parsed], form: Form, look: Look, out: Path | None) -> None:
     from treelax.cli.figure import write_picture
-    from treelax.cli.parse_output import conllu_sentences, lines_of, picture_of
+    from treelax.cli.parse_conllu import conllu_sentences, treebank_lines
+    from treelax.cli.parse_output import lines_of, picture_of
 
     if out is not None:
         parsed = _counted(parsed)
     if form in ("svg", "heatmap"):
         write_picture(picture_of(parsed, form, look), out)
     elif form == "conllu":
-        write_sentences(conllu_sentences(parsed), out)
+        first = next(parsed, None)
+        parsed = chain([] if first is None else [first], parsed)
+        if first is not None and first.block is not None:
+            write_lines(treebank_lines(parsed), out)
+        else:
+            write_sentences(conllu_sentences(parsed), out)
     else:
         write_lines(lines_of(parsed, form, look), out)
 

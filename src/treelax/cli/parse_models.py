@@ -10,6 +10,7 @@ from itertools import islice
 import torch
 from torch import Tensor
 
+from treelax.data.conllu_blocks import Block
 from treelax.data.listops import Expression, encode_listops
 from treelax.errors import InputError
 from treelax.nn import LatentTree
@@ -39,11 +40,13 @@ class Given:
         line: where it stands in its file, or which of the arguments it is, from 1.
         texts: one, or two for pairs.
         gold: of each text the right heads, None where they are not known.
+        block: the lines of a CoNLL-U file that it is from; None for other texts.
     """
 
     line: int
     texts: tuple[Text, ...]
     gold: tuple[Heads | None, ...] = (None, None)
+    block: Block | None = None
 
 
 @dataclass(frozen=True)
@@ -93,12 +96,14 @@ class Parsed:
         trees: of each text.
         label: the class; None for models that do not classify.
         probability: of the label.
+        block: as given.
     """
 
     line: int
     trees: tuple[Tree, ...]
     label: str | None = None
     probability: float | None = None
+    block: Block | None = None
 
 
 # ------------------------------------------------------------------ ListOps
@@ -210,7 +215,7 @@ def _parsed_sentences(
             trees.append(
                 Tree(words, said.heads[i], example.gold[i], tags, tags, more.weights, more.samples)
             )
-        yield Parsed(example.line, tuple(trees), *_label(said))
+        yield Parsed(example.line, tuple(trees), *_label(said), example.block)
 
 
 def _label(said: Prediction) -> tuple[str | None, float | None]:

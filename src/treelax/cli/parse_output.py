@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from treelax.cli.parse_models import Asked, Heads, Parsed, Tree
-from treelax.data.conllu import Sentence
 from treelax.errors import InputError
 from treelax.ops.checks import one_of
 from treelax.pictures import (
@@ -20,18 +19,22 @@ from treelax.pictures import (
     list_weights,
     stack_pictures,
 )
+from treelax.pictures.svg import draw_note
 
-__all__ = ["Form", "Look", "conllu_sentences", "form_of", "lines_of", "picture_of"]
+__all__ = ["Form", "Look", "form_of", "lines_of", "picture_of"]
 
 Form = Literal["tree", "heads", "json", "conllu", "svg", "heatmap"]
-SUFFIXES: dict[str, Form] = {
-    ".svg": "svg",
-    ".png": "svg",
-    ".pdf": "svg",
-    ".json": "json",
-    ".jsonl": "json",
-    ".conllu": "conllu",
+# what may stand in a file of each ending; the first is taken where --format says nothing
+ENDINGS: dict[str, tuple[Form, ...]] = {
+    ".txt": ("tree", "heads", "json", "conllu"),
+    ".svg": ("svg", "heatmap"),
+    ".png": ("svg", "heatmap"),
+    ".pdf": ("svg", "heatmap"),
+    ".json": ("json",),
+    ".jsonl": ("json",),
+    ".conllu": ("conllu",),
 }
+DRAWINGS = ("svg", "heatmap")
 PACKED = (".gz", ".xz", ".bz2")
 DRAWN = 5  # different sampled trees; the others are counted
 DIGITS = 6  # of weights in JSON
@@ -68,23 +71,51 @@ def form_of(form: str | None, out: Path | None, asked: Asked) -> Form:
         The form.
 
     Raises:
-        InputError: there is no such form, or it has no place for weights.
+        InputError: there is no such form, it does not fit the name of the file, which says nothing
+            by itself, or it has no place for weights.
 
     Example:
         >>> form_of(None, Path("trees.conllu.gz"), Asked())
         'conllu'
     """
-    if form is None:
-        inner = out.with_suffix("") if out is not None and out.suffix in PACKED else out
-        form = "tree" if inner is None else SUFFIXES.get(inner.suffix.lower(), "tree")
-    one_of("--format", form, get_args(Form))
-    found: Form = form  # type: ignore[assignment]
+    if form is not None:
+        one_of("--format", form, get_args(Form))
+    found: Form = "tree" if form is None else form  # type: ignore[assignment]
+    if out is not None:
+        found = _form_of_file(form, found, out)
     if asked.weights and found in ("conllu", "heads"):
         raise InputError(
             f"--soft: received it with the format {found}, which has no place for weights; "
             "expected tree, json, svg or heatmap"
         )
     return found
+
+
+def _form_of_file(asked: str | None, form: Form, out: Path) -> Form:
+    packed = out.suffix in PACKED
+    ending = (out.with_suffix("") if packed else out).suffix.lower()
+    fitting = ENDINGS.get(ending)
+    if asked is None:
+        if fitting is None:
+            raise InputError(
+                f"--out: received {out}, whose ending does not say what to write; expected one in "
+                f"{', '.join(ENDINGS)}, or --format besides"
+            )
+        form = fitting[0]
+    elif fitting is not None and form not in fitting:
+        raise InputError(
+            f"--out: received {out} with --format {form}; expected {_endings(form)}, or --format "
+            f"{' or '.join(fitting)}"
+        )
+    if form in DRAWINGS and (packed or fitting is None):
+        raise InputError(
+            f"--out: received {out} for a picture; expected a name in {_endings(form)}"
+        )
+    return form
+
+
+def _endings(form: Form) -> str:
+    return " or ".join(ending for ending, forms in ENDINGS.items() if form in forms)
 
 
 # ------------------------------------------------------------------ lines of text
@@ -134,6 +165,8 @@ def _json(each: Parsed, look: Look) -> str:
         return values[0] if len(values) == 1 else list(values)
 
     record: dict[str, Any] = {"line": each.line}
+    if _name(each) is not None:
+        record["sent_id"] = _name(each)
     if each.label is not None and each.probability is not None:
         record |= {"label": each.label, "probability": round(each.probability, DIGITS)}
     if each.trees[0].tags is not None:
@@ -155,7 +188,8 @@ def _json(each: Parsed, look: Look) -> str:
 
 def _drawn(each: Parsed, look: Look) -> Iterator[str]:
     if look.number:
-        yield f"line {each.line}"
+        name = _name(each)
+        yield f"line {each.line}" if name is None else f"line {each.line}: {name}"
     for i, tree in enumerate(each.trees):
         if i:
             yield ""
@@ -172,6 +206,11 @@ def _drawn(each: Parsed, look: Look) -> Iterator[str]:
                 yield _tree(tree, heads, look)
     if each.label is not None:
         yield f"label: {_labelled(each)}"
+
+
+def _name(each: Parsed) -> str | None:
+    """The sentence's name in its treebank, if it is from one and has one."""
+    return None if each.block is None else each.block.sentence.id or None
 
 
 def _tree(tree: Tree, heads: Heads, look: Look) -> str:
@@ -196,10 +235,11 @@ def _samples(tree: Tree, asked: Asked) -> Iterator[tuple[Heads | None, str]]:
     rest = tree.samples[DRAWN:]
     if rest:
         times = sum(count for _, count in rest)
-        yield None, f"{times} of {asked.samples}: {len(rest)} others (all with --format json)"
+        others = "1 other" if len(rest) == 1 else f"{len(rest)} others"
+        yield None, f"{times} of {asked.samples}: {others} (all with --format json)"
 
 
-# ------------------------------------------------------------------ pictures and CoNLL-U
+# ------------------------------------------------------------------ pictures
 
 
 def picture_of(parsed: Iterable[Parsed], form: Form, look: Look) -> Picture:
@@ -241,42 +281,9 @@ def picture_of(parsed: Iterable[Parsed], form: Form, look: Look) -> Picture:
                 )
             )
             for heads, told in _samples(tree, look.asked):
-                if heads is not None:
+                if heads is None:
+                    pictures.append(draw_note(told))
+                else:
                     title = f"sampled {told.removesuffix(':')}"
                     pictures.append(draw_arcs(tree.words, heads, gold=gold, title=title))
     return stack_pictures(pictures)
-
-
-def conllu_sentences(parsed: Iterable[Parsed]) -> Iterator[Sentence]:
-    """A sentence for each text, or for each different sampled tree of it.
-
-    Args:
-        parsed: what the model says.
-
-    Returns:
-        The sentences, with labels as comments.
-
-    Example:
-        >>> one = Parsed(3, (Tree(("Dogs", "bark"), (2, 0)),), "yes", 0.75)
-        >>> next(conllu_sentences([one])).metadata
-        {'sent_id': '3', 'text': 'Dogs bark', 'label': 'yes', 'probability': '0.750000'}
-    """
-    for each in parsed:
-        about = {}
-        if each.label is not None:
-            about = {"label": _flat(each.label), "probability": f"{each.probability:.{DIGITS}f}"}
-        for i, tree in enumerate(each.trees, 1):
-            name = str(each.line) if len(each.trees) == 1 else f"{each.line}-{i}"
-            words = tuple(map(_flat, tree.words))
-            tags = None if tree.notes is None else tuple(_flat(note) or "_" for note in tree.notes)
-            told = {"text": " ".join(words), **about}
-            if not tree.samples:
-                yield Sentence(words, tree.heads, tags, metadata={"sent_id": name, **told})
-            for k, (heads, count) in enumerate(tree.samples, 1):
-                named = {"sent_id": f"{name}-sample-{k}", **told, "count": str(count)}
-                yield Sentence(words, heads, tags, metadata=named)
-
-
-def _flat(text: str) -> str:
-    """A text that takes one place in a line: white space inside it does not part it."""
-    return "\u00a0".join(text.split()) if text.split() != [text] else text

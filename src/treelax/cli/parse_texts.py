@@ -12,7 +12,7 @@ import torch
 
 from treelax.cli.parse_models import Given
 from treelax.cli.predict_files import input_records, words
-from treelax.data.conllu import read_conllu
+from treelax.data.conllu_blocks import Block, read_blocks
 from treelax.data.listops import Expression, parse_expression
 from treelax.data.text.readers_plain import read_lines_of_text, read_stream
 from treelax.data.text.records import Records
@@ -60,6 +60,9 @@ def split_arguments(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
     Returns:
         The model's name, None if none is named, and the texts.
 
+    Raises:
+        InputError: the first argument reads like a path, and there is nothing there.
+
     Example:
         >>> split_arguments(["listops", "[MAX 2 9 ]"])
         ('listops', ['[MAX 2 9 ]'])
@@ -71,7 +74,21 @@ def split_arguments(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
         # not with a Path: a long text is no name of a file, which it takes for an error
         if first in BUILT_IN or os.path.isdir(first) or first.endswith(WEIGHTS):
             return first, list(arguments[1:])
+        if _reads_like_a_path(first):
+            what = "is a file" if os.path.isfile(first) else "does not exist"
+            raise InputError(
+                f"RUN: received {first!r}, which {what}; expected the folder of a run or of a saved "
+                "model, a file in .safetensors, or listops; if it is a text, name the RUN before it"
+            )
     return None, list(arguments)
+
+
+def _reads_like_a_path(first: str) -> bool:
+    """Whether a first argument must be meant as a RUN: one word with a separator.
+
+    Without a RUN the model is that of ListOps, in whose expressions there is none.
+    """
+    return first.split() == [first] and bool({os.sep, os.altsep or os.sep, "/"} & set(first))
 
 
 def load(name: str | None, device: torch.device) -> TrainedModel | SentenceModel:
@@ -170,12 +187,14 @@ def sentence_examples(model: SentenceModel, source: Source, *, gold: bool) -> It
         return iter([Given(i, texts) for i, texts in _arguments(source, count)])
     file = str(source.file)
     if is_conllu and source.form in (None, "conll"):
-        return (
-            Given(i, ([word.replace(" ", "\u00a0") for word in sentence.words],), (sentence.heads,))
-            for i, sentence in enumerate(read_conllu(file, require_heads=gold), 1)
-        )
+        return map(_given, read_blocks(file, require_heads=gold))
     source.records = input_records(file, model.settings, form=source.form, tokens=source.tokens)
     return (Given(line, tuple(texts)) for line, texts in words(source.records, count) if all(texts))
+
+
+def _given(block: Block) -> Given:
+    words = [word.replace(" ", "\u00a0") for word in block.sentence.words]
+    return Given(block.line, (words,), (block.sentence.heads,), block)
 
 
 def _is_conllu(file: str) -> bool:

@@ -10,7 +10,7 @@ import typer
 
 from treelax.cli.commands import command
 from treelax.cli.console import console, error_console, progress
-from treelax.cli.output import refuse_same_file
+from treelax.cli.output import refuse_folder, refuse_same_file
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
@@ -120,12 +120,7 @@ def _refuse(file: Path, force: bool) -> None:
     """Refuse a name that cannot be written, or is that of something else, before any work."""
     from treelax.report import is_report
 
-    if file.is_dir():
-        raise InputError(f"{file}: is a folder; expected a file: give another --out")
-    if not file.parent.is_dir():
-        raise InputError(
-            f"{file}: there is no folder {file.parent}; expected one: make it or give another --out"
-        )
+    refuse_folder(file)
     if file.exists() and not force and not is_report(file):
         raise InputError(
             f"{file}: was not written by treelax report; give another --out, or --force to replace it"

@@ -7,8 +7,9 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import typer
 
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
     from treelax.training.loop import Training
     from treelax.training.run import Run
 
-__all__ = ["find_run", "follow", "in_run"]
+__all__ = ["find_run", "follow", "in_processes", "in_run"]
 
+Parameters = ParamSpec("Parameters")
 Prepared = TypeVar("Prepared")
 TERMINATED = 128 + signal.SIGTERM  # exit status, as a shell has it
 
@@ -59,6 +61,30 @@ def find_run(folder: Path, *, resume: bool) -> Run | None:
         )
     Run(folder, "").refuse_to_start()  # now, before any data are read
     return None
+
+
+def in_processes(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
+    """A command that joins the processes that torchrun or accelerate started, if there are any.
+
+    Args:
+        command: what all of them do.
+
+    Returns:
+        The command; torch is loaded when it is called, not before.
+
+    Example:
+        >>> in_processes(lambda text: print(text))("done")
+        done
+    """
+
+    @wraps(command)
+    def together(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
+        from treelax.training.processes import joined
+
+        with joined():
+            command(*args, **kwargs)
+
+    return together
 
 
 @contextmanager

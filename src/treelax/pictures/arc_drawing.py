@@ -8,7 +8,7 @@ from treelax.pictures.arc_layout import Arc, Kind, Side, lay_out
 from treelax.pictures.characters import named
 from treelax.pictures.svg import COLOURS, Picture, clean, number, text_element, text_width
 
-__all__ = ["ArcDrawing", "Legend", "LegendItem", "new_arc"]
+__all__ = ["FAINTEST", "READABLE", "ArcDrawing", "Legend", "LegendItem", "new_arc"]
 
 LegendItem = tuple[Kind | None, float, str]  # an arc to show, if any, its weight, and a text
 Legend = Sequence[Sequence[LegendItem]]  # groups that stay together
@@ -22,6 +22,10 @@ ROUND = 12.0  # radius of corners
 SAMPLE, BESIDE = 24.0, 14.0  # of a legend: the line, and the room between two items
 LEGEND_LEAST = 300.0  # that a row of it may take
 HIGHEST = 300.0  # of arcs without labels, as long as levels stay LEAST_STEP apart
+FAINTEST, READABLE = (
+    0.2,
+    0.6,
+)  # opacity of arcs that weigh nothing, and of a tree's own among others
 ROOT = "root"
 # colour and dashes
 LOOKS: dict[Kind, tuple[str, str]] = {
@@ -53,6 +57,7 @@ class ArcDrawing:
         above: arcs above the words.
         below: arcs below them.
         right_to_left: the first word is on the right.
+        floor: opacity of an arc of the tree that weighs nothing.
     """
 
     def __init__(
@@ -62,8 +67,9 @@ class ArcDrawing:
         above: list[Arc],
         below: list[Arc],
         right_to_left: bool,
+        floor: float = FAINTEST,
     ) -> None:
-        self.words, self.tags = words, tags
+        self.words, self.tags, self.floor = words, tags, floor
         widths = [
             max(text_width(word, WORD), text_width(tag, TAG))
             for word, tag in zip(words, tags, strict=True)
@@ -108,7 +114,7 @@ class ArcDrawing:
             y += self._height(layout.below)
         for i, row in enumerate(rows):
             y += 18 if i else 22
-            parts += _legend(row, y)
+            parts += _legend(row, y, self.floor)
         return Picture(
             width + 2 * MARGIN, y + MARGIN - 2, "\n".join(parts), title or "Dependency tree", about
         )
@@ -154,7 +160,8 @@ class ArcDrawing:
                 f"M{number(modifier)} {number(base)}l{number(-ARROW / 2)} {number(sign * ARROW)}"
                 f"h{number(ARROW)}z"
             )
-            parts.append(_group(arc, path, self._told(arc), f'<path d="{tip}"/>{label}'))
+            more = f'<path d="{tip}"/>{label}'
+            parts.append(_group(arc, path, self._told(arc), more, self.floor))
         return parts
 
     def _told(self, arc: Arc) -> str:
@@ -164,10 +171,11 @@ class ArcDrawing:
         return told if arc.weight == 1 else f"{told}, {arc.weight:.3f}"
 
 
-def _group(arc: Arc, path: str, told: str, more: str) -> str:
+def _group(arc: Arc, path: str, told: str, more: str, floor: float) -> str:
     """An arc with what belongs to it."""
     colour, dashes = LOOKS[arc.kind]
-    strength = 0.2 + 0.8 * arc.weight
+    least = FAINTEST if arc.kind == "other" else floor
+    strength = least + (1 - least) * arc.weight
     faint = f' opacity="{number(strength)}"' if strength < 1 else ""
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
     tip = f"<title>{clean(told)}</title>" if told else ""
@@ -214,7 +222,7 @@ def _legend_rows(legend: Legend, width: float) -> list[list[LegendItem]]:
     return [list(group) for group in legend]
 
 
-def _legend(items: Sequence[LegendItem], y: float) -> list[str]:
+def _legend(items: Sequence[LegendItem], y: float, floor: float) -> list[str]:
     """The items beside each other on a line."""
     parts, x = [], MARGIN
     for item in items:
@@ -222,7 +230,7 @@ def _legend(items: Sequence[LegendItem], y: float) -> list[str]:
         at = x
         if kind is not None:
             path = f"M{number(x)} {number(y - 4)}h{number(SAMPLE)}"
-            parts.append(_group(Arc(0, 0, kind, weight), path, "", ""))
+            parts.append(_group(Arc(0, 0, kind, weight), path, "", "", floor))
             at += SAMPLE + 6
         parts.append(text_element(at, y, text, size=TAG, anchor="start"))
         x += _legend_width(item)

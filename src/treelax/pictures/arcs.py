@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from treelax.errors import InputError
-from treelax.pictures.arc_drawing import ArcDrawing, LegendItem, new_arc
+from treelax.pictures.arc_drawing import FAINTEST, READABLE, ArcDrawing, LegendItem, new_arc
 from treelax.pictures.arc_layout import Arc, Kind
 from treelax.pictures.characters import named
 from treelax.pictures.svg import Picture, is_right_to_left
@@ -38,7 +38,8 @@ def draw_arcs(
     """Draw a dependency tree as arcs above its words, each with its arrow at the modifier.
 
     A modifier of the root has an arrow from the top. With weights all arcs that weigh enough are
-    drawn, strong and wide as they weigh; with heads besides, arcs of other heads are dashed. With
+    drawn, strong and wide as they weigh; with heads besides, those are never faint, and arcs of other
+    heads are dashed. With
     gold heads the wrong arcs are dashed, and those that should stand in their place are dotted and
     below the words. The heads need not form a tree: arcs may cross, and a cycle is drawn as it is.
 
@@ -81,7 +82,9 @@ def draw_arcs(
     above, missed = _arcs(found, soft, right, named_arcs, least)
     if right_to_left is None:
         right_to_left = 2 * sum(map(is_right_to_left, words)) > n
-    drawing = ArcDrawing(words, below, above, missed, right_to_left)
+    # a tree that was chosen is to be read, however little its arcs weigh
+    floor = FAINTEST if found is None else READABLE
+    drawing = ArcDrawing(words, below, above, missed, right_to_left, floor)
     return drawing.picture(
         title,
         _legend([*above, *missed], found, soft, right),

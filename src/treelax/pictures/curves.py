@@ -12,7 +12,7 @@ from __future__ import annotations
 import io
 import math
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -193,6 +193,10 @@ def draw_panels(
     """
     if not panels:
         raise InputError("panels: received none; expected at least one")
+    if isinstance(panels, Mapping | Panel | str) or not all(isinstance(p, Panel) for p in panels):
+        raise InputError(
+            f"panels: received a {type(panels).__name__} of something else; expected a list of Panel"
+        )
     if spread not in ("band", "lines"):
         raise InputError(f"spread: received {spread!r}; expected 'band' or 'lines'")
     with _look():

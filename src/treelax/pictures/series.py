@@ -131,6 +131,13 @@ class Panel:
     y_range: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.curves, Mapping | Curve | str) or not all(
+            isinstance(curve, Curve) for curve in self.curves
+        ):
+            raise InputError(
+                f"curves: received {_kind(self.curves)}; expected a list of Curve: "
+                'Curve("dev", x=[1, 2], mean=[0.5, 0.7])'
+            )
         labels = [curve.label for curve in self.curves]
         if not labels or len(set(labels)) < len(labels):
             raise InputError(
@@ -142,3 +149,12 @@ class Panel:
                 raise InputError(
                     f"y_range: received {self.y_range}; expected two numbers, the lesser one first"
                 )
+
+
+def _kind(given: object) -> str:
+    """What was given, in a few words."""
+    name = type(given).__name__
+    if isinstance(given, Mapping | str) or not isinstance(given, Sequence):
+        return f"a {name}"
+    other = next(type(each).__name__ for each in given if not isinstance(each, Curve))
+    return f"a {name} with a {other} in it"

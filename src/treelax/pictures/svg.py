@@ -22,7 +22,15 @@ from pathlib import Path
 from treelax.errors import BackendError, InputError
 from treelax.files import atomic_write
 
-__all__ = ["Picture", "clean", "number", "stack_pictures", "text_element", "text_width"]
+__all__ = [
+    "Picture",
+    "clean",
+    "draw_note",
+    "number",
+    "stack_pictures",
+    "text_element",
+    "text_width",
+]
 
 # of Okabe and Ito, as in curves, for light and for dark pages
 COLOURS = {
@@ -32,6 +40,7 @@ COLOURS = {
     "grey": ("#767676", "#9A9A9A"),
 }
 INK, PAPER = ("#1A1A1A", "#E6E6E6"), ("#FFFFFF", "#16181C")  # light and dark
+NOTE, NOTE_MARGIN, NOTE_LONGEST = 13.0, 16.0, 200  # size of a note, around it, its characters
 CONVERTER = "rsvg-convert"
 CONVERTED = {"png": ["--zoom=2", f"--background-color={PAPER[0]}"], "pdf": []}
 # what XML cannot hold, and what would turn the direction of all that follows
@@ -178,6 +187,26 @@ def stack_pictures(pictures: Sequence[Picture], *, title: str | None = None) -> 
         "; ".join(picture.title for picture in pictures) if title is None else title,
         " ".join(picture.description for picture in pictures if picture.description),
     )
+
+
+def draw_note(text: str) -> Picture:
+    """A line of text as a picture, to stand between others.
+
+    Args:
+        text: the line, shown to its first 200 characters.
+
+    Returns:
+        The picture.
+
+    Example:
+        >>> draw_note("15 others").title
+        '15 others'
+    """
+    element = text_element(
+        *(NOTE_MARGIN, NOTE_MARGIN + NOTE), text, size=NOTE, anchor="start", longest=NOTE_LONGEST
+    )
+    width = text_width(text, NOTE, NOTE_LONGEST) + 2 * NOTE_MARGIN
+    return Picture(width, NOTE + 2 * NOTE_MARGIN, element, text, "")
 
 
 def _converted(data: bytes, kind: str, file: Path) -> bytes:

@@ -15,6 +15,7 @@ from treelax.report.trees import inline_picture
 
 __all__ = ["Gallery"]
 
+PRINTED = 12  # examples on paper, as report.css has it
 NARROW = 540.0  # pixels of a tree that fits into half the width of a wide page
 
 
@@ -57,7 +58,8 @@ class Gallery:
             count=len(cards),
         )
         none = tag("p", "No example passes the filters.", id="none", hidden=True)
-        return join([self._about(len(cards)), form, tag("div", *cards, class_="gallery"), none])
+        gallery = tag("div", *cards, class_="gallery")
+        return join([self._about(len(cards)), _about_print(len(cards)), form, gallery, none])
 
     def _about(self, count: int) -> Html:
         total = len(self.corpus.examples)
@@ -237,6 +239,14 @@ class Gallery:
         if not drawn:
             return None
         return tag("details", tag("summary", "Arc marginals"), *drawn, class_="maps")
+
+
+def _about_print(count: int) -> Html | None:
+    """What paper says of the examples that it leaves out."""
+    if count <= PRINTED:
+        return None
+    text = f"On paper are at most the first {PRINTED} examples; the file itself has all {count:,}."
+    return tag("p", text, class_="note printed")
 
 
 def _flag(value: bool | None) -> str | None:

@@ -1,0 +1,136 @@
+"""Writes ``docs/commands.md``, the page of all commands and options, from the commands' own help.
+
+    python -m docs.tools.commands
+
+A test holds the page to what this would write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import typer.main
+
+from treelax.cli.main import COMMANDS, app
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "commands.md"
+OPENING = """# All commands and options
+
+What `treelax COMMAND --help` says, for every command; `treelax --version` tells the version. Every
+error is one line on standard error that says what was received, what was expected and what to do, and
+ends the program with the status 2; with `TREELAX_DEBUG=1` in the environment a traceback comes before
+it.
+"""
+EXAMPLES = re.compile(r"\n\nExamples?:\n((?:  .*\n?)+)\s*\Z")
+OPTION = re.compile(r"(?<![\w`-])--[a-z][a-z-]*")
+VALUES = {int: "N", float: "X", Path: "PATH", str: "TEXT"}
+
+
+def page() -> str:
+    """The page as it should be."""
+    program = typer.main.get_command(app)
+    known = program.commands  # type: ignore[attr-defined]
+    parts = [OPENING, _contents(known)]
+    for name in COMMANDS:
+        parts += _sections(known[name], ("treelax", name))
+    return "\n".join(parts)
+
+
+def _contents(known: Any) -> str:
+    rows = []
+    for name in COMMANDS:
+        summary = known[name].help.strip().partition("\n\n")[0]
+        rows.append(f"| [`treelax {name}`](#treelax-{name}) | {_prose(summary)} |")
+    return "\n".join(["| command | what it does |", "|---|---|", *rows, ""])
+
+
+def _sections(command: Any, path: tuple[str, ...]) -> Iterator[str]:
+    """A section for the command, and one for each command inside it."""
+    inner = getattr(command, "commands", {})
+    text = command.help.strip()
+    examples = EXAMPLES.search(text)
+    prose = text[: examples.start()] if examples else text
+    yield f"{'#' * len(path)} {' '.join(path)}\n"
+    if not inner:
+        yield f"```text\n{_usage(command, path)}\n```\n"
+    for paragraph in prose.split("\n\n"):
+        if paragraph.startswith("Every ") and paragraph.endswith("its own --help."):
+            continue  # on this page it follows below
+        yield _prose(paragraph) + "\n"
+    if examples:
+        lines = [line.strip() for line in examples[1].splitlines()]
+        yield "\n".join(["```sh", *lines, "```", ""])
+    if inner:
+        for name, each in inner.items():
+            yield from _sections(each, (*path, name))
+    else:
+        yield _table(command)
+
+
+def _usage(command: Any, path: tuple[str, ...]) -> str:
+    words = list(path)
+    for each in command.params:
+        if each.param_type_name == "argument":
+            name = each.metavar or each.name.upper()
+            if each.nargs == -1 and "..." not in name:
+                name += "..."
+            words.append(name if each.required or name.startswith("[") else f"[{name}]")
+    return " ".join([*words, "[OPTIONS]"])
+
+
+def _table(command: Any) -> str:
+    hints = get_type_hints(command.callback)
+    rows = []
+    for each in command.params:
+        if each.param_type_name == "argument":
+            name = each.metavar or each.name.upper()
+        else:
+            name = " ".join([", ".join(each.opts), *_value(each, hints.get(each.name))])
+        rows.append(f"| `{_cell(name)}` | {_cell(_prose(each.help or ''))} | {_default(each)} |")
+    head = ["| argument or option | what it is | by default |", "|---|---|---|"]
+    return "\n".join([*head, *rows, ""])
+
+
+def _value(parameter: Any, hint: Any) -> list[str]:
+    """What follows an option: nothing, or a word for its kind of value."""
+    if parameter.is_flag:
+        return []
+    if parameter.metavar:
+        return [parameter.metavar]
+    kinds = [hint, *get_args(hint), *(inner for each in get_args(hint) for inner in get_args(each))]
+    if get_origin(hint) is Literal:
+        return ["|".join(map(str, get_args(hint)))]
+    word = next((VALUES[kind] for kind in kinds if kind in VALUES), "VALUE")
+    return [f"{word} ..." if parameter.multiple else word]
+
+
+def _default(parameter: Any) -> str:
+    if parameter.required:
+        return "needed"
+    value = parameter.default
+    if getattr(parameter, "is_flag", False) or value in (None, [], ()):
+        return ""
+    return f"`{_cell(str(value))}`"
+
+
+def _prose(text: str) -> str:
+    """A paragraph of a help in one line, as Markdown."""
+    text = " ".join(text.split()).replace("<", "&lt;").replace("*", "\\*")
+    return OPTION.sub(lambda match: f"`{match[0]}`", text)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

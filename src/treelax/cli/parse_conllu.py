@@ -1,0 +1,96 @@
+"""How ``treelax parse`` writes CoNLL-U: new sentences, or trees put into those of a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from treelax.cli.parse_models import Heads, Parsed
+from treelax.data.conllu import Sentence
+
+__all__ = ["conllu_sentences", "treebank_lines"]
+
+DIGITS = 6  # of probabilities
+
+
+def conllu_sentences(parsed: Iterable[Parsed]) -> Iterator[Sentence]:
+    """A sentence for each text, or for each different sampled tree of it.
+
+    Args:
+        parsed: what the model says.
+
+    Returns:
+        The sentences, with labels as comments.
+
+    Example:
+        >>> from treelax.cli.parse_models import Tree
+        >>> one = Parsed(3, (Tree(("Dogs", "bark"), (2, 0)),), "yes", 0.75)
+        >>> next(conllu_sentences([one])).metadata
+        {'sent_id': '3', 'text': 'Dogs bark', 'label': 'yes', 'probability': '0.750000'}
+    """
+    for each in parsed:
+        about = {}
+        if each.label is not None:
+            about = {"label": _flat(each.label), "probability": f"{each.probability:.{DIGITS}f}"}
+        for i, tree in enumerate(each.trees, 1):
+            name = str(each.line) if len(each.trees) == 1 else f"{each.line}-{i}"
+            words = tuple(map(_flat, tree.words))
+            tags = None if tree.notes is None else tuple(_flat(note) or "_" for note in tree.notes)
+            told = {"text": " ".join(words), **about}
+            if not tree.samples:
+                yield Sentence(words, tree.heads, tags, metadata={"sent_id": name, **told})
+            for k, (heads, count) in enumerate(tree.samples, 1):
+                named = {"sent_id": f"{name}-sample-{k}", **told, "count": str(count)}
+                yield Sentence(words, heads, tags, metadata=named)
+
+
+def treebank_lines(parsed: Iterable[Parsed]) -> Iterator[str]:
+    r"""The lines of a CoNLL-U file with the trees of a model in them, so that both can be aligned.
+
+    HEAD is replaced and DEPREL is ``_``; all else stays as `treelax.data.conllu_blocks.Block` says.
+    Labels are comments, ``predicted_label`` and ``predicted_probability``, and tags of a tagger are
+    in MISC, ``PredictedTag=N``, for the file may have its own of both. Each different sampled tree
+    is a sentence, whose ``sent_id`` tells which sample it is.
+
+    Args:
+        parsed: what the model says of sentences of the file.
+
+    Returns:
+        The lines, an empty one after each sentence.
+
+    Example:
+        >>> from treelax.cli.parse_models import Tree
+        >>> from treelax.data.conllu_blocks import Block
+        >>> row = "1\tHi\thi\tINTJ\t_\t_\t0\troot\t_\t_"
+        >>> block = Block(7, ("# sent_id = weblog-17", row), Sentence(("Hi",), (0,)))
+        >>> list(treebank_lines([Parsed(7, (Tree(("Hi",), (0,)),), block=block)]))[0]
+        '# sent_id = weblog-17'
+    """
+    for each in parsed:
+        assert each.block is not None  # what is not from such a file is written as sentences
+        [tree] = each.trees
+        about = {}
+        if each.label is not None:
+            about = {
+                "predicted_label": _flat(each.label),
+                "predicted_probability": f"{each.probability:.{DIGITS}f}",
+            }
+        named: list[tuple[Heads, dict[str, str]]] = [(tree.heads, about)]
+        if tree.samples:
+            name = each.block.sentence.id or str(each.line)
+            named = [
+                (heads, {"sent_id": f"{name}-sample-{k}", **about, "count": str(count)})
+                for k, (heads, count) in enumerate(tree.samples, 1)
+            ]
+        tags = None
+        if tree.notes is not None:
+            # a bar would part features; UD writes it so
+            values = [_flat(note).replace("|", r"\p") or "_" for note in tree.notes]
+            tags = {"PredictedTag": values}
+        for heads, comments in named:
+            yield from each.block.with_tree(heads, misc=tags, comments=comments)
+            yield ""
+
+
+def _flat(text: str) -> str:
+    """A text that takes one place in a line: white space inside it does not part it."""
+    return "\u00a0".join(text.split()) if text.split() != [text] else text
