@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from treelax.cli.main import main
+from treelax.training.loop import Training
 
 SMALL = {
     "data.vector_size": 8,
@@ -22,6 +25,21 @@ SMALL = {
     "train.learning_rate": 0.02,
     "train.threads": 1,
 }
+
+
+@contextmanager
+def interrupted_after_an_epoch() -> Iterator[None]:
+    """Trainings in here are interrupted as by Ctrl-C as soon as their first epoch is saved."""
+    finish = Training._finish
+
+    def interrupted(self: Training, epoch: int, score: float) -> None:
+        finish(self, epoch, score)
+        raise KeyboardInterrupt
+
+    with mock.patch.object(Training, "_finish", interrupted):
+        yield
+
+
 SIZES = {"train": 48, "dev": 13, "test": 17}
 
 

@@ -5,6 +5,7 @@ import random
 from pathlib import Path
 
 import pytest
+from sentence_runs import interrupted_after_an_epoch
 
 from treelax.cli.main import main
 
@@ -77,37 +78,19 @@ def test_classify_ends_with_figures_and_resumes(files, capsys):
     assert "discrete trees" in capsys.readouterr().out
 
 
-def test_an_interrupted_run_ends_as_an_uninterrupted_one(files, monkeypatch):
-    from treelax.training.loop import Training
-
+def test_an_interrupted_run_ends_as_an_uninterrupted_one(files):
     whole, broken = files / "whole", files / "broken"
     assert classify(files, whole) == 0
-    finish = Training._finish
-
-    def interrupted(self, epoch, score):
-        finish(self, epoch, score)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Training, "_finish", interrupted)
+    with interrupted_after_an_epoch():
         assert classify(files, broken) == 130
     assert not (broken / "test.json").exists()
     assert main(["train", "classify", "--out", str(broken), "--resume"]) == 0
     assert result(broken) == result(whole)
 
 
-def test_other_data_are_refused_on_resuming(files, monkeypatch, capsys):
-    from treelax.training.loop import Training
-
+def test_other_data_are_refused_on_resuming(files, capsys):
     out, train = files / "run", files / "train.tsv"
-    finish = Training._finish
-
-    def interrupted(self, epoch, score):
-        finish(self, epoch, score)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Training, "_finish", interrupted)
+    with interrupted_after_an_epoch():
         assert classify(files, out) == 130
     head, *rows = before = train.read_text().splitlines(keepends=True)
     train.write_text("".join([head, *rows[::-1]]))  # the same words, but in another order

@@ -6,11 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from sentence_runs import interrupted_after_an_epoch
 from tiny_transformers import MODELS
 
 from treelax.cli.main import main
 from treelax.training.checkpoint import load_checkpoint
-from treelax.training.loop import Training
 
 pytest.importorskip("transformers")
 
@@ -69,21 +69,14 @@ def test_pairs_and_tags_end_with_figures(folder, models, kind, suffix):
 
 @pytest.mark.parametrize("rate", [0.1, 0])
 def test_a_run_that_lost_its_transformer_ends_as_if_nothing_had_happened(
-    folder, models, monkeypatch, rate, capfd
+    folder, models, rate, capfd
 ):
     """Interrupted, its folder of origin gone, resumed: the same figures and the same weights."""
     model = Path(shutil.copytree(models["bert"], folder / "model"))
     whole, broken = folder / "whole", folder / "broken"
     assert train(folder, model, whole, f"model.pretrained_rate={rate}") == 0
     assert "Loading weights" not in capfd.readouterr().err
-    finish = Training._finish
-
-    def interrupted(self, epoch, score):
-        finish(self, epoch, score)
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Training, "_finish", interrupted)
+    with interrupted_after_an_epoch():
         assert train(folder, model, broken, f"model.pretrained_rate={rate}") == 130
     shutil.rmtree(model)
     assert main(["train", "classify", "--out", str(broken), "--resume"]) == 0

@@ -10,6 +10,7 @@ import typer
 
 from treelax.cli.commands import command
 from treelax.cli.console import console, progress, table
+from treelax.cli.options import Data, Device, Input, Label, Limit, MaxLength, Split, Text, Tokens
 from treelax.cli.output import warn_of_long
 from treelax.errors import InputError
 
@@ -44,34 +45,16 @@ def analyse(
     runs: Annotated[
         list[str], typer.Argument(metavar="RUN...", help="Runs, saved models, or listops.")
     ],
-    data: Annotated[
-        str | None, typer.Option(help="Sentences: CoNLL-U, ListOps, a table, text, or -.")
-    ] = None,
-    split: Annotated[
-        str, typer.Option(help="Without --data: train, dev or test set of the runs.")
-    ] = "dev",
+    data: Data = None,
+    split: Split = "dev",
     out: Annotated[Path | None, typer.Option(help="Folder for CSV files and pictures.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N examples.")] = None,
-    max_length: Annotated[
-        int | None, typer.Option(min=1, help="Leave out longer sentences, in words.")
-    ] = None,
-    text: Annotated[
-        list[str] | None,
-        typer.Option(help="Column of a table with a text; twice for pairs; as in training."),
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(help="Column of a table with the label; as in training.")
-    ] = None,
-    given: Annotated[
-        str | None,
-        typer.Option(
-            "--input", help="Form of FILE: conllu, tsv, csv, jsonl, conll or text; by its name."
-        ),
-    ] = None,
-    tokens: Annotated[
-        bool, typer.Option("--tokens", help="Texts are words with spaces between.")
-    ] = False,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")] = "auto",
+    limit: Limit = None,
+    max_length: MaxLength = None,
+    text: Text = None,
+    label: Label = None,
+    given: Input = None,
+    tokens: Tokens = False,
+    device: Device = "auto",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,

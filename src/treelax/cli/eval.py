@@ -9,6 +9,7 @@ import typer
 
 from treelax.cli.commands import command
 from treelax.cli.console import progress
+from treelax.cli.options import Device
 from treelax.cli.output import warn_of_long
 from treelax.errors import InputError
 
@@ -43,7 +44,7 @@ def evaluate(
     min_length: Annotated[
         int, typer.Option(min=1, help="Leave out shorter expressions, in tokens.")
     ] = 1,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")] = "auto",
+    device: Device = "auto",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object and nothing else.")
     ] = False,

@@ -12,6 +12,7 @@ import typer
 
 from treelax.cli.commands import command
 from treelax.cli.console import error_console, progress
+from treelax.cli.options import Device, Tokens
 from treelax.cli.output import refuse_folder, refuse_same_file, write_lines, write_sentences
 from treelax.errors import InputError
 
@@ -80,13 +81,11 @@ def parse(
         str | None,
         typer.Option("--input", help="Form of --file: tsv, csv, jsonl, conll or text."),
     ] = None,
-    tokens: Annotated[
-        bool, typer.Option("--tokens", help="Texts are words with spaces between.")
-    ] = False,
+    tokens: Tokens = False,
     width: Annotated[
         int | None, typer.Option(min=1, help="Columns to draw in; those of the terminal.")
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")] = "auto",
+    device: Device = "auto",
 ) -> None:
     """Show trees; see HELP."""
     from treelax.cli.parse_models import Asked

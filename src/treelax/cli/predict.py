@@ -11,6 +11,7 @@ import typer
 
 from treelax.cli.commands import command
 from treelax.cli.console import Progress, error_console, progress
+from treelax.cli.options import Device, Tokens
 from treelax.cli.output import refuse_folder, refuse_same_file, write_lines, write_sentences
 from treelax.errors import InputError
 
@@ -58,13 +59,11 @@ def predict(
         str | None,
         typer.Option("--input", help="Form of FILE: tsv, csv, jsonl, conll or text; by its name."),
     ] = None,
-    tokens: Annotated[
-        bool, typer.Option("--tokens", help="Texts are words with spaces between.")
-    ] = False,
+    tokens: Tokens = False,
     soft: Annotated[
         bool, typer.Option("--soft", help="Predict with relaxed trees, not with discrete ones.")
     ] = False,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")] = "auto",
+    device: Device = "auto",
     batch_size: Annotated[int, typer.Option(min=1, help="The most texts at a time.")] = 64,
     threads: Annotated[
         int, typer.Option(min=0, help="Of torch on the CPU; 0 leaves it to torch. 1 if busy.")

@@ -10,6 +10,7 @@ import typer
 
 from treelax.cli.commands import command
 from treelax.cli.console import console, error_console, progress
+from treelax.cli.options import Data, Device, Input, Label, Limit, MaxLength, Split, Text, Tokens
 from treelax.cli.output import refuse_folder, refuse_same_file
 from treelax.errors import InputError
 
@@ -41,37 +42,19 @@ def report(
     out: Annotated[
         Path | None, typer.Option(help="The file; RUN/report.html, or report.html for several.")
     ] = None,
-    data: Annotated[
-        str | None, typer.Option(help="Sentences: CoNLL-U, ListOps, a table, text, or -.")
-    ] = None,
-    split: Annotated[
-        str, typer.Option(help="Without --data: train, dev or test set of the runs.")
-    ] = "dev",
-    limit: Annotated[int | None, typer.Option(min=1, help="Only the first N examples.")] = None,
-    max_length: Annotated[
-        int | None, typer.Option(min=1, help="Leave out longer sentences, in words.")
-    ] = None,
+    data: Data = None,
+    split: Split = "dev",
+    limit: Limit = None,
+    max_length: MaxLength = None,
     gallery: Annotated[
         int | None,
         typer.Option(min=0, help="The most examples in the gallery; 60, fewer for many runs."),
     ] = None,
-    text: Annotated[
-        list[str] | None,
-        typer.Option(help="Column of a table with a text; twice for pairs; as in training."),
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(help="Column of a table with the label; as in training.")
-    ] = None,
-    given: Annotated[
-        str | None,
-        typer.Option(
-            "--input", help="Form of FILE: conllu, tsv, csv, jsonl, conll or text; by its name."
-        ),
-    ] = None,
-    tokens: Annotated[
-        bool, typer.Option("--tokens", help="Texts are words with spaces between.")
-    ] = False,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")] = "auto",
+    text: Text = None,
+    label: Label = None,
+    given: Input = None,
+    tokens: Tokens = False,
+    device: Device = "auto",
     force: Annotated[
         bool, typer.Option("--force", help="Replace a file that is no report.")
     ] = False,

@@ -26,7 +26,6 @@ Rows = Annotated[
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="Change a setting of all runs: KEY=VALUE.")
 ]
-Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")]
 Jobs = Annotated[
     int | None, typer.Option(min=1, help="Runs at a time; 10 on a GPU, one a core on a CPU.")
 ]

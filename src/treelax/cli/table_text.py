@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from treelax.cli.console import table
+from treelax.cli.options import Device
 from treelax.cli.sweeps import (
-    Device,
     Jobs,
     Report,
     Rows,

@@ -12,6 +12,7 @@ import typer
 
 from treelax.cli.commands import command, group
 from treelax.cli.console import console, error_console, progress
+from treelax.cli.options import Device
 from treelax.cli.runs import find_run, follow, in_processes, in_run
 from treelax.cli.settings import show_settings
 from treelax.cli.train_text import register_text
@@ -62,7 +63,7 @@ def listops(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Change a setting: KEY=VALUE; repeatable.")
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")] = "auto",
+    device: Device = "auto",
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the run in --out, or start it.")
     ] = False,

@@ -1,0 +1,29 @@
+"""Options that several commands have, each said once."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = ["Data", "Device", "Input", "Label", "Limit", "MaxLength", "Split", "Text", "Tokens"]
+
+Data = Annotated[str | None, typer.Option(help="Sentences: CoNLL-U, ListOps, a table, text, or -.")]
+Split = Annotated[str, typer.Option(help="Without --data: train, dev or test set of the runs.")]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first N examples.")]
+MaxLength = Annotated[int | None, typer.Option(min=1, help="Leave out longer sentences, in words.")]
+Text = Annotated[
+    list[str] | None,
+    typer.Option(help="Column of a table with a text; twice for pairs; as in training."),
+]
+Label = Annotated[
+    str | None, typer.Option(help="Column of a table with the label; as in training.")
+]
+Input = Annotated[
+    str | None,
+    typer.Option(
+        "--input", help="Form of FILE: conllu, tsv, csv, jsonl, conll or text; by its name."
+    ),
+]
+Tokens = Annotated[bool, typer.Option("--tokens", help="Texts are words with spaces between.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")]
