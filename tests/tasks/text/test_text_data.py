@@ -12,9 +12,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tiny_texts import (
+    MULTINLI,
     PAIRS,
     SNLI_SAMPLE,
     class_data,
+    multinli_data,
     pair_data,
     sst_data,
     tag_data,
@@ -31,22 +33,6 @@ from treelax.tasks.text.config import DataConfig
 from treelax.tasks.text.data import TextData, joined, load_text, without_long
 
 FIRST_KNOWN = FIRST_UNKNOWN + UNKNOWN
-MULTINLI = {
-    "train": [
-        "neutral\tA dog barks .\tIt is big .\tfiction",
-        "entailment\tA dog barks .\tA dog .\tfiction",
-        "contradiction\tNobody runs .\tHe runs .\ttravel",
-    ],
-    "dev_matched": ["neutral\tA cat .\tIt barks .\tfiction"],
-    "dev_mismatched": ["neutral\tIt is .\tHe is .\tverbatim", "entailment\tIt .\tIt .\tverbatim"],
-}
-
-
-def multinli(folder: Path, *splits: str, **changes: object) -> DataConfig:
-    for split in splits or MULTINLI:
-        written(folder / "multinli" / f"{split}.tsv", *MULTINLI[split])
-    path = str(folder / "multinli")
-    return DataConfig(format="multinli", path=path, vector_size=4, **changes)  # type: ignore[arg-type]
 
 
 def words_of(data: TextData, split: str, example: int, which: int = 0) -> list[str | None]:
@@ -94,7 +80,7 @@ def test_snli_as_files(tmp_path: Path) -> None:
 
 
 def test_multinli_is_tested_on_the_other_genres(tmp_path: Path) -> None:
-    data = load_text(multinli(tmp_path))
+    data = load_text(multinli_data(tmp_path))
     assert {name: len(split) for name, split in data.splits.items()} == {
         "train": 3,
         "dev": 1,
@@ -104,7 +90,7 @@ def test_multinli_is_tested_on_the_other_genres(tmp_path: Path) -> None:
 
 
 def test_a_distribution_without_a_test_set(tmp_path: Path) -> None:
-    data = load_text(multinli(tmp_path, "train", "dev_matched"))
+    data = load_text(multinli_data(tmp_path, "train", "dev_matched"))
     assert list(data.splits) == ["train", "dev"]
 
 
@@ -210,8 +196,8 @@ def test_the_same_contents_under_another_suffix_are_read_anew(tmp_path: Path) ->
 
 
 def test_snli_mixed_into_multinli(tmp_path: Path) -> None:
-    plain = load_text(multinli(tmp_path))
-    data = load_text(multinli(tmp_path, mix=str(SNLI_SAMPLE), mix_share=0.5))
+    plain = load_text(multinli_data(tmp_path))
+    data = load_text(multinli_data(tmp_path, mix=str(SNLI_SAMPLE), mix_share=0.5))
     assert list(data.splits) == ["train", "dev", "test"]
     assert (len(data.splits["train"]), data.mixed) == (7, 4)
     assert labels_of(data, "train")[:3] == labels_of(plain, "train")
@@ -225,7 +211,7 @@ def test_snli_mixed_into_multinli(tmp_path: Path) -> None:
 
 
 def test_mixed_in_texts_may_be_too_long_too(tmp_path: Path) -> None:
-    data = load_text(multinli(tmp_path, mix=str(SNLI_SAMPLE), max_length=8))
+    data = load_text(multinli_data(tmp_path, mix=str(SNLI_SAMPLE), max_length=8))
     assert data.mixed == 3
     assert data.notes["mix"][-1] == "1 example of more than 8 words left out"
 
@@ -329,7 +315,7 @@ def test_random_vectors_are_for_words_of_the_training_data_only(tmp_path: Path) 
 
 
 def test_random_vectors_are_for_mixed_in_words_too_but_not_for_those_of_dev(tmp_path: Path) -> None:
-    data = load_text(multinli(tmp_path, mix=str(SNLI_SAMPLE)))
+    data = load_text(multinli_data(tmp_path, mix=str(SNLI_SAMPLE)))
     assert "swimming" in data.vectors.known  # SNLI
     assert "Nobody" in data.vectors.known  # MultiNLI, training
     assert "cat" not in data.vectors.known  # dev
@@ -391,75 +377,3 @@ def test_progress_is_told(tmp_path: Path) -> None:
     told = []
     load_text(class_data(tmp_path), lambda split, done, total: told.append((split, done, total)))
     assert told == [("train", 6, 6), ("dev", 5, 5)]
-
-
-# ------------------------------------------------------------------ errors
-
-
-def test_a_corpus_that_was_fetched_needs_no_path(tmp_path: Path) -> None:
-    expected = load_text(sst_data(tmp_path))
-    cache = Path(os.environ["TREELAX_CACHE"])
-    with zipfile.ZipFile(cache / "trainDevTestTrees_PTB.zip", "w") as archive:
-        for file in (tmp_path / "sst").iterdir():
-            archive.write(file, f"trees/{file.name}")
-    fetched = load_text(sst_data(tmp_path, path=None))
-    assert set(fetched.splits) == {"train", "dev", "test"}
-    assert torch.equal(fetched.splits["test"].ids, expected.splits["test"].ids)
-    # one's own files are not mixed with it
-    own = str(tmp_path / "sst" / "train.txt")
-    with pytest.raises(InputError, match="fetch it with treelax data sst"):
-        load_text(sst_data(tmp_path, path=None, train=own))
-
-
-@pytest.mark.parametrize("name", ["snli", "multinli", "sst"])
-def test_a_missing_path_names_the_option(name: str) -> None:
-    with pytest.raises(InputError, match=f"fetch it with treelax data {name}, or give --from"):
-        load_text(DataConfig(format=name))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("name", ["table", "tagging"])
-@pytest.mark.parametrize("split", ["train", "dev"])
-def test_a_missing_file_names_the_option(tmp_path: Path, name: str, split: str) -> None:
-    make = class_data if name == "table" else tag_data
-    with pytest.raises(InputError, match=rf"data\.{split} is none; .* --{split} FILE"):
-        load_text(make(tmp_path, **{split: None}))
-
-
-def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="nowhere: does not exist"):
-        load_text(DataConfig(format="sst", path=str(tmp_path / "nowhere")))
-
-
-def test_one_file_is_not_taken_for_all_splits() -> None:
-    with pytest.raises(InputError, match=r"one file, which would serve as every split; .* --train"):
-        load_text(DataConfig(format="snli", path=str(SNLI_SAMPLE)))
-
-
-def test_a_distribution_without_dev(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="for dev_matched"):
-        load_text(multinli(tmp_path, "train"))
-
-
-def test_an_unknown_label_in_dev_names_file_and_line(tmp_path: Path) -> None:
-    dev = written(tmp_path / "other.csv", "state,words", "awake,a cat", "dizzy,a dog")
-    message = r"other\.csv, line 3: received the label 'dizzy'; expected .* 'asleep', 'awake'"
-    with pytest.raises(DataError, match=message):
-        load_text(class_data(tmp_path, dev=dev))
-
-
-def test_an_unknown_tag_in_dev_names_file_and_line(tmp_path: Path) -> None:
-    dev = written(tmp_path / "other.txt", "Dogs NOUN\n", "Hi INTJ\nthere ADVERB")
-    with pytest.raises(DataError, match=r"other\.txt, line 3: received the label 'ADVERB'"):
-        load_text(tag_data(tmp_path, dev=dev))
-
-
-@pytest.mark.parametrize("split", ["train", "dev", "test"])
-def test_data_without_labels(tmp_path: Path, split: str) -> None:
-    file = written(
-        tmp_path / "multinli_0.9_test_matched_unlabeled.txt",
-        "sentence1_binary_parse\tsentence2_binary_parse",
-        "( A dog )\t( A cat )",
-    )
-    config = replace(multinli(tmp_path), **{split: file})
-    with pytest.raises(DataError, match=f"has no labels; expected labelled data for {split}"):
-        load_text(config)

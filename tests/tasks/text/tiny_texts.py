@@ -149,3 +149,22 @@ def written_trees(folder: Path, **changes: list[tuple[tuple[str, ...], tuple[int
     for split, trees in (SST_TREES | changes).items():
         write_conllu(folder / f"{split}.conllu", [Sentence(words, heads) for words, heads in trees])
     return str(folder / "{split}.conllu")
+
+
+MULTINLI = {
+    "train": [
+        "neutral\tA dog barks .\tIt is big .\tfiction",
+        "entailment\tA dog barks .\tA dog .\tfiction",
+        "contradiction\tNobody runs .\tHe runs .\ttravel",
+    ],
+    "dev_matched": ["neutral\tA cat .\tIt barks .\tfiction"],
+    "dev_mismatched": ["neutral\tIt is .\tHe is .\tverbatim", "entailment\tIt .\tIt .\tverbatim"],
+}
+
+
+def multinli_data(folder: Path, *splits: str, **changes: object) -> DataConfig:
+    """MultiNLI as tables, all splits or some."""
+    for split in splits or MULTINLI:
+        written(folder / "multinli" / f"{split}.tsv", *MULTINLI[split])
+    path = str(folder / "multinli")
+    return DataConfig(format="multinli", path=path, vector_size=4, **changes)  # type: ignore[arg-type]

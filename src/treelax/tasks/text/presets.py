@@ -103,19 +103,8 @@ def tuned_nli(config: TextConfig) -> TextConfig:
         >>> tuned_nli(snli()).train.epochs
         20
     """
-    latent = config.model.trees in ("latent", "heads")
-    model = replace(
-        config.model, word_scale=3.0, dropout=0.1, left_head_bias=2.0 if latent else 0.0
-    )
-    train = TrainConfig(
-        epochs=20,
-        batch_size=128,
-        learning_rate=1e-3,
-        schedule="cosine",
-        average=0.999,
-        precision="tf32",
-    )
-    return replace(config, model=model, train=train)
+    train = TrainConfig(epochs=20, batch_size=128, learning_rate=1e-3, average=0.999)
+    return _tuned(config, train, dropout=0.1)
 
 
 def tuned_sst(config: TextConfig) -> TextConfig:
@@ -131,25 +120,18 @@ def tuned_sst(config: TextConfig) -> TextConfig:
         >>> tuned_sst(sst()).model.distances
         11
     """
-    latent = config.model.trees in ("latent", "heads")
-    model = replace(
-        config.model,
-        word_scale=3.0,
-        dropout=0.5,
-        input_dropout=0.3,
-        word_dropout=0.2,
-        distances=11,
-        left_head_bias=2.0 if latent else 0.0,
+    train = TrainConfig(epochs=30, updates=100, learning_rate=5e-4, average=0.998)
+    return _tuned(config, train, dropout=0.5, input_dropout=0.3, word_dropout=0.2, distances=11)
+
+
+def _tuned(config: TextConfig, train: TrainConfig, **model: Any) -> TextConfig:
+    """What the tuned recipes share, with what each has of its own."""
+    left = 2.0 if config.model.trees in ("latent", "heads") else 0.0
+    return replace(
+        config,
+        model=replace(config.model, word_scale=3.0, left_head_bias=left, **model),
+        train=replace(train, schedule="cosine", precision="tf32"),
     )
-    train = TrainConfig(
-        epochs=30,
-        updates=100,
-        learning_rate=5e-4,
-        schedule="cosine",
-        average=0.998,
-        precision="tf32",
-    )
-    return replace(config, model=model, train=train)
 
 
 def own(kind: Kind) -> TextConfig:
