@@ -31,7 +31,7 @@ class Experiment(Protocol):
         """Updates per epoch."""
 
     def groups(self) -> list[dict[str, Any]]:
-        """Parameters, each group with the factor ``rate`` of the learning rate."""
+        """Parameters, each group with the factor ``rate`` of the learning rate; see `Stepper`."""
 
     def begin(self, epoch: int) -> Hashable:
         """Get ready for an epoch, counted from 1; what it gives changes when the steps do."""

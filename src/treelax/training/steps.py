@@ -32,7 +32,8 @@ class Stepper:
     Args:
         model: what is trained.
         loss: from a shape, a batch (indices) and a generator to a loss.
-        groups: parameters, each with the factor ``rate`` of the learning rate.
+        groups: parameters, each with the factor ``rate`` of the learning rate; and with
+            ``weight_decay``, if they are to shrink.
         generator: of the noise, on the device.
         clip: largest norm of the gradient.
         device: of the model.
@@ -61,7 +62,9 @@ class Stepper:
         self.captured = device.type == "cuda" and self.world.size == 1
         # copies: the optimiser keeps and changes the dictionaries it is given
         groups = [dict(group, lr=self._rate(0.0)) for group in groups]
-        self.optimizer = torch.optim.Adam(groups, fused=True, capturable=self.captured)
+        self.optimizer = torch.optim.AdamW(
+            groups, fused=True, capturable=self.captured, weight_decay=0.0
+        )
         self.parameters = [p for group in groups for p in group["params"]]
         self.average = RunningMean(self.parameters, average)
         self.total = torch.zeros((), dtype=torch.float64, device=device)

@@ -138,6 +138,10 @@ class TrainConfig:
         patience: see above.
         decay: see above.
         clip: largest norm of the gradient.
+        weight_decay: share of the learning rate by which an update shrinks all matrices of the model,
+            but not its word vectors (AdamW); 0 in the paper.
+        label_smoothing: share of the probability that the loss spreads evenly over all classes; 0 in
+            the paper.
         discrete_epochs: how many of the last epochs are trained with discrete trees without noise, as
             they are used afterwards, and the gradient of soft ones; 0 in the paper.
         average: 0, or how much of a running mean of the weights is kept at an update, 0.998 say; the
@@ -163,6 +167,8 @@ class TrainConfig:
     patience: int = 5
     decay: float = 0.9
     clip: float = 5.0
+    weight_decay: float = 0.0
+    label_smoothing: float = 0.0
     discrete_epochs: int = 0
     average: float = 0.0
     precision: Precision = "float32"
@@ -178,8 +184,13 @@ class TrainConfig:
         for name in ("learning_rate", "clip", "decay"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise InputError(f"train.{name} is {getattr(self, name)}; expected more than 0")
-        if not 0 <= self.average < 1:
-            raise InputError(f"train.average is {self.average}; expected at least 0, less than 1")
+        if not 0 <= self.weight_decay < float("inf"):
+            raise InputError(f"train.weight_decay is {self.weight_decay}; expected at least 0")
+        for name in ("average", "label_smoothing"):
+            if not 0 <= getattr(self, name) < 1:
+                raise InputError(
+                    f"train.{name} is {getattr(self, name)}; expected at least 0, less than 1"
+                )
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from treelax.data.batching import draw_batches, length_batches
@@ -135,14 +135,23 @@ class TextExperiment:
         return self.config.train.updates or max(1, self._per_epoch() // size)
 
     def groups(self) -> list[dict[str, Any]]:
-        """Parameters with the factor of their learning rate; a transformer has its own."""
-        slow = self.model.encoder.pretrained_parameters()
-        known = set(map(id, slow))
-        others = [p for p in self.model.parameters() if id(p) not in known]
-        groups = [{"params": others, "rate": 1.0}]
-        if slow:
-            groups.append({"params": slow, "rate": self.config.model.pretrained_rate})
-        return groups
+        """Parameters with the factor of their learning rate, and how fast they shrink.
+
+        A transformer has a rate of its own; biases and word vectors do not shrink.
+        """
+        decay = self.config.train.weight_decay
+        encoder = self.model.encoder
+        slow = set(map(id, encoder.pretrained_parameters()))
+        kept = set(map(id, encoder.embedding.parameters()))
+        groups: dict[tuple[float, float], list[nn.Parameter]] = {(1.0, 0.0): []}
+        for parameter in self.model.parameters():
+            rate = self.config.model.pretrained_rate if id(parameter) in slow else 1.0
+            shrinks = parameter.dim() > 1 and id(parameter) not in kept
+            groups.setdefault((rate, decay if shrinks else 0.0), []).append(parameter)
+        return [
+            {"params": parameters, "rate": rate, "weight_decay": shrink}
+            for (rate, shrink), parameters in groups.items()
+        ]
 
     def begin(self, epoch: int) -> bool:
         """Whether trees are discrete and without noise from this epoch on; makes them so.
@@ -205,7 +214,10 @@ class TextExperiment:
         targets = self.train.targets(indices, shape[0] - self.null)
         classes = logits.shape[-1]
         return F.cross_entropy(
-            logits.float().reshape(-1, classes), targets.reshape(-1), ignore_index=-1
+            logits.float().reshape(-1, classes),
+            targets.reshape(-1),
+            ignore_index=-1,
+            label_smoothing=self.config.train.label_smoothing,
         )
 
     def loss_weight(self, shape: Shape, indices: Tensor) -> Tensor:
