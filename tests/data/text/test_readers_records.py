@@ -63,8 +63,8 @@ def test_too_many_words(where: int) -> None:
     with pytest.raises(DataError) as caught:
         list(records("a", tuple(long)))
     assert str(caught.value) == (
-        "a.tsv, line 2: received 33,000 words; expected at most 10,000: split it or take it "
-        'out; in Python too_long="drop" leaves it out'
+        "a.tsv, line 2: received 33,000 words; expected at most 10,000: split it or take it out; "
+        '--set data.unusable=drop, in Python too_long="drop", has training go on without it'
     )
     dropping = records("a", tuple(long), too_long="drop")
     assert [r.line for r in dropping] == [1]

@@ -140,6 +140,7 @@ def test_an_unknown_preset_has_a_neighbour() -> None:
         (ModelConfig, {"trees": "heads", "single_root": True}, "model.single_root is true"),
         (DataConfig, {"format": "glue"}, "data.format"),
         (DataConfig, {"classes": "three"}, "data.classes"),
+        (DataConfig, {"unusable": "skip"}, "data.unusable"),
         (DataConfig, {"text": ()}, "data.text is"),
         (DataConfig, {"text": ("a", "b", "c")}, "expected the name of one column, or two"),
         (DataConfig, {"max_length": 0}, "data.max_length is 0"),

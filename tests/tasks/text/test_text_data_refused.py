@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 from tiny_texts import (
+    DATA,
     SNLI_SAMPLE,
     class_data,
     multinli_data,
@@ -90,3 +91,39 @@ def test_data_without_labels(tmp_path: Path, split: str) -> None:
     config = replace(multinli_data(tmp_path), **{split: file})
     with pytest.raises(DataError, match=f"has no labels; expected labelled data for {split}"):
         load_text(config)
+
+
+UNUSABLE = {  # of each kind a line that no reader can use, behind the good ones
+    "pair": "yes\tonly one text",
+    "classify": "awake,one,too many",
+    "tag": "Dogs NOUN extra\n",
+}
+
+
+@pytest.mark.parametrize("kind", DATA)
+def test_unusable_lines_are_refused_or_counted(tmp_path: Path, kind: str) -> None:
+    config = DATA[kind](tmp_path)
+    good = load_text(config)
+    train = Path(str(config.train))
+    lines = train.read_text().splitlines()
+    train.write_text("\n".join([*lines, UNUSABLE[kind], ""]))
+    number = len(lines) + 1
+    with pytest.raises(DataError, match=rf"line {number}: .* --set data.unusable=drop"):
+        load_text(config)
+    data = load_text(replace(config, unusable="drop"))
+    assert torch.equal(data.splits["train"].ids, good.splits["train"].ids)
+    assert data.notes["train"] == (f"1 line dropped: wrong number of columns ({number})",)
+    # what was kept is kept under another name: an error stays one
+    with pytest.raises(DataError, match=f"line {number}"):
+        load_text(config)
+
+
+def test_a_text_without_end_may_be_left_out(tmp_path: Path) -> None:
+    config = class_data(tmp_path)
+    train = Path(str(config.train))
+    train.write_text(train.read_text() + "awake," + "w " * 33_000 + "\n")
+    with pytest.raises(DataError, match=r"33,000 words.* --set data.unusable=drop"):
+        load_text(config)
+    assert load_text(replace(config, unusable="drop")).notes["train"] == (
+        "1 line dropped: too many words (8)",
+    )

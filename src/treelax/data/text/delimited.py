@@ -195,7 +195,8 @@ def note_ragged(
     if checks.ragged == "error":
         raise DataError(
             f"{where}, line {line}: received {received} columns; expected {expected}: mend it or "
-            'take it out; in Python ragged="drop" leaves it out'
+            'take it out; --set data.unusable=drop, in Python ragged="drop", has training go on '
+            "without it"
         )
     report.drop(RAGGED, line)
 

@@ -218,8 +218,8 @@ class Records:
         if self._checks.too_long == "error":
             raise DataError(
                 f"{where}: received {longest:,} words; expected at most "
-                f"{self._checks.max_words:,}: split it or take it out; in Python "
-                'too_long="drop" leaves it out'
+                f"{self._checks.max_words:,}: split it or take it out; --set data.unusable=drop, in "
+                'Python too_long="drop", has training go on without it'
             )
         report.drop(TOO_LONG, record.line)
         return True

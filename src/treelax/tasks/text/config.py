@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from treelax.data.text.records import Found
 from treelax.errors import InputError
 from treelax.ops.checks import one_of
 from treelax.tasks.text.encoder import ModelConfig
@@ -46,6 +47,8 @@ class DataConfig:
         mix: SNLI, its folder, archive or training file, to be added to the training data of
             MultiNLI or of one's own pairs.
         mix_share: how much of it, drawn anew for every epoch.
+        unusable: a line with too few or too many columns, or with a text of more than 10,000 words,
+            is an "error", or "drop" leaves it out, which is reported with its number.
         trees: CoNLL-U files of given trees, ``{split}`` in the name standing for train, dev, test.
         seed: of random vectors.
 
@@ -77,12 +80,14 @@ class DataConfig:
     max_length: int = 100
     mix: str | None = None
     mix_share: float = 1.0
+    unusable: Found = "error"
     trees: str | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         one_of("data.format", self.format, get_args(Format))
         one_of("data.classes", self.classes, get_args(Classes))
+        one_of("data.unusable", self.unusable, get_args(Found))
         _at_least(self, "data", {"vector_size": 1, "max_length": 1, "seed": 0})
         if len(self.text) not in (1, 2):
             raise InputError(f"data.text is {self.text}; expected the name of one column, or two")

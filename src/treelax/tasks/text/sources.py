@@ -11,7 +11,7 @@ from treelax.data.text.readers_nli import NLI_CLASSES, read_multinli, read_snli
 from treelax.data.text.readers_sst import SST_CLASSES, read_sst
 from treelax.data.text.readers_table import read_table
 from treelax.data.text.readers_tagging import column_of, read_tagging
-from treelax.data.text.records import Records
+from treelax.data.text.records import CheckOptions, Records
 from treelax.data.text.sources import NoSuchSplitError
 from treelax.errors import InputError
 from treelax.tasks.text.config import DataConfig
@@ -52,7 +52,7 @@ def text_sources(config: DataConfig) -> dict[str, TextSource]:
         with suppress(NoSuchSplitError):
             sources["test"] = _source(config, "test")
     if config.mix is not None:
-        mix = DataConfig(format="snli", path=config.mix)
+        mix = DataConfig(format="snli", path=config.mix, unusable=config.unusable)
         sources["mix"] = _of(mix, "train", config.mix)
     return sources
 
@@ -110,17 +110,18 @@ def read_split(config: DataConfig, split: str, path: str) -> Records:
     Raises:
         DataError: there is no such file.
     """
+    checks: CheckOptions = {"ragged": config.unusable, "too_long": config.unusable}
     match config.format:
         case "snli":
-            return read_snli(path, NAMES["snli"][split])
+            return read_snli(path, NAMES["snli"][split], **checks)
         case "multinli":
-            return read_multinli(path, NAMES["multinli"][split])
+            return read_multinli(path, NAMES["multinli"][split], **checks)
         case "sst":
-            return read_sst(path, NAMES["sst"][split], config.classes)
+            return read_sst(path, NAMES["sst"][split], config.classes, **checks)
         case "tagging":
-            return read_tagging(path, *_columns(config))
+            return read_tagging(path, *_columns(config), **checks)
         case _:
-            return read_table(path, config.text, config.label, tokens=config.tokens)
+            return read_table(path, config.text, config.label, tokens=config.tokens, **checks)
 
 
 def _source(config: DataConfig, split: str) -> TextSource:
@@ -148,6 +149,8 @@ def _of(config: DataConfig, split: str, path: str) -> TextSource:
     assert file is not None  # all readers here read a file
     # the suffix tells readers the format, so equal content may be read in two ways
     about = f"{_about(config, split)} {''.join(file.suffixes[-2:])}"
+    if config.unusable != "error":
+        about += f" {config.unusable}"
     return TextSource((file,), lambda: read_split(config, split, path), about)
 
 
