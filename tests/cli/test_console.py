@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 import treelax.cli.console as shown
+from treelax.analysis.cells import Cell, cell_text
 from treelax.cli.console import is_terminal, progress, table
 
 
@@ -90,8 +91,8 @@ def test_a_table_without_rows(capsys: pytest.CaptureFixture[str]) -> None:
         max_size=5,
     )
 )
-def test_plain_tables_line_up(rows: list[list[shown.Cell]]) -> None:
-    texts = [[shown._text(cell) for cell in row] for row in rows]
+def test_plain_tables_line_up(rows: list[list[Cell]]) -> None:
+    texts = [[cell_text(cell) for cell in row] for row in rows]
     lines = shown._markdown(["first", "second"], texts, [True, False])
     assert len(lines) == 2 + len(rows)
     assert len(set(map(len, lines))) == 1

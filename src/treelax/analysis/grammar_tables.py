@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from treelax.analysis.cells import Cell
 from treelax.analysis.grammar import Grammar
 from treelax.analysis.roles import roles
 from treelax.analysis.study import Study
 
 __all__ = [
-    "Cell",
     "StudyTable",
     "arcs_table",
     "one_decimal",
@@ -21,7 +21,6 @@ __all__ = [
     "spans_table",
 ]
 
-Cell = str | int | float | None
 NAME, WORD = 20, 13  # characters of the name of a run, and of a word
 
 

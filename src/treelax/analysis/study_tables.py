@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from statistics import mean
 
 from treelax.analysis.agreement import mean_and_deviation
+from treelax.analysis.cells import Cell
 from treelax.analysis.grammar_tables import (
     NAME,
-    Cell,
     StudyTable,
     arcs_table,
     one_decimal,

@@ -27,11 +27,10 @@ from rich.progress import Progress as RichProgress
 from rich.table import Column, Table
 from rich.text import Text
 
+from treelax.analysis.cells import Cell, cell_text
 from treelax.cli.stacked import fill, stacked_lines
 
 __all__ = ["Progress", "console", "error_console", "is_terminal", "progress", "table"]
-
-Cell = str | int | float | None
 
 console = Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
 error_console = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
@@ -98,7 +97,7 @@ def table(
         | lstm         |          |
     """
     columns = [_writable(name) for name in columns]
-    texts = [[_writable(_text(cell)) for cell in row] for row in rows]
+    texts = [[_writable(cell_text(cell)) for cell in row] for row in rows]
     title, note = (None if text is None else _writable(text) for text in (title, note))
     right = [all(map(_looks_like_number, column)) for column in zip(*texts, strict=True)]
     right = right or [False] * len(columns)
@@ -313,18 +312,6 @@ def _clock(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{seconds:02}"
-
-
-def _text(cell: Cell) -> str:
-    match cell:
-        case None:
-            return ""
-        case float():
-            return f"{cell:.2f}"
-        case int():
-            return f"{cell:,}"
-        case _:
-            return cell
 
 
 def _writable(text: str) -> str:

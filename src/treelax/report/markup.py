@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from treelax.analysis.grammar_tables import Cell, StudyTable
+from treelax.analysis.cells import cell_text
+from treelax.analysis.grammar_tables import StudyTable
 from treelax.pictures.svg import clean
 
-__all__ = ["Html", "cell_text", "join", "scroller", "table", "tag"]
+__all__ = ["Html", "join", "scroller", "table", "tag"]
 
 VOID = frozenset({"input", "link", "meta"})
 _SPACES = re.compile(r"[\t\n\r\f\v]+")
@@ -123,30 +124,6 @@ def table(content: StudyTable, *, markers: Sequence[str] = ()) -> Html:
     title = tag("figcaption", content.title)
     note = None if content.note is None else tag("p", content.note, class_="note")
     return tag("figure", title, scroller(whole, content.title), note, class_="table")
-
-
-def cell_text(cell: Cell) -> str:
-    """A cell as text.
-
-    Args:
-        cell: a whole number is grouped by thousands, another one gets two decimals.
-
-    Returns:
-        The text, empty for None.
-
-    Example:
-        >>> cell_text(1234), cell_text(0.5), cell_text(None)
-        ('1,234', '0.50', '')
-    """
-    match cell:
-        case None:
-            return ""
-        case float():
-            return f"{cell:.2f}"
-        case int():
-            return f"{cell:,}"
-        case _:
-            return cell
 
 
 def _escaped(text: str) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from treelax.analysis.grammar_tables import Cell, StudyTable
-from treelax.report.markup import Html, cell_text, join, table, tag
+from treelax.analysis.cells import Cell, cell_text
+from treelax.analysis.grammar_tables import StudyTable
+from treelax.report.markup import Html, join, table, tag
 from treelax.report.runs import RunRecord
 
 __all__ = ["figure_name", "missing_notes", "overview"]

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from treelax.analysis import listops_table
-from treelax.analysis.grammar_tables import Cell, StudyTable
+from treelax.analysis.cells import Cell
+from treelax.analysis.grammar_tables import StudyTable
 from treelax.analysis.text_table import TABLES, amount, text_record, text_rows
 from treelax.report.markup import Html, join, table, tag
 from treelax.report.runs import PLACES, RunRecord
