@@ -1,4 +1,4 @@
-"""Weight decay and label smoothing: what they change, and what they leave as it is."""
+"""Weight decay, label smoothing and consistency: what they change, and what they leave as it is."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from tolerances import VALUE_F32
 
 from treelax.tasks.text.data import load_text
 from treelax.tasks.text.experiment import TextExperiment
+from treelax.tasks.text.losses import divergence
 from treelax.training.steps import Stepper
 
 CPU = torch.device("cpu")
@@ -66,3 +67,53 @@ def test_smoothed_labels_are_a_mixture(tmp_path: Path, kind: str) -> None:
     even = -logits.log_softmax(-1).mean(-1)[word].mean().item()
     assert losses[1] == pytest.approx((1 - share) * losses[0] + share * even, rel=1e-5)
     assert losses[1] != losses[0]
+
+
+# ------------------------------------------------------------------ consistency
+
+
+@every_kind
+def test_two_like_answers_add_nothing(tmp_path: Path, kind: str) -> None:
+    once, twice = (trained(kind, tmp_path, consistency=c) for c in (0.0, 2.0))
+    shape, indices = once.batches(seed=0)[0]
+    losses = [task.loss(shape, indices, torch.Generator()).item() for task in (once, twice)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+
+
+@every_kind
+def test_answers_apart_cost_their_divergence(tmp_path: Path, kind: str) -> None:
+    config = tiny(kind, DATA[kind](tmp_path), noise="gumbel")
+    losses = []
+    for weight in (1.0, 3.0):
+        changed = trained_with(config, consistency=weight)
+        task = TextExperiment(changed, load_text(changed.data), CPU)
+        shape, indices = task.batches(seed=0)[0]
+        losses.append(task.loss(shape, indices, torch.Generator().manual_seed(1)).item())
+    # the same noise: the loss is linear in the weight
+    both = torch.cat((indices, indices))
+    logits = task.logits(task.train, shape, both, generator=torch.Generator().manual_seed(1))
+    targets = task.train.targets(both, shape[0] - task.null)
+    word = task.train.targets(indices, shape[0] - task.null) >= 0
+    p, q = (one[word].softmax(-1) for one in logits.chunk(2))
+    apart = ((p - q) * (p.log() - q.log())).sum(-1).mean().item() / 2
+    plain = torch.nn.functional.cross_entropy(
+        logits.flatten(0, -2), targets.flatten(), ignore_index=-1
+    ).item()
+    assert apart > 1e-6
+    assert losses == pytest.approx([plain + apart, plain + 3 * apart], rel=1e-4)
+
+
+def test_the_divergence_has_a_gradient() -> None:
+    first, second = torch.randn(
+        2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
+    targets = torch.tensor([0, -1, 2, 1, -1])
+    inputs = (first.clone().requires_grad_(), second.clone().requires_grad_())
+    assert torch.autograd.gradcheck(lambda a, b: divergence(a, b, targets), inputs)
+    kept = targets >= 0
+    kl = torch.nn.functional.kl_div
+    log_p, log_q = first[kept].log_softmax(-1), second[kept].log_softmax(-1)
+    there = kl(log_p, log_q, reduction="batchmean", log_target=True)
+    back = kl(log_q, log_p, reduction="batchmean", log_target=True)
+    expected = (there + back) / 2
+    torch.testing.assert_close(divergence(first, second, targets), expected)

@@ -157,6 +157,7 @@ def test_an_unknown_preset_has_a_neighbour() -> None:
             "there are no trees of what is mixed in",
         ),
         (TrainConfig, {"weight_decay": -0.1}, "train.weight_decay is -0.1"),
+        (TrainConfig, {"consistency": -1.0}, "train.consistency is -1.0"),
         (TrainConfig, {"label_smoothing": 1.0}, "train.label_smoothing is 1.0"),
         (TrainConfig, {"epochs": 0}, "train.epochs is 0"),
         (TrainConfig, {"updates": -1}, "train.updates is -1"),

@@ -147,6 +147,8 @@ class TrainConfig:
             but not its word vectors (AdamW); 0 in the paper.
         label_smoothing: share of the probability that the loss spreads evenly over all classes; 0 in
             the paper.
+        consistency: every example of a batch is run twice, with dropout, noise and so trees of its own,
+            and this weighs how far the two answers are apart (R-Drop); 0 in the paper, for one run.
         discrete_epochs: how many of the last epochs are trained with discrete trees without noise, as
             they are used afterwards, and the gradient of soft ones; 0 in the paper.
         average: 0, or how much of a running mean of the weights is kept at an update, 0.998 say; the
@@ -174,6 +176,7 @@ class TrainConfig:
     clip: float = 5.0
     weight_decay: float = 0.0
     label_smoothing: float = 0.0
+    consistency: float = 0.0
     discrete_epochs: int = 0
     average: float = 0.0
     precision: Precision = "float32"
@@ -189,8 +192,9 @@ class TrainConfig:
         for name in ("learning_rate", "clip", "decay"):
             if not 0 < getattr(self, name) < float("inf"):
                 raise InputError(f"train.{name} is {getattr(self, name)}; expected more than 0")
-        if not 0 <= self.weight_decay < float("inf"):
-            raise InputError(f"train.weight_decay is {self.weight_decay}; expected at least 0")
+        for name in ("weight_decay", "consistency"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise InputError(f"train.{name} is {getattr(self, name)}; expected at least 0")
         for name in ("average", "label_smoothing"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(

@@ -18,6 +18,7 @@ from treelax.tasks.text.config import TextConfig
 from treelax.tasks.text.data import TextData
 from treelax.tasks.text.encoder import NO_HEADS
 from treelax.tasks.text.given_trees import TreedText
+from treelax.tasks.text.losses import label_loss
 from treelax.tasks.text.model import ModelConfig, Sentences
 from treelax.tasks.text.prediction import NETWORKS, TextModel, with_learned_words
 from treelax.tasks.text.subwords import subword_lengths
@@ -201,6 +202,8 @@ class TextExperiment:
     def loss(self, shape: Shape, indices: Tensor, generator: torch.Generator) -> Tensor:
         """The loss of one batch: the mean cross-entropy of its classes, or of all its tags.
 
+        With ``train.consistency`` also how far two runs of each example are apart, see `label_loss`.
+
         Args:
             shape: lengths that the texts are padded to, of `batches`.
             indices: of the examples in the training data.
@@ -209,15 +212,16 @@ class TextExperiment:
         Returns:
             A scalar, float32.
         """
+        settings = self.config.train
+        if settings.consistency:
+            indices = indices.repeat(2)
         with self.precision():
             logits = self.logits(self.train, shape, indices, generator=generator)
-        targets = self.train.targets(indices, shape[0] - self.null)
-        classes = logits.shape[-1]
-        return F.cross_entropy(
-            logits.float().reshape(-1, classes),
-            targets.reshape(-1),
-            ignore_index=-1,
-            label_smoothing=self.config.train.label_smoothing,
+        return label_loss(
+            logits.float(),
+            self.train.targets(indices, shape[0] - self.null),
+            smoothing=settings.label_smoothing,
+            consistency=settings.consistency,
         )
 
     def loss_weight(self, shape: Shape, indices: Tensor) -> Tensor:
