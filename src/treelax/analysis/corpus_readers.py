@@ -10,6 +10,7 @@ from itertools import islice
 from treelax.analysis.corpora import Corpus, Label
 from treelax.data.conllu import Sentence, read_conllu
 from treelax.data.listops import Expression
+from treelax.data.text.ptb import NO_BREAK_SPACE
 from treelax.data.text.records import Records
 from treelax.data.text.tokenizer import words_of
 from treelax.errors import DataError, InputError
@@ -19,7 +20,6 @@ from treelax.tasks.text.sources import distribution, read_split
 
 __all__ = ["SPLITS", "listops_corpus", "read_treebank", "split_records", "text_corpus"]
 
-NO_BREAK_SPACE = "\u00a0"
 SPLITS = ("train", "dev", "test")
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from treelax.cli.predict_files import STREAM, numbered
 from treelax.data.conllu_blocks import read_blocks
-from treelax.data.text.readers_tagging import NO_BREAK_SPACE
+from treelax.data.text.ptb import NO_BREAK_SPACE
 from treelax.data.text.records import Records
 from treelax.data.text.sources import one_file
 from treelax.data.text.tokenizer import words_of

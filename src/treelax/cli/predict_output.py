@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from treelax.data.conllu import Sentence
+from treelax.data.text.ptb import NO_BREAK_SPACE
 from treelax.data.text.sources import COMPRESSED
 from treelax.errors import InputError
 from treelax.ops.checks import one_of
@@ -20,7 +21,6 @@ Output = Literal["jsonl", "tsv", "conllu"]
 Said = tuple[int, Prediction]  # the line of an example, and what the model says of it
 DIGITS = 6  # of probabilities
 _SPACE = re.compile(r"\s")
-NO_BREAK_SPACE = "\u00a0"
 
 
 def output_form(form: str | None, out: Path | None, settings: SentenceSettings) -> str:

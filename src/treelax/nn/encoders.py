@@ -22,7 +22,7 @@ class BiLSTM(nn.Module):
     all input gates there (its weights are -1e4 for these gates and 0 elsewhere): with
     :math:`c_0 = 0` and :math:`i_t = 0`, :math:`c_t = f_t c_{t-1} + i_t g_t` remains 0 until the
     right-to-left LSTM meets the last word. Those weights have an exactly zero gradient, so no
-    optimiser moves them; weight decay would, if slowly, so leave it off for ``weight_ih``.
+    optimiser moves them; weight decay would, if slowly, so leave it off for `gates`.
 
     Matrices start from Glorot's uniform distribution, gate by gate, biases from 0 and the forget
     gate's from 1.
@@ -80,6 +80,10 @@ class BiLSTM(nn.Module):
                     nn.init.zeros_(weight)
                     if "bias_ih" in name:
                         gates[1].fill_(1)
+
+    def gates(self) -> list[nn.Parameter]:
+        """The parameters that must not shrink, for they keep padding out."""
+        return [weight for name, weight in self.named_parameters() if "weight_ih" in name]
 
     def forward(self, vectors: Tensor, lengths: Tensor | None = None) -> Tensor:
         """Run all stacks."""

@@ -128,6 +128,15 @@ class SubwordTransformer(nn.Module):
         self.pieces = torch.cat((self.pieces, self.pieces.new_tensor(flat)))
         self.starts = torch.cat((self.starts, self.starts[-1] + self.starts.new_tensor(ends)))
 
+    def keep_pieces(self, count: int) -> None:
+        """Forget all words but the first.
+
+        Args:
+            count: how many ids to keep.
+        """
+        self.starts = self.starts[: count + 1].clone()
+        self.pieces = self.pieces[: int(self.starts[-1])].clone()
+
     def count(self, ids: Tensor) -> Tensor:
         """How many sub-words each word has.
 

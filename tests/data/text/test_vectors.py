@@ -290,6 +290,7 @@ def test_without_numpy_one_is_told_what_to_install(tmp_path, monkeypatch):
         ("THE", [2.0]),  # its lower case
         ("the", [2.0]),
         ("-LRB-", [3.0]),
+        ("-lrb-", [3.0]),
         ("``", [4.0]),
         ("''", [5.0]),  # its own, not that of "
         ("1\\/2", [6.0]),

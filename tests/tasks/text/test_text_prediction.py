@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -318,3 +319,16 @@ def test_settings_are_checked() -> None:
         SentenceSettings(kind="pair")
     with pytest.raises(InputError, match="kind"):
         SentenceSettings(kind="rank")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_do_not_get_in_each_other_s_way(kind: str) -> None:
+    model = Model(kind)
+    model.network.eval()
+    examples = [drawn(kind, 5, seed) for seed in range(8)]
+    alone = [model.predict(each) for each in examples]
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(5):
+            assert [p for each in threads.map(model.predict, examples) for p in each] == [
+                p for each in alone for p in each
+            ]

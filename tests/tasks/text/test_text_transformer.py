@@ -12,14 +12,16 @@ import torch
 from tiny_texts import DATA, class_data, pair_data, tiny, written
 from tiny_transformers import MODELS, POSITIONS, SIZE
 
+from treelax.data.text.ptb import plain_word
 from treelax.data.text.vectors import NULL
 from treelax.errors import BackendError, CheckpointError, DataError, InputError
+from treelax.tasks.text import subwords
 from treelax.tasks.text.config import TextConfig
 from treelax.tasks.text.data import load_text
 from treelax.tasks.text.encoder import ModelConfig, SentenceEncoder, Sentences
 from treelax.tasks.text.experiment import TextExperiment, evaluation_batches
 from treelax.tasks.text.presets import preset
-from treelax.tasks.text.subwords import plain_word, whole_words
+from treelax.tasks.text.subwords import whole_words
 from treelax.tasks.text.transformer import check_folder, copy_folder, with_own_copy
 from treelax.training.config import override
 
@@ -113,6 +115,20 @@ def test_the_same_words_are_read_once(folders):
     assert table.ids(["cats"]) == new
     plain = SentenceEncoder(ModelConfig(trees="none"), torch.zeros(5, 4))
     assert plain.read(vectors) is vectors
+
+
+@torch.no_grad()
+def test_a_table_does_not_grow_without_end(folder, monkeypatch):
+    made, table = encoder(folder, ["dogs"])
+    monkeypatch.setattr(subwords, "MOST_NEW", 3)
+    before, _ = made(sentences(table, BATCH))
+    started = len(made.transformer.starts)
+    for number in range(20):
+        table.forget()
+        table.ids(["dogs", f"new{number}", "It"])
+        assert len(made.transformer.starts) <= max(started, 3) + 10
+    table.forget()
+    torch.testing.assert_close(made(sentences(table, BATCH))[0], before)
 
 
 @torch.no_grad()

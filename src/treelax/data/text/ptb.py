@@ -8,8 +8,9 @@ from typing import NoReturn
 from treelax.data.text.delimited import short
 from treelax.errors import DataError
 
-__all__ = ["binary_parse_words", "labelled_tree", "single_spaces", "unescape"]
+__all__ = ["binary_parse_words", "labelled_tree", "plain_word", "single_spaces", "unescape"]
 
+NO_BREAK_SPACE = "\u00a0"  # stands for a space within a word
 BRACKETS = {
     "-LRB-": "(",
     "-RRB-": ")",
@@ -20,6 +21,7 @@ BRACKETS = {
 }
 # data in small letters has them in small letters
 ESCAPES = {**BRACKETS, **{key.lower(): value for key, value in BRACKETS.items()}}
+QUOTES = {"``": '"', "''": '"'}
 _BRACKET = re.compile(r"(?<!\S)-(?:[LR][RSC]B|[lr][rsc]b)-(?!\S)")
 # white space other than the plain space belongs to a word: SST has "2\u00a01\\/2" as one
 _OPEN = r"\([0-9]++(?=[ ()]|$) *+"
@@ -49,6 +51,22 @@ def unescape(text: str) -> str:
     if "B-" in text or "b-" in text:
         text = _BRACKET.sub(lambda found: ESCAPES[found.group()], text)
     return text
+
+
+def plain_word(word: str) -> str:
+    r"""A word as people write it, which is how word vectors and transformers know it.
+
+    Args:
+        word: as the Penn Treebank writes it.
+
+    Returns:
+        The word, with brackets, slashes and quotes for their escapes.
+
+    Example:
+        >>> [plain_word(word) for word in ("-LRB-", r"1\/2", "``", "word")]
+        ['(', '1/2', '"', 'word']
+    """
+    return QUOTES.get(word) or unescape(word)
 
 
 def binary_parse_words(parse: str) -> str:

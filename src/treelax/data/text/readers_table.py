@@ -16,7 +16,7 @@ from treelax.data.text.delimited import (
     short,
 )
 from treelax.data.text.json_lines import json_objects
-from treelax.data.text.ptb import single_spaces
+from treelax.data.text.ptb import NO_BREAK_SPACE, single_spaces
 from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
 from treelax.data.text.sources import PathLike, Source, one_file
 from treelax.errors import DataError, InputError
@@ -26,7 +26,6 @@ from treelax.ops.checks import one_of
 __all__ = ["read_table"]
 
 NO_LABEL = "no label"
-NO_BREAK_SPACE = "\u00a0"
 Format = Literal["tsv", "csv", "jsonl"]
 FORMATS = get_args(Format)
 SUFFIXES: dict[str, Format] = {

@@ -9,6 +9,7 @@ from typing import Unpack
 
 from treelax.data.conllu import COLUMNS
 from treelax.data.text.delimited import column_places, note_ragged, short
+from treelax.data.text.ptb import NO_BREAK_SPACE
 from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
 from treelax.data.text.sources import PathLike, Source, one_file
 from treelax.errors import DataError, InputError
@@ -18,7 +19,6 @@ __all__ = ["column_of", "read_tagging"]
 NO_TAGS = "no tags"
 DOCUMENT = "-DOCSTART-"
 NO_TAG = "_"
-NO_BREAK_SPACE = "\u00a0"
 GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
 WORD_ID = re.compile(r"[0-9]+")
 TOKEN_ID = re.compile(r"[0-9]+(?:[-.][0-9]+)?")

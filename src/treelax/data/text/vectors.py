@@ -14,6 +14,7 @@ from hashlib import blake2b
 import torch
 from torch import Tensor
 
+from treelax.data.text.ptb import plain_word
 from treelax.data.text.vector_files import BytesProgress, read_vectors
 from treelax.errors import DataError, InputError
 
@@ -22,18 +23,6 @@ __all__ = ["FIRST_UNKNOWN", "NULL", "UNKNOWN", "Vectors", "load_vectors", "rando
 NULL = 1  # the row of the NULL token, whose vector a model learns
 FIRST_UNKNOWN = 2
 UNKNOWN = 100  # how many vectors the unknown words share
-
-# how the Penn Treebank writes what word vectors have as it is
-_MARKS = {
-    "``": '"',
-    "''": '"',
-    "-LRB-": "(",
-    "-RRB-": ")",
-    "-LSB-": "[",
-    "-RSB-": "]",
-    "-LCB-": "{",
-    "-RCB-": "}",
-}
 
 
 class Vectors:
@@ -233,7 +222,7 @@ def spellings(word: str) -> Iterator[str]:
     """How a word may be written in a file of vectors, what to try first first."""
     yield word
     yield word.lower()
-    plain = _MARKS.get(word) or word.replace("\\/", "/").replace("\\*", "*")
+    plain = plain_word(word)
     if plain != word:
         yield plain
         yield plain.lower()

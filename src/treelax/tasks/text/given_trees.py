@@ -15,14 +15,13 @@ from torch import Tensor
 from treelax.data.conllu import Sentence, read_conllu
 from treelax.data.text.delimited import short
 from treelax.data.text.encoded import EncodedText
-from treelax.data.text.ptb import unescape
+from treelax.data.text.ptb import plain_word
 from treelax.data.text.vocabulary import Vocabulary
 from treelax.errors import DataError, InputError
 
 __all__ = ["TreedText", "check_tree", "with_trees"]
 
 ROOT = 0
-QUOTES = {"``": '"', "''": '"'}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -143,7 +142,7 @@ def _matched_heads(
 
 def _plain(word: str, lower: bool) -> str:
     """A word as it is compared: parsers write brackets, quotes and spaces in one way or another."""
-    word = QUOTES.get(word) or unescape(word.replace(" ", "\u00a0"))
+    word = plain_word(word.replace(" ", "\u00a0"))
     return word.lower() if lower else word
 
 

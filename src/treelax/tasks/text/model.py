@@ -50,11 +50,21 @@ class PairModel(nn.Module):
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """Logits ``(batch, classes)``."""
+        return self.with_tree(first, second, soft=soft, generator=generator)[0]
+
+    def with_tree(
+        self,
+        first: Sentences,
+        second: Sentences,
+        *,
+        soft: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Logits, and the trees they were made with: those of all first texts, then the second."""
         # as one batch: half the kernels, each with twice the work
-        vectors, _ = self.encoder(both(first, second), soft=soft, generator=generator)
+        vectors, tree = self.encoder(both(first, second), soft=soft, generator=generator)
         a, b = vectors.chunk(2)
-        logits: Tensor = self.head(a, first.lengths, b, second.lengths)
-        return logits
+        return self.head(a, first.lengths, b, second.lengths), tree
 
 
 def both(first: Sentences, second: Sentences) -> Sentences:
@@ -97,9 +107,34 @@ class _Labeller(nn.Module):
         self.hidden = MLP(self.encoder.output_size, config.output_size, dropout=config.dropout)
         self.output = linear(config.output_size, classes)
 
+    def forward(
+        self,
+        batch: Sentences,
+        *,
+        soft: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Logits, see the class."""
+        return self.with_tree(batch, soft=soft, generator=generator)[0]
+
+    def with_tree(
+        self,
+        batch: Sentences,
+        *,
+        soft: bool = False,
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Logits, and the trees they were made with, if any."""
+        vectors, tree = self.encoder(batch, soft=soft, generator=generator)
+        return self.output(self.hidden(self._pooled(vectors, batch))), tree
+
+    def _pooled(self, vectors: Tensor, batch: Sentences) -> Tensor:
+        """What logits are made from: the vectors of the words, unless a class says otherwise."""
+        return vectors
+
 
 class ClassModel(_Labeller):
-    """The class of a text: encoder, max-pooling, a perceptron.
+    """The class of a text: encoder, max-pooling, a perceptron; logits ``(batch, classes)``.
 
     Args:
         config: kind and sizes.
@@ -112,23 +147,13 @@ class ClassModel(_Labeller):
         torch.Size([2, 2])
     """
 
-    def forward(
-        self,
-        batch: Sentences,
-        *,
-        soft: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        """Logits ``(batch, classes)``."""
-        vectors, _ = self.encoder(batch, soft=soft, generator=generator)
+    def _pooled(self, vectors: Tensor, batch: Sentences) -> Tensor:
         word = word_mask(batch.lengths, batch.ids.shape[-1])
-        pooled = vectors.masked_fill(~word[..., None], -torch.inf).amax(-2)
-        logits: Tensor = self.output(self.hidden(pooled))
-        return logits
+        return vectors.masked_fill(~word[..., None], -torch.inf).amax(-2)
 
 
 class TagModel(_Labeller):
-    """The tag of every word: encoder and a perceptron.
+    """The tag of every word: encoder and a perceptron; logits ``(batch, n, classes)``.
 
     Args:
         config: kind and sizes.
@@ -140,15 +165,3 @@ class TagModel(_Labeller):
         >>> model(Sentences(torch.tensor([[3, 4], [4, 0]]), torch.tensor([2, 1]))).shape
         torch.Size([2, 2, 7])
     """
-
-    def forward(
-        self,
-        batch: Sentences,
-        *,
-        soft: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        """Logits ``(batch, n, classes)``."""
-        vectors, _ = self.encoder(batch, soft=soft, generator=generator)
-        logits: Tensor = self.output(self.hidden(vectors))
-        return logits

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import islice
+from threading import Lock
 from typing import Any
 
 import torch
@@ -44,6 +46,7 @@ TextModel = PairModel | ClassModel | TagModel
 NETWORKS: dict[str, type[TextModel]] = {"pair": PairModel, "classify": ClassModel, "tag": TagModel}
 # examples are read ahead by so many batches, to be sorted by length
 WINDOW = 32
+TABLE_IN_USE = Lock()  # of words with sub-words, which grow with every text
 
 
 def new_network(settings: SentenceSettings, table: Tensor, classes: int) -> TextModel:
@@ -120,8 +123,9 @@ def _in_order(
 ) -> Iterator[Prediction]:
     passed = 0
     while window := list(islice(examples, WINDOW * batch_size)):
-        for number, example in enumerate(window, passed):
-            one_batch.check(example, f"texts[{number}]")
+        with one_batch.alone():
+            for number, example in enumerate(window, passed):
+                one_batch.check(example, f"texts[{number}]")
         passed += len(window)
         texts = [tuple(map(_words, example)) for example in window]
         done = [Prediction(words) for words in texts]
@@ -130,7 +134,8 @@ def _in_order(
         for indices in length_batches(
             longest, most_arcs=MOST_ARCS, most_sentences=batch_size, texts=len(texts[0])
         ):
-            said = one_batch([window[index] for index in indices])
+            with one_batch.alone():
+                said = one_batch([window[index] for index in indices])
             for index, prediction in zip(indices, said, strict=True):
                 done[index] = prediction
         yield from done
@@ -232,6 +237,10 @@ class _OneBatch:
         """Whether trees come with the texts."""
         return self.settings.model.trees == "given"
 
+    def alone(self) -> AbstractContextManager[Any]:
+        """Keeps other threads out where they would change the same table of words."""
+        return TABLE_IN_USE if isinstance(self.table, SubwordTable) else nullcontext()
+
     def check(self, example: Example, where: str) -> None:
         """Refuse what the model cannot take."""
         refuse_long(self.settings, self.table, example, where)
@@ -246,6 +255,8 @@ class _OneBatch:
             check_tree(text, where)
 
     def __call__(self, batch: Sequence[Example]) -> list[Prediction]:
+        if isinstance(self.table, SubwordTable):
+            self.table.forget()
         device = next(self.network.parameters()).device
         examples = [tuple(map(_words, example)) for example in batch]
         batches = [
@@ -271,17 +282,8 @@ class _OneBatch:
     @torch.no_grad()
     def _run(self, batches: list[Sentences]) -> tuple[Tensor, Tensor | None]:
         """Logits, those of NULL left out, and the trees: of all first texts, then of the second."""
-        trees: list[Tensor | None] = []
-        # the networks give logits alone, so the trees are taken as they leave the encoder
-        hook = self.network.encoder.register_forward_hook(
-            lambda module, given, result: trees.append(result[1])
-        )
-        try:
-            with evaluating(self.network):
-                logits: Tensor = self.network(*batches, soft=self.soft)
-        finally:
-            hook.remove()
-        [tree] = trees
+        with evaluating(self.network):
+            logits, tree = self.network.with_tree(*batches, soft=self.soft)
         return logits[:, self.settings.null :] if self.settings.kind == "tag" else logits, tree
 
     @torch.no_grad()

@@ -8,31 +8,15 @@ import torch
 from torch import Tensor
 
 from treelax.data.text.encoded import EncodedText
-from treelax.data.text.ptb import unescape
+from treelax.data.text.ptb import plain_word
 from treelax.data.text.vectors import Vectors
 from treelax.errors import DataError, InputError
 from treelax.nn.transformer import SubwordTransformer
-from treelax.tasks.text.given_trees import QUOTES
 
-__all__ = ["Split", "SubwordTable", "plain_word", "subword_lengths", "whole_words"]
+__all__ = ["Split", "SubwordTable", "subword_lengths", "whole_words"]
 
+MOST_NEW = 100_000  # words that a table remembers beside those it started with
 Split = Callable[[Sequence[str]], list[list[int]]]
-
-
-def plain_word(word: str) -> str:
-    """A word as people write it, which is how transformers know it, not as the Penn Treebank does.
-
-    Args:
-        word: any.
-
-    Returns:
-        The word, with brackets, slashes and quotes for their escapes.
-
-    Example:
-        >>> [plain_word(word) for word in ("-LRB-", "1\\\\/2", "``", "word")]
-        ['(', '1/2', '"', 'word']
-    """
-    return QUOTES.get(word) or unescape(word)
 
 
 def whole_words(words: Iterable[str]) -> Vectors:
@@ -72,7 +56,7 @@ class SubwordTable:
     """
 
     def __init__(self, layer: SubwordTransformer, split: Split, vectors: Vectors) -> None:
-        self._layer, self._split = layer, split
+        self._layer, self._split, self._started = layer, split, vectors
         self._rows = dict(vectors.known)
         self._sizes = [0] * len(vectors.matrix)  # sub-words of each row, known without the device
         rows: list[list[int]] = [[] for _ in range(len(vectors.matrix))]
@@ -103,6 +87,14 @@ class SubwordTable:
             self._sizes.extend(map(len, pieces))
             self._rows.update(zip(new, range(first, first + len(new)), strict=True))
         return [self._rows[word] for word in words]
+
+    def forget(self) -> None:
+        """Give up the ids of new words, if there are many: texts without end must fit into memory."""
+        first = len(self._started.matrix)
+        if len(self._sizes) - first > MOST_NEW:
+            self._rows = dict(self._started.known)
+            del self._sizes[first:]
+            self._layer.keep_pieces(first)
 
     def check_length(self, words: Iterable[str], where: str) -> None:
         """Refuse a text that the transformer has not enough positions for.
