@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import lzma
 import os
@@ -15,7 +16,14 @@ from typing import IO, Any, Literal, overload
 
 from treelax.errors import DataError, InputError
 
-__all__ = ["Line", "atomic_write", "compressed", "not_utf8", "read_lines"]
+try:
+    import fcntl
+except ImportError:  # Windows goes without locks
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["Line", "atomic_write", "compressed", "not_utf8", "read_lines", "try_lock"]
+
+NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 Line = tuple[int, str]  # number counted from 1, text without its end
 
@@ -75,6 +83,35 @@ def _atomic_write(file: Path, mode: Literal["wb", "w"]) -> Iterator[IO[Any]]:
         raise DataError(f"{file}: was not written: {error.strerror or error}") from error
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def try_lock(descriptor: int) -> bool:
+    """Lock an open file if no other process has; where there are no locks it counts as done.
+
+    The system lets go of the lock when the file is closed, or the process ends, however it ends.
+
+    Args:
+        descriptor: of the file.
+
+    Returns:
+        Whether it is locked now.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryFile() as file:
+        ...     try_lock(file.fileno())
+        True
+    """
+    if fcntl is None:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in NO_LOCKS_HERE:
+            raise
+    return True
 
 
 def compressed(

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from treelax import files
 from treelax.errors import InputError, RunInUseError
-from treelax.training import lock as lock_module
 from treelax.training.run import Run
 
 
@@ -54,7 +54,7 @@ def another_process(run: Run) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-needs_locks = pytest.mark.skipif(lock_module.fcntl is None, reason="no locks on this system")
+needs_locks = pytest.mark.skipif(files.fcntl is None, reason="no locks on this system")
 
 
 @needs_locks
@@ -143,7 +143,7 @@ def test_a_full_disk_does_not_unlock(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_systems_without_locks_do_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock_module, "fcntl", None)
+    monkeypatch.setattr(files, "fcntl", None)
     run = Run.create(tmp_path / "one", CONFIG, task="x")
     with run.lock(), run.lock():
         assert str(os.getpid()) in run.lock_file.read_text()
@@ -159,7 +159,7 @@ def test_file_systems_without_locks_do_without(
         def flock(*_: object) -> None:
             raise OSError(code, os.strerror(code))
 
-        monkeypatch.setattr(lock_module.fcntl, "flock", flock)
+        monkeypatch.setattr(files.fcntl, "flock", flock)
 
     refuse(errno.ENOLCK)
     with run.lock(), run.lock():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import socket
 from collections.abc import Iterator
@@ -10,13 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from treelax.errors import InputError, RunInUseError
-
-try:
-    import fcntl
-except ImportError:  # Windows: runs go without a lock
-    fcntl = None  # type: ignore[assignment]
-
-NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+from treelax.files import try_lock
 
 
 @contextmanager
@@ -46,7 +39,7 @@ def lock(file: Path) -> Iterator[None]:
             f"{file.parent}: cannot be locked: {error.strerror}; give a folder that can be written"
         ) from error
     try:
-        if not _take(descriptor):
+        if not try_lock(descriptor):
             holder = os.pread(descriptor, 1000, 0).decode(errors="replace").strip()
             raise RunInUseError(
                 f"{file.parent}: is in use by {holder or 'another process'}; wait until it ends, "
@@ -61,17 +54,3 @@ def lock(file: Path) -> Iterator[None]:
             os.ftruncate(descriptor, 0)
     finally:
         os.close(descriptor)
-
-
-def _take(descriptor: int) -> bool:
-    """Lock an open file if no other process has; where there are no locks it counts as done."""
-    if fcntl is None:
-        return True
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        if error.errno not in NO_LOCKS_HERE:
-            raise
-    return True

@@ -220,8 +220,9 @@ def flip(content: bytes) -> bytes:
         (lambda content: b"something else entirely", "is damaged"),
         (lambda content: content.replace(b'"texts', b'"taxts'), "is damaged"),
         (flip, "is damaged"),
+        (lambda content: content.replace(rb"[\"no\"", rb"[\"na\""), "is damaged"),
         (
-            lambda content: content.replace(b'"version": "1"', b'"version": "0"'),
+            lambda content: content.replace(b'"version": "2"', b'"version": "0"'),
             "is of version 0, no",
         ),
         (
@@ -404,6 +405,7 @@ def test_without_the_library_one_is_told_what_to_install(data, folder, monkeypat
 
 def test_the_version_is_part_of_the_key(data, folder, monkeypatch):
     cached_splits(data.sources, folder=folder)
-    monkeypatch.setattr(cache, "VERSION", "2")
-    cached_splits(data.sources, folder=folder)
-    assert len(os.listdir(folder)) == 4
+    for number, name in enumerate(("VERSION", "TOKENIZER_VERSION"), 2):
+        monkeypatch.setattr(cache, name, "another")
+        cached_splits(data.sources, folder=folder)
+        assert len(os.listdir(folder)) == 2 * number

@@ -17,6 +17,7 @@ from serving import Served, serving
 
 from treelax.data.text.download import ARCHIVES, Archive, cache_folder, download
 from treelax.errors import DataError
+from treelax.files import try_lock
 
 DATA = random.Random(0).randbytes(300_000)
 
@@ -238,3 +239,15 @@ def test_where_files_are_kept(
     if variable:
         monkeypatch.setenv(variable, "/there")
     assert cache_folder() == Path(expected.format(there="/there", home="/home/someone"))
+
+
+def test_two_do_not_fetch_the_same_at_once(tmp_path: Path, served: Served) -> None:
+    part = tmp_path / "a.zip.part"
+    with part.open("ab") as theirs:
+        assert try_lock(theirs.fileno())
+        with pytest.raises(DataError, match=r"a.zip.part: another process is fetching it; wait"):
+            fetch(served.archive(), tmp_path)
+        assert part.exists()  # it is theirs, though there is nothing in it yet
+        assert served.asked == []
+    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
+    assert names(tmp_path) == ["a.zip"]

@@ -129,3 +129,9 @@ def test_records_are_values() -> None:
 def test_checks_are_checked(options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         Checks(**options)  # type: ignore[arg-type]
+
+
+def test_words_are_counted_as_they_are_cut() -> None:
+    with pytest.raises(DataError, match=r"line 2: received 15,000 words"):
+        list(records("a", "!" * 15_000))
+    assert len(list(records("a" * 15_000))) == 1

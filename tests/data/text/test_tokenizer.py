@@ -41,7 +41,22 @@ common = st.text(st.sampled_from("ab12\u0663 .,:?!\n\u00a0"))
 @example("a. .")
 @example("G\u0130MME")
 def test_the_result_is_the_library_s(text):
-    assert tokenize(text) == LIBRARY.tokenize(text)
+    typed = text.replace("\u2018", "'").replace("\u2019", "'").replace("\u2026", "...")
+    typed = typed.replace("\u201c", '"').replace("\u201d", '"')
+    assert tokenize(text) == LIBRARY.tokenize(typed)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("\u201cHello,\u201d he said.", "`` Hello , '' he said ."),
+        ("He left.\u201d", "He left . ''"),
+        ("I don\u2019t know\u2026", "I do n't know ..."),
+        ("the dogs\u2019 bowl", "the dogs ' bowl"),
+    ],
+)
+def test_typographic_marks(text, words):
+    assert " ".join(tokenize(text)) == words
 
 
 @pytest.mark.parametrize("word", ["cannot", "gimme", "gonna", "gotta", "lemme", "wanna"])

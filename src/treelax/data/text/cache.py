@@ -1,9 +1,9 @@
 """Encoded text kept in files, so that a data set is read, tokenised and encoded once.
 
 A split is one safetensors file, mapped into memory when it is read. Its name is a hash of what it
-was made from: the contents of the files, how they were read, how they were encoded, and the version
-of the format. So it is never out of date, and a data set that is used by several experiments is
-kept once. Files may be deleted at any time.
+was made from: the contents of the files, how they were read, how they were cut into words and
+encoded, and the version of the format. So it is never out of date, and a data set that is used by
+several experiments is kept once. Files may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ctypes import string_at
 from dataclasses import asdict, dataclass, replace
 from hashlib import file_digest, sha256
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,14 @@ import torch
 from treelax.data.text.encoded import EncodedText
 from treelax.data.text.encoding import Overlong, encode_records
 from treelax.data.text.records import Record
+from treelax.data.text.tokenizer import VERSION as TOKENIZER_VERSION
 from treelax.data.text.vocabulary import Vocabulary
 from treelax.errors import BackendError, DataError, InputError
 from treelax.files import atomic_write
 
 __all__ = ["EncodeSettings", "SplitProgress", "TextSource", "cache_folder", "cached_splits"]
 
-FORMAT, VERSION = "treelax text", "1"
+FORMAT, VERSION = "treelax text", "2"
 ENVIRONMENT = "TREELAX_CACHE"
 SplitProgress = Callable[[str, int, int | None], None]  # split, records done, all if known
 _DTYPES = {torch.int64: "I64", torch.int32: "I32", torch.uint8: "U8"}
@@ -213,8 +215,16 @@ def _key(source: TextSource, settings: EncodeSettings) -> str:
                 digests.append(file_digest(raw, "sha256").hexdigest())
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}") from error
-    parts = [FORMAT, VERSION, digests, source.reader, asdict(settings)]
+    parts = [FORMAT, VERSION, digests, source.reader, asdict(settings), *_tokenizer()]
     return sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _tokenizer() -> tuple[int, str]:
+    """What decides how raw texts are cut into words."""
+    try:
+        return TOKENIZER_VERSION, metadata.version("nltk")
+    except metadata.PackageNotFoundError:
+        return TOKENIZER_VERSION, ""
 
 
 class _UnusableError(Exception):
@@ -225,12 +235,13 @@ def _load(file: Path, key: str, lower: bool) -> EncodedText | None:
     """A split from the cache; None if it is not there."""
     safe_open, library_error = _safetensors()
     try:
-        check = _file_checksum(file)
+        data = _file_checksum(file)
         with safe_open(file, framework="pt") as opened:
             header = opened.metadata() or {}
             if (header.get("format"), header.get("version")) != (FORMAT, VERSION):
                 raise _UnusableError(f"is of version {header.get('version')}, not {VERSION}")
-            if header.get("key") != key or header.get("checksum") != check:
+            check = _checksum(header.get("facts", "").encode(), data)
+            if header.get("key") != key or header.get("checksum") != f"{check:08x}":
                 raise _UnusableError("is damaged")
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
         facts = json.loads(header["facts"])
@@ -266,9 +277,9 @@ def _store(file: Path, key: str, encoded: EncodedText, vocabulary: Vocabulary) -
         "ids": encoded.ids,
         "words": torch.frombuffer(bytearray(words), dtype=torch.uint8),
     }
-    facts = {name: getattr(encoded, name) for name in _FACTS}
-    metadata = {"format": FORMAT, "version": VERSION, "key": key, "facts": json.dumps(facts)}
-    header: dict[str, Any] = {"__metadata__": metadata}
+    facts = json.dumps({name: getattr(encoded, name) for name in _FACTS})
+    about = {"format": FORMAT, "version": VERSION, "key": key, "facts": facts}
+    header: dict[str, Any] = {"__metadata__": about}
     data = bytearray()
     for name, tensor in tensors.items():
         begin = len(data)
@@ -278,7 +289,7 @@ def _store(file: Path, key: str, encoded: EncodedText, vocabulary: Vocabulary) -
             "shape": list(tensor.shape),
             "data_offsets": [begin, len(data)],
         }
-    metadata["checksum"] = _checksum(data)
+    about["checksum"] = f"{_checksum(facts.encode(), _checksum(data)):08x}"
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -287,7 +298,7 @@ def _store(file: Path, key: str, encoded: EncodedText, vocabulary: Vocabulary) -
         out.write(data)
 
 
-def _file_checksum(file: Path) -> str:
+def _file_checksum(file: Path) -> int:
     with (
         file.open("rb") as raw,
         mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
@@ -296,8 +307,8 @@ def _file_checksum(file: Path) -> str:
         return _checksum(view[8 + int.from_bytes(view[:8], "little") :])  # behind the header
 
 
-def _checksum(data: bytearray | memoryview) -> str:
-    return f"{zlib.crc32(data):08x}"
+def _checksum(data: bytes | bytearray | memoryview, before: int = 0) -> int:
+    return zlib.crc32(data, before)
 
 
 def _safetensors() -> tuple[Any, type[Exception]]:

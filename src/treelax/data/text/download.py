@@ -22,6 +22,7 @@ from typing import IO
 import treelax
 from treelax.data.text.cache import cache_folder
 from treelax.errors import DataError
+from treelax.files import try_lock
 
 __all__ = ["ARCHIVES", "Archive", "cache_folder", "download"]
 
@@ -103,8 +104,8 @@ def download(
         The file, whole and with the right checksum.
 
     Raises:
-        DataError: the file cannot be fetched or written, or has another checksum. The message says
-            what to do.
+        DataError: the file cannot be fetched or written, has another checksum, or another process
+            is fetching it. The message says what to do.
 
     Example:
         >>> import tempfile
@@ -124,9 +125,15 @@ def download(
                 "fetch it again, or pass it with --from if it is what you want"
             )
         return file
+    ours = False
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with part.open("ab") as out:
+            if not (ours := try_lock(out.fileno())):
+                raise DataError(
+                    f"{part}: another process is fetching it; wait until that ends, and run this "
+                    "again"
+                )
             transfer = _Transfer(archive.url, out, progress or _no_progress, timeout, wait)
             goes_on = transfer.done > 0
             if not goes_on or _sha256(part) != archive.sha256:
@@ -149,7 +156,7 @@ def download(
         raise DataError(f"{file}: was not written: {error}") from error
     finally:
         with suppress(OSError):
-            if part.stat().st_size == 0:
+            if ours and part.stat().st_size == 0:
                 part.unlink()
     return file
 

@@ -189,8 +189,8 @@ class Records:
         return f"Records({self.source!r})"
 
     def _checked(self, report: Report) -> Iterator[Record]:
-        # n words have at least 2n - 1 characters: nearly no text needs to be counted
-        suspicious = 2 * self._checks.max_words
+        # n words have at least n characters: nearly no text needs to be counted
+        suspicious = self._checks.max_words
         for record in self._read(report):
             for text in record.texts:
                 if (not text or text.isspace()) and self._fails("empty", record, report):
@@ -212,7 +212,9 @@ class Records:
                 raise DataError(f'{where}: received an empty sentence; pass empty="drop" to go on')
             report.drop(EMPTY, record.line)
             return True
-        longest = max(map(len, record.words()))
+        from treelax.data.text.tokenizer import words_of  # which imports this module
+
+        longest = max(len(words_of(record, i)) for i in range(len(record.texts)))
         if longest <= self._checks.max_words:
             return False
         if self._checks.too_long == "error":

@@ -2,7 +2,8 @@
 
 Word vectors and the data sets of the paper are tokenised that way: ``can't`` is ``ca n't``, quotes
 are `````` and ``''``, punctuation stands alone. A period is cut off at the end of a text only, so
-a text should be one sentence.
+a text should be one sentence. Typographic quotes, apostrophes and ellipses, which the Penn Treebank
+has not got, are taken for those of a typewriter.
 
 The library applies some thirty regular expressions to every text. Most sentences need none of them
 except for the final period, and most others those for commas, colons, question and exclamation marks
@@ -18,7 +19,12 @@ from functools import cache
 from treelax.data.text.records import Record
 from treelax.errors import BackendError, InputError
 
-__all__ = ["tokenize", "words_of"]
+__all__ = ["VERSION", "tokenize", "words_of"]
+
+VERSION = 2  # raised when the same text is cut otherwise
+_TYPOGRAPHIC = str.maketrans(
+    {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2026": "..."}
+)
 
 # what the library's rules look for, the final period and common marks aside; and separators that
 # Python takes for white space but the library's regular expressions do not
@@ -43,7 +49,8 @@ def tokenize(text: str) -> list[str]:
         text: one sentence.
 
     Returns:
-        Its words, in order, none empty: what nltk's ``TreebankWordTokenizer`` gives.
+        Its words, in order, none empty: what nltk's ``TreebankWordTokenizer`` gives, for a text
+        with a typewriter's quotes, apostrophes and ellipses.
 
     Raises:
         InputError: the text is no string.
@@ -54,9 +61,13 @@ def tokenize(text: str) -> list[str]:
         ['A', 'man', 'rides', 'a', 'horse', '.']
         >>> tokenize('"I can\'t," he said.')
         ['``', 'I', 'ca', "n't", ',', "''", 'he', 'said', '.']
+        >>> tokenize("“I can’t…” he said.")
+        ['``', 'I', 'ca', "n't", '...', "''", 'he', 'said', '.']
     """
     if not isinstance(text, str):
         raise InputError(f"text: received {type(text).__name__}; expected a string")
+    if not text.isascii():
+        text = text.translate(_TYPOGRAPHIC)
     if _needs_library(text):
         return _treebank()(text)
     if _COMMON_MARKS.search(text) is not None:
