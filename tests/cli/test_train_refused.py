@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from listops_commands import QUICK, content, fail, train
+from listops_commands import QUICK, content, fail, interrupt, train
 from listops_runs import options, result, tiny
 from safetensors.torch import load_file, save_file
 from typer.testing import Result
 
 from treelax.data.listops import parse_expression, write_listops
+from treelax.tasks.listops.experiment import load_splits
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
 from treelax.training.run import Run
 
@@ -207,3 +208,20 @@ def test_a_damaged_result(
     (folder / "test.json").unlink()  # what the line says to do
     train("--out", folder, "--resume")
     assert result(folder) == result(finished[0])
+
+
+def test_resuming_with_other_data(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data, run = tmp_path / "data", tmp_path / "run"
+    data.mkdir()
+    rows = [f"{a}\t[MAX {a} {b} ]\n" for a in range(5, 10) for b in range(5)]
+    for split in ("train", "dev", "test"):
+        (data / f"{split}.tsv").write_text("".join(rows))
+    given = [*QUICK, "--set", f"data.folder={data}"]
+    interrupt(run, 3, *given)
+    (data / "dev.tsv").write_text("".join(rows[1:]))
+    load_splits.cache_clear()
+    line = fail(capsys, "--out", run, "--resume")
+    assert line.startswith(f"{run}: its training or dev data, or their word vectors, are not those")
+    (data / "dev.tsv").write_text("".join(rows))
+    load_splits.cache_clear()
+    train("--out", run, "--resume")

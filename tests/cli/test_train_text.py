@@ -99,6 +99,8 @@ def test_other_data_are_refused_on_resuming(files, capsys):
     line = capsys.readouterr().err.strip().splitlines()[-1]
     assert f"{out}: its training or dev data, or their word vectors, are not those" in line
     train.write_text("".join(before))
+    test = files / "test.tsv"  # which has no part in training
+    test.write_text(test.read_text() + "a gripping yarn\tyes\n")
     assert main(["train", "classify", "--out", str(out), "--resume"]) == 0
 
 

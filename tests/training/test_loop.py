@@ -53,13 +53,17 @@ class Line:
     device = CPU
 
     def __init__(
-        self, settings: Settings, score: Callable[[int], float] = float, poison: str = ""
+        self,
+        settings: Settings,
+        score: Callable[[int], float] = float,
+        poison: str = "",
+        data: str = "some",
     ) -> None:
         self.config = settings
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
             self.model = nn.Linear(settings.size, 1)
-        self.score, self.poison = score, poison
+        self.score, self.poison, self.data = score, poison, data
         self.epoch = self.update = 0
 
     @property
@@ -68,6 +72,9 @@ class Line:
 
     def groups(self) -> list[dict[str, Any]]:
         return [{"params": list(self.model.parameters()), "rate": 1.0}]
+
+    def fingerprint(self) -> str:
+        return self.data
 
     def begin(self, epoch: int) -> None:
         pass
@@ -238,7 +245,7 @@ def test_what_a_checkpoint_holds(tmp_path: Path) -> None:
     list(training.steps())
     saved = load_checkpoint(run.last_checkpoint, kind="line training")
     assert set(saved.state) == {
-        *("config", "epoch", "best_epoch", "seconds", "schedule", "optimizer")
+        *("config", "data", "epoch", "best_epoch", "seconds", "schedule", "optimizer")
     }
     assert {"model.weight", "best.bias", "optimizer.0.exp_avg"} <= set(saved.tensors)
 
@@ -450,3 +457,19 @@ def test_a_checkpoint_that_does_not_fit(tmp_path: Path) -> None:
     save_checkpoint(run.last_checkpoint, saved.tensors, kind="line", state=saved.state)
     with pytest.raises(CheckpointError, match="holds a checkpoint of 'line'; expected one of"):
         Training(run, Line(settings))
+
+
+def test_other_data_than_it_was_started_with(tmp_path: Path) -> None:
+    run, settings = line_run(tmp_path / "run", epochs=2)
+    next(epochs(Training(run, Line(settings))))
+    assert Training(run, Line(settings)).epoch == 1
+    with pytest.raises(
+        CheckpointError, match="are not those it was started with; restore the files"
+    ):
+        Training(run, Line(settings, data="other"))
+    # a checkpoint of before data were told fits any
+    file = run.last_checkpoint
+    saved = load_checkpoint(file, kind="line training")
+    del saved.state["data"]
+    save_checkpoint(file, saved.tensors, kind="line training", state=saved.state)
+    assert Training(run, Line(settings, data="other")).epoch == 1

@@ -131,19 +131,15 @@ def _follow(run: Run, experiment: TextExperiment) -> None:
     from treelax.tasks.text.transformer import COPY, copy_folder
     from treelax.training.distributed import current
     from treelax.training.loop import Training
-    from treelax.training.words import FILE, check_data, save_words
+    from treelax.training.words import FILE, save_words
 
     config = experiment.config
     if current().first and config.model.pretrained is not None:
         copy_folder(config.model.pretrained, run.path / COPY)
+    training = Training(run, experiment)  # which refuses other data than it was started with
     if current().first:
-        fingerprint = experiment.data.fingerprint()
-        if run.last_checkpoint.exists() and (run.path / FILE).exists():
-            check_data(run.path / FILE, fingerprint)
-        else:
-            vectors, lower = experiment.data.vectors, config.data.lower
-            save_words(run.path / FILE, vectors, experiment.labels, lower=lower, data=fingerprint)
-    training = Training(run, experiment)
+        vectors, lower = experiment.data.vectors, config.data.lower
+        save_words(run.path / FILE, vectors, experiment.labels, lower=lower)
     counts = ", ".join(f"{name} {len(split):,}" for name, split in experiment.data.splits.items())
     error_console.print(
         f"{config.preset}, seed {config.seed}, on {current().on(experiment.device)}: {counts} examples, "

@@ -33,6 +33,9 @@ class Experiment(Protocol):
     def groups(self) -> list[dict[str, Any]]:
         """Parameters, each group with the factor ``rate`` of the learning rate; see `Stepper`."""
 
+    def fingerprint(self) -> str:
+        """A short text that is another if the training or the dev data are."""
+
     def begin(self, epoch: int) -> Hashable:
         """Get ready for an epoch, counted from 1; what it gives changes when the steps do."""
 

@@ -90,6 +90,7 @@ class Training:
             settings.patience,
             settings.decay,
         )
+        self.data = experiment.fingerprint()
         self.epoch = 0  # epochs done
         self.seconds = 0.0  # spent on them
         self.best_epoch = 0
@@ -209,7 +210,7 @@ class Training:
             self.run.last_checkpoint,
             tensors,
             kind=f"{self.experiment.task} training",
-            state={"config": flatten(self.experiment.config)} | state,
+            state={"config": flatten(self.experiment.config), "data": self.data} | state,
         )
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -250,6 +251,11 @@ class Training:
         file = self.run.last_checkpoint
         saved = load_checkpoint(file, kind=f"{self.experiment.task} training")
         self._check_config(saved.state.get("config", {}))
+        if saved.state.get("data", self.data) != self.data:  # older checkpoints do not say
+            raise CheckpointError(
+                f"{self.run.path}: its training or dev data, or their word vectors, are not those it "
+                "was started with; restore the files, or train anew with another --out"
+            )
         self._set_state(saved.tensors, saved.state)
 
     def _set_state(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
@@ -282,6 +288,7 @@ class Training:
         batches = self.experiment.batches(0)
         work = [
             self.experiment.device.type,
+            self.data,
             [(name, value.shape) for name, value in self.model.state_dict().items()],
             [(shape, batch.tolist()) for shape, batch in batches],
         ]

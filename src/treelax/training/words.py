@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from treelax.data.text.vectors import Vectors
 from treelax.errors import CheckpointError
@@ -19,7 +18,6 @@ def save_words(
     labels: tuple[str, ...],
     *,
     lower: bool,
-    data: str = "",
 ) -> None:
     """Save word vectors and label names as one file.
 
@@ -28,7 +26,6 @@ def save_words(
         vectors: the matrix and the row of every known word.
         labels: names of classes or tags.
         lower: words are put into lower case before they are looked up.
-        data: the fingerprint of the data that the run is trained with, if there is one.
 
     Raises:
         CheckpointError: the file cannot be written.
@@ -53,39 +50,8 @@ def save_words(
             "unknown": vectors.unknown,
             "labels": list(labels),
             "lower": lower,
-            "data": data,
         },
     )
-
-
-def check_data(path: str | os.PathLike[str], data: str) -> None:
-    """Refuse to go on with other data than a run was started with.
-
-    The rows of its word vectors would belong to other words, and its best model to other examples.
-
-    Args:
-        path: the file of `save_words`.
-        data: the fingerprint of the data to go on with.
-
-    Raises:
-        CheckpointError: it is another, or the file is damaged. One that has none, of an older run,
-            is as good as any.
-
-    Example:
-        >>> import tempfile, torch
-        >>> from pathlib import Path
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     file = Path(folder, FILE)
-        ...     vectors = Vectors(torch.eye(5), {"dog": 4}, unknown=2)
-        ...     save_words(file, vectors, ("no",), lower=False, data="one")
-        ...     check_data(file, "one")
-    """
-    started = load_checkpoint(path, kind=KIND).state.get("data")
-    if started and started != data:
-        raise CheckpointError(
-            f"{Path(path).parent}: its training or dev data, or their word vectors, are not those it "
-            "was started with; restore the files, or train anew with another --out"
-        )
 
 
 def load_words(path: str | os.PathLike[str]) -> tuple[Vectors, tuple[str, ...], bool]:

@@ -377,3 +377,42 @@ def test_progress_is_told(tmp_path: Path) -> None:
     told = []
     load_text(class_data(tmp_path), lambda split, done, total: told.append((split, done, total)))
     assert told == [("train", 6, 6), ("dev", 5, 5)]
+
+
+def test_vectors_for_unknown_words_are_drawn_anew_in_every_file(tmp_path: Path) -> None:
+    config = class_data(tmp_path)
+    names = [written(tmp_path / name, "cat 1 2 3", "dog 3 1 2") for name in ("a.txt", "b.txt")]
+    data = load_text(replace(config, vectors=names[0], more_vectors=(names[1],)))
+    unknown = data.vectors.matrix[FIRST_UNKNOWN : FIRST_UNKNOWN + UNKNOWN]
+    assert int(torch.linalg.matrix_rank(unknown)) == 6
+
+
+# ------------------------------------------------------------------ the same data or others
+
+
+@pytest.mark.parametrize("vectors", [True, False])
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_fingerprint_tells_data_apart_that_training_depends_on(
+    tmp_path: Path, vectors: bool, whole: bool
+) -> None:
+    config = pair_data(tmp_path)
+    if vectors and not whole:
+        file = written(tmp_path / "v.txt", "dogs 1 2", "cats 3 1", "sleep 2 2", "owls 2 3", "a 1 0")
+        config = replace(config, vectors=file)
+    before = load_text(config, whole_words=whole).fingerprint()
+
+    def changed(split: str, old: str, new: str) -> bool:
+        path = Path(str(getattr(config, split)))
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+        other = load_text(config, whole_words=whole).fingerprint()
+        path.write_text(text)
+        assert load_text(config, whole_words=whole).fingerprint() == before
+        return other != before
+
+    assert changed("train", "dogs bark loudly", "cats bark loudly")
+    assert changed("train", "yes\tdogs", "no\tdogs")
+    assert changed("dev", "no\tcats sleep", "no\tcats cats")
+    # words of the test set have rows too, but no part in training
+    assert not changed("test", "dogs bark", "owls bark")

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from treelax.data.fingerprint import fingerprint
 from treelax.data.listops import (
     EncodedListOps,
     Expression,
@@ -19,6 +20,7 @@ from treelax.data.listops import (
     read_listops,
 )
 from treelax.errors import InputError
+from treelax.nn.modes import evaluating
 from treelax.tasks.listops.config import DataConfig, ListOpsConfig
 from treelax.tasks.listops.model import ListOpsTagger
 
@@ -170,6 +172,11 @@ class ListOpsExperiment:
     def begin(self, epoch: int) -> None:
         """All epochs are alike."""
 
+    def fingerprint(self) -> str:
+        """A short text that is another if the training or the dev expressions are."""
+        sets = (self.train, *self.dev)
+        return fingerprint("listops", (t for each in sets for t in (each.tokens, each.lengths)))
+
     def batches(self, seed: int) -> list[tuple[int, Tensor]]:
         """The batches of one epoch: a padded length and the indices of the expressions.
 
@@ -235,7 +242,7 @@ class ListOpsExperiment:
 
     @torch.no_grad()
     def evaluate(self, part: slice = ALL) -> Tensor:
-        """Counts over the dev set, with discrete trees; leaves the model in training mode.
+        """Counts over the dev set, with discrete trees; leaves the model in the mode it was in.
 
         Args:
             part: of the batches of the dev set.
@@ -244,24 +251,27 @@ class ListOpsExperiment:
             Five numbers: operators whose tag is right, operators, tokens whose tag is right, tokens
             whose head is right, tokens.
         """
-        self.model.eval()
         counts = torch.zeros(5, dtype=torch.float64, device=self.device)
-        for batch in self.dev[part]:
-            tree = self.model.tree(batch)
-            tags = self.model.composer(tree).argmax(-1)
-            heads = tree.argmax(-2)[:, 1:]
-            token, operator = batch.tags >= 0, batch.tags > 0
-            right = tags == batch.tags
-            found = [
-                (right & operator).sum(),
-                operator.sum(),
-                (right & token).sum(),
-                ((heads == batch.heads) & token).sum(),
-                token.sum(),
-            ]
-            counts += torch.stack(found)
-        self.model.train()
+        with evaluating(self.model):
+            for batch in self.dev[part]:
+                counts += self._count(batch)
         return counts
+
+    def _count(self, batch: EncodedListOps) -> Tensor:
+        """The five numbers of `evaluate` for one batch."""
+        tree = self.model.tree(batch)
+        tags = self.model.composer(tree).argmax(-1)
+        heads = tree.argmax(-2)[:, 1:]
+        token, operator = batch.tags >= 0, batch.tags > 0
+        right = tags == batch.tags
+        found = [
+            (right & operator).sum(),
+            operator.sum(),
+            (right & token).sum(),
+            ((heads == batch.heads) & token).sum(),
+            token.sum(),
+        ]
+        return torch.stack(found)
 
     @staticmethod
     def summary(counts: Tensor) -> dict[str, float]:

@@ -144,7 +144,7 @@ class TrainConfig:
         decay: see above.
         clip: largest norm of the gradient.
         weight_decay: share of the learning rate by which an update shrinks all matrices of the model,
-            but not its word vectors (AdamW); 0 in the paper.
+            but not its word vectors, nor what the LSTM does to its input (AdamW); 0 in the paper.
         label_smoothing: share of the probability that the loss spreads evenly over all classes; 0 in
             the paper.
         consistency: every example of a batch is run twice, with dropout, noise and so trees of its own,

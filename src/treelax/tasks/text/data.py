@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from treelax.data.fingerprint import fingerprint
 from treelax.data.text.cache import EncodeSettings, SplitProgress, TextSource, cached_splits
 from treelax.data.text.encoded import EncodedText
 from treelax.data.text.joined_vectors import join_vectors
@@ -59,16 +59,34 @@ class TextData:
             >>> one.fingerprint() == one.fingerprint(), one.fingerprint() == other.fingerprint()
             (True, False)
         """
-        made = hashlib.sha256(repr((self.labels, self.mixed, list(self.vectors.known))).encode())
-        tensors = [self.vectors.matrix]
-        for name in ("train", "dev"):  # others change no weight and choose no model
-            if (split := self.splits.get(name)) is not None:
-                tensors += [split.ids, split.offsets]
-                tensors += [] if split.labels is None else [split.labels]
-                tensors += [split.heads] if isinstance(split, TreedText) else []
-        for tensor in tensors:
-            made.update(tensor.detach().cpu().contiguous().numpy().tobytes())
-        return made.hexdigest()[:32]
+        # others than these change no weight and choose no model
+        splits = [
+            split for name in ("train", "dev") if (split := self.splits.get(name)) is not None
+        ]
+        tensors: list[Tensor] = []
+        words: list[str] = []
+        for split in splits:
+            tensors += [split.offsets] if split.labels is None else [split.offsets, split.labels]
+            tensors += [split.heads] if isinstance(split, TreedText) else []
+        if splits:
+            rows, places = _by_first_use(torch.cat([split.ids for split in splits]))
+            tensors += [places, self.vectors.matrix[rows]]
+            if not self.vectors.dim:  # then words are told by their letters
+                names = {row: word for word, row in self.vectors.known.items()}
+                words = [names[row] for row in rows.tolist()]
+        return fingerprint((self.labels, self.mixed, words), tensors)
+
+
+def _by_first_use(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """The different ids in the order of their first use, and the place of each id among them.
+
+    Which, unlike the ids, do not change with words that other data have in between.
+    """
+    rows, sorted_places = ids.unique(return_inverse=True)
+    first = torch.full_like(rows, len(ids), dtype=torch.int64)
+    first.scatter_reduce_(0, sorted_places, torch.arange(len(ids)), "amin")
+    order = first.argsort()
+    return rows[order], order.argsort()[sorted_places]
 
 
 _latest: tuple[Any, TextData] | None = None
@@ -301,8 +319,9 @@ def _vectors(config: DataConfig, training: list[EncodedText]) -> Vectors:
     vocabulary = _vocabulary(training[0])
     if config.vectors is not None:
         parts = [
-            load_vectors(file, vocabulary, normalise=config.normalise, seed=config.seed)
-            for file in (config.vectors, *config.more_vectors)
+            # another draw for each, or the parts of an unknown word's vector would be alike
+            load_vectors(file, vocabulary, normalise=config.normalise, seed=config.seed + number)
+            for number, file in enumerate((config.vectors, *config.more_vectors))
         ]
         return parts[0] if len(parts) == 1 else join_vectors(parts, normalise=config.normalise)
     # only words that training has can be learned

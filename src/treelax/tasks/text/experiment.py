@@ -138,12 +138,15 @@ class TextExperiment:
     def groups(self) -> list[dict[str, Any]]:
         """Parameters with the factor of their learning rate, and how fast they shrink.
 
-        A transformer has a rate of its own; biases and word vectors do not shrink.
+        A transformer has a rate of its own; biases, word vectors and the gates that keep padding out
+        do not shrink.
         """
         decay = self.config.train.weight_decay
         encoder = self.model.encoder
         slow = set(map(id, encoder.pretrained_parameters()))
         kept = set(map(id, encoder.embedding.parameters()))
+        if encoder.encoder is not None:
+            kept |= set(map(id, encoder.encoder.gates()))
         groups: dict[tuple[float, float], list[nn.Parameter]] = {(1.0, 0.0): []}
         for parameter in self.model.parameters():
             rate = self.config.model.pretrained_rate if id(parameter) in slow else 1.0
@@ -170,6 +173,10 @@ class TextExperiment:
             tree.straight_through = discrete or settings.model.straight_through
             tree.noise = "none" if discrete else settings.model.noise
         return discrete
+
+    def fingerprint(self) -> str:
+        """A short text that is another if the data are."""
+        return self.data.fingerprint()
 
     def batches(self, seed: int) -> list[tuple[Shape, Tensor]]:
         """The batches of one epoch: padded lengths and the indices of the examples.
