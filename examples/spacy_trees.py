@@ -6,12 +6,14 @@
 The texts are those that ``treelax train`` reads, in the same words: the parser gets them as they
 stand and does not split them again. Crossing arcs are taken out, for latent trees have none either;
 ``--crossing`` keeps them. A parser may see several sentences in a text; each has its root then,
-unless ``--single-root`` hangs the further ones below the first.
+unless ``--single-root`` hangs the further ones below the first. Files that are there already are not
+replaced without ``--force``, and those that are read never.
 
 Needs ``pip install "treelax[data,train]" spacy`` and a pipeline with a parser.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -22,12 +24,15 @@ from typing import Any, get_args
 from treelax.cli.console import console, progress
 from treelax.data.conllu import Sentence, write_conllu
 from treelax.data.projectivity import nearest_projective
+from treelax.data.text.delimited import counted
 from treelax.data.text.encoded import EncodedText
 from treelax.errors import BackendError, InputError, TreelaxError
 from treelax.tasks.text.config import DataConfig, Format
 from treelax.tasks.text.data import encoded_splits
+from treelax.tasks.text.sources import text_sources
 from treelax.tasks.text.subwords import plain_word
 
+NAME = Path(__file__).name
 # what trees are not made of, and takes time
 NOT_NEEDED = ("ner", "lemmatizer", "senter", "textcat", "textcat_multilabel", "entity_linker")
 
@@ -86,8 +91,8 @@ def parsed(
         where = f"text {counts.texts + 1}, {' '.join(words)[:60]!r}"
         if len(doc) != len(words):
             raise InputError(
-                f"{where}: the pipeline gave {len(doc)} tokens; expected {len(words)}: leave out "
-                "what merges or splits tokens"
+                f"{where}: the pipeline gave {counted(len(doc), 'token')}; expected {len(words)}: "
+                "leave out what merges or splits tokens"
             )
         if not doc.has_annotation("DEP"):
             raise InputError(
@@ -111,6 +116,29 @@ def parsed(
         )
 
 
+def check_files(config: DataConfig, out: Path, force: bool) -> None:
+    """Refuse to write over what is there, told before texts are parsed; over what is read always."""
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out}: is a file; expected a folder: give another --out")
+    sources = text_sources(config)
+    read = [file for source in sources.values() for file in source.files]
+    for file in (tree_file(out, name) for name in sources):
+        if not file.exists():
+            continue
+        if any(os.path.samefile(file, other) for other in read):
+            raise InputError(
+                f"{file}: is what is to be parsed; expected another: give another --out"
+            )
+        if not force:
+            raise InputError(
+                f"{file}: is there already; give another --out, or --force to replace it"
+            )
+
+
+def tree_file(out: Path, split: str) -> Path:
+    return out / f"{split}.conllu"
+
+
 def write_trees(
     splits: dict[str, EncodedText], out: Path, pipeline: Any, make_doc: MakeDoc, **options: Any
 ) -> dict[str, Counts]:
@@ -127,14 +155,17 @@ def write_trees(
                     bar.advance()
 
             trees = parsed(pipeline, make_doc, sentences(data), counts, **options)
-            write_conllu(out / f"{name}.conllu", followed(trees))
+            write_conllu(tree_file(out, name), followed(trees))
     return result
 
 
 def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     text, _, more = (__doc__ or "").partition("\n\n")
     parser = argparse.ArgumentParser(
-        description=text, epilog=more, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=NAME,
+        description=text,
+        epilog=more,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("pipeline", help="name of an installed spaCy pipeline, or its folder")
     parser.add_argument("--format", choices=get_args(Format), default="table")
@@ -145,6 +176,7 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--label", default="label", help="column of a table")
     parser.add_argument("--tokens", action="store_true", help="texts are words with spaces between")
     parser.add_argument("--out", type=Path, required=True, help="folder for the trees")
+    parser.add_argument("--force", action="store_true", help="replace trees that are there")
     parser.add_argument("--processes", type=int, default=1, help="of spaCy")
     parser.add_argument("--crossing", action="store_true", help="keep crossing arcs")
     parser.add_argument("--single-root", action="store_true", help="one root in every text")
@@ -166,13 +198,14 @@ def main(given: Sequence[str] | None = None) -> int:
         classes="five",  # neutral sentences have trees too
         tokens=asked.tokens,
     )
+    check_files(config, asked.out, asked.force)
     pipeline, make_doc = load_pipeline(asked.pipeline)
     with progress("reading texts", unit="record", transient=True) as bar:
         splits = encoded_splits(config, lambda split, done, total: bar.update(done, split))
     options = {name: getattr(asked, name) for name in ("processes", "crossing", "single_root")}
     for name, counts in write_trees(splits, asked.out, pipeline, make_doc, **options).items():
         console.print(
-            f"{asked.out / name}.conllu: {counts.texts:,} trees, {counts.crossing:,} "
+            f"{tree_file(asked.out, name)}: {counted(counts.texts, 'tree')}, {counts.crossing:,} "
             f"{'with crossing arcs' if asked.crossing else 'made projective'}, "
             f"{counts.several_roots:,} with several roots{' joined' * asked.single_root}"
         )
@@ -183,5 +216,5 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except (TreelaxError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"{NAME}: error: {error}", file=sys.stderr)
         sys.exit(2)

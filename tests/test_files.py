@@ -161,6 +161,15 @@ def test_the_line_that_is_not_utf8(tmp_path: Path) -> None:
         next(lines)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_known_by_its_mark(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "file"
+    path.write_bytes("\ufeffone\ntwo\n".encode(encoding))
+    message = r"file, line 1: is UTF-16; expected UTF-8: .*, iconv -f utf-16 -t utf-8 say"
+    with pytest.raises(DataError, match=message):
+        list(read_lines(path))
+
+
 @pytest.mark.parametrize(("suffix", "compress"), COMPRESSIONS)
 def test_files_cut_short_or_not_compressed(
     tmp_path: Path, suffix: str, compress: Callable[[bytes], bytes]

@@ -7,16 +7,29 @@ import json
 import re
 import shlex
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from treelax.cli.main import main
 from treelax.data.conllu import read_conllu
+from treelax.data.text.readers_table import read_table
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "own-data.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
+GLUE = {  # the first lines of the training data
+    "SST-2": "sentence label",
+    "RTE, WNLI": "index sentence1 sentence2 label",
+    "QNLI": "index question sentence label",
+    "QQP": "id qid1 qid2 question1 question2 is_duplicate",
+    "MRPC": "Quality #1_ID #2_ID #1_String #2_String",
+    "MNLI": "index promptID pairID genre sentence1_binary_parse sentence2_binary_parse "
+    "sentence1_parse sentence2_parse sentence1 sentence2 label1 gold_label",
+}
 
 
 def command(line: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,3 +107,29 @@ def test_the_page(
     assert re.findall(r"^\w+ \(", drawn[1], re.MULTILINE) == ["praise (", "blame ("]
     assert main(["predict", "verdicts", "new.tsv", "--text", "revue"]) == 2
     assert capsys.readouterr().err == refused[0]
+
+
+def test_tables_of_glue(tmp_path: Path) -> None:
+    rows = re.findall(r"^\| ([\w, -]+) \| `treelax train (.+?)`", PAGE, re.MULTILINE)
+    commands = {task: shlex.split(words) for task, words in rows if task in GLUE}
+    assert commands.keys() == GLUE.keys()
+    for task, (kind, *words) in commands.items():
+        values = {name: [] for name in ("--text", "--label", "--set")}
+        for name, value in pairwise(words):
+            values.get(name, []).append(value)
+        columns = [name.replace("_", " ") if "#" in name else name for name in GLUE[task].split()]
+        file = tmp_path / "train.tsv"
+        file.write_text("\t".join(columns) + "\n" + "\t".join("1" for _ in columns) + "\n")
+        assert len(values["--text"]) == (2 if kind == "pair" else 1)
+        (record,) = read_table(file, values["--text"], *values["--label"])
+        assert record.label == "1"
+
+
+def test_cola(tmp_path: Path) -> None:
+    """With the line that the page puts in front."""
+    (names,) = re.findall(r"printf '(.+?)'", PAGE)
+    (tmp_path / "train.tsv").write_text(
+        names.encode().decode("unicode_escape") + "gj04\t0\t*\tDo it.\n"
+    )
+    (record,) = read_table(tmp_path / "train.tsv", "sentence")
+    assert (record.label, record.texts) == ("0", ("Do it.",))

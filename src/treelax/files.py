@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import codecs
 import errno
 import gzip
 import lzma
@@ -23,6 +24,7 @@ except ImportError:  # Windows goes without locks
 
 __all__ = ["Line", "atomic_write", "compressed", "not_utf8", "read_lines", "try_lock"]
 
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 Line = tuple[int, str]  # number counted from 1, text without its end
@@ -209,7 +211,10 @@ def not_utf8(where: str, error: UnicodeDecodeError) -> DataError:
         a.txt, line 1: is not UTF-8 (invalid start byte); expected UTF-8: save it so, or convert it,
         iconv -f latin1 -t utf-8 say
     """
+    what, encoding = f"not UTF-8 ({error.reason})", "latin1"
+    if error.object.startswith(UTF_16):
+        what, encoding = "UTF-16", "utf-16"
     return DataError(
-        f"{where}: is not UTF-8 ({error.reason}); expected UTF-8: save it so, or convert it, iconv "
-        "-f latin1 -t utf-8 say"
+        f"{where}: is {what}; expected UTF-8: save it so, or convert it, iconv -f {encoding} -t "
+        "utf-8 say"
     )

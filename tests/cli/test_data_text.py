@@ -17,6 +17,8 @@ from treelax.data.text import download
 from treelax.data.text.corpora import CORPORA
 from treelax.data.text.readers_nli import read_multinli, read_snli
 from treelax.data.text.readers_table import read_table
+from treelax.tasks.text.config import DataConfig
+from treelax.tasks.text.sources import distribution
 
 SAMPLE = Path(__file__).parent.parent / "data" / "text" / "snli_sample.jsonl"
 TREES = {
@@ -114,6 +116,21 @@ def test_splits_that_are_not_there(tmp_path: Path, capsys: pytest.CaptureFixture
     assert line == f"{tmp_path}: holds dev_matched.tsv; expected snli_1.0_train.jsonl for train"
 
 
+@pytest.mark.parametrize("corpus", ["snli", "multinli"])
+def test_unusable_lines_are_refused_or_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], corpus: str
+) -> None:
+    words = "w " * 10_001
+    (tmp_path / "train.tsv").write_text(f"neutral\ta b\tc\nneutral\ta\nneutral\t{words}\tc\n")
+    line = fail(capsys, corpus, "--from", tmp_path)
+    assert "train.tsv, line 2: received 2 columns; expected 3 or 4" in line
+    assert "treelax data --unusable drop" in line
+    result = succeed(corpus, "--from", tmp_path, "--unusable", "drop")
+    assert table_of(result.stdout)["pairs"] == ["1"]
+    assert "train: 1 line dropped: wrong number of columns (2)" in result.stdout
+    assert "train: 1 line dropped: too many words (3)" in result.stdout
+
+
 def test_a_whole_split_is_called_whole(tmp_path: Path) -> None:
     count = CORPORA["snli"].official["test"]
     (tmp_path / "test.tsv").write_text("neutral\ta b\tc\n" * count)
@@ -151,6 +168,21 @@ def test_written_tables_are_read_again(tmp_path: Path, sst: Path) -> None:
     text = gzip.decompress((out / "train.tsv.gz").read_bytes()).decode()
     assert text == "label\tsentence\npositive\tNot bad\nnegative\tAwful\n"
     assert [r.label for r in read_table(out / "train.tsv.gz")] == ["positive", "negative"]
+
+
+def test_written_tables_of_sst_go_round(
+    tmp_path: Path, sst: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for classes in ("binary", "five"):
+        out = tmp_path / classes
+        succeed("sst", "--from", sst, "--out", out, "--classes", classes)
+        rows = table_of(succeed("sst", "--from", out).stdout)
+        assert rows["sentences"] == ["2", "1", "1"]
+        assert rows["negative"] == ["1", "0", "1"]
+    line = fail(capsys, "sst", "--from", tmp_path / "binary", "--classes", "five")
+    assert line.startswith(
+        f"{tmp_path / 'binary' / 'train.tsv.gz'}: received negative and positive"
+    )
 
 
 def test_pairs_are_written_with_their_genre(tmp_path: Path) -> None:
@@ -221,6 +253,18 @@ def test_without_from_the_archive_is_fetched_once(
         result = succeed("sst", "--cache", tmp_path)
         assert table_of(result.stdout)["sentences"] == ["2", "1", "1"]
         assert "fetching trainDevTestTrees_PTB.zip: 1/1 (100 %)" in result.stderr
+        there = tmp_path / archive.name
+        assert result.stderr.endswith(
+            f"{there}: training does not look there by itself: treelax train sst --from {there}, or "
+            f"TREELAX_CACHE={tmp_path} in the environment\n"
+        )
+        # which is so
+        monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "other"))
+        assert distribution(DataConfig(format="sst")) is None
+        monkeypatch.setenv("TREELAX_CACHE", str(tmp_path))
+        assert distribution(DataConfig(format="sst")) == str(there)
+        assert "training" not in succeed("sst", "--cache", tmp_path).stderr
+        monkeypatch.delenv("TREELAX_CACHE")
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         again = succeed("sst", "--cache", tmp_path)
         assert "fetching" not in again.stderr

@@ -282,7 +282,7 @@ def test_texts_that_are_refused(
         "standard input, line 1: is not UTF-8 (invalid continuation byte);"
     )
     typed(monkeypatch, "one text\n")
-    assert "standard input, line 1: received 1 texts" in fail(capsys, pair, "-")
+    assert "standard input, line 1: received 1 text" in fail(capsys, pair, "-")
     assert "nowhere.txt" in fail(capsys, one, "--file", tmp_path / "nowhere.txt")
 
 

@@ -22,7 +22,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     ("name", "text", "options", "said"),
     [
         ("a.tsv", "revue\tx\nfine\t1\n", [], "a.tsv, line 1: no column 'review'; did you mean"),
-        ("a.tsv", "review\tx\nfine\n", [], "a.tsv, line 2: received 1 columns; expected 2"),
+        ("a.tsv", "review\tx\nfine\n", [], "a.tsv, line 2: received 1 column; expected 2"),
         ("a.tsv", "", [], "a.tsv: received nothing; expected at least one record"),
         ("a.tsv", "review\n", [], "a.tsv: received nothing; expected at least one record"),
         ("a.txt", "\n\n", [], "a.txt: received nothing left: 2 lines dropped: empty sentence"),
@@ -74,7 +74,7 @@ def test_bad_input_of_pairs_and_taggers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     file = written(tmp_path, "one\n", "a.txt")
-    assert "line 1: received 1 texts; expected 2 with a tab" in fail(capsys, runs["pair"], file)
+    assert "line 1: received 1 text; expected 2 with a tab" in fail(capsys, runs["pair"], file)
     line = fail(capsys, runs["pair"], file, "--input", "conll")
     assert line.startswith("--input: received 'conll', a word a line, for a model of pairs")
     line = fail(capsys, runs["pair"], written(tmp_path, "q\n", "a.csv"), "--text", "q")

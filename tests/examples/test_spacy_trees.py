@@ -1,6 +1,7 @@
 """examples/spacy_trees.py, with a stand-in for spaCy's pipeline: same calls, no model."""
 
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -138,7 +139,7 @@ def test_a_pipeline_without_a_parser_is_named(script):
 
 def test_a_pipeline_that_merges_words_is_named(script):
     merging = Pipeline(lambda doc: chain(Doc(["ab"])))
-    with pytest.raises(InputError, match="gave 1 tokens; expected 2"):
+    with pytest.raises(InputError, match="gave 1 token; expected 2"):
         list(script.parsed(merging, Doc, [["a", "b"]], script.Counts()))
 
 
@@ -151,6 +152,61 @@ def test_an_error_leaves_older_trees_untouched(script, sst, tmp_path):
         script.write_trees(splits, out, Pipeline(lambda doc: doc), Doc)
     assert [file.name for file in out.iterdir()] == ["train.conllu"]
     assert (out / "train.conllu").read_text() == "old"
+
+
+@pytest.fixture
+def treebank(tmp_path, monkeypatch):
+    """A treebank whose files are called as the script calls its own."""
+    monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "treebank"
+    folder.mkdir()
+    tree = "1\tDogs\t_\tNOUN\t_\t_\t2\t_\t_\t_\n2\tbark\t_\tVERB\t_\t_\t0\t_\t_\t_\n\n"
+    for split in ("train", "dev"):
+        (folder / f"{split}.conllu").write_text(tree)
+    return folder
+
+
+def test_files_are_replaced_only_if_that_is_asked_for(script, treebank, tmp_path, monkeypatch):
+    monkeypatch.setattr(script, "load_pipeline", lambda name: (Pipeline(chain), Doc))
+    out = tmp_path / "out"
+    files = [f"--{split}={treebank / split}.conllu" for split in ("train", "dev")]
+    command = ["any", "--format", "tagging", *files, "--out", str(out)]
+    out.mkdir()
+    (out / "dev.conllu").write_text("mine")
+    with pytest.raises(
+        InputError, match=r"dev\.conllu: is there already; .* --force to replace it"
+    ):
+        script.main(command)
+    assert [(file.name, file.read_text()) for file in out.iterdir()] == [("dev.conllu", "mine")]
+    assert script.main([*command, "--force"]) == 0
+    assert next(read_conllu(out / "dev.conllu")).heads == (0, 1)
+
+
+@pytest.mark.parametrize("force", [[], ["--force"]])
+def test_what_is_parsed_is_never_replaced(script, treebank, tmp_path, monkeypatch, force):
+    monkeypatch.setattr(script, "load_pipeline", lambda name: pytest.fail("was loaded"))
+    before = {file: file.read_bytes() for file in treebank.iterdir()}
+    other = tmp_path / "other"
+    other.symlink_to(treebank)  # the same folder under another name
+    for out in (treebank, other):
+        command = ["any", "--format", "tagging", "--out", str(out), *force]
+        command += [f"--{split}={treebank / split}.conllu" for split in ("train", "dev")]
+        with pytest.raises(
+            InputError, match=r"train\.conllu: is what is to be parsed; expected ano"
+        ):
+            script.main(command)
+    assert {file: file.read_bytes() for file in treebank.iterdir()} == before
+
+
+def test_errors_name_the_script(script, tmp_path, capsys):
+    command = [sys.executable, str(SCRIPT), "any", "--train", str(tmp_path / "nowhere.tsv")]
+    ended = subprocess.run([*command, "--out", "x"], capture_output=True, text=True, check=False)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("spacy_trees.py: error: ")
+    assert ended.stderr.count("\n") == 1
+    with pytest.raises(SystemExit, match="2"):
+        script.main(["any"])
+    assert "\nspacy_trees.py: error: " in capsys.readouterr().err
 
 
 def test_a_missing_spacy_is_told_in_one_line(script, monkeypatch):

@@ -53,6 +53,7 @@ def finish_text(run: Run, training: Training, experiment: TextExperiment) -> dic
         "updates": training.updates,
         "seconds": training.seconds,
         "device": device_name(training),
+        "data": experiment.data.fingerprint(("train", *splits), trees=False),
         "splits": splits,
     }
     write_record(run, record)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from treelax.cli.console import Progress, progress, table
+from treelax.cli.console import Progress, error_console, progress, table
 from treelax.cli.folders import folder_to_write, sha256
 from treelax.errors import InputError
 
@@ -25,7 +25,8 @@ HELP = """Check the files of {corpus}; fetch them if need be.
 
 Reads every split and says what is in it, what is left out and why.
 
-With --from it reads {archive}, its folder, or one file.
+With --from it reads {archive}, its folder, or one file;
+also what --out wrote.
 Without, it fetches that archive once and keeps it.
 With --out it also writes what was read, SPLIT.tsv.gz: {columns}.
 
@@ -45,6 +46,10 @@ Cache = Annotated[
     typer.Option(help="Where the archive is kept; the user's folder for caches by default."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace files with other content.")]
+Unusable = Annotated[
+    Literal["error", "drop"],
+    typer.Option(help="drop: leave out lines with too few or too many columns or words."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the figures as one JSON object.")]
 
 
@@ -80,22 +85,24 @@ def snli(
     source: From = None,
     out: Out = None,
     cache: Cache = None,
+    unusable: Unusable = "error",
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Check SNLI; see HELP."""
-    _check_corpus("snli", source, out, cache, force, as_json)
+    _check_corpus("snli", source, out, cache, unusable, force, as_json)
 
 
 def multinli(
     source: From = None,
     out: Out = None,
     cache: Cache = None,
+    unusable: Unusable = "error",
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Check MultiNLI; see HELP."""
-    _check_corpus("multinli", source, out, cache, force, as_json)
+    _check_corpus("multinli", source, out, cache, unusable, force, as_json)
 
 
 def sst(
@@ -106,11 +113,12 @@ def sst(
         Literal["binary", "five"],
         typer.Option(help="binary: negative and positive, neutral left out. five: all five."),
     ] = "binary",
+    unusable: Unusable = "error",
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Check SST; see HELP."""
-    _check_corpus(f"sst-{classes}", source, out, cache, force, as_json)
+    _check_corpus(f"sst-{classes}", source, out, cache, unusable, force, as_json)
 
 
 def _check_corpus(
@@ -118,6 +126,7 @@ def _check_corpus(
     source: Path | None,
     out: Path | None,
     cache: Path | None,
+    unusable: Literal["error", "drop"],
     force: bool,
     as_json: bool,
 ) -> None:
@@ -133,7 +142,7 @@ def _check_corpus(
         raise InputError(
             f"{path}: is one file; expected an archive or a folder to write with --out"
         )
-    found = corpus.splits(path)
+    found = corpus.splits(path, unusable)
     if out is None:
         described = _describe(corpus, found, None)
     else:
@@ -145,6 +154,8 @@ def _check_corpus(
         typer.echo(json.dumps({"splits": described, "missing": missing}, indent=2))
     else:
         _print(corpus, described, missing, path)
+    if cache is not None:
+        _tell_where(corpus, cache, path)
 
 
 def _fetch(corpus: Corpus, cache: Path | None) -> Path:
@@ -156,6 +167,18 @@ def _fetch(corpus: Corpus, cache: Path | None) -> Path:
         return download(archive, folder)
     with progress(f"fetching {archive.name}", _megabytes(archive.size), unit="MB") as bar:
         return download(archive, folder, progress=lambda done: bar.update(_megabytes(done)))
+
+
+def _tell_where(corpus: Corpus, cache: Path, archive: Path) -> None:
+    """Say how to train on an archive that is kept in another place than usual."""
+    from treelax.data.text.cache import ENVIRONMENT
+    from treelax.data.text.download import cache_folder
+
+    if cache.resolve() != cache_folder().resolve():
+        error_console.print(
+            f"{archive}: training does not look there by itself: treelax train {corpus.archive} "
+            f"--from {archive}, or {ENVIRONMENT}={cache} in the environment"
+        )
 
 
 def _megabytes(count: int) -> int:

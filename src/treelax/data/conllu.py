@@ -243,7 +243,8 @@ def _check_columns(text: str, where: str) -> None:
     cells = text.split("\t")
     if len(cells) != len(COLUMNS):
         raise DataError(
-            f"{where}: received {len(cells)} columns; expected {len(COLUMNS)} with tabs between: "
+            f"{where}: received {len(cells)} {'column' if len(cells) == 1 else 'columns'}; expected "
+            f"{len(COLUMNS)} with tabs between: "
             f"{' '.join(COLUMNS)}"
         )
     for name, cell in zip(COLUMNS, cells, strict=True):
@@ -261,7 +262,10 @@ def _check_word(
     if word != expected:
         raise DataError(f"{where}: received word id {word}; expected {expected}, the next in order")
     if head is None and require:
-        raise DataError(f"{where}: received no head (_); expected 0 to {n} (require_heads is on)")
+        raise DataError(
+            f"{where}: received no head (_); expected 0 to {n}: give a file in which every word has "
+            "a head, 0 for a root"
+        )
     if head is not None and not 0 <= head <= n:
         raise DataError(f"{where}: received head {head}; expected 0 to {n}")
     if head == word:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from typing import Any, Protocol
 
 import torch
@@ -17,6 +17,7 @@ class Experiment(Protocol):
         model: what is trained.
         config: with ``seed`` and ``train``, which has ``epochs``, ``learning_rate``, ``schedule``,
             ``patience``, ``decay``, ``clip`` and ``average``.
+        files: settings that name files; a run may go on with others that have the same in them.
         updates: per epoch.
         device: of the model and the data.
     """
@@ -24,6 +25,7 @@ class Experiment(Protocol):
     task: str
     model: Any  # an nn.Module, of the task's own class
     config: Any
+    files: Collection[str]
     device: torch.device
 
     @property

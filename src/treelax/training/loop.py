@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from time import monotonic
@@ -60,6 +60,7 @@ class Training:
         epoch: epochs done.
         seconds: spent on them, also before an interruption.
         best_epoch: the one with the best score; of equal ones the last.
+        knows_data: the data are those the run was started with, or it begins with them.
 
     Raises:
         CheckpointError: the folder holds a checkpoint that does not fit.
@@ -91,6 +92,7 @@ class Training:
             settings.decay,
         )
         self.data = experiment.fingerprint()
+        self.knows_data = True
         self.epoch = 0  # epochs done
         self.seconds = 0.0  # spent on them
         self.best_epoch = 0
@@ -236,11 +238,12 @@ class Training:
             for file in folder.glob(".*.tmp"):
                 file.unlink(missing_ok=True)
 
-    def _check_config(self, old: dict[str, Any]) -> None:
-        """Refuse to go on with other settings than the checkpoint was made with."""
+    def _check_config(self, old: dict[str, Any], files: Collection[str]) -> None:
+        """Refuse to go on with other settings than the checkpoint was made with, these apart."""
         config = self.experiment.config
         # settings that are newer than the checkpoint had their defaults
-        changed = changes(field_defaults(type(config)) | old, flatten(config))
+        before, now = field_defaults(type(config)) | old, flatten(config)
+        changed = changes(before | {file: now[file] for file in files}, now)
         if changed:
             raise CheckpointError(
                 f"{self.run.config_file}: was changed since the last checkpoint ({changed}); restore "
@@ -250,8 +253,10 @@ class Training:
     def _restore(self) -> None:
         file = self.run.last_checkpoint
         saved = load_checkpoint(file, kind=f"{self.experiment.task} training")
-        self._check_config(saved.state.get("config", {}))
-        if saved.state.get("data", self.data) != self.data:  # older checkpoints do not say
+        self.knows_data = "data" in saved.state  # older checkpoints do not say
+        files = self.experiment.files if self.knows_data else ()
+        self._check_config(saved.state.get("config", {}), files)
+        if self.knows_data and saved.state["data"] != self.data:
             raise CheckpointError(
                 f"{self.run.path}: its training or dev data, or their word vectors, are not those it "
                 "was started with; restore the files, or train anew with another --out"

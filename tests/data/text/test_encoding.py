@@ -282,7 +282,7 @@ def test_limits_are_checked(options, message):
 @pytest.mark.parametrize(
     ("records", "message"),
     [
-        ([*PAIRS, record("a", line=9)], "line 9: received 1 texts; expected 2"),
+        ([*PAIRS, record("a", line=9)], "line 9: received 1 text; expected 2"),
         ([record("a", "b", "c")], "line 1: received 3 texts; expected 1 or 2"),
         ([record()], "line 1: received 0 texts; expected 1 or 2"),
         (
@@ -297,7 +297,7 @@ def test_limits_are_checked(options, message):
         ([record("a", "b", label=("X",))], "line 1: received tags of two texts"),
         (
             [record("a b", label=("X",))],
-            "line 1: received 1 tags; expected one for each of the 2 wo",
+            "line 1: received 1 tag; expected one for each of the 2 wo",
         ),
         ([record("a", "")], "line 1: received a text without words; expected at least one word"),
     ],

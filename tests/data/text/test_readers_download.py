@@ -153,9 +153,22 @@ def test_a_server_that_is_busy(tmp_path: Path, served: Served) -> None:
     assert fetch(served.archive(), tmp_path).read_bytes() == DATA
     served.statuses = [500] * 9
     (tmp_path / "a.zip").unlink()
-    with pytest.raises(DataError, match=r"was cut off after 0 bytes \(HTTP Error 500"):
+    message = (
+        r"a.zip: cannot be fetched \(HTTP 500 .*, 4 times\): try again later, or get it elsewh"
+    )
+    with pytest.raises(DataError, match=message):
         fetch(served.archive(), tmp_path)
     assert names(tmp_path) == []
+
+
+def test_a_server_that_is_busy_when_a_part_is_there(tmp_path: Path, served: Served) -> None:
+    (tmp_path / "a.zip.part").write_bytes(DATA[:1000])
+    served.statuses = [500] * 9
+    with pytest.raises(
+        DataError, match=r"cut off after 1,000 bytes \(.* 500.*: run this again to g"
+    ):
+        fetch(served.archive(), tmp_path)
+    assert names(tmp_path) == ["a.zip.part"]
 
 
 def test_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -269,7 +269,7 @@ def test_other_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("record", "message"),
     [
-        (Record(("a",), "x", 1), "received 1 texts with the label 'x'; expected 2"),
+        (Record(("a",), "x", 1), "received 1 text with the label 'x'; expected 2"),
         (Record(("a", "b"), ("X",), 1), r"received 2 texts with the label \('X',\); expected"),
         (Record(("a\tb", "c"), "x", 1), r"received 'a\\tb'; expected text without tabs"),
         (Record(("a", "b\n"), "x", 1), r"received 'b\\n'"),

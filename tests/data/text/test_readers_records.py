@@ -64,7 +64,8 @@ def test_too_many_words(where: int) -> None:
         list(records("a", tuple(long)))
     assert str(caught.value) == (
         "a.tsv, line 2: received 33,000 words; expected at most 10,000: split it or take it out; "
-        '--set data.unusable=drop, in Python too_long="drop", has training go on without it'
+        "to go on without it: treelax train --set data.unusable=drop, treelax data --unusable drop, "
+        'in Python too_long="drop"'
     )
     dropping = records("a", tuple(long), too_long="drop")
     assert [r.line for r in dropping] == [1]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import lzma
 import zipfile
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import example, given
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from treelax.data.text.ptb import binary_parse_words, labelled_tree, single_spaces, unescape
 from treelax.data.text.readers_sst import SST_CLASSES, read_sst
+from treelax.data.text.writer import write_table
 from treelax.errors import DataError, InputError
 
 TREES = [
@@ -67,6 +70,62 @@ def test_folder_and_archive(tmp_path: Path) -> None:
     assert read_sst(archive, "dev").source == f"{archive}: trees/dev.txt"
 
 
+def table(folder: Path, *rows: str) -> Path:
+    (folder / "dev.tsv.gz").write_bytes(
+        gzip.compress("\n".join(["label\tsentence", *rows]).encode())
+    )
+    return folder
+
+
+@pytest.mark.parametrize("classes", SST_CLASSES)
+def test_what_was_written_is_read_again(tmp_path: Path, classes: Literal["binary", "five"]) -> None:
+    trees = list(read_sst(written(tmp_path, *TREES), classes=classes))
+    out = tmp_path / "out"
+    out.mkdir()
+    assert write_table(out / "dev.tsv.gz", trees) == len(trees)
+    for path in (out, out / "dev.tsv.gz"):
+        again = list(read_sst(path, "dev", classes))
+        assert [(r.texts, r.label, r.tokens) for r in again] == [
+            (r.texts, r.label, r.tokens) for r in trees
+        ]
+
+
+def test_tables_of_five_classes_serve_for_two(tmp_path: Path) -> None:
+    rows = [f"{name}\tsome words" for name in SST_CLASSES["five"]]
+    records = read_sst(table(tmp_path, *rows), "dev")
+    assert [r.label for r in records] == ["negative", "negative", "positive", "positive"]
+    assert records.report.dropped == {"neutral": [4]}
+
+
+def test_tables_of_two_classes_do_not_serve_for_five(tmp_path: Path) -> None:
+    path = table(tmp_path, "negative\tbad", "positive\tgood")
+    with pytest.raises(
+        DataError, match=r"tsv.gz: received negative and positive only; .* --classes"
+    ):
+        list(read_sst(path, "dev", "five"))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("1\tgood", "received the label '1'; expected very negative, .* treelax train classify"),
+        ("good", "received 1 column; expected 2: mend it"),
+        ("positive\tgood\tx", "received 3 columns; expected 2: mend it"),
+    ],
+)
+def test_tables_of_another_kind(tmp_path: Path, row: str, message: str) -> None:
+    path = table(tmp_path, "positive\tgood", row, "", "negative\tbad")
+    with pytest.raises(DataError, match=rf"dev\.tsv\.gz, line 3: {message}"):
+        list(read_sst(path, "dev"))
+    if "column" in message:
+        records = read_sst(path, "dev", ragged="drop")
+        assert [r.line for r in records] == [2, 5]
+        assert records.report.dropped == {
+            "wrong number of columns": [3],
+            "empty sentence": [4],
+        }
+
+
 def test_blank_lines_are_counted(tmp_path: Path) -> None:
     records = read_sst(written(tmp_path, TREES[0], "", "  ", TREES[4]))
     assert [r.line for r in records] == [1, 4]
@@ -78,7 +137,7 @@ def test_blank_lines_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "column", "message"),
     [
-        ("(3 (2 It) (4 fun)", 18, "received the end with 1 open brackets; expected ')'"),
+        ("(3 (2 It) (4 fun)", 18, "received the end with 1 open bracket; expected ')'"),
         ("(3 (2 It) (4 fun)))", 19, "received ')' after the tree; expected the end"),
         ("(3 It) (4 fun)", 8, "received '(4' after the tree"),
         ("(3 It fun)", 7, "received 'fun' in a bracket that is full"),
@@ -185,7 +244,7 @@ def test_only_trees_are_read(text: str) -> None:
 def test_a_deep_tree_is_no_trouble() -> None:
     deep = 20_000
     assert labelled_tree("(3 " * deep + "deep" + ")" * deep, "here") == ("3", "deep")
-    with pytest.raises(DataError, match="the end with 1 open brackets"):
+    with pytest.raises(DataError, match="the end with 1 open bracket"):
         labelled_tree("(3 " * deep + "deep" + ")" * (deep - 1), "here")
 
 

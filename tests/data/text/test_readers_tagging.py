@@ -107,7 +107,7 @@ def test_named_columns(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [
-        ("a X\nb\n", {}, "line 2: received 1 columns; expected 2: mend it"),
+        ("a X\nb\n", {}, "line 2: received 1 column; expected 2: mend it"),
         ("a X\n\nb Y Z\n", {}, "line 3: received 3 columns; expected 2"),
         ("a\tX\nb\t\n", {}, "line 2: received no tag; expected one"),
         ("a\tX\n\tY\n", {}, "line 2: received no word; expected one"),

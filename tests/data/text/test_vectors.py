@@ -93,6 +93,22 @@ def test_a_zip_with_one_file(tmp_path):
     assert rows_of(load_vectors(zipped(tmp_path, a=GLOVE), WORDS, normalise=False)) == EXPECTED
 
 
+def test_a_zip_made_on_a_mac(tmp_path):
+    path = zipped(tmp_path, a=GLOVE)
+    with zipfile.ZipFile(path, "a") as archive:
+        for name in ("__MACOSX/folder/._a.txt", "folder/.DS_Store"):
+            archive.writestr(name, "x")
+    assert rows_of(load_vectors(path, WORDS, normalise=False)) == EXPECTED
+
+
+def test_a_zip_with_very_many_files(tmp_path):
+    path = zipped(tmp_path, **{f"name{number}": GLOVE for number in range(100)})
+    with pytest.raises(
+        DataError, match=r"does not say which file; it has .*name7.txt, …: unpack it"
+    ):
+        load_vectors(path, WORDS)
+
+
 def test_a_zip_with_several_files(tmp_path):
     path = zipped(tmp_path, a="the 1 2 3\n", b=GLOVE)
     vectors = load_vectors(path, WORDS, normalise=False, member="folder/b.txt")
@@ -131,7 +147,7 @@ def test_words_that_are_not_utf8_and_blank_lines_do_no_harm(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("the 1 2\ndog 3\n", 2, "received 1 numbers; expected 2 behind a word"),
+        ("the 1 2\ndog 3\n", 2, "received 1 number; expected 2 behind a word"),
         ("the 1 2\ndog\n", 2, "received 0 numbers; expected 2"),
         ("the 1 2\ndog 3.5 4.5 5.5\n", 2, "received 3 numbers; expected 2 behind a word, as in"),
         ("the 1 2\ncat 3.5 4.5 5.5 1\n", 2, "received 4 numbers; expected 2"),
@@ -140,8 +156,8 @@ def test_words_that_are_not_utf8_and_blank_lines_do_no_harm(tmp_path):
         ("the 1 2\ndog 3 1e39\n", 2, "received a number that is not finite"),
         ("2 3\nthe 1 2\n", 2, "received 2 numbers; expected 3"),
         ("2 0\nthe\n", 1, "received 0 dimensions"),
-        ("the\n", 1, "received 1 fields that end in no number; expected a word and its numbers"),
-        ("the\t1\t2 x\n", 1, "received 4 fields that end in no number"),
+        ("the\n", 1, "received 1 field and no number at the end; expected a word and its numbers"),
+        ("the\t1\t2 x\n", 1, "received 4 fields and no number at the end"),
     ],
 )
 def test_errors_name_the_line(tmp_path, text, line, message):

@@ -20,8 +20,10 @@ from tiny_texts import (
 )
 
 from treelax.errors import DataError, InputError
+from treelax.nn.transformer import SubwordTransformer
 from treelax.tasks.text.config import DataConfig
-from treelax.tasks.text.data import load_text
+from treelax.tasks.text.data import check_files, encoded_splits, load_text
+from treelax.tasks.text.subwords import subword_lengths
 
 
 def test_a_corpus_that_was_fetched_needs_no_path(tmp_path: Path) -> None:
@@ -33,16 +35,37 @@ def test_a_corpus_that_was_fetched_needs_no_path(tmp_path: Path) -> None:
     fetched = load_text(sst_data(tmp_path, path=None))
     assert set(fetched.splits) == {"train", "dev", "test"}
     assert torch.equal(fetched.splits["test"].ids, expected.splits["test"].ids)
-    # one's own files are not mixed with it
+    # one's own files are not mixed with it, unless that is asked for
     own = str(tmp_path / "sst" / "train.txt")
-    with pytest.raises(InputError, match="fetch it with treelax data sst"):
+    there = cache / "trainDevTestTrees_PTB.zip"
+    message = rf"data\.dev is none beside --train; .* give --dev FILE, or --from {there} to take it"
+    with pytest.raises(InputError, match=message):
         load_text(sst_data(tmp_path, path=None, train=own))
+    assert load_text(sst_data(tmp_path, path=str(there), train=own)).splits["dev"].source == (
+        f"{there}: trees/dev.txt"
+    )
 
 
 @pytest.mark.parametrize("name", ["snli", "multinli", "sst"])
 def test_a_missing_path_names_the_option(name: str) -> None:
     with pytest.raises(InputError, match=f"fetch it with treelax data {name}, or give --from"):
         load_text(DataConfig(format=name))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["snli", "multinli", "sst"])
+@pytest.mark.parametrize(
+    ("given", "missing"), [(["train"], "dev"), (["dev"], "train"), (["dev", "test"], "train")]
+)
+def test_one_file_of_a_corpus_wants_the_others(name: str, given: list[str], missing: str) -> None:
+    files = {split: str(SNLI_SAMPLE) for split in given}
+    beside = " and ".join(f"--{split}" for split in given)
+    message = (
+        f"data.{missing} is none beside {beside}; expected a file too: give --{missing} FILE, or "
+        f"--from PATH to take it from {name}"
+    )
+    with pytest.raises(InputError) as caught:
+        load_text(DataConfig(format=name, **files))  # type: ignore[arg-type]
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("name", ["table", "tagging"])
@@ -89,8 +112,58 @@ def test_data_without_labels(tmp_path: Path, split: str) -> None:
         "( A dog )\t( A cat )",
     )
     config = replace(multinli_data(tmp_path), **{split: file})
-    with pytest.raises(DataError, match=f"has no labels; expected labelled data for {split}"):
+    hint = ": leave out --test" if split == "test" else ""
+    with pytest.raises(
+        DataError, match=f"has no labels; expected labelled data for {split}{hint}$"
+    ):
         load_text(config)
+
+
+def test_a_table_of_test_data_without_labels(tmp_path: Path) -> None:
+    test = written(tmp_path / "test.tsv", "words\tindex", "a cat\t1")
+    message = r"test\.tsv, line 1: no column 'state'; .*; test data need labels: leave out --test"
+    with pytest.raises(DataError, match=message):
+        check_files(class_data(tmp_path, test=test))
+    # not where training data have no such column either: then its name is wrong
+    with pytest.raises(
+        DataError, match=r"train\.csv, line 1: no column 'stat'; did you mean"
+    ) as told:
+        load_text(class_data(tmp_path, test=test, label="stat"))
+    assert "--test" not in str(told.value)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_a_member_of_an_archive_is_named(tmp_path: Path, cached: bool) -> None:
+    config = multinli_data(tmp_path)
+    with zipfile.ZipFile(tmp_path / "multinli_1.0.zip", "w") as archive:
+        for file in (tmp_path / "multinli").iterdir():
+            archive.write(file, f"multinli/{file.name}")
+    config = replace(config, path=str(tmp_path / "multinli_1.0.zip"))
+    for _ in range(1 + cached):
+        splits = encoded_splits(config)
+    for split, name in (("train", "train"), ("test", "dev_mismatched")):
+        member = f"{tmp_path / 'multinli_1.0.zip'}: multinli/{name}.tsv"
+        assert splits[split].source == member
+        assert splits[split].where(0) == f"{member}, line 1"
+
+
+def test_mixed_in_examples_name_their_own_file(tmp_path: Path) -> None:
+    train = load_text(multinli_data(tmp_path, mix=str(SNLI_SAMPLE))).splits["train"]
+    own = f"{tmp_path}/multinli/train.tsv"
+    assert [train.where(index) for index in range(len(train))] == [
+        *(f"{own}, line {line}" for line in (1, 2, 3)),
+        *(f"{SNLI_SAMPLE}, line {line}" for line in (1, 3, 4, 5)),
+    ]
+    assert train.source == f"{own} and {SNLI_SAMPLE}"
+    # a transformer that takes three words
+    layer = SubwordTransformer(torch.nn.Identity(), 4, limit=3)
+    layer.set_pieces([[1]] * (int(train.ids.max()) + 1))
+    longest = int(train.lengths.amax(1).argmax())
+    assert longest > 2
+    with pytest.raises(
+        DataError, match=rf"^{SNLI_SAMPLE}, line {train.lines[longest]}: the text has"
+    ):
+        subword_lengths(layer, train)
 
 
 UNUSABLE = {  # of each kind a line that no reader can use, behind the good ones

@@ -50,6 +50,7 @@ class TextSource:
         read: gives the records; called only if they are not in the cache.
         reader: the reader and its options, in words: part of the cache's key, so that one file read
             in two ways is kept twice.
+        name: what messages call it, with the member of an archive say; its files by default.
 
     Example:
         >>> from treelax.data.text.records import Record
@@ -59,6 +60,7 @@ class TextSource:
     files: Sequence[str | os.PathLike[str]]
     read: Callable[[], Iterable[Record]]
     reader: str
+    name: str = ""
 
     def __post_init__(self) -> None:
         if isinstance(self.files, str | os.PathLike) or not self.files:
@@ -176,7 +178,7 @@ def _cached(
     """A split with a vocabulary of its own, from the cache or put there."""
     key = _key(source, settings)
     file = folder / f"{key}.safetensors"
-    shown = ", ".join(str(Path(path)) for path in source.files)
+    shown = source.name or ", ".join(str(Path(path)) for path in source.files)
     try:
         kept = _load(file, key, settings.lower)
     except _UnusableError as error:
@@ -203,7 +205,7 @@ def _cached(
             RuntimeWarning,
             stacklevel=3,
         )
-    return encoded
+    return replace(encoded, source=shown)  # as it will be called when it comes from the cache
 
 
 def _key(source: TextSource, settings: EncodeSettings) -> str:

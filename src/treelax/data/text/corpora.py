@@ -11,7 +11,7 @@ from typing import Literal
 
 from treelax.data.text.readers_nli import NLI_CLASSES, read_multinli, read_snli
 from treelax.data.text.readers_sst import SST_CLASSES, read_sst
-from treelax.data.text.records import Records
+from treelax.data.text.records import CheckOptions, Found, Records
 from treelax.data.text.sources import NoSuchSplitError
 
 __all__ = ["CORPORA", "Corpus"]
@@ -24,7 +24,7 @@ class Corpus:
     Attributes:
         title: its name for people.
         archive: its key in `treelax.data.text.download.ARCHIVES`.
-        read: its reader, which takes a path and a split.
+        read: its reader, which takes a path, a split and `Checks` by name.
         official: how many labelled records each split has when it is whole.
         optional: further splits, which need not be there.
         texts: what the texts of a record are.
@@ -37,17 +37,19 @@ class Corpus:
 
     title: str
     archive: str
-    read: Callable[[Path, str | None], Records]
+    read: Callable[..., Records]
     official: Mapping[str, int]
     texts: tuple[str, ...]
     classes: tuple[str, ...]
     optional: tuple[str, ...] = ()
 
-    def splits(self, path: Path) -> dict[str, Records]:
+    def splits(self, path: Path, unusable: Found = "error") -> dict[str, Records]:
         """The splits that are there.
 
         Args:
             path: the archive or its folder; a file stands for a single split of its own name.
+            unusable: a line with too few or too many columns or words is an ``"error"``, or
+                ``"drop"`` leaves it out.
 
         Returns:
             The records of each, not yet read.
@@ -55,13 +57,14 @@ class Corpus:
         Raises:
             DataError: there is no such path, or it holds no split.
         """
+        checks: CheckOptions = {"ragged": unusable, "too_long": unusable}
         if path.is_file() and path.suffix.lower() != ".zip":
-            return {path.name: self.read(path, None)}
+            return {path.name: self.read(path, None, **checks)}
         found: dict[str, Records] = {}
         refusals: list[NoSuchSplitError] = []
         for split in (*self.official, *self.optional):
             try:
-                found[split] = self.read(path, split)
+                found[split] = self.read(path, split, **checks)
             except NoSuchSplitError as error:
                 refusals.append(error)
         if not found:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 
-from treelax.data.text.records import Checks, Report
+from treelax.data.text.records import Checks, Report, without_it
 from treelax.errors import DataError
 from treelax.files import Line
 
 __all__ = [
+    "MissingColumnError",
     "Row",
     "column_places",
+    "counted",
     "missing_column",
     "note_ragged",
     "quoted_rows",
@@ -27,6 +29,7 @@ Row = tuple[int, list[str]]  # number of its first line, cells
 MOST_LINES = 10_000  # in one quoted field: more is a quote that was never closed
 RAGGED = "wrong number of columns"
 SHOWN = 40  # characters of a cell, columns of a file in a message
+MOST_WORDS = 4  # in the name of a column: more are a sentence
 
 
 def tab_rows(lines: Iterable[Line]) -> Iterator[Row]:
@@ -131,7 +134,8 @@ def column_places(columns: Sequence[str], names: Iterable[str], where: str) -> l
         The place of each, counted from 0.
 
     Raises:
-        DataError: one is not there, or is there twice; the message has those that exist.
+        DataError: one is not there, or is there twice; the message has those that exist. Where
+            they look like data it says that the first line is to name the columns.
 
     Example:
         >>> column_places(["id", "premise", "label"], ["label", "premise"], "a.tsv, line 1")
@@ -140,20 +144,36 @@ def column_places(columns: Sequence[str], names: Iterable[str], where: str) -> l
     places = []
     for name in names:
         if name not in columns:
-            raise missing_column(columns, name, where)
+            raise missing_column(columns, name, where, in_first_line=True)
         if columns.count(name) > 1:
             raise DataError(f"{where}: received several columns {name!r}; expected one")
         places.append(columns.index(name))
     return places
 
 
-def missing_column(columns: Iterable[str], name: str, where: str) -> DataError:
+class MissingColumnError(DataError):
+    """A file lacks a column.
+
+    Attributes:
+        column: its name.
+    """
+
+    def __init__(self, message: str, column: str) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+def missing_column(
+    columns: Iterable[str], name: str, where: str, *, in_first_line: bool = False
+) -> MissingColumnError:
     """The error for a column that is not there, with those that exist and the nearest.
 
     Args:
         columns: the names that exist.
         name: what was looked for.
         where: file and line.
+        in_first_line: the names are the cells of the first line; if they look like data the message
+            says that names belong there.
 
     Returns:
         The error, to be raised.
@@ -167,7 +187,15 @@ def missing_column(columns: Iterable[str], name: str, where: str) -> DataError:
     meant = f"; did you mean {short(near[0])}? It has: " if near else "; it has: "
     names = [column if len(column) <= SHOWN else f"{column[:SHOWN]}…" for column in columns[:SHOWN]]
     more = ", …" if len(columns) > SHOWN else ""
-    return DataError(f"{where}: no column {name!r}{meant}{', '.join(names) or 'none'}{more}")
+    message = f"{where}: no column {name!r}{meant}{', '.join(names) or 'none'}{more}"
+    if in_first_line and not near and any(map(_is_data, columns)):
+        message += ": that looks like data; expected names of the columns: put a line of them first"
+    return MissingColumnError(message, name)
+
+
+def _is_data(cell: str) -> bool:
+    """Whether a cell of the first line is more likely data than the name of a column."""
+    return cell.strip().isdecimal() or len(cell.split()) > MOST_WORDS
 
 
 def note_ragged(
@@ -194,11 +222,27 @@ def note_ragged(
     """
     if checks.ragged == "error":
         raise DataError(
-            f"{where}, line {line}: received {received} columns; expected {expected}: mend it or "
-            'take it out; --set data.unusable=drop, in Python ragged="drop", has training go on '
-            "without it"
+            f"{where}, line {line}: received {counted(received, 'column')}; expected {expected}: "
+            f"mend it or take it out; {without_it('ragged')}"
         )
     report.drop(RAGGED, line)
+
+
+def counted(count: int, noun: str) -> str:
+    """A number of things for a message.
+
+    Args:
+        count: how many.
+        noun: one of them; with an s it is several.
+
+    Returns:
+        Both, as people write them.
+
+    Example:
+        >>> counted(1, "column"), counted(1200, "word")
+        ('1 column', '1,200 words')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def short(text: object) -> str:

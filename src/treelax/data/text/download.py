@@ -195,7 +195,7 @@ class _Transfer:
                 if error.code == 416 and before:  # no such range: the part is no part of it
                     self.start_over()
                 elif error.code not in PASSING:
-                    raise self._unreachable(f"HTTP {error.code} {error.reason}") from error
+                    raise self._unreachable(_status(error)) from error
             except CUT as error:
                 reason = error
                 if not received and self.done == before:
@@ -208,7 +208,7 @@ class _Transfer:
             received = received or self.done > before
             failures = 0 if self.done > before else failures + 1
             if failures == TRIES:
-                raise self._cut(reason) from reason
+                raise (self._cut(reason) if self.done else self._refused(reason)) from reason
             time.sleep(self.wait * 2**failures)
 
     def _try(self) -> None:
@@ -241,12 +241,26 @@ class _Transfer:
             f"{self.url}: cannot be fetched ({why}): get it elsewhere and pass it with --from"
         )
 
+    def _refused(self, why: Exception) -> DataError:
+        """Nothing came, though the server was there: it may come later."""
+        return DataError(
+            f"{self.url}: cannot be fetched ({_status(why)}, {TRIES} times): try again later, or get "
+            "it elsewhere and pass it with --from"
+        )
+
     def _cut(self, why: Exception) -> DataError:
         of = "" if self.total is None else f" of {self.total:,}"
         return DataError(
             f"{self.url}: was cut off after {self.done:,}{of} bytes ({why}): run this again to go "
             "on from there, or get it elsewhere and pass it with --from"
         )
+
+
+def _status(error: Exception) -> str:
+    """What a server answered, or what else went wrong."""
+    if isinstance(error, urllib.error.HTTPError):
+        return f"HTTP {error.code} {error.reason}"
+    return str(error)
 
 
 class _NotWritten(Exception):

@@ -36,7 +36,8 @@ class EncodedText:
         lines: ``(N,)``, int64: the line of each example in its file.
         table: what gave the words their ids.
         tagged: whether labels are of words.
-        source: the file, for messages.
+        source: the file, for messages; of joined sets all their files.
+        parts: of joined sets, the number of examples and the file of each; empty for a single one.
         truncated: how many sentences were cut.
         dropped: how many examples were left out for their length.
         notes: what was left out or cut, in words.
@@ -62,6 +63,7 @@ class EncodedText:
     truncated: int = 0
     dropped: int = 0
     notes: tuple[str, ...] = ()
+    parts: tuple[tuple[int, str], ...] = ()
 
     def __len__(self) -> int:
         """The number of examples."""
@@ -169,6 +171,28 @@ class EncodedText:
         begin, end = self.offsets[index * self.texts + which :][:2].tolist()
         return [self.table.word(number) for number in self.ids[begin:end].tolist()]
 
+    def where(self, index: int) -> str:
+        """The file and the line of an example, for messages.
+
+        Args:
+            index: the example, from 0 to N - 1.
+
+        Returns:
+            Both, in words.
+
+        Example:
+            >>> from treelax.data.text.encoding import encode_records
+            >>> from treelax.data.text.records import Record
+            >>> encode_records([Record(("a b",), "x", 7)], Vocabulary()).where(0)
+            'records, line 7'
+        """
+        source, before = self.source, 0
+        for count, name in self.parts:
+            if before <= index < before + count:
+                source = name
+            before += count
+        return f"{source}, line {int(self.lines[index])}"
+
     def to(self, device: torch.device | str) -> EncodedText:
         """Put all tensors on a device.
 
@@ -254,7 +278,7 @@ class EncodedText:
             if self.tagged:  # one sentence an example: the offsets are those of examples
                 example = int(torch.searchsorted(self.offsets, place, right=True)) - 1
             raise DataError(
-                f"{self.source}, line {int(self.lines[example])}: received the label "
+                f"{self.where(example)}: received the label "
                 f"{self.label_names[int(self.labels[place])]!r}; expected one of the training "
                 f"data: {_listed(names)}"
             )

@@ -8,6 +8,7 @@ from typing import Literal
 
 import torch
 
+from treelax.data.text.delimited import counted
 from treelax.data.text.encoded import NO_TAG, EncodedText
 from treelax.data.text.records import Record, Records
 from treelax.data.text.tokenizer import words_of
@@ -98,7 +99,7 @@ class _Builder:
         if first is None:
             first = self.first = self._checked_first(record)
         if len(record.texts) != len(first.texts):
-            raise self._error(record, f"{len(record.texts)} texts", f"{len(first.texts)}")
+            raise self._error(record, counted(len(record.texts), "text"), f"{len(first.texts)}")
         label = record.label
         if type(label) is not type(first.label):
             raise self._error(
@@ -109,7 +110,9 @@ class _Builder:
             raise self._error(record, "a text without words", "at least one word")
         if isinstance(label, tuple) and len(label) != len(sentences[0]):
             raise self._error(
-                record, f"{len(label)} tags", f"one for each of the {len(sentences[0])} words"
+                record,
+                counted(len(label), "tag"),
+                f"one for each of the {counted(len(sentences[0]), 'word')}",
             )
         limit = self.max_length
         if limit is not None and max(map(len, sentences)) > limit:
@@ -133,8 +136,11 @@ class _Builder:
         if self.first is None:
             raise DataError(f"{self.source}: received no record; expected at least one")
         if not self.lines:
+            all_of = (
+                "the one record is" if self.dropped == 1 else f"all {self.dropped:,} records are"
+            )
             raise DataError(
-                f"{self.source}: received nothing left: all {self.dropped:,} records are longer "
+                f"{self.source}: received nothing left: {all_of} longer "
                 f"than max_length={self.max_length}; expected some that are not: raise it"
             )
         labels = (
@@ -159,7 +165,7 @@ class _Builder:
     def _checked_first(self, record: Record) -> Record:
         """The first record, which says what the others must be like."""
         if len(record.texts) not in (1, 2):
-            raise self._error(record, f"{len(record.texts)} texts", "1 or 2")
+            raise self._error(record, counted(len(record.texts), "text"), "1 or 2")
         if isinstance(record.label, tuple) and len(record.texts) != 1:
             raise self._error(record, "tags of two texts", "tags of one, or a class")
         return record
@@ -167,11 +173,11 @@ class _Builder:
     def _notes(self) -> list[str]:
         notes = []
         if self.truncated:
-            noun = "text" if self.truncated == 1 else "texts"
-            notes.append(f"{self.truncated:,} {noun} cut to {self.max_length} words")
+            most = counted(self.max_length or 0, "word")
+            notes.append(f"{counted(self.truncated, 'text')} cut to {most}")
         if self.dropped:
-            noun = "record" if self.dropped == 1 else "records"
-            notes.append(f"{self.dropped:,} {noun} dropped: more than {self.max_length} words")
+            most = counted(self.max_length or 0, "word")
+            notes.append(f"{counted(self.dropped, 'record')} dropped: more than {most}")
         return notes
 
     def _error(self, record: Record, received: str, expected: str) -> DataError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from treelax.data.text.delimited import short
+from treelax.data.text.delimited import counted, short
 from treelax.errors import DataError
 
 __all__ = ["binary_parse_words", "labelled_tree", "plain_word", "single_spaces", "unescape"]
@@ -169,7 +169,7 @@ def _explain(text: str, where: str) -> NoReturn:
         place = piece.end()
     if not begun:
         raise _not_a_tree(where, place, "nothing", "a tree")
-    raise _not_a_tree(where, place, f"the end with {len(holding)} open brackets", "')'")
+    raise _not_a_tree(where, place, f"the end with {counted(len(holding), 'open bracket')}", "')'")
 
 
 def _not_a_tree(where: str, place: int, received: str, expected: str) -> DataError:

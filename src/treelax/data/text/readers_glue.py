@@ -1,13 +1,15 @@
-"""Reader of the tables of GLUE, whose first line names the columns."""
+"""Reader of the tables of GLUE, whose first line names the columns, but for CoLA."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import PurePath
 from typing import Unpack
 
-from treelax.data.text.delimited import column_places, note_ragged, short, tab_rows
+from treelax.data.text.delimited import Row, column_places, note_ragged, short, tab_rows
 from treelax.data.text.ptb import single_spaces, unescape
 from treelax.data.text.readers_nli import is_nli_header, nli_reader
 from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
@@ -55,6 +57,10 @@ TASKS = (
         {"0": "not_equivalent", "1": "equivalent"},
     ),
 )
+COLA = _Task("CoLA", ("sentence",), "label", {"0": "unacceptable", "1": "acceptable"})
+# of training and dev data, which have no first line; a star is what the authors wrote before it
+COLA_COLUMNS = ["source", "label", "star", "sentence"]
+SCORE = "score"
 
 
 def read_glue(
@@ -64,12 +70,15 @@ def read_glue(
     raw: bool = False,
     **checks: Unpack[CheckOptions],
 ) -> Records:
-    r"""Read a table of GLUE: SST-2, MNLI, SNLI, QQP, RTE, QNLI, MRPC or WNLI.
+    r"""Read a table of GLUE: CoLA, SST-2, MNLI, SNLI, QQP, RTE, QNLI, MRPC or WNLI.
 
-    The names in the first line tell which it is. Quotes are characters like others. Where there
-    is no column for labels, as in test sets, the records have none. Labels that are numbers get
-    names: negative and positive, not_duplicate and duplicate, not_equivalent and equivalent. For
-    tables of your own there is `treelax.data.text.readers_table.read_table`.
+    The names in the first line tell which it is; of CoLA, which has none, the four columns. The
+    test sets of CoLA and SST-2 have the same names: it is CoLA if a folder or archive is called so.
+    Quotes are characters like others. Where there is no column for labels, as in test sets, the
+    records have none. Labels that are numbers get names: negative and positive, not_duplicate and
+    duplicate, not_equivalent and equivalent, unacceptable and acceptable. STS-B has scores, which
+    are no classes, and is refused. For tables of your own there is
+    `treelax.data.text.readers_table.read_table`.
 
     Args:
         path: a file, or a folder or zip archive with a file ``SPLIT.tsv``.
@@ -109,31 +118,36 @@ def read_glue(
 
     def read(report: Report) -> Iterator[Record]:
         rows = tab_rows(source.lines())
-        number, columns = next(rows, (0, []))
-        if not number:
+        first = next(rows, None)
+        if first is None:
             return iter(())
-        if is_nli_header(columns):
+        if is_nli_header(first[1]):
             return nli_reader(source, raw=raw, labelled=True, checks=tests)(report)
-        return _task_records(source, columns, tests, report)
+        if _is_cola(first[1]):
+            return _task_records(source, COLA, COLA_COLUMNS, chain([first], rows), tests, report)
+        task = _task_of(first[1], source)
+        return _task_records(source, task, first[1], rows, tests, report)
 
     return Records(
         source.name,
         read,
         checks=tests,
-        expected="a table of GLUE with a first line",
+        expected="a table of GLUE",
         file=source.file,
     )
 
 
 def _task_records(
-    source: Source, columns: list[str], checks: Checks, report: Report
+    source: Source,
+    task: _Task,
+    columns: list[str],
+    rows: Iterator[Row],
+    checks: Checks,
+    report: Report,
 ) -> Iterator[Record]:
     where, width = source.name, len(columns)
-    task = _task_of(columns, f"{where}, line 1")
     places = column_places(columns, task.texts, f"{where}, line 1")
     label_place = columns.index(task.label) if task.label in columns else None
-    rows = tab_rows(source.lines())
-    next(rows)
     for number, cells in rows:
         if cells == [""]:
             yield Record(("",), None, number)
@@ -160,12 +174,28 @@ def _task_records(
         yield Record(texts, label, number, task.tokens)
 
 
-def _task_of(columns: list[str], where: str) -> _Task:
+def _is_cola(cells: list[str]) -> bool:
+    """Whether a first line is a sentence of CoLA."""
+    return len(cells) == len(COLA_COLUMNS) and cells[1] in COLA.classes and cells[2] in ("", "*")
+
+
+def _task_of(columns: list[str], source: Source) -> _Task:
+    where = f"{source.name}, line 1"
+    if SCORE in columns:
+        raise DataError(
+            f"{where}: received a column {SCORE!r}, as in STS-B; expected classes, and scores are none"
+        )
     for task in TASKS:
-        if set(task.texts) <= set(columns) and "score" not in columns:  # STS-B has no classes
-            return task
+        if set(task.texts) <= set(columns):
+            return COLA if task.texts == COLA.texts and _is_called_cola(source) else task
     known = "; ".join(f"{task.name}: {', '.join(task.texts)}" for task in TASKS)
     raise DataError(
         f"{where}: received columns {', '.join(map(short, columns[:8]))}; expected those of a "
         f"task of GLUE with classes ({known}): for other tables there is read_table"
     )
+
+
+def _is_called_cola(source: Source) -> bool:
+    """Whether the file lies in CoLA: its test set has the columns of another task."""
+    names = (*source.file.parts, *PurePath(source.member or "").parts)
+    return any(PurePath(name).stem.lower() == COLA.name.lower() for name in names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Unpack
 
+from treelax.data.text.delimited import counted
 from treelax.data.text.ptb import single_spaces
 from treelax.data.text.readers_tagging import DOCUMENT, read_tagging
 from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
@@ -138,8 +139,8 @@ def _records(
             parts = [text] if texts == 1 else text.split("\t")
             if len(parts) != texts and text.strip():
                 raise DataError(
-                    f"{name}, line {number}: received {len(parts)} texts; expected {texts} with a "
-                    "tab between"
+                    f"{name}, line {number}: received {counted(len(parts), 'text')}; expected "
+                    f"{texts} with a tab between"
                 )
             if tokens:
                 parts = [single_spaces(part.replace("\t", " ")) for part in parts]

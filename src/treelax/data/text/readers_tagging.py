@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Unpack
 
 from treelax.data.conllu import COLUMNS
-from treelax.data.text.delimited import column_places, note_ragged, short
+from treelax.data.text.delimited import column_places, counted, note_ragged, short
 from treelax.data.text.ptb import NO_BREAK_SPACE
 from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
 from treelax.data.text.sources import PathLike, Source, one_file
@@ -175,7 +175,7 @@ class _Sentences:
             self.names = COLUMNS
         if self.names is not None and self.width != len(self.names):
             raise DataError(
-                f"{where}: received {self.width} columns; expected {len(self.names)}: "
+                f"{where}: received {counted(self.width, 'column')}; expected {len(self.names)}: "
                 f"{' '.join(self.names)}"
             )
         if self.names is not None and "ID" in self.names:
@@ -198,8 +198,8 @@ class _Sentences:
 
     def _place(self, column: int | str | None, default: tuple[str, int], where: str) -> int:
         if column is None:
-            named, counted = default
-            column = named if self.names is not None and named in self.names else counted
+            named, place = default
+            column = named if self.names is not None and named in self.names else place
         if isinstance(column, str):
             if self.names is None:
                 raise DataError(
@@ -209,7 +209,7 @@ class _Sentences:
             return column_places(self.names, [column], where)[0]
         if not -self.width <= column < self.width:
             raise DataError(
-                f"{where}: received {self.width} columns; expected at least "
+                f"{where}: received {counted(self.width, 'column')}; expected at least "
                 f"{column + 1 if column >= 0 else -column}"
             )
         return column % self.width

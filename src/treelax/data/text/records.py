@@ -13,7 +13,7 @@ from typing import Literal, TypedDict
 
 from treelax.errors import DataError, InputError
 
-__all__ = ["CheckOptions", "Checks", "Record", "Records", "Report"]
+__all__ = ["CheckOptions", "Checks", "Record", "Records", "Report", "without_it"]
 
 MAX_WORDS = 10_000
 LINES_SHOWN = 5  # line numbers in a summary
@@ -139,6 +139,26 @@ class Checks:
                 )
 
 
+def without_it(check: str) -> str:
+    """How to go on without a record that fails a check, for a message.
+
+    Args:
+        check: the field of `Checks`.
+
+    Returns:
+        The options of the commands and of Python.
+
+    Example:
+        >>> print(without_it("ragged"))
+        to go on without it: treelax train --set data.unusable=drop, treelax data --unusable drop,
+        in Python ragged="drop"
+    """
+    return (
+        "to go on without it: treelax train --set data.unusable=drop, treelax data --unusable drop, "
+        f'in Python {check}="drop"'
+    )
+
+
 class Records:
     """The records of one file, read as they are asked for.
 
@@ -220,8 +240,7 @@ class Records:
         if self._checks.too_long == "error":
             raise DataError(
                 f"{where}: received {longest:,} words; expected at most "
-                f"{self._checks.max_words:,}: split it or take it out; --set data.unusable=drop, in "
-                'Python too_long="drop", has training go on without it'
+                f"{self._checks.max_words:,}: split it or take it out; {without_it('too_long')}"
             )
         report.drop(TOO_LONG, record.line)
         return True

@@ -8,14 +8,14 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from treelax.errors import DataError, InputError
 from treelax.files import Line, compressed, not_utf8, read_lines
 
-__all__ = ["NoSuchSplitError", "Source", "find_split", "one_file"]
+__all__ = ["NoSuchSplitError", "Source", "find_split", "listed", "members_of", "one_file"]
 
 PathLike = str | os.PathLike[str]
 COMPRESSED = (".gz", ".xz", ".bz2")
@@ -119,10 +119,10 @@ def one_file(
         return Source(file, fitting[0])
     if fitting:
         raise DataError(
-            f"{file}: holds {len(fitting)} files that fit ({_listed(fitting)}); expected one: "
+            f"{file}: holds {len(fitting)} files that fit ({listed(fitting)}); expected one: "
             "unpack it and give the file itself, or in Python name it with member="
         )
-    raise DataError(f"{file}: holds {_listed(names)}; expected {wanted} in it")
+    raise DataError(f"{file}: holds {listed(names)}; expected {wanted} in it")
 
 
 def find_split(
@@ -175,7 +175,7 @@ def find_split(
         fitting = [s for s in sources if whole.fullmatch(_base(s))]
         if len(fitting) > 1:
             raise DataError(
-                f"{file}: holds several files for {split}: {_listed(_base(s) for s in fitting)}; "
+                f"{file}: holds several files for {split}: {listed(_base(s) for s in fitting)}; "
                 "expected one: pass the file itself"
             )
         if fitting:
@@ -184,7 +184,7 @@ def find_split(
     if zipped:
         return find_split(zipped[0], patterns, split=split, archive=archive, expected=expected)
     raise NoSuchSplitError(
-        f"{file}: holds {_listed(map(_base, sources))}; expected {expected} for {split}"
+        f"{file}: holds {listed(map(_base, sources))}; expected {expected} for {split}"
     )
 
 
@@ -201,25 +201,55 @@ def _base(source: Source) -> str:
     return source.file.name if source.member is None else PurePosixPath(source.member).name
 
 
-def _listed(names: Collection[str] | Iterator[str]) -> str:
+def listed(names: Iterable[str]) -> str:
+    """Names of files for a message, the first ones if there are many.
+
+    Args:
+        names: all of them.
+
+    Returns:
+        The names, in words.
+
+    Example:
+        >>> listed(["a.tsv", "b.tsv"]), listed([])
+        ('a.tsv, b.tsv', 'nothing')
+    """
     names = list(names)
     shown = [*names[:NAMES_SHOWN], *(["…"] if len(names) > NAMES_SHOWN else [])]
     return ", ".join(shown) or "nothing"
 
 
-def _members(archive: Path) -> list[str]:
-    """The files in an archive, less what macOS adds to it."""
-    try:
-        with zipfile.ZipFile(archive) as members:
-            names = [info.filename for info in members.infolist() if not info.is_dir()]
-    except DAMAGE as error:
-        raise DataError(f"{archive}: cannot be read as a zip archive: {error}") from error
-    paths = [PurePosixPath(name) for name in names]
+def members_of(archive: zipfile.ZipFile) -> list[str]:
+    """The files in an archive, less what macOS adds to it.
+
+    Args:
+        archive: open for reading.
+
+    Returns:
+        Their names.
+
+    Example:
+        >>> with zipfile.ZipFile(io.BytesIO(), "w") as archive:
+        ...     for name in ("a/b.tsv", "__MACOSX/a/._b.tsv", "a/.DS_Store"):
+        ...         archive.writestr(name, "x")
+        ...     members_of(archive)
+        ['a/b.tsv']
+    """
+    names = [info.filename for info in archive.infolist() if not info.is_dir()]
+    paths = map(PurePosixPath, names)
     return [
         name
         for name, path in zip(names, paths, strict=True)
         if "__MACOSX" not in path.parts and not path.name.startswith(".")
     ]
+
+
+def _members(archive: Path) -> list[str]:
+    try:
+        with zipfile.ZipFile(archive) as members:
+            return members_of(members)
+    except DAMAGE as error:
+        raise DataError(f"{archive}: cannot be read as a zip archive: {error}") from error
 
 
 def _member_lines(archive: Path, member: str, where: str) -> Iterator[Line]:

@@ -22,6 +22,8 @@ from typing import IO, Any
 import torch
 from torch import Tensor
 
+from treelax.data.text.delimited import counted
+from treelax.data.text.sources import listed, members_of
 from treelax.errors import BackendError, DataError, InputError
 from treelax.files import compressed
 
@@ -126,7 +128,7 @@ class _TextReader:
             raise DataError(f"{self.file}: is empty; expected lines of a word and its numbers")
         if self.announced is not None and self.words < self.announced:
             raise DataError(
-                f"{self.file}: ends after {self.words:,} words; its first line announces "
+                f"{self.file}: ends after {counted(self.words, 'word')}; its first line announces "
                 f"{self.announced:,}: it is cut off, fetch it again"
             )
         matrix = torch.empty(0, self.dim)
@@ -153,7 +155,7 @@ class _TextReader:
         except ValueError as error:
             raise DataError(
                 f"{self.file}, line {self.number}: received {_shown(error)}; expected "
-                f"{self.dim} numbers behind the word {name!r}"
+                f"{counted(self.dim, 'number')} behind the word {name!r}"
             ) from error
         self.found[name] = len(self.lines)
         self.lines.append(self.number)
@@ -171,8 +173,8 @@ class _TextReader:
             self.dim += 1
         if not self.dim:
             raise DataError(
-                f"{self.file}, line {self.number}: received {len(fields)} fields that end in no "
-                "number; expected a word and its numbers, with spaces between"
+                f"{self.file}, line {self.number}: received {counted(len(fields), 'field')} and "
+                "no number at the end; expected a word and its numbers, with spaces between"
             )
         return True
 
@@ -184,8 +186,9 @@ class _TextReader:
         too_many = more and all(b"." in field and _is_number(field) for field in more)
         if not word or too_many:
             raise DataError(
-                f"{self.file}, line {self.number}: received {len(fields) - 1} numbers; expected "
-                f"{self.dim} behind a word, as in the lines before"
+                f"{self.file}, line {self.number}: received "
+                f"{counted(len(fields) - 1, 'number')}; expected {self.dim} behind a word, as in the "
+                "lines before"
             )
         return b" ".join(word)
 
@@ -206,14 +209,14 @@ def _plain(raw: IO[bytes], file: Path, member: str | None) -> Iterator[Any]:
             yield data
         return
     with zipfile.ZipFile(raw) as archive:
-        names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
+        names = members_of(archive)
         if member is None and len(names) == 1:
             member = names[0]
         if member not in names:
             what = "does not say which file" if member is None else f"has no file {member!r}"
             raise DataError(
-                f"{file}: {what}; it has {', '.join(names) or 'none'}: unpack it and give the file "
-                "itself, or in Python name it with member="
+                f"{file}: {what}; it has {listed(names)}: unpack it and give the file itself, or in "
+                "Python name it with member="
             )
         # read in blocks: the archive's own lines are slow
         with archive.open(member) as data, io.BufferedReader(data, 1 << 20) as lines:  # type: ignore[type-var]

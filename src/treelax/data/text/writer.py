@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from treelax.data.text.delimited import short
+from treelax.data.text.delimited import counted, short
 from treelax.data.text.records import Record
 from treelax.errors import DataError
 from treelax.files import atomic_write, compressed
@@ -28,8 +28,8 @@ def write_table(
     r"""Write records as TSV whose first line names the columns: label, texts, extra ones.
 
     It is compressed if the name ends in ``.gz``, ``.xz`` or ``.bz2``, and appears whole or not at
-    all. `treelax.data.text.readers_table.read_table` reads it, and for the columns premise and
-    hypothesis the readers of SNLI and MultiNLI.
+    all. `treelax.data.text.readers_table.read_table` reads it, for the columns premise and
+    hypothesis the readers of SNLI and MultiNLI, and for the column sentence that of SST.
 
     Args:
         path: the file, replaced if it exists; its folder must exist.
@@ -58,8 +58,8 @@ def write_table(
         for count, record in enumerate(records, 1):
             if isinstance(record.label, tuple) or len(record.texts) != len(text):
                 raise DataError(
-                    f"{file}, record {count}: received {len(record.texts)} texts with the label "
-                    f"{short(record.label)}; expected {len(text)} and a class"
+                    f"{file}, record {count}: received {counted(len(record.texts), 'text')} with "
+                    f"the label {short(record.label)}; expected {len(text)} and a class"
                 )
             label = NONE if record.label is None else record.label
             cells = [label, *record.texts, *(record.extra.get(name, NONE) for name in extra)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -132,6 +133,7 @@ class ListOpsExperiment:
     """
 
     task = "listops"
+    files: Collection[str] = ("data.folder",)
 
     def __init__(self, config: ListOpsConfig, device: torch.device) -> None:
         self.config = config

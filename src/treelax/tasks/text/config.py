@@ -16,6 +16,12 @@ Classes = Literal["binary", "five"]
 Schedule = Literal["plateau", "cosine", "constant"]
 Precision = Literal["float32", "tf32", "bf16"]
 SPLIT = "{split}"
+# settings that name files: what is in them counts, not where they are
+FILES = frozenset(
+    f"data.{key}"
+    for key in ("path", "train", "dev", "test", "vectors", "more_vectors", "mix", "trees")
+)
+MOST = {"seed": 2**63 - 1, "threads": 1024, "batch_size": 1_000_000, "pool": 1_000_000}
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,11 @@ class DataConfig:
             raise InputError(
                 f"data.mix is {self.mix} and data.format {self.format}, of one text each; expected "
                 "pairs, to which SNLI can be added: leave out data.mix"
+            )
+        if self.mix is not None and self.format == "snli":
+            raise InputError(
+                f"data.mix is {self.mix} and data.format snli; expected other pairs, to which SNLI is "
+                "added: leave out data.mix"
             )
         if self.trees is not None and SPLIT not in self.trees:
             raise InputError(
@@ -231,8 +242,8 @@ class TextConfig:
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, get_args(Kind))
-        if self.seed < 0:
-            raise InputError(f"seed is {self.seed}; expected at least 0")
+        if not 0 <= self.seed <= MOST["seed"]:
+            raise InputError(f"seed is {self.seed}; expected 0 to {MOST['seed']:,}")
         if self.model.encoder == "transformer" and self.data.vectors is not None:
             raise InputError(
                 f"model.encoder is transformer and data.vectors {self.data.vectors}; expected none: "
@@ -242,7 +253,8 @@ class TextConfig:
 
 def _at_least(config: DataConfig | TrainConfig, section: str, least: dict[str, int]) -> None:
     for name, bound in least.items():
-        if getattr(config, name) < bound:
-            raise InputError(
-                f"{section}.{name} is {getattr(config, name)}; expected at least {bound}"
-            )
+        value, most = getattr(config, name), MOST.get(name, 2**31 - 1)
+        if value < bound:
+            raise InputError(f"{section}.{name} is {value}; expected at least {bound}")
+        if value > most:
+            raise InputError(f"{section}.{name} is {value}; expected at most {most:,}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -49,8 +49,15 @@ class TextData:
         """Given heads of each split, flat as its ids; nothing where no trees are given."""
         return {n: split.heads for n, split in self.splits.items() if isinstance(split, TreedText)}
 
-    def fingerprint(self) -> str:
-        """A short text that is another if anything is that training and dev figures depend on.
+    def fingerprint(self, splits: Sequence[str] = ("train", "dev"), *, trees: bool = True) -> str:
+        """A short text that is another if anything is that figures depend on.
+
+        Args:
+            splits: which count; by default those that change weights or choose the model.
+            trees: given trees count too.
+
+        Returns:
+            The text.
 
         Example:
             >>> import torch
@@ -59,17 +66,14 @@ class TextData:
             >>> one.fingerprint() == one.fingerprint(), one.fingerprint() == other.fingerprint()
             (True, False)
         """
-        # others than these change no weight and choose no model
-        splits = [
-            split for name in ("train", "dev") if (split := self.splits.get(name)) is not None
-        ]
+        chosen = [split for name in splits if (split := self.splits.get(name)) is not None]
         tensors: list[Tensor] = []
         words: list[str] = []
-        for split in splits:
+        for split in chosen:
             tensors += [split.offsets] if split.labels is None else [split.offsets, split.labels]
-            tensors += [split.heads] if isinstance(split, TreedText) else []
-        if splits:
-            rows, places = _by_first_use(torch.cat([split.ids for split in splits]))
+            tensors += [split.heads] if trees and isinstance(split, TreedText) else []
+        if chosen:
+            rows, places = _by_first_use(torch.cat([split.ids for split in chosen]))
             tensors += [places, self.vectors.matrix[rows]]
             if not self.vectors.dim:  # then words are told by their letters
                 names = {row: word for word, row in self.vectors.known.items()}
@@ -206,7 +210,10 @@ def _load(
     splits = _encoded(config, sources, progress)
     for name, split in splits.items():
         if split.labels is None:  # told now, not when a test set is wanted after days of training
-            raise DataError(f"{split.source}: has no labels; expected labelled data for {name}")
+            hint = ": leave out --test" if name == "test" and config.test is not None else ""
+            raise DataError(
+                f"{split.source}: has no labels; expected labelled data for {name}{hint}"
+            )
     notes = {name: split.notes for name, split in splits.items()}
     splits |= {name: with_trees(splits[name], path) for name, path in trees.items()}
     for name in ("train", "mix"):
@@ -295,7 +302,7 @@ def joined(first: EncodedText, second: EncodedText) -> EncodedText:
         second: another.
 
     Returns:
-        All examples; ``source`` and the like are those of the first.
+        All examples, each of which still names its own file; what was left out is as in the first.
 
     Example:
         >>> from treelax.data.text.encoding import encode_records
@@ -312,6 +319,10 @@ def joined(first: EncodedText, second: EncodedText) -> EncodedText:
         offsets=torch.cat((first.offsets, first.offsets[-1] + second.offsets[1:])),
         labels=torch.cat((first.labels, second.labels)),
         lines=torch.cat((first.lines, second.lines)),
+        source=f"{first.source} and {second.source}",
+        parts=tuple(
+            part for data in (first, second) for part in data.parts or ((len(data), data.source),)
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from treelax.data.text.encoded import EncodedText
 from treelax.data.text.vectors import NULL
 from treelax.errors import InputError
 from treelax.nn.modes import evaluating
-from treelax.tasks.text.config import TextConfig
+from treelax.tasks.text.config import FILES, TextConfig
 from treelax.tasks.text.data import TextData
 from treelax.tasks.text.encoder import NO_HEADS
 from treelax.tasks.text.given_trees import TreedText
@@ -93,6 +94,8 @@ class TextExperiment:
         {'score': 100.0, 'accuracy': 100.0}
     """
 
+    files: Collection[str] = FILES
+
     def __init__(
         self,
         config: TextConfig,
@@ -108,6 +111,11 @@ class TextExperiment:
         self.data = data
         self.labels = data.labels
         self.mixed = data.mixed
+        if self.mixed and not self._share():
+            raise InputError(
+                f"data.mix_share is {config.data.mix_share}, which is less than one of the "
+                f"{self.mixed:,} examples of data.mix; expected more, or no data.mix"
+            )
         self.null = int(config.data.null)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
@@ -358,16 +366,18 @@ class TextExperiment:
         return longest
 
     def _per_epoch(self) -> int:
-        share = round(self.mixed * self.config.data.mix_share)
-        return len(self.train) - self.mixed + share
+        return len(self.train) - self.mixed + self._share()
+
+    def _share(self) -> int:
+        """How many of the mixed-in examples an epoch has."""
+        return round(self.mixed * self.config.data.mix_share)
 
     def _chosen(self, generator: torch.Generator) -> Tensor:
         """The examples of an epoch: all, but only a share of the mixed-in ones."""
         own = len(self.train) - self.mixed
         if not self.mixed:
             return torch.arange(own)
-        share = round(self.mixed * self.config.data.mix_share)
-        drawn = torch.randperm(self.mixed, generator=generator)[:share]
+        drawn = torch.randperm(self.mixed, generator=generator)[: self._share()]
         return torch.cat((torch.arange(own), own + drawn))
 
 

@@ -12,8 +12,9 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from treelax.data.conllu import Sentence, read_conllu
-from treelax.data.text.delimited import short
+from treelax.data.conllu import Sentence
+from treelax.data.conllu_blocks import Block, read_blocks
+from treelax.data.text.delimited import SHOWN, counted, short
 from treelax.data.text.encoded import EncodedText
 from treelax.data.text.ptb import plain_word
 from treelax.data.text.vocabulary import Vocabulary
@@ -85,9 +86,9 @@ def with_trees(data: EncodedText, path: str | os.PathLike[str]) -> TreedText:
         The split with its trees.
 
     Raises:
-        DataError: as `read_conllu`; or a sentence has no tree, there are more trees than sentences
-            and nothing was left out, or heads go round in a circle. The message names the file and
-            the sentence in it, counted from 1.
+        DataError: as `treelax.data.conllu.read_conllu`; or a sentence has no tree, there are more
+            trees than sentences and nothing was left out, or heads go round in a circle. The message
+            names the file, the line and the sentence in it, counted from 1.
         InputError: the ids are not those of a `Vocabulary`.
 
     Example:
@@ -117,27 +118,33 @@ def _matched_heads(
     lower, complete = vocabulary.lower, not data.notes
     plain = ["", *(_plain(word, lower) for word in vocabulary)]
     ids = data.ids.tolist()
-    trees, read = read_conllu(path), 0
+    trees, read = read_blocks(path), 0
     heads: list[int] = []
     for sentence, (begin, end) in enumerate(pairwise(data.offsets.tolist())):
         words = [plain[number] for number in ids[begin:end]]
         first, other = read + 1, None  # the tree that should be it, if another one is there
-        for tree in trees:
+        for block in trees:
             read += 1
-            if [_plain(word, lower) for word in tree.words] == words:
+            if [_plain(word, lower) for word in block.sentence.words] == words:
                 break
-            other = other or tree
+            other = other or block
             if complete:  # so there is no tree to be read over
-                raise _mismatch(data, sentence, words, path, first, other)
+                raise _mismatch(data, sentence, words, _place(path, first, other), other, lower)
         else:
-            raise _mismatch(data, sentence, words, path, first, other)
-        heads.extend(check_tree(tree, f"{path}, sentence {read}"))
-    if complete and next(trees, None) is not None:
+            raise _mismatch(data, sentence, words, _place(path, first, other), other, lower)
+        heads.extend(check_tree(block.sentence, _place(path, read, block)))
+    if complete and (more := next(trees, None)) is not None:
         raise DataError(
-            f"{path}, sentence {read + 1}: is one too many; expected {read} sentences, as many as "
-            f"{data.source} has"
+            f"{_place(path, read + 1, more)}: is one too many; expected "
+            f"{counted(read, 'sentence')}, as many as {data.source} has"
         )
     return heads
+
+
+def _place(path: str | os.PathLike[str], number: int, block: Block | None) -> str:
+    """Where a tree stands, for messages; without a line if the file ends before it."""
+    line = "" if block is None else f", line {block.line}"
+    return f"{path}{line}, sentence {number}"
 
 
 def _plain(word: str, lower: bool) -> str:
@@ -150,16 +157,38 @@ def _mismatch(
     data: EncodedText,
     sentence: int,
     words: Sequence[str],
-    path: str | os.PathLike[str],
-    number: int,
-    tree: Sentence | None,
+    place: str,
+    block: Block | None,
+    lower: bool,
 ) -> DataError:
-    received = "the end of the file" if tree is None else short(" ".join(tree.words))
-    line = int(data.lines[sentence // data.texts])
+    """The error for a tree of other words: names the first that differs, else how many there are."""
+    text = short(" ".join(words))
+    if block is None:
+        received, expected = "the end of the file", f"{text}, of"
+    else:
+        found = [_plain(word, lower) for word in block.sentence.words]
+        pairs = enumerate(zip(found, words, strict=False), 1)
+        number = next((i for i, (one, other) in pairs if one != other), None)
+        if number is None:
+            received = f"{counted(len(found), 'word')}, {short(' '.join(found))}"
+            expected = f"{len(words):,}, {text}, of"
+        else:
+            one, other = _unlike(found[number - 1], words[number - 1])
+            received = f"{one} as word {number} of {short(' '.join(found))}"
+            expected = f"{other}, as in {text} of"
     return DataError(
-        f"{path}, sentence {number}: received {received}; expected {short(' '.join(words))}, of "
-        f"{data.source}, line {line}: give trees of the same words in the same order"
+        f"{place}: received {received}; expected {expected} {data.where(sentence // data.texts)}: "
+        "give trees of the same words in the same order"
     )
+
+
+def _unlike(one: str, other: str) -> tuple[str, str]:
+    """Two words for a message; long ones from a little before the place where they differ."""
+    pairs = enumerate(zip(one, other, strict=False))
+    differ = next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
+    begin = max(differ - SHOWN // 2, 0)
+    first, second = (short(f"…{word[begin:]}" if begin else word) for word in (one, other))
+    return first, second
 
 
 def check_tree(tree: Sentence, where: str) -> Sequence[int]:

@@ -6,14 +6,15 @@ import os
 from contextlib import suppress
 
 from treelax.data.text.cache import TextSource, cache_folder
+from treelax.data.text.delimited import MissingColumnError
 from treelax.data.text.download import ARCHIVES
-from treelax.data.text.readers_nli import NLI_CLASSES, read_multinli, read_snli
+from treelax.data.text.readers_nli import GOLD, NLI_CLASSES, read_multinli, read_snli
 from treelax.data.text.readers_sst import SST_CLASSES, read_sst
 from treelax.data.text.readers_table import read_table
 from treelax.data.text.readers_tagging import column_of, read_tagging
 from treelax.data.text.records import CheckOptions, Records
 from treelax.data.text.sources import NoSuchSplitError
-from treelax.errors import InputError
+from treelax.errors import DataError, InputError
 from treelax.tasks.text.config import DataConfig
 
 __all__ = ["classes_of", "distribution", "read_split", "text_sources"]
@@ -36,7 +37,7 @@ def text_sources(config: DataConfig) -> dict[str, TextSource]:
         For "train", "dev" and, if there are such, "test" and "mix" what is to be read.
 
     Raises:
-        DataError: a file is not there.
+        DataError: a file is not there, or that of the test data has no column of labels.
         InputError: a file is not named.
 
     Example:
@@ -48,6 +49,7 @@ def text_sources(config: DataConfig) -> dict[str, TextSource]:
     sources = {"train": _source(config, "train"), "dev": _source(config, "dev")}
     if config.test is not None:
         sources["test"] = _source(config, "test")
+        _check_labels(config, sources)
     elif distribution(config) is not None:
         with suppress(NoSuchSplitError):
             sources["test"] = _source(config, "test")
@@ -90,10 +92,9 @@ def distribution(config: DataConfig) -> str | None:
     """
     if config.format not in NAMES:
         return None
-    if config.path is not None or any((config.train, config.dev, config.test)):
+    if config.path is not None or _own_files(config):
         return config.path  # one's own files are not to be joined by others unasked
-    fetched = cache_folder() / ARCHIVES[config.format].name
-    return str(fetched) if fetched.is_file() else None
+    return _fetched(config.format)
 
 
 def read_split(config: DataConfig, split: str, path: str) -> Records:
@@ -131,6 +132,12 @@ def _source(config: DataConfig, split: str) -> TextSource:
             raise InputError(f"data.{split} is none; expected a file: give --{split} FILE")
         return _of(config, split, own)
     path = own or distribution(config)
+    if path is None and (given := _own_files(config)):
+        fetched = _fetched(config.format)
+        raise InputError(
+            f"data.{split} is none beside {' and '.join(given)}; expected a file too: give --{split} "
+            f"FILE, or --from {fetched or 'PATH'} to take it from {config.format}"
+        )
     if path is None:
         raise InputError(
             f"data.path is none; expected the folder or archive of {config.format}: fetch it with "
@@ -144,14 +151,46 @@ def _source(config: DataConfig, split: str) -> TextSource:
     return _of(config, split, path)
 
 
+def _own_files(config: DataConfig) -> list[str]:
+    """The options that name files of single splits."""
+    return [f"--{name}" for name in ("train", "dev", "test") if getattr(config, name)]
+
+
+def _fetched(name: str) -> str | None:
+    """The archive of a corpus that ``treelax data`` has fetched."""
+    file = cache_folder() / ARCHIVES[name].name
+    return str(file) if file.is_file() else None
+
+
+def _check_labels(config: DataConfig, sources: dict[str, TextSource]) -> None:
+    """Refuse test data without the labels that training has, before anything is read."""
+    missing = _missing_column(sources["test"])
+    if missing is None or missing.column not in (config.label, GOLD):
+        return
+    if _missing_column(sources["train"]) is None:
+        raise DataError(f"{missing}; test data need labels: leave out --test")
+
+
+def _missing_column(source: TextSource) -> MissingColumnError | None:
+    """The error of a file that lacks a column; other faults are told when it is read."""
+    try:
+        next(iter(source.read()), None)
+    except MissingColumnError as error:
+        return error
+    except DataError:
+        pass
+    return None
+
+
 def _of(config: DataConfig, split: str, path: str) -> TextSource:
-    file = read_split(config, split, path).file
+    records = read_split(config, split, path)
+    file = records.file
     assert file is not None  # all readers here read a file
     # the suffix tells readers the format, so equal content may be read in two ways
     about = f"{_about(config, split)} {''.join(file.suffixes[-2:])}"
     if config.unusable != "error":
         about += f" {config.unusable}"
-    return TextSource((file,), lambda: read_split(config, split, path), about)
+    return TextSource((file,), lambda: records, about, records.source)
 
 
 def _about(config: DataConfig, split: str) -> str:

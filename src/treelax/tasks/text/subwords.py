@@ -162,7 +162,7 @@ def subword_lengths(layer: SubwordTransformer | None, data: EncodedText) -> Tens
     example, which = divmod(int(lengths.argmax()), data.texts)
     words = int(data.lengths[example, which])
     raise DataError(
-        f"{data.source}, line {int(data.lines[example])}: the text has {words} words, "
+        f"{data.where(example)}: the text has {words} words, "
         f"{int(lengths.amax())} sub-words with special tokens; expected at most {layer.limit}, which "
         "the model in model.pretrained takes: shorten or split it, or take it out; of training data "
         "a lower data.max_length leaves it out"
