@@ -268,6 +268,11 @@ def test_accuracy_is_told_where_labels_are_known(
     if kind == "tag":
         count, unit = sum(len(words) for words, _ in sentences(2, count)), "words"
     assert line == f"accuracy: {expected:.2f} % of {count} labelled {unit}"
+    if kind == "classify":  # cells with spaces around their labels, as training reads them
+        file = Path(test)
+        file.write_text(file.read_text().replace("\tyes", "\t yes "))
+        assert main(["predict", str(runs[kind]), test, "--device", "cpu"]) == 0
+        assert capsys.readouterr().err.strip() == line
 
 
 @pytest.mark.parametrize(

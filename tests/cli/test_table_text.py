@@ -137,7 +137,8 @@ def test_sst_from_data_to_table(tmp_path: Path) -> None:
         assert line["test_accuracy"] == f"{record['splits']['test']['accuracy']:.3f}"
         assert int(line["parameters"]) == record["parameters"]
     text = (results / "table.md").read_text()
-    assert "24 of the 6,920 training sentences of SST (0.3 %), with random word vectors." in text
+    assert "24 of the 6,920 training sentences of SST (0.3 %), with random word vectors; " in text
+    assert "; dev has 8 examples, test 8. Accuracy" in text
     assert "`treelax table sst --seeds 2 --rows sst-tree,sst-none --set data.vector_size=8" in text
     assert [line.split("|")[1].strip() for line in text.splitlines() if line[:2] == "| "][1:] == [
         *("BiLSTM without a tree", "latent tree")
@@ -200,6 +201,7 @@ def test_files_do_not_go_into_the_table(tmp_path: Path) -> None:
         (["--set", "train.epoch=3"], r"train.epoch: no such key; did you mean train.epochs"),
         (["--set", "preset=pair"], r"preset: received the setting preset=pair"),
         (["--set", "seed=3"], r"seed: received the setting seed=3; expected --seeds N"),
+        (["--set", "model.trees=chain"], r"--set: received model.trees=chain, in which the rows"),
         (["--report"], r"no run has ended yet"),
     ],
 )
@@ -214,15 +216,17 @@ def test_bad_input(
     assert re.search(said, output.err)
 
 
-def test_a_run_that_fails_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_data_are_told_once_before_any_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     source = write_sst(tmp_path / "sst")
     (source / "train.txt").write_text("(4 (2 no end)\n")
     places = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
-    more = ["--rows", "sst-none", "--seeds", "1", "--from", str(source)]
-    assert main(["table", "sst", *places, *more, "--device", "cpu"]) != 0
-    said = capsys.readouterr().err.splitlines()[-1]
-    assert "1 of 1 runs failed: sst-none-0 (" in said
-    assert "train.txt" in said
+    more = ["--rows", "sst-none,sst-tree", "--seeds", "2", "--from", str(source)]
+    assert main(["table", "sst", *places, *more, "--device", "cpu"]) == 2
+    [said] = capsys.readouterr().err.splitlines()
+    assert "train.txt, line 1" in said
+    assert not (tmp_path / "runs").exists()
 
 
 def test_what_is_missing_is_told_before_anything_starts(
@@ -265,17 +269,91 @@ def test_rows_without_given_trees_are_the_same_runs_with_and_without(tmp_path: P
 def test_what_has_ended_is_published_though_a_run_failed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source, results = write_sst(tmp_path / "sst"), tmp_path / "results"
-    trees = tmp_path / "trees"
-    trees.mkdir()
-    for split in ("train", "dev", "test"):
-        (trees / f"{split}.conllu").write_text("1\tother\t_\t_\t_\t_\t0\t_\t_\t_\n\n")
-    command = ["table", "sst", "--seeds", "1", "--rows", "sst-none,sst-given"]
-    command += ["--from", str(source), "--set", f"data.trees={trees}/{{split}}.conllu"]
-    command += ["--runs", str(tmp_path / "runs"), "--results", str(results), "--device", "cpu"]
-    assert main([*command, *SETTINGS, "--set", "model.encoder_size=8"]) != 0
-    assert "1 of 2 runs failed: sst-given-0" in capsys.readouterr().err
+    source, results, runs = write_sst(tmp_path / "sst"), tmp_path / "results", tmp_path / "runs"
+    command = ["table", "sst", "--seeds", "1", "--rows", "sst-none,sst-chain"]
+    command += ["--from", str(source), "--runs", str(runs), "--results", str(results)]
+    command += ["--device", "cpu", *SETTINGS, "--set", "model.encoder_size=8"]
+    changes = [f"data.path={source}", *SMALL, "model.encoder_size=8"]
+    broken = Run.create(
+        runs / "sst-chain-0", override(preset("sst-chain"), changes, list_all=""), task="classify"
+    )
+    broken.last_checkpoint.parent.mkdir()
+    broken.last_checkpoint.write_text("damaged")
+    assert main(command) != 0
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert "1 of 2 runs failed: sst-chain-0 (" in said
+    assert "last.safetensors" in said
     assert (results / "runs.csv").read_text().count("sst-none") == 1
+    text = (results / "table.md").read_text()
+    assert text.endswith("\nRuns that have not ended: sst-chain-0.\n")
+
+
+# ------------------------------------------------------------------ rows that belong together
+
+
+def test_the_command_in_a_table_is_that_of_its_runs(tmp_path: Path) -> None:
+    changes = ["train.epochs=5", "data.train=a.tsv", "data.text=a,b", "model.distances=none"]
+    for name in ("snli-none", "snli-intra"):
+        ended(tmp_path / "runs", override(preset(name), changes, list_all=""))
+    command = ["table", "snli", "--seeds", "1", "--report", "--runs", str(tmp_path / "runs")]
+    assert main([*command, "--results", str(tmp_path / "results")]) == 0
+    text = (tmp_path / "results" / "table.md").read_text()
+    settings = "--set data.text=a,b --set model.distances=none --set train.epochs=5"
+    assert f"`treelax table snli --seeds 1 {settings} --runs " in text
+    assert "Runs that have not ended: snli-tree-1-0, snli-tree-2-0." in text
+
+
+def test_rows_of_other_settings_or_data_are_no_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["table", "snli", "--seeds", "1", "--report", "--results", str(tmp_path / "results")]
+    for runs, changes, data, said in (
+        ("settings", ["train.epochs=5"], "one", "train.epochs: is 5 in "),
+        ("data", [], "other", "intra-0: was trained or tested on other data than "),
+    ):
+        config = override(preset("snli-none"), changes, list_all="")
+        ended(tmp_path / runs, config, data="one")
+        ended(tmp_path / runs, preset("snli-intra"), data=data)
+        assert main([*command, "--runs", str(tmp_path / runs)]) == 2
+        assert said in capsys.readouterr().err
+    assert not (tmp_path / "results").exists()
+
+
+def test_rows_are_not_joined_by_rows_on_other_data(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write_sst(tmp_path / "sst")
+    command = ["table", "sst", "--from", str(source), "--seeds", "1", "--device", "cpu"]
+    command += ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
+    command += [*SETTINGS, "--set", "model.encoder_size=8"]
+    assert main([*command, "--rows", "sst-none"]) == 0
+    test = source / "test.txt"
+    test.write_text(test.read_text().replace("(4 ", "(0 ", 1))
+    assert main([*command, "--rows", "sst-none,sst-chain"]) == 2
+    assert "sst-none-0: was trained or tested on other data than are there now" in (
+        capsys.readouterr().err
+    )
+    assert not (tmp_path / "runs" / "sst-chain-0").exists()
+    assert main([*command, "--rows", "sst-none"]) == 0  # nothing is trained, so nothing is read
+
+
+def test_tables_that_are_not_the_paper_s_do_without_its_figures(tmp_path: Path) -> None:
+    for changes, title in (
+        (["data.classes=five"], "# Sentiment of the Stanford Sentiment Treebank, five classes\n"),
+        (
+            ["model.encoder=transformer", "model.pretrained=bert"],
+            "# Sentiment of the Stanford Sentiment Treebank, binary, encoder transformer\n",
+        ),
+    ):
+        folder = tmp_path / changes[0]
+        for name in ("sst-none", "sst-tree"):
+            ended(folder / "runs", override(preset(name), changes, list_all=""))
+        command = ["table", "sst", "--seeds", "1", "--report", "--runs", str(folder / "runs")]
+        assert main([*command, "--results", str(folder / "results")]) == 0
+        text = (folder / "results" / "table.md").read_text()
+        assert text.startswith(title)
+        assert "84.6" not in text
+        assert ("BiLSTM" in text) == ("five" in title)
 
 
 @pytest.mark.parametrize("name", list(TABLES))

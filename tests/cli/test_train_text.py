@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,80 @@ def test_every_help_has_an_example(capsys):
     for command in ("classify", "pair", "tag", "snli", "multinli", "sst"):
         assert main(["train", command, "--help"]) == 0
         assert f"treelax train {command} " in capsys.readouterr().out
+
+
+# ------------------------------------------------------------------ commands and their runs
+
+
+def test_a_run_is_resumed_by_a_command_of_its_kind(files, capsys):
+    out = files / "run"
+    with interrupted_after_an_epoch():
+        assert classify(files, out) == 130
+    for command in (["pair"], ["sst"], ["snli", "--preset", "snli-none"]):
+        capsys.readouterr()
+        assert main(["train", *command, "--out", str(out), "--resume"]) == 2
+        asked = {"sst": "sst-tree", "snli": "snli-none"}.get(command[0], command[0])
+        assert capsys.readouterr().err.strip() == (
+            f"treelax: error: {out}: is a run of classify; expected one of {asked}: resume it with "
+            "treelax train classify, or give another --out"
+        )
+    assert main(["train", "classify", "--out", str(out), "--resume"]) == 0
+
+
+def test_presets_of_other_data_are_refused(capsys):
+    assert main(["train", "snli", "--preset", "sst-tree"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("treelax: error: --preset is 'sst-tree'; expected one of 'snli-none'")
+    assert "'classify'" not in said
+
+
+def test_a_run_goes_on_though_its_files_have_moved(files, monkeypatch, capsys):
+    whole, broken = files / "whole", files / "broken"
+    assert classify(files, whole) == 0
+    with interrupted_after_an_epoch():
+        assert classify(files, broken) == 130
+    moved = files / "moved"
+    moved.mkdir()
+    for split in ("train", "dev", "test"):
+        (files / f"{split}.tsv").rename(moved / f"{split}.tsv")
+    resume = ["train", "classify", "--out", str(broken), "--resume"]
+    capsys.readouterr()
+    assert main(resume) == 2
+    assert "train.tsv: does not exist" in capsys.readouterr().err
+    given = [*named(moved, "tsv", "train", "dev", "test")]
+    other = (moved / "dev.tsv").read_text()
+    (moved / "dev.tsv").write_text(other.replace("\tyes", "\tno", 1))
+    assert main([*resume, *given]) == 2
+    assert "are not those it was started with" in capsys.readouterr().err
+    (moved / "dev.tsv").write_text(other)
+    assert main([*resume, *given]) == 0
+    assert result(broken) == result(whole)
+    assert str(moved) in (broken / "config.toml").read_text()
+
+
+@pytest.mark.parametrize("name", ["my, text", "[b]x[/b]", " text", '"quoted"'])
+def test_columns_of_any_name(files, name):
+    cell = '"' + name.replace('"', '""') + '"'
+    for split in ("train", "dev"):
+        rows = (files / f"{split}.tsv").read_text().splitlines()[1:]
+        lines = [cell + ',"a, label"', *(row.replace("\t", ",") for row in rows)]
+        (files / f"{split}.csv").write_text("\n".join([*lines, ""]))
+    command = ["train", "classify", *named(files, "csv", "train", "dev"), "--text", name]
+    command += ["--label", "a, label", "--out", str(files / "run"), *SETTINGS]
+    assert main(command) == 0
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        *("seed=99999999999999999999", "data.seed=99999999999999999999", "train.threads=99999"),
+        *("train.pool=99999999999", "train.batch_size=1000000000000"),
+        *("data.max_length=99999999999999999999", "train.epochs=99999999999"),
+    ],
+)
+def test_numbers_without_bound(files, setting, capsys):
+    assert classify(files, files / "run", "--set", setting) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert re.search(rf"{setting.partition('=')[0]} is \d+; expected (0 to|at most) [\d,]+$", said)
+    assert not (files / "run").exists()

@@ -50,6 +50,7 @@ class Line:
     """The smallest experiment: a linear layer, noise in its loss, dev scores that a test chooses."""
 
     task = "line"
+    files = ()
     device = CPU
 
     def __init__(

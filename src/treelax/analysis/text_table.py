@@ -21,6 +21,7 @@ COLUMNS = (
     "dev_examples",
     "test_examples",
     "training_examples",
+    "mixed_examples",
     "parameters",
     "best_epoch",
     "epochs",
@@ -41,6 +42,7 @@ class TextTable:
         paper: what the paper's figures are.
         dev: what dev is, in a heading.
         test: what test is, in a heading.
+        own_encoder: the encoder is the presets' own.
     """
 
     title: str
@@ -49,6 +51,7 @@ class TextTable:
     paper: str
     dev: str = "dev"
     test: str = "test"
+    own_encoder: bool = True
 
     @property
     def presets(self) -> list[str]:
@@ -69,6 +72,36 @@ class TextTable:
             'sst-tuned-tree'
         """
         return replace(self, title=f"{self.title}, tuned", family=f"{self.family}-{TUNED}")
+
+    def adapted(self, config: TextConfig) -> TextTable:
+        """The table for models or classes that are not the paper's: without its figures.
+
+        Args:
+            config: of one of the runs.
+
+        Returns:
+            The table with another title if it has to be.
+
+        Example:
+            >>> from treelax.tasks.text.presets import preset
+            >>> from treelax.training.config import override
+            >>> config = override(preset("sst-tree"), ["data.classes=five"])
+            >>> TABLES["sst"].adapted(config).title
+            'Sentiment of the Stanford Sentiment Treebank, five classes'
+        """
+        preset = PRESETS[config.preset][0]()
+        adapted = self
+        if config.data.classes != preset.data.classes:
+            adapted = replace(adapted, title=adapted.title.replace("binary", "five classes"))
+        if config.model.encoder != preset.model.encoder:
+            title = f"{adapted.title}, encoder {config.model.encoder}"
+            adapted = replace(adapted, title=title, own_encoder=False)
+        return self if adapted is self else replace(adapted, rows=dict.fromkeys(self.rows))
+
+    def label(self, preset: str) -> str:
+        """What a row is, see `label`."""
+        text = label(preset)
+        return text if self.own_encoder else text.removeprefix("BiLSTM ")
 
     @property
     def headings(self) -> tuple[str, ...]:
@@ -144,7 +177,7 @@ def text_record(result: dict[str, Any]) -> dict[str, Any]:
     line: dict[str, Any] = {
         key: result.get(key)
         for key in (
-            *("preset", "seed", "training_examples", "parameters"),
+            *("preset", "seed", "training_examples", "mixed_examples", "parameters"),
             *("best_epoch", "epochs", "updates", "device"),
         )
     }
@@ -177,7 +210,7 @@ def text_rows(table: TextTable, records: Sequence[dict[str, Any]]) -> list[list[
             sizes = sorted({r["parameters"] for r in own if r["parameters"] is not None})
             rows.append(
                 [
-                    label(preset),
+                    table.label(preset),
                     paper.get(preset) or "–",
                     ", ".join(f"{size:,}" for size in sizes) or "–",
                     str(len(own)),
@@ -269,11 +302,56 @@ def vectors_of(config: TextConfig) -> str:
     return f"word vectors of {' and '.join(files)}"
 
 
+def tested_on(table: TextTable, result: dict[str, Any]) -> str:
+    """How many examples the figures of a run are of.
+
+    Args:
+        table: which has names for dev and test.
+        result: of the run.
+
+    Returns:
+        The words.
+
+    Example:
+        >>> tested_on(TABLES["sst"], {"splits": {"dev": {"examples": 872}, "test": {"examples": 1821}}})
+        'dev has 872 examples, test 1,821'
+    """
+    names = {"dev": table.dev, "test": table.test}
+    sizes = [f"{names[s]} {f['examples']:,}" for s, f in result["splits"].items() if s in names]
+    first, *others = sizes
+    name, _, size = first.rpartition(" ")
+    return ", ".join([f"{name} has {size} examples", *others])
+
+
+def trees_of(config: TextConfig) -> str:
+    """Where the given trees of a run are from, by the names of their files; empty if there are none.
+
+    Args:
+        config: of the run.
+
+    Returns:
+        The names.
+
+    Example:
+        >>> trees_of(PRESETS["sst-tree"][0]())
+        ''
+    """
+    return "" if config.data.trees is None else PurePath(config.data.trees).name
+
+
 def _part(some: int, whole: int, what: str) -> str:
     if some == whole:
         return f"all {whole:,} {what}"
-    percent = 100 * some / whole
-    return f"{some:,} of the {whole:,} {what} ({percent:.{0 if percent >= 10 else 1}f} %)"
+    return f"{some:,} of the {whole:,} {what} ({_percent(some / whole)})"
+
+
+def _percent(share: float) -> str:
+    """A share that is neither nothing nor all, and must not look so."""
+    if share < 0.001:
+        return "less than 0.1 %"
+    if 0.99 < share < 1:
+        return "more than 99 %"
+    return f"{100 * share:.{0 if share >= 0.1 else 1}f} %"
 
 
 def _column(records: Sequence[dict[str, Any]], key: str) -> str:

@@ -73,7 +73,7 @@ def parse(
     samples: Annotated[
         int, typer.Option(min=0, metavar="K", help="Also sample K trees, with their frequency.")
     ] = 0,
-    seed: Annotated[int, typer.Option(help="Of the samples.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of the samples.")] = 0,
     gold: Annotated[
         bool, typer.Option("--gold", help="Mark right and wrong arcs (ListOps, CoNLL-U files).")
     ] = False,

@@ -64,7 +64,9 @@ def predict(
         bool, typer.Option("--soft", help="Predict with relaxed trees, not with discrete ones.")
     ] = False,
     device: Device = "auto",
-    batch_size: Annotated[int, typer.Option(min=1, help="The most texts at a time.")] = 64,
+    batch_size: Annotated[
+        int, typer.Option(min=1, max=1_000_000, help="The most texts at a time.")
+    ] = 64,
     threads: Annotated[
         int, typer.Option(min=0, help="Of torch on the CPU; 0 leaves it to torch. 1 if busy.")
     ] = 0,

@@ -49,7 +49,9 @@ def examples_of(records: Records, settings: SentenceSettings) -> Iterator[Asked]
         if record is None:
             yield Asked(line, ((),) * settings.texts)
             continue
-        label = record.label if settings.kind == "tag" else record.extra.get(settings.label or "")
+        label = record.label
+        if settings.kind != "tag":  # of a column that training took for labels, as it took them
+            label = record.extra.get(settings.label or "", "").strip()
         yield Asked(line, [words_of(record, i) for i in range(settings.texts)], label or None)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -104,6 +104,7 @@ def finished(
     from treelax.training.devices import find_device
     from treelax.training.run import Run
 
+    refuse_a_file(results)
     refuse_to_shrink(results, [(config.preset, config.seed) for config in configs])
     failure: TrainingError | None = None
     if report:
@@ -111,7 +112,8 @@ def finished(
     else:
         place = find_device(device)
         at_once = jobs or (10 if place.type == "cuda" else os.cpu_count() or 1)
-        error_console.print(f"{len(configs)} runs, {at_once} at a time, on {place}")
+        number = "1 run" if len(configs) == 1 else f"{len(configs)} runs"
+        error_console.print(f"{number}, {at_once} at a time, on {place}")
         try:
             runs = _sweep(configs, folder, str(place), at_once, describe)
         except TrainingError as error:
@@ -131,6 +133,90 @@ def finished(
     return ended, failure
 
 
+def common_settings(
+    ended: Sequence[tuple[Run, dict[str, Any]]],
+    presets: Callable[[str], ListOpsConfig | TextConfig],
+    *,
+    files: Collection[str] = (),
+) -> list[str]:
+    """What all runs of a table have unlike their presets, from the runs themselves.
+
+    Args:
+        ended: the runs with their results.
+        presets: gives the config of a preset.
+        files: settings that name files, which say nothing to others and may differ.
+
+    Returns:
+        The settings, each ``key=value``.
+
+    Raises:
+        InputError: two runs have other settings, or were trained or tested on other data.
+    """
+    from treelax.training.config import settings_between
+
+    first = ended[0][0]
+    settings: dict[str, str] = {}
+    for run, result in ended:
+        preset = presets(result["preset"])
+        changed = settings_between(preset, run.config(type(preset)))
+        own = {key: value for key, value in changed.items() if key not in {"seed", *files}}
+        if run is first:
+            settings = own
+        for key in dict.fromkeys((*settings, *own)):
+            if own.get(key) != settings.get(key):
+                has, other = (each.get(key, "as in its preset") for each in (settings, own))
+                raise InputError(
+                    f"{key}: is {has} in {first.path} and {other} in {run.path}; expected the same in "
+                    "all rows of a table: name rows that belong together with --rows, or give "
+                    "another --runs"
+                )
+    refuse_other_data(ended)
+    return [f"{key}={value}" for key, value in settings.items()]
+
+
+def refuse_other_data(ended: Sequence[tuple[Run, dict[str, Any]]], now: str | None = None) -> None:
+    """Refuse a table of runs that were trained or tested on other data than each other.
+
+    Args:
+        ended: the runs with their results; those of before results told of data fit any.
+        now: a fingerprint of the data that are there now, which further runs would have.
+
+    Raises:
+        InputError: data differ.
+    """
+    told = [(run, result["data"]) for run, result in ended if result.get("data")]
+    if not told:
+        return
+    first, data = told[0]
+    for run, other in told:
+        if other != data:
+            raise InputError(
+                f"{run.path}: was trained or tested on other data than {first.path}; expected the "
+                "same for all rows of a table: train them anew with another --runs"
+            )
+    if now is not None and now != data:
+        raise InputError(
+            f"{first.path}: was trained or tested on other data than are there now; expected the "
+            "same for all rows of a table: restore the files, or give another --runs"
+        )
+
+
+def refuse_a_file(results: Path) -> None:
+    """Refuse a file where the folder of a table is to be, before anything is trained.
+
+    Args:
+        results: where the table goes.
+
+    Raises:
+        InputError: it is a file.
+
+    Example:
+        >>> refuse_a_file(Path("nowhere"))
+    """
+    if results.exists() and not results.is_dir():
+        raise InputError(f"--results: {results} is a file; expected a folder, or a new name")
+
+
 def command_line(
     table: str, seeds: int, rows: str | None, settings: Sequence[str], **folders: tuple[Path, Path]
 ) -> str:
@@ -140,7 +226,7 @@ def command_line(
         table: its name.
         seeds: number of them.
         rows: the presets, if they were named.
-        settings: the changes.
+        settings: the changes; see `common_settings`.
         folders: for each option that names a folder the one given and the default.
 
     Returns:

@@ -18,6 +18,7 @@ from treelax.cli.sweeps import (
     Rows,
     Settings,
     command_line,
+    common_settings,
     every_seed,
     finished,
     write_results,
@@ -62,6 +63,7 @@ def listops(
     """Repeat table 1; see LISTOPS_HELP."""
     from treelax.analysis.listops_table import ROWS
     from treelax.analysis.sweep import configure
+    from treelax.tasks.listops.config import preset
 
     presets = [row.preset for row in ROWS] if rows is None else rows.split(",")
     changes = settings or []
@@ -77,7 +79,8 @@ def listops(
         said=changes,
     )
     folders = {"runs": (runs, RUNS_FOLDER), "results": (results, RESULTS_FOLDER)}
-    command = command_line("listops", seeds, rows, changes, **folders)
+    shown = common_settings(done, preset, files=["data.folder"])
+    command = command_line("listops", seeds, rows, shown, **folders)
     _publish(done, results, command, whole=rows is None)
     if failure is not None:
         raise failure

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from treelax.cli.console import table
+from treelax.cli.console import progress, table
 from treelax.cli.options import Device
 from treelax.cli.sweeps import (
     Jobs,
@@ -17,8 +17,11 @@ from treelax.cli.sweeps import (
     Rows,
     Settings,
     command_line,
+    common_settings,
     every_seed,
     finished,
+    refuse_a_file,
+    refuse_other_data,
     write_results,
 )
 from treelax.cli.train_text import Vectors, vector_files
@@ -105,8 +108,11 @@ def _command(name: str, family: str) -> Callable[..., None]:
         report: Report = False,
     ) -> None:
         from treelax.analysis.sweep import changed
+        from treelax.analysis.sweep import name as folder
         from treelax.analysis.text_table import TABLES
+        from treelax.errors import InputError
         from treelax.ops.checks import one_of
+        from treelax.tasks.text.config import FILES
         from treelax.tasks.text.presets import preset as find
 
         changes = list(settings or [])
@@ -116,6 +122,13 @@ def _command(name: str, family: str) -> Callable[..., None]:
         presets = chosen.presets if rows is None else [row.strip() for row in rows.split(",")]
         for row in presets:
             one_of("--rows", row, chosen.presets)
+        for setting in changes:
+            if setting.partition("=")[0].strip() in ROWS_DIFFER_IN:
+                raise InputError(
+                    f"--set: received {setting}, in which the rows of the table differ; expected "
+                    f"another setting: choose rows with --rows, or train one model with treelax train "
+                    f"{family}"
+                )
 
         def configure(preset: str, more: list[str]) -> TextConfig:
             config = changed(find(preset), [*paths, *more], LIST_ALL.format(family))
@@ -127,8 +140,10 @@ def _command(name: str, family: str) -> Callable[..., None]:
         usual = Path(f"results/{name}" if recipe == "paper" else f"results/{name}-{recipe}")
         place = results or usual
         configs = every_seed(presets, seeds, changes, configure)
+        refuse_a_file(place)
         if not report:
             _check_data(configs)
+            _read_data(configs, runs)
         ended, failure = finished(
             configs,
             runs,
@@ -139,21 +154,20 @@ def _command(name: str, family: str) -> Callable[..., None]:
             describe=_describe,
             said=[s for s in (*paths, *changes) if not s.startswith("data.trees")],
         )
-        # which files there were says nothing to others
-        shown = [s for s in changes if s.partition("=")[0].strip() not in FILES]
+        shown = common_settings(ended, find, files=FILES)
         folders = {"runs": (runs, runs_folder), "results": (place, usual)}
         named = name if recipe == "paper" else f"{name} --recipe {recipe}"
-        _publish(chosen, ended, place, command_line(named, seeds, rows, shown, **folders))
+        there = {(result["preset"], result["seed"]) for _, result in ended}
+        missing = [folder(c) for c in configs if (c.preset, c.seed) not in there]
+        command = command_line(named, seeds, rows, shown, **folders)
+        _publish(chosen, ended, place, command, missing)
         if failure is not None:
             raise failure
 
     return command
 
 
-FILES = {
-    f"data.{key}"
-    for key in ("path", "train", "dev", "test", "vectors", "more_vectors", "mix", "trees")
-}
+ROWS_DIFFER_IN = {"kind", "data.format", "model.trees", "model.gcn_layers"}
 
 
 def _check_data(configs: Sequence[TextConfig]) -> None:
@@ -173,12 +187,42 @@ def _check_data(configs: Sequence[TextConfig]) -> None:
         check_files(data)
 
 
+def _read_data(configs: Sequence[TextConfig], runs: Path) -> None:
+    """Read and encode the data once, not in every run, and see that they are those of earlier runs."""
+    from treelax.analysis.sweep import name, result_of
+    from treelax.tasks.text.data import load_text
+    from treelax.tasks.text.transformer import check_folder
+    from treelax.training.run import Run
+
+    paths = [runs / name(config) for config in configs]
+    there = [Run.open(path) for path in paths if (path / "config.toml").exists()]
+    ended = [(run, result) for run in there if (result := result_of(run)) is not None]
+    if len(ended) == len(configs):
+        return
+    folders = dict.fromkeys(config.model.pretrained for config in configs)
+    for folder in filter(None, folders):
+        check_folder(folder)
+    wanted = dict.fromkeys((config.data, config.model.pretrained is not None) for config in configs)
+    for data, whole in wanted:
+        with progress("reading texts", unit="record", transient=True) as bar:
+            read = load_text(
+                data,
+                lambda split, done, total, bar=bar: bar.update(done, split),  # type: ignore[misc]
+                whole_words=whole,
+            )
+        refuse_other_data(ended, read.fingerprint(tuple(read.splits), trees=False))
+
+
 def _describe(row: dict[str, Any]) -> str:
     return f"dev acc {row['dev']['accuracy']:.2f}"
 
 
 def _publish(
-    chosen: TextTable, ended: Sequence[tuple[Run, dict[str, Any]]], results: Path, command: str
+    chosen: TextTable,
+    ended: Sequence[tuple[Run, dict[str, Any]]],
+    results: Path,
+    command: str,
+    missing: Sequence[str],
 ) -> None:
     """Print the table and write it and the runs."""
     from treelax.analysis.tables import RUNS, TABLE, to_csv, to_markdown, where
@@ -186,19 +230,25 @@ def _publish(
         COLUMNS,
         ON_SCREEN,
         amount,
+        tested_on,
         text_record,
         text_rows,
+        trees_of,
         vectors_of,
     )
     from treelax.tasks.text.config import TextConfig
 
     records = [text_record(result) for _, result in ended]
+    configs = [run.config(TextConfig) for run, _ in ended]
+    chosen = chosen.adapted(configs[0])
     rows = text_rows(chosen, records)
     headings = chosen.headings
-    configs = [run.config(TextConfig) for run, _ in ended]
     found = zip(configs, ended, strict=True)
     data = "; ".join(dict.fromkeys(amount(config, result) for config, (_, result) in found))
     vectors = "; ".join(dict.fromkeys(vectors_of(config) for config in configs))
+    sizes = "; ".join(dict.fromkeys(tested_on(chosen, result) for _, result in ended))
+    trees = dict.fromkeys(map(trees_of, configs))
+    given = "".join(f" Given trees are those of {name}." for name in trees if name)
     table(
         [headings[i] for i in ON_SCREEN],
         [[row[i] for i in ON_SCREEN] for row in rows],
@@ -208,11 +258,13 @@ def _publish(
     lines = [
         f"# {chosen.title}",
         "",
-        f"Trained on {data}, with {vectors}. Accuracy in percent, with discrete trees and with soft "
-        f"ones; the best epoch is chosen by {chosen.dev} with discrete trees. Mean ± standard "
-        f"deviation over seeds. `{command}` on {where(result for _, result in ended)}.",
+        f"Trained on {data}, with {vectors}; {sizes}. Accuracy in percent, with discrete trees and "
+        f"with soft ones; the best epoch is chosen by {chosen.dev} with discrete trees. Mean ± "
+        f"standard deviation over seeds.{given} `{command}` on "
+        f"{where(result for _, result in ended)}.",
         "",
         to_markdown(headings, rows),
         "",
+        *([f"Runs that have not ended: {', '.join(missing)}.", ""] if missing else []),
     ]
     write_results(results, {RUNS: to_csv(COLUMNS, records), TABLE: "\n".join(lines)})

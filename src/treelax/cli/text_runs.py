@@ -14,6 +14,7 @@ from treelax.cli.settings import show_settings
 if TYPE_CHECKING:
     from treelax.tasks.text.config import TextConfig
     from treelax.tasks.text.experiment import TextExperiment
+    from treelax.training.loop import Training
     from treelax.training.run import Run
 
 __all__ = ["train_sentences"]
@@ -31,11 +32,12 @@ def train_sentences(
     device: str,
     resume: bool,
     show: bool,
+    chosen: str | None = None,
 ) -> None:
     """Train a sentence model, or go on with its run, and print its figures.
 
     Args:
-        preset: to start from.
+        preset: to start from, and what it is of: runs and presets of other kinds are refused.
         data: settings of the data, without their section.
         settings: others, each ``key=value``.
         seed: of the run; that of the preset by default.
@@ -43,6 +45,7 @@ def train_sentences(
         device: where to train.
         resume: go on with the run that is there.
         show: show presets that could be there instead, and all settings.
+        chosen: the preset that was asked for, of the same kind.
 
     Raises:
         InputError: a setting, a file or the folder does not fit.
@@ -50,6 +53,7 @@ def train_sentences(
         CheckpointError: a checkpoint does not fit or cannot be saved.
     """
     from treelax.analysis.text_results import read_text_result
+    from treelax.ops.checks import one_of
     from treelax.tasks.text.presets import fitting_presets
     from treelax.tasks.text.presets import preset as find
     from treelax.training.config import override
@@ -58,7 +62,9 @@ def train_sentences(
 
     changes = [f"data.{key}={value}" for key, value in data.items()]
     changes += [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
-    config = override(find(preset), changes, list_all=LIST_ALL)
+    if chosen is not None:
+        one_of("--preset", chosen, tuple(fitting_presets(preset)))
+    config = override(find(chosen or preset), changes, list_all=LIST_ALL)
     if show:
         show_settings(fitting_presets(preset), config)
         return
@@ -69,7 +75,7 @@ def train_sentences(
         return
     run = find_run(place, resume=resume)
     if run is not None:
-        config = _same_settings(run, changes)
+        config = _same_settings(run, changes, preset, chosen)
         if (result := read_text_result(run)) is not None:
             error_console.print(f"{run.path}: has ended already; these are its figures")
             _print(result)
@@ -79,15 +85,25 @@ def train_sentences(
         _follow(run, experiment)
 
 
-def _same_settings(run: Run, changes: Sequence[str]) -> TextConfig:
-    """The settings of a run, which those on the command line must not contradict."""
-    from treelax.tasks.text.config import TextConfig
+def _same_settings(run: Run, changes: Sequence[str], preset: str, chosen: str | None) -> TextConfig:
+    """The settings of a run, which the command and what is on its line must not contradict."""
+    from treelax.errors import InputError
+    from treelax.tasks.text.config import FILES, TextConfig
+    from treelax.tasks.text.presets import preset as find
     from treelax.training.config import override
     from treelax.training.run import refuse_changes
 
-    own = run.config(TextConfig)
-    refuse_changes(run, own, override(own, changes, list_all=LIST_ALL))
-    return own
+    own, asked = run.config(TextConfig), find(preset)
+    # treelax train pair goes on with any pairs, so also with those of SNLI
+    same_data = preset == asked.kind or own.data.format == asked.data.format
+    if own.kind != asked.kind or not same_data or chosen not in (None, own.preset):
+        raise InputError(
+            f"{run.path}: is a run of {own.preset}; expected one of {chosen or preset}: resume it with "
+            f"treelax train {own.kind}, or give another --out"
+        )
+    wanted = override(own, changes, list_all=LIST_ALL)
+    refuse_changes(run, own, wanted, files=FILES)  # what is in them is compared when they are read
+    return wanted
 
 
 def _prepare(config: TextConfig, device: str, out: Path) -> TextExperiment:
@@ -95,7 +111,9 @@ def _prepare(config: TextConfig, device: str, out: Path) -> TextExperiment:
     from treelax.tasks.text.experiment import TextExperiment
     from treelax.tasks.text.transformer import check_folder, with_own_copy
     from treelax.training.devices import find_device
+    from treelax.training.distributed import current
 
+    current().share(config.train.batch_size)  # refuses batches that are too small for all
     place = find_device(device, threads=config.train.threads)
     model = with_own_copy(config.model, out)
     if model.pretrained is not None:  # told now, not when all texts have been read
@@ -138,18 +156,38 @@ def _follow(run: Run, experiment: TextExperiment) -> None:
         copy_folder(config.model.pretrained, run.path / COPY)
     training = Training(run, experiment)  # which refuses other data than it was started with
     if current().first:
+        _refuse_other_words(run, training, experiment)
         vectors, lower = experiment.data.vectors, config.data.lower
         save_words(run.path / FILE, vectors, experiment.labels, lower=lower)
-    counts = ", ".join(f"{name} {len(split):,}" for name, split in experiment.data.splits.items())
+        run.keep_config(config)
+    sizes = {name: f"{name} {len(split):,}" for name, split in experiment.data.splits.items()}
+    if experiment.mixed:
+        sizes["train"] += f" ({experiment.mixed:,} of them mixed in)"
+    counts = ", ".join(sizes.values())
+    epochs = "1 epoch" if training.epochs == 1 else f"{training.epochs} epochs"
     error_console.print(
         f"{config.preset}, seed {config.seed}, on {current().on(experiment.device)}: {counts} examples, "
-        f"{len(experiment.labels)} labels, {training.epochs} epochs of {training.updates} updates"
+        f"{len(experiment.labels)} labels, {epochs} of {training.updates} updates"
     )
     follow(training, lambda dev: f"acc {dev['accuracy']:.2f}")
     if not current().first:
         return
     _print(finish_text(run, training, experiment))
     console.print(f"run: {run.path}")
+
+
+def _refuse_other_words(run: Run, training: Training, experiment: TextExperiment) -> None:
+    """Refuse other words than an older run was started with, whose checkpoint does not tell data."""
+    from treelax.errors import CheckpointError
+    from treelax.training.words import FILE, load_words
+
+    if not training.knows_data and (run.path / FILE).exists():
+        vectors, labels, _ = load_words(run.path / FILE)
+        if (vectors.known, labels) != (experiment.data.vectors.known, experiment.labels):
+            raise CheckpointError(
+                f"{run.path}: its words or labels are not those it was started with; restore the "
+                "files, or train anew with another --out"
+            )
 
 
 def _print(result: dict[str, Any]) -> None:

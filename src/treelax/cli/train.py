@@ -170,7 +170,9 @@ def _same_settings(run: Run, preset: str | None, changes: Sequence[str]) -> List
 def _prepare(config: ListOpsConfig, device: str) -> ListOpsExperiment:
     from treelax.tasks.listops.experiment import ListOpsExperiment
     from treelax.training.devices import find_device
+    from treelax.training.distributed import current
 
+    current().share(config.train.batch_size)  # refuses batches that are too small for all
     place = find_device(device, threads=config.train.threads)
     with progress("preparing the data", transient=True):
         return ListOpsExperiment(config, place)

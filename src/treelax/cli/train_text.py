@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from treelax.cli.text_runs import train_sentences
+from treelax.training.config_values import value_to_toml
 
 __all__ = ["register_text"]
 
@@ -118,9 +119,9 @@ def _own(kind: str) -> Callable[..., None]:
     ) -> None:
         data = _files(train, dev, test, vectors)
         if text:
-            data["text"] = ",".join(text)
+            data["text"] = value_to_toml("--text", tuple(text))
         if label is not None:
-            data["label"] = label
+            data["label"] = value_to_toml("--label", label)
         if tokens:
             data["tokens"] = "true"
         train_sentences(kind, data, settings, seed, out, device, resume, show)
@@ -151,7 +152,9 @@ def _tag() -> Callable[..., None]:
     ) -> None:
         data = _files(train, dev, test, vectors)
         columns = {"word": text, "tag": label}
-        data |= {key: column for key, column in columns.items() if column is not None}
+        data |= {
+            key: value_to_toml(key, column) for key, column in columns.items() if column is not None
+        }
         train_sentences("tag", data, settings, seed, out, device, resume, show)
 
     return command
@@ -178,7 +181,8 @@ def _corpus(name: str, row: str) -> Callable[..., None]:
         data = _files(train, dev, test, vectors)
         if source is not None:
             data["path"] = str(source)
-        train_sentences(preset or f"{name}-{row}", data, settings, seed, out, device, resume, show)
+        usual = f"{name}-{row}"
+        train_sentences(usual, data, settings, seed, out, device, resume, show, chosen=preset)
 
     return command
 
@@ -203,8 +207,10 @@ def vector_files(paths: Sequence[Path] | None) -> dict[str, str]:
 
     Example:
         >>> vector_files([Path("glove.zip"), Path("more.npz")])
-        {'vectors': 'glove.zip', 'more_vectors': 'more.npz'}
+        {'vectors': 'glove.zip', 'more_vectors': '["more.npz"]'}
     """
     first, more = (paths or [])[:1], (paths or [])[1:]
-    named = {"vectors": first, "more_vectors": more}
-    return {key: ",".join(map(str, files)) for key, files in named.items() if files}
+    named = {"vectors": str(first[0])} if first else {}
+    if more:  # as TOML, for names may have commas in them
+        named["more_vectors"] = value_to_toml("--vectors", tuple(map(str, more)))
+    return named

@@ -32,7 +32,7 @@ from treelax.training.config_values import (
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["flatten", "from_table", "from_toml", "override", "to_toml"]
+__all__ = ["flatten", "from_table", "from_toml", "override", "settings_between", "to_toml"]
 
 Config = TypeVar("Config", bound="DataclassInstance")
 LIST_ALL = "treelax.training.config.flatten(config) lists all keys"
@@ -59,6 +59,37 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     keys = list(old) + [key for key in new if key not in old]
     found = [key for key in keys if plain(old.get(key)) != plain(new.get(key))]
     return ", ".join(f"{key} {old.get(key)} → {new.get(key)}" for key in found[:3])
+
+
+def settings_between(old: DataclassInstance, new: DataclassInstance) -> dict[str, str]:
+    """The settings that make one config of another, each as `override` takes it.
+
+    Args:
+        old: a config.
+        new: another of the same class.
+
+    Returns:
+        Keys and values in words, in the order of the keys; nothing if they are the same.
+
+    Example:
+        >>> import dataclasses
+        >>> @dataclasses.dataclass(frozen=True)
+        ... class Training:
+        ...     epochs: int = 3
+        ...     text: tuple[str, ...] = ()
+        >>> settings_between(Training(), Training(text=("a", "b")))
+        {'text': 'a,b'}
+    """
+    before = flatten(old)
+    return {key: _written(value) for key, value in flatten(new).items() if value != before[key]}
+
+
+def _written(value: Any) -> str:
+    if value is None:
+        return "none"
+    if isinstance(value, tuple):
+        return ",".join(map(_written, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def override(config: Config, settings: Sequence[str], *, list_all: str = LIST_ALL) -> Config:

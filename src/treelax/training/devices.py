@@ -7,6 +7,8 @@ import torch
 from treelax.errors import InputError
 from treelax.training.distributed import World, current
 
+MOST_THREADS = 1024
+
 
 def find_device(name: str, *, threads: int = 0) -> torch.device:
     """The device of a name; of several processes on a machine each has a GPU of its own.
@@ -26,6 +28,8 @@ def find_device(name: str, *, threads: int = 0) -> torch.device:
         >>> find_device("cpu")
         device(type='cpu')
     """
+    if threads > MOST_THREADS:
+        raise InputError(f"threads is {threads}; expected at most {MOST_THREADS:,}")
     if threads:
         torch.set_num_threads(threads)
     if name == "auto":

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,6 +124,21 @@ class Run:
                     f"{run.path}: cannot hold a run: {what}; give a folder that can be written"
                 ) from error
             yield run
+
+    def keep_config(self, config: DataclassInstance) -> None:
+        """Write the config anew where it has changed, in the names of files say.
+
+        Args:
+            config: what to keep; the caller holds the lock.
+
+        Raises:
+            DataError: the file cannot be written.
+        """
+        title = self.config_file.read_text(encoding="utf-8").partition("\n")[0]
+        text = f"{title}\n{to_toml(_Header(self.task))}\n{to_toml(config)}"
+        if text != self.config_file.read_text(encoding="utf-8"):
+            with atomic_write(self.config_file, "w") as out:
+                out.write(text)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Run:
@@ -254,6 +269,8 @@ def refuse_changes(
     own: DataclassInstance,
     wanted: DataclassInstance,
     advice: str = "resume it without them or give another --out",
+    *,
+    files: Collection[str] = (),
 ) -> None:
     """Refuse to go on with other settings than a run was started with.
 
@@ -262,11 +279,13 @@ def refuse_changes(
         own: its config.
         wanted: the config to go on with.
         advice: what to do about it.
+        files: settings that name files, which may have moved.
 
     Raises:
         InputError: a setting differs; the message names the first ones.
     """
-    changed = changes(flatten(own), flatten(wanted))
+    now = flatten(wanted)
+    changed = changes(flatten(own) | {file: now[file] for file in files}, now)
     if changed:
         raise InputError(f"{run.path}: was started with other settings ({changed}); {advice}")
 

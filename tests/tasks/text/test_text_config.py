@@ -150,6 +150,7 @@ def test_an_unknown_preset_has_a_neighbour() -> None:
         (DataConfig, {"mix_share": 1.5}, "data.mix_share is 1.5"),
         (DataConfig, {"mix": "snli", "format": "sst"}, "data.mix is snli and data.format sst"),
         (DataConfig, {"mix": "snli"}, "of one text each"),
+        (DataConfig, {"mix": "a", "format": "snli"}, "data.mix is a and data.format snli"),
         (DataConfig, {"trees": "trees.conllu"}, r"expected a name with \{split\} in it"),
         (
             DataConfig,

@@ -161,7 +161,12 @@ def test_a_share_of_what_is_mixed_in(tmp_path: Path, share: float, mixed: int) -
     data = DataConfig(
         format="multinli", path=str(path), mix=str(SNLI_SAMPLE), mix_share=share, vector_size=4
     )
-    task = experiment(trained_with(tiny("pair", data), batch_size=1))
+    config = trained_with(tiny("pair", data), batch_size=1)
+    if not mixed:
+        with pytest.raises(InputError, match=r"mix_share is 0.1, which is less than one of the 4"):
+            experiment(config)
+        return
+    task = experiment(config)
     assert task.mixed == 4
     assert task.updates == 3 + mixed
     chosen = []
