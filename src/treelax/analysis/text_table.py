@@ -302,7 +302,7 @@ def vectors_of(config: TextConfig) -> str:
     return f"word vectors of {' and '.join(files)}"
 
 
-def tested_on(table: TextTable, result: dict[str, Any]) -> str:
+def sizes_of(table: TextTable, result: dict[str, Any]) -> str:
     """How many examples the figures of a run are of.
 
     Args:
@@ -313,7 +313,7 @@ def tested_on(table: TextTable, result: dict[str, Any]) -> str:
         The words.
 
     Example:
-        >>> tested_on(TABLES["sst"], {"splits": {"dev": {"examples": 872}, "test": {"examples": 1821}}})
+        >>> sizes_of(TABLES["sst"], {"splits": {"dev": {"examples": 872}, "test": {"examples": 1821}}})
         'dev has 872 examples, test 1,821'
     """
     names = {"dev": table.dev, "test": table.test}

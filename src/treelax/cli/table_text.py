@@ -230,7 +230,7 @@ def _publish(
         COLUMNS,
         ON_SCREEN,
         amount,
-        tested_on,
+        sizes_of,
         text_record,
         text_rows,
         trees_of,
@@ -246,7 +246,7 @@ def _publish(
     found = zip(configs, ended, strict=True)
     data = "; ".join(dict.fromkeys(amount(config, result) for config, (_, result) in found))
     vectors = "; ".join(dict.fromkeys(vectors_of(config) for config in configs))
-    sizes = "; ".join(dict.fromkeys(tested_on(chosen, result) for _, result in ended))
+    sizes = "; ".join(dict.fromkeys(sizes_of(chosen, result) for _, result in ended))
     trees = dict.fromkeys(map(trees_of, configs))
     given = "".join(f" Given trees are those of {name}." for name in trees if name)
     table(

@@ -133,7 +133,7 @@ def test_a_label_that_training_does_not_know(tmp_path, folder):
             cached_splits(data.sources, folder=folder)
         assert str(caught.value) == (
             f"{tmp_path / 'dev.txt'}, line 3: received the label 'maybe'; expected one of the "
-            "training data: 'no', 'yes'"
+            "training data: 'no', 'yes'; train with an example of it, or take this line out"
         )
     assert data.reads == ["train", "dev"]
 

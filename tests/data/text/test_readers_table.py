@@ -429,3 +429,18 @@ def test_a_column_that_may_be_missing(tmp_path: Path, name: str) -> None:
     records = list(read_table(path, label=None, optional=["label", "genre"]))
     assert [record.extra for record in records] == [{"label": "yes"}, {"label": "no"}]
     assert [record.label for record in records] == [None, None]
+
+
+def test_a_number_that_is_none_is_no_label(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"sentence": "a", "label": NaN}\n{"sentence": "b", "label": 1.0}\n')
+    records = read_table(path)
+    assert [r.label for r in records] == ["1.0"]
+    assert records.report.dropped == {"no label": [1]}
+
+
+def test_a_quote_that_was_opened_lines_before_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('sentence,label\n"unclosed,x\nb,y\n"c, d",x\n')
+    with pytest.raises(DataError, match=r"line 4, column 2: .* a cell that was opened on line 2; "):
+        list(read_table(path))

@@ -155,3 +155,14 @@ def test_a_sentence_without_words_is_counted(tmp_path: Path) -> None:
     records = read_tagging(path)
     assert [r.texts[0] for r in records] == ["a"]
     assert records.report.dropped == {"empty sentence": [1]}
+
+
+def test_a_part_of_speech_that_nobody_told_is_no_tag(tmp_path: Path) -> None:
+    rows = ["1\tDogs\t_\tNOUN\tNNS", "2\tbark\t_\t_\t_", "", "1\tHi\t_\tINTJ\tUH", ""]
+    text = "\n".join(row and row + "\t_" * 5 for row in rows) + "\n"
+    path = written(tmp_path, text, "a.conllu")
+    records = read_tagging(path)
+    assert [r.label for r in records] == [("INTJ",)]
+    assert records.report.dropped == {"no tags": [1]}
+    # in another column it is a value
+    assert [r.label for r in read_tagging(path, tag="XPOS")] == [("NNS", "_"), ("UH",)]

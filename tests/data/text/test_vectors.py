@@ -452,3 +452,16 @@ def test_reading_gives_the_words_as_the_file_spells_them(tmp_path):
     found, matrix = read_vectors(written(tmp_path, GLOVE), ["bird"])
     assert found == {}
     assert matrix.shape == (0, 2)
+
+
+@pytest.mark.parametrize("more", ["1e-05 2.0 3.0 4.0", "1 2 3 4"])
+def test_numbers_too_many_are_no_part_of_the_word(tmp_path, more):
+    path = written(tmp_path, f"the 1 2 3\nfilm {more}\n")
+    with pytest.raises(DataError, match="line 2: received 4 numbers; expected 3 behind a word"):
+        load_vectors(path, ["the", "film"])
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path):
+    for header in ("", "1 2\n"):
+        path = written(tmp_path, f"\ufeff{header}the 3 4\n")
+        assert rows_of(load_vectors(path, ["the"], normalise=False)) == {"the": [3.0, 4.0]}

@@ -416,3 +416,14 @@ def test_the_fingerprint_tells_data_apart_that_training_depends_on(
     assert changed("dev", "no\tcats sleep", "no\tcats cats")
     # words of the test set have rows too, but no part in training
     assert not changed("test", "dogs bark", "owls bark")
+
+
+def test_cells_of_a_tsv_may_stand_in_quotes(tmp_path: Path) -> None:
+    rows = ['yes\t"a ""big"" dog"', "no\tcats", ""]
+    file = written(tmp_path / "a.tsv", "label\ttext", *rows)
+    config = DataConfig(train=file, dev=file, tokens=True, vector_size=4)
+    words = {
+        quoted: load_text(replace(config, quoted=quoted)).vectors.known for quoted in (None, True)
+    }
+    assert '"big"' in words[True]
+    assert '""big""' in words[None]

@@ -106,9 +106,10 @@ def _quoted_cells(
             if end == len(text):
                 end = -1
             elif text[end] != separator:
+                since = "" if opened == number else f", of a cell that was opened on line {opened}"
                 raise DataError(
                     f"{where}, line {number}, column {end + 1}: received {text[end]!r} after a "
-                    f'closing quote; expected {separator!r}, or "" for a quote inside'
+                    f'closing quote{since}; expected {separator!r}, or "" for a quote inside'
                 )
         if end < 0:
             return cells

@@ -280,7 +280,8 @@ class EncodedText:
             raise DataError(
                 f"{self.where(example)}: received the label "
                 f"{self.label_names[int(self.labels[place])]!r}; expected one of the training "
-                f"data: {_listed(names)}"
+                f"data: {_listed(names)}; train with an example of it, or take "
+                f"{'this sentence' if self.tagged else 'this line'} out"
             )
         return replace(self, labels=labels, label_names=tuple(names))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack, get_args
@@ -245,6 +246,8 @@ def _value(fields: dict[str, Any], name: str, where: str) -> str | None:
     value = _field(fields, name, where)
     if isinstance(value, str):
         return value.strip()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # as pandas writes what is missing
     if value is not None and not isinstance(value, bool | int | float):
         raise DataError(f"{where}: received {short(value)} as {name!r}; expected text or a number")
     return None if value is None else json.dumps(value)

@@ -214,6 +214,10 @@ class _Sentences:
             )
         return column % self.width
 
+    def _universal_place(self) -> int | None:
+        """Where the universal parts of speech stand, if the file names them."""
+        return self.names.index("UPOS") if self.names and "UPOS" in self.names else None
+
     def _end(self) -> Iterator[Record]:
         """The sentence that ends here, if there is one that is to be kept."""
         line, words, tags, is_ragged = self.first_line, self.words, self.tags, self.is_ragged
@@ -223,7 +227,10 @@ class _Sentences:
         if is_ragged:
             note_ragged(self.checks, self.report, self.source.name, line, is_ragged, self.width)
             return
-        is_without = set(tags) == {NO_TAG} and (self.conllu or not self.need_tags)
+        # a part of speech of _ is one that nobody told; other columns may have it as a value
+        few = self.names is not None and self.tag_place == self._universal_place()
+        untold = NO_TAG in tags if few else set(tags) == {NO_TAG}
+        is_without = untold and (self.conllu or not self.need_tags)
         if is_without and self.need_tags:
             self.report.drop(NO_TAGS, line)
         else:

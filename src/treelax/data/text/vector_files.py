@@ -7,6 +7,7 @@ bytes, so a word in the file that is not UTF-8 does no harm.
 
 from __future__ import annotations
 
+import codecs
 import io
 import lzma
 import math
@@ -140,6 +141,8 @@ class _TextReader:
         return self.found, matrix
 
     def _take(self, line: bytes) -> None:
+        if self.number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
         if not line:
             return
         if not self.dim and not self._begin(line):
@@ -183,7 +186,7 @@ class _TextReader:
         fields = line.split()
         word, more = fields[: -self.dim], fields[1 : -self.dim]
         # more fields are a word with spaces, unless they look like numbers too many
-        too_many = more and all(b"." in field and _is_number(field) for field in more)
+        too_many = more and all(map(_is_number, more))
         if not word or too_many:
             raise DataError(
                 f"{self.file}, line {self.number}: received "

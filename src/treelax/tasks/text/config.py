@@ -43,6 +43,8 @@ class DataConfig:
         tag: column of their tags, likewise; none for the last, or UPOS.
         classes: of SST, "binary" or "five".
         tokens: texts of a table are words with spaces between, not to be tokenised.
+        quoted: cells of a table may stand in quotes; none for CSV only, true for a TSV that pandas or
+            a spreadsheet wrote.
         vectors: file of word vectors; none to start from random ones, which are all learned.
         more_vectors: files whose vectors are put behind those.
         vector_size: of random ones.
@@ -77,6 +79,7 @@ class DataConfig:
     tag: str | None = None
     classes: Classes = "binary"
     tokens: bool = False
+    quoted: bool | None = None
     vectors: str | None = None
     more_vectors: tuple[str, ...] = ()
     vector_size: int = 100

@@ -122,7 +122,14 @@ def read_split(config: DataConfig, split: str, path: str) -> Records:
         case "tagging":
             return read_tagging(path, *_columns(config), **checks)
         case _:
-            return read_table(path, config.text, config.label, tokens=config.tokens, **checks)
+            return read_table(
+                path,
+                config.text,
+                config.label,
+                tokens=config.tokens,
+                quoted=config.quoted,
+                **checks,
+            )
 
 
 def _source(config: DataConfig, split: str) -> TextSource:
@@ -197,7 +204,7 @@ def _about(config: DataConfig, split: str) -> str:
     """The reader and its options in words, a part of the cache's key."""
     match config.format:
         case "table":
-            return f"table {config.text} {config.label} {config.tokens}"
+            return f"table {config.text} {config.label} {config.tokens} {config.quoted}"
         case "tagging":
             columns = _columns(config)
             return "tagging" if columns == (None, None) else f"tagging {columns}"
