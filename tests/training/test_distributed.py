@@ -110,6 +110,11 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     place = tmp_path_factory.mktemp("distributed")
     folders = Both(place / "one", place / "two")
     configs: dict[str, Any] = {k: text_config(place, k, **m) for k, m in CONFIGS.items()}
+    # two runs of each example, and weights that shrink
+    configs["twice"] = replace(
+        configs["pair"],
+        train=replace(configs["pair"].train, consistency=1.0, weight_decay=0.1, label_smoothing=0.1),
+    )
     configs["listops"] = tiny("balanced-mc", train__epochs=2, train__batch_size=15)
     configs["later"] = configs["sooner"] = configs["pair"]
     with pytest.MonkeyPatch.context() as patch:
@@ -131,7 +136,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         yield Both(folders.one, folders.two, first[2])
 
 
-@pytest.mark.parametrize("name", [*CONFIGS, "listops", "later", "sooner"])
+@pytest.mark.parametrize("name", [*CONFIGS, "twice", "listops", "later", "sooner"])
 def test_two_processes_give_what_one_gives(both: Both, name: str) -> None:
     one, two = metrics(both.one / name), metrics(both.two / name)
     assert [row["epoch"] for row in two] == [row["epoch"] for row in one] == [1, 2, 3][: len(one)]
