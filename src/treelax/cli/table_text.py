@@ -35,12 +35,13 @@ __all__ = ["register_text_tables"]
 
 TEXT_HELP = """{first}
 
-The paper's recipe takes days of a GPU for the tables of inference; --recipe tuned
-takes minutes, with settings that dev chose.
+The paper's recipe takes days of a GPU for the tables of inference; --recipe
+tuned takes minutes, with settings that dev chose.
 
-Writes table.md with the paper's figures beside ours and the amount of training
-data in its heading, and runs.csv. All settings of treelax train {command} can be
-changed for all rows with --set.
+Writes table.md with the paper's figures beside ours and the amount of data,
+and runs.csv. Settings of treelax train {command}, but those in which rows
+differ, can be changed for all rows with --set. All rows have the same data;
+the same command goes on with what was interrupted.
 
 Example:
   treelax table {name} --recipe tuned --from {archive} --vectors glove.zip
