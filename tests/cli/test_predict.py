@@ -16,7 +16,9 @@ from sentence_runs import SIZES, figures, sentences, train, write_files
 from typer.testing import CliRunner
 
 from treelax.cli.main import app, main
+from treelax.cli.predict_output import conllu_sentences
 from treelax.data.conllu import read_conllu
+from treelax.tasks.text.prediction import Prediction, SentenceSettings
 from treelax.training.pretrained import SentenceModel
 from treelax.trees import is_tree
 
@@ -198,6 +200,17 @@ def test_conllu(runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFix
     said = records(capsys, runs["tag"], runs["tag"].parent / "dev.conll")
     assert [list(tree.tags or ()) for tree in tagged] == [each["tags"] for each in said]
     assert [tree.id for tree in tagged] == [str(each["line"]) for each in said]
+
+
+@pytest.mark.parametrize(
+    ("column", "field"),
+    [(None, "tags"), ("UPOS", "tags"), ("XPOS", "xpos"), ("DEPREL", "labels"), ("2", "tags")],
+)
+def test_tags_are_in_the_column_they_were_learned_from(column: str | None, field: str) -> None:
+    said = Prediction((("Hi", "!"),), ("UH", "."), None, ((0, 1),))
+    [sentence] = conllu_sentences([(1, said)], SentenceSettings(kind="tag", label=column))
+    assert getattr(sentence, field) == ("UH", ".")
+    assert sum(getattr(sentence, f) is None for f in ("tags", "xpos", "labels")) == 2
 
 
 def test_the_name_of_the_file_says_the_format(

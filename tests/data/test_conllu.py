@@ -397,3 +397,11 @@ def test_without_the_library_one_is_told_what_to_install(
         with pytest.raises(BackendError, match=r'pip install "treelax\[data\]"'):
             call()
     assert heads_tensor([FIRST])[1].tolist() == [6]
+
+
+def test_tags_of_the_treebank_stay_in_their_column(tmp_path: Path) -> None:
+    sentence = Sentence(("Dogs", "bark"), (2, 0), xpos=("NNS", "_"))
+    path = tmp_path / "a.conllu"
+    write_conllu(path, [sentence])
+    assert path.read_text().splitlines()[0] == "1\tDogs\t_\t_\tNNS\t_\t2\t_\t_\t_"
+    assert list(read_conllu(path)) == [sentence]

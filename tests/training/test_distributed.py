@@ -113,7 +113,9 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     # two runs of each example, and weights that shrink
     configs["twice"] = replace(
         configs["pair"],
-        train=replace(configs["pair"].train, consistency=1.0, weight_decay=0.1, label_smoothing=0.1),
+        train=replace(
+            configs["pair"].train, consistency=1.0, weight_decay=0.1, label_smoothing=0.1
+        ),
     )
     configs["listops"] = tiny("balanced-mc", train__epochs=2, train__batch_size=15)
     configs["later"] = configs["sooner"] = configs["pair"]

@@ -21,6 +21,8 @@ Output = Literal["jsonl", "tsv", "conllu"]
 Said = tuple[int, Prediction]  # the line of an example, and what the model says of it
 DIGITS = 6  # of probabilities
 _SPACE = re.compile(r"\s")
+# columns of CoNLL-U to fields of a sentence; tags of others go where tags usually are
+TAG_COLUMNS = {"UPOS": "tags", "XPOS": "xpos", "DEPREL": "labels"}
 
 
 def output_form(form: str | None, out: Path | None, settings: SentenceSettings) -> str:
@@ -134,7 +136,8 @@ def conllu_sentences(said: Iterable[Said], settings: SentenceSettings) -> Iterat
         settings: of the model.
 
     Returns:
-        The sentences, with the label as a comment, or with tags.
+        The sentences, with the label as a comment, or with tags in the column they were learned
+        from, if CoNLL-U has it.
 
     Example:
         >>> said = Prediction((("Hi", "!"),), "yes", {"yes": 1.0}, ((0, 1),))
@@ -145,9 +148,10 @@ def conllu_sentences(said: Iterable[Said], settings: SentenceSettings) -> Iterat
         if each.label is None:
             continue
         about = {}
-        tags: tuple[str, ...] | None = None
+        tags: dict[str, tuple[str, ...]] = {}
         if isinstance(each.label, tuple):
-            tags = tuple(map(_one_word, each.label))
+            place = TAG_COLUMNS.get(settings.label or "UPOS", "tags")
+            tags[place] = tuple(map(_one_word, each.label))
         else:
             [share] = _several(each)
             about = {"label": _SPACE.sub(" ", each.label), "probability": f"{share:.{DIGITS}f}"}
@@ -157,8 +161,8 @@ def conllu_sentences(said: Iterable[Said], settings: SentenceSettings) -> Iterat
             yield Sentence(
                 forms,
                 None if each.heads is None else each.heads[i],
-                tags,
                 metadata={"sent_id": name, "text": " ".join(forms), **about},
+                **tags,
             )
 
 

@@ -39,6 +39,7 @@ class Sentence:
         tags: the n universal part-of-speech tags; None if there are none.
         labels: the n dependency labels; None if there are none.
         metadata: the comments, ``# key = value``; the value is empty for ``# key`` alone.
+        xpos: the n part-of-speech tags of the language or treebank; None if there are none.
 
     Raises:
         InputError: there are no words, or a field has another length than the words.
@@ -53,11 +54,12 @@ class Sentence:
     tags: tuple[str, ...] | None = None
     labels: tuple[str, ...] | None = None
     metadata: dict[str, str] = field(default_factory=dict, hash=False)
+    xpos: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not self.words:
             raise InputError("words: received none; expected at least one")
-        for name in ("heads", "tags", "labels"):
+        for name in ("heads", "tags", "labels", "xpos"):
             values = getattr(self, name)
             if values is not None and len(values) != len(self.words):
                 raise InputError(
@@ -227,7 +229,7 @@ def sentence_of_block(
             raise DataError(f"{where}: some words have a head and some not; expected all or none")
 
     def column(name: str) -> tuple[str, ...] | None:
-        values = tuple(token[name] for _, token in words)
+        values = tuple(token[name] or "_" for _, token in words)  # the library has None for some
         return None if set(values) == {"_"} else values
 
     return Sentence(
@@ -236,6 +238,7 @@ def sentence_of_block(
         tags=column("upos"),
         labels=column("deprel"),
         metadata={key: value or "" for key, value in tokens.metadata.items()},
+        xpos=column("xpos"),
     )
 
 
@@ -298,8 +301,10 @@ def _text(library: ModuleType, sentence: Sentence, where: str) -> bytes:
     n = len(sentence)
     nothing = ("_",) * n
     tags, labels = sentence.tags or nothing, sentence.labels or nothing
+    native = sentence.xpos or nothing
     heads = sentence.heads or (None,) * n
-    for name, values in (("word", sentence.words), ("tag", tags), ("label", labels)):
+    columns = {"word": sentence.words, "tag": tags, "label": labels, "xpos": native}
+    for name, values in columns.items():
         for m, value in enumerate(values, 1):
             if not value or re.search(r"[\t\n\r]|  ", value):
                 raise DataError(
@@ -314,9 +319,9 @@ def _text(library: ModuleType, sentence: Sentence, where: str) -> bytes:
                 f"{where}: comment {key!r} = {value!r}; expected no line break, no = in the key"
             )
     rows = (
-        (m, word, None, tag, None, None, head, label, None, None)
-        for m, (word, tag, head, label) in enumerate(
-            zip(sentence.words, tags, heads, labels, strict=True), 1
+        (m, word, None, tag, xpos, None, head, label, None, None)
+        for m, (word, tag, xpos, head, label) in enumerate(
+            zip(sentence.words, tags, native, heads, labels, strict=True), 1
         )
     )
     tokens = [dict(zip(map(str.lower, COLUMNS), row, strict=True)) for row in rows]
