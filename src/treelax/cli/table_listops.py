@@ -63,7 +63,7 @@ def listops(
     """Repeat table 1; see LISTOPS_HELP."""
     from treelax.analysis.listops_table import ROWS
     from treelax.analysis.sweep import configure
-    from treelax.tasks.listops.config import preset
+    from treelax.tasks.listops.config import FILES, preset
 
     presets = [row.preset for row in ROWS] if rows is None else rows.split(",")
     changes = settings or []
@@ -79,7 +79,7 @@ def listops(
         said=changes,
     )
     folders = {"runs": (runs, RUNS_FOLDER), "results": (results, RESULTS_FOLDER)}
-    shown = common_settings(done, preset, files=["data.folder"])
+    shown = common_settings(done, preset, files=FILES)
     command = command_line("listops", seeds, rows, shown, **folders)
     _publish(done, results, command, whole=rows is None)
     if failure is not None:

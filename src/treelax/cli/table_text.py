@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from treelax.cli.console import progress, table
+from treelax.cli.console import table
 from treelax.cli.options import Device
 from treelax.cli.sweeps import (
     Jobs,
@@ -20,10 +20,10 @@ from treelax.cli.sweeps import (
     common_settings,
     every_seed,
     finished,
-    refuse_a_file,
     refuse_other_data,
     write_results,
 )
+from treelax.cli.text_runs import read_texts
 from treelax.cli.train_text import Vectors, vector_files
 
 if TYPE_CHECKING:
@@ -141,7 +141,6 @@ def _command(name: str, family: str) -> Callable[..., None]:
         usual = Path(f"results/{name}" if recipe == "paper" else f"results/{name}-{recipe}")
         place = results or usual
         configs = every_seed(presets, seeds, changes, configure)
-        refuse_a_file(place)
         if not report:
             _check_data(configs)
             _read_data(configs, runs)
@@ -191,7 +190,6 @@ def _check_data(configs: Sequence[TextConfig]) -> None:
 def _read_data(configs: Sequence[TextConfig], runs: Path) -> None:
     """Read and encode the data once, not in every run, and see that they are those of earlier runs."""
     from treelax.analysis.sweep import name, result_of
-    from treelax.tasks.text.data import load_text
     from treelax.tasks.text.transformer import check_folder
     from treelax.training.run import Run
 
@@ -205,12 +203,7 @@ def _read_data(configs: Sequence[TextConfig], runs: Path) -> None:
         check_folder(folder)
     wanted = dict.fromkeys((config.data, config.model.pretrained is not None) for config in configs)
     for data, whole in wanted:
-        with progress("reading texts", unit="record", transient=True) as bar:
-            read = load_text(
-                data,
-                lambda split, done, total, bar=bar: bar.update(done, split),  # type: ignore[misc]
-                whole_words=whole,
-            )
+        read = read_texts(data, whole_words=whole)
         refuse_other_data(ended, read.fingerprint(tuple(read.splits), trees=False))
 
 

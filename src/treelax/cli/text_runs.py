@@ -12,12 +12,13 @@ from treelax.cli.runs import find_run, follow, in_processes, in_run
 from treelax.cli.settings import show_settings
 
 if TYPE_CHECKING:
-    from treelax.tasks.text.config import TextConfig
+    from treelax.tasks.text.config import DataConfig, TextConfig
+    from treelax.tasks.text.data import TextData
     from treelax.tasks.text.experiment import TextExperiment
     from treelax.training.loop import Training
     from treelax.training.run import Run
 
-__all__ = ["train_sentences"]
+__all__ = ["read_texts", "train_sentences"]
 
 LIST_ALL = "--list shows all settings"
 
@@ -107,7 +108,6 @@ def _same_settings(run: Run, changes: Sequence[str], preset: str, chosen: str | 
 
 
 def _prepare(config: TextConfig, device: str, out: Path) -> TextExperiment:
-    from treelax.tasks.text.data import load_text
     from treelax.tasks.text.experiment import TextExperiment
     from treelax.tasks.text.transformer import check_folder, with_own_copy
     from treelax.training.devices import find_device
@@ -118,18 +118,35 @@ def _prepare(config: TextConfig, device: str, out: Path) -> TextExperiment:
     model = with_own_copy(config.model, out)
     if model.pretrained is not None:  # told now, not when all texts have been read
         check_folder(model.pretrained)
-    with progress("reading texts", unit="record", transient=True) as bar:
-        data = load_text(
-            config.data,
-            lambda split, done, total: bar.update(done, split),
-            whole_words=model.pretrained is not None,
-        )
+    data = read_texts(config.data, whole_words=model.pretrained is not None)
     for split, notes in data.notes.items():
         for note in notes:
             error_console.print(f"{split}: {note}")
     if data.coverage is not None:
         _print_coverage(*data.coverage)
     return TextExperiment(config, data, place, model=model)
+
+
+def read_texts(config: DataConfig, *, whole_words: bool) -> TextData:
+    """Read the texts of a config with a progress bar.
+
+    Args:
+        config: which texts.
+        whole_words: as `treelax.tasks.text.data.load_text` takes it.
+
+    Returns:
+        The data.
+
+    Raises:
+        DataError: as `load_text`.
+        InputError: as `load_text`.
+    """
+    from treelax.tasks.text.data import load_text
+
+    with progress("reading texts", unit="record", transient=True) as bar:
+        return load_text(
+            config, lambda split, done, total: bar.update(done, split), whole_words=whole_words
+        )
 
 
 def _print_coverage(found: int, words: int) -> None:

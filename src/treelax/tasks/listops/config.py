@@ -16,6 +16,7 @@ from treelax.errors import InputError
 from treelax.ops.checks import one_of
 from treelax.tasks.listops.model import ModelConfig
 
+FILES = ("data.folder",)  # settings that name files: what is in them counts
 LARGEST_SEED = 2**63 - 1  # that torch takes
 MOST_THREADS = 1024
 

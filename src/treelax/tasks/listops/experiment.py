@@ -22,7 +22,7 @@ from treelax.data.listops import (
 )
 from treelax.errors import InputError
 from treelax.nn.modes import evaluating
-from treelax.tasks.listops.config import DataConfig, ListOpsConfig
+from treelax.tasks.listops.config import FILES, DataConfig, ListOpsConfig
 from treelax.tasks.listops.model import ListOpsTagger
 
 SPLITS = ("train", "dev", "test")
@@ -133,7 +133,7 @@ class ListOpsExperiment:
     """
 
     task = "listops"
-    files: Collection[str] = ("data.folder",)
+    files: Collection[str] = FILES
 
     def __init__(self, config: ListOpsConfig, device: torch.device) -> None:
         self.config = config
