@@ -7,6 +7,8 @@ Python programmer would expect, so ``except ValueError`` keeps working.
 
 from __future__ import annotations
 
+from signal import SIGTERM
+
 
 class TreelaxError(Exception):
     """Base of all errors raised by treelax on purpose."""
@@ -42,6 +44,16 @@ class CheckpointError(TreelaxError, RuntimeError):
 
 class RunInUseError(TreelaxError, RuntimeError):
     """Another process is training in the folder of this run."""
+
+
+class Terminated(SystemExit):
+    """The process was told to end, by SIGTERM: it does so after all that is open has been closed.
+
+    Its exit status is the one that a shell has for the signal.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(128 + SIGTERM)
 
 
 class TrainingError(TreelaxError, RuntimeError):

@@ -18,7 +18,7 @@ from listops_runs import tiny
 from treelax.analysis import sweep as module
 from treelax.analysis.results import read_result
 from treelax.analysis.sweep import check_same, configure, name, open_or_create, settings_of, sweep
-from treelax.errors import InputError, RunInUseError, TrainingError
+from treelax.errors import InputError, RunInUseError, Terminated, TrainingError
 from treelax.tasks.listops.config import ListOpsConfig
 from treelax.training.metrics import read_metrics
 from treelax.training.run import Run
@@ -196,13 +196,15 @@ def kill_myself(run: Run, row: dict[str, Any], epochs: int) -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-@pytest.mark.parametrize("stop", [interrupt, kill_myself])
+@pytest.mark.parametrize(
+    ("stop", "error"), [(interrupt, KeyboardInterrupt), (kill_myself, Terminated)]
+)
 def test_an_interrupted_sweep_goes_on(
-    tmp_path: Path, workers: Workers, stop: module.Report
+    tmp_path: Path, workers: Workers, stop: module.Report, error: type[BaseException]
 ) -> None:
     before = signal.getsignal(signal.SIGTERM)
     workers.epochs = 1000
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(error):
         sweep(CONFIGS, tmp_path, device="cpu", jobs=2, report=stop)
     assert signal.getsignal(signal.SIGTERM) is before
     assert len(workers.processes) == 2

@@ -21,7 +21,7 @@ import treelax.cli
 import treelax.cli.main as program
 from treelax.cli.main import app, main
 from treelax.cli.usage import explain_usage
-from treelax.errors import DataError, TreelaxError
+from treelax.errors import DataError, Terminated, TreelaxError
 
 SAMPLE = Path(__file__).parent.parent / "data" / "listops_sample.tsv"
 
@@ -301,14 +301,17 @@ def test_a_fault_of_the_program_is_raised(
         main(["fail"])
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), typer.Abort()])
+@pytest.mark.parametrize(
+    ("error", "status"), [(KeyboardInterrupt(), 130), (typer.Abort(), 130), (Terminated(), 143)]
+)
 def test_an_interrupted_run_can_go_on(
     capsys: pytest.CaptureFixture[str],
     failing: Callable[[BaseException], None],
     error: BaseException,
+    status: int,
 ) -> None:
     failing(error)
-    assert main(["fail"]) == 130
+    assert main(["fail"]) == status
     output = capsys.readouterr()
     assert output.out == ""
     assert output.err.count("\n") == 1

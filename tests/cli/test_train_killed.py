@@ -95,6 +95,7 @@ def test_a_plain_kill_of_a_process(tmp_path: Path) -> None:
     said, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 143, said
     assert said.splitlines()[-1] == (
-        "treelax: ended by SIGTERM; a training run that had begun goes on with --resume"
+        "treelax: ended by SIGTERM; a training run that had begun goes on with --resume, a table with "
+        "the same command"
     )
     assert not list(tmp_path.rglob("*.tmp"))

@@ -105,7 +105,8 @@ def test_a_plain_kill_says_how_to_go_on(
     output = capsys.readouterr()
     assert output.out == ""
     assert output.err.splitlines()[-1] == (
-        "treelax: ended by SIGTERM; a training run that had begun goes on with --resume"
+        "treelax: ended by SIGTERM; a training run that had begun goes on with --resume, a table with "
+        "the same command"
     )
     assert signal.getsignal(signal.SIGTERM) == before
     assert (folder / ".lock").read_text() == ""  # let go

@@ -8,13 +8,10 @@ overlap if NVIDIA's multi-process service is on (``nvidia-cuda-mps-control -d``)
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +23,7 @@ from treelax.tasks.text.config import TextConfig
 from treelax.training.config import override
 from treelax.training.metrics import read_metrics
 from treelax.training.run import Run, refuse_changes
+from treelax.training.signals import end_when_told
 
 Config = TypeVar("Config", ListOpsConfig, TextConfig)
 # called with the run that has come further, its last row of metrics, and the epochs of all runs
@@ -193,7 +191,7 @@ def sweep(
     going: dict[Path, tuple[Run, subprocess.Popen[bytes]]] = {}
     epochs = {run.path: epochs_of(run.path) for run in runs}
     failed: list[str] = []
-    with _kill_is_an_interrupt():
+    with end_when_told():  # so that its runs do not outlive it
         try:
             while waiting or going:
                 while waiting and len(going) < jobs:
@@ -280,23 +278,6 @@ def _refuse_other_task(run: Run, task: str) -> None:
         raise InputError(
             f"{run.path}: is a run of {run.task!r}; expected one of {task!r}: give another --out"
         )
-
-
-@contextmanager
-def _kill_is_an_interrupt() -> Iterator[None]:
-    """Let a plain ``kill`` end the sweep as Ctrl-C does, so that its runs do not outlive it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say what a signal does
-        return
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _start(run: Run, device: str, jobs: int) -> subprocess.Popen[bytes]:

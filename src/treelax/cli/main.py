@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
+from signal import SIGINT, SIGTERM
 from typing import TYPE_CHECKING, Annotated, Any
 
 import treelax
 from treelax.cli.notes import warnings_as_notes
-from treelax.errors import TreelaxError
+from treelax.errors import Terminated, TreelaxError
 
 MISSING = [name for name in ("typer", "rich") if find_spec(name) is None]
 if TYPE_CHECKING or not MISSING:
@@ -26,7 +27,8 @@ __all__ = ["main"]
 COMMANDS = (
     *("data", "train", "eval", "predict", "analyse", "report", "parse", "table", "figure", "demo"),
 )
-FAILED, INTERRUPTED, CLOSED_PIPE = 2, 130, 1  # exit statuses
+# exit statuses, those of signals as a shell has them
+FAILED, INTERRUPTED, TERMINATED, CLOSED_PIPE = 2, 128 + SIGINT, 128 + SIGTERM, 1
 MEMORY_SETTINGS = (
     "the batch size (--set train.batch_size=...) or the greatest length "
     "(--set data.max_length=..., or --max-length)."
@@ -50,8 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: what follows the name of the program; from the command line by default.
 
     Returns:
-        The exit status: 0 if all went well, 2 after an error, 130 if interrupted, 1 if nobody
-        reads the output any more.
+        The exit status: 0 if all went well, 2 after an error, 130 if interrupted, 143 if ended by
+        SIGTERM, 1 if nobody reads the output any more.
 
     Example:
         >>> main(["--version"])  # doctest: +ELLIPSIS
@@ -76,6 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # what is still in the buffer must go somewhere when the interpreter ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
+    except Terminated:
+        status = TERMINATED
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
     except Exception as error:
@@ -88,10 +92,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if os.environ.get("TREELAX_DEBUG", "0") != "0":
             traceback.print_exc()
         return _fail(message)
-    if status == INTERRUPTED:
+    if status in (INTERRUPTED, TERMINATED):
+        how = "interrupted" if status == INTERRUPTED else "ended by SIGTERM"
         print(
-            "treelax: interrupted; a training run that had begun goes on with --resume, a table "
-            "with the same command",
+            f"treelax: {how}; a training run that had begun goes on with --resume, a table with the "
+            "same command",
             file=sys.stderr,
         )
     return status if isinstance(status, int) else 0

@@ -11,8 +11,6 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-import typer
-
 from treelax.cli.console import error_console, progress
 from treelax.errors import CheckpointError
 
@@ -26,7 +24,6 @@ __all__ = ["find_run", "follow", "in_processes", "in_run"]
 
 Parameters = ParamSpec("Parameters")
 Prepared = TypeVar("Prepared")
-TERMINATED = 128 + signal.SIGTERM  # exit status, as a shell has it
 
 
 def find_run(folder: Path, *, resume: bool) -> Run | None:
@@ -117,9 +114,11 @@ def in_run(
         CheckpointError: the checkpoint of the run is lost.
     """
     from treelax.training.run import Run
+    from treelax.training.signals import end_when_told
 
     with ExitStack() as stack:
-        stack.enter_context(_end_when_told())
+        stack.enter_context(end_when_told())
+        _end_with_parent()
         if run is not None:
             stack.enter_context(run.lock())
             _refuse_lost_checkpoint(run)
@@ -185,31 +184,3 @@ def _end_with_parent() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=wait, daemon=True).start()
-
-
-@contextmanager
-def _end_when_told() -> Iterator[None]:
-    """Let SIGTERM end the command as Ctrl-C does, after all that is open has been closed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say what a signal does
-        return
-    _end_with_parent()
-    told = False
-
-    def end(number: int, frame: object) -> None:
-        nonlocal told
-        told = True
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    except KeyboardInterrupt:
-        if not told:
-            raise
-        error_console.print(
-            "treelax: ended by SIGTERM; a training run that had begun goes on with --resume"
-        )
-        raise typer.Exit(TERMINATED) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
