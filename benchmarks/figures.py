@@ -264,6 +264,7 @@ def sections() -> dict[str, Callable[[], str]]:
     """What makes each section, by the name in its markers; links are relative to the repository."""
     from benchmarks.figures_docs import MORE_SECTIONS  # both need the functions above
     from benchmarks.figures_text import TEXT_SECTIONS
+    from benchmarks.figures_trials import TRIAL_SECTIONS
 
     return {
         "listops": listops,
@@ -273,6 +274,7 @@ def sections() -> dict[str, Callable[[], str]]:
         "accuracy": accuracy,
         **MORE_SECTIONS,
         **TEXT_SECTIONS,
+        **TRIAL_SECTIONS,
     }
 
 

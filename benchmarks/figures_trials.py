@@ -1,0 +1,139 @@
+"""Sections of figures on the trials behind the tuned recipes; see `benchmarks.figures`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+
+from benchmarks.figures import spread, table
+from benchmarks.figures_text import runs_of
+from treelax.analysis.text_table import label
+from treelax.tasks.text.presets import preset
+from treelax.training.config import override
+
+# Trials of five epochs to compare: what a line says, the round, and the settings that single it out.
+TRIALS = (
+    ("dropout 0.1, word vectors of length 1", 2, "model.dropout=0.1 model.word_scale=1"),
+    ("… of length 3", 2, "model.dropout=0.1 model.word_scale=3"),
+    ("no dropout, length 3", 3, ""),
+    ("… no bias for heads on the left", 3, "model.left_head_bias=0"),
+    ("… half the noise", 3, "model.noise_scale=0.5"),
+    ("… no noise", 3, "model.noise=none"),
+    ("… straight-through", 3, "model.straight_through=true"),
+    ("… entropy relaxation", 3, "model.relaxation=entropy"),
+)
+ROUND = {
+    2: "train.learning_rate=0.001",
+    3: "train.learning_rate=0.001 model.word_scale=3 model.dropout=0",
+}
+LEFT = "model.left_head_bias=2"  # which trees start with
+
+
+def trials() -> str:
+    """Some of the trials behind the recipe for SNLI, on dev."""
+    rows = runs_of("tuning", "snli.csv")
+    common = set.intersection(
+        *(set(row["settings"].split()) for row in rows if row["round"] == "3")
+    )
+
+    def cells(preset: str, number: int, settings: str) -> list[str]:
+        wanted = {*ROUND[number].split(), *settings.split()}
+        if preset != "snli-none" and "left_head_bias" not in settings:
+            wanted.add(LEFT)
+        for row in rows:
+            same = set(row["settings"].split()) - common == wanted - common
+            if same and (row["preset"], row["round"]) == (preset, str(number)):
+                return [row["best_dev_accuracy"], row["soft_dev_accuracy"]]
+        return ["–", "–"]
+
+    lines = [
+        [text, *cells("snli-tree-2", *which), cells("snli-none", *which)[0]]
+        for text, *which in TRIALS
+    ]
+    header = ["dev of SNLI after 5 epochs, %", "latent tree, 2 GCN", "soft", "no intra-attention"]
+    return "\n\n".join(
+        [
+            table(header, lines),
+            f"One seed each, of {len(rows)} [trials](results/tuning/README.md); "
+            "batches of 128, learning rate 0.001.",
+        ]
+    )
+
+
+# Settings that dev chose between: what a line says, and what it changes in the tuned recipe.
+CHOICES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
+    "snli": (
+        ("no consistency, decay 0.1", ("train.consistency=0", "train.weight_decay=0.1")),
+        ("no consistency, decay 0.3", ("train.consistency=0", "train.weight_decay=0.3")),
+        ("consistency 0.5, decay 0.3", ("train.consistency=0.5", "train.weight_decay=0.3")),
+        ("consistency 1, decay 0.1", ("train.weight_decay=0.1",)),
+        ("consistency 1, decay 0.3", ("train.weight_decay=0.3",)),
+        ("… twice the learning rate", ("train.weight_decay=0.3", "train.learning_rate=0.002")),
+        (
+            "… last 5 epochs with discrete trees",
+            ("train.weight_decay=0.3", "train.discrete_epochs=5"),
+        ),
+        ("consistency 3, decay 0.1", ("train.consistency=3", "train.weight_decay=0.1")),
+    ),
+    "sst": (
+        ("no consistency, rate 0.0005", ("train.consistency=0", "train.learning_rate=0.0005")),
+        ("no consistency, rate 0.002", ("train.consistency=0",)),
+        ("no consistency, rate 0.003", ("train.consistency=0", "train.learning_rate=0.003")),
+        ("consistency 0.5, rate 0.002", ("train.consistency=0.5",)),
+        ("consistency 1, rate 0.002", ()),
+        ("… last 10 epochs with discrete trees", ("train.discrete_epochs=10",)),
+        ("… decay 0.1", ("train.weight_decay=0.1",)),
+        ("… dropout 0.4", ("model.dropout=0.4",)),
+        ("… dropout of the input 0.2", ("model.input_dropout=0.2",)),
+        ("… dropout of words 0.3", ("model.word_dropout=0.3",)),
+        ("… running mean 0.999", ("train.average=0.999",)),
+        ("consistency 3, rate 0.002", ("train.consistency=3",)),
+    ),
+}
+
+
+def recorded(name: str, changes: tuple[str, ...]) -> set[str]:
+    """Settings of a tuned preset with changes that the paper's has not, as the records have them."""
+    ours = override(preset(name), changes, list_all="")
+    paper = preset(name.replace("-tuned", ""))
+    return {
+        f"{part}.{key}={value:g}" if isinstance(value, float) else f"{part}.{key}={value}"
+        for part in ("model", "train")
+        for key, value in asdict(getattr(ours, part)).items()
+        if asdict(getattr(paper, part))[key] != value
+    }
+
+
+def choices(name: str, tree: str) -> str:
+    """Dev accuracies of trees and of the baseline for the settings that decided a recipe."""
+    trials = [row for row in runs_of("tuning", f"{name}.csv") if " " in row["vectors"]]
+
+    def cell(row: str, changes: tuple[str, ...]) -> str:
+        # all arithmetics, for they agree within the seeds
+        wanted = recorded(f"{name}-tuned-{row}", changes) - {"train.precision=tf32"}
+        found = [
+            float(trial["best_dev_accuracy"])
+            for trial in trials
+            if trial["preset"] == f"{name}-{row}"
+            and set(trial["settings"].split()) - {"train.precision=tf32"} == wanted
+        ]
+        if not found:
+            return "–"
+        return f"{spread(found) if len(found) > 1 else f'{found[0]:.2f}'} ({len(found)})"
+
+    lines = [[text, cell(tree, changes), cell("none", changes)] for text, changes in CHOICES[name]]
+    header = [f"dev of {name.upper()}, %", label(f"{name}-{tree}"), label(f"{name}-none")]
+    return "\n\n".join(
+        [
+            table(header, lines),
+            "Mean ± standard deviation (and number of trials); both files of word vectors. Some of "
+            f"{len(runs_of('tuning', f'{name}.csv'))} [trials](results/tuning/README.md).",
+        ]
+    )
+
+
+TRIAL_SECTIONS: dict[str, Callable[[], str]] = {
+    "trials": trials,
+    "snli-choices": lambda: choices("snli", "tree-2"),
+    "sst-choices": lambda: choices("sst", "tree"),
+}
