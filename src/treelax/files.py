@@ -6,6 +6,7 @@ import bz2
 import codecs
 import errno
 import gzip
+import hashlib
 import lzma
 import os
 import uuid
@@ -22,7 +23,7 @@ try:
 except ImportError:  # Windows goes without locks
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Line", "atomic_write", "compressed", "not_utf8", "read_lines", "try_lock"]
+__all__ = ["Line", "atomic_write", "compressed", "not_utf8", "read_lines", "sha256", "try_lock"]
 
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
@@ -218,3 +219,20 @@ def not_utf8(where: str, error: UnicodeDecodeError) -> DataError:
         f"{where}: is {what}; expected UTF-8: save it so, or convert it, iconv -f {encoding} -t "
         "utf-8 say"
     )
+
+
+def sha256(path: str | os.PathLike[str]) -> str:
+    """The SHA-256 sum of a file's content, in hexadecimal.
+
+    Args:
+        path: the file.
+
+    Returns:
+        Sixty-four digits.
+
+    Example:
+        >>> sha256(os.devnull)[:8]
+        'e3b0c442'
+    """
+    with open(path, "rb") as data:
+        return hashlib.file_digest(data, "sha256").hexdigest()

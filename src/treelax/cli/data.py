@@ -15,9 +15,9 @@ import treelax
 from treelax.cli import data_text
 from treelax.cli.commands import command, group
 from treelax.cli.console import Progress, console, error_console, progress, table
-from treelax.cli.folders import folder_to_write, sha256
+from treelax.cli.folders import folder_to_write
 from treelax.errors import InputError
-from treelax.files import atomic_write
+from treelax.files import atomic_write, sha256
 
 if TYPE_CHECKING:
     from treelax.data.listops import Expression

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from treelax.cli.console import Progress, error_console, progress, table
-from treelax.cli.folders import folder_to_write, sha256
+from treelax.cli.folders import folder_to_write
 from treelax.errors import InputError
+from treelax.files import sha256
 
 if TYPE_CHECKING:
     from treelax.data.text.corpora import Corpus

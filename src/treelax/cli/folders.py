@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -33,9 +32,3 @@ def folder_to_write(folder: Path) -> Iterator[Path]:
             with suppress(OSError):  # not empty
                 folder.rmdir()
         raise
-
-
-def sha256(file: Path) -> str:
-    """The SHA-256 sum of a file's content, in hexadecimal."""
-    with file.open("rb") as data:
-        return hashlib.file_digest(data, "sha256").hexdigest()

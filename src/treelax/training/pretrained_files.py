@@ -18,7 +18,6 @@ import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from hashlib import file_digest
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -27,7 +26,7 @@ from torch import Tensor
 import treelax
 from treelax.data.text.vectors import Vectors
 from treelax.errors import CheckpointError, DataError, InputError
-from treelax.files import atomic_write
+from treelax.files import atomic_write, sha256
 from treelax.tasks.text.config import Kind, TextConfig
 from treelax.tasks.text.prediction import SentenceSettings
 from treelax.tasks.text.transformer import COPY, copy_folder, with_own_copy
@@ -147,7 +146,7 @@ saved model
             "model cannot be changed"
         )
     settings = _restored(SentenceSettings, kept, path / MODEL)
-    if saved.state.get("words") != _sha256(path / WORDS):
+    if saved.state.get("words") != sha256(path / WORDS):
         raise CheckpointError(
             f"{path / WORDS}: is not the file that {MODEL} was saved with; expected files of one "
             "model: save it again"
@@ -190,7 +189,7 @@ def save_folder(
         if transformer is not None:
             _replace_transformer(Path(transformer), path)
         save_words(path / WORDS, vectors, labels, lower=settings.lower)
-        state = {"settings": kept, "words": _sha256(path / WORDS)}
+        state = {"settings": kept, "words": sha256(path / WORDS)}
         save_checkpoint(path / MODEL, weights, kind=KIND, state=state)
         with atomic_write(path / CONFIG, "w") as out:
             out.write(json.dumps(content, indent=1) + "\n")
@@ -256,8 +255,3 @@ def _read_config(file: Path) -> dict[str, Any]:
     if not isinstance(told.get("settings"), dict):
         raise CheckpointError(f"{file}: has no settings; expected them: save the model again")
     return told
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as data:
-        return file_digest(data, "sha256").hexdigest()

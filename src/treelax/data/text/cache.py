@@ -8,6 +8,7 @@ several experiments is kept once. Files may be deleted at any time.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import mmap
 import os
@@ -17,7 +18,6 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ctypes import string_at
 from dataclasses import asdict, dataclass, replace
-from hashlib import file_digest, sha256
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from treelax.data.text.records import Record
 from treelax.data.text.tokenizer import VERSION as TOKENIZER_VERSION
 from treelax.data.text.vocabulary import Vocabulary
 from treelax.errors import BackendError, DataError, InputError
-from treelax.files import atomic_write
+from treelax.files import atomic_write, sha256
 
 __all__ = ["EncodeSettings", "SplitProgress", "TextSource", "cache_folder", "cached_splits"]
 
@@ -213,12 +213,11 @@ def _key(source: TextSource, settings: EncodeSettings) -> str:
     digests = []
     for path in source.files:
         try:
-            with open(path, "rb") as raw:
-                digests.append(file_digest(raw, "sha256").hexdigest())
+            digests.append(sha256(path))
         except OSError as error:
             raise DataError(f"{path}: cannot be read: {error.strerror}") from error
     parts = [FORMAT, VERSION, digests, source.reader, asdict(settings), *_tokenizer()]
-    return sha256(json.dumps(parts).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 def _tokenizer() -> tuple[int, str]:

@@ -6,7 +6,6 @@ called ``NAME.part``, and stays when the connection is cut: the next try goes on
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import os
 import re
@@ -22,7 +21,7 @@ from typing import IO
 import treelax
 from treelax.data.text.cache import cache_folder
 from treelax.errors import DataError
-from treelax.files import try_lock
+from treelax.files import sha256, try_lock
 
 __all__ = ["ARCHIVES", "Archive", "cache_folder", "download"]
 
@@ -112,14 +111,14 @@ def download(
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     there = Path(folder, "a.zip")
         ...     count = there.write_bytes(b"")
-        ...     nothing = hashlib.sha256(b"").hexdigest()
+        ...     nothing = sha256(os.devnull)
         ...     download(Archive("https://example.org/a.zip", nothing, 0), folder) == there
         True
     """
     file = Path(folder) / archive.name
     part = file.with_name(f"{file.name}.part")
     if file.exists():
-        if (received := _sha256(file)) != archive.sha256:
+        if (received := sha256(file)) != archive.sha256:
             raise DataError(
                 f"{file}: has the SHA-256 {received}; expected {archive.sha256}: remove it to "
                 "fetch it again, or pass it with --from if it is what you want"
@@ -136,14 +135,14 @@ def download(
                 )
             transfer = _Transfer(archive.url, out, progress or _no_progress, timeout, wait)
             goes_on = transfer.done > 0
-            if not goes_on or _sha256(part) != archive.sha256:
+            if not goes_on or sha256(part) != archive.sha256:
                 transfer.run()
-            if goes_on and _sha256(part) != archive.sha256:
+            if goes_on and sha256(part) != archive.sha256:
                 # the beginning may be that of another file: once more from the start
                 transfer.start_over()
                 transfer.run()
             os.fsync(out.fileno())
-        if (received := _sha256(part)) != archive.sha256:
+        if (received := sha256(part)) != archive.sha256:
             size = part.stat().st_size
             part.unlink()
             raise DataError(
@@ -273,8 +272,3 @@ class _NotWritten(Exception):
 
 def _no_progress(done: int) -> None:
     pass
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as data:
-        return hashlib.file_digest(data, "sha256").hexdigest()
