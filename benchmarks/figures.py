@@ -8,6 +8,7 @@ No figure between markers is typed by hand.
 
 from __future__ import annotations
 
+import argparse
 import csv
 import os
 import re
@@ -162,7 +163,8 @@ def accuracy() -> str:
             f"Largest error over all arcs of {rows[0]['sentences']} sentences; the gradient's relative "
             "to its largest entry. At scale 100 (64 sentences) "
             f"every word's column sums to 1 within {worst:.0e}. `import treelax` takes "
-            f"{short(seconds)} s beyond `import torch`. `python benchmarks/accuracy.py`; "
+            f"{short(seconds)} s beyond `import torch`. `python benchmarks/accuracy.py --sentences "
+            f"{rows[0]['sentences']}`; "
             f"[{name}](benchmarks/results/{name}).",
         ]
     )
@@ -300,14 +302,18 @@ def filled(page: Path) -> str:
 
 def main() -> int:
     """Rewrite or check."""
+    parser = argparse.ArgumentParser(description="Write the figures of the results into the pages.")
+    parser.add_argument("--check", action="store_true", help="change nothing; fail if a page is old")
+    check = parser.parse_args().check
     new = {page: filled(page) for page in PAGES}
     stale = [page for page in PAGES if new[page] != page.read_text(encoding="utf-8")]
-    if "--check" in sys.argv[1:]:
+    if check:
         for page in stale:
             print(f"{page.relative_to(ROOT)} is not what the results say", file=sys.stderr)
         return int(bool(stale))
     for page in stale:
         page.write_text(new[page], encoding="utf-8")
+        print(f"written: {page.relative_to(ROOT)}")
     return 0
 
 

@@ -22,6 +22,15 @@ TRIALS = (
     ("… straight-through", 3, "model.straight_through=true"),
     ("… entropy relaxation", 3, "model.relaxation=entropy"),
 )
+NOISE = "model.noise_scale=0.5"
+# The same for a choice of options, from trials of the third round.
+OPTIONS = (
+    ("Gumbel noise, temperature 1, several roots", ""),
+    ("… half the noise", NOISE),
+    ("… no noise", "model.noise=none"),
+    ("… temperature 0.5", "model.temperature=0.5"),
+    ("… one root", "model.single_root=true"),
+)
 ROUND = {
     2: "train.learning_rate=0.001",
     3: "train.learning_rate=0.001 model.word_scale=3 model.dropout=0",
@@ -29,23 +38,34 @@ ROUND = {
 LEFT = "model.left_head_bias=2"  # which trees start with
 
 
-def trials() -> str:
-    """Some of the trials behind the recipe for SNLI, on dev."""
+def cells(preset: str, number: int, settings: str) -> list[str]:
+    """Dev accuracies of a trial on SNLI with discrete and with soft trees.
+
+    Args:
+        preset: of the trial.
+        number: its round.
+        settings: what it changes in the settings of its round.
+
+    Returns:
+        Both figures, dashes if there is no such trial.
+    """
     rows = runs_of("tuning", "snli.csv")
     common = set.intersection(
         *(set(row["settings"].split()) for row in rows if row["round"] == "3")
     )
+    wanted = {*ROUND[number].split(), *settings.split()}
+    if preset != "snli-none" and "left_head_bias" not in settings:
+        wanted.add(LEFT)
+    for row in rows:
+        same = set(row["settings"].split()) - common == wanted - common
+        if same and (row["preset"], row["round"]) == (preset, str(number)):
+            return [row["best_dev_accuracy"], row["soft_dev_accuracy"]]
+    return ["–", "–"]
 
-    def cells(preset: str, number: int, settings: str) -> list[str]:
-        wanted = {*ROUND[number].split(), *settings.split()}
-        if preset != "snli-none" and "left_head_bias" not in settings:
-            wanted.add(LEFT)
-        for row in rows:
-            same = set(row["settings"].split()) - common == wanted - common
-            if same and (row["preset"], row["round"]) == (preset, str(number)):
-                return [row["best_dev_accuracy"], row["soft_dev_accuracy"]]
-        return ["–", "–"]
 
+def trials() -> str:
+    """Some of the trials behind the recipe for SNLI, on dev."""
+    rows = runs_of("tuning", "snli.csv")
     lines = [
         [text, *cells("snli-tree-2", *which), cells("snli-none", *which)[0]]
         for text, *which in TRIALS
@@ -58,6 +78,38 @@ def trials() -> str:
             "batches of 128, learning rate 0.001.",
         ]
     )
+
+
+def options() -> str:
+    """What one change of the noise, the temperature or the roots does, and the noise on SST."""
+    lines = [[text, *cells("snli-tree-2", 3, settings)] for text, settings in OPTIONS]
+    half, whole = _sst_noise(half=True), _sst_noise(half=False)
+    header = ["dev of SNLI after 5 epochs, %", "discrete trees", "soft trees"]
+    return "\n\n".join(
+        [
+            table(header, lines),
+            "Latent trees with 2 GCN layers on a part of SNLI, one seed each. On SST half the noise has "
+            f"{spread(half)} on dev and all of it {spread(whole)}, over the same {len(half)} seeds. "
+            "Some of the [trials](results/tuning/README.md) behind the tuned recipes.",
+        ]
+    )
+
+
+def _sst_noise(*, half: bool) -> list[float]:
+    """Dev accuracies of the trials of half the noise on SST, or of those that differ in nothing else."""
+    rows = [row for row in runs_of("tuning", "sst.csv") if row["preset"] == "sst-tree"]
+    halved = [row for row in rows if NOISE in row["settings"].split()]
+    if half:
+        return [float(row["best_dev_accuracy"]) for row in halved]
+    [settings] = {frozenset(row["settings"].split()) - {NOISE} for row in halved}
+    [vectors] = {row["vectors"] for row in halved}
+    seeds = {row["seed"] for row in halved}
+    return [
+        float(row["best_dev_accuracy"])
+        for row in rows
+        if (set(row["settings"].split()), row["vectors"]) == (settings, vectors)
+        and row["seed"] in seeds
+    ]
 
 
 # Settings that dev chose between: what a line says, and what it changes in the tuned recipe.
@@ -134,6 +186,7 @@ def choices(name: str, tree: str) -> str:
 
 TRIAL_SECTIONS: dict[str, Callable[[], str]] = {
     "trials": trials,
+    "options": options,
     "snli-choices": lambda: choices("snli", "tree-2"),
     "sst-choices": lambda: choices("sst", "tree"),
 }

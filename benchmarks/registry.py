@@ -10,7 +10,6 @@ from benchmarks.adapters import supar, torch_struct, treelax
 from benchmarks.problem import BEST_TREE, FORWARD, FORWARD_BACKWARD, OPERATIONS, Contender
 
 SOFT = (FORWARD, FORWARD_BACKWARD)
-PEERS = ("torch-struct", "supar")
 
 
 def ours(

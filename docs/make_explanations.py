@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from html import escape
 from pathlib import Path
 
 import torch
@@ -19,51 +18,76 @@ if not __package__:  # run as a script: the repository is the search path, not t
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 import treelax as tx
-from docs.make_picture import HEIGHT, LEFT, STEP, panel, scores
+from docs.make_picture import NOTE, draw_soft_tree, scores
+from treelax.pictures import Picture, stack_pictures
+from treelax.pictures.svg import COLOURS, draw_note
+from treelax.pictures.svg_text import number, text_element
 
-BLUE, ORANGE, GREY, INK = "#0072b2", "#d55e00", "#666", "#111"
-FILLS = {"complete": "#d6e8f5", "incomplete": "#fbe3d3"}
-
-
-def svg(width: int, height: int, title: str, body: list[str]) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
-        f'height="{height}" font-family="system-ui, sans-serif" role="img">\n'
-        f"<title>{escape(title)}</title>\n"
-        f'<rect width="{width}" height="{height}" fill="#fff"/>\n' + "\n".join(body) + "\n</svg>\n"
-    )
+FAINT = 0.16  # opacity of what fills a shape, so that its text is seen on light and on dark
+SMALL, LARGE = 13, 15  # sizes of fonts
+MUTED = 'fill-opacity="0.75"'
 
 
-def words(x: float, y: float, text: str, size: int = 15, colour: str = INK, more: str = "") -> str:
-    return (
-        f'<text x="{x:g}" y="{y:g}" text-anchor="middle" font-size="{size}" fill="{colour}" {more}>'
-        f"{escape(text)}</text>"
-    )
+def coloured(colour: str, *parts: str) -> str:
+    """Parts whose ``currentColor`` is a colour of the pictures."""
+    light, _ = COLOURS[colour]
+    return f'<g class="treelax-{colour}" color="{light}" fill="currentColor">{"".join(parts)}</g>'
 
 
-def arrow(x0: float, y0: float, x1: float, y1: float, colour: str = INK, dashes: str = "") -> str:
-    """A straight arrow, to the right or to the left."""
-    way = 1 if x1 > x0 else -1
-    tip = f"M{x1:g} {y1:g} l{-8 * way} -4 v8 Z"
+def words(x: float, y: float, text: str, size: int = SMALL, more: str = "") -> str:
+    return text_element(x, y, text, size=size, attributes=more, longest=99)
+
+
+def line(path: str, dashes: str = "") -> str:
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return f'<path d="{path}" fill="none" stroke="currentColor" stroke-width="1.6"{dashed}/>'
+
+
+def tip(path: str) -> str:
+    return f'<path d="{path}"/>'
+
+
+def filled(path: str, colour: str) -> str:
+    """A closed shape with a faint inside."""
+    look = (
+        f'fill-opacity="{FAINT}" stroke="currentColor" stroke-width="1.6" stroke-linejoin="round"'
+    )
+    return coloured(colour, f'<path d="{path}" {look}/>')
+
+
+def arrow(x0: float, y: float, x1: float, dashes: str = "") -> str:
+    """A level arrow, to the right or to the left."""
+    way = 1 if x1 > x0 else -1
+    shaft = line(f"M{number(x0)} {number(y)}H{number(x1 - 6 * way)}", dashes)
+    return shaft + tip(f"M{number(x1)} {number(y)}l{-8 * way} -4v8z")
+
+
+def box(x: float, y: float, size: tuple[int, int], name: str, how: str, colour: str) -> str:
+    """A round box with what comes out of it, and what makes that."""
+    wide, high = size
+    frame = (
+        f'<rect x="{number(x)}" y="{number(y)}" width="{wide}" height="{high}" rx="7" '
+        f'fill-opacity="{FAINT}" stroke="currentColor"/>'
+    )
     return (
-        f'<path d="M{x0:g} {y0:g} L{x1 - 6 * way:g} {y1:g}" stroke="{colour}" stroke-width="1.6"'
-        f'{dashed}/><path d="{tip}" fill="{colour}"/>'
+        coloured(colour, frame)
+        + words(x + wide / 2, y + 26, name, LARGE, 'font-weight="600"')
+        + words(x + wide / 2, y + 45, how, SMALL, MUTED)
     )
 
 
-def pipeline() -> str:
+def pipeline() -> Picture:
     """From word vectors to the loss, and the gradient on its way back."""
     rows = [
         [
-            ("word vectors", "any encoder", "#eee"),
-            ("arc scores W", "ArcScorer", "#eee"),
-            ("W + G", "Gumbel noise", FILLS["incomplete"]),
+            ("word vectors", "any encoder", "grey"),
+            ("arc scores W", "ArcScorer", "grey"),
+            ("W + G", "Gumbel noise", "vermillion"),
         ],
         [
-            ("soft tree T", "relaxed Eisner", FILLS["complete"]),
-            ("new vectors", "TreeGCN", "#eee"),
-            ("loss", "your task", "#eee"),
+            ("soft tree T", "relaxed Eisner", "blue"),
+            ("new vectors", "TreeGCN", "grey"),
+            ("loss", "your task", "grey"),
         ],
     ]
     wide, gap, high, left = 124, 26, 58, 14
@@ -71,52 +95,55 @@ def pipeline() -> str:
     tops = (16, 118)
     body = []
     for top, boxes in zip(tops, rows, strict=True):
-        for number, (name, how, fill) in enumerate(boxes):
-            x = left + number * (wide + gap)
-            body.append(
-                f'<rect x="{x}" y="{top}" width="{wide}" height="{high}" rx="7" fill="{fill}" '
-                f'stroke="{GREY}"/>'
-            )
-            body.append(words(x + wide / 2, top + 26, name, 15, more='font-weight="600"'))
-            body.append(words(x + wide / 2, top + 45, how, 13, GREY))
-            if number:
-                body.append(arrow(x - gap + 2, top + high / 2, x - 2, top + high / 2))
+        for place, (name, how, colour) in enumerate(boxes):
+            x = left + place * (wide + gap)
+            body.append(box(x, top, (wide, high), name, how, colour))
+            if place:
+                body.append(arrow(x - gap + 2, top + high / 2, x - 2))
     # from the end of the first row to the start of the second
     start, end, level = right - wide / 2, left + wide / 2, (tops[0] + high + tops[1]) / 2
-    body.append(
-        f'<path d="M{start:g} {tops[0] + high} V{level:g} H{end:g} V{tops[1] - 8}" fill="none" '
-        f'stroke="{INK}" stroke-width="1.6"/>'
-        f'<path d="M{end:g} {tops[1] - 2} l-4 -8 h8 Z" fill="{INK}"/>'
-    )
+    around = f"M{number(start)} {tops[0] + high}V{number(level)}H{number(end)}V{tops[1] - 8}"
+    body += [line(around), tip(f"M{number(end)} {tops[1] - 2}l-4 -8h8z")]
     below = tops[1] + high + 20
-    body.append(arrow(start, below, end, below, BLUE, "6 4"))
-    body.append(
-        words((start + end) / 2, below + 20, "the gradient comes back through all of it", 13, BLUE)
+    told = words((start + end) / 2, below + 20, "the gradient comes back through all of it")
+    body.append(coloured("blue", arrow(start, below, end, "6 4"), told))
+    return Picture(
+        right + left,
+        below + 32,
+        "\n".join(body),
+        "Word vectors become scores, a soft tree and a loss",
+        "Six boxes with an arrow from each to the next: "
+        + "; ".join(f"{name}, {how}" for row in rows for name, how, _ in row)
+        + ". A dashed arrow leads back: the gradient comes back through all of it.",
     )
-    return svg(right + left, below + 32, "Word vectors become scores, a soft tree and a loss", body)
 
 
 def complete(x: float, base: float, width: float, height: float, way: str) -> str:
     """A triangle, high at its head."""
     tall = x if way == "→" else x + width
-    return (
-        f'<path d="M{x:g} {base:g} H{x + width:g} L{tall:g} {base - height:g} Z" '
-        f'fill="{FILLS["complete"]}" stroke="{BLUE}" stroke-width="1.6" stroke-linejoin="round"/>'
+    path = (
+        f"M{number(x)} {number(base)}H{number(x + width)}L{number(tall)} {number(base - height)}z"
     )
+    return filled(path, "blue")
 
 
 def incomplete(x: float, base: float, width: float, height: float, way: str) -> str:
     """A trapezium, high at its head, with the arc that was just drawn."""
     left, right = (height, 0.55 * height) if way == "→" else (0.55 * height, height)
     start, end = (x, x + width) if way == "→" else (x + width, x)
-    up = base - height - 20
-    arc = f"M{start:g} {base - height - 4:g} C{start:g} {up:g} {end:g} {up:g} {end:g}"
-    reach = base - 0.55 * height - 9
+    up, reach = number(base - height - 20), base - 0.55 * height - 9
+    path = (
+        f"M{number(x)} {number(base)}H{number(x + width)}V{number(base - right)}"
+        f"L{number(x)} {number(base - left)}z"
+    )
+    arc = (
+        f"M{number(start)} {number(base - height - 4)}"
+        f"C{number(start)} {up} {number(end)} {up} {number(end)} {number(reach)}"
+    )
     return (
-        f'<path d="M{x:g} {base:g} H{x + width:g} V{base - right:g} L{x:g} {base - left:g} Z" '
-        f'fill="{FILLS["incomplete"]}" stroke="{ORANGE}" stroke-width="1.6" '
-        f'stroke-linejoin="round"/><path d="{arc} {reach:g}" fill="none" stroke="{INK}" '
-        f'stroke-width="1.6"/><path d="M{end - 4:g} {reach - 2:g} h8 l-4 7 Z" fill="{INK}"/>'
+        filled(path, "vermillion")
+        + line(arc)
+        + tip(f"M{number(end - 4)} {number(reach - 2)}h8l-4 7z")
     )
 
 
@@ -132,20 +159,20 @@ def rule(
     body = [first[0](x, base, wide, high, first[1])]
     body.append(second[0](x + wide + gap, base, wide, high, second[1]))
     middle = x + wide + gap / 2
-    body.append(words(x, base + 18, marks[0], 13, GREY))
-    body.append(words(middle, base + 18, marks[1], 13, GREY))
-    body.append(words(x + 2 * wide + gap, base + 18, marks[2], 13, GREY))
-    body.append(words(middle, base + 40, f"{first[2]} + {second[2]}", 13))
+    body.append(words(x, base + 18, marks[0], more=MUTED))
+    body.append(words(middle, base + 18, marks[1], more=MUTED))
+    body.append(words(x + 2 * wide + gap, base + 18, marks[2], more=MUTED))
+    body.append(words(middle, base + 40, f"{first[2]} + {second[2]}"))
     start = x + 2 * wide + gap + 22
-    body.append(arrow(start, base - high / 2, start + 34, base - high / 2))
+    body.append(arrow(start, base - high / 2, start + 34))
     body.append(result[0](start + 56, base, 1.7 * wide, high, result[1]))
-    body.append(words(start + 56, base + 18, marks[0], 13, GREY))
-    body.append(words(start + 56 + 1.7 * wide, base + 18, marks[2], 13, GREY))
-    body.append(words(start + 56 + 0.85 * wide, base + 40, result[2], 13))
+    body.append(words(start + 56, base + 18, marks[0], more=MUTED))
+    body.append(words(start + 56 + 1.7 * wide, base + 18, marks[2], more=MUTED))
+    body.append(words(start + 56 + 0.85 * wide, base + 40, result[2]))
     return body
 
 
-def eisner_items() -> str:
+def eisner_items() -> Picture:
     """The four rules by which spans grow."""
     halves = ((complete, "→", "C→(i,k)"), (complete, "←", "C←(k+1,j)"))
     rules = [
@@ -155,22 +182,30 @@ def eisner_items() -> str:
         ((complete, "←", "C←(i,k)"), (incomplete, "←", "I←(k,j)"), "k", (complete, "←", "C←(i,j)")),
     ]
     body = []
-    for number, (first, second, split, result) in enumerate(rules):
-        base = 84 + 134 * number
+    for place, (first, second, split, result) in enumerate(rules):
+        base = 84 + 134 * place
         body += rule(24, base, first, second, ("i", split, "j"), result, share=split == "k")
-    return svg(440, 84 + 134 * 3 + 54, "How spans of Eisner's algorithm are put together", body)
+    return Picture(
+        440,
+        84 + 134 * 3 + 54,
+        "\n".join(body),
+        "How spans of Eisner's algorithm are put together",
+        "Complete items are triangles, incomplete ones trapeziums with an arc, both high at their head. "
+        "Four rules: "
+        + "; ".join(f"{one[2]} and {two[2]} make {made[2]}" for one, two, _, made in rules)
+        + ".",
+    )
 
 
-def perturbed_trees() -> str:
+def perturbed_trees() -> Picture:
     """Soft trees of the same scores with three draws of noise."""
     generator = torch.Generator().manual_seed(3)
-    body = []
-    for number in range(3):
+    pictures = []
+    for draw in (1, 2, 3):
         noisy = scores() + tx.noise.gumbel((8, 8), generator=generator)
-        note = "the same scores, other noise" if number else "temperature 1"
-        title = f"soft tree, draw {number + 1} of Gumbel noise"
-        body.append(panel(number, title, note, tx.ops.soft_tree(noisy)))
-    return svg(2 * LEFT + 7 * STEP, 3 * HEIGHT, "Soft trees of three draws of noise", body)
+        title = f"Soft tree, draw {draw} of Gumbel noise"
+        pictures.append(draw_soft_tree(tx.ops.soft_tree(noisy), title))
+    return stack_pictures([*pictures, draw_note(NOTE)], title="Soft trees of three draws of noise")
 
 
 PICTURES = {
@@ -182,7 +217,7 @@ PICTURES = {
 
 def main(folder: str) -> None:
     for name, draw in PICTURES.items():
-        (Path(folder) / f"{name}.svg").write_text(draw(), encoding="utf-8")
+        draw().save(Path(folder, f"{name}.svg"))
 
 
 if __name__ == "__main__":

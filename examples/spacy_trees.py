@@ -21,7 +21,8 @@ from itertools import tee
 from pathlib import Path
 from typing import Any, get_args
 
-from treelax.cli.console import console, progress
+from treelax.cli.console import console
+from treelax.cli.progress import progress
 from treelax.data.conllu import Sentence, write_conllu
 from treelax.data.projectivity import nearest_projective
 from treelax.data.text.delimited import counted

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from treelax.analysis.sweep import configure
+from treelax.analysis.run_folders import configure
 from treelax.tasks.listops.config import ListOpsConfig
 from treelax.training.metrics import read_metrics
 

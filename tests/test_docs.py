@@ -16,7 +16,6 @@ from pymdownx.slugs import slugify
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from docs import make_explanations
 from docs.tools import build, links
 from docs.tools import commands as commands_page
 from docs.tools.docstrings import to_markdown
@@ -179,6 +178,43 @@ def test_every_page_is_in_the_menu():
     assert pages <= set(menu)
 
 
+def titles(entry) -> dict[str, str]:
+    """What the menu calls each page that it has a name for."""
+    if isinstance(entry, dict):
+        inner = [titles(value) for value in entry.values()]
+        named = {value: name for name, value in entry.items() if isinstance(value, str)}
+        return {path: name for part in [named, *inner] for path, name in part.items()}
+    parts = entry if isinstance(entry, list) else []
+    return {path: name for part in parts for path, name in titles(part).items()}
+
+
+def test_pages_are_called_as_in_the_menu():
+    with (ROOT / "zensical.toml").open("rb") as file:
+        menu = titles(tomllib.load(file)["project"]["nav"])
+    for page in sorted((ROOT / "docs").glob("*.md")):
+        heading = page.read_text(encoding="utf-8").partition("\n")[0]
+        assert heading == f"# {menu[page.name]}" or page.name == "index.md"
+
+
+def test_environment_variables_are_on_the_page_of_commands():
+    """Those that the sources read, by their names or by a constant."""
+    read = re.compile(
+        r'(?:environ\.get|environ\.setdefault|_number)\("([A-Z_]+)"|"([A-Z_]+)" in os\.environ'
+        r'|"(TREELAX_[A-Z]+)"'
+    )
+    found = {
+        name
+        for path in (ROOT / "src").rglob("*.py")
+        for match in read.findall(path.read_text(encoding="utf-8"))
+        for name in match
+        if name
+    }
+    assert {"TREELAX_CACHE", "TREELAX_DEBUG", "TREELAX_NATIVE", "RANK", "MASTER_ADDR"} <= found
+    page = commands_page.PAGE.read_text(encoding="utf-8")
+    section = page.partition("## Environment variables\n")[2]
+    assert {name for name in found if f"`{name}`" not in section} == set()
+
+
 # a figure with a spread, or with a decimal
 SPREAD = re.compile(r"\d+\.\d+ ± \d+\.\d+")
 DECIMAL = re.compile(r"(?<![\w.±-])\d+\.\d+(?![\w.])")
@@ -264,12 +300,6 @@ def test_commands_exist_with_their_options():
     checked = commands()
     assert len(checked) > 30
     assert [(page, line) for page, line in checked if unknown_to(program, line)] == []
-
-
-@pytest.mark.parametrize("name", ["pipeline", "eisner-items"])
-def test_drawings_are_what_the_script_draws(name):
-    drawn = make_explanations.PICTURES[name]()
-    assert (ROOT / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8") == drawn
 
 
 def test_all_formulas_of_docstrings_and_pages_can_be_drawn():

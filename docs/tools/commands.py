@@ -23,7 +23,24 @@ OPENING = """# All commands and options
 What `treelax COMMAND --help` says, for every command; `treelax --version` tells the version. Every
 error is one line on standard error that says what was received, what was expected and what to do, and
 ends the program with the status 2; with `TREELAX_DEBUG=1` in the environment a traceback comes before
-it.
+it. [Other variables](#environment-variables) stand at the end.
+"""
+VARIABLES = """## Environment variables
+
+| variable | what it does |
+|---|---|
+| `TREELAX_CACHE` | the folder for corpora that were fetched and texts that were encoded; \
+by default `treelax` in the user's folder for caches (`XDG_CACHE_HOME` or `~/.cache`; \
+`~/Library/Caches` on macOS; `LOCALAPPDATA` on Windows) |
+| `TREELAX_DEBUG` | `1` prints the traceback of an error before its line |
+| `TREELAX_NATIVE` | `off` leaves out the C++ kernel; `generic`, `v2`, `v3` and `v4` choose one of its \
+variants in place of the best that the processor runs |
+| `TREELAX_PARENT` | `treelax table` sets it for its runs, which end when it ends |
+| `TRITON_INTERPRET` | `1` lets the kernels of the GPU run on the CPU, slowly, for tests |
+| `OMP_WAIT_POLICY` | the commands set it to `PASSIVE` unless it is set: threads that wait sleep |
+| `OMP_NUM_THREADS` | threads of torch on the CPU; `treelax table` sets it for its runs |
+| `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE`, `MASTER_ADDR`, `MASTER_PORT`, \
+`TORCHELASTIC_RESTART_COUNT` | set by torchrun or accelerate: [Several GPUs](distributed.md) |
 """
 EXAMPLES = re.compile(r"\n\nExamples?:\n((?:  .*\n?)+)\s*\Z")
 OPTION = re.compile(r"(?<![\w`-])--[a-z][a-z-]*")
@@ -37,6 +54,7 @@ def page() -> str:
     parts = [OPENING, _contents(known)]
     for name in COMMANDS:
         parts += _sections(known[name], ("treelax", name))
+    parts.append(VARIABLES)
     return "\n".join(parts)
 
 
@@ -62,7 +80,7 @@ def _sections(command: Any, path: tuple[str, ...]) -> Iterator[str]:
             continue  # on this page it follows below
         yield _prose(paragraph) + "\n"
     if examples:
-        lines = [line.strip() for line in examples[1].splitlines()]
+        lines = [line[2:].rstrip() for line in examples[1].splitlines()]  # without the indent
         yield "\n".join(["```sh", *lines, "```", ""])
     if inner:
         for name, each in inner.items():

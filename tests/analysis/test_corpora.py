@@ -124,7 +124,7 @@ def test_the_data_of_a_run(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="split is 'none'"):
         split_records(data, "none")
     table.unlink()
-    with pytest.raises(DataError, match=r"dev\.tsv: does not exist any more; .*--data FILE"):
+    with pytest.raises(DataError, match=r"dev\.tsv: does not exist; .*--data FILE"):
         split_records(data, "dev")
 
 

@@ -16,10 +16,10 @@ import pytest
 from listops_runs import tiny
 
 from treelax.analysis import sweep as module
-from treelax.analysis.results import read_result
-from treelax.analysis.sweep import check_same, configure, name, open_or_create, settings_of, sweep
-from treelax.errors import InputError, RunInUseError, Terminated, TrainingError
-from treelax.tasks.listops.config import ListOpsConfig
+from treelax.analysis.listops_results import read_result
+from treelax.analysis.run_folders import epochs_of, open_or_create, settings_of
+from treelax.analysis.sweep import sweep
+from treelax.errors import InputError, Terminated, TrainingError
 from treelax.training.metrics import read_metrics
 from treelax.training.run import Run
 
@@ -80,38 +80,6 @@ def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
 
 CONFIGS = [tiny(preset, seed=seed) for preset in ("gold", "paper-mc") for seed in (0, 1)]
 NAMES = ["gold-0", "gold-1", "paper-mc-0", "paper-mc-1"]
-
-
-# ------------------------------------------------------------------ settings
-
-
-def test_a_preset_with_settings() -> None:
-    config = configure("gold", ["train.epochs=3", "seed=2"])
-    assert (config.preset, config.train.epochs, config.seed) == ("gold", 3, 2)
-    assert name(config) == "gold-2"
-    with pytest.raises(InputError, match=r"^preset is 'gould'"):
-        configure("gould", [])
-    with pytest.raises(InputError, match=r"train.epoch: no such key; .* --list shows all settings"):
-        configure("gold", ["train.epoch=3"])
-    with pytest.raises(InputError, match=r"^preset: received the setting preset=chain; .*--preset"):
-        configure("gold", ["preset=chain"])
-
-
-def test_a_run_goes_on_with_its_own_settings_only(tmp_path: Path) -> None:
-    run = open_or_create(tmp_path / "run", tiny())
-    assert settings_of(run) == tiny()
-    assert open_or_create(tmp_path / "run", tiny()).path == run.path
-    with pytest.raises(
-        InputError,
-        match=r"run: was started with other settings \(seed 0 → 1, train.epochs 4 → 9\); resume it",
-    ):
-        check_same(run, tiny(seed=1, train__epochs=9))
-    other = Run.create(tmp_path / "other", tiny(), task="sst")
-    with pytest.raises(InputError, match=r"other: is a run of 'sst'; expected one of 'listops'"):
-        check_same(other, tiny())
-
-
-# ------------------------------------------------------------------ sweeping
 
 
 @pytest.mark.parametrize("jobs", [1, 3])
@@ -179,15 +147,6 @@ def test_other_settings_are_refused_before_anything_starts(
     assert workers.started == []
 
 
-def test_a_run_that_never_began_takes_other_settings(tmp_path: Path) -> None:
-    before, after = (tiny("paper-mc", seed=1, train__epochs=epochs) for epochs in (9, 4))
-    open_or_create(tmp_path / "run", before)
-    run = open_or_create(tmp_path / "run", after)
-    assert run.config(ListOpsConfig) == after
-    with run.lock(), pytest.raises(RunInUseError):  # somebody may have begun just now
-        open_or_create(tmp_path / "run", before)
-
-
 def interrupt(run: Run, row: dict[str, Any], epochs: int) -> None:
     raise KeyboardInterrupt
 
@@ -211,7 +170,7 @@ def test_an_interrupted_sweep_goes_on(
     assert [process.returncode for process in workers.processes] == [-signal.SIGTERM] * 2
     assert not list(tmp_path.glob("*/test.json"))
 
-    done = {run: module.epochs_of(tmp_path / run) for run in workers.started}
+    done = {run: epochs_of(tmp_path / run) for run in workers.started}
     assert max(done.values()) > 0
     workers.epochs = max(done.values()) + 2
     runs = sweep(CONFIGS, tmp_path, device="cpu", jobs=4)

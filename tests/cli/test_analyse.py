@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from analyse_commands import ask, fail, record
 from sentence_runs import SIZES, sentences, train
 from typer.testing import CliRunner
 
@@ -46,32 +47,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def bank(tmp_path: Path) -> Path:
     write_conllu(tmp_path / "bank.conllu", BANK)
     return tmp_path / "bank.conllu"
-
-
-def ask(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """What the program prints on stdout."""
-    capsys.readouterr()
-    status = main(["analyse", *map(str, arguments), "--device", "cpu"])
-    output = capsys.readouterr()
-    assert status == 0, output.err
-    return output.out
-
-
-def record(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[str, Any]:
-    out = ask(capsys, *arguments, "--json")
-    assert out.count("\n") == 1
-    return dict(json.loads(out))
-
-
-def fail(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """The one line that the program says as it refuses."""
-    capsys.readouterr()
-    assert main(["analyse", *map(str, arguments), "--device", "cpu"]) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.startswith("treelax: error: ")
-    assert output.err.count("\n") == 1
-    return output.err.removeprefix("treelax: error: ").rstrip("\n")
 
 
 def saved(folder: Path, run: Path, name: str) -> Path:
@@ -373,19 +348,3 @@ def test_files_and_options_that_are_refused(
     broken = tmp_path / "broken.conllu"
     broken.write_text("1\tHi\n\n")
     assert f"{broken}, line 1: received 2 columns" in fail(capsys, run, "--data", broken)
-
-
-def test_runs_with_other_dev_sets(
-    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    other = train("classify", tmp_path / "other", train__epochs=1)
-    dev = tmp_path / "other" / "dev.tsv"
-    names, *rows = dev.read_text().splitlines()
-    dev.write_text("\n".join([names, "a new one\tyes", *rows, ""]))
-    said = fail(capsys, runs["classify"], other)
-    assert said.startswith(f"{dev}: sentence 1 is 'a new one' and that of ")
-    assert said.endswith("expected the same sentences for all runs: give --data FILE")
-    dev.unlink()
-    assert fail(capsys, other) == (
-        f"{dev}: does not exist any more; expected the dev data of the run: give --data FILE"
-    )

@@ -17,7 +17,7 @@ from listops_runs import options, result
 from safetensors.torch import load_file, save_file
 from typer.testing import CliRunner
 
-from treelax.cli import console
+from treelax.cli import progress
 from treelax.cli.main import app, main
 from treelax.data.listops import generate_listops, read_listops, write_listops
 from treelax.tasks.listops.evaluation import evaluate
@@ -177,7 +177,7 @@ def test_a_very_long_expression_is_named(
 def test_progress_is_counted_in_tokens(
     run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(console, "LEAST_SECONDS", 0)
+    monkeypatch.setattr(progress, "LEAST_SECONDS", 0)
     capsys.readouterr()
     assert main(["eval", str(run), "--data", str(SAMPLE)]) == 0
     tokens = sum(map(len, read_listops(SAMPLE)))
@@ -186,7 +186,7 @@ def test_progress_is_counted_in_tokens(
 
 def test_help_fits_and_has_an_example() -> None:
     shown = CliRunner().invoke(app, ["eval", "--help"], prog_name="treelax").output
-    assert "  treelax eval listops --data test_d20s.tsv --max-length 100 --json" in shown
+    assert "  treelax eval listops --data data/listops/test.tsv --max-length 40 --json" in shown
     assert max(map(len, shown.splitlines())) <= 80
 
 

@@ -67,6 +67,31 @@ def test_help_fits_and_has_an_example(arguments: list[str]) -> None:
     assert CliRunner().invoke(app, [*arguments, "-h"], prog_name="treelax").output == result.output
 
 
+def every_help() -> Iterator[tuple[str, str]]:
+    """Each command with the text above its options."""
+    waiting: list[tuple[tuple[str, ...], Any]] = [(("treelax",), typer.main.get_command(app))]
+    while waiting:
+        path, command = waiting.pop()
+        waiting += [
+            ((*path, name), each) for name, each in getattr(command, "commands", {}).items()
+        ]
+        yield " ".join(path), command.help
+
+
+def test_every_help_is_shown_line_by_line() -> None:
+    """Wider lines would be broken by the terminal, and examples could not be copied."""
+    helps = dict(every_help())
+    assert len(helps) > 20
+    wide = [line for text in helps.values() for line in text.splitlines() if len(line) > 78]
+    assert wide == []
+    result = CliRunner().invoke(app, ["train", "multinli", "--help"], prog_name="treelax")
+    shown = [line.rstrip() for line in result.output.splitlines()]
+    first = shown.index(
+        "   treelax train multinli --preset multinli-tree-2 --from multinli_1.0.zip \\"
+    )
+    assert shown[first + 1].strip() == "--vectors glove.840B.300d.zip --set data.mix=snli_1.0.zip"
+
+
 def test_help_shows_the_commands_in_the_order_of_their_use(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -16,7 +16,7 @@ from sentence_runs import SIZES, figures, sentences, train, write_files
 from typer.testing import CliRunner
 
 from treelax.cli.main import app, main
-from treelax.cli.predict_output import conllu_sentences
+from treelax.cli.predict_output import Said, conllu_sentences
 from treelax.data.conllu import read_conllu
 from treelax.tasks.text.prediction import Prediction, SentenceSettings
 from treelax.training.pretrained import SentenceModel
@@ -130,7 +130,7 @@ def test_words_without_tags(
     text = f"# text = no tags\n1\tthe{nothing}\n2\tfilm{nothing}\n\n1\tbad{nothing}\n"
     said = records(capsys, runs["tag"], written(tmp_path, text, "new.conllu"))
     assert [each["words"] for each in said] == [["the", "film"], ["bad"]]
-    assert [each["line"] for each in said] == [2, 5]
+    assert [each["line"] for each in said] == [1, 5]
     bare = written(tmp_path, "the\nfilm\n\nbad\n", "new.txt")
     again = records(capsys, runs["tag"], bare, "--input", "conll")
     assert [each["tags"] for each in again] == [each["tags"] for each in said]
@@ -208,7 +208,7 @@ def test_conllu(runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFix
 )
 def test_tags_are_in_the_column_they_were_learned_from(column: str | None, field: str) -> None:
     said = Prediction((("Hi", "!"),), ("UH", "."), None, ((0, 1),))
-    [sentence] = conllu_sentences([(1, said)], SentenceSettings(kind="tag", label=column))
+    [sentence] = conllu_sentences([Said(1, said)], SentenceSettings(kind="tag", label=column))
     assert getattr(sentence, field) == ("UH", ".")
     assert sum(getattr(sentence, f) is None for f in ("tags", "xpos", "labels")) == 2
 
@@ -325,9 +325,9 @@ def test_a_long_file_with_a_bar(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from treelax.cli import console, predict
+    from treelax.cli import predict, progress
 
-    monkeypatch.setattr(console, "MOST_SECONDS", 0.0)
+    monkeypatch.setattr(progress, "MOST_SECONDS", 0.0)
     monkeypatch.setattr(predict, "COUNT_EVERY", 4)
     file = written(tmp_path, "a fine film\n" * 10, "new.txt")
     assert main(["predict", str(runs["classify"]), str(file), "--batch-size", "2"]) == 0

@@ -189,11 +189,11 @@ def test_a_run_that_has_hardly_begun(
     shutil.copy(half / "config.toml", bare)
     page = ask(capsys, tmp_path / "a.html", bare)
     assert "bare: no epoch has ended yet, so there are no curves." in page.texts
-    assert "bare: holds no model, so its trees are missing." in page.texts
+    assert "bare: there is no model, so the trees are missing." in page.texts
     assert "Settings" in page.texts
     assert page.all("article") == page.all("svg") == []
     page = ask(capsys, tmp_path / "a.html", bare, finished[0])
-    assert "bare: holds no model, so its trees are missing." in page.texts
+    assert "bare: there is no model, so the trees are missing." in page.texts
     assert len(page.all("article")) == 50
 
 
@@ -203,15 +203,31 @@ def test_data_that_have_moved(
     """All but the trees is there, and why they are not; a file that is named must exist."""
     run = moved_runs["classify"]
     page = ask(capsys, tmp_path / "a.html", run)
-    assert "moved: its trees are missing: " in page.text
-    assert (
-        "does not exist any more; expected the dev data of the run: give --data FILE." in page.text
-    )
+    assert "moved: the trees are missing: " in page.text
+    assert "does not exist; expected the dev data of the run: give --data FILE." in page.text
     assert {"Results", "Training"} <= set(page.texts)
     assert "Gallery" not in page.texts
-    assert "does not exist any more" in fail(capsys, run, "--split", "test")
+    assert "test.tsv: does not exist; expected" in fail(capsys, run, "--split", "test")
     missing = tmp_path / "none.tsv"
     assert fail(capsys, run, "--data", missing).startswith(f"{missing}: does not exist; expected")
+
+
+def test_data_that_are_others_now(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of both runs it is told in the words of treelax analyse, and their trees are not shown."""
+    both = [shutil.copytree(runs["classify"], tmp_path / name) for name in "ab"]
+    for run in both:
+        record = json.loads((run / "data.json").read_text())
+        record["dev"]["sha256"] = 64 * "0"
+        (run / "data.json").write_text(json.dumps(record))
+    assert main(["analyse", str(both[0]), "--device", "cpu"]) == 2
+    said = capsys.readouterr().err.removeprefix("treelax: error: ").strip()
+    assert "dev.tsv: is not the dev data that the run was trained with" in said
+    page = ask(capsys, tmp_path / "a.html", *both)
+    assert f"a, b: the trees are missing: {said}." in page.texts
+    assert "Gallery" not in page.texts
+    assert fail(capsys, both[1], "--max-length", 9) == said
 
 
 def test_models_without_trees_and_other_dev_sets(
@@ -219,7 +235,7 @@ def test_models_without_trees_and_other_dev_sets(
 ) -> None:
     none = train("classify", tmp_path / "none", model__trees="none", train__epochs=1)
     page = ask(capsys, tmp_path / "a.html", runs["classify"], none)
-    assert "none/run: has no trees (model.trees is 'none')." in page.texts
+    assert "none/run: there are no trees (model.trees is 'none')." in page.texts
     assert len(page.all("div", class_="said")) == SIZES["dev"]
     page = ask(capsys, tmp_path / "a.html", runs["classify"], runs["tag"])
     # their dev sets are the same sentences, which a tagger and a classifier both parse

@@ -139,12 +139,41 @@ def test_sst_from_data_to_table(tmp_path: Path) -> None:
     text = (results / "table.md").read_text()
     assert "24 of the 6,920 training sentences of SST (0.3 %), with random word vectors; " in text
     assert "; dev has 8 examples, test 8. Accuracy" in text
-    assert "`treelax table sst --seeds 2 --rows sst-tree,sst-none --set data.vector_size=8" in text
+    rows = "--rows sst-tree,sst-none --set data.vector_size=8"
+    assert f"`treelax table sst --seeds 2 --from {source.name} {rows}" in text
     assert [line.split("|")[1].strip() for line in text.splitlines() if line[:2] == "| "][1:] == [
         *("BiLSTM without a tree", "latent tree")
     ]
     again = CliRunner().invoke(app, [*command, "--report"])
     assert (again.exit_code, again.stdout) == (0, shown.stdout)
+
+
+def test_a_table_goes_on_though_its_files_have_moved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = write_sst(tmp_path / "sst")
+    settings = ["--device", "cpu", *SETTINGS, "--set", "model.encoder_size=8"]
+    places = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
+    begun = tmp_path / "runs" / "sst-none-1"
+    train = ["train", "sst", "--preset", "sst-none", "--seed", "1", "--from", str(source)]
+    assert main([*train, "--out", str(begun), *settings]) == 0
+    (begun / "test.json").unlink()  # all but ended
+    command = ["table", "sst", "--rows", "sst-none,", *places, *settings]
+    assert main([*command, "--seeds", "1", "--from", str(source)]) == 0
+
+    elsewhere = source.rename(tmp_path / "elsewhere")
+    moved = [*command, "--from", str(elsewhere), "--seeds"]
+    capsys.readouterr()
+    assert main([*moved, "2", "--report"]) == 0
+    assert "not ended yet: sst-none-1" in capsys.readouterr().err
+    assert main([*moved, "2"]) == 0
+    assert "not ended yet" not in capsys.readouterr().err
+    assert len((tmp_path / "results" / "runs.csv").read_text().splitlines()) == 3
+    assert str(elsewhere) in (begun / "config.toml").read_text()
+
+    (elsewhere / "dev.txt").write_text("(4 (2 good) (2 film))\n(0 (2 bad) (2 plot))\n")
+    assert main([*moved, "3"]) == 2
+    assert "other data" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -177,14 +206,15 @@ def test_the_tables_of_multinli_share_their_runs(tmp_path: Path) -> None:
         assert f"| {TABLES[name].rows['tree-2']} | 382,003 | 3 | 80.00 ± 0.00 |" in text
 
 
-def test_files_do_not_go_into_the_table(tmp_path: Path) -> None:
-    paths = ["data.train=a.tsv", "data.dev=b.tsv", "train.epochs=5"]
+def test_files_go_into_the_table_by_their_names(tmp_path: Path) -> None:
+    paths = [f"data.train={tmp_path}/a.tsv", "data.dev=here/b.tsv", "train.epochs=5"]
     ended(tmp_path / "runs", override(preset("snli-none"), paths, list_all=""))
     command = ["table", "snli", "--rows", "snli-none", "--seeds", "1", "--report"]
     command += ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
     assert main([*command, *(part for path in paths for part in ("--set", path))]) == 0
     text = (tmp_path / "results" / "table.md").read_text()
-    assert "`treelax table snli --seeds 1 --rows snli-none --set train.epochs=5 --runs " in text
+    said = "--set data.train=a.tsv --set data.dev=b.tsv --rows snli-none --set train.epochs=5"
+    assert f"`treelax table snli --seeds 1 {said} --runs " in text
 
 
 # ------------------------------------------------------------------ what is refused
@@ -299,7 +329,7 @@ def test_the_command_in_a_table_is_that_of_its_runs(tmp_path: Path) -> None:
     assert main([*command, "--results", str(tmp_path / "results")]) == 0
     text = (tmp_path / "results" / "table.md").read_text()
     settings = "--set data.text=a,b --set model.distances=none --set train.epochs=5"
-    assert f"`treelax table snli --seeds 1 {settings} --runs " in text
+    assert f"`treelax table snli --seeds 1 --set data.train=a.tsv {settings} --runs " in text
     assert "Runs that have not ended: snli-tree-1-0, snli-tree-2-0." in text
 
 

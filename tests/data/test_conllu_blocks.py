@@ -37,10 +37,20 @@ def test_comments_are_replaced_in_place_or_added(tmp_path: Path) -> None:
     assert first.lines[0] == "#sent_id=a=b"
 
 
+def test_other_columns_are_replaced_and_trees_may_stay(tmp_path: Path) -> None:
+    first = blocks(tmp_path)[0]
+    told = [row.split("\t") for row in first.with_tree(None, columns={"UPOS": ["A", "B"]})[2:]]
+    assert [cells[3] for cells in told] == ["A", "B"]
+    kept = [row.split("\t") for row in ROWS]
+    assert [cells[:3] + cells[4:] for cells in told] == [cells[:3] + cells[4:] for cells in kept]
+
+
 def test_numbers_that_do_not_fit(tmp_path: Path) -> None:
     first = blocks(tmp_path)[0]
     with pytest.raises(InputError, match="heads: received 1; expected one for each of the 2 words"):
         first.with_tree([0])
+    with pytest.raises(InputError, match="XPOS: received 1"):
+        first.with_tree(None, columns={"XPOS": ["a"]})
     with pytest.raises(InputError, match="Tag: received 3"):
         first.with_tree([0, 1], misc={"Tag": ["a", "b", "c"]})
 

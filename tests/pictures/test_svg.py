@@ -11,7 +11,8 @@ from svg_parts import SVG, root_of
 
 from treelax.errors import BackendError, DataError, InputError
 from treelax.pictures import Picture, draw_arcs, stack_pictures
-from treelax.pictures.svg import COLOURS, INK, PAPER, text_width
+from treelax.pictures.svg import COLOURS, INK, PAPER
+from treelax.pictures.svg_text import text_width
 
 ONE = draw_arcs(["Dogs", "bark"], [2, 0], title="One")
 HAS_CONVERTER = shutil.which("rsvg-convert") is not None
@@ -87,8 +88,10 @@ def test_above_each_other() -> None:
     assert both.height == ONE.height + draw_arcs(["Hi"], [0]).height
     assert both.width == ONE.width
     assert both.title == "One; Dependency tree"
-    assert "Dogs (1)" in both.description
-    assert "Hi (1)" in both.description
+    assert both.description == (
+        "One. Dogs (1): head bark (2). bark (2): head root (0). "
+        "Dependency tree. Hi (1): head root (0)."
+    )
     moves = [
         element.get("transform")
         for element in root_of(both.svg()).iter(f"{SVG}g")

@@ -12,7 +12,7 @@ import torch
 from line_runs import CPU, Line, epochs, line_run, same, same_file, weights
 from listops_runs import metrics, result, tiny
 
-from treelax.analysis.results import finish
+from treelax.analysis.listops_results import finish
 from treelax.errors import CheckpointError, TrainingError, TreelaxError
 from treelax.tasks.listops.experiment import ListOpsExperiment
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint

@@ -56,14 +56,12 @@ def test_an_existing_run(tmp_path: Path) -> None:
 
 def test_the_places_in_a_run(tmp_path: Path) -> None:
     run = Run.create(tmp_path / "one", CONFIG, task="x")
-    places = [run.config_file, run.metrics_file, run.last_checkpoint, run.best_model]
-    places += [run.tensorboard_folder, run.lock_file]
+    places = [run.config_file, run.metrics_file, run.last_checkpoint, run.best_model, run.lock_file]
     assert [place.relative_to(run.path).as_posix() for place in places] == [
         "config.toml",
         "metrics.jsonl",
         "checkpoint/last.safetensors",
         "best/model.safetensors",
-        "tensorboard",
         ".lock",
     ]
 

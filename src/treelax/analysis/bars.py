@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from treelax.errors import BackendError, InputError
 from treelax.pictures.curves import COLOURS, LOOK, Curves
+from treelax.pictures.matplotlib_svg import FADED
 
 __all__ = ["Bars", "draw_bars"]
 
 HATCHES = ("", "///", "...", "xx", "\\\\\\", "++")  # to tell bars apart in black and white
 ROW, MARGIN, WIDTH = 0.26, 1.3, 6.4  # inches
-FADED = "#999999"
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,9 @@ def draw_bars(bars: Bars) -> Curves:
                     )
         for row, name in enumerate(names):
             points = list((bars.points or {}).get(name, ()))
-            axes.plot(points, [row] * len(points), "o", color="black", markersize=2.5)
+            # the rim keeps a point in sight on a bar of any colour
+            (marks,) = axes.plot(points, [row] * len(points), "o", color="black", markersize=3.6)
+            marks.set(markeredgecolor="white", markeredgewidth=0.6)
         axes.set_yticks(range(len(names)), names)
         axes.invert_yaxis()
         axes.grid(visible=False, axis="y")
@@ -121,7 +123,20 @@ def draw_bars(bars: Bars) -> Curves:
         axes.set_title(bars.title)
         if count > 1:
             figure.legend(loc="outside lower center", ncols=min(count, 4), frameon=False)
-    return Curves(figure)
+    return Curves(figure, bars.title, _told(bars))
+
+
+def _told(bars: Bars) -> str:
+    """The bars in words."""
+    rows = []
+    for name, values in bars.values.items():
+        own = [
+            f"{series} {value:.1f}".strip()
+            for series, value in zip(bars.series, values, strict=True)
+            if value is not None and math.isfinite(value)
+        ]
+        rows.append(f"{name}: {', '.join(own) or 'none'}")
+    return f"{bars.x_label}. {'; '.join(rows)}."
 
 
 @contextmanager

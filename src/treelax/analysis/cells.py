@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Cell", "cell_text"]
+__all__ = ["Cell", "cell_text", "looks_like_number"]
 
 Cell = str | int | float | None
 
@@ -29,3 +29,20 @@ def cell_text(cell: Cell) -> str:
             return f"{cell:,}"
         case _:
             return cell
+
+
+def looks_like_number(text: str) -> bool:
+    """Whether a cell may stand in a column of numbers, which is flush right.
+
+    Args:
+        text: of the cell.
+
+    Returns:
+        Whether it begins with a digit, with or without a sign, or is empty or only a dash.
+
+    Example:
+        >>> [looks_like_number(text) for text in ("−9.1 ± 0.2", "–", "", "a 1")]
+        [True, True, True, False]
+    """
+    unsigned = text.lstrip("+-−–")
+    return not unsigned or unsigned[0].isdigit()

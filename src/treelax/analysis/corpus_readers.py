@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 
 from treelax.analysis.corpora import Corpus, Label
 from treelax.data.conllu import Sentence, read_conllu
@@ -16,6 +17,7 @@ from treelax.data.text.tokenizer import words_of
 from treelax.errors import DataError, InputError
 from treelax.ops.checks import one_of
 from treelax.tasks.text.config import DataConfig
+from treelax.tasks.text.origins import Origin, find_again
 from treelax.tasks.text.sources import distribution, read_split
 
 __all__ = ["SPLITS", "listops_corpus", "read_treebank", "split_records", "text_corpus"]
@@ -40,7 +42,6 @@ def read_treebank(path: str | os.PathLike[str], *, limit: int | None = None) -> 
 
     Example:
         >>> import tempfile
-        >>> from pathlib import Path
         >>> from treelax.data.conllu import write_conllu
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     count = write_conllu(Path(folder, "a.conllu"), [Sentence(("Dogs", "bark"), (2, 0))])
@@ -115,19 +116,21 @@ def listops_corpus(expressions: Iterable[Expression], name: str) -> Corpus:
     return Corpus(name, sentences, listops=True)
 
 
-def split_records(config: DataConfig, split: str) -> Records:
+def split_records(config: DataConfig, split: str, origin: Origin | None = None) -> Records:
     """The reader of a split that a run was trained on or chosen by.
 
     Args:
         config: which data.
         split: "train", "dev" or "test".
+        origin: what its file was when the run was trained, see `treelax.tasks.text.origins`; None
+            for a run that does not say, whose files are taken as they are.
 
     Returns:
         The records, not yet read.
 
     Raises:
-        DataError: the file does not exist any more.
-        InputError: the run has no such split.
+        DataError: the file does not exist.
+        InputError: the run has no such split, or the file has another content than it had.
 
     Example:
         >>> split_records(DataConfig(train="a.tsv", dev="b.tsv"), "test")
@@ -137,17 +140,20 @@ def split_records(config: DataConfig, split: str) -> Records:
 --split train or dev, or --data FILE
     """
     one_of("split", split, SPLITS)
-    path = getattr(config, split) or distribution(config)
-    if path is None:
+    named = getattr(config, split) or distribution(config)
+    if named is None and origin is None:
         there = [name for name in SPLITS if getattr(config, name)]
         raise InputError(
             f"data.{split} is none; expected a split that the run has: give --split "
             f"{' or '.join(there)}, or --data FILE"
         )
-    if not os.path.exists(path):
-        raise DataError(
-            f"{path}: does not exist any more; expected the {split} data of the run: give --data FILE"
-        )
+
+    def file_of(path: str) -> Path:
+        file = read_split(config, split, path).file
+        assert file is not None  # all readers of runs read a file
+        return file
+
+    path = find_again(named, origin, f"{split} data", file_of=file_of)
     return read_split(config, split, path)
 
 

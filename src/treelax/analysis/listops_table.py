@@ -69,7 +69,7 @@ def record(result: dict[str, Any]) -> dict[str, Any]:
     """One run's line of the CSV, from its ``test.json``.
 
     Args:
-        result: what `treelax.analysis.results.read_result` returns.
+        result: what `treelax.analysis.listops_results.read_result` returns.
 
     Returns:
         A value for each of `COLUMNS`; ``..._50`` are over expressions of at most 50 tokens.

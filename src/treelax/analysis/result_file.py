@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping
 from types import UnionType
 from typing import Any
 
+import torch
+
 from treelax.errors import DataError
 from treelax.files import atomic_write
+from treelax.training.loop import Training
 from treelax.training.run import Run
 
 FILE = "test.json"
@@ -85,3 +88,16 @@ def expect(record: Any, kinds: Kinds) -> None:
         # a bool is an int to Python
         if not isinstance(record[key], kind) or isinstance(record[key], bool):
             raise ValueError(f"{key} is {record[key]!r:.40}")
+
+
+def device_name(training: Training) -> str:
+    """The device of a training in words.
+
+    Args:
+        training: a run.
+
+    Returns:
+        The name of the GPU, or "CPU".
+    """
+    device = training.experiment.device
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -23,6 +24,7 @@ from treelax.data.text.sources import one_file
 from treelax.errors import InputError
 from treelax.tasks.listops.experiment import load_splits
 from treelax.tasks.text.config import SPLIT, TextConfig
+from treelax.tasks.text.origins import Origin, find_again, read_origins, trees_of
 from treelax.training.models import TrainedModel, is_listops, load_model
 from treelax.training.pretrained import SentenceModel
 from treelax.training.run import CONFIG, Run
@@ -54,7 +56,7 @@ class Subject(ABC):
 
         Raises:
             DataError: a file does not exist any more, or cannot be read.
-            InputError: there is no such split.
+            InputError: there is no such split, or a file is not what the model was trained with.
         """
 
     @abstractmethod
@@ -103,22 +105,26 @@ class SentenceSubject(Subject):
         name: of its run.
         model: the model.
         config: of the run; None for a saved model, which has no data of its own.
+        origins: the files that it was trained with; nothing where the run does not say.
     """
 
     name: str
     model: SentenceModel
     config: TextConfig | None
+    origins: Mapping[str, Origin] = field(default_factory=dict)
 
     def own_corpus(self, split: str, *, limit: int | None = None) -> Corpus:
-        """The sentences of a split, where its file still exists; see `Subject.own_corpus`."""
+        """The sentences of a split, where its file is still what it was; see `Subject.own_corpus`."""
         if self.config is None:
             raise InputError(
                 f"{self.name}: is a saved model, which has no data of its own; expected --data FILE"
             )
         data = self.config.data
         if self.config.model.trees == "given" and data.trees is not None:
-            return read_treebank(data.trees.replace(SPLIT, split), limit=limit)
-        records = split_records(data, split)
+            trees, name = data.trees.replace(SPLIT, split), trees_of(split)
+            file = find_again(trees, self.origins.get(name), f"file of {name}")
+            return read_treebank(file, limit=limit)
+        records = split_records(data, split, self.origins.get(split))
         assert records.file is not None  # all readers of runs read a file
         if data.format == "tagging" and one_file(records.file).suffix == TREEBANK_SUFFIX:
             return read_treebank(records.file, limit=limit)
@@ -149,6 +155,7 @@ def load_subject(
     Raises:
         InputError: there is nothing of that name.
         CheckpointError: a file is damaged or of another version.
+        DataError: what the run says of its files is damaged.
 
     Example:
         >>> from treelax.data.listops import parse_expression
@@ -160,6 +167,7 @@ def load_subject(
     if is_listops(run):
         return ListOpsSubject(called, load_model(run, device=device))
     model = SentenceModel.from_pretrained(run, device=device)
-    has_config = (Path(run) / CONFIG).is_file()
-    config = Run.open(run).config(TextConfig) if has_config else None
-    return SentenceSubject(called, model, config)
+    if not (Path(run) / CONFIG).is_file():
+        return SentenceSubject(called, model, None)
+    config = Run.open(run).config(TextConfig)
+    return SentenceSubject(called, model, config, read_origins(Path(run)))

@@ -13,153 +13,22 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from treelax.analysis.results import read_result
-from treelax.analysis.text_results import read_text_result
-from treelax.errors import InputError, TrainingError
-from treelax.tasks.listops.config import ListOpsConfig, preset
+from treelax.analysis.run_folders import epochs_of, name, open_or_create, result_of
+from treelax.errors import TrainingError
+from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.text.config import TextConfig
-from treelax.training.config import override
 from treelax.training.metrics import read_metrics
-from treelax.training.run import Run, refuse_changes
+from treelax.training.run import Run
 from treelax.training.signals import end_when_told
 
-Config = TypeVar("Config", ListOpsConfig, TextConfig)
 # called with the run that has come further, its last row of metrics, and the epochs of all runs
 Report = Callable[[Run, dict[str, Any], int], None]
 LOG = "log.txt"
 PARENT = "TREELAX_PARENT"  # tells a run that its standard input closes when it is to end
 POLL = 0.5  # seconds
-OTHER_SETTINGS = "give the --set that it was started with, or another --runs"
 ERROR = "treelax: error: "
-LIST_ALL = "treelax train listops --list shows all settings"
-
-
-def configure(name: str, settings: Sequence[str]) -> ListOpsConfig:
-    """A preset of ListOps with some settings changed.
-
-    Args:
-        name: of the preset.
-        settings: the changes, each ``key=value``.
-
-    Returns:
-        The config.
-
-    Raises:
-        InputError: there is no such preset or key, a value is none of its key, or the settings
-            would change the preset's name.
-
-    Example:
-        >>> configure("gold", ["train.epochs=3"]).train.epochs
-        3
-    """
-    return changed(preset(name), settings, LIST_ALL)
-
-
-def changed(config: Config, settings: Sequence[str], list_all: str) -> Config:
-    """The config of a preset with some settings changed, but not the preset's name.
-
-    Args:
-        config: of the preset.
-        settings: the changes, each ``key=value``.
-        list_all: what shows all settings, for messages.
-
-    Returns:
-        The config.
-
-    Raises:
-        InputError: there is no such key, a value is none of its key, or the settings would change
-            the preset's name.
-
-    Example:
-        >>> changed(preset("gold"), ["seed=2"], "--list").seed
-        2
-    """
-    new = override(config, settings, list_all=list_all)
-    if new.preset != config.preset:
-        raise InputError(
-            f"preset: received the setting preset={new.preset}; expected it as the name of the "
-            f"preset: --preset {new.preset}"
-        )
-    return new
-
-
-def task_of(config: ListOpsConfig | TextConfig) -> str:
-    """The task of a config, as ``treelax train`` and the folders of runs name it.
-
-    Args:
-        config: of a run.
-
-    Returns:
-        "listops", or the kind of a text task.
-
-    Example:
-        >>> task_of(preset("gold"))
-        'listops'
-    """
-    return "listops" if isinstance(config, ListOpsConfig) else config.kind
-
-
-def open_or_create(path: Path, config: ListOpsConfig | TextConfig) -> Run:
-    """The run in a folder: new, or one with the same settings, or one of which nothing was trained.
-
-    Args:
-        path: the folder.
-        config: the settings.
-
-    Returns:
-        The run.
-
-    Raises:
-        InputError: the folder holds a run with other settings.
-    """
-    if not (path / "config.toml").exists():
-        return Run.create(path, config, task=task_of(config))
-    run = Run.open(path)
-    _refuse_other_task(run, task_of(config))
-    trained = run.last_checkpoint.exists() or epochs_of(path) or result_of(run) is not None
-    if not trained and run.config(type(config)) != config:
-        with run.lock():  # a run that failed before it began keeps nobody from the right settings
-            run.config_file.unlink()
-        return Run.create(path, config, task=task_of(config))
-    check_same(run, config, OTHER_SETTINGS)
-    return run
-
-
-def settings_of(run: Run) -> ListOpsConfig:
-    """The config that a run of ListOps was started with.
-
-    Args:
-        run: the run.
-
-    Returns:
-        Its config.
-
-    Raises:
-        InputError: the run is one of another task, or its config does not fit.
-    """
-    _refuse_other_task(run, "listops")
-    return run.config(ListOpsConfig)
-
-
-def check_same(
-    run: Run,
-    wanted: ListOpsConfig | TextConfig,
-    advice: str = "resume it without them or give another --out",
-) -> None:
-    """Refuse to go on with other settings than a run was started with.
-
-    Args:
-        run: the run.
-        wanted: the settings to go on with.
-        advice: what to do about others.
-
-    Raises:
-        InputError: a setting differs, or the run is one of another task.
-    """
-    _refuse_other_task(run, task_of(wanted))
-    refuse_changes(run, run.config(type(wanted)), wanted, advice)
 
 
 def sweep(
@@ -223,61 +92,6 @@ def sweep(
             "goes on with them"
         )
     return runs
-
-
-def name(config: ListOpsConfig | TextConfig) -> str:
-    """A run's folder in a sweep.
-
-    Args:
-        config: of the run.
-
-    Returns:
-        ``PRESET-SEED``.
-
-    Example:
-        >>> name(preset("gold"))
-        'gold-0'
-    """
-    return f"{config.preset}-{config.seed}"
-
-
-def epochs_of(path: Path) -> int:
-    """How many epochs of a run are done: whole lines of its metrics.
-
-    Args:
-        path: the folder, which need not be there yet.
-
-    Returns:
-        The number.
-
-    Example:
-        >>> epochs_of(Path("nowhere"))
-        0
-    """
-    file = Run(path, "").metrics_file
-    return file.read_bytes().count(b"\n") if file.exists() else 0
-
-
-def result_of(run: Run) -> dict[str, Any] | None:
-    """The result of a run of any task, or None if it has not ended.
-
-    Args:
-        run: the run.
-
-    Returns:
-        What is in its ``test.json``.
-
-    Raises:
-        DataError: the file is damaged.
-    """
-    return read_result(run) if run.task == "listops" else read_text_result(run)
-
-
-def _refuse_other_task(run: Run, task: str) -> None:
-    if run.task != task:
-        raise InputError(
-            f"{run.path}: is a run of {run.task!r}; expected one of {task!r}: give another --out"
-        )
 
 
 def _start(run: Run, device: str, jobs: int) -> subprocess.Popen[bytes]:

@@ -6,8 +6,14 @@ from typing import Any
 
 import torch
 
-from treelax.analysis.result_file import NUMBER, Kinds, expect, read_record, write_record
-from treelax.analysis.results import device_name
+from treelax.analysis.result_file import (
+    NUMBER,
+    Kinds,
+    device_name,
+    expect,
+    read_record,
+    write_record,
+)
 from treelax.tasks.text.experiment import TextExperiment, evaluation_batches
 from treelax.training.loop import Training
 from treelax.training.run import Run

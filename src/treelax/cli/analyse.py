@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from treelax.cli.commands import command
-from treelax.cli.console import console, progress, table
+from treelax.cli.console import console, table
 from treelax.cli.options import Data, Device, Input, Label, Limit, MaxLength, Split, Text, Tokens
 from treelax.cli.output import warn_of_long
+from treelax.cli.progress import progress
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,17 +26,18 @@ __all__ = ["register", "run_names"]
 HELP = """Study the trees of trained models: their grammar and how far they agree.
 
 RUN is the folder of a run or of a saved sentence model, or listops for the
-model that comes with treelax; several runs are compared on the same sentences.
-Without --data these are the dev set of the runs. FILE is a CoNLL-U treebank,
-whose heads are compared with those of the runs and whose words are taken as
-they stand; a ListOps file; or a table or text as treelax predict reads.
+model that comes with treelax; several runs are compared on the same
+sentences, without --data those of the dev set of the runs. --data takes a
+CoNLL-U treebank, whose heads are compared with those of the runs and whose
+words are taken as they stand; a ListOps file; or a table or text as treelax
+predict reads.
 
 Shows statistics of arcs, branching and spans, agreement of the runs with each
 other, with baselines and with the treebank, the entropy of the trees, and
 labels with discrete and with soft trees. --out writes them as CSV and SVG.
 
 Examples:
-  treelax analyse listops --data test_d20s.tsv --max-length 100
+  treelax analyse listops --data data/listops/test.tsv --limit 1000
   treelax analyse runs/sst-0 runs/sst-1 runs/sst-2 --out analysis
   treelax analyse runs/sst-0 --data en_ewt-ud-dev.conllu --json
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import get_args
 
@@ -96,12 +97,22 @@ def corpus_for(subject: Subject, wanted: Wanted) -> Corpus:
     limit = wanted.limit if wanted.max_length is None else None
     if wanted.data is None:
         corpus = subject.own_corpus(wanted.split, limit=limit)
+        _tell_unchecked(subject, corpus)
     elif isinstance(subject, SentenceSubject):
         corpus = _file_of_sentences(wanted.data, subject, wanted, limit)
     else:
         expressions = read_listops(wanted.data, max_length=wanted.max_length)
         corpus = listops_corpus(expressions, wanted.data)
     return corpus.part(limit=wanted.limit, max_length=wanted.max_length)
+
+
+def _tell_unchecked(subject: Subject, corpus: Corpus) -> None:
+    """Say which file is taken where a run does not say what was in those that it was trained with."""
+    if isinstance(subject, SentenceSubject) and not subject.origins:
+        error_console.print(
+            f"{subject.name}: is an older run, which does not tell what its data were; "
+            f"{os.path.abspath(corpus.name)} is taken unchecked"
+        )
 
 
 def _file_of_sentences(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -14,8 +14,9 @@ import typer
 import treelax
 from treelax.cli import data_text
 from treelax.cli.commands import command, group
-from treelax.cli.console import Progress, console, error_console, progress, table
+from treelax.cli.console import console, error_console, table
 from treelax.cli.folders import folder_to_write
+from treelax.cli.progress import advancing, progress
 from treelax.errors import InputError
 from treelax.files import atomic_write, sha256
 
@@ -205,7 +206,7 @@ def _write_files(
 
     with progress("writing", sum(map(len, splits.values()))) as bar:
         for name, split in splits.items():
-            write_listops(temporary / f"{name}.tsv", _counted(split, bar))
+            write_listops(temporary / f"{name}.tsv", advancing(split, bar, every=COUNT_EVERY))
     sums = {f"{name}.tsv": sha256(temporary / f"{name}.tsv") for name in splits}
     there = [file for file in sums if (folder / file).exists()]
     changed = [file for file in there if sha256(folder / file) != sums[file]]
@@ -228,15 +229,6 @@ def _write_files(
         out.write(json.dumps(info, indent=2) + "\n")
     if len(there) == len(sums) and not changed:
         error_console.print(f"{folder}: the same files were there already")
-
-
-def _counted(expressions: Iterable[Expression], bar: Progress) -> Iterator[Expression]:
-    number = 0
-    for number, expression in enumerate(expressions, 1):
-        yield expression
-        if number % COUNT_EVERY == 0:
-            bar.advance(COUNT_EVERY)
-    bar.advance(number % COUNT_EVERY)
 
 
 def _command(settings: dict[str, Any]) -> str:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from treelax.cli.console import Progress, error_console, progress, table
+from treelax.cli.console import error_console, table
 from treelax.cli.folders import folder_to_write
+from treelax.cli.progress import advancing, progress
 from treelax.errors import InputError
 from treelax.files import sha256
 
 if TYPE_CHECKING:
     from treelax.data.text.corpora import Corpus
-    from treelax.data.text.records import Record, Records
+    from treelax.data.text.records import Records
 
 __all__ = ["register"]
 
@@ -29,7 +29,8 @@ Reads every split and says what is in it, what is left out and why.
 With --from it reads {archive}, its folder, or one file;
 also what --out wrote.
 Without, it fetches that archive once and keeps it.
-With --out it also writes what was read, SPLIT.tsv.gz: {columns}.
+With --out it also writes what was read, SPLIT.tsv.gz, with the columns
+{columns}.
 
 Examples:
   treelax data {name}
@@ -198,7 +199,7 @@ def _describe(
     for split, records in found.items():
         statistics = TextStatistics()
         with progress(f"reading {split}", unit="lines", transient=True) as bar:
-            watched = statistics.watch(_counted(records, bar))
+            watched = statistics.watch(advancing(records, bar, every=COUNT_EVERY))
             if folder is None:
                 for _ in watched:
                     pass
@@ -212,13 +213,6 @@ def _describe(
             "dropped_summary": records.report.lines(),
         }
     return described
-
-
-def _counted(records: Records, bar: Progress) -> Iterator[Record]:
-    for number, record in enumerate(records, 1):
-        yield record
-        if number % COUNT_EVERY == 0:
-            bar.advance(COUNT_EVERY)
 
 
 def _put_in_place(temporary: Path, folder: Path, force: bool) -> None:

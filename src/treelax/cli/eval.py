@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from treelax.cli.commands import command
-from treelax.cli.console import progress
 from treelax.cli.options import Device
 from treelax.cli.output import warn_of_long
+from treelax.cli.progress import progress
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,11 +24,11 @@ HELP = """Measure a trained ListOps model.
 RUN is the folder of a run, a file model.safetensors, or listops for the model
 that comes with treelax. Without --data it is measured on the test set that
 belongs to its training data, which is generated from the same seed. Runs on
-sentences say their figures at their end: see test.json.
+sentences print their figures at the end and keep them in test.json.
 
 Examples:
-  treelax eval listops --data test_d20s.tsv --max-length 100 --json
   treelax eval runs/small
+  treelax eval listops --data data/listops/test.tsv --max-length 40 --json
 """
 NAMED = 5  # tokens that an expression is named by
 
@@ -53,7 +53,7 @@ def evaluate(
     import json
     from dataclasses import asdict
 
-    from treelax.cli.figures import print_evaluation
+    from treelax.cli.evaluation_tables import print_evaluation
     from treelax.data.listops import read_listops
     from treelax.tasks.listops.evaluation import evaluate as run_evaluation
     from treelax.training.devices import find_device

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from treelax.cli.commands import command
-from treelax.cli.console import error_console, progress
+from treelax.cli.console import error_console
 from treelax.cli.options import Device, Tokens
 from treelax.cli.output import refuse_folder, refuse_same_file, write_lines, write_sentences
+from treelax.cli.progress import progress
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ HELP = """Show the trees that a trained model finds.
 RUN is the folder of a run or of a saved model, or listops for the model that
 comes with treelax, which is also taken where no RUN is named. The first
 argument is RUN if it is listops, a folder that exists, or ends in
-.safetensors; all others are texts. A text of such a name comes second:
-treelax parse listops runs.
+.safetensors; all others are texts. A text of such a name comes second, as
+runs does in treelax parse runs/stars runs.
 
 TEXT is a sentence or a ListOps expression in quotes, or - for standard input,
 a text a line. Arguments without any spaces are the words of one text. Models

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from treelax.cli.parse_models import Heads, Parsed
 from treelax.data.conllu import Sentence
 
-__all__ = ["conllu_sentences", "treebank_lines"]
+__all__ = ["conllu_sentences", "label_comments", "tag_features", "treebank_lines"]
 
 DIGITS = 6  # of probabilities
 
@@ -68,12 +68,7 @@ def treebank_lines(parsed: Iterable[Parsed]) -> Iterator[str]:
     for each in parsed:
         assert each.block is not None  # what is not from such a file is written as sentences
         [tree] = each.trees
-        about = {}
-        if each.label is not None:
-            about = {
-                "predicted_label": _flat(each.label),
-                "predicted_probability": f"{each.probability:.{DIGITS}f}",
-            }
+        about = label_comments(each.label, each.probability)
         named: list[tuple[Heads, dict[str, str]]] = [(tree.heads, about)]
         if tree.samples:
             name = each.block.sentence.id or str(each.line)
@@ -81,14 +76,47 @@ def treebank_lines(parsed: Iterable[Parsed]) -> Iterator[str]:
                 (heads, {"sent_id": f"{name}-sample-{k}", **about, "count": str(count)})
                 for k, (heads, count) in enumerate(tree.samples, 1)
             ]
-        tags = None
-        if tree.notes is not None:
-            # a bar would part features; UD writes it so
-            values = [_flat(note).replace("|", r"\p") or "_" for note in tree.notes]
-            tags = {"PredictedTag": values}
+        tags = None if tree.notes is None else tag_features(tree.notes)
         for heads, comments in named:
             yield from each.block.with_tree(heads, misc=tags, comments=comments)
             yield ""
+
+
+def label_comments(label: str | None, probability: float | None) -> dict[str, str]:
+    """What is said of a class in a file of sentences that may have classes of its own.
+
+    Args:
+        label: the class; None for models that do not classify.
+        probability: of the class.
+
+    Returns:
+        Comments by their names.
+
+    Example:
+        >>> label_comments("yes", 0.75)
+        {'predicted_label': 'yes', 'predicted_probability': '0.750000'}
+    """
+    if label is None:
+        return {}
+    share = f"{probability:.{DIGITS}f}"
+    return {"predicted_label": _flat(label), "predicted_probability": share}
+
+
+def tag_features(tags: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Tags of words as a feature in MISC, which leaves the columns of a file as they are.
+
+    Args:
+        tags: of each word; empty for one without.
+
+    Returns:
+        The values by the name of the feature.
+
+    Example:
+        >>> tag_features(["N", ""])
+        {'PredictedTag': ('N', '_')}
+    """
+    # a bar would part features; UD writes it so
+    return {"PredictedTag": tuple(_flat(tag).replace("|", r"\p") or "_" for tag in tags)}
 
 
 def _flat(text: str) -> str:

@@ -6,12 +6,11 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
 from treelax.cli.parse_models import Given
-from treelax.cli.predict_files import input_records, words
+from treelax.cli.predict_files import input_records, is_treebank, words
 from treelax.data.conllu_blocks import Block, read_blocks
 from treelax.data.listops import Expression, parse_expression
 from treelax.data.text.readers_plain import read_lines_of_text, read_stream
@@ -26,7 +25,6 @@ STREAM = "-"
 DEFAULT = "listops"
 CONFIG = "config.toml"  # of a run
 WEIGHTS = ".safetensors"
-PACKED = (".gz", ".xz", ".bz2")
 
 
 @dataclass
@@ -177,7 +175,8 @@ def sentence_examples(model: SentenceModel, source: Source, *, gold: bool) -> It
         DataError: a file cannot be read; the message names the line.
     """
     count = model.settings.texts
-    is_conllu = source.file is not None and _is_conllu(source.file) and count == 1
+    file = source.file
+    is_conllu = file is not None and is_treebank(file, model.settings, source.form)
     if gold and not is_conllu:
         raise InputError(
             "--gold: the right trees of these texts are not known; expected ListOps expressions, "
@@ -185,8 +184,8 @@ def sentence_examples(model: SentenceModel, source: Source, *, gold: bool) -> It
         )
     if source.texts:
         return iter([Given(i, texts) for i, texts in _arguments(source, count)])
-    file = str(source.file)
-    if is_conllu and source.form in (None, "conll"):
+    file = str(file)
+    if is_conllu:
         return map(_given, read_blocks(file, require_heads=gold))
     source.records = input_records(file, model.settings, form=source.form, tokens=source.tokens)
     return (Given(line, tuple(texts)) for line, texts in words(source.records, count) if all(texts))
@@ -195,11 +194,6 @@ def sentence_examples(model: SentenceModel, source: Source, *, gold: bool) -> It
 def _given(block: Block) -> Given:
     words = [word.replace(" ", "\u00a0") for word in block.sentence.words]
     return Given(block.line, (words,), (block.sentence.heads,), block)
-
-
-def _is_conllu(file: str) -> bool:
-    path = Path(file)
-    return (path.with_suffix("") if path.suffix in PACKED else path).suffix == ".conllu"
 
 
 def _arguments(source: Source, count: int) -> list[tuple[int, tuple[str, ...]]]:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from treelax.cli.commands import command
-from treelax.cli.console import Progress, error_console, progress
+from treelax.cli.console import error_console
 from treelax.cli.options import Device, Tokens
 from treelax.cli.output import refuse_folder, refuse_same_file, write_lines, write_sentences
+from treelax.cli.progress import Progress, progress
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
     from treelax.cli.predict_inputs import Accuracy, Asked
     from treelax.cli.predict_output import Said
     from treelax.data.text.records import Records
+    from treelax.tasks.text.prediction import SentenceSettings
     from treelax.training.pretrained import SentenceModel
 
 __all__ = ["register"]
@@ -33,8 +36,9 @@ for lines on standard input.
 
 Every text gets a line with its label, probabilities, words and their heads,
 counted from 1, 0 the root; a line without words gets no label. Where the file
-has labels too, the accuracy is told at the end. A model of given trees takes
-CoNLL-U files with heads.
+has labels too, the accuracy is told at the end. Sentences of a CoNLL-U file
+keep their sent_id and, with --format conllu, their lines. A model of given
+trees takes CoNLL-U files with heads.
 
 Examples:
   treelax predict runs/stars new.tsv --text review --out stars.jsonl
@@ -61,20 +65,25 @@ def predict(
     ] = None,
     tokens: Tokens = False,
     soft: Annotated[
-        bool, typer.Option("--soft", help="Predict with relaxed trees, not with discrete ones.")
+        bool,
+        typer.Option(
+            "--soft",
+            help="Predict with relaxed trees; heads are those of the tree whose arcs weigh most there.",
+        ),
     ] = False,
     device: Device = "auto",
     batch_size: Annotated[
         int, typer.Option(min=1, max=1_000_000, help="The most texts at a time.")
     ] = 64,
     threads: Annotated[
-        int, typer.Option(min=0, help="Of torch on the CPU; 0 leaves it to torch. 1 if busy.")
+        int,
+        typer.Option(min=0, help="CPU threads; 0: torch decides; take 1 on a busy machine."),
     ] = 0,
 ) -> None:
     """Label texts; see HELP."""
     from treelax.cli.predict_files import input_records
     from treelax.cli.predict_inputs import Accuracy, examples_of, examples_with_trees
-    from treelax.cli.predict_output import conllu_sentences, json_lines, output_form, table_rows
+    from treelax.cli.predict_output import output_form
     from treelax.training.devices import find_device
     from treelax.training.pretrained import SentenceModel
 
@@ -91,15 +100,12 @@ def predict(
         asked = examples_with_trees(file, settings, form=given, columns=columns)
     else:
         records = input_records(file, settings, form=given, columns=columns, tokens=tokens)
-        asked = examples_of(records, settings)
+        asked = examples_of(records, settings, form=given)
     accuracy = Accuracy(model.labels)
     with progress("predicting", unit="text", transient=True) as bar:
         source = file if records is None else records.source
         said = _said(model, asked, source, accuracy, bar, soft=soft, batch_size=batch_size)
-        if written == "conllu":
-            write_sentences(conllu_sentences(said, settings), out)
-        else:
-            write_lines((json_lines if written == "jsonl" else table_rows)(said, settings), out)
+        _write(said, settings, written, out)
     for note in [] if records is None else records.report.lines():
         error_console.print(f"{file}: {note.replace('dropped', 'without a label')}")
     if (line := accuracy.line("words" if settings.kind == "tag" else "texts")) is not None:
@@ -117,6 +123,7 @@ def _said(
     batch_size: int,
 ) -> Iterator[Said]:
     """What the model says of each example, with the line that it stands on."""
+    from treelax.cli.predict_output import Said
     from treelax.tasks.text.prediction import refuse_long
 
     waiting: deque[Asked] = deque()  # that were read and not yet predicted
@@ -132,9 +139,28 @@ def _said(
     for number, prediction in enumerate(said, 1):
         each = waiting.popleft()
         accuracy.add(each.label, prediction.label)
-        yield each.line, prediction
+        yield Said(each.line, prediction, each.block)
         if number % COUNT_EVERY == 0:
             bar.update(number)
+
+
+def _write(said: Iterator[Said], settings: SentenceSettings, form: str, out: Path | None) -> None:
+    from treelax.cli.predict_output import (
+        conllu_sentences,
+        json_lines,
+        table_rows,
+        treebank_lines,
+    )
+
+    if form != "conllu":
+        write_lines((json_lines if form == "jsonl" else table_rows)(said, settings), out)
+        return
+    first = next(said, None)
+    said = chain([] if first is None else [first], said)
+    if first is not None and first.block is not None:
+        write_lines(treebank_lines(said, settings), out)
+    else:
+        write_sentences(conllu_sentences(said, settings), out)
 
 
 register = command("predict", HELP, predict)

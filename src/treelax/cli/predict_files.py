@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Literal, get_args
 
 from treelax.data.text.readers_plain import read_lines_of_text, read_stream, read_words
 from treelax.data.text.readers_table import SUFFIXES, read_table
 from treelax.data.text.readers_tagging import column_of
 from treelax.data.text.records import EMPTY, Record, Records
-from treelax.data.text.sources import one_file
+from treelax.data.text.sources import COMPRESSED, one_file
 from treelax.data.text.tokenizer import words_of
 from treelax.errors import InputError
 from treelax.ops.checks import one_of
 from treelax.tasks.text.prediction import SentenceSettings
 
-__all__ = ["STREAM", "Input", "input_records", "numbered", "words"]
+__all__ = ["STREAM", "Input", "input_records", "is_treebank", "numbered", "words"]
 
 Input = Literal["tsv", "csv", "jsonl", "conll", "text"]
 PLAIN = ("", ".txt", ".text")
@@ -115,6 +117,26 @@ def _form_of(file: str, settings: SentenceSettings) -> str:
             f"--input with one of {', '.join(get_args(Input))}"
         )
     return found or "text"
+
+
+def is_treebank(file: str | os.PathLike[str], settings: SentenceSettings, form: str | None) -> bool:
+    """Whether a file is read as CoNLL-U, whose sentences have lines and names of their own.
+
+    Args:
+        file: its name.
+        settings: of the model; one of pairs does not take such files.
+        form: of the file, as the user tells it, or None.
+
+    Returns:
+        Whether it is.
+
+    Example:
+        >>> is_treebank("dev.conllu.gz", SentenceSettings(), None)
+        True
+    """
+    path = Path(file)
+    plain = path.with_suffix("") if path.suffix in COMPRESSED else path
+    return plain.suffix.lower() == ".conllu" and form in (None, "conll") and settings.texts == 1
 
 
 def words(records: Records, texts: int) -> Iterator[tuple[int, Sequence[Sequence[str]]]]:

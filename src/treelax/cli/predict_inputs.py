@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from treelax.cli.predict_files import STREAM, numbered
-from treelax.data.conllu_blocks import read_blocks
+from treelax.cli.predict_files import STREAM, is_treebank, numbered
+from treelax.data.conllu import COLUMNS, Sentence, blocks_of_lines
+from treelax.data.conllu_blocks import Block, read_blocks
 from treelax.data.text.ptb import NO_BREAK_SPACE
 from treelax.data.text.records import Records
 from treelax.data.text.sources import one_file
 from treelax.data.text.tokenizer import words_of
 from treelax.errors import InputError
+from treelax.files import read_lines
 from treelax.tasks.text.given_trees import check_tree
 from treelax.tasks.text.prediction import Example, SentenceSettings
 
 __all__ = ["Accuracy", "Asked", "examples_of", "examples_with_trees"]
 
+SENT_ID = re.compile(r"#\s*sent_id\s*=\s*(.+?)\s*")
 Label = str | tuple[str, ...]
 
 
@@ -28,23 +33,35 @@ class Asked:
         line: where it stands.
         texts: the words of each text, and for a model that takes given trees their heads.
         label: the right one, or the right tags, if the file has them.
+        block: the lines of a CoNLL-U file that it is from; None for other texts.
     """
 
     line: int
     texts: Example
     label: Label | None = None
+    block: Block | None = None
 
 
-def examples_of(records: Records, settings: SentenceSettings) -> Iterator[Asked]:
+def examples_of(
+    records: Records, settings: SentenceSettings, *, form: str | None = None
+) -> Iterator[Asked]:
     """The examples of a file of texts, also those without words.
 
     Args:
         records: of the file.
         settings: of the model.
+        form: of the file, as the user tells it, or None.
 
     Returns:
-        The examples, in the order of the file.
+        The examples, in the order of the file; those of a CoNLL-U file with their lines in it.
     """
+    examples = _read(records, settings)
+    if records.file is not None and is_treebank(records.file, settings, form):
+        return _with_blocks(records.file, examples)
+    return examples
+
+
+def _read(records: Records, settings: SentenceSettings) -> Iterator[Asked]:
     for line, record in numbered(records):
         if record is None:
             yield Asked(line, ((),) * settings.texts)
@@ -53,6 +70,29 @@ def examples_of(records: Records, settings: SentenceSettings) -> Iterator[Asked]
         if settings.kind != "tag":  # of a column that training took for labels, as it took them
             label = record.extra.get(settings.label or "", "").strip()
         yield Asked(line, [words_of(record, i) for i in range(settings.texts)], label or None)
+
+
+def _with_blocks(file: Path, examples: Iterable[Asked]) -> Iterator[Asked]:
+    """The examples of a CoNLL-U file with their lines in it; they stand on the first of these."""
+    blocks = blocks_of_lines(read_lines(file))
+    for each in examples:
+        found = next(block for block in blocks if block[-1][0] >= each.line)
+        line, lines = found[0][0], tuple(text for _, text in found)
+        words = each.texts[0]
+        assert not isinstance(words, Sentence)  # which only come with given trees
+        if _has_columns(lines, len(words)):
+            names = [match[1] for text in lines if (match := SENT_ID.fullmatch(text))]
+            sentence = Sentence(tuple(words), metadata={"sent_id": names[0]} if names else {})
+            yield replace(each, line=line, block=Block(line, lines, sentence))
+        else:
+            yield each
+
+
+def _has_columns(lines: Sequence[str], words: int) -> bool:
+    """Whether a tree can be put into the lines of a sentence; those of CoNLL-U Plus are others."""
+    rows = [text.split("\t") for text in lines if not text.startswith("#")]
+    count = sum(row[0].isdigit() for row in rows)
+    return 0 < words == count and all(len(row) == len(COLUMNS) for row in rows)
 
 
 def examples_with_trees(
@@ -89,7 +129,7 @@ def examples_with_trees(
         words = tuple(word.replace(" ", NO_BREAK_SPACE) for word in block.sentence.words)
         is_tagger = settings.kind == "tag" and settings.label in (None, "UPOS")
         tags = block.sentence.tags if is_tagger else None
-        yield Asked(block.line, (replace(block.sentence, words=words),), tags)
+        yield Asked(block.line, (replace(block.sentence, words=words),), tags, block)
 
 
 def _is_conllu(file: str, form: str | None) -> bool:

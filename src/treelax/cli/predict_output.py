@@ -5,24 +5,53 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from treelax.cli.parse_conllu import label_comments, tag_features
 from treelax.data.conllu import Sentence
+from treelax.data.conllu_blocks import Block
 from treelax.data.text.ptb import NO_BREAK_SPACE
 from treelax.data.text.sources import COMPRESSED
 from treelax.errors import InputError
 from treelax.ops.checks import one_of
 from treelax.tasks.text.prediction import Prediction, SentenceSettings
 
-__all__ = ["Said", "conllu_sentences", "json_lines", "output_form", "table_rows"]
+__all__ = [
+    "Said",
+    "conllu_sentences",
+    "json_lines",
+    "output_form",
+    "table_rows",
+    "treebank_lines",
+]
 
 Output = Literal["jsonl", "tsv", "conllu"]
-Said = tuple[int, Prediction]  # the line of an example, and what the model says of it
 DIGITS = 6  # of probabilities
 _SPACE = re.compile(r"\s")
 # columns of CoNLL-U to fields of a sentence; tags of others go where tags usually are
 TAG_COLUMNS = {"UPOS": "tags", "XPOS": "xpos", "DEPREL": "labels"}
+
+
+@dataclass(frozen=True)
+class Said:
+    """What the model says of an example.
+
+    Attributes:
+        line: where it stands.
+        prediction: what the model says.
+        block: the lines of a CoNLL-U file that it is from; None for other texts.
+    """
+
+    line: int
+    prediction: Prediction
+    block: Block | None = None
+
+    @property
+    def name(self) -> str | None:
+        """The sentence's name in its treebank, if it is from one and has one."""
+        return None if self.block is None else self.block.sentence.id
 
 
 def output_form(form: str | None, out: Path | None, settings: SentenceSettings) -> str:
@@ -79,10 +108,11 @@ def json_lines(said: Iterable[Said], settings: SentenceSettings) -> Iterator[str
 
     Example:
         >>> said = Prediction((("Hi",),), "yes", {"yes": 1.0}, ((0,),))
-        >>> next(json_lines([(3, said)], SentenceSettings()))
+        >>> next(json_lines([Said(3, said)], SentenceSettings()))
         '{"line": 3, "label": "yes", "probabilities": {"yes": 1.0}, "words": ["Hi"], "heads": [0]}'
     """
-    for line, each in said:
+    for one in said:
+        each = one.prediction
         heads: Any = each.heads
         texts: Any = each.words
         if settings.texts == 1:
@@ -93,7 +123,8 @@ def json_lines(said: Iterable[Said], settings: SentenceSettings) -> Iterator[str
         elif shares is not None:
             shares = {name: round(share, DIGITS) for name, share in shares.items()}
         label = "tags" if settings.kind == "tag" else "label"
-        record = {"line": line, label: each.label, "probabilities": shares}
+        named = {} if one.name is None else {"sent_id": one.name}
+        record = {"line": one.line, **named, label: each.label, "probabilities": shares}
         yield json.dumps(record | {"words": texts, "heads": heads}, ensure_ascii=False)
 
 
@@ -109,19 +140,20 @@ def table_rows(said: Iterable[Said], settings: SentenceSettings) -> Iterator[str
 
     Example:
         >>> said = Prediction((("Hi", "!"),), "yes", {"yes": 1.0}, ((0, 1),))
-        >>> list(table_rows([(3, said)], SentenceSettings()))
+        >>> list(table_rows([Said(3, said)], SentenceSettings()))
         ['line\tlabel\tprobability\twords\theads', '3\tyes\t1.000000\tHi !\t0 1']
     """
     names = ["tags", "probabilities"] if settings.kind == "tag" else ["label", "probability"]
     numbers = [""] if settings.texts == 1 else ["_1", "_2"]
     both = [f"{name}{number}" for number in numbers for name in ("words", "heads")]
     yield "\t".join(["line", *names, *both])
-    for line, each in said:
+    for one in said:
+        each = one.prediction
         label = each.label or ""
         if isinstance(label, tuple):
             label = " ".join(map(_one_word, label))
         shares = " ".join(f"{share:.{DIGITS}f}" for share in _several(each))
-        cells = [str(line), _SPACE.sub(" ", label), shares]
+        cells = [str(one.line), _SPACE.sub(" ", label), shares]
         for i, text in enumerate(each.words):
             cells.append(" ".join(map(_one_word, text)))
             cells.append("" if each.heads is None else " ".join(map(str, each.heads[i])))
@@ -141,10 +173,11 @@ def conllu_sentences(said: Iterable[Said], settings: SentenceSettings) -> Iterat
 
     Example:
         >>> said = Prediction((("Hi", "!"),), "yes", {"yes": 1.0}, ((0, 1),))
-        >>> next(conllu_sentences([(3, said)], SentenceSettings())).metadata["label"]
+        >>> next(conllu_sentences([Said(3, said)], SentenceSettings())).metadata["label"]
         'yes'
     """
-    for line, each in said:
+    for one in said:
+        each = one.prediction
         if each.label is None:
             continue
         about = {}
@@ -156,7 +189,7 @@ def conllu_sentences(said: Iterable[Said], settings: SentenceSettings) -> Iterat
             [share] = _several(each)
             about = {"label": _SPACE.sub(" ", each.label), "probability": f"{share:.{DIGITS}f}"}
         for i, text in enumerate(each.words):
-            name = str(line) if settings.texts == 1 else f"{line}-{i + 1}"
+            name = str(one.line) if settings.texts == 1 else f"{one.line}-{i + 1}"
             forms = tuple(map(_one_word, text))
             yield Sentence(
                 forms,
@@ -164,6 +197,49 @@ def conllu_sentences(said: Iterable[Said], settings: SentenceSettings) -> Iterat
                 metadata={"sent_id": name, "text": " ".join(forms), **about},
                 **tags,
             )
+
+
+def treebank_lines(said: Iterable[Said], settings: SentenceSettings) -> Iterator[str]:
+    r"""The lines of a CoNLL-U file with what a model says in them; those without words are left out.
+
+    HEAD is replaced and DEPREL is ``_``, as `treelax parse` does it, unless the model has no trees of
+    its own; all else stays. Labels are comments, ``predicted_label`` and ``predicted_probability``,
+    for the file may have its own of both. Tags are in the column they were learned from, or in MISC,
+    ``PredictedTag=N``, if that is none of UPOS, XPOS and DEPREL.
+
+    Args:
+        said: what the model says of sentences of the file.
+        settings: of the model.
+
+    Returns:
+        The lines, an empty one after each sentence.
+
+    Example:
+        >>> row = "1\tHi\thi\tINTJ\t_\t_\t0\troot\t_\t_"
+        >>> block = Block(7, ("# sent_id = weblog-17", row), Sentence(("Hi",)))
+        >>> said = Prediction((("Hi",),), ("UH",), None, ((0,),))
+        >>> list(treebank_lines([Said(7, said, block)], SentenceSettings(kind="tag")))
+        ['# sent_id = weblog-17', '1\tHi\thi\tUH\t_\t_\t0\t_\t_\t_', '']
+    """
+    column = settings.label or "UPOS"
+    for one in said:
+        each = one.prediction
+        if one.block is None or each.label is None:
+            continue
+        comments: dict[str, str] = {}
+        columns: dict[str, tuple[str, ...]] = {}
+        misc: dict[str, tuple[str, ...]] = {}
+        if isinstance(each.label, str):
+            [share] = _several(each)
+            comments = label_comments(each.label, share)
+        elif column in TAG_COLUMNS:
+            columns = {column: tuple(map(_one_word, each.label))}
+        else:
+            misc = tag_features(each.label)
+        # given trees are those of the file, whose labels of arcs fit them
+        own = None if each.heads is None or settings.model.trees == "given" else each.heads[0]
+        yield from one.block.with_tree(own, columns=columns, misc=misc, comments=comments)
+        yield ""
 
 
 def _several(each: Prediction) -> tuple[float, ...]:

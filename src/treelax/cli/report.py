@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from treelax.cli.commands import command
-from treelax.cli.console import console, error_console, progress
+from treelax.cli.console import console, error_console
 from treelax.cli.options import Data, Device, Input, Label, Limit, MaxLength, Split, Text, Tokens
 from treelax.cli.output import refuse_folder, refuse_same_file
+from treelax.cli.progress import progress
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ the grammar of the trees and how far runs agree, and a gallery of trees with
 filters. RUN is the folder of a run, finished or not; several are compared.
 
 The trees are those of the dev set of the runs, or of --data, which is read as
-by treelax analyse. What is missing, a dev set that has moved say, the report
-names. It goes to RUN/report.html, for several runs to report.html.
+by treelax analyse. The report lists what is missing, such as a dev set that
+has moved. It goes to RUN/report.html, for several runs to report.html.
 
 Examples:
   treelax report runs/small

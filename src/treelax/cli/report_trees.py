@@ -12,8 +12,8 @@ from treelax.analysis.parses import Parses
 from treelax.analysis.study import Study, study
 from treelax.analysis.subjects import SentenceSubject, Subject, load_subject
 from treelax.cli.analyse_data import Wanted, corpus_for
-from treelax.cli.console import progress
 from treelax.cli.output import warn_of_long
+from treelax.cli.progress import progress
 from treelax.errors import DataError, InputError
 from treelax.report import RunRecord, Said, Selection, ask
 from treelax.report.gallery import Gallery
@@ -78,7 +78,8 @@ def study_runs(
         except (InputError, DataError) as error:
             if _is_asked_for(wanted):
                 raise
-            found.missing.append((run.name, f"its trees are missing: {error}."))
+            # of any number of runs, for those that lack the same are named together
+            found.missing.append((run.name, f"the trees are missing: {error}."))
             continue
         parses.append(own)
         if selection is None:
@@ -106,9 +107,9 @@ def _is_asked_for(wanted: Wanted) -> bool:
 def _no_trees(run: RunRecord) -> str | None:
     """Why a run has no trees to show."""
     if not Run.open(run.path).best_model.exists():
-        return "holds no model, so its trees are missing"
+        return "there is no model, so the trees are missing"
     if run.config.model.trees in WITHOUT_TREES:
-        return f"has no trees (model.trees is {run.config.model.trees!r})"
+        return f"there are no trees (model.trees is {run.config.model.trees!r})"
     return None
 
 

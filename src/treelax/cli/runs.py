@@ -11,7 +11,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from treelax.cli.console import error_console, progress
+from treelax.cli.console import error_console
+from treelax.cli.progress import progress
 from treelax.errors import CheckpointError
 
 if TYPE_CHECKING:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from treelax.cli.console import console, error_console, progress
+from treelax.cli.console import console, error_console
+from treelax.cli.progress import progress
 from treelax.errors import InputError, TrainingError
 
 if TYPE_CHECKING:
@@ -30,8 +31,31 @@ Jobs = Annotated[
     int | None, typer.Option(min=1, help="Runs at a time; 10 on a GPU, one a core on a CPU.")
 ]
 Report = Annotated[
-    bool, typer.Option("--report", help="Train nothing; show what has ended so far.")
+    bool,
+    typer.Option("--report", help="Train nothing; show and write what has ended so far."),
 ]
+
+
+def named_rows(rows: str) -> list[str]:
+    """The presets that ``--rows`` names.
+
+    Args:
+        rows: their names, with commas between them.
+
+    Returns:
+        The names.
+
+    Raises:
+        InputError: there is none.
+
+    Example:
+        >>> named_rows("sst-none, sst-tree,")
+        ['sst-none', 'sst-tree']
+    """
+    names = [name for row in rows.split(",") if (name := row.strip())]
+    if not names:
+        raise InputError(f"--rows is {rows!r}; expected presets with commas between them")
+    return names
 
 
 def every_seed(
@@ -99,7 +123,7 @@ def finished(
             ended.
         TrainingError: all runs have failed.
     """
-    from treelax.analysis.sweep import name, result_of
+    from treelax.analysis.run_folders import name, result_of
     from treelax.analysis.tables import refuse_to_shrink
     from treelax.training.devices import find_device
     from treelax.training.run import Run
@@ -130,6 +154,9 @@ def finished(
         if failure is not None:  # which is why runs are missing
             raise failure from None
         raise
+    there = {run.path for run, _ in ended}
+    if missing := [name(config) for config in configs if folder / name(config) not in there]:
+        error_console.print(f"not ended yet: {', '.join(missing)}")
     return ended, failure
 
 
@@ -218,7 +245,13 @@ def refuse_a_file(results: Path) -> None:
 
 
 def command_line(
-    table: str, seeds: int, rows: str | None, settings: Sequence[str], **folders: tuple[Path, Path]
+    table: str,
+    seeds: int,
+    rows: str | None,
+    settings: Sequence[str],
+    folders: Mapping[str, tuple[Path, Path]],
+    *,
+    files: Sequence[str] = (),
 ) -> str:
     """The command that makes a table, as the table says it.
 
@@ -228,16 +261,17 @@ def command_line(
         rows: the presets, if they were named.
         settings: the changes; see `common_settings`.
         folders: for each option that names a folder the one given and the default.
+        files: options that name files.
 
     Returns:
         The command.
 
     Example:
-        >>> command_line("sst", 5, None, ["train.epochs=3"], runs=(Path("here"), Path("runs")))
+        >>> command_line("sst", 5, None, ["train.epochs=3"], {"runs": (Path("here"), Path("runs"))})
         'treelax table sst --seeds 5 --set train.epochs=3 --runs here'
     """
     return " ".join(
-        [f"treelax table {table} --seeds {seeds}"]
+        [f"treelax table {table} --seeds {seeds}", *files]
         + ([f"--rows {rows}"] if rows else [])
         + [f"--set {setting}" for setting in settings]
         + [f"--{name} {given}" for name, (given, usual) in folders.items() if given != usual]
@@ -266,7 +300,7 @@ def write_results(folder: Path, files: dict[str, str]) -> None:
 def _so_far(
     configs: Sequence[ListOpsConfig] | Sequence[TextConfig], folder: Path, said: Sequence[str]
 ) -> list[Run]:
-    from treelax.analysis.sweep import OTHER_SETTINGS, check_same, name
+    from treelax.analysis.run_folders import OTHER_SETTINGS, check_same, name
     from treelax.training.config import override
     from treelax.training.run import Run
 
@@ -287,7 +321,8 @@ def _sweep(
     jobs: int,
     describe: Callable[[dict[str, Any]], str],
 ) -> list[Run]:
-    from treelax.analysis.sweep import epochs_of, name, sweep
+    from treelax.analysis.run_folders import epochs_of, name
+    from treelax.analysis.sweep import sweep
 
     total = sum(config.train.epochs for config in configs)
     done = sum(map(epochs_of, (folder / name(config) for config in configs)))

@@ -17,7 +17,8 @@ runs overlap if NVIDIA's multi-process service is on
 
 Examples:
   treelax table listops --seeds 5 --device cuda
-  treelax table sst --from trainDevTestTrees_PTB.zip --vectors glove.840B.300d.zip
+  treelax table sst --from trainDevTestTrees_PTB.zip \\
+      --vectors glove.840B.300d.zip
 """
 
 

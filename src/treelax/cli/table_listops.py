@@ -21,6 +21,7 @@ from treelax.cli.sweeps import (
     common_settings,
     every_seed,
     finished,
+    named_rows,
     write_results,
 )
 from treelax.cli.train import describe
@@ -33,8 +34,8 @@ __all__ = ["listops"]
 
 LISTOPS_HELP = """Train all rows of the paper's table 1 over several seeds.
 
-Writes table.md with the paper's figures beside ours, runs.csv, curves.csv, and
-appendix C's plots.
+Writes table.md with the paper's figures beside ours, runs.csv, curves.csv,
+and appendix C's plots.
 
 Examples:
   treelax table listops --seeds 5 --device cuda
@@ -51,7 +52,7 @@ CELLS = {
 
 
 def listops(
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to this, exclusive.")] = 5,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: 0 to N-1.")] = 5,
     rows: Rows = None,
     runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = RUNS_FOLDER,
     results: Annotated[Path, typer.Option(help="Where the table goes.")] = RESULTS_FOLDER,
@@ -62,12 +63,12 @@ def listops(
 ) -> None:
     """Repeat table 1; see LISTOPS_HELP."""
     from treelax.analysis.listops_table import ROWS
-    from treelax.analysis.sweep import configure
+    from treelax.analysis.run_folders import configure
     from treelax.tasks.listops.config import FILES, preset
 
-    presets = [row.preset for row in ROWS] if rows is None else rows.split(",")
+    presets = [row.preset for row in ROWS] if rows is None else named_rows(rows)
     changes = settings or []
-    configs = every_seed([name.strip() for name in presets], seeds, changes, configure)
+    configs = every_seed(presets, seeds, changes, configure)
     done, failure = finished(
         configs,
         runs,
@@ -80,7 +81,7 @@ def listops(
     )
     folders = {"runs": (runs, RUNS_FOLDER), "results": (results, RESULTS_FOLDER)}
     shown = common_settings(done, preset, files=FILES)
-    command = command_line("listops", seeds, rows, shown, **folders)
+    command = command_line("listops", seeds, rows, shown, folders)
     _publish(done, results, command, whole=rows is None)
     if failure is not None:
         raise failure
@@ -134,7 +135,7 @@ def _markdown(
     ended: Sequence[tuple[Run, dict[str, Any]]],
 ) -> str:
     from treelax.analysis.listops_table import HEADINGS
-    from treelax.analysis.sweep import settings_of
+    from treelax.analysis.run_folders import settings_of
     from treelax.analysis.tables import to_markdown, where
 
     data = dict.fromkeys(_describe_data(settings_of(run)) for run, _ in ended)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -20,11 +20,12 @@ from treelax.cli.sweeps import (
     common_settings,
     every_seed,
     finished,
+    named_rows,
     refuse_other_data,
     write_results,
 )
 from treelax.cli.text_runs import read_texts
-from treelax.cli.train_text import Vectors, vector_files
+from treelax.cli.train_text import MIXED, UNMIXED, Vectors, vector_files
 
 if TYPE_CHECKING:
     from treelax.analysis.text_table import TextTable
@@ -36,7 +37,7 @@ __all__ = ["register_text_tables"]
 TEXT_HELP = """{first}
 
 The paper's recipe takes days of a GPU for the tables of inference; --recipe
-tuned takes minutes, with settings that dev chose.
+tuned takes minutes, with settings that dev chose.{mixture}
 
 Writes table.md with the paper's figures beside ours and the amount of data,
 and runs.csv. Settings of treelax train {command}, but those in which rows
@@ -44,7 +45,8 @@ differ, can be changed for all rows with --set. All rows have the same data;
 the same command goes on with what was interrupted.
 
 Example:
-  treelax table {name} --recipe tuned --from {archive} --vectors glove.zip
+  treelax table {name} --recipe tuned --from {archive} \\
+      --vectors glove.zip{mix}
 """
 # what each is, and an archive for the example
 COMMANDS = {
@@ -54,7 +56,7 @@ COMMANDS = {
         "multinli_1.0.zip",
     ),
     "ablation": (
-        "Train the rows of the paper's table 3c (kinds of trees, MultiNLI) over several seeds.",
+        "Train the rows of the paper's table 3c (kinds of trees) over several seeds.",
         "multinli_1.0.zip",
     ),
     "sst": (
@@ -83,7 +85,8 @@ def register_text_tables(group: typer.Typer) -> None:
     """
     for name, (first, archive) in COMMANDS.items():
         command = "multinli" if name == "ablation" else name
-        text = TEXT_HELP.format(first=first, name=name, command=command, archive=archive)
+        more = MIXED if command == "multinli" else UNMIXED
+        text = TEXT_HELP.format(first=first, name=name, command=command, archive=archive, **more)
         group.command(name, help=text)(_command(name, command))
 
 
@@ -91,7 +94,7 @@ def _command(name: str, family: str) -> Callable[..., None]:
     runs_folder = Path(f"runs/table-{family}")
 
     def command(
-        seeds: Annotated[int, typer.Option(min=1, help="Seeds 0 to this, exclusive.")] = 3,
+        seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: 0 to N-1.")] = 3,
         source: Annotated[
             Path | None, typer.Option("--from", help="Folder or archive of the corpus.")
         ] = None,
@@ -108,19 +111,19 @@ def _command(name: str, family: str) -> Callable[..., None]:
         jobs: Jobs = None,
         report: Report = False,
     ) -> None:
-        from treelax.analysis.sweep import changed
-        from treelax.analysis.sweep import name as folder
+        from treelax.analysis.run_folders import changed
+        from treelax.analysis.run_folders import name as folder
         from treelax.analysis.text_table import TABLES
         from treelax.errors import InputError
         from treelax.ops.checks import one_of
-        from treelax.tasks.text.config import FILES
+        from treelax.tasks.text.config import FILES, TextConfig
         from treelax.tasks.text.presets import preset as find
 
         changes = list(settings or [])
         given = vector_files(vectors) | ({} if source is None else {"path": str(source)})
         paths = [f"data.{key}={path}" for key, path in given.items()]
         chosen = TABLES[name].tuned if recipe == "tuned" else TABLES[name]
-        presets = chosen.presets if rows is None else [row.strip() for row in rows.split(",")]
+        presets = chosen.presets if rows is None else named_rows(rows)
         for row in presets:
             one_of("--rows", row, chosen.presets)
         for setting in changes:
@@ -159,7 +162,8 @@ def _command(name: str, family: str) -> Callable[..., None]:
         named = name if recipe == "paper" else f"{name} --recipe {recipe}"
         there = {(result["preset"], result["seed"]) for _, result in ended}
         missing = [folder(c) for c in configs if (c.preset, c.seed) not in there]
-        command = command_line(named, seeds, rows, shown, **folders)
+        files = _file_options([run.config(TextConfig) for run, _ in ended])
+        command = command_line(named, seeds, rows, shown, folders, files=files)
         _publish(chosen, ended, place, command, missing)
         if failure is not None:
             raise failure
@@ -189,7 +193,7 @@ def _check_data(configs: Sequence[TextConfig]) -> None:
 
 def _read_data(configs: Sequence[TextConfig], runs: Path) -> None:
     """Read and encode the data once, not in every run, and see that they are those of earlier runs."""
-    from treelax.analysis.sweep import name, result_of
+    from treelax.analysis.run_folders import name, result_of
     from treelax.tasks.text.transformer import check_folder
     from treelax.training.run import Run
 
@@ -205,6 +209,20 @@ def _read_data(configs: Sequence[TextConfig], runs: Path) -> None:
     for data, whole in wanted:
         read = read_texts(data, whole_words=whole)
         refuse_other_data(ended, read.fingerprint(tuple(read.splits), trees=False))
+
+
+def _file_options(configs: Sequence[TextConfig]) -> list[str]:
+    """The options for the files of a table's runs, by their names: where they lay helps nobody."""
+    options: dict[str, None] = {}  # each once: only the row of given trees has any
+    for data in (config.data for config in configs):
+        if data.path is not None:
+            options[f"--from {PurePath(data.path).name}"] = None
+        for file in filter(None, (data.vectors, *data.more_vectors)):
+            options[f"--vectors {PurePath(file).name}"] = None
+        for key in ("train", "dev", "test", "mix", "trees"):
+            if getattr(data, key) is not None:
+                options[f"--set data.{key}={PurePath(getattr(data, key)).name}"] = None
+    return list(options)
 
 
 def _describe(row: dict[str, Any]) -> str:

@@ -7,7 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from treelax.cli.console import console, error_console, progress, table
+from treelax.cli.console import console, error_console, table
+from treelax.cli.progress import progress
 from treelax.cli.runs import find_run, follow, in_processes, in_run
 from treelax.cli.settings import show_settings
 
@@ -163,6 +164,7 @@ def _print_coverage(found: int, words: int) -> None:
 
 def _follow(run: Run, experiment: TextExperiment) -> None:
     from treelax.analysis.text_results import finish_text
+    from treelax.tasks.text.origins import write_origins
     from treelax.tasks.text.transformer import COPY, copy_folder
     from treelax.training.distributed import current
     from treelax.training.loop import Training
@@ -177,6 +179,7 @@ def _follow(run: Run, experiment: TextExperiment) -> None:
         vectors, lower = experiment.data.vectors, config.data.lower
         save_words(run.path / FILE, vectors, experiment.labels, lower=lower)
         run.keep_config(config)
+        write_origins(run.path, config.data)
     sizes = {name: f"{name} {len(split):,}" for name, split in experiment.data.splits.items()}
     if experiment.mixed:
         sizes["train"] += f" ({experiment.mixed:,} of them mixed in)"

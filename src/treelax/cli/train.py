@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from treelax.cli.commands import command, group
-from treelax.cli.console import console, error_console, progress
+from treelax.cli.console import console, error_console
 from treelax.cli.options import Device
+from treelax.cli.progress import progress
 from treelax.cli.runs import find_run, follow, in_processes, in_run
 from treelax.cli.settings import show_settings
 from treelax.cli.train_text import register_text
@@ -72,8 +73,8 @@ def listops(
     ] = False,
 ) -> None:
     """Train on ListOps; see LISTOPS_HELP."""
-    from treelax.analysis.results import read_result
-    from treelax.analysis.sweep import configure
+    from treelax.analysis.listops_results import read_result
+    from treelax.analysis.run_folders import configure
     from treelax.tasks.listops.config import PRESETS
     from treelax.training.distributed import current, in_turn
     from treelax.training.run import Run
@@ -114,8 +115,8 @@ def train_listops(run: Run, experiment: ListOpsExperiment) -> None:
         CheckpointError: a checkpoint cannot be saved, or the one there does not fit.
         DataError: metrics or result cannot be written.
     """
-    from treelax.analysis.results import finish
-    from treelax.cli.figures import print_evaluation
+    from treelax.analysis.listops_results import finish
+    from treelax.cli.evaluation_tables import print_evaluation
     from treelax.tasks.listops.experiment import load_splits
     from treelax.training.distributed import current
     from treelax.training.loop import Training
@@ -158,7 +159,7 @@ def describe(dev: dict[str, float]) -> str:
 
 def _same_settings(run: Run, preset: str | None, changes: Sequence[str]) -> ListOpsConfig:
     """The settings of a run, which those on the command line must not contradict."""
-    from treelax.analysis.sweep import LIST_ALL, check_same, configure, settings_of
+    from treelax.analysis.run_folders import LIST_ALL, check_same, configure, settings_of
     from treelax.training.config import override
 
     own = settings_of(run)
@@ -204,8 +205,8 @@ def _draw(training: Training, expressions: Sequence[Expression]) -> None:
 
 def _show_result(run: Run, result: dict[str, Any]) -> None:
     """The figures of a run that has ended, from its file."""
-    from treelax.analysis.results import figures_of
-    from treelax.cli.figures import print_evaluation
+    from treelax.analysis.listops_results import figures_of
+    from treelax.cli.evaluation_tables import print_evaluation
 
     error_console.print(
         f"{run.path}: has ended already, after {result['epochs']} epochs; these are its figures"

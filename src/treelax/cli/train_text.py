@@ -13,29 +13,36 @@ from treelax.training.config_values import value_to_toml
 
 __all__ = ["register_text"]
 
-RUN_HELP = """A run is a folder: config.toml, metrics.jsonl, checkpoint/, best/, words.safetensors,
-tensorboard/, and test.json at its end. One that was killed goes on with --resume."""
+RUN_HELP = """A run is a folder: config.toml, data.json, metrics.jsonl, checkpoint/, best/,
+words.safetensors, tensorboard/, and test.json at its end. One that was killed
+goes on with --resume."""
 CLASSIFY_HELP = f"""Train a classifier of texts with latent trees on your own files.
 
-Files are TSV or CSV with a line of column names, or JSON lines, also compressed. Without --vectors
-words are learned from random vectors.
+Files are TSV or CSV with a line of column names, or JSON lines, also
+compressed. Without --vectors words are learned from random vectors.
 
 {RUN_HELP}
 
 Example:
-  treelax train classify --train train.tsv --dev dev.tsv --text review --label stars --out runs/stars
+  treelax train classify --train train.tsv --dev dev.tsv --text review \\
+      --label stars --out runs/stars
 """
-PAIR_HELP = f"""Train a model of the relation of two texts with latent trees on your own files.
+PAIR_HELP = f"""Train a model of pairs of texts with latent trees on your own files.
+
+The label says how the two texts of a pair are related. Files are those of
+treelax train classify, with two columns of texts.
 
 {RUN_HELP}
 
 Example:
-  treelax train pair --train train.csv --dev dev.csv --text question --text answer --label fits
+  treelax train pair --train train.csv --dev dev.csv --text question \\
+      --text answer --label fits
 """
 TAG_HELP = f"""Train a tagger of words with latent trees on your own files.
 
-Files have a word a line with its tag in the last column and a blank line between sentences, or are
-CoNLL-U. --text and --label name other columns: by number, counted from 1, or in CoNLL-U by name.
+Files have a word a line with its tag in the last column and a blank line
+between sentences, or are CoNLL-U. --text and --label name other columns: by
+number, counted from 1, or in CoNLL-U by name.
 
 {RUN_HELP}
 
@@ -44,15 +51,26 @@ Examples:
   treelax train tag --train eng.train --dev eng.testa --label 2 --out runs/pos
   treelax train tag --train train.conllu --dev dev.conllu --label XPOS
 """
-CORPUS_HELP = """Train on {name} as the paper does; presets are the rows of its tables.
+CORPUS_HELP = """Train on {name} as the paper does.
 
-Without --from the corpus is what treelax data {command} has fetched.
+Presets are the rows of its tables. Without --from the corpus is what treelax
+data {command} has fetched.{mixture}
 
 {run}
 
 Example:
-  treelax train {command} --from {archive} --vectors glove.840B.300d.zip --preset {command}-{row}
+  treelax train {command} --preset {command}-{row} --from {archive} \\
+      --vectors glove.840B.300d.zip{mix}
 """
+# what the help of MultiNLI has besides, here and for its tables: a paragraph, and an option
+MIXED = {
+    "mixture": """
+
+The paper trains on MultiNLI and SNLI: the setting data.mix=snli_1.0.zip adds
+SNLI, 15 percent of it drawn anew for each epoch or, with tuned settings, all.""",
+    "mix": " --set data.mix=snli_1.0.zip",
+}
+UNMIXED = dict.fromkeys(MIXED, "")
 CORPORA = {
     "snli": ("SNLI", "snli_1.0.zip", "tree-2"),
     "multinli": ("MultiNLI", "multinli_1.0.zip", "tree-2"),
@@ -75,9 +93,7 @@ Vectors = Annotated[
 ]
 TextColumns = Annotated[
     list[str] | None,
-    typer.Option(
-        help="Column of a text: one for classify, two for pair; text, or first and second."
-    ),
+    typer.Option(help="Column of the text; twice for pair. By default: text; first and second."),
 ]
 Preset = Annotated[str | None, typer.Option(help="A row of the paper's tables; see --list.")]
 TrainFile = Annotated[Path | None, typer.Option("--train", help="Training data.")]
@@ -91,8 +107,9 @@ def register_text(group: typer.Typer) -> None:
     group.command("pair", help=PAIR_HELP)(_own("pair"))
     group.command("tag", help=TAG_HELP)(_tag())
     for command, (name, archive, row) in CORPORA.items():
+        more = MIXED if command == "multinli" else UNMIXED
         text = CORPUS_HELP.format(
-            name=name, run=RUN_HELP, command=command, archive=archive, row=row
+            name=name, run=RUN_HELP, command=command, archive=archive, row=row, **more
         )
         group.command(command, help=text)(_corpus(command, row))
 

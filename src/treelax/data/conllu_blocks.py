@@ -44,8 +44,9 @@ class Block:
 
     def with_tree(
         self,
-        heads: Sequence[int],
+        heads: Sequence[int] | None,
         *,
+        columns: Mapping[str, Sequence[str]] | None = None,
         misc: Mapping[str, Sequence[str]] | None = None,
         comments: Mapping[str, str] | None = None,
     ) -> list[str]:
@@ -55,7 +56,9 @@ class Block:
         head. All other columns, comments, multiword tokens (``1-2``) and empty nodes (``1.1``) stay.
 
         Args:
-            heads: of the n words, counted from 1, 0 the root.
+            heads: of the n words, counted from 1, 0 the root; None to leave HEAD and DEPREL as they
+                are.
+            columns: by name of a column, ``"UPOS"`` say, of each word what is to stand there.
             misc: by name, of each word a value to add to MISC; one of that name is replaced.
             comments: to add after those of the file; one of that name is replaced in its place.
 
@@ -71,7 +74,8 @@ class Block:
             >>> block.with_tree([0], comments={"label": "yes"})
             ['# text = Hi', '# label = yes', '1\tHi\thi\tINTJ\t_\t_\t0\t_\t_\t_']
         """
-        for name, values in {"heads": heads, **(misc or {})}.items():
+        given = {} if heads is None else {"heads": heads}
+        for name, values in {**given, **(columns or {}), **(misc or {})}.items():
             if len(values) != len(self.sentence):
                 raise InputError(
                     f"{name}: received {len(values)}; expected one for each of the "
@@ -91,7 +95,10 @@ class Block:
         for row in rows:
             cells = row.split("\t")
             if not row.startswith("#") and cells[0].isdigit():
-                cells[HEAD], cells[DEPREL] = str(heads[word]), "_"
+                if heads is not None:
+                    cells[HEAD], cells[DEPREL] = str(heads[word]), "_"
+                for name, values in (columns or {}).items():
+                    cells[COLUMNS.index(name)] = values[word]
                 for name, values in (misc or {}).items():
                     cells[MISC] = _with_feature(cells[MISC], name, values[word])
                 word += 1

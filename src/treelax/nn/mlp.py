@@ -15,7 +15,7 @@ class MLP(nn.Sequential):
     r"""Layers of :math:`\mathrm{ReLU}(\mathrm{dropout}(W x + b))`.
 
     Matrices start from Glorot's uniform distribution, biases from zero. Dropout comes before the
-    activation, as in the authors' code.
+    activation, as in the GCN layers of the authors' library.
 
     Args:
         sizes: of the input and of every layer, at least two numbers.

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from treelax.pictures.arc_layout import Arc, Kind, Side, lay_out
 from treelax.pictures.characters import named
-from treelax.pictures.svg import COLOURS, Picture, clean, number, text_element, text_width
+from treelax.pictures.svg import COLOURS, Picture
+from treelax.pictures.svg_text import clean, number, text_element, text_width
 
 __all__ = ["FAINTEST", "READABLE", "ArcDrawing", "Legend", "LegendItem", "new_arc"]
 

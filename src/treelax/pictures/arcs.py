@@ -11,7 +11,8 @@ from treelax.errors import InputError
 from treelax.pictures.arc_drawing import FAINTEST, READABLE, ArcDrawing, LegendItem, new_arc
 from treelax.pictures.arc_layout import Arc, Kind
 from treelax.pictures.characters import named
-from treelax.pictures.svg import Picture, is_right_to_left
+from treelax.pictures.svg import Picture
+from treelax.pictures.svg_text import is_right_to_left
 from treelax.pictures.words import checked_heads, checked_matrix, checked_texts, checked_words
 
 __all__ = ["draw_arcs"]

@@ -2,7 +2,8 @@
 
 Curves are told apart by colour and by line style, so that they also differ in black and white and
 for colour-blind readers: the colours are those of Okabe and Ito, less the yellow, which is faint on
-white. Figures are made without pyplot: no global state, no window, no display needed.
+white, and on dark pages lighter ones. Figures are made without pyplot: no global state, no window, no
+display needed.
 
 Reference: M. Okabe and K. Ito (2008), Color Universal Design.
 """
@@ -20,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from treelax.errors import BackendError, InputError
 from treelax.files import atomic_write
+from treelax.pictures.matplotlib_svg import COLOURS as BOTH_COLOURS
+from treelax.pictures.matplotlib_svg import EDGE, GRID, adapted
 from treelax.pictures.series import Curve, Panel
 
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Curve", "Curves", "Panel", "draw_curves", "draw_panels"]
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#000000", "#E69F00", "#56B4E9")
+COLOURS = tuple(BOTH_COLOURS)
 # no common factor with the number of colours: 28 curves before a pair comes back
 STYLES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
 # what must not be in a file, for equal curves to give equal bytes
@@ -41,14 +44,14 @@ NOT_WRITTEN: dict[str, dict[str, Any]] = {
 HEIGHT = 4.0  # of a figure, in inches, and what a second row of the legend adds to it
 LEGEND_ROW = 0.25
 LOOK = {
-    "axes.edgecolor": "#555555",
+    "axes.edgecolor": EDGE,
     "axes.grid": True,
     "axes.labelsize": 11,
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": 12,
     "figure.titlesize": 13,
-    "grid.color": "#dddddd",
+    "grid.color": GRID,
     "grid.linewidth": 0.6,
     "legend.fontsize": 11,
     "savefig.bbox": "tight",  # a label too long for the figure makes it larger
@@ -66,10 +69,12 @@ class Curves:
 
     Attributes:
         figure: the matplotlib figure, for changes of one's own.
+        title: what it shows, in a few words.
+        description: the same in full, for those who hear it read.
     """
 
-    def __init__(self, figure: Figure) -> None:
-        self.figure = figure
+    def __init__(self, figure: Figure, title: str = "Curves", description: str = "") -> None:
+        self.figure, self.title, self.description = figure, title, description
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the drawing to a file, whole or not at all; equal curves give equal bytes.
@@ -103,7 +108,7 @@ class Curves:
         return file
 
     def svg(self) -> str:
-        """The drawing as SVG, to be put into a page.
+        """The drawing as SVG, to be put into a page, where it keeps its white ground.
 
         Returns:
             The ``<svg>`` element, with its text as text.
@@ -123,7 +128,9 @@ class Curves:
         buffer = io.BytesIO()
         with _look():
             self.figure.savefig(buffer, format=kind, metadata=NOT_WRITTEN[kind])
-        return buffer.getvalue()
+        if kind != "svg":
+            return buffer.getvalue()
+        return adapted(buffer.getvalue().decode(), self.title, self.description).encode()
 
 
 def draw_curves(
@@ -213,7 +220,9 @@ def draw_panels(
         if title is not None:
             figure.suptitle(title)
         _add_legend(figure, handles)
-    return Curves(figure)
+    named = "; ".join(panel.title or f"{panel.y_label} by {panel.x_label}" for panel in panels)
+    told = " ".join(f"{panel.in_words()}." for panel in panels)
+    return Curves(figure, named if title is None else title, told)
 
 
 def _looks(curves: Sequence[Curve]) -> dict[str, int]:

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from treelax.errors import InputError
 from treelax.pictures.characters import named
-from treelax.pictures.svg import COLOURS, Picture, clean, number, text_element, text_width
+from treelax.pictures.svg import COLOURS, Picture
+from treelax.pictures.svg_text import clean, number, text_element, text_width
 from treelax.pictures.words import checked_heads, checked_matrix, checked_words
 
 __all__ = ["draw_heat_map"]

@@ -17,7 +17,8 @@ import torch
 
 from treelax.errors import InputError
 from treelax.ops import select_heads
-from treelax.pictures.svg import COLOURS, Picture, number, text_element
+from treelax.pictures.svg import COLOURS, Picture
+from treelax.pictures.svg_text import number, text_element
 
 __all__ = ["draw_relaxation"]
 

@@ -150,6 +150,20 @@ class Panel:
                     f"y_range: received {self.y_range}; expected two numbers, the lesser one first"
                 )
 
+    def in_words(self) -> str:
+        """The plot for those who hear it read: where each curve begins and ends.
+
+        Example:
+            >>> Panel([Curve("one", [1, 2], [2.0, 0.5])], x_label="epoch", y_label="loss").in_words()
+            'loss by epoch: one from 2 to 0.5'
+        """
+        told = []
+        for curve in self.curves:
+            known = [float(value) for value in curve.mean if math.isfinite(value)]
+            if known:
+                told.append(f"{curve.label} from {known[0]:.4g} to {known[-1]:.4g}")
+        return f"{self.y_label} by {self.x_label}: {'; '.join(told)}"
+
 
 def _kind(given: object) -> str:
     """What was given, in a few words."""

@@ -9,28 +9,18 @@ so that they touch nothing else in such a page, and there are no names that two 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from html import escape
 from pathlib import Path
 
 from treelax.errors import BackendError, InputError
 from treelax.files import atomic_write
+from treelax.pictures.svg_text import clean, number, text_element, text_width
 
-__all__ = [
-    "Picture",
-    "clean",
-    "draw_note",
-    "number",
-    "stack_pictures",
-    "text_element",
-    "text_width",
-]
+__all__ = ["Picture", "draw_note", "spoken", "stack_pictures"]
 
 # of Okabe and Ito, as in curves, for light and for dark pages
 COLOURS = {
@@ -43,10 +33,6 @@ INK, PAPER = ("#1A1A1A", "#E6E6E6"), ("#FFFFFF", "#16181C")  # light and dark
 NOTE, NOTE_MARGIN, NOTE_LONGEST = 13.0, 16.0, 200  # size of a note, around it, its characters
 CONVERTER = "rsvg-convert"
 CONVERTED = {"png": ["--zoom=2", f"--background-color={PAPER[0]}"], "pdf": []}
-# what XML cannot hold, and what would turn the direction of all that follows
-_FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u2028\u2029]")
-_TURNING = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-_NARROW, _WIDE = frozenset("!'(),.:;I[]`fijlrt|{}/\\ "), frozenset("%@MWmw")
 
 
 def _style() -> str:
@@ -96,18 +82,10 @@ class Picture:
             False
         """
         width, height = number(self.width), number(self.height)
-        title, description = clean(self.title), clean(self.description)
-        # two pictures in a page must not share a name, and none may change from day to day
-        name = "treelax-" + sha256(f"{self.body}{title}{description}".encode()).hexdigest()[:10]
-        about = f'<title id="{name}-title">{title}</title>'
-        labelled = f"{name}-title"
-        if description:
-            about += f'<desc id="{name}-desc">{description}</desc>'
-            labelled += f" {name}-desc"
+        role, about = spoken(self.title, self.description, self.body)
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" class="treelax" width="{width}" '
-            f'height="{height}" viewBox="0 0 {width} {height}" role="img" '
-            f'aria-labelledby="{labelled}" fill="currentColor" '
+            f'height="{height}" viewBox="0 0 {width} {height}" {role} fill="currentColor" '
             "font-family=\"system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif\">\n"
             f"{about}\n<style>{_style()}</style>\n"
             f'<rect class="treelax-paper" width="{width}" height="{height}" fill="none"/>\n'
@@ -185,8 +163,35 @@ def stack_pictures(pictures: Sequence[Picture], *, title: str | None = None) -> 
         y,
         "\n".join(parts),
         "; ".join(picture.title for picture in pictures) if title is None else title,
-        " ".join(picture.description for picture in pictures if picture.description),
+        # with their titles: those who hear it have no other sign of where the next one begins
+        " ".join(f"{picture.title}. {picture.description}".strip() for picture in pictures),
     )
+
+
+def spoken(title: str, description: str, body: str) -> tuple[str, str]:
+    """What those who hear a picture are told: the attributes of ``<svg>``, and its first elements.
+
+    Args:
+        title: what the picture shows, in a few words.
+        description: the same in full; may be empty.
+        body: the elements of the picture.
+
+    Returns:
+        Attributes and elements, as SVG.
+
+    Example:
+        >>> role, about = spoken("a line", "from left to right", "<path d='M0 5H20'/>")
+        >>> about.endswith(">from left to right</desc>")
+        True
+    """
+    title, description = clean(title), clean(description)
+    # two pictures in a page must not share a name, and none may change from day to day
+    name = "treelax-" + sha256(f"{body}{title}{description}".encode()).hexdigest()[:10]
+    about, labelled = f'<title id="{name}-title">{title}</title>', f"{name}-title"
+    if description:
+        about += f'<desc id="{name}-desc">{description}</desc>'
+        labelled += f" {name}-desc"
+    return f'role="img" aria-labelledby="{labelled}"', about
 
 
 def draw_note(text: str) -> Picture:
@@ -229,115 +234,3 @@ def _converted(data: bytes, kind: str, file: Path) -> bytes:
             f"{file}: was not written, {CONVERTER} failed ({said[0]}); save as .svg instead"
         )
     return done.stdout
-
-
-# ------------------------------------------------------------------ parts of a drawing
-
-
-def number(value: float) -> str:
-    """A number as SVG has it, to a hundredth of a pixel.
-
-    Example:
-        >>> number(2.0), number(-0.001), number(1 / 3)
-        ('2', '0', '0.33')
-    """
-    return f"{round(value, 2) + 0:.2f}".rstrip("0").rstrip(".")
-
-
-def clean(text: str) -> str:
-    """A text as it may stand in SVG: markup is text, and nothing in it that XML cannot hold.
-
-    Example:
-        >>> clean("<b> & \\x00")
-        '&lt;b&gt; &amp; �'
-    """
-    return escape(_FORBIDDEN.sub("�", _TURNING.sub("", text)))
-
-
-def text_element(
-    x: float,
-    y: float,
-    text: str,
-    *,
-    size: float,
-    anchor: str = "middle",
-    attributes: str = "",
-    longest: int = 32,
-) -> str:
-    """A ``<text>`` element of its own for a word, so that no word turns the direction of another.
-
-    Args:
-        x: where it begins, has its middle or ends, by ``anchor``.
-        y: of the base line.
-        text: shown to its first ``longest`` characters; the whole is told on demand.
-        size: of the font.
-        anchor: "start" (left), "middle" or "end" (right), also for text from right to left.
-        attributes: more of them, as SVG.
-        longest: characters to show.
-
-    Returns:
-        The element.
-
-    Example:
-        >>> text_element(5, 9, "a<b", size=12)
-        '<text x="5" y="9" font-size="12" text-anchor="middle">a&lt;b</text>'
-    """
-    whole = text
-    text = shortened(text, longest)
-    if is_right_to_left(text):
-        attributes = f'{attributes} direction="rtl" unicode-bidi="isolate"'.strip()
-        anchor = {"start": "end", "end": "start"}.get(anchor, anchor)
-    more = f" {attributes}" if attributes else ""
-    tip = "" if whole == text else f"<title>{clean(whole)}</title>"
-    return (
-        f'<text x="{number(x)}" y="{number(y)}" font-size="{number(size)}" '
-        f'text-anchor="{anchor}"{more}>{tip}{clean(text)}</text>'
-    )
-
-
-def shortened(text: str, longest: int = 32) -> str:
-    """The first characters of a text, with a sign if there are more.
-
-    Example:
-        >>> shortened("elephants", 5)
-        'elep…'
-    """
-    return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def is_right_to_left(text: str) -> bool:
-    """Whether a text runs from right to left: its first letter says so.
-
-    Example:
-        >>> is_right_to_left("שלום"), is_right_to_left("(peace)")
-        (True, False)
-    """
-    for character in text:
-        match unicodedata.bidirectional(character):
-            case "R" | "AL":
-                return True
-            case "L":
-                return False
-    return False
-
-
-def text_width(text: str, size: float, longest: int = 32) -> float:
-    """About how wide a text is in a wide sans-serif font: which one there will be is not known.
-
-    Example:
-        >>> text_width("iii", 10) < text_width("www", 10)
-        True
-    """
-    width = 0.0
-    for character in shortened(text, longest):
-        if unicodedata.category(character) in ("Mn", "Me", "Cf"):
-            continue
-        if unicodedata.east_asian_width(character) in "WF":
-            width += 1.1
-        elif character in _NARROW:
-            width += 0.42
-        elif character in _WIDE:
-            width += 0.98
-        else:
-            width += 0.72 if character.isupper() else 0.64
-    return width * size

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from treelax.analysis.cells import cell_text
+from treelax.analysis.cells import cell_text, looks_like_number
 from treelax.analysis.grammar_tables import StudyTable
-from treelax.pictures.svg import clean
+from treelax.pictures.svg_text import clean
 
 __all__ = ["Html", "join", "scroller", "table", "tag"]
 
@@ -103,7 +103,10 @@ def table(content: StudyTable, *, markers: Sequence[str] = ()) -> Html:
     """
     texts = [[cell_text(cell) for cell in row] for row in content.rows]
     columns = zip(*texts, strict=True) if texts else [() for _ in content.columns]
-    kinds = ["number" if i and all(map(_is_number, c)) else None for i, c in enumerate(columns)]
+    kinds = [
+        "number" if i and all(map(looks_like_number, column)) else None
+        for i, column in enumerate(columns)
+    ]
     head = [
         tag("th", name, scope="col", class_=kind)
         for name, kind in zip(content.columns, kinds, strict=True)
@@ -128,8 +131,3 @@ def table(content: StudyTable, *, markers: Sequence[str] = ()) -> Html:
 
 def _escaped(text: str) -> str:
     return text if isinstance(text, Html) else clean(_SPACES.sub(" ", text))
-
-
-def _is_number(text: str) -> bool:
-    unsigned = text.lstrip("+-−–")
-    return not unsigned or unsigned[0].isdigit()

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from treelax.pictures.series import Curve, Panel
-from treelax.pictures.svg import number
+from treelax.pictures.svg_text import number
 from treelax.report.markup import Html, join, tag
 
 __all__ = ["draw_legend", "draw_plot"]
@@ -41,7 +41,7 @@ def draw_plot(panel: Panel, marks: Mapping[str, float] | None = None) -> Html:
     for place, curve in enumerate(panel.curves):
         parts.append(_line(scale, curve, place, (marks or {}).get(curve.label)))
     size = f"0 0 {number(WIDTH)} {number(HEIGHT)}"
-    return tag("svg", *parts, viewBox=size, role="img", aria_label=_told(panel), class_="plot")
+    return tag("svg", *parts, viewBox=size, role="img", aria_label=panel.in_words(), class_="plot")
 
 
 def draw_legend(labels: Sequence[str]) -> Html:
@@ -138,13 +138,3 @@ def _line(scale: _Scale, curve: Curve, place: int, mark: float | None) -> Html:
 
 def _classes(look: int) -> str:
     return f"line line-{look % COLOURS} dash-{look % DASHES}"
-
-
-def _told(panel: Panel) -> str:
-    """The plot in words: where each curve begins and ends."""
-    parts = []
-    for curve in panel.curves:
-        known = [value for value in curve.mean if math.isfinite(value)]
-        if known:
-            parts.append(f"{curve.label} from {known[0]:.4g} to {known[-1]:.4g}")
-    return f"{panel.y_label} by {panel.x_label}: {'; '.join(parts)}"

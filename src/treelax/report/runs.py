@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
-from treelax.analysis.results import read_result
+from treelax.analysis.listops_results import read_result
 from treelax.analysis.text_results import read_text_result
 from treelax.errors import InputError
 from treelax.tasks.listops.config import PRESETS as LISTOPS_PRESETS

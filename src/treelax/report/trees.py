@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from treelax.pictures.svg import COLOURS, Picture, number
+from treelax.pictures.svg import COLOURS, Picture
+from treelax.pictures.svg_text import number
 from treelax.report.markup import Html, join, scroller, tag
 
 __all__ = ["inline_picture"]

@@ -207,11 +207,6 @@ class Run:
         return self.path / "best" / "model.safetensors"
 
     @property
-    def tensorboard_folder(self) -> Path:
-        """The numbers of the metrics, for TensorBoard."""
-        return self.path / "tensorboard"
-
-    @property
     def lock_file(self) -> Path:
         """Which process is at work here."""
         return self.path / ".lock"

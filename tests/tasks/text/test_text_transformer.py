@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny_texts import DATA, class_data, pair_data, tiny, written
+from tiny_texts import DATA, class_data, pair_data, tiny, trained_with, written
 from tiny_transformers import MODELS, POSITIONS, SIZE
 
 from treelax.data.text.ptb import plain_word
@@ -169,6 +169,19 @@ def experiment(kind, folder, place, *, rate=0.5, **data):
 def one_loss(made):
     shape, indices = made.batches(0)[0]
     return made.loss(shape, indices, torch.Generator().manual_seed(0))
+
+
+def test_the_tables_of_a_transformer_do_not_shrink(folder, tmp_path):
+    made = experiment("classify", folder, tmp_path)
+    made.config = trained_with(made.config, weight_decay=0.1)
+    shrinks = {id(p): g["weight_decay"] > 0 for g in made.groups() for p in g["params"]}
+    model = made.model.encoder.transformer.model
+    tables = [module for module in model.modules() if isinstance(module, torch.nn.Embedding)]
+    assert len(tables) >= 2  # of words and positions
+    assert not any(shrinks[id(table.weight)] for table in tables)
+    layers = [module for module in model.modules() if isinstance(module, torch.nn.Linear)]
+    assert layers
+    assert all(shrinks[id(layer.weight)] for layer in layers)
 
 
 @pytest.mark.parametrize("kind", list(DATA))

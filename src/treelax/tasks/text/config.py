@@ -158,11 +158,13 @@ class TrainConfig:
         decay: see above.
         clip: largest norm of the gradient.
         weight_decay: share of the learning rate by which an update shrinks all matrices of the model,
-            but not its word vectors, nor what the LSTM does to its input (AdamW); 0 in the paper.
+            but not its word vectors, nor those of a transformer, nor what the LSTM does to its input
+            (AdamW); 0 in the paper.
         label_smoothing: share of the probability that the loss spreads evenly over all classes; 0 in
             the paper.
         consistency: every example of a batch is run twice, with dropout, noise and so trees of its own,
-            and this weighs how far the two answers are apart (R-Drop); 0 in the paper, for one run.
+            and this weighs how far the two answers are apart (R-Drop), which the training loss that is
+            shown has in it; 0 in the paper, for one run.
         discrete_epochs: how many of the last epochs are trained with discrete trees without noise, as
             they are used afterwards, and the gradient of soft ones; 0 in the paper.
         average: 0, or how much of a running mean of the weights is kept at an update, 0.998 say; the

@@ -146,13 +146,14 @@ class TextExperiment:
     def groups(self) -> list[dict[str, Any]]:
         """Parameters with the factor of their learning rate, and how fast they shrink.
 
-        A transformer has a rate of its own; biases, word vectors and the gates that keep padding out
-        do not shrink.
+        A transformer has a rate of its own; biases, vectors of words or positions and the gates that
+        keep padding out do not shrink.
         """
         decay = self.config.train.weight_decay
         encoder = self.model.encoder
         slow = set(map(id, encoder.pretrained_parameters()))
-        kept = set(map(id, encoder.embedding.parameters()))
+        tables = (module for module in self.model.modules() if isinstance(module, nn.Embedding))
+        kept = set(map(id, (*encoder.embedding.parameters(), *(t.weight for t in tables))))
         if encoder.encoder is not None:
             kept |= set(map(id, encoder.encoder.gates()))
         groups: dict[tuple[float, float], list[nn.Parameter]] = {(1.0, 0.0): []}

@@ -1,4 +1,4 @@
-"""The result of a finished run: its best model on its test set, kept as ``test.json``."""
+"""The result of a finished run on ListOps, kept as ``test.json``."""
 
 from __future__ import annotations
 
@@ -6,9 +6,14 @@ from collections.abc import Callable
 from dataclasses import asdict, fields
 from typing import Any
 
-import torch
-
-from treelax.analysis.result_file import NUMBER, Kinds, expect, read_record, write_record
+from treelax.analysis.result_file import (
+    NUMBER,
+    Kinds,
+    device_name,
+    expect,
+    read_record,
+    write_record,
+)
 from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.listops.evaluation import Evaluation, evaluate
 from treelax.tasks.listops.experiment import load_splits
@@ -99,12 +104,6 @@ def figures_of(record: dict[str, Any]) -> Evaluation:
         The figures, as `treelax.tasks.listops.evaluation.evaluate` gave them.
     """
     return Evaluation(**record["test"])
-
-
-def device_name(training: Training) -> str:
-    """The device in words: the GPU's name, or CPU."""
-    device = training.experiment.device
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
 
 
 def _check(record: dict[str, Any]) -> None:

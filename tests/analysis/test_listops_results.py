@@ -11,7 +11,7 @@ import pytest
 import torch
 from listops_runs import tiny
 
-from treelax.analysis.results import figures_of, finish, read_result
+from treelax.analysis.listops_results import figures_of, finish, read_result
 from treelax.errors import DataError
 from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.listops.evaluation import evaluate

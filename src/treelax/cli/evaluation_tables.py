@@ -1,4 +1,4 @@
-"""Tables of figures, as commands print them."""
+"""Tables of what is known of a tagger of ListOps, as commands print them."""
 
 from __future__ import annotations
 

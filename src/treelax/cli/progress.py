@@ -1,0 +1,243 @@
+"""How far a piece of work has come: a bar on a terminal, now and then a line elsewhere; on stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from rich.console import RenderableType
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    ProgressColumn,
+    Task,
+    TaskID,
+    TextColumn,
+)
+from rich.progress import Progress as RichProgress
+from rich.table import Column
+from rich.text import Text
+
+from treelax.cli.console import error_console, is_terminal
+
+__all__ = ["Progress", "advancing", "progress"]
+
+# where there is no terminal: a line at each such part of the whole, but not more often than
+# LEAST_SECONDS, and no less often than MOST_SECONDS
+PARTS = 10
+LEAST_SECONDS, MOST_SECONDS = 2.0, 30.0
+
+Item = TypeVar("Item")
+
+
+class Progress(ABC):
+    """How far a piece of work has come; made by `progress`.
+
+    Attributes:
+        done: how much of it is done.
+    """
+
+    def __init__(self, start: int) -> None:
+        self.done = start
+
+    @abstractmethod
+    def update(self, done: int, note: str | None = None) -> None:
+        """Say how much is done.
+
+        Args:
+            done: how much, of the total.
+            note: a few words to show with it, ``"loss 0.31"`` say; those of before by default.
+        """
+
+    def advance(self, steps: int = 1, note: str | None = None) -> None:
+        """Say that so many steps more are done.
+
+        Args:
+            steps: how many.
+            note: as in `update`.
+        """
+        self.update(self.done + steps, note)
+
+    def say(self, text: str, style: str | None = None) -> None:
+        """Print a line on stderr that stays, above the bar where there is one.
+
+        Args:
+            text: the line.
+            style: a style of rich, such as ``"bold"``.
+        """
+        error_console.print(text, style=style)
+
+
+@contextmanager
+def progress(
+    description: str,
+    total: int | None = None,
+    *,
+    start: int = 0,
+    unit: str = "it",
+    transient: bool = False,
+) -> Iterator[Progress]:
+    """Show on stderr how far a piece of work has come, as a context manager.
+
+    On a terminal: a bar, count, rate, time gone, time left, and the note in a line below. Elsewhere:
+    a plain line with all that at each tenth of the work or every 30 seconds, and one at the end.
+
+    Args:
+        description: what is done, ``"training"`` say.
+        total: how much there is to do; None if that is not known.
+        start: how much was done before, as in a run that goes on.
+        unit: what is counted, for the rate.
+        transient: leave nothing behind: the bar goes at the end, and the last plain line is left
+            out.
+
+    Returns:
+        A context manager that gives a `Progress`.
+
+    Example:
+        >>> with progress("drawing", 3, transient=True) as bar:
+        ...     for loss in (3.5, 2.5, 1.5):
+        ...         bar.advance(note=f"loss {loss}")
+    """
+    if not is_terminal(error_console):
+        plain = _PlainProgress(description, total, start, unit)
+        yield plain
+        if not transient:
+            plain.finish()
+        return
+    bars = _Bars(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=None, table_column=Column(ratio=1, min_width=5)),
+        MofNCompleteColumn(),
+        _SpeedColumn(unit),
+        console=error_console,
+        transient=transient,
+        # rich would send to stderr what is printed on stdout, even where that is a pipe
+        redirect_stdout=sys.stdout.isatty(),
+        expand=True,
+    )
+    with bars:
+        task = bars.add_task(description, total=total, completed=start, note="")
+        yield _Bar(bars, task, start)
+
+
+def advancing(items: Iterable[Item], bar: Progress, *, every: int) -> Iterator[Item]:
+    """The items as they are, each of them counted once it has been dealt with.
+
+    Args:
+        items: what is worked through.
+        bar: what is told of it.
+        every: so many items are told at once, as a bar takes longer to draw than most items take.
+
+    Yields:
+        The items.
+
+    Example:
+        >>> with progress("adding", transient=True) as bar:
+        ...     total = sum(advancing(range(5), bar, every=2))
+        >>> total, bar.done
+        (10, 5)
+    """
+    number = 0
+    for number, item in enumerate(items, 1):
+        yield item
+        if number % every == 0:
+            bar.advance(every)
+    if number % every:
+        bar.advance(number % every)
+
+
+class _Bars(RichProgress):
+    """The bar with the note in a line below, so that neither takes the other's room."""
+
+    def get_renderables(self) -> Iterable[RenderableType]:
+        yield self.make_tasks_table(self.tasks)
+        for task in self.tasks:
+            if task.fields["note"]:
+                yield Text(task.fields["note"], style="dim", no_wrap=True, overflow="ellipsis")
+
+
+class _SpeedColumn(ProgressColumn):
+    """Rate, time gone and time left."""
+
+    def __init__(self, unit: str) -> None:
+        super().__init__(table_column=Column(no_wrap=True))
+        self.unit = unit
+
+    def render(self, task: Task) -> Text:
+        rate = task.finished_speed or task.speed
+        return Text(_speed(rate, self.unit, task.elapsed or 0, task.time_remaining))
+
+
+class _Bar(Progress):
+    """The progress on a terminal."""
+
+    def __init__(self, bars: RichProgress, task: TaskID, start: int) -> None:
+        super().__init__(start)
+        self.bars = bars
+        self.task = task
+
+    def update(self, done: int, note: str | None = None) -> None:
+        self.done = done
+        self.bars.update(self.task, completed=done)
+        if note is not None:
+            self.bars.update(self.task, note=note)
+
+
+class _PlainProgress(Progress):
+    """The progress in a file or pipe."""
+
+    def __init__(self, description: str, total: int | None, start: int, unit: str) -> None:
+        super().__init__(start)
+        self.description = description
+        self.total = total
+        self.unit = unit
+        self.note = ""
+        self.start = self.printed = start
+        self.begun = self.printed_at = time.monotonic()
+
+    def update(self, done: int, note: str | None = None) -> None:
+        self.done = done
+        self.note = self.note if note is None else note
+        waited = time.monotonic() - self.printed_at
+        if waited >= MOST_SECONDS or (
+            waited >= LEAST_SECONDS and self._part(done) > self._part(self.printed)
+        ):
+            self._print()
+
+    def finish(self) -> None:
+        if self.done > self.printed or self.printed == self.start:
+            self._print()
+
+    def _part(self, done: int) -> int:
+        return done * PARTS // self.total if self.total else 0
+
+    def _print(self) -> None:
+        now = time.monotonic()
+        gone = now - self.begun
+        rate = (self.done - self.start) / gone if gone > 0 else None
+        count, left = f"{self.done}/{'?' if self.total is None else self.total}", None
+        if self.total:
+            count += f" ({100 * self.done // self.total} %)"
+            left = (self.total - self.done) / rate if rate else None
+        parts = filter(None, (count, self.note, _speed(rate, self.unit, gone, left)))
+        print(f"{self.description}: {', '.join(parts)}", file=error_console.file, flush=True)
+        self.printed, self.printed_at = self.done, now
+
+
+def _speed(rate: float | None, unit: str, gone: float, left: float | None) -> str:
+    parts = [f"{_clock(gone)} gone"]
+    if rate:
+        parts.insert(0, f"{rate:.0f} {unit}/s" if rate >= 100 else f"{rate:.3g} {unit}/s")
+    if left:
+        parts.append(f"{_clock(left)} left")
+    return ", ".join(parts)
+
+
+def _clock(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02}"
