@@ -26,6 +26,10 @@ class BackendError(TreelaxError, RuntimeError):
     """A backend was asked for by name but cannot run here."""
 
 
+class ChartMemoryError(TreelaxError, MemoryError):
+    """There is not enough memory for the charts of a batch of sentences."""
+
+
 class SecondDerivativeError(TreelaxError, RuntimeError):
     """A second derivative of a tree operation was asked for; only first derivatives exist."""
 

@@ -156,8 +156,8 @@ def test_lines_without_words_keep_their_place(
 
 
 def test_tsv(runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = written(tmp_path, '{"q": "a fine\\u2028 film", "a": "x\\ty"}\n', "new.jsonl")
-    said = ask(capsys, runs["pair"], file, "--format", "tsv", "--tokens").split("\n")
+    file = written(tmp_path, '{"q": ["a", "fine\\u2028", "film"], "a": ["x\\ty"]}\n', "new.jsonl")
+    said = ask(capsys, runs["pair"], file, "--format", "tsv").split("\n")
     assert said[0].split("\t") == [
         *("line", "label", "probability"),
         *("words_1", "heads_1", "words_2", "heads_2"),

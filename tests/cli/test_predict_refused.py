@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from predict_commands import KINDS, ask, fail, records, typed, written
 from sentence_runs import SIZES, figures, sentences, train
 
 from treelax.data.conllu import Sentence, write_conllu
+from treelax.errors import ChartMemoryError
+from treelax.tasks.text.encoder import SentenceEncoder
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +28,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ("a.tsv", "review\tx\nfine\n", [], "a.tsv, line 2: received 1 column; expected 2"),
         ("a.tsv", "", [], "a.tsv: received nothing; expected at least one record"),
         ("a.tsv", "review\n", [], "a.tsv: received nothing; expected at least one record"),
-        ("a.txt", "\n\n", [], "a.txt: received nothing left: 2 lines dropped: empty sentence"),
         ("a.tsv", b"review\nfine\n\xff\n", [], "a.tsv, line 3: is not UTF-8"),
         ("a.txt", b"fine\n\xff\n", [], "a.txt, line 2: is not UTF-8"),
         ("a.jsonl", '{"review": 3}\n', [], "a.jsonl, line 1: received 3 as 'review'; expected"),
@@ -155,3 +157,22 @@ def test_trees_of_a_model_without_trees(tmp_path: Path, capsys: pytest.CaptureFi
     assert ask(capsys, run, file, "--format", "tsv").splitlines()[1].endswith("\tfine\t")
     line = fail(capsys, run, file, "--format", "conllu")
     assert line.startswith("--format: received conllu, and the model has no trees (model.trees is")
+
+
+@pytest.mark.parametrize("error", [ChartMemoryError("no room"), MemoryError()])
+def test_too_little_memory_names_the_longest_text(
+    runs: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+) -> None:
+    def too_much(*_: object, **__: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr(SentenceEncoder, "forward", too_much)
+    file = written(tmp_path, "fine\nwell well well\nfine\n", "a.txt")
+    assert fail(capsys, runs["classify"], file) == (
+        f"{file}, line 2: memory ran out for a text of 3 words; expected a shorter one, or lower "
+        "--batch-size"
+    )

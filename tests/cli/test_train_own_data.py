@@ -114,14 +114,16 @@ def test_tags_from_any_column(tmp_path: Path, capsys: Capture) -> None:
     assert '"words": ["fine", "film"]' in capsys.readouterr().out
 
 
-def test_tables_of_glue_by_the_names_of_their_columns(tmp_path: Path) -> None:
+def test_tables_of_glue_by_the_names_of_their_columns(tmp_path: Path, capsys: Capture) -> None:
     """MRPC, whose names have spaces; quotes are characters like others."""
     head = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
     rows = '1\t12\t13\tHe said "no" .\tHe denied it .\n0\t14\t15\tIt rains .\tDogs bark .\n'
     file = str(written(tmp_path, "train.tsv", head + rows))
     columns = ["--text", "#1 String", "--text", "#2 String", "--label", "Quality"]
     command = ["train", "pair", "--train", file, "--dev", file, *columns, *ENDING]
+    command += ["--set", "train.epochs=1", "--set", "train.updates=1"]
     assert main([*command, "--out", str(tmp_path / "run")]) == 0
+    assert "2 labels, 1 epoch of 1 update\n" in capsys.readouterr().err
     record = json.loads((tmp_path / "run" / "test.json").read_text())
     assert (record["labels"], record["splits"]["dev"]["examples"]) == (["0", "1"], 2)
 
@@ -133,6 +135,30 @@ def test_one_column_is_no_tagged_file(tmp_path: Path, capsys: Capture) -> None:
         f"{file}, line 1: received one column for words and tags; expected a word and its tag in "
         "two columns, with a tab or a space between"
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "said"),
+    [
+        ("tag", ["--text", "1", "--text", "2"], "--text: received 2 times; expected once"),
+        ("classify", ["--label", "a", "--label=b", "--label", "c"], "--label: received 3 times; "),
+        ("pair", ["--train", "a.tsv", "--train", "b.tsv"], "--train: received 2 times; expected"),
+        (
+            "tag",
+            ["--text", "1", "--label", "1"],
+            "data.word and data.tag are both '1'; expected two",
+        ),
+        ("classify", ["--text", "x", "--label", "x"], "data.text and data.label are both 'x'; exp"),
+    ],
+)
+def test_options_that_contradict(capsys: Capture, kind: str, options: list[str], said: str) -> None:
+    assert fail(capsys, "train", kind, *options).startswith(said)
+
+
+def test_options_that_may_be_repeated(capsys: Capture) -> None:
+    twice = ["--text", "a", "--text", "b", "--set", "seed=1", "--set", "seed=2", "--list", "--list"]
+    assert main(["train", "pair", *twice]) == 0
+    assert "| a,b " in capsys.readouterr().out
 
 
 def test_one_label_is_refused(tmp_path: Path, capsys: Capture) -> None:

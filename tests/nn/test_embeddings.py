@@ -154,5 +154,17 @@ def test_ids_that_are_no_integers():
         WordEmbedding(table())(torch.zeros(2))
 
 
+def test_appended_rows_are_not_learned():
+    embedding = WordEmbedding(table(dtype=torch.float16), learned=2)
+    before = embedding(torch.arange(6))
+    embedding.append(torch.ones(2, 3, dtype=torch.float64))
+    assert torch.equal(embedding(torch.arange(6)), before)
+    assert torch.equal(embedding(torch.tensor([6, 7])), torch.ones(2, 3))
+    assert embedding.table.dtype == torch.float16
+    assert [tuple(each.shape) for each in embedding.parameters()] == [(2, 3)]
+    with pytest.raises(InputError, match=r"rows has shape \(2, 4\); expected \(words, 3\)"):
+        embedding.append(torch.ones(2, 4))
+
+
 def test_the_printed_form_shows_the_sizes():
     assert repr(WordEmbedding(table(), learned=2)) == "WordEmbedding(6, 3, learned=2)"

@@ -14,11 +14,13 @@ import torch
 from safetensors import safe_open
 from sentence_runs import figures, sentences, train, write_files
 
+from treelax.data.conllu import Sentence
 from treelax.data.text.readers_table import read_table
 from treelax.data.text.readers_tagging import read_tagging
 from treelax.data.text.tokenizer import words_of
 from treelax.data.text.vectors import random_vectors
 from treelax.errors import InputError
+from treelax.tasks.text.model_config import ModelConfig
 from treelax.tasks.text.prediction import Prediction, SentenceSettings
 from treelax.training.checkpoint import load_checkpoint
 from treelax.training.pretrained import SentenceModel
@@ -181,14 +183,33 @@ def test_a_model_of_tokenised_texts_does_not_tokenise() -> None:
     assert model.predict(["It's fine."], tokens=False)[0].words == (("It", "'s", "fine", "."),)
 
 
+def test_any_white_space_parts_tokens_but_what_holds_a_word_together() -> None:
+    model = SentenceModel(SentenceSettings(tokens=True), random_vectors(["a"], 4), ["x"])
+    [said] = model.predict(["a\nline\tof  10\u00a0000\u2028words\u3000. "])
+    assert said.words == (("a", "line", "of", "10\u00a0000", "words", "."),)
+
+
+def test_words_with_spaces_are_known_as_readers_give_them() -> None:
+    """A space in a word of a treebank or a list is a no-break space, as it was in training."""
+    vectors = random_vectors(["in", "New\u00a0York"], 4)
+    model = SentenceModel(SentenceSettings(), vectors, ["x", "y"])
+    words = ("in", "New York")
+    said = model.predict([words, list(words), Sentence(words), ["in", "New\u00a0York"]])
+    assert said[0].words == (("in", "New\u00a0York"),)
+    assert said == said[:1] * 4
+    given = SentenceSettings(model=ModelConfig(trees="given"))
+    [tree] = SentenceModel(given, vectors, ["x", "y"]).predict([Sentence(words, (0, 1))])
+    assert (tree.words, tree.heads) == (said[0].words, ((0, 1),))
+
+
 @pytest.mark.parametrize(
     ("kind", "texts", "message"),
     [
         ("classify", "one text", "texts: received 'one text'; expected a list of texts"),
         ("classify", 3, "texts: received 3; expected a list"),
         ("classify", ["a", None], r"texts\[1\]: received None; expected a text or a list of its"),
-        ("classify", [("a b", "c d")], r"texts\[0\]: received 'a b' as a word; .* as one string"),
-        ("classify", [["a", ""]], r"texts\[0\]: received '' as a word"),
+        ("classify", [["a", ""]], r"texts\[0\]: received '' as a word; .* as one string"),
+        ("classify", [["a", " "]], r"texts\[0\]: received ' ' as a word"),
         ("classify", [["a", 3]], r"texts\[0\]: received 3 as a word"),
         ("pair", ["one text"], r"texts\[0\]: received 'one text'; expected two texts"),
         ("pair", [("a", "b"), ("a", "b", "c")], r"texts\[1\]: received \('a', 'b', 'c'\)"),

@@ -72,6 +72,18 @@ def test_settings_that_are_newer_than_a_file_have_their_defaults(
         SentenceModel.from_run(copy)
 
 
+def test_saved_models_without_newer_settings_have_their_defaults(saved_model: Path) -> None:
+    newer = {"quoted", "unusable"}
+    file = saved_model / "model.safetensors"
+    saved = load_checkpoint(file)
+    assert newer < saved.state["settings"].keys()
+    older = {key: value for key, value in saved.state["settings"].items() if key not in newer}
+    save_checkpoint(file, saved.tensors, kind=saved.kind, state=saved.state | {"settings": older})
+    edited(saved_model / "config.json", lambda told: told.update(settings=older))
+    settings = SentenceModel.from_pretrained(saved_model).settings
+    assert (settings.quoted, settings.unusable) == (None, "error")
+
+
 def edited(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
     told = json.loads(file.read_text())
     change(told)
@@ -137,6 +149,18 @@ def test_where_a_model_cannot_be_saved(
         model.save_pretrained(file)
     with pytest.raises(CheckpointError, match=r"file/x: was not saved \(.*\); mend that and save"):
         model.save_pretrained(file / "x")
+
+
+@pytest.mark.parametrize("config", ['{"model_type": "bert"}', "[]", "no JSON", "\ud800"])
+def test_a_model_of_another_program_is_not_overwritten(
+    moved_runs: dict[str, Path], tmp_path: Path, config: str
+) -> None:
+    (tmp_path / "config.json").write_bytes(config.encode(errors="surrogatepass"))
+    (tmp_path / "model.safetensors").write_bytes(b"theirs")
+    with pytest.raises(InputError, match=r"config.json: is of another program, whose model would"):
+        SentenceModel.from_run(moved_runs["classify"]).save_pretrained(tmp_path)
+    assert (tmp_path / "model.safetensors").read_bytes() == b"theirs"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["config.json", "model.safetensors"]
 
 
 def test_settings_and_vectors_that_do_not_fit() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from treelax.analysis.corpora import Corpus, Label
 from treelax.data.conllu import Sentence, read_conllu
 from treelax.data.listops import Expression
-from treelax.data.text.ptb import NO_BREAK_SPACE
+from treelax.data.text.ptb import one_word
 from treelax.data.text.records import Records
 from treelax.data.text.tokenizer import words_of
 from treelax.errors import DataError, InputError
@@ -49,7 +49,7 @@ def read_treebank(path: str | os.PathLike[str], *, limit: int | None = None) -> 
         [(2, 0)]
     """
     sentences = tuple(
-        replace(sentence, words=tuple(map(_one_word, sentence.words)))
+        replace(sentence, words=tuple(map(one_word, sentence.words)))
         for sentence in islice(read_conllu(path, require_heads=False), limit)
     )
     if not sentences:
@@ -88,7 +88,7 @@ def text_corpus(records: Records, name: str, *, texts: int = 1, limit: int | Non
         tags = record.label if isinstance(record.label, tuple) else None
         if tags is not None and len(tags) != len(words[0]):
             tags = None
-        sentences += [Sentence(tuple(map(_one_word, own)), tags=tags) for own in words]
+        sentences += [Sentence(tuple(map(one_word, own)), tags=tags) for own in words]
         labels.append(record.label)
     known = any(label is not None for label in labels)
     return Corpus(name, tuple(sentences), texts, tuple(labels) if known else None)
@@ -155,7 +155,3 @@ def split_records(config: DataConfig, split: str, origin: Origin | None = None) 
 
     path = find_again(named, origin, f"{split} data", file_of=file_of)
     return read_split(config, split, path)
-
-
-def _one_word(word: str) -> str:
-    return word.replace(" ", NO_BREAK_SPACE)

@@ -71,6 +71,7 @@ def parse_sentences(
                 "expected --data with a CoNLL-U file of them"
             )
         return Parses(name, tuple(corpus.gold))
+    model.look_up(word for sentence in corpus.words for word in sentence)
     words = sum(map(len, corpus.words))
     labelled = model.settings.texts == corpus.texts
     passes = 3 if labelled else 1

@@ -24,6 +24,7 @@ from treelax.data.text.sources import one_file
 from treelax.errors import InputError
 from treelax.tasks.listops.experiment import load_splits
 from treelax.tasks.text.config import SPLIT, TextConfig
+from treelax.tasks.text.new_words import VectorFiles, refuse_vectors
 from treelax.tasks.text.origins import Origin, find_again, read_origins, trees_of
 from treelax.training.models import TrainedModel, is_listops, load_model
 from treelax.training.pretrained import SentenceModel
@@ -140,6 +141,7 @@ def load_subject(
     *,
     name: str | None = None,
     device: str | torch.device = "cpu",
+    vectors: VectorFiles | None = None,
 ) -> Subject:
     """Load a trained model to study its trees.
 
@@ -148,14 +150,15 @@ def load_subject(
             ListOps, or "listops" for the model that comes with treelax.
         name: what to call it; as ``run`` by default.
         device: where to put it.
+        vectors: files of word vectors to look up new words, see `SentenceModel.from_run`.
 
     Returns:
         The model.
 
     Raises:
-        InputError: there is nothing of that name.
+        InputError: there is nothing of that name, or it has no use for word vectors.
         CheckpointError: a file is damaged or of another version.
-        DataError: what the run says of its files is damaged.
+        DataError: what the run says of its files is damaged, or a file of word vectors is not there.
 
     Example:
         >>> from treelax.data.listops import parse_expression
@@ -165,8 +168,9 @@ def load_subject(
     """
     called = str(run) if name is None else name
     if is_listops(run):
+        refuse_vectors(vectors, called)
         return ListOpsSubject(called, load_model(run, device=device))
-    model = SentenceModel.from_pretrained(run, device=device)
+    model = SentenceModel.from_pretrained(run, device=device, vectors=vectors)
     if not (Path(run) / CONFIG).is_file():
         return SentenceSubject(called, model, None)
     config = Run.open(run).config(TextConfig)

@@ -10,7 +10,18 @@ import typer
 
 from treelax.cli.commands import command
 from treelax.cli.console import console, table
-from treelax.cli.options import Data, Device, Input, Label, Limit, MaxLength, Split, Text, Tokens
+from treelax.cli.options import (
+    Data,
+    Device,
+    Input,
+    Label,
+    Limit,
+    MaxLength,
+    Split,
+    Text,
+    Tokens,
+    Vectors,
+)
 from treelax.cli.output import warn_of_long
 from treelax.cli.progress import progress
 from treelax.errors import InputError
@@ -30,7 +41,8 @@ model that comes with treelax; several runs are compared on the same
 sentences, without --data those of the dev set of the runs. --data takes a
 CoNLL-U treebank, whose heads are compared with those of the runs and whose
 words are taken as they stand; a ListOps file; or a table or text as treelax
-predict reads.
+predict reads. With the --vectors of their training the runs look up words
+that they do not know, as for treelax predict.
 
 Shows statistics of arcs, branching and spans, agreement of the runs with each
 other, with baselines and with the treebank, the entropy of the trees, and
@@ -55,6 +67,7 @@ def analyse(
     text: Text = None,
     label: Label = None,
     given: Input = None,
+    vectors: Vectors = None,
     tokens: Tokens = False,
     device: Device = "auto",
     as_json: Annotated[
@@ -73,7 +86,7 @@ def analyse(
     if out is not None and out.exists() and not out.is_dir():
         raise InputError(f"{out}: is a file; expected a folder: give another --out")
     wanted = Wanted(data, split, limit, max_length, tuple(text or ()), label, given, tokens)
-    corpus, parses = _parse(runs, wanted, device)
+    corpus, parses = _parse(runs, wanted, device, vectors)
     with progress("comparing", transient=True):
         found = study(corpus, parses)
     if out is not None:
@@ -136,7 +149,9 @@ def _are_listops(runs: Sequence[str]) -> bool:
     return bool(listops)
 
 
-def _parse(runs: Sequence[str], wanted: Wanted, device: str) -> tuple[Corpus, list[Parses]]:
+def _parse(
+    runs: Sequence[str], wanted: Wanted, device: str, vectors: Sequence[Path] | None
+) -> tuple[Corpus, list[Parses]]:
     """The sentences and what each run says of them; one model is in memory at a time."""
     from treelax.analysis.corpora import check_same_sentences
     from treelax.analysis.subjects import load_subject
@@ -149,7 +164,7 @@ def _parse(runs: Sequence[str], wanted: Wanted, device: str) -> tuple[Corpus, li
     corpus: Corpus | None = None
     parses = []
     for run, name in zip(runs, names, strict=True):
-        subject = load_subject(run, name=name, device=place)
+        subject = load_subject(run, name=name, device=place, vectors=vectors)
         if corpus is None or wanted.data is None:
             with progress("preparing the data", transient=True):
                 own = corpus_for(subject, wanted)

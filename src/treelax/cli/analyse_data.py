@@ -158,6 +158,10 @@ def _with_labels(file: str, subject: SentenceSubject, wanted: Wanted) -> Records
         label,
         format=form,  # type: ignore[arg-type]
         tokens=wanted.tokens or settings.tokens,
+        quoted=settings.quoted,
+        ragged=settings.unusable,
+        too_long=settings.unusable,
+        advice="",
     )
     try:
         next(iter(labelled))

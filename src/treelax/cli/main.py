@@ -13,6 +13,7 @@ from signal import SIGINT, SIGTERM
 from typing import TYPE_CHECKING, Annotated, Any
 
 import treelax
+from treelax.cli.memory import is_out_of_memory
 from treelax.cli.notes import warnings_as_notes
 from treelax.errors import Terminated, TreelaxError
 
@@ -106,7 +107,7 @@ def _explanation(error: Exception) -> str | None:
     """What to tell the user of an error; None if it is a fault of the program."""
     if isinstance(error, TreelaxError):
         return str(error)
-    if _is_out_of_memory(error):
+    if is_out_of_memory(error):
         return " ".join(["memory ran out: lower", MEMORY_SETTINGS, *str(error).splitlines()[:1]])
     if isinstance(error, OSError):
         file = "" if error.filename is None else f"{error.filename}: "
@@ -116,15 +117,6 @@ def _explanation(error: Exception) -> str | None:
 
         return explain_usage(error)
     return None
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    torch = sys.modules.get("torch")  # without it, it cannot have raised the error
-    if torch is not None and isinstance(error, torch.OutOfMemoryError):
-        return True
-    return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
-    )
 
 
 def _fail(message: str) -> int:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-__all__ = ["Data", "Device", "Input", "Label", "Limit", "MaxLength", "Split", "Text", "Tokens"]
+__all__ = [
+    "Data",
+    "Device",
+    "Input",
+    "Label",
+    "Limit",
+    "MaxLength",
+    "Split",
+    "Text",
+    "Tokens",
+    "Vectors",
+]
 
 Data = Annotated[str | None, typer.Option(help="Sentences: CoNLL-U, ListOps, a table, text, or -.")]
 Split = Annotated[str, typer.Option(help="Without --data: train, dev or test set of the runs.")]
@@ -27,3 +39,9 @@ Input = Annotated[
 ]
 Tokens = Annotated[bool, typer.Option("--tokens", help="Texts are words with spaces between.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")]
+Vectors = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Word vectors of the training, to look up new words; all its files in order."
+    ),
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +12,7 @@ import typer
 
 from treelax.cli.commands import command
 from treelax.cli.console import error_console
-from treelax.cli.options import Device, Tokens
+from treelax.cli.options import Device, Tokens, Vectors
 from treelax.cli.output import refuse_folder, refuse_same_file, write_lines, write_sentences
 from treelax.cli.progress import progress
 from treelax.errors import InputError
@@ -37,7 +37,8 @@ a text a line. Arguments without any spaces are the words of one text. Models
 of pairs take two TEXTs, or lines with a tab between.
 
 Samples are exact ones of the distribution over trees that the scores define,
-not those of perturb-and-parse.
+not those of perturb-and-parse. With the --vectors of its training a model
+looks up the words that it does not know, as for treelax predict.
 
 Examples:
   treelax parse "[MAX 2 [MIN 4 7 ] 0 ]" --gold
@@ -82,6 +83,7 @@ def parse(
         str | None,
         typer.Option("--input", help="Form of --file: tsv, csv, jsonl, conll or text."),
     ] = None,
+    vectors: Vectors = None,
     tokens: Tokens = False,
     width: Annotated[
         int | None, typer.Option(min=1, help="Columns to draw in; those of the terminal.")
@@ -122,20 +124,22 @@ def parse(
         ascii=out is None and not supports_unicode(sys.stdout),
         number=file is not None,
     )
-    _write(_parsed(source, asked, gold, device), written, look, out)
+    _write(_parsed(source, asked, gold, device, vectors), written, look, out)
     if source.records is not None:
         for note in source.records.report.lines():
             error_console.print(f"{source.records.source}: {note}")
 
 
-def _parsed(source: Source, asked: Asked, gold: bool, device: str) -> Iterator[Parsed]:
+def _parsed(
+    source: Source, asked: Asked, gold: bool, device: str, vectors: Sequence[Path] | None
+) -> Iterator[Parsed]:
     """What the model says of each text."""
     from treelax.cli.parse_models import parse_listops, parse_sentences
     from treelax.cli.parse_texts import listops_examples, load, sentence_examples
     from treelax.training.devices import find_device
     from treelax.training.pretrained import SentenceModel
 
-    model = load(source.run, find_device(device))
+    model = load(source.run, find_device(device), vectors)
     if isinstance(model, SentenceModel):
         examples = sentence_examples(model, source, gold=gold)
         tokens = True if source.tokens else None

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
@@ -13,9 +14,11 @@ from treelax.cli.parse_models import Given
 from treelax.cli.predict_files import input_records, is_treebank, words
 from treelax.data.conllu_blocks import Block, read_blocks
 from treelax.data.listops import Expression, parse_expression
+from treelax.data.text.ptb import one_word
 from treelax.data.text.readers_plain import read_lines_of_text, read_stream
 from treelax.data.text.records import Records
 from treelax.errors import DataError, InputError
+from treelax.tasks.text.new_words import refuse_vectors
 from treelax.training.models import BUILT_IN, TrainedModel, is_listops, load_model
 from treelax.training.pretrained import SentenceModel
 
@@ -89,24 +92,29 @@ def _reads_like_a_path(first: str) -> bool:
     return first.split() == [first] and bool({os.sep, os.altsep or os.sep, "/"} & set(first))
 
 
-def load(name: str | None, device: torch.device) -> TrainedModel | SentenceModel:
+def load(
+    name: str | None, device: torch.device, vectors: Sequence[Path] | None = None
+) -> TrainedModel | SentenceModel:
     """Load a model of any task.
 
     Args:
         name: of a model that comes with treelax, the folder of a run or of a saved model, or a
             file of a ListOps model; None for the ListOps model that comes with treelax.
         device: where to put it.
+        vectors: files of word vectors to look up new words, see `SentenceModel.from_run`.
 
     Returns:
         The model.
 
     Raises:
-        InputError: there is no such model.
+        InputError: there is no such model, or it has no use for word vectors.
         CheckpointError: a file is damaged or of another version.
+        DataError: a file of word vectors does not exist.
     """
     if name is None or is_listops(name):
+        refuse_vectors(vectors, name or DEFAULT)
         return load_model(name or DEFAULT, device=device)
-    return SentenceModel.from_pretrained(name, device=device)
+    return SentenceModel.from_pretrained(name, device=device, vectors=vectors)
 
 
 # ------------------------------------------------------------------ ListOps
@@ -188,12 +196,12 @@ def sentence_examples(model: SentenceModel, source: Source, *, gold: bool) -> It
     if is_conllu:
         return map(_given, read_blocks(file, require_heads=gold))
     source.records = input_records(file, model.settings, form=source.form, tokens=source.tokens)
-    return (Given(line, tuple(texts)) for line, texts in words(source.records, count) if all(texts))
+    return (Given(record.line, tuple(words(record, count))) for record in source.records)
 
 
 def _given(block: Block) -> Given:
-    words = [word.replace(" ", "\u00a0") for word in block.sentence.words]
-    return Given(block.line, (words,), (block.sentence.heads,), block)
+    forms = list(map(one_word, block.sentence.words))
+    return Given(block.line, (forms,), (block.sentence.heads,), block)
 
 
 def _arguments(source: Source, count: int) -> list[tuple[int, tuple[str, ...]]]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from treelax.cli.commands import command
 from treelax.cli.console import error_console
-from treelax.cli.options import Device, Tokens
+from treelax.cli.memory import is_out_of_memory
+from treelax.cli.options import Device, Tokens, Vectors
 from treelax.cli.output import refuse_folder, refuse_same_file, write_lines, write_sentences
 from treelax.cli.progress import Progress, progress
 from treelax.errors import InputError
@@ -20,7 +22,7 @@ from treelax.errors import InputError
 if TYPE_CHECKING:
     from treelax.cli.predict_inputs import Accuracy, Asked
     from treelax.cli.predict_output import Said
-    from treelax.data.text.records import Records
+    from treelax.data.text.records import CheckOptions, Found, Records, Report
     from treelax.tasks.text.prediction import SentenceSettings
     from treelax.training.pretrained import SentenceModel
 
@@ -40,8 +42,13 @@ has labels too, the accuracy is told at the end. Sentences of a CoNLL-U file
 keep their sent_id and, with --format conllu, their lines. A model of given
 trees takes CoNLL-U files with heads.
 
+A run that was trained with --vectors keeps the vectors of the words in its
+files. Other words share a hundred vectors, unless the same --vectors are
+given here too: then they are looked up there, as in training.
+
 Examples:
   treelax predict runs/stars new.tsv --text review --out stars.jsonl
+  treelax predict runs/stars new.tsv --vectors glove.840B.300d.zip
   treelax predict runs/tags new.conllu --format conllu
   echo "A fine film." | treelax predict runs/stars - --format tsv
 """
@@ -63,7 +70,15 @@ def predict(
         str | None,
         typer.Option("--input", help="Form of FILE: tsv, csv, jsonl, conll or text; by its name."),
     ] = None,
+    vectors: Vectors = None,
     tokens: Tokens = False,
+    unusable: Annotated[
+        Literal["error", "drop"] | None,
+        typer.Option(
+            help="drop: leave out lines with too few or too many columns or words; by default as "
+            "in training."
+        ),
+    ] = None,
     soft: Annotated[
         bool,
         typer.Option(
@@ -81,9 +96,10 @@ def predict(
     ] = 0,
 ) -> None:
     """Label texts; see HELP."""
-    from treelax.cli.predict_files import input_records
-    from treelax.cli.predict_inputs import Accuracy, examples_of, examples_with_trees
+    from treelax.cli.predict_inputs import Accuracy
     from treelax.cli.predict_output import output_form
+    from treelax.cli.predict_vectors import UnknownWords, look_up
+    from treelax.data.text.records import Report
     from treelax.training.devices import find_device
     from treelax.training.pretrained import SentenceModel
 
@@ -91,25 +107,66 @@ def predict(
         raise InputError(f"{run}: does not exist; expected the folder of a run or of a saved model")
     refuse_same_file(out, file)
     refuse_folder(out)
-    model = SentenceModel.from_pretrained(run, device=find_device(device, threads=threads))
+    place = find_device(device, threads=threads)
+    model = SentenceModel.from_pretrained(run, device=place, vectors=vectors)
     settings = model.settings
     written = output_form(form, out, settings)
-    columns = text or ()
-    records: Records | None = None
-    if settings.model.trees == "given":
-        asked = examples_with_trees(file, settings, form=given, columns=columns)
-    else:
-        records = input_records(file, settings, form=given, columns=columns, tokens=tokens)
-        asked = examples_of(records, settings, form=given)
-    accuracy = Accuracy(model.labels)
+    read = partial(_read, file, settings, given, text or (), tokens, unusable)
+    records, asked = read()
+    if vectors:
+        asked = asked if Path(file).is_file() else list(asked)  # what cannot be read twice is kept
+        with progress("looking up words", transient=True):
+            look_up(model, asked)
+        if not isinstance(asked, list):
+            records, asked = read()
+    accuracy, blank, unknown = Accuracy(model.labels), Report(), UnknownWords(model)
     with progress("predicting", unit="text", transient=True) as bar:
         source = file if records is None else records.source
+        asked = unknown.counted(asked)
         said = _said(model, asked, source, accuracy, bar, soft=soft, batch_size=batch_size)
-        _write(said, settings, written, out)
-    for note in [] if records is None else records.report.lines():
+        _write(_noted(said, blank), settings, written, out)
+    if (line := unknown.line()) is not None:
+        error_console.print(line)
+    for note in blank.lines():
         error_console.print(f"{file}: {note.replace('dropped', 'without a label')}")
+    for note in [] if records is None else records.report.lines():
+        error_console.print(f"{file}: {note}")
     if (line := accuracy.line("words" if settings.kind == "tag" else "texts")) is not None:
         error_console.print(line)
+
+
+def _read(
+    file: str,
+    settings: SentenceSettings,
+    form: str | None,
+    columns: Sequence[str],
+    tokens: bool,
+    unusable: Found | None,
+) -> tuple[Records | None, Iterable[Asked]]:
+    """The examples of a file, read as they are asked for, and the records that they are made of."""
+    from treelax.cli.predict_files import input_records
+    from treelax.cli.predict_inputs import examples_of, examples_with_trees
+
+    if settings.model.trees == "given":
+        if unusable == "drop":
+            raise InputError(
+                "--unusable: received drop, and the model takes given trees (model.trees is given), "
+                "whose file is read whole; expected no --unusable: mend the file"
+            )
+        return None, examples_with_trees(file, settings, form=form, columns=columns)
+    checks = _checks(unusable or settings.unusable)
+    records = input_records(file, settings, form=form, columns=columns, tokens=tokens, **checks)
+    return records, examples_of(records, settings, form=form)
+
+
+def _checks(unusable: Found) -> CheckOptions:
+    """What is asked of every line; one without words keeps its place."""
+    return {
+        "ragged": unusable,
+        "too_long": unusable,
+        "empty": "keep",
+        "advice": "--unusable drop",
+    }
 
 
 def _said(
@@ -136,12 +193,37 @@ def _said(
             yield each.texts[0] if model.settings.texts == 1 else each.texts
 
     said = model.stream(examples(), soft=soft, batch_size=batch_size)
-    for number, prediction in enumerate(said, 1):
-        each = waiting.popleft()
-        accuracy.add(each.label, prediction.label)
-        yield Said(each.line, prediction, each.block)
-        if number % COUNT_EVERY == 0:
-            bar.update(number)
+    try:
+        for number, prediction in enumerate(said, 1):
+            each = waiting.popleft()
+            accuracy.add(each.label, prediction.label)
+            yield Said(each.line, prediction, each.block)
+            if number % COUNT_EVERY == 0:
+                bar.update(number)
+    except Exception as error:
+        if not waiting or not is_out_of_memory(error):
+            raise
+        longest = max(waiting, key=_words)
+        raise InputError(
+            f"{source}, line {longest.line}: memory ran out for a text of {_words(longest):,} words; "
+            "expected a shorter one, or lower --batch-size"
+        ) from error
+
+
+def _words(asked: Asked) -> int:
+    from treelax.data.conllu import Sentence
+
+    return max(len(text.words if isinstance(text, Sentence) else text) for text in asked.texts)
+
+
+def _noted(said: Iterable[Said], blank: Report) -> Iterator[Said]:
+    """The same; those without a label are noted."""
+    from treelax.data.text.records import EMPTY
+
+    for each in said:
+        if each.prediction.label is None:
+            blank.drop(EMPTY, each.line)
+        yield each
 
 
 def _write(said: Iterator[Said], settings: SentenceSettings, form: str, out: Path | None) -> None:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, Unpack, get_args
 
 from treelax.data.text.readers_plain import read_lines_of_text, read_stream, read_words
 from treelax.data.text.readers_table import SUFFIXES, read_table
 from treelax.data.text.readers_tagging import column_of
-from treelax.data.text.records import EMPTY, Record, Records
+from treelax.data.text.records import CheckOptions, Record, Records
 from treelax.data.text.sources import COMPRESSED, one_file
 from treelax.data.text.tokenizer import words_of
 from treelax.errors import InputError
 from treelax.ops.checks import one_of
 from treelax.tasks.text.prediction import SentenceSettings
 
-__all__ = ["STREAM", "Input", "input_records", "is_treebank", "numbered", "words"]
+__all__ = ["STREAM", "Input", "input_records", "is_treebank", "words"]
 
 Input = Literal["tsv", "csv", "jsonl", "conll", "text"]
 PLAIN = ("", ".txt", ".text")
@@ -32,6 +32,7 @@ def input_records(
     form: str | None = None,
     columns: Sequence[str] = (),
     tokens: bool = False,
+    **checks: Unpack[CheckOptions],
 ) -> Records:
     """The reader for a file of texts, by its name and what the model takes.
 
@@ -41,6 +42,8 @@ def input_records(
         form: of the file, one of `Input`; by default as its name says.
         columns: of a table, with the texts, or of words; by default those of training.
         tokens: texts are words with spaces between; also if those that it was trained on are.
+        checks: see `treelax.data.text.records.Checks`; by default unusable lines are what they were
+            in training, and messages name no option.
 
     Returns:
         The records, not yet read.
@@ -60,8 +63,14 @@ def input_records(
         form = "text"
     form = form or _form_of(file, settings)
     tokens = tokens or settings.tokens
+    usual: CheckOptions = {
+        "ragged": settings.unusable,
+        "too_long": settings.unusable,
+        "advice": "",
+    }
+    checks = {**usual, **checks}
     if form == "conll":
-        return _words_records(file, settings, columns)
+        return _words_records(file, settings, columns, checks)
     if form == "text":
         if columns:
             raise InputError(
@@ -69,12 +78,21 @@ def input_records(
                 "none; leave it out, or give --input tsv, csv or jsonl"
             )
         if file == STREAM:
-            return read_stream(sys.stdin.buffer, texts=settings.texts, tokens=tokens)
-        return read_lines_of_text(file, texts=settings.texts, tokens=tokens)
+            return read_stream(sys.stdin.buffer, texts=settings.texts, tokens=tokens, **checks)
+        return read_lines_of_text(file, texts=settings.texts, tokens=tokens, **checks)
     names = tuple(columns) or settings.text
     _check_count(names, settings)
     labels = [] if settings.label is None or settings.kind == "tag" else [settings.label]
-    return read_table(file, names, None, format=form, tokens=tokens, optional=labels)  # type: ignore[arg-type]
+    return read_table(
+        file,
+        names,
+        None,
+        format=form,  # type: ignore[arg-type]
+        tokens=tokens,
+        quoted=settings.quoted,
+        optional=labels,
+        **checks,
+    )
 
 
 def _check_count(names: Sequence[str], settings: SentenceSettings) -> None:
@@ -86,7 +104,9 @@ def _check_count(names: Sequence[str], settings: SentenceSettings) -> None:
         )
 
 
-def _words_records(file: str, settings: SentenceSettings, columns: Sequence[str]) -> Records:
+def _words_records(
+    file: str, settings: SentenceSettings, columns: Sequence[str], checks: CheckOptions
+) -> Records:
     if settings.texts != 1:
         raise InputError(
             f"--input: received 'conll', a word a line, for a model of pairs; expected {file} to be "
@@ -96,7 +116,8 @@ def _words_records(file: str, settings: SentenceSettings, columns: Sequence[str]
         _check_count(columns, settings)
     word = columns[0] if columns else settings.word
     tag = settings.label if settings.kind == "tag" else None
-    return read_words(file, *(None if name is None else column_of(name) for name in (word, tag)))
+    places = (None if name is None else column_of(name) for name in (word, tag))
+    return read_words(file, *places, **checks)
 
 
 def _form_of(file: str, settings: SentenceSettings) -> str:
@@ -139,38 +160,20 @@ def is_treebank(file: str | os.PathLike[str], settings: SentenceSettings, form: 
     return plain.suffix.lower() == ".conllu" and form in (None, "conll") and settings.texts == 1
 
 
-def words(records: Records, texts: int) -> Iterator[tuple[int, Sequence[Sequence[str]]]]:
-    """The line and the words of every example, also of those that have none.
+def words(record: Record, texts: int) -> list[list[str]]:
+    """The words of each text of an example.
 
     Args:
-        records: which note those without words in their report.
+        record: the example; that of a blank line may have fewer texts than others.
         texts: how many an example has.
 
     Returns:
-        Lines and words, in the order of the file.
+        The words, none where there are none.
+
+    Example:
+        >>> words(Record(("Hi you", ""), None, 3), 2), words(Record(("",), None, 4), 2)
+        ([['Hi', 'you'], []], [[], []])
     """
-    for line, record in numbered(records):
-        if record is None:
-            yield line, ((),) * texts
-        else:
-            yield line, [words_of(record, i) for i in range(texts)]
-
-
-def numbered(records: Records) -> Iterator[tuple[int, Record | None]]:
-    """The line of every record, and the record, None for one without words.
-
-    Args:
-        records: which note those without words in their report.
-
-    Returns:
-        Lines and records, in the order of the file.
-    """
-    told = 0
-    for record in records:
-        blank = records.report.dropped.get(EMPTY, [])
-        for line in blank[told:]:
-            yield line, None
-        told = len(blank)
-        yield record.line, record
-    for line in records.report.dropped.get(EMPTY, [])[told:]:
-        yield line, None
+    if len(record.texts) != texts:
+        return [[] for _ in range(texts)]
+    return [words_of(record, i) for i in range(texts)]

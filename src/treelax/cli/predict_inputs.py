@@ -7,13 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from treelax.cli.predict_files import STREAM, is_treebank, numbered
+from treelax.cli.predict_files import STREAM, is_treebank, words
 from treelax.data.conllu import COLUMNS, Sentence, blocks_of_lines
 from treelax.data.conllu_blocks import Block, read_blocks
-from treelax.data.text.ptb import NO_BREAK_SPACE
+from treelax.data.text.ptb import one_word
 from treelax.data.text.records import Records
 from treelax.data.text.sources import one_file
-from treelax.data.text.tokenizer import words_of
 from treelax.errors import InputError
 from treelax.files import read_lines
 from treelax.tasks.text.given_trees import check_tree
@@ -62,14 +61,11 @@ def examples_of(
 
 
 def _read(records: Records, settings: SentenceSettings) -> Iterator[Asked]:
-    for line, record in numbered(records):
-        if record is None:
-            yield Asked(line, ((),) * settings.texts)
-            continue
+    for record in records:
         label = record.label
         if settings.kind != "tag":  # of a column that training took for labels, as it took them
             label = record.extra.get(settings.label or "", "").strip()
-        yield Asked(line, [words_of(record, i) for i in range(settings.texts)], label or None)
+        yield Asked(record.line, words(record, settings.texts), label or None)
 
 
 def _with_blocks(file: Path, examples: Iterable[Asked]) -> Iterator[Asked]:
@@ -126,10 +122,10 @@ def examples_with_trees(
         )
     for block in read_blocks(file):
         check_tree(block.sentence, f"{file}, line {block.line}")
-        words = tuple(word.replace(" ", NO_BREAK_SPACE) for word in block.sentence.words)
+        forms = tuple(map(one_word, block.sentence.words))
         is_tagger = settings.kind == "tag" and settings.label in (None, "UPOS")
         tags = block.sentence.tags if is_tagger else None
-        yield Asked(block.line, (replace(block.sentence, words=words),), tags, block)
+        yield Asked(block.line, (replace(block.sentence, words=forms),), tags, block)
 
 
 def _is_conllu(file: str, form: str | None) -> bool:

@@ -164,6 +164,7 @@ def _print_coverage(found: int, words: int) -> None:
 
 def _follow(run: Run, experiment: TextExperiment) -> None:
     from treelax.analysis.text_results import finish_text
+    from treelax.data.text.delimited import counted
     from treelax.tasks.text.origins import write_origins
     from treelax.tasks.text.transformer import COPY, copy_folder
     from treelax.training.distributed import current
@@ -184,10 +185,11 @@ def _follow(run: Run, experiment: TextExperiment) -> None:
     if experiment.mixed:
         sizes["train"] += f" ({experiment.mixed:,} of them mixed in)"
     counts = ", ".join(sizes.values())
-    epochs = "1 epoch" if training.epochs == 1 else f"{training.epochs} epochs"
+    epochs, updates = counted(training.epochs, "epoch"), counted(training.updates, "update")
+    labels = counted(len(experiment.labels), "label")
     error_console.print(
         f"{config.preset}, seed {config.seed}, on {current().on(experiment.device)}: {counts} examples, "
-        f"{len(experiment.labels)} labels, {epochs} of {training.updates} updates"
+        f"{labels}, {epochs} of {updates}"
     )
     follow(training, lambda dev: f"acc {dev['accuracy']:.2f}")
     if not current().first:

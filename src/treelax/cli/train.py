@@ -117,6 +117,7 @@ def train_listops(run: Run, experiment: ListOpsExperiment) -> None:
     """
     from treelax.analysis.listops_results import finish
     from treelax.cli.evaluation_tables import print_evaluation
+    from treelax.data.text.delimited import counted
     from treelax.tasks.listops.experiment import load_splits
     from treelax.training.distributed import current
     from treelax.training.loop import Training
@@ -125,8 +126,8 @@ def train_listops(run: Run, experiment: ListOpsExperiment) -> None:
     training = Training(run, experiment)
     error_console.print(
         f"{config.preset}, seed {config.seed}, on {current().on(experiment.device)}: expressions of "
-        f"at most {config.data.max_length} tokens, {config.train.epochs} epochs of "
-        f"{config.train.updates} updates"
+        f"at most {config.data.max_length} tokens, {counted(config.train.epochs, 'epoch')} of "
+        f"{counted(config.train.updates, 'update')}"
     )
     if training.epoch:
         error_console.print(f"going on after epoch {training.epoch} of {training.epochs}")

@@ -78,6 +78,27 @@ class WordEmbedding(nn.Module):
         rows = F.embedding((ids - 1) % len(self.learned), self.learned)
         return torch.where(own[..., None], rows, fixed)
 
+    def append(self, rows: Tensor) -> None:
+        """Add vectors of more words behind the others; they are not learned.
+
+        Args:
+            rows: ``(words, size)``, any floating-point type, on any device.
+
+        Raises:
+            InputError: they have another size.
+
+        Example:
+            >>> embedding = WordEmbedding(torch.zeros(2, 1))
+            >>> embedding.append(torch.ones(1, 1))
+            >>> embedding(torch.tensor([2])).tolist()
+            [[1.0]]
+        """
+        if rows.dim() != 2 or rows.shape[1] != self.size:
+            raise InputError(
+                f"rows has shape {tuple(rows.shape)}; expected (words, {self.size}), as the table has"
+            )
+        self.table = torch.cat([self.table, rows.detach().to(self.table)])
+
     def extra_repr(self) -> str:
         """The sizes."""
         learned = 0 if self.learned is None else len(self.learned)

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["flatten", "from_table", "from_toml", "override", "settings_between", "to_toml"]
 
 Config = TypeVar("Config", bound="DataclassInstance")
+KEYS_SHOWN = 8  # in an error
 LIST_ALL = "treelax.training.config.flatten(config) lists all keys"
 
 
@@ -287,8 +288,8 @@ def _inside(section: str, kinds: Mapping[str, Any]) -> list[str]:
     return [key for key in kinds if key.startswith(f"{section}.")]
 
 
-def _unknown(key: str, kinds: Mapping[str, Any], list_all: str) -> str:
-    """What to say of a key that no field has."""
+def _unknown(key: str, kinds: Mapping[str, Any], list_all: str | None = None) -> str:
+    """What to say of a key that no field has; where no command lists all keys, a few of them."""
     if inside := _inside(key, kinds):
         return f"{key}: is a section; expected one of its keys: {', '.join(inside)}"
     by_name: dict[str, list[str]] = {}
@@ -298,6 +299,12 @@ def _unknown(key: str, kinds: Mapping[str, Any], list_all: str) -> str:
     for name in difflib.get_close_matches(key.rpartition(".")[2], by_name, n=3):
         near += [known for known in by_name[name] if known not in near]
     meant = f"did you mean {' or '.join(near)}? " if near else ""
+    if list_all is None and near:
+        list_all = "Else take it out"
+    elif list_all is None:
+        keys = _inside(key.rpartition(".")[0], kinds) or list(kinds)
+        more = ", …" if len(keys) > KEYS_SHOWN else ""
+        list_all = f"the keys are {', '.join(keys[:KEYS_SHOWN])}{more}"
     return f"{key}: no such key; {meant}{list_all}"
 
 
@@ -306,7 +313,6 @@ def _flat_table(
 ) -> dict[str, Any]:
     """The values of nested tables, by dotted key."""
     values: dict[str, Any] = {}
-    known = ", ".join(kinds)
     for name, value in table.items():
         key = prefix + name
         if key in kinds:
@@ -314,7 +320,7 @@ def _flat_table(
         elif isinstance(value, dict) and _inside(key, kinds):
             values |= _flat_table(value, kinds, source, f"{key}.")
         else:
-            raise InputError(f"{source}: {_unknown(key, kinds, f'the keys are {known}')}")
+            raise InputError(f"{source}: {_unknown(key, kinds)}")
     return values
 
 

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Lock
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from treelax.data.conllu import Sentence
+from treelax.data.text.ptb import one_word, spaced_words
 from treelax.data.text.records import Record
 from treelax.data.text.tokenizer import words_of
 from treelax.data.text.vectors import Vectors
 from treelax.errors import InputError, TreelaxError
+from treelax.tasks.text.new_words import VectorFiles, look_up, vector_files
 from treelax.tasks.text.prediction import (
+    WINDOW,
     Example,
     Prediction,
     SentenceSettings,
+    known_spellings,
     new_network,
     predict_words,
 )
@@ -37,6 +44,7 @@ __all__ = ["Prediction", "SentenceModel", "SentenceSettings"]
 
 LEARNED = "encoder.embedding.learned"  # saved as rows of the word vectors, not as a weight
 SHOWN = 60  # characters of a text in a message
+GROWING = Lock()  # word vectors, which several threads may ask for
 
 
 class SentenceModel(nn.Module):
@@ -53,8 +61,9 @@ class SentenceModel(nn.Module):
     Attributes:
         network: the layers.
         settings: as given.
-        vectors: as given.
+        vectors: as given, and what was looked up since.
         labels: as given.
+        vector_files: where words that it does not know are looked up; none unless it was loaded so.
 
     Raises:
         InputError: settings and vectors do not fit.
@@ -72,6 +81,8 @@ class SentenceModel(nn.Module):
         self.settings = settings
         self.vectors = vectors
         self.labels = tuple(labels)
+        self.vector_files: tuple[Path, ...] = ()
+        self._not_found: set[str] = set()  # in these files
         self.network = new_network(settings, vectors.matrix, len(self.labels))
 
     def forward(self, *texts: Any, **options: Any) -> Tensor:
@@ -94,10 +105,11 @@ class SentenceModel(nn.Module):
         Args:
             texts: for classes and tags a text each, for pairs two texts each. A text is a string, a
                 list of its words, or a `treelax.data.conllu.Sentence`, whose heads are used if the
-                model takes given trees, which then every text needs.
+                model takes given trees, which then every text needs. A space within a word of these
+                becomes a no-break space, as in training.
             soft: predict with relaxed trees; then heads are those of the tree with the most weight.
             batch_size: the most examples at a time; long texts come in smaller batches.
-            tokens: strings are words with spaces between, not to be tokenised; by default as the
+            tokens: strings are words with white space between, not to be tokenised; by default as the
                 model was trained.
 
         Returns:
@@ -112,7 +124,11 @@ class SentenceModel(nn.Module):
         Example:
             See `SentenceModel`.
         """
-        return list(self.stream(texts, soft=soft, batch_size=batch_size, tokens=tokens))
+        examples = self._examples(texts, tokens)
+        if self.vector_files:  # one reading of them for all texts
+            examples = iter(read := list(examples))
+            self.look_up(_all_words(read))
+        return list(self._said(examples, soft, batch_size))
 
     def stream(
         self,
@@ -125,7 +141,9 @@ class SentenceModel(nn.Module):
         """Label any number of texts as `predict` does, in bounded memory.
 
         Args:
-            texts: as for `predict`; read as predictions are asked for, 32 batches ahead.
+            texts: as for `predict`; read as predictions are asked for, 32 batches ahead. Where new
+                words are looked up in files, these are read again for every 32 batches that have
+                some; `look_up` with the words of all texts beforehand reads them once.
             soft: as for `predict`.
             batch_size: as for `predict`.
             tokens: as for `predict`.
@@ -144,18 +162,73 @@ class SentenceModel(nn.Module):
             >>> next(model.stream(iter(["dogs", ""]))).label
             'yes'
         """
-        if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
-            raise InputError(f"texts: received {_short(texts)}; expected a list of texts")
-        as_words = self.settings.tokens if tokens is None else tokens
+        examples = self._examples(texts, tokens)
+        if self.vector_files:
+            examples = self._looked_up(examples, max(WINDOW * batch_size, 1))
+        return self._said(examples, soft, batch_size)
+
+    def _said(
+        self, examples: Iterable[Example], soft: bool, batch_size: int
+    ) -> Iterator[Prediction]:
         return predict_words(
             self.network,
             self.settings,
             self.network.encoder.read(self.vectors),
             self.labels,
-            (self._example(item, f"texts[{i}]", as_words) for i, item in enumerate(texts)),
+            examples,
             soft=soft,
             batch_size=batch_size,
         )
+
+    def _examples(self, texts: Iterable[Any], tokens: bool | None) -> Iterator[Example]:
+        if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+            raise InputError(f"texts: received {_short(texts)}; expected a list of texts")
+        as_words = self.settings.tokens if tokens is None else tokens
+        return (self._example(item, f"texts[{i}]", as_words) for i, item in enumerate(texts))
+
+    def _looked_up(self, examples: Iterator[Example], window: int) -> Iterator[Example]:
+        """The same, so many read at a time and their words looked up."""
+        while some := list(islice(examples, window)):
+            self.look_up(_all_words(some))
+            yield from some
+
+    def look_up(self, words: Iterable[str]) -> tuple[int, int]:
+        """Look up words that the model does not know in the files that it was loaded with.
+
+        Their vectors are kept, those of other words stay as they are. `predict` does this by itself.
+
+        Args:
+            words: any; the files are read once if some of them are new.
+
+        Returns:
+            How many different words were looked for and how many of them were found. Those that were
+            not share a hundred vectors, as without the files.
+
+        Raises:
+            InputError: the files have another number of dimensions, or are not those of training.
+            DataError: a file cannot be read.
+            BackendError: a file needs NumPy and it is not installed.
+
+        Example:
+            >>> from treelax.data.text.vectors import random_vectors
+            >>> model = SentenceModel(SentenceSettings(), random_vectors(["dogs"], 8), ["yes"])
+            >>> model.look_up(["zebra"])  # there are no files
+            (0, 0)
+        """
+        if not self.vector_files:
+            return 0, 0
+        with GROWING, torch.inference_mode(False):
+            asked = dict.fromkeys(known_spellings(self.settings, words))
+            new = [w for w in asked if w not in self.vectors.known and w not in self._not_found]
+            if not new:
+                return 0, 0
+            rows, added = look_up(self.vectors, self.vector_files, new, self.settings)
+            # words come last: other threads may ask for the rows of those that there are
+            self.network.encoder.embedding.append(added)
+            self.vectors.matrix = torch.cat([self.vectors.matrix, added])
+            self.vectors.known.update(rows)
+            self._not_found.update(word for word in new if word not in rows)
+        return len(new), len(rows)
 
     def _example(self, item: Any, where: str, tokens: bool) -> Example:
         if self.settings.texts == 1:
@@ -170,20 +243,29 @@ class SentenceModel(nn.Module):
 
     @classmethod
     def from_run(
-        cls, path: str | os.PathLike[str], *, device: str | torch.device = "cpu"
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        device: str | torch.device = "cpu",
+        vectors: VectorFiles | None = None,
     ) -> SentenceModel:
         """The best model of a run.
 
         Args:
             path: the folder of the run; the files that it was trained on are not needed.
             device: where to put it.
+            vectors: the file of word vectors that it was trained with, or all such files in the same
+                order, to look up the words of new texts that training never saw. They are read when
+                there are such words; without them these share a hundred vectors.
 
         Returns:
             The model, in evaluation mode. No random number is drawn.
 
         Raises:
-            InputError: there is no run, it has no model yet, or it is of another task.
+            InputError: there is no run, it has no model yet, or it is of another task; or it has no
+                use for word vectors, or takes another number of files.
             CheckpointError: a file is damaged or of another version.
+            DataError: a file of word vectors does not exist.
 
         Example:
             >>> SentenceModel.from_run("nowhere")
@@ -191,7 +273,7 @@ class SentenceModel(nn.Module):
             ...
             treelax.errors.InputError: nowhere: does not exist; expected the folder of a run
         """
-        return cls._restored(load_run(Path(path))).to(device)
+        return cls._restored(load_run(Path(path)), vectors).to(device)
 
     @classmethod
     def from_pretrained(
@@ -200,6 +282,7 @@ class SentenceModel(nn.Module):
         *,
         revision: str | None = None,
         device: str | torch.device = "cpu",
+        vectors: VectorFiles | None = None,
     ) -> SentenceModel:
         """Load a model that `save_pretrained` saved, or that of a run.
 
@@ -208,12 +291,15 @@ class SentenceModel(nn.Module):
                 Face hub, for which the huggingface_hub library is needed.
             revision: on the hub, a branch, tag or commit; the newest by default.
             device: where to put it.
+            vectors: as for `from_run`.
 
         Returns:
             The model, in evaluation mode. No random number is drawn.
 
         Raises:
-            InputError: there is no such folder or model, or it is of another task.
+            InputError: there is no such folder or model, or it is of another task; or as `from_run`
+                of word vectors.
+            DataError: as `from_run`.
             BackendError: a model on the hub is meant and the library is not installed.
             CheckpointError: a file is missing, damaged or of another version, or the files are not
                 of one model.
@@ -224,16 +310,19 @@ class SentenceModel(nn.Module):
         folder = Path(name)
         if not folder.exists() and looks_like_hub_name(str(name)):
             folder = fetch_folder(str(name), FILES, revision=revision)
-        return cls._restored(load_folder(folder)).to(device)
+        return cls._restored(load_folder(folder), vectors).to(device)
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
         """Save the model as a folder that `from_pretrained` loads.
+
+        Its words are saved with their vectors, those that were looked up since it was loaded too, so
+        they need no file any more; the names of the files are saved, not what else is in them.
 
         Args:
             folder: made with its parents if it does not exist; an older model in it is replaced.
 
         Raises:
-            InputError: the folder holds a run, or is a file.
+            InputError: the folder holds a run or a model of another program, or is a file.
             CheckpointError: a file cannot be written.
 
         Example:
@@ -270,7 +359,8 @@ class SentenceModel(nn.Module):
             return publish_folder(name, Path(folder), private=private, message=message)
 
     @classmethod
-    def _restored(cls, saved: SavedSentences) -> SentenceModel:
+    def _restored(cls, saved: SavedSentences, vectors: VectorFiles | None) -> SentenceModel:
+        files = vector_files(vectors, saved.settings)
         try:
             with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
                 model = cls(saved.settings, saved.vectors, saved.labels)
@@ -282,6 +372,7 @@ class SentenceModel(nn.Module):
             if saved.settings.model.pretrained is not None and isinstance(error, TreelaxError):
                 raise  # of the transformer
             raise misfit(saved.file, error) from error
+        model.vector_files = files
         return model.eval()
 
     def _learned_vectors(self) -> Vectors:
@@ -294,24 +385,30 @@ class SentenceModel(nn.Module):
         return Vectors(matrix, self.vectors.known, unknown=self.vectors.unknown)
 
 
+def _all_words(examples: Iterable[Example]) -> Iterator[str]:
+    for example in examples:
+        for text in example:
+            yield from text.words if isinstance(text, Sentence) else text
+
+
 def _words(text: Any, where: str, tokens: bool) -> Sequence[str] | Sentence:
     if isinstance(text, Sentence):
-        return text
+        return replace(text, words=tuple(map(one_word, text.words)))
     if isinstance(text, str):
         if not text or text.isspace():
             return ()
-        return words_of(Record((text,), None, 1, tokens), 0)
+        return words_of(Record((spaced_words(text) if tokens else text,), None, 1, tokens), 0)
     if not isinstance(text, list | tuple):
         raise InputError(
             f"{where}: received {_short(text)}; expected a text or a list of its words"
         )
     for word in text:
-        if not isinstance(word, str) or not word or " " in word:
+        if not isinstance(word, str) or not word.strip():
             raise InputError(
-                f"{where}: received {_short(word)} as a word; expected words without spaces, or "
-                "the text as one string"
+                f"{where}: received {_short(word)} as a word; expected words, or the text as one "
+                "string"
             )
-    return text
+    return list(map(one_word, text))
 
 
 def _short(value: object) -> str:

@@ -9,7 +9,8 @@ A saved model is a folder:
     words.safetensors   words, their vectors, labels
     transformer/        the transformer below the trees, if there is one
 
-Nothing in it is pickled, and nothing in it points to the files that the model was trained on.
+Nothing in it is pickled, and it needs none of the files that the model was trained on; of those of word
+vectors it has the names.
 """
 
 from __future__ import annotations
@@ -172,13 +173,14 @@ def save_folder(
         weights: of its network.
 
     Raises:
-        InputError: the folder holds a run, or is a file.
+        InputError: the folder holds a run or a model of another program, or is a file.
         CheckpointError: a file cannot be written.
     """
     if (path / RUN_CONFIG).exists():
         raise InputError(f"{path}: holds a run; expected another folder for a saved model")
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file; expected a folder for a saved model")
+    _refuse_foreign(path / CONFIG)
     about = {"format": FORMAT, "treelax": treelax.__version__}
     transformer = settings.model.pretrained
     if transformer is not None:
@@ -200,6 +202,21 @@ def save_folder(
         raise CheckpointError(
             f"{path}: was not saved ({reason}); mend that and save again"
         ) from error
+
+
+def _refuse_foreign(config: Path) -> None:
+    """Refuse a folder whose model is not one that this module saved: it would be overwritten."""
+    if not config.exists():
+        return
+    try:
+        told = json.loads(config.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict) or told.get("format") != FORMAT:
+        raise InputError(
+            f"{config}: is of another program, whose model would be overwritten; expected an empty "
+            "folder, or one with a sentence model which treelax saved"
+        )
 
 
 def _replace_transformer(source: Path, folder: Path) -> None:

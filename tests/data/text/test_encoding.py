@@ -340,6 +340,14 @@ def test_many_labels_are_not_all_listed():
         encode_records(PAIRS, Vocabulary(), names)
 
 
+def test_long_labels_are_cut():
+    data = encode_records([Record(("a b",), "x" * 5000, 1)], Vocabulary())
+    with pytest.raises(DataError) as caught:
+        data.with_labels(["y" * 5000, "z"])
+    assert "x" * 40 + "…" in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
 def test_labels_are_different():
     with pytest.raises(InputError, match="names: received 'x', 'x'; expected different ones"):
         encode_records(PAIRS, Vocabulary(), ["x", "x"])

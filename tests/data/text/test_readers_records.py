@@ -54,6 +54,22 @@ def test_empty_sentences(empty: str | tuple[str, ...]) -> None:
     assert some.report.lines() == ["2 lines dropped: empty sentence (2, 4)"]
     with pytest.raises(DataError, match=r"^a.tsv, line 2: received an empty sentence; pass empty="):
         list(records("a", empty, empty="error"))
+    kept = records(empty, empty, empty="keep")
+    assert [r.line for r in kept] == [1, 2]
+    assert (kept.report.kept, kept.report.dropped) == (2, {})
+
+
+@pytest.mark.parametrize(
+    ("advice", "end"),
+    [
+        ("--unusable drop", "take it out; to go on without it: --unusable drop"),
+        ("", "split it or take it out"),
+    ],
+)
+def test_messages_name_the_option_of_who_reads(advice: str, end: str) -> None:
+    with pytest.raises(DataError) as caught:
+        list(records("a b c", max_words=2, advice=advice))
+    assert str(caught.value).endswith(end)
 
 
 @pytest.mark.parametrize("where", [0, 1])
@@ -64,8 +80,7 @@ def test_too_many_words(where: int) -> None:
         list(records("a", tuple(long)))
     assert str(caught.value) == (
         "a.tsv, line 2: received 33,000 words; expected at most 10,000: split it or take it out; "
-        "to go on without it: treelax train --set data.unusable=drop, treelax data --unusable drop, "
-        'in Python too_long="drop"'
+        'to go on without it: in Python too_long="drop"'
     )
     dropping = records("a", tuple(long), too_long="drop")
     assert [r.line for r in dropping] == [1]
@@ -122,7 +137,7 @@ def test_records_are_values() -> None:
         ({"max_words": 0}, "max_words: received 0; expected at least 1"),
         ({"max_words": 2.5}, "max_words: received 2.5; expected an integer"),
         ({"max_words": True}, "max_words: received True"),
-        ({"empty": "ignore"}, "empty: received 'ignore'; expected 'error' or 'drop'"),
+        ({"empty": "ignore"}, "empty: received 'ignore'; expected 'error' or 'drop' or 'keep'"),
         ({"too_long": None}, "too_long: received None"),
         ({"ragged": "skip"}, "ragged: received 'skip'"),
     ],

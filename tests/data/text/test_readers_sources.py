@@ -54,6 +54,19 @@ def test_lines_of_every_kind_of_file(tmp_path: Path, suffix: str, zipped: bool) 
     assert list(source.lines()) == list(source.lines())
 
 
+@pytest.mark.parametrize("zipped", [False, True])
+def test_line_ends_of_old_macs_are_told(tmp_path: Path, zipped: bool) -> None:
+    old, inside = b"text\tlabel\rfine\tyes\r", b"one\rline\nanother\n"
+    for data in (old, inside):
+        (tmp_path / "a.tsv").write_bytes(data)
+        path = archive(tmp_path / "a.zip", a__tsv=data) if zipped else tmp_path / "a.tsv"
+        if data is old:
+            with pytest.raises(DataError, match=r"a.tsv: received lines that end in CR alone"):
+                list(one_file(path).lines())
+        else:
+            assert list(one_file(path).lines()) == [(1, "one\rline"), (2, "another")]
+
+
 def test_not_utf8_in_an_archive(tmp_path: Path) -> None:
     path = archive(tmp_path / "a.zip", a__tsv=b"fine\nna\xefve\n")
     with pytest.raises(DataError, match=r"a.zip: a.tsv, line 2: is not UTF-8"):

@@ -53,13 +53,46 @@ def test_columns_between_tabs(tmp_path: Path, end: str) -> None:
     assert record.words() == [["de\u00a0facto", "of"]]
 
 
-def test_a_word_that_looks_like_a_comment(tmp_path: Path) -> None:
-    spaces = "# two columns\ncosts V\n# S\n# a comment\n9 N\n\n# S\nHi I\n"
+@pytest.mark.parametrize("gap", [" ", "\t"])
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("#_SYM 1_NUM fan_NOUN", ["# 1 fan"]),
+        ("#hash_X yes_X", ["#hash yes"]),
+        ("Hi_I / #hash_X yes_X / #_SYM 1_NUM", ["Hi", "#hash yes", "# 1"]),
+        ("#_SYM #_SYM / #1_X / Hi_I", ["# #", "#1", "Hi"]),
+        ("costs_V #_S 9_N", ["costs # 9"]),
+    ],
+)
+def test_a_word_may_begin_like_a_comment(
+    tmp_path: Path, gap: str, text: str, sentences: list[str]
+) -> None:
+    rows = "\n".join(text.replace("/", "").split(" ")).replace("_", gap) + "\n"
+    records = list(read_tagging(written(tmp_path, rows)))
+    assert [r.texts[0] for r in records] == sentences
+    tags = [cell.partition("_")[2] for cell in text.replace("/", "").split()]
+    assert [tag for r in records for tag in r.label or ()] == tags
+
+
+def test_comments_are_no_words(tmp_path: Path) -> None:
+    spaces = (
+        "# two or more columns\ncosts V\n# a comment\n9 N\n\n# text = a b\n#begin it now\nHi I\n"
+    )
     records = list(read_tagging(written(tmp_path, spaces)))
-    assert [r.texts[0] for r in records] == ["costs # 9", "Hi"]
+    assert [r.texts[0] for r in records] == ["costs 9", "Hi"]
     tabs = "# two columns\ncosts\tV\n# a comment\n\n#\tS\n9\tN\n"
     records = list(read_tagging(written(tmp_path, tabs)))
     assert [r.texts[0] for r in records] == ["costs", "# 9"]
+    # as many columns as a row
+    four = "# sent_id = 3\nEU NNP I-NP I-ORG\n\n# sent_id = 4\n# # O O\n9 CD O O\n"
+    records = list(read_tagging(written(tmp_path, four)))
+    assert [(r.texts[0], r.line) for r in records] == [("EU", 2), ("# 9", 5)]
+
+
+def test_a_word_like_a_comment_beside_ids(tmp_path: Path) -> None:
+    head = "# global.columns = FORM ID UPOS\n"
+    path = written(tmp_path, head + "# 1 SYM\n9 2 NUM\n")
+    assert [r.texts[0] for r in read_tagging(path)] == ["# 9"]
 
 
 @pytest.mark.parametrize("name", ["a.conllu", "a.txt"])
@@ -133,7 +166,33 @@ def test_a_ragged_sentence_goes_as_a_whole(tmp_path: Path) -> None:
     path = written(tmp_path, "a X\n\nb X\nc\nd X\n\ne X\n")
     records = read_tagging(path, ragged="drop")
     assert [r.texts[0] for r in records] == ["a", "e"]
-    assert records.report.dropped == {"wrong number of columns": [3]}
+    assert records.report.dropped == {"wrong number of columns": [4]}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "a.tsv",
+            "text\tlabel\nA film of great charm .\tyes\nNot so good as that one\tno\n",
+            "received no blank line, and 10 spaces inside of 3 words; that looks like a table",
+        ),
+        (
+            "a.csv",
+            "text of it,label\nA film of great charm,yes\n",
+            "line 2: received 5 columns with spaces between and 3 before; that looks like a table",
+        ),
+    ],
+)
+def test_a_table_is_told(tmp_path: Path, name: str, text: str, message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        list(read_tagging(written(tmp_path, text, name)))
+    assert message in str(caught.value)
+
+
+def test_words_may_hold_a_space(tmp_path: Path) -> None:
+    path = written(tmp_path, "Hà Nội\tN\nthủ đô\tN\n")
+    assert [r.label for r in read_tagging(path)] == [("N", "N")]
 
 
 def test_other_errors(tmp_path: Path) -> None:

@@ -228,7 +228,14 @@ def test_an_archive_with_shared_rows(tmp_path):
         ({"words": np.array("a")}, "received the arrays words; expected"),
         ({"words": np.arange(3), "vec": VEC}, "words is int64 of 1 dimensions; expected strings"),
         ({"words": np.array([["the"]]), "vec": VEC}, "words is <U3 of 2 dimensions"),
-        ({"words": np.array("the"), "vec": VEC}, r"rows is int64 of shape \(3,\); .* 1 words"),
+        (
+            {"words": np.array("the"), "vec": VEC},
+            "received 1 word and 3 rows of vec; expected a row",
+        ),
+        (
+            {"words": np.array("the"), "vec": VEC, "rows": np.arange(3)},
+            r"rows is int64 of shape \(3,\); .* 1 words",
+        ),
         ({"words": np.array("the"), "vec": VEC[0]}, r"vec is float16 of shape \(2,\)"),
         ({"words": np.array("the"), "vec": np.ones((1, 2), int)}, r"vec is int64 of shape \(1, 2"),
         ({"words": np.array("the"), "vec": VEC, "rows": np.array([3])}, "outside 0 to 2"),

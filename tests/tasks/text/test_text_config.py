@@ -162,6 +162,24 @@ def test_an_unknown_preset_has_a_neighbour() -> None:
             {"trees": "{split}.conllu", "mix": "snli", "format": "multinli"},
             "there are no trees of what is mixed in",
         ),
+        (DataConfig, {"text": ("a",), "label": "a"}, "data.text and data.label are both 'a'"),
+        (
+            DataConfig,
+            {"format": "tagging", "word": "1", "tag": "1"},
+            "data.tag are both '1'; expected",
+        ),
+        (TrainConfig, {"decay": 2.0}, "train.decay is 2.0; expected more than 0 and at most 1"),
+        (
+            TrainConfig,
+            {"consistency": float("inf")},
+            "is inf; expected a finite number of at least 0",
+        ),
+        (TrainConfig, {"clip": float("inf")}, "is inf; expected a finite number of more than 0"),
+        (
+            TrainConfig,
+            {"epochs": 3, "discrete_epochs": 4},
+            "discrete_epochs is 4 and train.epochs 3",
+        ),
         (TrainConfig, {"weight_decay": -0.1}, "train.weight_decay is -0.1"),
         (TrainConfig, {"consistency": -1.0}, "train.consistency is -1.0"),
         (TrainConfig, {"label_smoothing": 1.0}, "train.label_smoothing is 1.0"),
@@ -174,6 +192,11 @@ def test_an_unknown_preset_has_a_neighbour() -> None:
         (TrainConfig, {"precision": "half"}, "train.precision"),
         (TextConfig, {"kind": "pairs"}, "kind"),
         (TextConfig, {"seed": -1}, "seed is -1"),
+        (
+            TextConfig,
+            {"data": DataConfig(classes="five")},
+            "data.classes is five and data.format table; expected binary",
+        ),
     ],
 )
 def test_what_is_refused(section: Any, values: dict[str, Any], message: str) -> None:

@@ -238,9 +238,14 @@ def test_long_training_examples_are_left_out_and_others_kept(tmp_path: Path) -> 
 
 
 def test_nothing_left_is_an_error(tmp_path: Path) -> None:
-    file = written(tmp_path / "long.txt", "a X\nb Y")
+    file = written(tmp_path / "long.txt", "a X\nb Y\n\nc X\nd Y")
     with pytest.raises(InputError, match=r"data\.max_length is 1 and all examples of .*long\.txt"):
         load_text(DataConfig(format="tagging", train=file, dev=file, max_length=1))
+    table = written(tmp_path / "table.txt", "a X\nb Y")
+    with pytest.raises(
+        InputError, match=r"one sentence of 2 words, more .*: tables are for treelax"
+    ):
+        load_text(DataConfig(format="tagging", train=table, dev=table, max_length=1))
 
 
 # ------------------------------------------------------------------ vectors

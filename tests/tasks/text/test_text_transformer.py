@@ -346,9 +346,12 @@ def changed(folder, **values):
     ("spoil", "message"),
     [
         (lambda f: (f / "config.json").write_text("{"), "cannot be loaded"),
-        (lambda f: (f / "tokenizer.json").write_text("{}"), "cannot be loaded"),
-        (lambda f: (f / "model.safetensors").write_bytes(b"12345678"), "cannot be loaded"),
-        (lambda f: changed(f, hidden_size=32), "cannot be loaded"),
+        (lambda f: (f / "tokenizer.json").write_text("{}"), r"tokenizer cannot .*\(no 'added_"),
+        (lambda f: (f / "model.safetensors").write_bytes(b"12345678"), "weights cannot be loaded"),
+        (
+            lambda f: changed(f, hidden_size=32),
+            r"not fit its config.json: embeddings.* shape \(16,\), expected \(32,\) and \d+ more; take",
+        ),
         (lambda f: changed(f, num_hidden_layers=3), "whose weights lack encoder.layer.2"),
         (
             lambda f: changed(f, model_type="new", auto_map={"AutoConfig": "a.B"}),

@@ -57,7 +57,11 @@ class Corpus:
         Raises:
             DataError: there is no such path, or it holds no split.
         """
-        checks: CheckOptions = {"ragged": unusable, "too_long": unusable}
+        checks: CheckOptions = {
+            "ragged": unusable,
+            "too_long": unusable,
+            "advice": 'treelax data --unusable drop, in Python unusable="drop"',
+        }
         if path.is_file() and path.suffix.lower() != ".zip":
             return {path.name: self.read(path, None, **checks)}
         found: dict[str, Records] = {}

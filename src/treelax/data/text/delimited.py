@@ -30,6 +30,12 @@ MOST_LINES = 10_000  # in one quoted field: more is a quote that was never close
 RAGGED = "wrong number of columns"
 SHOWN = 40  # characters of a cell, columns of a file in a message
 MOST_WORDS = 4  # in the name of a column: more are a sentence
+# what may stand between the columns of a file that was cut elsewhere, and what to do then
+OTHERWISE = {
+    ";": "semicolons between columns; expected commas, or tabs in .tsv: save it so",
+    "\t": "tabs between columns; expected commas: rename it to .tsv",
+    ",": "commas between columns; expected tabs: rename it to .csv",
+}
 
 
 def tab_rows(lines: Iterable[Line]) -> Iterator[Row]:
@@ -107,9 +113,11 @@ def _quoted_cells(
                 end = -1
             elif text[end] != separator:
                 since = "" if opened == number else f", of a cell that was opened on line {opened}"
+                told = OTHERWISE.get(text[end]) if number == 1 else None
                 raise DataError(
                     f"{where}, line {number}, column {end + 1}: received {text[end]!r} after a "
                     f'closing quote{since}; expected {separator!r}, or "" for a quote inside'
+                    f"{f': that looks like {told}' if told else ''}"
                 )
         if end < 0:
             return cells
@@ -136,7 +144,7 @@ def column_places(columns: Sequence[str], names: Iterable[str], where: str) -> l
 
     Raises:
         DataError: one is not there, or is there twice; the message has those that exist. Where
-            they look like data it says that the first line is to name the columns.
+            they look like data, or as if they were cut at the wrong place, it says so.
 
     Example:
         >>> column_places(["id", "premise", "label"], ["label", "premise"], "a.tsv, line 1")
@@ -173,8 +181,8 @@ def missing_column(
         columns: the names that exist.
         name: what was looked for.
         where: file and line.
-        in_first_line: the names are the cells of the first line; if they look like data the message
-            says that names belong there.
+        in_first_line: the names are the cells of the first line; if they look like something else
+            the message says what, and what to do.
 
     Returns:
         The error, to be raised.
@@ -188,10 +196,29 @@ def missing_column(
     meant = f"; did you mean {short(near[0])}? It has: " if near else "; it has: "
     names = [column if len(column) <= SHOWN else f"{column[:SHOWN]}…" for column in columns[:SHOWN]]
     more = ", …" if len(columns) > SHOWN else ""
+    if in_first_line and not any(column.strip() for column in columns):
+        return MissingColumnError(
+            f"{where}: no column {name!r}: the line is blank; expected names of the columns: take "
+            "out what stands before them",
+            name,
+        )
     message = f"{where}: no column {name!r}{meant}{', '.join(names) or 'none'}{more}"
-    if in_first_line and not near and any(map(_is_data, columns)):
-        message += ": that looks like data; expected names of the columns: put a line of them first"
+    if in_first_line:
+        message += _why_missing(columns, name, near=bool(near))
     return MissingColumnError(message, name)
+
+
+def _why_missing(columns: Sequence[str], name: str, *, near: bool) -> str:
+    """What the first line looks like if not like names of columns, and what to do; or nothing."""
+    if columns[0].lower().startswith("sep="):
+        return ": that is a note for spreadsheets; expected names of the columns: take out the line"
+    for separator, told in OTHERWISE.items():
+        cells = [cell.strip(' "') for column in columns for cell in column.split(separator)]
+        if len(cells) > len(columns) and (len(columns) == 1 or name in cells):
+            return f": that looks like {told}"
+    if not near and any(map(_is_data, columns)):
+        return ": that looks like data; expected names of the columns: put a line of them first"
+    return ""
 
 
 def _is_data(cell: str) -> bool:
@@ -224,7 +251,7 @@ def note_ragged(
     if checks.ragged == "error":
         raise DataError(
             f"{where}, line {line}: received {counted(received, 'column')}; expected {expected}: "
-            f"mend it or take it out; {without_it('ragged')}"
+            f"mend it or take it out{without_it('ragged', checks.advice)}"
         )
     report.drop(RAGGED, line)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from treelax.data.text.delimited import short
 from treelax.data.text.vocabulary import PADDING, Vocabulary, WordTable
 from treelax.errors import DataError, InputError
 
@@ -279,7 +280,7 @@ class EncodedText:
                 example = int(torch.searchsorted(self.offsets, place, right=True)) - 1
             raise DataError(
                 f"{self.where(example)}: received the label "
-                f"{self.label_names[int(self.labels[place])]!r}; expected one of the training "
+                f"{short(self.label_names[int(self.labels[place])])}; expected one of the training "
                 f"data: {_listed(names)}; train with an example of it, or take "
                 f"{'this sentence' if self.tagged else 'this line'} out"
             )
@@ -288,7 +289,7 @@ class EncodedText:
 
 def _listed(names: Sequence[str]) -> str:
     """Names for a message, the first ones if there are many."""
-    shown = [repr(name) for name in names[:NAMES_SHOWN]]
+    shown = [short(name) for name in names[:NAMES_SHOWN]]
     if len(names) > NAMES_SHOWN:
         shown.append(f"… ({len(names)} in all)")
     return ", ".join(shown)

@@ -2,14 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 
 import torch
 
-from treelax.data.text.vectors import FIRST_UNKNOWN, Vectors
+from treelax.data.text.vectors import FIRST_UNKNOWN, Vectors, load_vectors
 from treelax.errors import InputError
 
-__all__ = ["join_vectors"]
+__all__ = ["join_vectors", "load_joined"]
+
+
+def load_joined(
+    files: Sequence[str | os.PathLike[str]],
+    words: Iterable[str],
+    *,
+    normalise: bool = True,
+    seed: int = 0,
+) -> Vectors:
+    """Load the vectors of some words from one file, or those of several files as one.
+
+    Args:
+        files: at least one; the order counts.
+        words: those needed.
+        normalise: give every vector length 1.
+        seed: of the vectors for unknown words.
+
+    Returns:
+        The vectors.
+
+    Raises:
+        DataError: as `load_vectors`.
+        BackendError: as `load_vectors`.
+        InputError: there are no files.
+
+    Example:
+        >>> load_joined(["nowhere.txt"], ["dog"])
+        Traceback (most recent call last):
+        ...
+        treelax.errors.DataError: nowhere.txt: does not exist; expected word vectors as text or .npz
+    """
+    words = list(words)
+    parts = [
+        # another draw for each, or the parts of an unknown word's vector would be alike
+        load_vectors(file, words, normalise=normalise, seed=seed + number)
+        for number, file in enumerate(files)
+    ]
+    return parts[0] if len(parts) == 1 else join_vectors(parts, normalise=normalise)
 
 
 def join_vectors(parts: Sequence[Vectors], *, normalise: bool = True) -> Vectors:

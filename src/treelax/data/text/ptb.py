@@ -8,9 +8,18 @@ from typing import NoReturn
 from treelax.data.text.delimited import counted, short
 from treelax.errors import DataError
 
-__all__ = ["binary_parse_words", "labelled_tree", "plain_word", "single_spaces", "unescape"]
+__all__ = [
+    "binary_parse_words",
+    "labelled_tree",
+    "one_word",
+    "plain_word",
+    "single_spaces",
+    "spaced_words",
+    "unescape",
+]
 
 NO_BREAK_SPACE = "\u00a0"  # stands for a space within a word
+_BETWEEN_WORDS = re.compile(r"[^\S\u00a0\u2007\u202f]+")  # all white space but what holds together
 BRACKETS = {
     "-LRB-": "(",
     "-RRB-": ")",
@@ -101,6 +110,41 @@ def single_spaces(text: str) -> str:
     if "  " in text or text[:1] == " " or text[-1:] == " ":
         return " ".join([word for word in text.split(" ") if word])
     return text
+
+
+def spaced_words(text: str) -> str:
+    r"""Words with single spaces between, of a text that has any white space between them.
+
+    Args:
+        text: words with spaces, tabs or line breaks between, before or after. No-break spaces
+            (U+00A0, U+2007, U+202F) belong to a word.
+
+    Returns:
+        The words as `treelax.data.text.records.Record` has them.
+
+    Example:
+        >>> spaced_words("two\twords\nand 10\u00a0000 ")
+        'two words and 10\xa0000'
+    """
+    if text.isascii():  # where all white space parts words
+        return " ".join(text.split())
+    return _BETWEEN_WORDS.sub(" ", text).strip(" ")
+
+
+def one_word(word: str) -> str:
+    r"""A word that may have spaces inside, as all readers of words give it.
+
+    Args:
+        word: of a list or a treebank, ``New York`` or ``10 000``.
+
+    Returns:
+        The word with no-break spaces, at which texts are not cut.
+
+    Example:
+        >>> one_word("New York")
+        'New\xa0York'
+    """
+    return word.replace(" ", NO_BREAK_SPACE)
 
 
 def labelled_tree(text: str, where: str) -> tuple[str, str]:

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Unpack
 
-from treelax.data.text.delimited import counted
-from treelax.data.text.ptb import single_spaces
+from treelax.data.text.delimited import RAGGED, counted
+from treelax.data.text.ptb import spaced_words
 from treelax.data.text.readers_tagging import DOCUMENT, read_tagging
-from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
+from treelax.data.text.records import (
+    CheckOptions,
+    Checks,
+    Record,
+    Records,
+    Report,
+    without_it,
+)
 from treelax.data.text.sources import PathLike, Source, one_file
 from treelax.errors import DataError
 from treelax.files import Line, not_utf8
@@ -138,12 +145,15 @@ def _records(
         for number, text in lines():
             parts = [text] if texts == 1 else text.split("\t")
             if len(parts) != texts and text.strip():
-                raise DataError(
-                    f"{name}, line {number}: received {counted(len(parts), 'text')}; expected "
-                    f"{texts} with a tab between"
-                )
+                if checks.ragged == "error":
+                    raise DataError(
+                        f"{name}, line {number}: received {counted(len(parts), 'text')}; expected "
+                        f"{texts} with a tab between{without_it('ragged', checks.advice)}"
+                    )
+                report.drop(RAGGED, number)
+                continue
             if tokens:
-                parts = [single_spaces(part.replace("\t", " ")) for part in parts]
+                parts = list(map(spaced_words, parts))
             yield Record(tuple(parts), None, number, tokens)
 
     file = None if source is None else source.file

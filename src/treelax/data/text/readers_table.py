@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Unpack, get_args
 
 from treelax.data.text.delimited import (
+    MissingColumnError,
     Row,
     column_places,
     missing_column,
@@ -17,7 +18,7 @@ from treelax.data.text.delimited import (
     short,
 )
 from treelax.data.text.json_lines import json_objects
-from treelax.data.text.ptb import NO_BREAK_SPACE, single_spaces
+from treelax.data.text.ptb import one_word, spaced_words
 from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
 from treelax.data.text.sources import PathLike, Source, one_file
 from treelax.errors import DataError, InputError
@@ -36,6 +37,10 @@ SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
+# tables of other programs, which no other name makes readable
+BINARY = frozenset(
+    {".xlsx", ".xls", ".xlsb", ".ods", ".numbers", ".parquet", ".feather", ".arrow", ".pkl"}
+)
 
 
 def read_table(
@@ -66,7 +71,7 @@ def read_table(
         member: which file in a zip archive, if it holds several that could be meant.
         extra: columns to keep in ``record.extra``.
         optional: columns to keep there if the file has them.
-        tokens: the texts are tokenised already: words with spaces between.
+        tokens: the texts are tokenised already: words with white space between.
         quoted: cells may stand in quotes, as in CSV, which is the default there; in TSV quotes are
             characters like others unless it is True.
         checks: see `treelax.data.text.records.Checks`.
@@ -140,6 +145,7 @@ class _Table:
             return
         extra = [*self.extra, *(name for name in self.optional if name in columns)]
         wanted = [*self.texts, *extra, *([] if self.label is None else [self.label])]
+        _refuse_quotes(columns, wanted, f"{where}, line {header}")
         places = dict(
             zip(wanted, column_places(columns, wanted, f"{where}, line {header}"), strict=True)
         )
@@ -198,16 +204,32 @@ class _Table:
         return tuple([_list(*pair, where) for pair in zip(values, self.texts, strict=True)]), True
 
     def _prepared(self, text: str) -> str:
-        return single_spaces(text) if self.tokens else text
+        return spaced_words(text) if self.tokens else text
 
 
 def _format_of(source: Source) -> Format:
     if source.suffix not in SUFFIXES:
+        received = f"a file in {source.suffix!r}" if source.suffix else "a name without a suffix"
+        to_do = (
+            "export it as CSV"
+            if source.suffix in BINARY
+            else "rename it, or in Python pass format="
+        )
         raise InputError(
-            f"{source.name}: received a file in {source.suffix or 'no suffix'!r}; expected "
-            f"{', '.join(SUFFIXES)}: rename it, or in Python pass format="
+            f"{source.name}: received {received}; expected {', '.join(SUFFIXES)}: {to_do}"
         )
     return SUFFIXES[source.suffix]
+
+
+def _refuse_quotes(columns: Sequence[str], wanted: Sequence[str], where: str) -> None:
+    """Say what to do about a header in quotes where quotes are characters like others."""
+    for name in wanted:
+        if name not in columns and f'"{name}"' in columns:
+            raise MissingColumnError(
+                f"{where}: no column {name!r}; did you mean '\"{name}\"', in quotes? Cells in quotes "
+                "need --set data.quoted=true in training, quoted=True in Python, or a file in CSV",
+                name,
+            )
 
 
 def _field(fields: dict[str, Any], name: str, where: str) -> Any:
@@ -238,7 +260,7 @@ def _list(words: Any, name: str, where: str) -> str:
     for word in words:
         if not isinstance(word, str) or not word.strip():
             raise DataError(f"{where}: received {short(word)} as a word of {name!r}; expected text")
-    return " ".join([word.replace(" ", NO_BREAK_SPACE) for word in words])
+    return " ".join(map(one_word, words))
 
 
 def _value(fields: dict[str, Any], name: str, where: str) -> str | None:

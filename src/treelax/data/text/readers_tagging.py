@@ -9,10 +9,11 @@ from typing import Unpack
 
 from treelax.data.conllu import COLUMNS
 from treelax.data.text.delimited import column_places, counted, note_ragged, short
-from treelax.data.text.ptb import NO_BREAK_SPACE
+from treelax.data.text.ptb import NO_BREAK_SPACE, one_word
 from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
 from treelax.data.text.sources import PathLike, Source, one_file
 from treelax.errors import DataError, InputError
+from treelax.files import Line
 
 __all__ = ["column_of", "read_tagging"]
 
@@ -20,6 +21,12 @@ NO_TAGS = "no tags"
 DOCUMENT = "-DOCSTART-"
 NO_TAG = "_"
 GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
+NAMED_VALUE = re.compile(r"# [^\s=]+ = .*")  # of CoNLL-U, sent_id and text say
+TABLES = frozenset({".csv", ".jsonl", ".ndjson"})
+TO_TABLES = (
+    "that looks like a table; expected a word a line and a blank line between sentences: treelax "
+    "train classify reads tables"
+)
 WORD_ID = re.compile(r"[0-9]+")
 TOKEN_ID = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
 
@@ -40,8 +47,9 @@ def read_tagging(
     name of the file or by its ten columns; there multiword tokens (``1-2``) and empty nodes
     (``1.1``) are read over too, and a sentence without tags (``_``) is left out and counted.
 
-    A word may itself be ``#``: with tabs such a line is a word if it has as many columns as the
-    others, with spaces only if it also stands after another word of its sentence.
+    A word may itself begin with ``#``: a line that does is a word if it has as many columns as the
+    first row that does not, else a comment. Before the first word of a sentence ``# name = value``
+    is a comment of any number of columns; where an ``ID`` comes first, all such lines are.
 
     Args:
         path: the file, also compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``.
@@ -106,29 +114,37 @@ class _Sentences:
     first_line: int = 0
     words: list[str] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
-    is_ragged: int = 0
+    ragged: tuple[int, int] | None = None  # the first such line, and its columns
+    sentences: int = 0  # before it
 
     def read(self) -> Iterator[Record]:
-        for number, text in self.source.lines():
+        for number, text in self._lines():
             if not text or text.isspace():
                 yield from self._end()
             elif text[0] != "#" or not self._is_comment(text):
                 self._row(number, text)
-        yield from self._end()
+        yield from self._end(last=True)
+
+    def _lines(self) -> Iterator[Line]:
+        """All lines, from the first row on: what stands before it can be judged only by its columns."""
+        before: list[Line] = []
+        lines = self.source.lines()
+        for number, text in lines:
+            before.append((number, text))
+            if named := GLOBAL_COLUMNS.fullmatch(text.rstrip()):
+                self.names = named[1].split()
+            elif text and not text.isspace() and text[0] != "#":
+                self._learn(number, text)
+                yield from before
+                yield from lines
 
     def _is_comment(self, text: str) -> bool:
-        if not self.width:
-            named = GLOBAL_COLUMNS.fullmatch(text.rstrip())
-            if named:
-                self.names = named[1].split()
+        """Whether a line that begins with # is none of the rows."""
+        if self.id_place == 0 or len(text.split(self.separator)) != self.width:
             return True
-        if self.id_place is not None or len(text.split(self.separator)) != self.width:
-            return True
-        return self.separator is None and not self.words
+        return not self.words and NAMED_VALUE.fullmatch(text) is not None
 
     def _row(self, number: int, text: str) -> None:
-        if not self.width:
-            self._learn(number, text)
         cells = text.split(self.separator)
         if len(cells) == self.width and cells[self.word_place] == DOCUMENT:
             return
@@ -136,8 +152,13 @@ class _Sentences:
             self.first_line = number
         if len(cells) != self.width:
             # one row less would put every tag after it at the wrong word
-            self.is_ragged = self.is_ragged or len(cells)
+            self.ragged = self.ragged or (number, len(cells))
             if self.checks.ragged == "error":
+                if self.source.suffix in TABLES:
+                    raise DataError(
+                        f"{self.source.name}, line {number}: received {counted(len(cells), 'column')} "
+                        f"with spaces between and {self.width} before; {TO_TABLES}"
+                    )
                 note_ragged(
                     self.checks, self.report, self.source.name, number, len(cells), self.width
                 )
@@ -156,7 +177,7 @@ class _Sentences:
         if not word or not tag:
             what = "tag" if word else "word"
             raise DataError(f"{self.source.name}, line {number}: received no {what}; expected one")
-        self.words.append(word.replace(" ", NO_BREAK_SPACE))
+        self.words.append(one_word(word))
         self.tags.append(tag)
 
     def _learn(self, number: int, text: str) -> None:
@@ -218,14 +239,17 @@ class _Sentences:
         """Where the universal parts of speech stand, if the file names them."""
         return self.names.index("UPOS") if self.names and "UPOS" in self.names else None
 
-    def _end(self) -> Iterator[Record]:
+    def _end(self, *, last: bool = False) -> Iterator[Record]:
         """The sentence that ends here, if there is one that is to be kept."""
-        line, words, tags, is_ragged = self.first_line, self.words, self.tags, self.is_ragged
+        line, words, tags, ragged = self.first_line, self.words, self.tags, self.ragged
         if not line:
             return
-        self.first_line, self.words, self.tags, self.is_ragged = 0, [], [], 0
-        if is_ragged:
-            note_ragged(self.checks, self.report, self.source.name, line, is_ragged, self.width)
+        if last and not self.sentences:
+            self._refuse_table()
+        self.first_line, self.words, self.tags, self.ragged = 0, [], [], None
+        self.sentences += 1
+        if ragged:
+            note_ragged(self.checks, self.report, self.source.name, *ragged, self.width)
             return
         # a part of speech of _ is one that nobody told; other columns may have it as a value
         few = self.names is not None and self.tag_place == self._universal_place()
@@ -235,6 +259,16 @@ class _Sentences:
             self.report.drop(NO_TAGS, line)
         else:
             yield Record((" ".join(words),), None if is_without else tuple(tags), line, tokens=True)
+
+    def _refuse_table(self) -> None:
+        """Raise if the one sentence of the file is a column of sentences."""
+        # words of some languages have a space in them, hardly two
+        spaces = sum(word.count(NO_BREAK_SPACE) for word in self.words)
+        if self.need_tags and len(self.words) > 1 and spaces >= 2 * len(self.words):
+            raise DataError(
+                f"{self.source.name}: received no blank line, and {counted(spaces, 'space')} inside of "
+                f"{counted(len(self.words), 'word')}; {TO_TABLES}"
+            )
 
 
 def column_of(text: str) -> int | str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypedDict
+from typing import Literal, TypedDict, get_args
 
 from treelax.errors import DataError, InputError
 
@@ -21,6 +21,7 @@ TOO_LONG = "too many words"
 EMPTY = "empty sentence"
 
 Found = Literal["error", "drop"]
+Empty = Literal["error", "drop", "keep"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,9 @@ class CheckOptions(TypedDict, total=False):
 
     max_words: int
     too_long: Found
-    empty: Found
+    empty: Empty
     ragged: Found
+    advice: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +113,11 @@ class Checks:
         max_words: the longest text allowed, in words. A tree over n words takes memory in n² and
             time in n³, so one line without its end would halt a training run.
         too_long: a longer text is an ``"error"``, or ``"drop"`` leaves its record out.
-        empty: a text without words leaves its record out (``"drop"``) or is an ``"error"``.
+        empty: a text without words leaves its record out (``"drop"``), is an ``"error"``, or its
+            record is given like others (``"keep"``).
         ragged: a line with too few or too many columns is an ``"error"``, or ``"drop"``.
+        advice: what the user can give to go on without a record that fails, for messages: the option
+            of a command; empty for nothing, None for the option of Python.
 
     Raises:
         InputError: a field has no such value.
@@ -124,39 +129,44 @@ class Checks:
 
     max_words: int = MAX_WORDS
     too_long: Found = "error"
-    empty: Found = "drop"
+    empty: Empty = "drop"
     ragged: Found = "error"
+    advice: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.max_words, bool) or not isinstance(self.max_words, int):
             raise InputError(f"max_words: received {self.max_words!r}; expected an integer")
         if self.max_words < 1:
             raise InputError(f"max_words: received {self.max_words}; expected at least 1")
-        for name in ("too_long", "empty", "ragged"):
-            if getattr(self, name) not in ("error", "drop"):
+        for name, values in (
+            ("too_long", get_args(Found)),
+            ("empty", get_args(Empty)),
+            ("ragged", get_args(Found)),
+        ):
+            if getattr(self, name) not in values:
                 raise InputError(
-                    f"{name}: received {getattr(self, name)!r}; expected 'error' or 'drop'"
+                    f"{name}: received {getattr(self, name)!r}; expected "
+                    f"{' or '.join(map(repr, values))}"
                 )
 
 
-def without_it(check: str) -> str:
-    """How to go on without a record that fails a check, for a message.
+def without_it(check: Literal["ragged", "too_long"], advice: str | None) -> str:
+    """How to go on without a record that fails a check, to be put behind a message.
 
     Args:
         check: the field of `Checks`.
+        advice: as `Checks` has it.
 
     Returns:
-        The options of the commands and of Python.
+        The option of the command that reads, or that of Python; empty if there is none.
 
     Example:
-        >>> print(without_it("ragged"))
-        to go on without it: treelax train --set data.unusable=drop, treelax data --unusable drop,
-        in Python ragged="drop"
+        >>> without_it("ragged", "--unusable drop"), without_it("ragged", "")
+        ('; to go on without it: --unusable drop', '')
     """
-    return (
-        "to go on without it: treelax train --set data.unusable=drop, treelax data --unusable drop, "
-        f'in Python {check}="drop"'
-    )
+    if advice is None:
+        advice = f'in Python {check}="drop"'
+    return f"; to go on without it: {advice}" if advice else ""
 
 
 class Records:
@@ -228,6 +238,8 @@ class Records:
         """Whether a record is to be left out, which is noted; an error if errors are asked for."""
         where = f"{self.source}, line {record.line}"
         if check == "empty":
+            if self._checks.empty == "keep":
+                return False
             if self._checks.empty == "error":
                 raise DataError(f'{where}: received an empty sentence; pass empty="drop" to go on')
             report.drop(EMPTY, record.line)
@@ -240,7 +252,8 @@ class Records:
         if self._checks.too_long == "error":
             raise DataError(
                 f"{where}: received {longest:,} words; expected at most "
-                f"{self._checks.max_words:,}: split it or take it out; {without_it('too_long')}"
+                f"{self._checks.max_words:,}: split it or take it out"
+                f"{without_it('too_long', self._checks.advice)}"
             )
         report.drop(TOO_LONG, record.line)
         return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import lzma
 import os
 import re
@@ -59,11 +60,14 @@ class Source:
         """The lines with their numbers, as `treelax.files.read_lines` gives them.
 
         Raises:
-            DataError: the file is missing, or cannot be read or decoded.
+            DataError: the file is missing, or cannot be read or decoded; or it has the line ends of
+                old Macs.
         """
         if self.member is None:
-            return read_lines(self.file)
-        return _member_lines(self.file, self.member, self.name)
+            lines = read_lines(self.file)
+        else:
+            lines = _member_lines(self.file, self.member, self.name)
+        return _with_ends(lines, self.name)
 
 
 def one_file(
@@ -250,6 +254,21 @@ def _members(archive: Path) -> list[str]:
             return members_of(members)
     except DAMAGE as error:
         raise DataError(f"{archive}: cannot be read as a zip archive: {error}") from error
+
+
+def _with_ends(lines: Iterator[Line], where: str) -> Iterator[Line]:
+    """The same lines; an error if the only one has ends of lines inside."""
+    for first in itertools.islice(lines, 1):
+        second = next(lines, None) if "\r" in first[1] else None
+        if "\r" in first[1] and second is None:
+            raise DataError(
+                f"{where}: received lines that end in CR alone, as on old Macs; expected LF or CRLF: "
+                "convert it, tr '\\r' '\\n' say"
+            )
+        yield first
+        if second is not None:
+            yield second
+        yield from lines
 
 
 def _member_lines(archive: Path, member: str, where: str) -> Iterator[Line]:

@@ -21,7 +21,7 @@ from treelax.errors import BackendError, InputError
 
 __all__ = ["VERSION", "tokenize", "words_of"]
 
-VERSION = 2  # raised when the same text is cut otherwise
+VERSION = 3  # raised when the same text is cut otherwise
 _TYPOGRAPHIC = str.maketrans(
     {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2026": "..."}
 )
@@ -85,7 +85,7 @@ def words_of(record: Record, i: int) -> list[str]:
 
     Args:
         record: whose texts are tokenised if ``record.tokens``: then they are cut at spaces and
-            nowhere else, so that a word may hold any other white space.
+            nowhere else, for readers put one between words and none into them.
         i: which text, counted from 0.
 
     Returns:

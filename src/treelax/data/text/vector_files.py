@@ -273,6 +273,11 @@ def _read_archive(
             f"{file}: vec is {vectors.dtype} of shape {vectors.shape}; expected floating point, "
             "(rows, dimensions)"
         )
+    if "rows" not in arrays and len(words) != len(vectors):
+        raise DataError(
+            f"{file}: received {counted(len(words), 'word')} and {counted(len(vectors), 'row')} of vec; "
+            "expected a row for each word, or rows that tells which"
+        )
     rows = arrays.get("rows", numpy.arange(len(vectors)))
     own = arrays.get("own", numpy.ones(len(words), bool))
     for name, array_, kinds in (("rows", rows, "iu"), ("own", own, "b")):

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treelax.errors import BackendError, TreelaxError
+from treelax.errors import BackendError, ChartMemoryError
 from treelax.ops.checks import check_length_values
 from treelax.ops.eisner.memory import pool
 
@@ -127,7 +127,7 @@ def _note(status: int, lengths: Tensor, size: int) -> None:
     if not status:
         return
     if status & OUT_OF_MEMORY:
-        raise TreelaxError(
+        raise ChartMemoryError(
             "Not enough memory for the charts; use smaller batches or shorter sentences."
         )
     if status & BAD_LENGTH:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from treelax.data.text.delimited import short
 from treelax.data.text.records import Found
 from treelax.errors import InputError
 from treelax.ops.checks import one_of
@@ -100,6 +101,14 @@ class DataConfig:
         _at_least(self, "data", {"vector_size": 1, "max_length": 1, "seed": 0})
         if len(self.text) not in (1, 2):
             raise InputError(f"data.text is {self.text}; expected the name of one column, or two")
+        if self.format == "table" and self.label in self.text:
+            raise InputError(
+                f"data.text and data.label are both {short(self.label)}; expected two columns"
+            )
+        if self.word is not None and self.word == self.tag:
+            raise InputError(
+                f"data.word and data.tag are both {short(self.word)}; expected two columns"
+            )
         for name, column in (("word", self.word), ("tag", self.tag)):
             if column is not None and not column.strip("0 "):
                 raise InputError(
@@ -205,12 +214,23 @@ class TrainConfig:
         _at_least(self, "train", least)
         one_of("train.schedule", self.schedule, get_args(Schedule))
         one_of("train.precision", self.precision, get_args(Precision))
-        for name in ("learning_rate", "clip", "decay"):
+        if self.discrete_epochs > self.epochs:
+            raise InputError(
+                f"train.discrete_epochs is {self.discrete_epochs} and train.epochs {self.epochs}; "
+                "expected at most as many"
+            )
+        for name in ("learning_rate", "clip"):
             if not 0 < getattr(self, name) < float("inf"):
-                raise InputError(f"train.{name} is {getattr(self, name)}; expected more than 0")
+                raise InputError(
+                    f"train.{name} is {getattr(self, name)}; expected a finite number of more than 0"
+                )
+        if not 0 < self.decay <= 1:
+            raise InputError(f"train.decay is {self.decay}; expected more than 0 and at most 1")
         for name in ("weight_decay", "consistency"):
             if not 0 <= getattr(self, name) < float("inf"):
-                raise InputError(f"train.{name} is {getattr(self, name)}; expected at least 0")
+                raise InputError(
+                    f"train.{name} is {getattr(self, name)}; expected a finite number of at least 0"
+                )
         for name in ("average", "label_smoothing"):
             if not 0 <= getattr(self, name) < 1:
                 raise InputError(
@@ -249,6 +269,11 @@ class TextConfig:
         one_of("kind", self.kind, get_args(Kind))
         if not 0 <= self.seed <= MOST["seed"]:
             raise InputError(f"seed is {self.seed}; expected 0 to {MOST['seed']:,}")
+        if self.data.classes != "binary" and self.data.format != "sst":
+            raise InputError(
+                f"data.classes is {self.data.classes} and data.format {self.data.format}; expected "
+                "binary, for only sst has others: leave out data.classes"
+            )
         if self.model.encoder == "transformer" and self.data.vectors is not None:
             raise InputError(
                 f"model.encoder is transformer and data.vectors {self.data.vectors}; expected none: "

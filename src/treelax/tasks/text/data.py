@@ -12,9 +12,10 @@ from torch import Tensor
 
 from treelax.data.fingerprint import fingerprint
 from treelax.data.text.cache import EncodeSettings, SplitProgress, TextSource, cached_splits
+from treelax.data.text.delimited import short
 from treelax.data.text.encoded import EncodedText
-from treelax.data.text.joined_vectors import join_vectors
-from treelax.data.text.vectors import Vectors, load_vectors, random_vectors
+from treelax.data.text.joined_vectors import load_joined
+from treelax.data.text.vectors import Vectors, random_vectors
 from treelax.data.text.vocabulary import Vocabulary
 from treelax.errors import DataError
 from treelax.tasks.text.config import SPLIT, DataConfig
@@ -239,7 +240,7 @@ def _load(
     assert train.labels is not None  # was checked above
     if classes_of(config) is None and len(train.labels.unique()) == 1:
         raise DataError(
-            f"{train.source}: received one label, {train.label_names[int(train.labels[0])]!r}, for "
+            f"{train.source}: received one label, {short(train.label_names[int(train.labels[0])])}, for "
             "all examples; expected at least two: give the column of the labels, and examples of "
             "each"
         )
@@ -251,12 +252,8 @@ def _load(
 def _vectors(config: DataConfig, training: list[EncodedText]) -> Vectors:
     vocabulary = _vocabulary(training[0])
     if config.vectors is not None:
-        parts = [
-            # another draw for each, or the parts of an unknown word's vector would be alike
-            load_vectors(file, vocabulary, normalise=config.normalise, seed=config.seed + number)
-            for number, file in enumerate((config.vectors, *config.more_vectors))
-        ]
-        return parts[0] if len(parts) == 1 else join_vectors(parts, normalise=config.normalise)
+        files = (config.vectors, *config.more_vectors)
+        return load_joined(files, vocabulary, normalise=config.normalise, seed=config.seed)
     # only words that training has can be learned
     counts = sum(split.ids.bincount(minlength=len(vocabulary) + 1) for split in training)
     assert isinstance(counts, Tensor)

@@ -38,6 +38,12 @@ def without_long(data: EncodedText, longest: int) -> tuple[EncodedText, int]:
     keep = (data.lengths <= longest).all(1)
     if bool(keep.all()):
         return data, 0
+    if not bool(keep.any()) and data.tagged and len(data) == 1:
+        raise InputError(
+            f"{data.source}: received one sentence of {int(data.lengths):,} words, more than "
+            f"data.max_length={longest}; expected a word a line and a blank line between sentences: "
+            "tables are for treelax train classify; if it is one sentence, raise it"
+        )
     if not bool(keep.any()):
         raise InputError(
             f"data.max_length is {longest} and all examples of {data.source} have a longer text; "

@@ -16,7 +16,7 @@ from treelax.data.conllu import Sentence
 from treelax.data.conllu_blocks import Block, read_blocks
 from treelax.data.text.delimited import SHOWN, counted, short
 from treelax.data.text.encoded import EncodedText
-from treelax.data.text.ptb import plain_word
+from treelax.data.text.ptb import one_word, plain_word
 from treelax.data.text.vocabulary import Vocabulary
 from treelax.errors import DataError, InputError
 
@@ -149,7 +149,7 @@ def _place(path: str | os.PathLike[str], number: int, block: Block | None) -> st
 
 def _plain(word: str, lower: bool) -> str:
     """A word as it is compared: parsers write brackets, quotes and spaces in one way or another."""
-    word = plain_word(word.replace(" ", "\u00a0"))
+    word = plain_word(one_word(word))
     return word.lower() if lower else word
 
 

@@ -30,9 +30,11 @@ from treelax.tasks.text.sentence_settings import (
 from treelax.tasks.text.subwords import SubwordTable
 
 __all__ = [
+    "WINDOW",
     "Example",
     "Prediction",
     "SentenceSettings",
+    "known_spellings",
     "new_network",
     "predict_words",
     "refuse_long",
@@ -159,7 +161,7 @@ def refuse_long(settings: SentenceSettings, table: WordTable, example: Example, 
     """
     if isinstance(table, SubwordTable):
         for text in example:
-            table.check_length(_known(settings, _words(text)), where)
+            table.check_length(known_spellings(settings, _words(text)), where)
 
 
 def _words(text: Sequence[str] | Sentence) -> tuple[str, ...]:
@@ -172,8 +174,20 @@ def _heads(text: Sequence[str] | Sentence) -> tuple[int, ...]:
     return text.heads
 
 
-def _known(settings: SentenceSettings, words: Iterable[str]) -> Iterable[str]:
-    """Words as the table knows them."""
+def known_spellings(settings: SentenceSettings, words: Iterable[str]) -> Iterable[str]:
+    """Words as the table knows them.
+
+    Args:
+        settings: of the model.
+        words: any.
+
+    Returns:
+        The same, in lower case if the model takes words so.
+
+    Example:
+        >>> list(known_spellings(SentenceSettings(lower=True), ["Dogs"]))
+        ['dogs']
+    """
     return map(str.lower, words) if settings.lower else words
 
 
@@ -207,7 +221,7 @@ def sentences_of(
     front = [NULL] * settings.null
     rows = []
     for words in texts:
-        rows.append(torch.tensor(front + table.ids(_known(settings, words))))
+        rows.append(torch.tensor(front + table.ids(known_spellings(settings, words))))
     lengths = torch.tensor([len(row) for row in rows])
     ids = pad_sequence(rows, batch_first=True)
     given = None

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import get_args
 
 from treelax.data.text.corpora import CORPORA
+from treelax.data.text.records import Found
 from treelax.errors import InputError
 from treelax.ops.checks import one_of
 from treelax.tasks.text.config import Kind, TextConfig
@@ -25,8 +27,13 @@ class SentenceSettings:
         word: column of the words in files with a word a line, see `DataConfig`; or None.
         label: column of the labels; for a tagger None may stand for the usual one.
         tokens: its texts are words with spaces between, not to be tokenised.
+        quoted: cells of its tables may stand in quotes; none for CSV only.
+        unusable: what becomes of lines with too few or too many columns or words, see `DataConfig`.
         lower: words are put into lower case.
         null: a NULL token stands in front of each text.
+        vectors: names of the files that its word vectors are from, in their order; none where these
+            were learned from random ones or a transformer makes them.
+        normalise: its word vectors have length 1.
         model: its kind and sizes; ``learned_words`` counts all rows that were learned.
 
     Raises:
@@ -43,12 +50,17 @@ class SentenceSettings:
     word: str | None = None
     label: str | None = None
     tokens: bool = False
+    quoted: bool | None = None
+    unusable: Found = "error"
     lower: bool = False
     null: bool = False
+    vectors: tuple[str, ...] = ()
+    normalise: bool = True
     model: ModelConfig = field(default_factory=ModelConfig)
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, get_args(Kind))
+        one_of("unusable", self.unusable, get_args(Found))
         if len(self.text) != self.texts:
             raise InputError(f"text is {self.text}; expected {self.texts} for {self.kind!r}")
 
@@ -76,14 +88,19 @@ class SentenceSettings:
             "snli": CORPORA["snli"].texts,
             "multinli": CORPORA["multinli"].texts,
         }
+        files = () if data.vectors is None else (data.vectors, *data.more_vectors)
         return cls(
             kind=config.kind,
             text=columns[data.format],
             word=data.word,
             label={"table": data.label, "tagging": data.tag}.get(data.format, "label"),
             tokens=data.format == "table" and data.tokens,
+            quoted=data.quoted if data.format == "table" else None,
+            unusable=data.unusable,
             lower=data.lower,
             null=data.null,
+            vectors=tuple(PurePath(file).name for file in files),
+            normalise=data.normalise,
             model=with_learned_words(config, rows),
         )
 

@@ -111,7 +111,11 @@ def read_split(config: DataConfig, split: str, path: str) -> Records:
     Raises:
         DataError: there is no such file.
     """
-    checks: CheckOptions = {"ragged": config.unusable, "too_long": config.unusable}
+    checks: CheckOptions = {
+        "ragged": config.unusable,
+        "too_long": config.unusable,
+        "advice": "--set data.unusable=drop",
+    }
     match config.format:
         case "snli":
             return read_snli(path, NAMES["snli"][split], **checks)
@@ -207,7 +211,8 @@ def _about(config: DataConfig, split: str) -> str:
             return f"table {config.text} {config.label} {config.tokens} {config.quoted}"
         case "tagging":
             columns = _columns(config)
-            return "tagging" if columns == (None, None) else f"tagging {columns}"
+            # the number tells what is read now from what the cache may hold of an older reader
+            return "tagging 2" if columns == (None, None) else f"tagging 2 {columns}"
         case "sst":
             return f"sst {NAMES['sst'][split]} {config.classes}"
         case _:

@@ -113,25 +113,18 @@ with a Hugging Face model: config.json, tokenizer.json and model.safetensors
     library = _library()
     # from a folder alone, and without its code
     safe = {"local_files_only": True, "trust_remote_code": False}
-    try:
-        with _quiet(library):
-            tokenizer = library.AutoTokenizer.from_pretrained(place, add_prefix_space=True, **safe)
-            model, told = library.AutoModel.from_pretrained(
-                place, use_safetensors=True, output_loading_info=True, **safe
-            )
-    except Exception as error:  # the library raises those of several others
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        what = lines[0].removesuffix(".") if lines else type(error).__name__
-        raise InputError(
-            f"model.pretrained is {place}, which cannot be loaded ({what}); expected a complete "
-            "Hugging Face model that needs no code of its own"
-        ) from error
-    missing = sorted(name for name in told["missing_keys"] if not name.startswith("pooler."))
-    if missing:
-        raise InputError(
-            f"model.pretrained is {place}, whose weights lack {missing[0]} and "
-            f"{len(missing) - 1} more; expected all weights of its config.json"
+    with _quiet(library), _explained(place, "tokenizer"):
+        tokenizer = library.AutoTokenizer.from_pretrained(place, add_prefix_space=True, **safe)
+    with _quiet(library), _explained(place, "config.json or weights"):
+        # with its own error for shapes the library speaks of a report that is not to be seen
+        model, told = library.AutoModel.from_pretrained(
+            place,
+            use_safetensors=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            **safe,
         )
+    _check_weights(place, told)
     if not tokenizer.is_fast:
         raise InputError(
             f"model.pretrained is {place}, whose tokenizer is a slow one; expected a fast one, in "
@@ -227,6 +220,47 @@ def _library() -> Any:
             "model.encoder is transformer, which needs the transformers library, which is not "
             "installed: pip install 'treelax[hf]'"
         ) from error
+
+
+@contextmanager
+def _explained(place: Path, part: str) -> Iterator[None]:
+    """Make one line of what the library raises as it loads a part of a model."""
+    try:
+        yield
+    except Exception as error:  # the library raises those of several others
+        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+        what = lines[0].removesuffix(".") if lines else type(error).__name__
+        if isinstance(error, KeyError):  # whose message is the key alone
+            what = f"no {what} in it"
+        raise InputError(
+            f"model.pretrained is {place}, whose {part} cannot be loaded ({what}); expected a complete "
+            "Hugging Face model that needs no code of its own"
+        ) from error
+
+
+def _check_weights(place: Path, told: dict[str, Any]) -> None:
+    """Refuse weights that do not fit, but for those of the pooler, which is not used."""
+    other = sorted(entry for entry in told["mismatched_keys"] if not _is_pooler(entry[0]))
+    if other:
+        name, received, expected = other[0]
+        raise InputError(
+            f"model.pretrained is {place}, whose weights do not fit its config.json: {name} is of shape "
+            f"{tuple(received)}, expected {tuple(expected)}{_and_more(other)}; take both from one model"
+        )
+    missing = sorted(name for name in told["missing_keys"] if not _is_pooler(name))
+    if missing:
+        raise InputError(
+            f"model.pretrained is {place}, whose weights lack {missing[0]}{_and_more(missing)}; "
+            "expected all weights of its config.json"
+        )
+
+
+def _is_pooler(name: str) -> bool:
+    return name.startswith("pooler.")
+
+
+def _and_more(found: Sequence[Any]) -> str:
+    return f" and {len(found) - 1} more" if len(found) > 1 else ""
 
 
 @contextmanager
