@@ -303,7 +303,9 @@ def filled(page: Path) -> str:
 def main() -> int:
     """Rewrite or check."""
     parser = argparse.ArgumentParser(description="Write the figures of the results into the pages.")
-    parser.add_argument("--check", action="store_true", help="change nothing; fail if a page is old")
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; fail if a page is old"
+    )
     check = parser.parse_args().check
     new = {page: filled(page) for page in PAGES}
     stale = [page for page in PAGES if new[page] != page.read_text(encoding="utf-8")]
