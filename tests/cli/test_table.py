@@ -234,7 +234,7 @@ def test_the_table_says_which_data(folder: Path, capsys: pytest.CaptureFixture[s
     ("more", "said"),
     [
         (["--rows", "gold,gould"], r"preset is 'gould'; expected one of .*Did you mean 'gold'\?"),
-        (["--rows", ""], r"preset is ''; expected one of"),
+        (["--rows", ""], r"--rows is ''; expected presets"),
         (["--set", "train.epoch=3"], r"train.epoch: no such key; did you mean train.epochs"),
         (["--set", "seed=3"], r"seed: received the setting seed=3; expected --seeds N"),
         (["--set", "preset=gold"], r"preset: received the setting preset=gold"),
