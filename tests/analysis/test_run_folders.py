@@ -7,9 +7,19 @@ from pathlib import Path
 import pytest
 from listops_runs import tiny
 
-from treelax.analysis.run_folders import check_same, configure, name, open_or_create, settings_of
+from treelax.analysis.run_folders import (
+    check_same,
+    configure,
+    moved_files,
+    name,
+    open_or_create,
+    settings_of,
+)
 from treelax.errors import InputError, RunInUseError
 from treelax.tasks.listops.config import ListOpsConfig
+from treelax.tasks.text.config import TextConfig
+from treelax.tasks.text.presets import preset
+from treelax.training.config import override
 from treelax.training.run import Run
 
 
@@ -37,6 +47,20 @@ def test_a_run_goes_on_with_its_own_settings_only(tmp_path: Path) -> None:
     other = Run.create(tmp_path / "other", tiny(), task="sst")
     with pytest.raises(InputError, match=r"other: is a run of 'sst'; expected one of 'listops'"):
         check_same(other, tiny())
+
+
+def test_files_may_have_moved_but_not_given_trees(tmp_path: Path) -> None:
+    first = ["data.path=sst", "data.vectors=a.npz", 'data.more_vectors=["b, c.txt"]']
+    run = Run.create(tmp_path / "run", override(preset("sst-given"), first), task="classify")
+    assert moved_files(run, override(preset("sst-given"), first)) == []
+    now = ["data.path=/here", "data.vectors=g", 'data.more_vectors=["d, e.txt", "f"]']
+    config = override(preset("sst-given"), now)
+    check_same(run, config)
+    moved = moved_files(run, config)
+    assert override(run.config(TextConfig), moved) == config
+    assert run.config(TextConfig) == override(preset("sst-given"), first)  # until they are read
+    with pytest.raises(InputError, match=r"other settings \(data.trees none → \{split\}.conllu\)"):
+        check_same(run, override(preset("sst-given"), [*first, "data.trees={split}.conllu"]))
 
 
 def test_a_run_that_never_began_takes_other_settings(tmp_path: Path) -> None:

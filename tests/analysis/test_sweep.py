@@ -206,6 +206,8 @@ def test_a_run_is_a_process_that_resumes(tmp_path: Path, monkeypatch: pytest.Mon
         *("-m", "treelax", "train", "listops", "--resume"),
         *("--out", str(run.path), "--device", "cuda:1"),
     ]
+    module._start(run, "cpu", 3, "data.folder=elsewhere")
+    assert given["command"][5:8] == ["--resume", "--set", "data.folder=elsewhere"]
     assert given["stdin"] == subprocess.PIPE  # never written to: it closes with the sweep
     assert given["env"][module.PARENT] == "stdin"
     assert given["env"]["OMP_NUM_THREADS"] == "2"  # eight cores for three runs

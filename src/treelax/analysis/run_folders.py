@@ -13,7 +13,8 @@ from treelax.tasks.listops.config import FILES as LISTOPS_FILES
 from treelax.tasks.listops.config import ListOpsConfig, preset
 from treelax.tasks.text.config import FILES as TEXT_FILES
 from treelax.tasks.text.config import TextConfig
-from treelax.training.config import override
+from treelax.training.config import flatten, override
+from treelax.training.config_values import value_to_toml
 from treelax.training.run import Run, refuse_changes
 
 Config = TypeVar("Config", ListOpsConfig, TextConfig)
@@ -109,10 +110,31 @@ def open_or_create(path: Path, config: ListOpsConfig | TextConfig) -> Run:
             run.config_file.unlink()
         return Run.create(path, config, task=task_of(config))
     check_same(run, config, OTHER_SETTINGS)
-    if result_of(run) is None and run.config(type(config)) != config:
-        with run.lock():  # its files have moved
-            run.keep_config(config)
     return run
+
+
+def moved_files(run: Run, config: ListOpsConfig | TextConfig) -> list[str]:
+    """What tells a run where its files are now, if that is not where they were.
+
+    Args:
+        run: the run.
+        config: the same settings with the files as they are named now.
+
+    Returns:
+        Settings, each ``key=value``.
+
+    Raises:
+        InputError: the run is one of another task, or its config does not fit.
+    """
+    before, now = flatten(run.config(type(config))), flatten(config)
+    moved = [key for key in now if key in _files(config) and now[key] != before[key]]
+    return [f"{key}={_file_value(key, now[key])}" for key in moved]
+
+
+def _file_value(key: str, value: str | tuple[str, ...] | None) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else value_to_toml(key, value)
 
 
 def settings_of(run: Run) -> ListOpsConfig:
@@ -138,7 +160,8 @@ def check_same(
 ) -> None:
     """Refuse to go on with other settings than a run was started with.
 
-    Files may have moved: what is in them is compared when they are read.
+    Files may have moved: what is in them is compared when they are read. Given trees may not, for a
+    table does not compare them.
 
     Args:
         run: the run.
@@ -149,8 +172,14 @@ def check_same(
         InputError: a setting differs, or the run is one of another task.
     """
     _refuse_other_task(run, task_of(wanted))
-    files = LISTOPS_FILES if isinstance(wanted, ListOpsConfig) else TEXT_FILES
-    refuse_changes(run, run.config(type(wanted)), wanted, advice, files=files)
+    refuse_changes(run, run.config(type(wanted)), wanted, advice, files=_files(wanted))
+
+
+def _files(config: ListOpsConfig | TextConfig) -> frozenset[str]:
+    """The settings of files that may have moved."""
+    if isinstance(config, ListOpsConfig):
+        return frozenset(LISTOPS_FILES)
+    return TEXT_FILES - {"data.trees"}
 
 
 def name(config: ListOpsConfig | TextConfig) -> str:

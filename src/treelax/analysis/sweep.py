@@ -15,7 +15,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from treelax.analysis.run_folders import epochs_of, name, open_or_create, result_of
+from treelax.analysis.run_folders import (
+    epochs_of,
+    moved_files,
+    name,
+    open_or_create,
+    result_of,
+)
 from treelax.errors import TrainingError
 from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.text.config import TextConfig
@@ -56,6 +62,7 @@ def sweep(
         TrainingError: some runs failed; the others have gone to their ends.
     """
     runs = [open_or_create(folder / name(config), config) for config in configs]
+    moved = {run.path: moved_files(run, config) for run, config in zip(runs, configs, strict=True)}
     waiting = [run for run in runs if result_of(run) is None]
     going: dict[Path, tuple[Run, subprocess.Popen[bytes]]] = {}
     epochs = {run.path: epochs_of(run.path) for run in runs}
@@ -65,7 +72,7 @@ def sweep(
             while waiting or going:
                 while waiting and len(going) < jobs:
                     run = waiting.pop(0)
-                    going[run.path] = (run, _start(run, device, jobs))
+                    going[run.path] = (run, _start(run, device, jobs, *moved[run.path]))
                 time.sleep(POLL)
                 for path, (run, process) in list(going.items()):
                     ended = process.poll() is not None
@@ -94,9 +101,10 @@ def sweep(
     return runs
 
 
-def _start(run: Run, device: str, jobs: int) -> subprocess.Popen[bytes]:
+def _start(run: Run, device: str, jobs: int, *settings: str) -> subprocess.Popen[bytes]:
     threads = max(1, (os.cpu_count() or 1) // jobs)
     command = [sys.executable, "-m", "treelax", "train", run.task, "--resume"]
+    command += [part for setting in settings for part in ("--set", setting)]
     with (run.path / LOG).open("ab") as log:
         return subprocess.Popen(
             [*command, "--out", str(run.path), "--device", device],

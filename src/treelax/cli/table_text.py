@@ -212,17 +212,20 @@ def _read_data(configs: Sequence[TextConfig], runs: Path) -> None:
 
 
 def _file_options(configs: Sequence[TextConfig]) -> list[str]:
-    """The options for the files of a table's runs, by their names: where they lay helps nobody."""
-    options: dict[str, None] = {}  # each once: only the row of given trees has any
-    for data in (config.data for config in configs):
-        if data.path is not None:
-            options[f"--from {PurePath(data.path).name}"] = None
-        for file in filter(None, (data.vectors, *data.more_vectors)):
-            options[f"--vectors {PurePath(file).name}"] = None
-        for key in ("train", "dev", "test", "mix", "trees"):
-            if getattr(data, key) is not None:
-                options[f"--set data.{key}={PurePath(getattr(data, key)).name}"] = None
-    return list(options)
+    """The options for the files of a table's runs, by their names: where they lay helps nobody.
+
+    Those of the first run: others may have had them under other names, but not with another content.
+    """
+    data = configs[0].data
+    # only the row of given trees has any
+    trees = next((each.data.trees for each in configs if each.data.trees is not None), None)
+    files = [
+        ("--from ", data.path),
+        *(("--vectors ", f) for f in (data.vectors, *data.more_vectors)),
+    ]
+    files += [(f"--set data.{key}=", getattr(data, key)) for key in ("train", "dev", "test", "mix")]
+    files += [("--set data.trees=", trees)]
+    return [f"{option}{PurePath(file).name}" for option, file in files if file is not None]
 
 
 def _describe(row: dict[str, Any]) -> str:
@@ -257,7 +260,7 @@ def _publish(
     headings = chosen.headings
     found = zip(configs, ended, strict=True)
     data = "; ".join(dict.fromkeys(amount(config, result) for config, (_, result) in found))
-    vectors = "; ".join(dict.fromkeys(vectors_of(config) for config in configs))
+    vectors = vectors_of(configs[0])
     sizes = "; ".join(dict.fromkeys(sizes_of(chosen, result) for _, result in ended))
     trees = dict.fromkeys(map(trees_of, configs))
     given = "".join(f" Given trees are those of {name}." for name in trees if name)

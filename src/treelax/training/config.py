@@ -59,7 +59,9 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 
     keys = list(old) + [key for key in new if key not in old]
     found = [key for key in keys if plain(old.get(key)) != plain(new.get(key))]
-    return ", ".join(f"{key} {old.get(key)} → {new.get(key)}" for key in found[:3])
+    return ", ".join(
+        f"{key} {_written(old.get(key))} → {_written(new.get(key))}" for key in found[:3]
+    )
 
 
 def settings_between(old: DataclassInstance, new: DataclassInstance) -> dict[str, str]:
@@ -88,7 +90,7 @@ def settings_between(old: DataclassInstance, new: DataclassInstance) -> dict[str
 def _written(value: Any) -> str:
     if value is None:
         return "none"
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return ",".join(map(_written, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 

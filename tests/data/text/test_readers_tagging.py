@@ -80,6 +80,9 @@ def test_comments_are_no_words(tmp_path: Path) -> None:
     )
     records = list(read_tagging(written(tmp_path, spaces)))
     assert [r.texts[0] for r in records] == ["costs 9", "Hi"]
+    documents = "# newdoc\nDogs N\nbark V\n\n# newpar\nCats N\n# X\n\n# newdoc id = 2\nsleep V\n"
+    records = list(read_tagging(written(tmp_path, documents)))
+    assert [r.texts[0] for r in records] == ["Dogs bark", "Cats #", "sleep"]
     tabs = "# two columns\ncosts\tV\n# a comment\n\n#\tS\n9\tN\n"
     records = list(read_tagging(written(tmp_path, tabs)))
     assert [r.texts[0] for r in records] == ["costs", "# 9"]

@@ -21,7 +21,8 @@ NO_TAGS = "no tags"
 DOCUMENT = "-DOCSTART-"
 NO_TAG = "_"
 GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
-NAMED_VALUE = re.compile(r"# [^\s=]+ = .*")  # of CoNLL-U, sent_id and text say
+# of CoNLL-U: sent_id and text say, and where a document or a paragraph begins
+NAMED_VALUE = re.compile(r"# (?:[^\s=]+ = .*|new(?:doc|par)\b.*)")
 TABLES = frozenset({".csv", ".jsonl", ".ndjson"})
 TO_TABLES = (
     "that looks like a table; expected a word a line and a blank line between sentences: treelax "
@@ -48,8 +49,9 @@ def read_tagging(
     (``1.1``) are read over too, and a sentence without tags (``_``) is left out and counted.
 
     A word may itself begin with ``#``: a line that does is a word if it has as many columns as the
-    first row that does not, else a comment. Before the first word of a sentence ``# name = value``
-    is a comment of any number of columns; where an ``ID`` comes first, all such lines are.
+    first row that does not, else a comment. Before the first word of a sentence ``# name = value``,
+    ``# newdoc`` and ``# newpar`` are comments of any number of columns; where an ``ID`` comes first,
+    all such lines are.
 
     Args:
         path: the file, also compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``.

@@ -39,19 +39,22 @@ def vector_files(given: VectorFiles | None, settings: SentenceSettings) -> tuple
         Traceback (most recent call last):
         ...
         treelax.errors.InputError: vectors: received glove.txt, and the model learned its word vectors \
-from random ones; expected none
+from random ones (or is too old to tell its files); expected none
     """
     if given is None:
         return ()
     files = _paths(given)
     if files and not settings.vectors:
-        what = "the model learned its word vectors from random ones"
+        what = (
+            "the model learned its word vectors from random ones (or is too old to tell its files)"
+        )
         if settings.model.pretrained is not None:
             what = "the model has a transformer, which makes its word vectors"
         raise InputError(f"vectors: received {_listed(files)}, and {what}; expected none")
     for file in files:
         if not file.is_file():
-            raise DataError(f"{file}: does not exist; expected word vectors")
+            there = "is a folder" if file.is_dir() else "does not exist"
+            raise DataError(f"{file}: {there}; expected word vectors")
     if files and len(files) != len(settings.vectors):
         raise InputError(
             f"vectors: received {_listed(files)}; expected as in training {_listed(settings.vectors)}"
