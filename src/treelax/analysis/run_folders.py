@@ -13,8 +13,7 @@ from treelax.tasks.listops.config import FILES as LISTOPS_FILES
 from treelax.tasks.listops.config import ListOpsConfig, preset
 from treelax.tasks.text.config import FILES as TEXT_FILES
 from treelax.tasks.text.config import TextConfig
-from treelax.training.config import flatten, override
-from treelax.training.config_values import value_to_toml
+from treelax.training.config import override, settings_between
 from treelax.training.run import Run, refuse_changes
 
 Config = TypeVar("Config", ListOpsConfig, TextConfig)
@@ -126,15 +125,8 @@ def moved_files(run: Run, config: ListOpsConfig | TextConfig) -> list[str]:
     Raises:
         InputError: the run is one of another task, or its config does not fit.
     """
-    before, now = flatten(run.config(type(config))), flatten(config)
-    moved = [key for key in now if key in _files(config) and now[key] != before[key]]
-    return [f"{key}={_file_value(key, now[key])}" for key in moved]
-
-
-def _file_value(key: str, value: str | tuple[str, ...] | None) -> str:
-    if value is None:
-        return "none"
-    return value if isinstance(value, str) else value_to_toml(key, value)
+    moved = settings_between(run.config(type(config)), config)
+    return [f"{key}={value}" for key, value in moved.items() if key in _files(config)]
 
 
 def settings_of(run: Run) -> ListOpsConfig:

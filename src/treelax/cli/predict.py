@@ -211,9 +211,9 @@ def _said(
 
 
 def _words(asked: Asked) -> int:
-    from treelax.data.conllu import Sentence
+    from treelax.tasks.text.prediction import words_in
 
-    return max(len(text.words if isinstance(text, Sentence) else text) for text in asked.texts)
+    return max(len(words_in(text)) for text in asked.texts)
 
 
 def _noted(said: Iterable[Said], blank: Report) -> Iterator[Said]:

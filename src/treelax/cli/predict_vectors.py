@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 
 from treelax.cli.console import error_console
 from treelax.cli.predict_inputs import Asked
-from treelax.data.conllu import Sentence
 from treelax.data.text.ptb import one_word
-from treelax.tasks.text.prediction import Example, known_spellings
+from treelax.tasks.text.prediction import Example, known_spellings, words_in
 from treelax.training.pretrained import SentenceModel
 
 __all__ = ["UnknownWords", "look_up"]
@@ -93,4 +92,4 @@ class UnknownWords:
 
 def _words(texts: Example) -> Iterator[str]:
     for text in texts:
-        yield from map(one_word, text.words if isinstance(text, Sentence) else text)
+        yield from map(one_word, words_in(text))

@@ -91,6 +91,8 @@ def _written(value: Any) -> str:
     if value is None:
         return "none"
     if isinstance(value, tuple | list):
+        if any("," in str(part) for part in value):  # the name of a file may have one
+            return value_to_toml("", tuple(value))
         return ",".join(map(_written, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 

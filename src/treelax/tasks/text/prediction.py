@@ -40,6 +40,7 @@ __all__ = [
     "refuse_long",
     "sentences_of",
     "with_learned_words",
+    "words_in",
 ]
 
 # the words of each text, and for a model that takes given trees their heads
@@ -129,7 +130,7 @@ def _in_order(
             for number, example in enumerate(window, passed):
                 one_batch.check(example, f"texts[{number}]")
         passed += len(window)
-        texts = [tuple(map(_words, example)) for example in window]
+        texts = [tuple(map(words_in, example)) for example in window]
         done = [Prediction(words) for words in texts]
         # without those that have an empty text; NULL counts as a word
         longest = {i: max(map(len, text)) + 1 for i, text in enumerate(texts) if all(text)}
@@ -161,10 +162,22 @@ def refuse_long(settings: SentenceSettings, table: WordTable, example: Example, 
     """
     if isinstance(table, SubwordTable):
         for text in example:
-            table.check_length(known_spellings(settings, _words(text)), where)
+            table.check_length(known_spellings(settings, words_in(text)), where)
 
 
-def _words(text: Sequence[str] | Sentence) -> tuple[str, ...]:
+def words_in(text: Sequence[str] | Sentence) -> tuple[str, ...]:
+    """The words of a text of an example.
+
+    Args:
+        text: its words, or a sentence with given trees.
+
+    Returns:
+        The words.
+
+    Example:
+        >>> words_in(["Hi"]), words_in(Sentence(("Hi",)))
+        (('Hi',), ('Hi',))
+    """
     return text.words if isinstance(text, Sentence) else tuple(text)
 
 
@@ -272,12 +285,12 @@ class _OneBatch:
         if isinstance(self.table, SubwordTable):
             self.table.forget()
         device = next(self.network.parameters()).device
-        examples = [tuple(map(_words, example)) for example in batch]
+        examples = [tuple(map(words_in, example)) for example in batch]
         batches = [
             sentences_of(
                 self.settings,
                 self.table,
-                list(map(_words, texts)),
+                list(map(words_in, texts)),
                 device,
                 heads=[_heads(text) for text in texts] if self.given else None,
             )

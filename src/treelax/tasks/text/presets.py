@@ -92,8 +92,8 @@ def tuned_nli(config: TextConfig) -> TextConfig:
     Word vectors three times as long let the attention find like words from the start; arcs from heads
     on the left start with a bias, so that the first trees are alike; every batch is seen under two
     draws of dropout and noise, whose predictions are held together; the weights decay and are averaged.
-    All rows have the same recipe but for the decay, which dev chose for models with GCN layers and for
-    those without.
+    All rows have the same recipe but for the decay, which dev chose for latent trees with two GCN
+    layers, whose decay all models with such layers have, and for no intra-attention.
 
     Args:
         config: of a row.
