@@ -29,6 +29,7 @@ from treelax.tasks.text.prediction import (
     known_spellings,
     new_network,
     predict_words,
+    words_in,
 )
 from treelax.training.hub import fetch_folder, looks_like_hub_name, publish_folder
 from treelax.training.pretrained_files import (
@@ -388,7 +389,7 @@ class SentenceModel(nn.Module):
 def _all_words(examples: Iterable[Example]) -> Iterator[str]:
     for example in examples:
         for text in example:
-            yield from text.words if isinstance(text, Sentence) else text
+            yield from words_in(text)
 
 
 def _words(text: Any, where: str, tokens: bool) -> Sequence[str] | Sentence:
