@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from pathlib import Path
+from statistics import mean
 
 from benchmarks.figures import RESULTS, ROOT, Rows, newest, short, spread, table
 from treelax.analysis.text_table import TABLES, label
@@ -55,6 +56,45 @@ def about(folder: str) -> str:
 def snli() -> str:
     """SNLI, on a part of the training data."""
     return "\n\n".join([text_table("snli", "snli-tuned"), about("snli-tuned")])
+
+
+def snli_amount() -> str:
+    """What trees bring on SNLI by the amount of training data."""
+    lines = []
+    for folder in ("part-29k", "part-29k-longer", "part-58k", "part-58k-longer", ""):
+        runs = runs_of(str(Path("snli-tuned") / folder))
+        own = {
+            preset: [run for run in runs if run["preset"] == f"snli-tuned-{preset}"]
+            for preset in ("none", "tree-1", "tree-2")
+        }
+        none, tree = (
+            mean(float(run["test_accuracy"]) for run in own[preset])
+            for preset in ("none", "tree-2")
+        )
+        first = runs[0]
+        pairs, epochs, updates = (
+            int(first[key]) for key in ("training_examples", "epochs", "updates")
+        )
+        lines.append(
+            [
+                f"{pairs:,}",
+                str(epochs),
+                f"{epochs * updates:,}",
+                *(over_seeds(found, "test_accuracy") for found in own.values()),
+                f"{tree - none:+.2f}".replace("-", "−"),
+            ]
+        )
+    labels = [label(f"snli-{row}") for row in ("none", "tree-1", "tree-2")]
+    header = ["pairs", "epochs", "updates", *labels, "2 GCN over no intra-attention"]
+    return "\n\n".join(
+        [
+            table(header, lines),
+            "Accuracy on test in percent, 3 seeds each: the last line is that of the table above, the "
+            "others have a half and a quarter of its pairs (`python benchmarks/part_of.py`), with as "
+            "many epochs or with as many updates. Runs and commands are in the folders of "
+            "[results/snli-tuned](results/snli-tuned/table.md).",
+        ]
+    )
 
 
 def multinli() -> str:
@@ -166,6 +206,7 @@ def demo() -> str:
 
 TEXT_SECTIONS: dict[str, Callable[[], str]] = {
     "snli": snli,
+    "snli-amount": snli_amount,
     "multinli": multinli,
     "sst": sst,
     "precision": precision,
