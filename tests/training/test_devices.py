@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import pytest
 import torch
 
 from treelax.errors import InputError
+from treelax.ops.checks import MOST_THREADS
+from treelax.tasks.listops import config as listops
+from treelax.tasks.text import config as text
 from treelax.training.devices import find_device
 
 
@@ -60,3 +66,13 @@ def test_threads() -> None:
     assert torch.get_num_threads() == before
     find_device("cpu", threads=before + 1)
     assert torch.get_num_threads() == before + 1
+
+
+@pytest.mark.parametrize(
+    "taking", [listops.TrainConfig, text.TrainConfig, partial(find_device, "cpu")]
+)
+def test_all_refuse_the_same_number_of_threads(taking: Callable[..., object]) -> None:
+    before = torch.get_num_threads()
+    with pytest.raises(InputError, match=r"threads is 1025; expected .*\b1,024\b"):
+        taking(threads=MOST_THREADS + 1)
+    assert torch.get_num_threads() == before

@@ -19,6 +19,7 @@ from treelax.errors import InputError, NoTreeError
 
 FLOAT_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 INTEGER_TYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+MOST_THREADS = 1024  # of torch on the CPU, wherever a number of them is asked for
 
 
 def one_of(name: str, value: str, choices: Iterable[str]) -> None:

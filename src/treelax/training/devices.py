@@ -5,9 +5,8 @@ from __future__ import annotations
 import torch
 
 from treelax.errors import InputError
+from treelax.ops.checks import MOST_THREADS
 from treelax.training.distributed import World, current
-
-MOST_THREADS = 1024
 
 
 def find_device(name: str, *, threads: int = 0) -> torch.device:

@@ -30,10 +30,11 @@ MOST_LINES = 10_000  # in one quoted field: more is a quote that was never close
 RAGGED = "wrong number of columns"
 SHOWN = 40  # characters of a cell, columns of a file in a message
 MOST_WORDS = 4  # in the name of a column: more are a sentence
-# what may stand between the columns of a file that was cut elsewhere, and what to do then
+# what may stand between the columns of a file that was cut elsewhere, and what to do then; tabs come
+# first, for names of columns have none
 OTHERWISE = {
-    ";": "semicolons between columns; expected commas, or tabs in .tsv: save it so",
     "\t": "tabs between columns; expected commas: rename it to .tsv",
+    ";": "semicolons between columns; expected commas, or tabs in .tsv: save it so",
     ",": "commas between columns; expected tabs: rename it to .csv",
 }
 
@@ -131,13 +132,16 @@ def _closing_quote(text: str, place: int) -> int:
     return place
 
 
-def column_places(columns: Sequence[str], names: Iterable[str], where: str) -> list[int]:
+def column_places(
+    columns: Sequence[str], names: Iterable[str], where: str, separator: str = "\t"
+) -> list[int]:
     """Where the columns of some names stand.
 
     Args:
         columns: the names in the first line of a file.
         names: those that are wanted.
         where: file and line, for messages.
+        separator: what the line was cut at.
 
     Returns:
         The place of each, counted from 0.
@@ -153,7 +157,7 @@ def column_places(columns: Sequence[str], names: Iterable[str], where: str) -> l
     places = []
     for name in names:
         if name not in columns:
-            raise missing_column(columns, name, where, in_first_line=True)
+            raise missing_column(columns, name, where, separator)
         if columns.count(name) > 1:
             raise DataError(f"{where}: received several columns {name!r}; expected one")
         places.append(columns.index(name))
@@ -173,7 +177,7 @@ class MissingColumnError(DataError):
 
 
 def missing_column(
-    columns: Iterable[str], name: str, where: str, *, in_first_line: bool = False
+    columns: Iterable[str], name: str, where: str, separator: str | None = None
 ) -> MissingColumnError:
     """The error for a column that is not there, with those that exist and the nearest.
 
@@ -181,8 +185,8 @@ def missing_column(
         columns: the names that exist.
         name: what was looked for.
         where: file and line.
-        in_first_line: the names are the cells of the first line; if they look like something else
-            the message says what, and what to do.
+        separator: what the first line was cut at, if the names are its cells; where they look like
+            something else the message says what, and what to do.
 
     Returns:
         The error, to be raised.
@@ -192,33 +196,49 @@ def missing_column(
         a.tsv, line 1: no column 'label'; did you mean 'lable'? It has: id, lable
     """
     columns = list(columns)
-    near = difflib.get_close_matches(name, columns, n=1)
-    meant = f"; did you mean {short(near[0])}? It has: " if near else "; it has: "
-    names = [column if len(column) <= SHOWN else f"{column[:SHOWN]}…" for column in columns[:SHOWN]]
-    more = ", …" if len(columns) > SHOWN else ""
-    if in_first_line and not any(column.strip() for column in columns):
+    if separator and not any(column.strip() for column in columns):
         return MissingColumnError(
             f"{where}: no column {name!r}: the line is blank; expected names of the columns: take "
             "out what stands before them",
             name,
         )
-    message = f"{where}: no column {name!r}{meant}{', '.join(names) or 'none'}{more}"
-    if in_first_line:
-        message += _why_missing(columns, name, near=bool(near))
-    return MissingColumnError(message, name)
+    near = difflib.get_close_matches(name, columns, n=1)
+    why = _why_missing(columns, name, separator, near=bool(near)) if separator else ""
+    # cells of a line that holds no names are not what was meant, however near
+    meant = f"; did you mean {short(near[0])}? It has: " if near and not why else "; it has: "
+    names = ", ".join(map(_listed, columns[:SHOWN])) or "none"
+    more = ", …" if len(columns) > SHOWN else ""
+    return MissingColumnError(f"{where}: no column {name!r}{meant}{names}{more}{why}", name)
 
 
-def _why_missing(columns: Sequence[str], name: str, *, near: bool) -> str:
+def _listed(column: str) -> str:
+    """The name of a column in a list of them: in quotes if it could be taken for two."""
+    if "," in column:
+        return short(column)
+    return column if len(column) <= SHOWN else f"{column[:SHOWN]}…"
+
+
+def _why_missing(columns: Sequence[str], name: str, separator: str, *, near: bool) -> str:
     """What the first line looks like if not like names of columns, and what to do; or nothing."""
     if columns[0].lower().startswith("sep="):
         return ": that is a note for spreadsheets; expected names of the columns: take out the line"
-    for separator, told in OTHERWISE.items():
-        cells = [cell.strip(' "') for column in columns for cell in column.split(separator)]
-        if len(cells) > len(columns) and (len(columns) == 1 or name in cells):
+    for other, told in OTHERWISE.items():
+        if other != separator and _cut_by(other, columns, name, separator):
             return f": that looks like {told}"
     if not near and any(map(_is_data, columns)):
         return ": that looks like data; expected names of the columns: put a line of them first"
     return ""
+
+
+def _cut_by(other: str, columns: Sequence[str], name: str, separator: str) -> bool:
+    """Whether something else than the separator stands between the columns of a file."""
+    cells = separator.join(columns).split(other)
+    if len(cells) == 1 or (separator == "\t" and len(columns) > 1):
+        return False  # where there are tabs it is they that stand between columns
+    # other marks may be a part of a name, as in "what, when": so two of three signs are asked for
+    found = name in (cell.strip(' "') for cell in cells)
+    spaced = all(cell.startswith(" ") for cell in cells[1:])
+    return sum((len(columns) == 1, found, not spaced)) >= 2
 
 
 def _is_data(cell: str) -> bool:

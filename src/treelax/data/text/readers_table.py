@@ -146,9 +146,8 @@ class _Table:
         extra = [*self.extra, *(name for name in self.optional if name in columns)]
         wanted = [*self.texts, *extra, *([] if self.label is None else [self.label])]
         _refuse_quotes(columns, wanted, f"{where}, line {header}")
-        places = dict(
-            zip(wanted, column_places(columns, wanted, f"{where}, line {header}"), strict=True)
-        )
+        found = column_places(columns, wanted, f"{where}, line {header}", self._separator)
+        places = dict(zip(wanted, found, strict=True))
         text_places = [places[name] for name in self.texts]
         extra_places = [(name, places[name]) for name in extra]
         label_place = None if self.label is None else places[self.label]
@@ -171,8 +170,12 @@ class _Table:
                     {name: cells[place] for name, place in extra_places},
                 )
 
+    @property
+    def _separator(self) -> str:
+        return "\t" if self.format == "tsv" else ","
+
     def _cut(self, lines: Iterator[Line]) -> Iterator[Row]:
-        separator = "\t" if self.format == "tsv" else ","
+        separator = self._separator
         quoted = self.format == "csv" if self.quoted is None else self.quoted
         if quoted:
             return quoted_rows(lines, self.source.name, separator)

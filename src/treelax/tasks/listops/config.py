@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from treelax.errors import InputError
-from treelax.ops.checks import one_of
+from treelax.ops.checks import MOST_THREADS, one_of
 from treelax.tasks.listops.model import ModelConfig
 
 FILES = ("data.folder",)  # settings that name files: what is in them counts
 LARGEST_SEED = 2**63 - 1  # that torch takes
-MOST_THREADS = 1024
 
 
 @dataclass(frozen=True)
@@ -126,7 +125,7 @@ class TrainConfig:
         one_of("train.loss", self.loss, ("operators", "all"))
         if not 0 <= self.threads <= MOST_THREADS:
             raise InputError(
-                f"train.threads is {self.threads}; expected 1 to {MOST_THREADS}, or 0 to leave it "
+                f"train.threads is {self.threads}; expected 1 to {MOST_THREADS:,}, or 0 to leave it "
                 "to torch"
             )
 

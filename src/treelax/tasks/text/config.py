@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from treelax.data.text.delimited import short
 from treelax.data.text.records import Found
 from treelax.errors import InputError
-from treelax.ops.checks import one_of
+from treelax.ops.checks import MOST_THREADS, one_of
 from treelax.tasks.text.encoder import ModelConfig
 
 Kind = Literal["pair", "classify", "tag"]
@@ -22,7 +22,7 @@ FILES = frozenset(
     f"data.{key}"
     for key in ("path", "train", "dev", "test", "vectors", "more_vectors", "mix", "trees")
 )
-MOST = {"seed": 2**63 - 1, "threads": 1024, "batch_size": 1_000_000, "pool": 1_000_000}
+MOST = {"seed": 2**63 - 1, "threads": MOST_THREADS, "batch_size": 1_000_000, "pool": 1_000_000}
 
 
 @dataclass(frozen=True)
