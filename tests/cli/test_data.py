@@ -261,7 +261,7 @@ def test_bad_files(
             "--seed: received -1; expected a whole number of at least 0",
         ),
         (["--out", "FOLDER", "--max-length", "3"], "max_length"),
-        (["--out", "FOLDER", *SMALL, "--train", "5000", "--max-length", "4"], "ask for fewer"),
+        (["--out", "FOLDER", "--train", "5000", "--max-length", "4"], "ask for fewer"),
         (["--out", SAMPLE, *SMALL], "is a file; expected a folder"),
         (["--out", SAMPLE / "inside", *SMALL], "Not a directory"),
     ],

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import lzma
+import zipfile
 from pathlib import Path
 
 import pytest
 from parse_commands import saved
-from predict_commands import ask, records, written
+from predict_commands import ask, fail, records, written
 
 from treelax.cli.main import main
 from treelax.data.conllu import read_conllu
@@ -36,6 +39,18 @@ def treebank(tmp_path: Path) -> Path:
     return written(tmp_path, TREEBANK, "tb.conllu")
 
 
+def packed(folder: Path, name: str, text: str = TREEBANK) -> Path:
+    """A treebank of that name, ``ud.zip: en/tb.conllu.gz`` say."""
+    archive, _, member = name.rpartition(": ")
+    compress = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
+    data = compress.get(Path(name).suffix, bytes)(text.encode())
+    if not archive:
+        return written(folder, data, member)
+    with zipfile.ZipFile(folder / archive, "w") as out:
+        out.writestr(member, data)
+    return folder / archive
+
+
 def rows(text: str) -> list[list[str]]:
     """The cells of all words, multiword tokens and empty nodes."""
     return [line.split("\t") for line in text.splitlines() if line[:1].isdigit()]
@@ -52,9 +67,50 @@ def test_sentences_are_numbered_and_named_as_by_parse(
     parsed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     for name in ("line", "sent_id", "words", "heads", "label"):
         assert [each.get(name) for each in said] == [each.get(name) for each in parsed]
-    packed = written(tmp_path, gzip.compress(TREEBANK.encode()), "tb.CONLLU.gz")
-    assert records(capsys, model, packed) == said
     assert "\n12\t" in ask(capsys, model, treebank, "--format", "tsv")
+
+
+@pytest.mark.parametrize("trees", ["latent", "given"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("tb.CONLLU.gz", "tb.conllu.xz", "tb.conllu.bz2"),
+        *("ud.zip: tb.conllu", "UD.ZIP: en/tb.CONLLU", "ud.zip: tb.conllu.gz"),
+    ],
+)
+def test_a_packed_treebank_is_as_a_plain_one(
+    tmp_path: Path, treebank: Path, capsys: pytest.CaptureFixture[str], name: str, trees: str
+) -> None:
+    model, file = saved(tmp_path, trees=trees), packed(tmp_path, name)
+    said = records(capsys, model, file)
+    assert [each.get("sent_id") for each in said] == ["weblog-16", None]
+    assert said == records(capsys, model, treebank)
+    assert said == records(capsys, model, file, "--input", "conll")
+    conllu = ask(capsys, model, file, "--format", "conllu")
+    assert conllu == ask(capsys, model, treebank, "--format", "conllu")
+    assert "# newdoc id = weblog" in conllu
+
+
+def test_faults_of_a_packed_treebank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = saved(tmp_path, trees="given")
+    file = packed(tmp_path, "ud.zip: en/tb.conllu", TREEBANK.replace("\t2\tnsubj", "\t9\tnsubj"))
+    assert fail(capsys, model, file).startswith(
+        f"{file}: en/tb.conllu, line 4: received head 9; expected 0 to 4"
+    )
+    loop = TREEBANK.replace("\t0\troot\t0:root", "\t1\troot\t0:root")
+    file = packed(tmp_path, "ud.zip: en/tb.conllu", loop)
+    assert fail(capsys, model, file).startswith(f"{file}: en/tb.conllu, line 1: ")
+
+
+def test_a_table_beside_other_files_in_an_archive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whose reader finds it: it is not looked for a second time."""
+    with zipfile.ZipFile(tmp_path / "all.zip", "w") as out:
+        out.writestr("README.txt", "no table")
+        out.writestr("all.tsv", "text\nthe film\n")
+    [said] = records(capsys, saved(tmp_path), tmp_path / "all.zip", "--input", "tsv")
+    assert said["words"] == ["the", "film"]
 
 
 def test_the_file_keeps_its_lines(

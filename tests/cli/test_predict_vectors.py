@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest import mock
 
 import pytest
 from predict_commands import ask, fail, records, typed, written
 from vector_runs import train_with, write_vectors
 
+from treelax.analysis.subjects import SentenceSubject
 from treelax.cli.main import main
 from treelax.training.pretrained import SentenceModel
 
@@ -152,14 +154,66 @@ def test_analyse(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
     assert study(runs.new) != expected
 
 
+@pytest.fixture(scope="module")
+def random(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that has no use for files."""
+    return train_with(tmp_path_factory.mktemp("random"), [], test=False)
+
+
+def test_analyse_gives_them_to_the_runs_that_have_a_use_for_them(
+    runs: Runs, random: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each run is as it is alone, in any order, and the one that goes without is told."""
+
+    def study(*arguments: object) -> Any:
+        [found] = shown(capsys, "analyse", *arguments, "--data", runs.test, "--json")
+        return found["entropy"]
+
+    [with_files] = study(runs.new, *runs.vectors).values()
+    [without] = study(random).values()
+    assert [with_files] != list(study(runs.new).values())
+    assert list(study(random, runs.new, *runs.vectors).values()) == [without, with_files]
+    assert list(study(runs.new, random, *runs.vectors).values()) == [with_files, without]
+    data = ["--data", str(runs.test), "--device", "cpu"]
+    assert main(["analyse", str(runs.new), str(random), *runs.vectors, *data]) == 0
+    told = f"{random}: has no word vectors from files, so --vectors are for the other runs alone"
+    assert capsys.readouterr().err.splitlines() == [told]
+
+
 # ------------------------------------------------------------------ what is refused
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The last line that analyse says, which must not have parsed anything before."""
+    with mock.patch.object(SentenceSubject, "parse", side_effect=AssertionError):
+        assert main(["analyse", *map(str, arguments), "--device", "cpu"]) == 2
+    return capsys.readouterr().err.splitlines()[-1].removeprefix("treelax: error: ")
+
+
+def test_analyse_names_the_run_that_refuses(
+    runs: Runs, joined: Runs, random: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    data, file = ["--data", runs.test], runs.vectors[1]
+    assert refused(capsys, runs.new, joined.new, *runs.vectors, *data) == (
+        f"vectors: received {file} for {joined.new}; expected as in training big.txt, more.txt"
+    )
+    SentenceModel.from_run(random).save_pretrained(tmp_path / "saved")
+    assert refused(capsys, tmp_path / "saved", random, *runs.vectors, *data).startswith(
+        f"vectors: received {file}, and {tmp_path / 'saved'} learned its word vectors from random ones"
+    )
+    assert refused(capsys, runs.new, random, "--vectors", "nowhere.txt", *data) == (
+        "nowhere.txt: does not exist; expected word vectors"
+    )
+    small = written(tmp_path, "the 1 2\nsuperb 3 4\n", "small.txt")
+    assert main(["analyse", *map(str, [random, runs.new, "--vectors", small, *data])]) == 2
+    assert f"expected 5, which {runs.new} has: give big.txt" in capsys.readouterr().err
 
 
 def test_other_dimensions(runs: Runs, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     file = written(tmp_path, "the 1 2\nsuperb 3 4\n", "small.txt")
     assert fail(capsys, runs.new, runs.test, "--vectors", file) == (
-        f"vectors: received 2 dimensions in {file}; expected 5, which the model has: give big.txt, as "
-        "in training"
+        f"vectors: received 2 dimensions in {file}; expected 5, which {runs.new} has: give big.txt, "
+        "as in training"
     )
 
 
@@ -169,7 +223,7 @@ def test_other_vectors(runs: Runs, capsys: pytest.CaptureFixture[str], tmp_path:
     for changed, word in ((lines[1:], "the"), ([*lines[:2], "was 1 2 3 4 5", *lines[3:]], "was")):
         file = written(tmp_path, "\n".join(changed), "other.txt")
         assert fail(capsys, runs.new, runs.test, "--vectors", file) == (
-            f"vectors: {file} has not the vector that the model has for {word!r}; expected the same "
+            f"vectors: {file} has not the vector that {runs.new} has for {word!r}; expected the same "
             "as in training, big.txt"
         )
 
@@ -177,7 +231,7 @@ def test_other_vectors(runs: Runs, capsys: pytest.CaptureFixture[str], tmp_path:
 def test_other_order_and_number_of_files(joined: Runs, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = joined.vectors[1::2]
     assert fail(capsys, joined.new, joined.test, "--vectors", first) == (
-        f"vectors: received {first}; expected as in training big.txt, more.txt"
+        f"vectors: received {first} for {joined.new}; expected as in training big.txt, more.txt"
     )
     swapped = fail(capsys, joined.new, joined.test, "--vectors", second, "--vectors", first)
     assert swapped.endswith("expected the same as in training, big.txt, more.txt")
@@ -189,14 +243,13 @@ def test_files_that_are_not_there(runs: Runs, capsys: pytest.CaptureFixture[str]
     )
 
 
-def test_random_vectors(runs: Runs, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    run = train_with(tmp_path, [], test=False)
+def test_random_vectors(runs: Runs, random: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = runs.vectors[1]
-    assert fail(capsys, run, runs.test, *runs.vectors) == (
-        f"vectors: received {file}, and the model learned its word vectors from random ones (or is too "
+    assert fail(capsys, random, runs.test, *runs.vectors) == (
+        f"vectors: received {file}, and {random} learned its word vectors from random ones (or is too "
         "old to tell its files); expected none"
     )
-    assert "unknown" not in told(capsys, run, runs.test)
+    assert "unknown" not in told(capsys, random, runs.test)
 
 
 @pytest.mark.parametrize("command", ["parse", "analyse"])

@@ -22,11 +22,11 @@ SETTINGS = options(train__epochs=2, train__updates=2)
 
 
 def arguments(folder: Path, *more: object) -> list[str]:
-    return [
-        *("table", "listops", "--device", "cpu", "--rows", ",".join(ROWS), "--seeds", "2"),
-        *("--runs", str(folder / "runs"), "--results", str(folder / "results"), *SETTINGS),
-        *map(str, more),
-    ]
+    """A small table; its options but settings can be given otherwise."""
+    usual = {"--device": "cpu", "--rows": ",".join(ROWS), "--seeds": "2"}
+    usual |= {"--runs": str(folder / "runs"), "--results": str(folder / "results")}
+    others = [word for option in usual.items() if option[0] not in more for word in option]
+    return ["table", "listops", *others, *SETTINGS, *map(str, more)]
 
 
 def fail(capsys: pytest.CaptureFixture[str], *given: str) -> str:

@@ -65,7 +65,8 @@ def test_trouble_in_one_process_ends_both_with_one_line(tmp_path: Path) -> None:
     """The second has no GPU; that is known before there is a folder."""
     folder = tmp_path / "run"
     program = ["-m", "treelax", *listops(folder, *options())]
-    first, second = wait(start(program, [*program, "--device", "cuda:7"]))
+    other = ["cuda:7" if word == "cpu" else word for word in program]
+    first, second = wait(start(program, other))
     assert first[0] == second[0] == 2
     assert second[1:] == ("", "")
     [line] = first[2].splitlines()

@@ -3,6 +3,7 @@
 import json
 import random
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -231,6 +232,48 @@ def test_a_run_goes_on_though_its_files_have_moved(files, monkeypatch, capsys):
     assert main([*resume, *given]) == 0
     assert result(broken) == result(whole)
     assert str(moved) in (broken / "config.toml").read_text()
+
+
+def test_a_run_that_is_resumed_in_another_folder(files, monkeypatch, capsys):
+    """It says which file is not there, where it was, and two ways to go on, which work."""
+    whole, broken, other, away = (files / name for name in ("whole", "broken", "other", "away"))
+    away.mkdir()
+    assert classify(files, whole) == 0
+    monkeypatch.chdir(files)
+    with interrupted_after_an_epoch():
+        assert classify(Path(), broken) == 130
+    shutil.copytree(broken, other)
+    train, resume = files / "train.tsv", ["train", "classify", "--resume", "--out"]
+
+    def refused(run):
+        capsys.readouterr()
+        monkeypatch.chdir(away)
+        assert main([*resume, str(run)]) == 2
+        return capsys.readouterr().err.removeprefix("treelax: error: ")
+
+    assert refused(broken) == (
+        f"{away / 'train.tsv'}: does not exist; expected the train data of the run, which began with "
+        f"{train}: go back to {files}, or give --train FILE\n"
+    )
+    assert main([*resume, str(broken), *named(Path(".."), "tsv", "train", "dev", "test")]) == 0
+    assert result(broken) == result(whole)
+    kept = train.rename(files / "kept.tsv")
+    assert refused(other) == (
+        f"{away / 'train.tsv'}: does not exist, nor does {train}, where it was; expected the train data "
+        "of the run: give --train FILE\n"
+    )
+    assert main([*resume, str(broken)]) == 0  # it has ended and needs no files
+    record = other / "data.json"
+    record.write_text(record.read_text()[:40])
+    assert refused(other) == (
+        f"{record}: cannot be read as a record of files (it is no JSON from line 3 on, perhaps cut "
+        "off); restore it, or remove it to have the data of the run taken unchecked\n"
+    )
+    kept.rename(train)
+    monkeypatch.chdir(files)
+    assert main([*resume, str(other)]) == 0
+    assert result(other) == result(whole)
+    assert json.loads(record.read_text())["train"]["path"] == str(train)
 
 
 @pytest.mark.parametrize("name", ["my, text", "[b]x[/b]", " text", '"quoted"'])

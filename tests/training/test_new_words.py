@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import replace
@@ -19,6 +21,7 @@ from treelax.tasks.text.config import DataConfig, TextConfig
 from treelax.tasks.text.new_words import vector_files
 from treelax.tasks.text.prediction import SentenceSettings
 from treelax.training.pretrained import SentenceModel
+from treelax.training.pretrained_files import read_settings
 
 TEXTS = ["the superb Film", "zzyzx was awful", "", "film"]
 
@@ -154,3 +157,35 @@ def test_models_without_use_for_files() -> None:
         vector_files("glove.txt", replace(settings, model=transformer))
     with pytest.raises(InputError, match="vectors: received 3; expected a file or several"):
         vector_files(3, settings)  # type: ignore[arg-type]
+
+
+def test_refusals_name_the_model(
+    folder: Path, files: list[Path], model: SentenceModel, tmp_path: Path
+) -> None:
+    run = str(folder / "without")
+    with pytest.raises(InputError, match=f"big.txt for {re.escape(run)}; expected as in training"):
+        SentenceModel.from_run(run, vectors=files[0])
+    model.save_pretrained(tmp_path / "saved")
+    swapped = SentenceModel.from_pretrained(tmp_path / "saved", vectors=files[::-1])
+    with pytest.raises(
+        InputError, match=f"the vector that {re.escape(str(tmp_path / 'saved'))} has"
+    ):
+        swapped.predict(TEXTS)
+
+
+def test_settings_are_read_without_the_model(
+    folder: Path, model: SentenceModel, tmp_path: Path
+) -> None:
+    for path in (shutil.copytree(folder / "without", tmp_path / "run"), tmp_path / "saved"):
+        if path.name == "saved":
+            model.save_pretrained(path)
+        for file in path.rglob("*.safetensors"):
+            file.unlink()
+        told = read_settings(path)
+        assert (told.vectors, told.kind) == (("big.txt", "more.txt"), "classify")
+    with pytest.raises(
+        InputError, match="nowhere: does not exist; expected the folder of a run or"
+    ):
+        read_settings(tmp_path / "nowhere")
+    with pytest.raises(InputError, match=r"holds neither config.toml of a run nor config.json"):
+        read_settings(tmp_path)

@@ -194,9 +194,11 @@ def test_words_with_spaces_are_known_as_readers_give_them() -> None:
     vectors = random_vectors(["in", "New\u00a0York"], 4)
     model = SentenceModel(SentenceSettings(), vectors, ["x", "y"])
     words = ("in", "New York")
-    said = model.predict([words, list(words), Sentence(words), ["in", "New\u00a0York"]])
-    assert said[0].words == (("in", "New\u00a0York"),)
+    known = ("in", "New\u00a0York")
+    said = model.predict([list(words), Sentence(words), list(known), known])
+    assert said[0].words == (known,)
     assert said == said[:1] * 4
+    assert model.predict([("in", "New York", "in")]) == model.predict([["in", "New York", "in"]])
     given = SentenceSettings(model=ModelConfig(trees="given"))
     [tree] = SentenceModel(given, vectors, ["x", "y"]).predict([Sentence(words, (0, 1))])
     assert (tree.words, tree.heads) == (said[0].words, ((0, 1),))
@@ -215,6 +217,18 @@ def test_words_with_spaces_are_known_as_readers_give_them() -> None:
         ("pair", [("a", "b"), ("a", "b", "c")], r"texts\[1\]: received \('a', 'b', 'c'\)"),
         ("pair", [("a", 4)], r"texts\[0\]: received 4; expected a text"),
         ("tag", [b"bytes"], r"texts\[0\]: received b'bytes'"),
+        (
+            "classify",
+            ["a film", ("A fine film.", "It was.")],
+            r"texts\[1\]: received \('A fine film.', 'It was.'\), which reads as a pair of texts; "
+            "expected one text: give it as a string, or as a list of its words$",
+        ),
+        ("tag", [("Yes.", "a\tfilm")], r"texts\[0\]: .* reads as a pair of texts"),
+        (
+            "pair",
+            [("a", ("a film", "it"))],
+            r"texts\[0\]: received \('a film', 'it'\), which reads",
+        ),
     ],
 )
 def test_what_is_no_text(moved_runs: dict[str, Path], kind: str, texts: Any, message: str) -> None:

@@ -42,7 +42,8 @@ sentences, without --data those of the dev set of the runs. --data takes a
 CoNLL-U treebank, whose heads are compared with those of the runs and whose
 words are taken as they stand; a ListOps file; or a table or text as treelax
 predict reads. With the --vectors of their training the runs look up words
-that they do not know, as for treelax predict.
+that they do not know, as for treelax predict; runs that were trained without
+such files go without.
 
 Shows statistics of arcs, branching and spans, agreement of the runs with each
 other, with baselines and with the treebank, the entropy of the trees, and
@@ -156,15 +157,18 @@ def _parse(
     from treelax.analysis.corpora import check_same_sentences
     from treelax.analysis.subjects import load_subject
     from treelax.cli.analyse_data import check_options, corpus_for
+    from treelax.cli.analyse_vectors import vectors_of_runs
     from treelax.training.devices import find_device
 
     place = find_device(device)
     names = run_names(runs)
-    check_options(wanted, listops=_are_listops(runs))
+    listops = _are_listops(runs)
+    check_options(wanted, listops=listops)
+    files = vectors_of_runs(runs, vectors, listops=listops)
     corpus: Corpus | None = None
     parses = []
-    for run, name in zip(runs, names, strict=True):
-        subject = load_subject(run, name=name, device=place, vectors=vectors)
+    for run, name, own_files in zip(runs, names, files, strict=True):
+        subject = load_subject(run, name=name, device=place, vectors=own_files)
         if corpus is None or wanted.data is None:
             with progress("preparing the data", transient=True):
                 own = corpus_for(subject, wanted)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
+import typer
 import typer.core
+from typer.models import CommandFunctionType
 
 from treelax.errors import InputError
 
-__all__ = ["OnceCommand"]
+__all__ = ["OnceApp", "OnceCommand"]
 
 
 class OnceCommand(typer.core.TyperCommand):
@@ -31,3 +34,24 @@ class OnceCommand(typer.core.TyperCommand):
                 name = max(parameter.opts, key=len)
                 raise InputError(f"{name}: received {count} times; expected once")
         return super().parse_args(ctx, args)
+
+
+class OnceApp(typer.Typer):
+    """A program, or a group of its commands, all of which are `OnceCommand`.
+
+    Example:
+        >>> app = OnceApp()
+        >>> _ = app.command("hello")(lambda: None)
+        >>> app.registered_commands[0].cls.__name__
+        'OnceCommand'
+    """
+
+    def command(
+        self,
+        name: str | None = None,
+        *,
+        cls: type[typer.core.TyperCommand] | None = None,
+        **options: Any,
+    ) -> Callable[[CommandFunctionType], CommandFunctionType]:
+        """Add a command as typer does, of this kind unless told otherwise."""
+        return super().command(name, cls=cls or OnceCommand, **options)

@@ -33,8 +33,8 @@ HELP = """Label new texts with a trained model and show their trees.
 
 RUN is the folder of a run on sentences or of a saved model. FILE is a table
 (TSV, CSV, JSON lines), a file with a word a line for taggers, plain text with
-a sentence a line (two with a tab between, for pairs), also compressed, or -
-for lines on standard input.
+a sentence a line (two with a tab between, for pairs), also compressed or in a
+.zip, or - for lines on standard input.
 
 Every text gets a line with its label, probabilities, words and their heads,
 counted from 1, 0 the root; a line without words gets no label. Where the file

@@ -12,7 +12,7 @@ from treelax.data.text.readers_plain import read_lines_of_text, read_stream, rea
 from treelax.data.text.readers_table import SUFFIXES, read_table
 from treelax.data.text.readers_tagging import column_of
 from treelax.data.text.records import CheckOptions, Record, Records
-from treelax.data.text.sources import COMPRESSED, one_file
+from treelax.data.text.sources import Source, one_file
 from treelax.data.text.tokenizer import words_of
 from treelax.errors import InputError
 from treelax.ops.checks import one_of
@@ -140,11 +140,14 @@ def _form_of(file: str, settings: SentenceSettings) -> str:
     return found or "text"
 
 
-def is_treebank(file: str | os.PathLike[str], settings: SentenceSettings, form: str | None) -> bool:
+def is_treebank(
+    file: str | os.PathLike[str] | Source, settings: SentenceSettings, form: str | None
+) -> bool:
     """Whether a file is read as CoNLL-U, whose sentences have lines and names of their own.
 
     Args:
-        file: its name.
+        file: its name; that of an archive does not say what is in it, as the source does that
+            `treelax.data.text.sources.one_file` finds.
         settings: of the model; one of pairs does not take such files.
         form: of the file, as the user tells it, or None.
 
@@ -154,10 +157,11 @@ def is_treebank(file: str | os.PathLike[str], settings: SentenceSettings, form: 
     Example:
         >>> is_treebank("dev.conllu.gz", SentenceSettings(), None)
         True
+        >>> is_treebank(Source(Path("ud.zip"), "en/dev.conllu"), SentenceSettings(), None)
+        True
     """
-    path = Path(file)
-    plain = path.with_suffix("") if path.suffix in COMPRESSED else path
-    return plain.suffix.lower() == ".conllu" and form in (None, "conll") and settings.texts == 1
+    source = file if isinstance(file, Source) else Source(Path(file))
+    return source.suffix == ".conllu" and form in (None, "conll") and settings.texts == 1
 
 
 def words(record: Record, texts: int) -> list[list[str]]:

@@ -8,19 +8,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from treelax.cli.predict_files import STREAM, is_treebank, words
-from treelax.data.conllu import COLUMNS, Sentence, blocks_of_lines
-from treelax.data.conllu_blocks import Block, read_blocks
+from treelax.data.conllu import (
+    COLUMNS,
+    Sentence,
+    blocks_of_lines,
+    load_library,
+    sentence_of_block,
+)
+from treelax.data.conllu_blocks import Block
 from treelax.data.text.ptb import one_word
 from treelax.data.text.records import Records
-from treelax.data.text.sources import one_file
+from treelax.data.text.sources import Source, one_file
 from treelax.errors import InputError
-from treelax.files import read_lines
 from treelax.tasks.text.given_trees import check_tree
 from treelax.tasks.text.prediction import Example, SentenceSettings
 
 __all__ = ["Accuracy", "Asked", "examples_of", "examples_with_trees"]
 
 SENT_ID = re.compile(r"#\s*sent_id\s*=\s*(.+?)\s*")
+EXPECTED = "a CoNLL-U file with heads"
 Label = str | tuple[str, ...]
 
 
@@ -55,8 +61,11 @@ def examples_of(
         The examples, in the order of the file; those of a CoNLL-U file with their lines in it.
     """
     examples = _read(records, settings)
-    if records.file is not None and is_treebank(records.file, settings, form):
-        return _with_blocks(records.file, examples)
+    # other forms may be one of several files in an archive, of which only their reader knows which
+    if records.file is not None and form in (None, "conll"):
+        source = one_file(records.file)
+        if is_treebank(source, settings, form):
+            return _with_blocks(source, examples)
     return examples
 
 
@@ -68,9 +77,9 @@ def _read(records: Records, settings: SentenceSettings) -> Iterator[Asked]:
         yield Asked(record.line, words(record, settings.texts), label or None)
 
 
-def _with_blocks(file: Path, examples: Iterable[Asked]) -> Iterator[Asked]:
+def _with_blocks(source: Source, examples: Iterable[Asked]) -> Iterator[Asked]:
     """The examples of a CoNLL-U file with their lines in it; they stand on the first of these."""
-    blocks = blocks_of_lines(read_lines(file))
+    blocks = blocks_of_lines(source.lines())
     for each in examples:
         found = next(block for block in blocks if block[-1][0] >= each.line)
         line, lines = found[0][0], tuple(text for _, text in found)
@@ -120,8 +129,9 @@ def examples_with_trees(
             f"{file}: {given}; expected a CoNLL-U file with heads, FILE.conllu, without --text: "
             "parse the texts first, or train a model with other trees"
         )
-    for block in read_blocks(file):
-        check_tree(block.sentence, f"{file}, line {block.line}")
+    source = one_file(file, expected=EXPECTED)
+    for block in _blocks(source):
+        check_tree(block.sentence, f"{source.name}, line {block.line}")
         forms = tuple(map(one_word, block.sentence.words))
         is_tagger = settings.kind == "tag" and settings.label in (None, "UPOS")
         tags = block.sentence.tags if is_tagger else None
@@ -131,7 +141,15 @@ def examples_with_trees(
 def _is_conllu(file: str, form: str | None) -> bool:
     if file == STREAM or form is not None:
         return file != STREAM and form == "conll"
-    return one_file(file, expected="a CoNLL-U file with heads").suffix == ".conllu"
+    return one_file(file, expected=EXPECTED).suffix == ".conllu"
+
+
+def _blocks(source: Source) -> Iterator[Block]:
+    """The sentences with their heads, of an archive too; `read_blocks` takes files alone."""
+    library, name = load_library(), Path(source.name)
+    for block in blocks_of_lines(source.lines()):
+        lines = tuple(text for _, text in block)
+        yield Block(block[0][0], lines, sentence_of_block(library, name, block, True))
 
 
 class Accuracy:

@@ -110,15 +110,19 @@ def _same_settings(run: Run, changes: Sequence[str], preset: str, chosen: str | 
 
 def _prepare(config: TextConfig, device: str, out: Path) -> TextExperiment:
     from treelax.tasks.text.experiment import TextExperiment
+    from treelax.tasks.text.origins import refuse_missing
     from treelax.tasks.text.transformer import check_folder, with_own_copy
     from treelax.training.devices import find_device
     from treelax.training.distributed import current
+    from treelax.training.run import CONFIG
 
     current().share(config.train.batch_size)  # refuses batches that are too small for all
     place = find_device(device, threads=config.train.threads)
     model = with_own_copy(config.model, out)
     if model.pretrained is not None:  # told now, not when all texts have been read
         check_folder(model.pretrained)
+    if (out / CONFIG).exists():  # a run to go on with: a new one gets its folder later
+        refuse_missing(out, config.data)
     data = read_texts(config.data, whole_words=model.pretrained is not None)
     for split, notes in data.notes.items():
         for note in notes:

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from treelax.cli.once import OnceCommand
 from treelax.cli.text_runs import train_sentences
 from treelax.training.config_values import value_to_toml
 
@@ -104,15 +103,15 @@ TestFile = Annotated[Path | None, typer.Option("--test", help="Data for the figu
 
 def register_text(group: typer.Typer) -> None:
     """Add the commands to ``treelax train``."""
-    group.command("classify", cls=OnceCommand, help=CLASSIFY_HELP)(_own("classify"))
-    group.command("pair", cls=OnceCommand, help=PAIR_HELP)(_own("pair"))
-    group.command("tag", cls=OnceCommand, help=TAG_HELP)(_tag())
+    group.command("classify", help=CLASSIFY_HELP)(_own("classify"))
+    group.command("pair", help=PAIR_HELP)(_own("pair"))
+    group.command("tag", help=TAG_HELP)(_tag())
     for command, (name, archive, row) in CORPORA.items():
         more = MIXED if command == "multinli" else UNMIXED
         text = CORPUS_HELP.format(
             name=name, run=RUN_HELP, command=command, archive=archive, row=row, **more
         )
-        group.command(command, cls=OnceCommand, help=text)(_corpus(command, row))
+        group.command(command, help=text)(_corpus(command, row))
 
 
 def _own(kind: str) -> Callable[..., None]:

@@ -20,7 +20,7 @@ from treelax.data.text.records import Record
 from treelax.data.text.tokenizer import words_of
 from treelax.data.text.vectors import Vectors
 from treelax.errors import InputError, TreelaxError
-from treelax.tasks.text.new_words import VectorFiles, look_up, vector_files
+from treelax.tasks.text.new_words import THE_MODEL, VectorFiles, look_up, vector_files
 from treelax.tasks.text.prediction import (
     WINDOW,
     Example,
@@ -84,6 +84,7 @@ class SentenceModel(nn.Module):
         self.labels = tuple(labels)
         self.vector_files: tuple[Path, ...] = ()
         self._not_found: set[str] = set()  # in these files
+        self._called = THE_MODEL  # in messages about them
         self.network = new_network(settings, vectors.matrix, len(self.labels))
 
     def forward(self, *texts: Any, **options: Any) -> Tensor:
@@ -107,7 +108,8 @@ class SentenceModel(nn.Module):
             texts: for classes and tags a text each, for pairs two texts each. A text is a string, a
                 list of its words, or a `treelax.data.conllu.Sentence`, whose heads are used if the
                 model takes given trees, which then every text needs. A space within a word of these
-                becomes a no-break space, as in training.
+                becomes a no-break space, as in training. Words may be a tuple too, but not one of two
+                strings with white space in one of them, which reads as a pair of texts.
             soft: predict with relaxed trees; then heads are those of the tree with the most weight.
             batch_size: the most examples at a time; long texts come in smaller batches.
             tokens: strings are words with white space between, not to be tokenised; by default as the
@@ -117,8 +119,8 @@ class SentenceModel(nn.Module):
             A prediction for each, in their order; without a label where a text has no words.
 
         Raises:
-            InputError: a text is none, or there are too few or too many, or it lacks a tree that
-                the model takes; the message names it.
+            InputError: a text is none, or there are too few or too many, or it is a pair of texts
+                itself, or lacks a tree that the model takes; the message names it.
             DataError: a text is too long for a transformer, or its heads form no tree.
             BackendError: tokenising needs the nltk library and it is not installed.
 
@@ -206,7 +208,8 @@ class SentenceModel(nn.Module):
             not share a hundred vectors, as without the files.
 
         Raises:
-            InputError: the files have another number of dimensions, or are not those of training.
+            InputError: the files have another number of dimensions, or are not those of training;
+                the message names the model.
             DataError: a file cannot be read.
             BackendError: a file needs NumPy and it is not installed.
 
@@ -223,7 +226,7 @@ class SentenceModel(nn.Module):
             new = [w for w in asked if w not in self.vectors.known and w not in self._not_found]
             if not new:
                 return 0, 0
-            rows, added = look_up(self.vectors, self.vector_files, new, self.settings)
+            rows, added = look_up(self.vectors, self.vector_files, new, self.settings, self._called)
             # words come last: other threads may ask for the rows of those that there are
             self.network.encoder.embedding.append(added)
             self.vectors.matrix = torch.cat([self.vectors.matrix, added])
@@ -274,7 +277,7 @@ class SentenceModel(nn.Module):
             ...
             treelax.errors.InputError: nowhere: does not exist; expected the folder of a run
         """
-        return cls._restored(load_run(Path(path)), vectors).to(device)
+        return cls._restored(load_run(Path(path)), vectors, str(path)).to(device)
 
     @classmethod
     def from_pretrained(
@@ -311,7 +314,7 @@ class SentenceModel(nn.Module):
         folder = Path(name)
         if not folder.exists() and looks_like_hub_name(str(name)):
             folder = fetch_folder(str(name), FILES, revision=revision)
-        return cls._restored(load_folder(folder), vectors).to(device)
+        return cls._restored(load_folder(folder), vectors, str(name)).to(device)
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
         """Save the model as a folder that `from_pretrained` loads.
@@ -360,8 +363,10 @@ class SentenceModel(nn.Module):
             return publish_folder(name, Path(folder), private=private, message=message)
 
     @classmethod
-    def _restored(cls, saved: SavedSentences, vectors: VectorFiles | None) -> SentenceModel:
-        files = vector_files(vectors, saved.settings)
+    def _restored(
+        cls, saved: SavedSentences, vectors: VectorFiles | None, called: str
+    ) -> SentenceModel:
+        files = vector_files(vectors, saved.settings, called)
         try:
             with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
                 model = cls(saved.settings, saved.vectors, saved.labels)
@@ -373,7 +378,7 @@ class SentenceModel(nn.Module):
             if saved.settings.model.pretrained is not None and isinstance(error, TreelaxError):
                 raise  # of the transformer
             raise misfit(saved.file, error) from error
-        model.vector_files = files
+        model.vector_files, model._called = files, called
         return model.eval()
 
     def _learned_vectors(self) -> Vectors:
@@ -409,7 +414,17 @@ def _words(text: Any, where: str, tokens: bool) -> Sequence[str] | Sentence:
                 f"{where}: received {_short(word)} as a word; expected words, or the text as one "
                 "string"
             )
+    if isinstance(text, tuple) and len(text) == 2 and any(map(_has_words, text)):
+        raise InputError(
+            f"{where}: received {_short(text)}, which reads as a pair of texts; expected one text: "
+            "give it as a string, or as a list of its words"
+        )
     return list(map(one_word, text))
+
+
+def _has_words(text: str) -> bool:
+    """Whether there is white space between words, not only a space that holds one together."""
+    return " " in spaced_words(text)
 
 
 def _short(value: object) -> str:

@@ -39,7 +39,15 @@ from treelax.training.run import Run
 from treelax.training.words import FILE as WORDS
 from treelax.training.words import load_words, save_words
 
-__all__ = ["FILES", "SavedSentences", "load_folder", "load_run", "misfit", "save_folder"]
+__all__ = [
+    "FILES",
+    "SavedSentences",
+    "load_folder",
+    "load_run",
+    "misfit",
+    "read_settings",
+    "save_folder",
+]
 
 CONFIG, MODEL = "config.json", "model.safetensors"
 FILES = (
@@ -85,12 +93,7 @@ def load_run(path: Path) -> SavedSentences:
         InputError: there is no run, it has no model yet, or it is of another task.
         CheckpointError: a file is damaged or of another version.
     """
-    run = Run.open(path)
-    if run.task not in KINDS:
-        raise InputError(
-            f"{path}: is a run of {run.task}; expected one of {', '.join(KINDS)}, which take "
-            "sentences"
-        )
+    run = _open_run(path)
     file = model_file(path)
     if not (path / WORDS).is_file():
         raise InputError(
@@ -126,16 +129,8 @@ def load_folder(path: Path) -> SavedSentences:
         treelax.errors.InputError: nowhere: does not exist; expected the folder of a run or of a \
 saved model
     """
-    if not path.is_dir():
-        what = "is a file" if path.exists() else "does not exist"
-        raise InputError(f"{path}: {what}; expected the folder of a run or of a saved model")
-    if (path / RUN_CONFIG).is_file():
+    if _is_run(path):
         return load_run(path)
-    if not (path / CONFIG).is_file():
-        raise InputError(
-            f"{path}: holds neither {RUN_CONFIG} of a run nor {CONFIG} of a saved model; expected "
-            "one of them"
-        )
     told = _read_config(path / CONFIG)
     saved = load_checkpoint(path / MODEL, kind=KIND)
     vectors, labels, _ = load_words(path / WORDS)
@@ -154,6 +149,50 @@ saved model
         )
     settings = replace(settings, model=with_own_copy(settings.model, path))
     return SavedSentences(settings, vectors, labels, saved.tensors, path / MODEL)
+
+
+def read_settings(path: Path) -> SentenceSettings:
+    """What the config of a model says of it; its weights and words are not read.
+
+    Args:
+        path: the folder of a run or of a saved model.
+
+    Returns:
+        The settings; the learned words of a run, which its config does not count, are 0.
+
+    Raises:
+        InputError: as `load_folder`, or the config of a run does not fit.
+        DataError: the config of a run cannot be read.
+        CheckpointError: the config of a saved model is damaged or of another version.
+    """
+    if _is_run(path):
+        return SentenceSettings.of(_open_run(path).config(TextConfig), rows=0)
+    return _restored(SentenceSettings, _read_config(path / CONFIG)["settings"], path / CONFIG)
+
+
+def _is_run(path: Path) -> bool:
+    """Whether a folder holds a run, or a saved model; refuses what is neither."""
+    if not path.is_dir():
+        what = "is a file" if path.exists() else "does not exist"
+        raise InputError(f"{path}: {what}; expected the folder of a run or of a saved model")
+    if (path / RUN_CONFIG).is_file():
+        return True
+    if not (path / CONFIG).is_file():
+        raise InputError(
+            f"{path}: holds neither {RUN_CONFIG} of a run nor {CONFIG} of a saved model; expected "
+            "one of them"
+        )
+    return False
+
+
+def _open_run(path: Path) -> Run:
+    run = Run.open(path)
+    if run.task not in KINDS:
+        raise InputError(
+            f"{path}: is a run of {run.task}; expected one of {', '.join(KINDS)}, which take "
+            "sentences"
+        )
+    return run
 
 
 def save_folder(

@@ -17,6 +17,7 @@ from treelax.tasks.text.origins import (
     find_again,
     origins_of,
     read_origins,
+    refuse_missing,
     trees_of,
     write_origins,
 )
@@ -84,11 +85,98 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["[]", "{", '{"dev": {"path": "a"}}', '{"dev": {"path": 1, "sha256": 2}}']
+    ("text", "wrong"),
+    [
+        ('{\n "dev": {', "it is no JSON from line 2 on, perhaps cut off"),
+        ("", "it is no JSON from line 1 on, perhaps cut off"),
+        (b"\xff{}", "it is no JSON in UTF-8"),
+        ('{"dev": ' + 5000 * "1" + "}", "it is no JSON in UTF-8"),  # Python has a limit of its own
+        ("[]", "it is []; expected an object of files by name"),
+        ('{"dev": null}', "dev is null; expected an object of path and sha256"),
+        ('{"dev": {"path": "a"}}', "dev has no sha256"),
+        ('{"dev": {"path": 1, "sha256": "2"}}', "path of dev is 1; expected a text"),
+        (
+            '{"dev": {"path": "a", "sha256": [' + 99 * "true, " + "1]}}",
+            "sha256 of dev is [true, true, true, true, true, true, tru…; expected a text",
+        ),
+    ],
 )
-def test_a_damaged_record(tmp_path: Path, text: str) -> None:
-    (tmp_path / "data.json").write_text(text)
-    with pytest.raises(
-        DataError, match=r"data\.json: cannot be read as a record of files \(.*remove"
-    ):
+def test_a_damaged_record(tmp_path: Path, text: str | bytes, wrong: str) -> None:
+    file = tmp_path / "data.json"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(DataError) as caught:
         read_origins(tmp_path)
+    assert str(caught.value) == (
+        f"{file}: cannot be read as a record of files ({wrong}); restore it, or remove it to have the "
+        "data of the run taken unchecked"
+    )
+
+
+def test_a_record_that_is_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "data.json").mkdir()
+    with pytest.raises(DataError, match=r"record of files \(Is a directory\); restore it"):
+        read_origins(tmp_path)
+
+
+# ------------------------------------------------------------------ files that are not there
+
+
+def refused(folder: Path, config: DataConfig) -> str:
+    with pytest.raises(DataError) as caught:
+        refuse_missing(folder, config)
+    return str(caught.value)
+
+
+def test_a_missing_corpus_and_what_is_mixed_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, here = tmp_path / "home", tmp_path / "here"
+    here.mkdir()
+    written(home / "data" / "sst", **TREES)
+    monkeypatch.chdir(home)
+    config = DataConfig(format="sst", path="./data/sst")
+    refuse_missing(tmp_path, config)
+    write_origins(tmp_path, config)
+    monkeypatch.chdir(here)
+    corpus = home / "data" / "sst"
+    began = f"does not exist; expected the train data of the run, which began with {corpus}: "
+    assert refused(tmp_path, config) == (
+        f"{here / 'data' / 'sst'}: {began}go back to {home}, or give --set data.path=PATH"
+    )
+    # of a name from which the folder cannot be told, only the other thing can be done
+    assert refused(tmp_path, DataConfig(format="sst", path="../data/sst")) == (
+        f"{tmp_path / 'data' / 'sst'}: {began}give --set data.path=PATH"
+    )
+    pairs = DataConfig(
+        train=str(corpus / "train.txt"), dev=str(corpus / "dev.txt"), text=("a", "b"), mix="snli"
+    )
+    assert refused(tmp_path, pairs) == (
+        f"{here / 'snli'}: does not exist; expected the data mixed in of the run, which was perhaps "
+        "trained in another folder: go there, or give --set data.mix=PATH"
+    )
+
+
+def test_missing_trees_and_word_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for split in ("train", "dev"):
+        Path(f"{split}.tsv").write_text(f"text\tlabel\n{split}\tx\n")
+        Path(f"{split}.conllu").write_text(f"1\t{split}\t_\t_\t_\t_\t0\t_\t_\t_\n")
+    config = DataConfig(train="train.tsv", dev="dev.tsv", trees="{split}.conllu")
+    write_origins(tmp_path, config)
+    refuse_missing(tmp_path, config)
+    Path("dev.conllu").rename("kept.conllu")
+    assert refused(tmp_path, config) == (
+        f"{tmp_path / 'dev.conllu'}: does not exist; expected the file of dev trees of the run: give "
+        "--set data.trees=FILES"
+    )
+    files = {"train": "train.tsv", "dev": "dev.tsv"}
+    one = refused(tmp_path, DataConfig(**files, vectors="/nowhere/v.txt"))
+    assert one == (
+        "/nowhere/v.txt: does not exist; expected the word vectors of the run: give --vectors FILE"
+    )
+    Path("v.txt").touch()
+    two = refused(tmp_path, DataConfig(**files, vectors="v.txt", more_vectors=("w.txt",)))
+    assert two.startswith(
+        f"{tmp_path / 'w.txt'}: does not exist; expected the word vectors of the run"
+    )
+    assert two.endswith("go there, or give --vectors FILE for each file of them")

@@ -17,15 +17,19 @@ from treelax.tasks.text.sentence_settings import SentenceSettings
 __all__ = ["VectorFiles", "look_up", "refuse_vectors", "vector_files"]
 
 VectorFiles = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+THE_MODEL = "the model"  # one without a name, in messages
 SAME = 1e-5  # what readings of a file differ by at most, also on another machine
 
 
-def vector_files(given: VectorFiles | None, settings: SentenceSettings) -> tuple[Path, ...]:
+def vector_files(
+    given: VectorFiles | None, settings: SentenceSettings, model: str = THE_MODEL
+) -> tuple[Path, ...]:
     """Files of word vectors for a model; they are not yet read.
 
     Args:
         given: one or several, or None.
         settings: of the model.
+        model: what messages call it.
 
     Returns:
         The files, in their order.
@@ -35,29 +39,28 @@ def vector_files(given: VectorFiles | None, settings: SentenceSettings) -> tuple
         DataError: there is no such file.
 
     Example:
-        >>> vector_files("glove.txt", SentenceSettings())
+        >>> vector_files("glove.txt", SentenceSettings(), "runs/a")
         Traceback (most recent call last):
         ...
-        treelax.errors.InputError: vectors: received glove.txt, and the model learned its word vectors \
+        treelax.errors.InputError: vectors: received glove.txt, and runs/a learned its word vectors \
 from random ones (or is too old to tell its files); expected none
     """
     if given is None:
         return ()
     files = _paths(given)
     if files and not settings.vectors:
-        what = (
-            "the model learned its word vectors from random ones (or is too old to tell its files)"
-        )
+        what = "learned its word vectors from random ones (or is too old to tell its files)"
         if settings.model.pretrained is not None:
-            what = "the model has a transformer, which makes its word vectors"
-        raise InputError(f"vectors: received {_listed(files)}, and {what}; expected none")
+            what = "has a transformer, which makes its word vectors"
+        raise InputError(f"vectors: received {_listed(files)}, and {model} {what}; expected none")
     for file in files:
         if not file.is_file():
             there = "is a folder" if file.is_dir() else "does not exist"
             raise DataError(f"{file}: {there}; expected word vectors")
     if files and len(files) != len(settings.vectors):
         raise InputError(
-            f"vectors: received {_listed(files)}; expected as in training {_listed(settings.vectors)}"
+            f"vectors: received {_listed(files)} for {model}; expected as in training "
+            f"{_listed(settings.vectors)}"
         )
     return files
 
@@ -99,6 +102,7 @@ def look_up(
     files: Sequence[Path],
     words: Sequence[str],
     settings: SentenceSettings,
+    model: str = THE_MODEL,
 ) -> tuple[dict[str, int], Tensor]:
     """Look up words that a model does not know, as training would have done.
 
@@ -110,6 +114,7 @@ def look_up(
         files: of training, in the same order.
         words: that the model does not know, as it spells them.
         settings: of the model.
+        model: what messages call it.
 
     Returns:
         The rows of the words that were found, and new rows, which go behind those of the model.
@@ -123,9 +128,9 @@ def look_up(
     if found.dim != vectors.dim:
         raise InputError(
             f"vectors: received {found.dim} dimensions in {_listed(files)}; expected {vectors.dim}, "
-            f"which the model has: give {_listed(settings.vectors)}, as in training"
+            f"which {model} has: give {_listed(settings.vectors)}, as in training"
         )
-    _check_same(vectors, found, files, settings)
+    _check_same(vectors, found, files, settings, model)
     # words with one vector in the files share a row, so a new one may have that of a known one
     rows = {found.known[word]: row for word, row in vectors.known.items()}
     old, first = len(rows), len(vectors.matrix)
@@ -137,7 +142,11 @@ def look_up(
 
 
 def _check_same(
-    vectors: Vectors, found: Vectors, files: Sequence[Path], settings: SentenceSettings
+    vectors: Vectors,
+    found: Vectors,
+    files: Sequence[Path],
+    settings: SentenceSettings,
+    model: str,
 ) -> None:
     """Refuse files that have not the vectors of the known words."""
     fixed = {w: row for w, row in vectors.known.items() if row > settings.model.learned_words}
@@ -149,7 +158,7 @@ def _check_same(
         other = list(fixed)[int(differ[0])] if len(differ) else None
     if other is not None:
         raise InputError(
-            f"vectors: {_listed(files)} has not the vector that the model has for {other!r}; expected "
+            f"vectors: {_listed(files)} has not the vector that {model} has for {other!r}; expected "
             f"the same as in training, {_listed(settings.vectors)}"
         )
 

@@ -4,18 +4,28 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from treelax.errors import DataError, InputError
 from treelax.files import atomic_write, sha256
 from treelax.tasks.text.config import SPLIT, DataConfig
 from treelax.tasks.text.sources import distribution, text_sources
 
-__all__ = ["Origin", "find_again", "origins_of", "read_origins", "trees_of", "write_origins"]
+__all__ = [
+    "Origin",
+    "find_again",
+    "origins_of",
+    "read_origins",
+    "refuse_missing",
+    "trees_of",
+    "write_origins",
+]
 
 FILE = "data.json"
+SHOWN = 40  # characters of a value in a message
 
 
 @dataclass(frozen=True)
@@ -123,16 +133,41 @@ def read_origins(folder: Path) -> dict[str, Origin]:
     if not file.exists():
         return {}
     try:
-        record = json.loads(file.read_text(encoding="utf-8"))
-        found = {str(name): Origin(**origin) for name, origin in record.items()}
-        if not all(isinstance(v, str) for each in found.values() for v in asdict(each).values()):
-            raise ValueError("a path or a sum is no text")
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+        record = _object(json.loads(file.read_text(encoding="utf-8")), "it", "files by name")
+        return {name: _origin(name, entry) for name, entry in record.items()}
+    except (OSError, ValueError) as error:
         raise DataError(
-            f"{file}: cannot be read as a record of files ({error}); restore it, or remove it to have "
-            "the data of the run taken unchecked"
+            f"{file}: cannot be read as a record of files ({_damage(error)}); restore it, or remove it "
+            "to have the data of the run taken unchecked"
         ) from error
-    return found
+
+
+def refuse_missing(folder: Path, config: DataConfig) -> None:
+    """Tell which file of a run is not there, where it was, and how to go on.
+
+    Args:
+        folder: of the run.
+        config: its texts, with the names that its files have now.
+
+    Raises:
+        DataError: a file is not there; or the record, which is read in this case only, is damaged.
+        InputError: a file is not named.
+
+    Example:
+        >>> refuse_missing(Path("nowhere"), DataConfig(train="/nowhere/a.tsv", dev="/nowhere/b.tsv"))
+        Traceback (most recent call last):
+        ...
+        treelax.errors.DataError: /nowhere/a.tsv: does not exist; expected the train data of the run: \
+give --train FILE
+    """
+    for name, path, what, again in _files(config):
+        if os.path.exists(path):
+            continue
+        origin = read_origins(folder).get(name)
+        if origin is not None and os.path.exists(origin.path):
+            raise _elsewhere(path, origin, what, again)
+        tried = [path] if origin is None else [path, origin.path]
+        raise _missing(tried, origin, what, again)
 
 
 def find_again(
@@ -190,13 +225,76 @@ def _changed(place: str, origin: Origin, what: str) -> InputError:
     )
 
 
-def _missing(tried: Sequence[str], origin: Origin | None, what: str) -> DataError:
+def _missing(
+    tried: Sequence[str], origin: Origin | None, what: str, again: str = "--data FILE"
+) -> DataError:
     here, *more = dict.fromkeys(map(os.path.abspath, tried))
     nor = f", nor does {more[0]}, where it was" if more else ""
-    advice = ": give --data FILE"
+    advice = f": give {again}"
     if origin is None and not os.path.isabs(tried[0]):
-        advice = ", which was perhaps trained in another folder: go there, or give --data FILE"
+        advice = f", which was perhaps trained in another folder: go there, or give {again}"
     return DataError(f"{here}: does not exist{nor}; expected the {what} of the run{advice}")
+
+
+def _elsewhere(path: str, origin: Origin, what: str, again: str) -> DataError:
+    """Of a file that is still where it was: its relative name is that of another folder, say."""
+    folder = origin.path.removesuffix(os.sep + os.path.normpath(path))
+    known = folder != origin.path and not os.path.isabs(path)
+    back = f"go back to {folder or os.sep}, or " if known else ""
+    return DataError(
+        f"{os.path.abspath(path)}: does not exist; expected the {what} of the run, which began with "
+        f"{origin.path}: {back}give {again}"
+    )
+
+
+def _files(config: DataConfig) -> Iterator[tuple[str, str, str, str]]:
+    """Names among the origins, paths, what they are in words, and what names them anew."""
+    for split in ("train", "dev", "test"):
+        if (own := getattr(config, split)) is not None:
+            yield split, own, f"{split} data", f"--{split} FILE"
+        elif (corpus := distribution(config)) is not None:
+            yield split, corpus, f"{split} data", "--set data.path=PATH"
+    if config.mix is not None:
+        yield "mix", config.mix, "data mixed in", "--set data.mix=PATH"
+    if config.trees is not None:
+        for split in text_sources(config):  # a corpus need not have test data
+            trees = config.trees.replace(SPLIT, split)
+            yield trees_of(split), trees, f"file of {trees_of(split)}", "--set data.trees=FILES"
+    # word vectors have no origin: the sum of so large a file would take its time
+    every = " for each file of them" if config.more_vectors else ""
+    for vectors in filter(None, (config.vectors, *config.more_vectors)):
+        yield "vectors", vectors, "word vectors", f"--vectors FILE{every}"
+
+
+def _origin(name: str, entry: Any) -> Origin:
+    found = _object(entry, name, "path and sha256")
+    for key in ("path", "sha256"):
+        if key not in found:
+            raise DataError(f"{name} has no {key}")
+        if not isinstance(found[key], str):
+            raise DataError(f"{key} of {name} is {_shown(found[key])}; expected a text")
+    return Origin(found["path"], found["sha256"])
+
+
+def _object(value: Any, what: str, of: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise DataError(f"{what} is {_shown(value)}; expected an object of {of}")
+    return value
+
+
+def _shown(value: Any) -> str:
+    """A value as the record has it, cut if it is long."""
+    text = json.dumps(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def _damage(error: OSError | ValueError) -> str:
+    """What is wrong with a record, without the words of Python."""
+    if isinstance(error, OSError):
+        return error.strerror or "not to be read"
+    if isinstance(error, json.JSONDecodeError):
+        return f"it is no JSON from line {error.lineno} on, perhaps cut off"
+    return str(error) if isinstance(error, DataError) else "it is no JSON in UTF-8"
 
 
 def _has(place: str, origin: Origin, file_of: Callable[[str], str | os.PathLike[str]]) -> bool:
