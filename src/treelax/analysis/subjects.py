@@ -20,7 +20,7 @@ from treelax.analysis.corpus_readers import (
 from treelax.analysis.parse_listops import parse_listops
 from treelax.analysis.parse_sentences import parse_sentences
 from treelax.analysis.parses import Parses, Progress
-from treelax.data.text.sources import one_file
+from treelax.data.sources import one_file
 from treelax.errors import InputError
 from treelax.tasks.listops.experiment import load_splits
 from treelax.tasks.text.config import SPLIT, TextConfig

@@ -12,9 +12,9 @@ from treelax.analysis.subjects import SentenceSubject, Subject
 from treelax.cli.console import error_console
 from treelax.cli.predict_files import STREAM, Input, input_records
 from treelax.data.listops import read_listops
+from treelax.data.sources import one_file
 from treelax.data.text.readers_table import FORMATS, SUFFIXES, read_table
 from treelax.data.text.records import Records
-from treelax.data.text.sources import one_file
 from treelax.errors import DataError, InputError
 from treelax.ops.checks import one_of
 

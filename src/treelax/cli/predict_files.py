@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, Unpack, get_args
 
+from treelax.data.sources import Source, one_file
 from treelax.data.text.readers_plain import read_lines_of_text, read_stream, read_words
 from treelax.data.text.readers_table import SUFFIXES, read_table
 from treelax.data.text.readers_tagging import column_of
 from treelax.data.text.records import CheckOptions, Record, Records
-from treelax.data.text.sources import Source, one_file
 from treelax.data.text.tokenizer import words_of
 from treelax.errors import InputError
 from treelax.ops.checks import one_of
@@ -147,7 +147,7 @@ def is_treebank(
 
     Args:
         file: its name; that of an archive does not say what is in it, as the source does that
-            `treelax.data.text.sources.one_file` finds.
+            `treelax.data.sources.one_file` finds.
         settings: of the model; one of pairs does not take such files.
         form: of the file, as the user tells it, or None.
 

@@ -16,9 +16,9 @@ from treelax.data.conllu import (
     sentence_of_block,
 )
 from treelax.data.conllu_blocks import Block
+from treelax.data.sources import Source, one_file
 from treelax.data.text.ptb import one_word
 from treelax.data.text.records import Records
-from treelax.data.text.sources import Source, one_file
 from treelax.errors import InputError
 from treelax.tasks.text.given_trees import check_tree
 from treelax.tasks.text.prediction import Example, SentenceSettings

@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args
 from treelax.cli.parse_conllu import label_comments, tag_features
 from treelax.data.conllu import Sentence
 from treelax.data.conllu_blocks import Block
+from treelax.data.sources import COMPRESSED
 from treelax.data.text.ptb import NO_BREAK_SPACE
-from treelax.data.text.sources import COMPRESSED
 from treelax.errors import InputError
 from treelax.ops.checks import one_of
 from treelax.tasks.text.prediction import Prediction, SentenceSettings

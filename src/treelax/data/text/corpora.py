@@ -9,10 +9,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
+from treelax.data.sources import NoSuchSplitError
 from treelax.data.text.readers_nli import NLI_CLASSES, read_multinli, read_snli
 from treelax.data.text.readers_sst import SST_CLASSES, read_sst
 from treelax.data.text.records import CheckOptions, Found, Records
-from treelax.data.text.sources import NoSuchSplitError
 
 __all__ = ["CORPORA", "Corpus"]
 

@@ -9,11 +9,11 @@ from itertools import chain
 from pathlib import PurePath
 from typing import Unpack
 
+from treelax.data.sources import PathLike, Source, find_split
 from treelax.data.text.delimited import Row, column_places, note_ragged, short, tab_rows
 from treelax.data.text.ptb import single_spaces, unescape
 from treelax.data.text.readers_nli import is_nli_header, nli_reader
 from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
-from treelax.data.text.sources import PathLike, Source, find_split
 from treelax.errors import DataError
 
 __all__ = ["read_glue"]

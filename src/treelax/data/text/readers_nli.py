@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Unpack
 
+from treelax.data.sources import PathLike, Source, find_split
 from treelax.data.text.delimited import column_places, missing_column, note_ragged, short, tab_rows
 from treelax.data.text.json_lines import json_objects
 from treelax.data.text.ptb import binary_parse_words, single_spaces, unescape
 from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
-from treelax.data.text.sources import PathLike, Source, find_split
 from treelax.errors import DataError
 from treelax.files import Line
 from treelax.ops.checks import one_of
@@ -169,7 +169,7 @@ def nli_reader(
 
     Example:
         >>> from pathlib import Path
-        >>> from treelax.data.text.sources import Source
+        >>> from treelax.data.sources import Source
         >>> reader = nli_reader(Source(Path("a.tsv")), raw=False, labelled=True, checks=Checks())
         >>> records = Records("a.tsv", reader)
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Unpack
 
+from treelax.data.sources import PathLike, Source, one_file
 from treelax.data.text.delimited import RAGGED, counted
 from treelax.data.text.ptb import spaced_words
 from treelax.data.text.readers_tagging import DOCUMENT, read_tagging
@@ -16,7 +17,6 @@ from treelax.data.text.records import (
     Report,
     without_it,
 )
-from treelax.data.text.sources import PathLike, Source, one_file
 from treelax.errors import DataError
 from treelax.files import Line, not_utf8
 

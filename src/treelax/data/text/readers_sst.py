@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Literal, Unpack
 
+from treelax.data.sources import PathLike, find_split
 from treelax.data.text.delimited import note_ragged, short, tab_rows
 from treelax.data.text.ptb import labelled_tree, single_spaces
 from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
-from treelax.data.text.sources import PathLike, find_split
 from treelax.errors import DataError
 from treelax.files import Line
 from treelax.ops.checks import one_of

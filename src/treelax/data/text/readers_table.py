@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Unpack, get_args
 
+from treelax.data.sources import PathLike, Source, one_file
 from treelax.data.text.delimited import (
     MissingColumnError,
     Row,
@@ -20,7 +21,6 @@ from treelax.data.text.delimited import (
 from treelax.data.text.json_lines import json_objects
 from treelax.data.text.ptb import one_word, spaced_words
 from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
-from treelax.data.text.sources import PathLike, Source, one_file
 from treelax.errors import DataError, InputError
 from treelax.files import Line
 from treelax.ops.checks import one_of

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Unpack
 
 from treelax.data.conllu import COLUMNS
+from treelax.data.sources import PathLike, Source, one_file
 from treelax.data.text.delimited import column_places, counted, note_ragged, short
 from treelax.data.text.ptb import NO_BREAK_SPACE, one_word
 from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
-from treelax.data.text.sources import PathLike, Source, one_file
 from treelax.errors import DataError, InputError
 from treelax.files import Line
 

@@ -23,8 +23,8 @@ from typing import IO, Any
 import torch
 from torch import Tensor
 
+from treelax.data.sources import listed, members_of
 from treelax.data.text.delimited import counted
-from treelax.data.text.sources import listed, members_of
 from treelax.errors import BackendError, DataError, InputError
 from treelax.files import compressed
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from treelax.data.sources import NoSuchSplitError
 from treelax.data.text.cache import TextSource, cache_folder
 from treelax.data.text.delimited import MissingColumnError
 from treelax.data.text.download import ARCHIVES
@@ -13,7 +14,6 @@ from treelax.data.text.readers_sst import SST_CLASSES, read_sst
 from treelax.data.text.readers_table import read_table
 from treelax.data.text.readers_tagging import column_of, read_tagging
 from treelax.data.text.records import CheckOptions, Records
-from treelax.data.text.sources import NoSuchSplitError
 from treelax.errors import DataError, InputError
 from treelax.tasks.text.config import DataConfig
 

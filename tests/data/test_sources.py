@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from treelax.data.text.sources import NoSuchSplitError, Source, find_split, one_file
+from treelax.data.sources import NoSuchSplitError, Source, find_split, one_file
 from treelax.errors import DataError, InputError
 
 
