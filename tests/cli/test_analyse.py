@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,17 @@ def test_a_treebank(runs: dict[str, Path], bank: Path, capsys: pytest.CaptureFix
     # only a tagger could know the tags, and this one knows others
     assert {run["accuracy"] for run in found["labels"].values()} == {None}
     assert "pair/run" not in found["labels"]
+
+
+def test_a_treebank_in_an_archive(
+    runs: dict[str, Path], bank: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with zipfile.ZipFile(tmp_path / "ud.zip", "w") as archive:
+        archive.write(bank, "en/bank.conllu")
+    zipped, plain = (
+        record(capsys, runs["tag"], "--data", file) for file in (archive.filename, bank)
+    )
+    assert zipped | {"data": None} == plain | {"data": None}
 
 
 def test_trees_that_the_run_itself_has_written(

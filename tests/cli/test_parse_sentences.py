@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -156,6 +157,9 @@ def test_a_file_of_trees_is_marked(tmp_path: Path, capsys: pytest.CaptureFixture
     assert [each["gold"] for each in said] == [[2, 0], [0, 1]]
     assert [each["words"] for each in said] == [["Dogs", "bark"], ["a\u00a0b", "c"]]
     assert parse(capsys, model, "--file", file, "--gold").count("of 2 arcs right") == 2
+    with zipfile.ZipFile(tmp_path / "ud.zip", "w") as archive:
+        archive.write(file, f"en/{file.name}")
+    assert records(capsys, model, "--file", tmp_path / "ud.zip", "--gold") == said
     bare = tmp_path / "bare.conllu"
     write_conllu(bare, [Sentence(("Dogs", "bark"))])
     assert len(records(capsys, model, "--file", bare)) == 1

@@ -9,6 +9,7 @@ import os
 import stat
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
@@ -82,6 +83,20 @@ def test_words_heads_tags_labels_and_comments(tmp_path: Path) -> None:
 def test_compressed_files(tmp_path: Path, suffix: str, compress: object) -> None:
     path = written(tmp_path, compress(TWO.encode()), "file.conllu" + suffix)  # type: ignore[operator]
     assert list(read_conllu(str(path))) == [FIRST, SECOND]
+
+
+def test_a_file_in_an_archive(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "ud.zip", "w") as archive:
+        archive.writestr("en/dev.conllu.gz", gzip.compress(TWO.encode()))
+    assert list(read_conllu(tmp_path / "ud.zip")) == [FIRST, SECOND]
+    with zipfile.ZipFile(tmp_path / "broken.zip", "w") as archive:
+        archive.writestr("dev.conllu", TWO + "not a line\n")
+    with pytest.raises(DataError, match=r"broken\.zip: dev\.conllu, line \d+: received 1 col"):
+        list(read_conllu(tmp_path / "broken.zip"))
+    with zipfile.ZipFile(tmp_path / "ud.zip", "a") as archive:
+        archive.writestr("en/test.conllu", TWO)
+    with pytest.raises(DataError, match="holds 2 files that fit"):
+        read_conllu(tmp_path / "ud.zip")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from treelax.cli.parse_models import Given
 from treelax.cli.predict_files import input_records, is_treebank, words
 from treelax.data.conllu_blocks import Block, read_blocks
 from treelax.data.listops import Expression, parse_expression
+from treelax.data.sources import one_file
 from treelax.data.text.ptb import one_word
 from treelax.data.text.readers_plain import read_lines_of_text, read_stream
 from treelax.data.text.records import Records
@@ -184,7 +185,7 @@ def sentence_examples(model: SentenceModel, source: Source, *, gold: bool) -> It
     """
     count = model.settings.texts
     file = source.file
-    is_conllu = file is not None and is_treebank(file, model.settings, source.form)
+    is_conllu = _is_conllu(source, model)
     if gold and not is_conllu:
         raise InputError(
             "--gold: the right trees of these texts are not known; expected ListOps expressions, "
@@ -197,6 +198,13 @@ def sentence_examples(model: SentenceModel, source: Source, *, gold: bool) -> It
         return map(_given, read_blocks(file, require_heads=gold))
     source.records = input_records(file, model.settings, form=source.form, tokens=source.tokens)
     return (Given(record.line, tuple(words(record, count))) for record in source.records)
+
+
+def _is_conllu(source: Source, model: SentenceModel) -> bool:
+    if source.file in (None, STREAM) or source.form not in (None, "conll"):
+        return False
+    # the name of an archive does not say what is in it
+    return is_treebank(one_file(str(source.file)), model.settings, source.form)
 
 
 def _given(block: Block) -> Given:

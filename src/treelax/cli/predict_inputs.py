@@ -5,17 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from treelax.cli.predict_files import STREAM, is_treebank, words
-from treelax.data.conllu import (
-    COLUMNS,
-    Sentence,
-    blocks_of_lines,
-    load_library,
-    sentence_of_block,
-)
-from treelax.data.conllu_blocks import Block
+from treelax.data.conllu import COLUMNS, Sentence, blocks_of_lines
+from treelax.data.conllu_blocks import Block, read_blocks
 from treelax.data.sources import Source, one_file
 from treelax.data.text.ptb import one_word
 from treelax.data.text.records import Records
@@ -130,7 +123,7 @@ def examples_with_trees(
             "parse the texts first, or train a model with other trees"
         )
     source = one_file(file, expected=EXPECTED)
-    for block in _blocks(source):
+    for block in read_blocks(file):
         check_tree(block.sentence, f"{source.name}, line {block.line}")
         forms = tuple(map(one_word, block.sentence.words))
         is_tagger = settings.kind == "tag" and settings.label in (None, "UPOS")
@@ -142,14 +135,6 @@ def _is_conllu(file: str, form: str | None) -> bool:
     if file == STREAM or form is not None:
         return file != STREAM and form == "conll"
     return one_file(file, expected=EXPECTED).suffix == ".conllu"
-
-
-def _blocks(source: Source) -> Iterator[Block]:
-    """The sentences with their heads, of an archive too; `read_blocks` takes files alone."""
-    library, name = load_library(), Path(source.name)
-    for block in blocks_of_lines(source.lines()):
-        lines = tuple(text for _, text in block)
-        yield Block(block[0][0], lines, sentence_of_block(library, name, block, True))
 
 
 class Accuracy:

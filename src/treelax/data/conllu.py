@@ -20,8 +20,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from treelax.data.sources import Source, one_file
 from treelax.errors import BackendError, DataError, InputError
-from treelax.files import Line, atomic_write, compressed, read_lines
+from treelax.files import Line, atomic_write, compressed
 
 __all__ = ["Sentence", "heads_tensor", "read_conllu", "write_conllu"]
 
@@ -85,8 +86,8 @@ class Sentence:
 def read_conllu(path: str | os.PathLike[str], *, require_heads: bool = True) -> Iterator[Sentence]:
     """Read the sentences of a CoNLL-U file one by one.
 
-    The file is UTF-8, plain or compressed (``.gz``, ``.xz``, ``.bz2``). Heads need not form a tree:
-    ask `treelax.trees.is_tree` and `treelax.trees.is_projective`.
+    The file is UTF-8, plain, compressed (``.gz``, ``.xz``, ``.bz2``) or alone in a ``.zip``. Heads need
+    not form a tree: ask `treelax.trees.is_tree` and `treelax.trees.is_projective`.
 
     Args:
         path: the file.
@@ -110,11 +111,16 @@ def read_conllu(path: str | os.PathLike[str], *, require_heads: bool = True) -> 
         ...     [(s.words, s.heads) for s in read_conllu(path)]
         [(('Dogs', 'bark'), (2, 0))]
     """
-    library, file = load_library(), Path(path)
-    lines = read_lines(file, expected="a CoNLL-U file")
+    library, source = load_library(), treebank(path)
     return (
-        sentence_of_block(library, file, block, require_heads) for block in blocks_of_lines(lines)
+        sentence_of_block(library, source.name, block, require_heads)
+        for block in blocks_of_lines(source.lines())
     )
+
+
+def treebank(path: str | os.PathLike[str]) -> Source:
+    """The CoNLL-U file that a path names, or the one in a zip archive."""
+    return one_file(path, expected="a CoNLL-U file")
 
 
 def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) -> int:
@@ -202,9 +208,7 @@ def blocks_of_lines(lines: Iterable[Line]) -> Iterator[list[Line]]:
         yield block
 
 
-def sentence_of_block(
-    library: ModuleType, file: Path, block: list[Line], require: bool
-) -> Sentence:
+def sentence_of_block(library: ModuleType, file: str, block: list[Line], require: bool) -> Sentence:
     """The sentence in the lines of a block."""
     rows = [(number, text) for number, text in block if not text.startswith("#")]
     for number, text in rows:
@@ -275,7 +279,7 @@ def _check_word(
         raise DataError(f"{where}: word {word} is its own head; expected another word or 0")
 
 
-def _parse(library: ModuleType, text: str, file: Path, rows: list[Line]) -> Any:
+def _parse(library: ModuleType, text: str, file: str, rows: list[Line]) -> Any:
     """The library's list of tokens; where it fails, each row alone tells which one is at fault."""
 
     def parse(part: str) -> Any:

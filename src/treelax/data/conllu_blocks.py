@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from treelax.data.conllu import (
     COLUMNS,
@@ -18,9 +17,9 @@ from treelax.data.conllu import (
     blocks_of_lines,
     load_library,
     sentence_of_block,
+    treebank,
 )
 from treelax.errors import InputError
-from treelax.files import read_lines
 
 __all__ = ["Block", "read_blocks"]
 
@@ -116,7 +115,7 @@ def read_blocks(path: str | os.PathLike[str], *, require_heads: bool = True) -> 
     r"""Read the sentences of a CoNLL-U file one by one, each with its lines.
 
     Args:
-        path: the file, plain or compressed.
+        path: the file, plain, compressed or alone in a ``.zip``.
         require_heads: refuse sentences without heads.
 
     Returns:
@@ -128,19 +127,19 @@ def read_blocks(path: str | os.PathLike[str], *, require_heads: bool = True) -> 
 
     Example:
         >>> import tempfile
+        >>> from pathlib import Path
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     path = Path(folder, "one.conllu")
         ...     count = path.write_text("\n# sent_id = a\n1\tHi\t_\t_\t_\t_\t0\t_\t_\t_\n\n")
         ...     [(block.line, block.sentence.id) for block in read_blocks(path)]
         [(2, 'a')]
     """
-    library, file = load_library(), Path(path)
-    lines = read_lines(file, expected="a CoNLL-U file")
+    library, source = load_library(), treebank(path)
     return (
         Block(
             block[0][0],
             tuple(text for _, text in block),
-            sentence_of_block(library, file, block, require_heads),
+            sentence_of_block(library, source.name, block, require_heads),
         )
-        for block in blocks_of_lines(lines)
+        for block in blocks_of_lines(source.lines())
     )
