@@ -89,7 +89,8 @@ def test_kill_9_at_random_moments(tmp_path: Path) -> None:
 
 
 def test_a_plain_kill_of_a_process(tmp_path: Path) -> None:
-    process = start(tmp_path / "run", *SETTINGS)
+    endless = ["--preset", "paper-mc", *options(train__epochs=100_000, train__patience=1)]
+    process = start(tmp_path / "run", *endless)
     wait_for(lambda: rows(tmp_path / "run") > 1, process)
     process.terminate()
     said, _ = process.communicate(timeout=PATIENCE)
