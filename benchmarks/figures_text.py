@@ -64,37 +64,43 @@ def snli_amount() -> str:
     for folder in ("part-29k", "part-29k-longer", "part-58k", "part-58k-longer", ""):
         runs = runs_of(str(Path("snli-tuned") / folder))
         own = {
-            preset: [run for run in runs if run["preset"] == f"snli-tuned-{preset}"]
-            for preset in ("none", "tree-1", "tree-2")
+            row: [run for run in runs if run["preset"] == f"snli-tuned-{row}"]
+            for row in ("none", "tree-1", "tree-2")
         }
-        none, tree = (
-            mean(float(run["test_accuracy"]) for run in own[preset])
-            for preset in ("none", "tree-2")
-        )
-        first = runs[0]
-        pairs, epochs, updates = (
-            int(first[key]) for key in ("training_examples", "epochs", "updates")
-        )
+        [(pairs, epochs, updates)] = {
+            tuple(int(run[key]) for key in ("training_examples", "epochs", "updates"))
+            for run in runs
+        }
         lines.append(
             [
                 f"{pairs:,}",
                 str(epochs),
                 f"{epochs * updates:,}",
                 *(over_seeds(found, "test_accuracy") for found in own.values()),
-                f"{tree - none:+.2f}".replace("-", "−"),
+                *(_gain(own, f"{split}_accuracy") for split in ("test", "dev")),
             ]
         )
     labels = [label(f"snli-{row}") for row in ("none", "tree-1", "tree-2")]
-    header = ["pairs", "epochs", "updates", *labels, "2 GCN over no intra-attention"]
+    header = ["pairs", "epochs", "updates", *labels, "2 GCN over none, test", "the same, dev"]
     return "\n\n".join(
         [
             table(header, lines),
-            "Accuracy on test in percent, 3 seeds each: the last line is that of the table above, the "
+            "Accuracy on test in percent, 3 seeds each. The last line is that of the table above, the "
             "others have a half and a quarter of its pairs (`python benchmarks/part_of.py`), with as "
-            "many epochs or with as many updates. Runs and commands are in the folders of "
-            "[results/snli-tuned](results/snli-tuned/table.md).",
+            "many epochs or with as many updates. Runs and commands: "
+            + ", ".join(
+                f"[{folder}](results/snli-tuned/{folder}/table.md)"
+                for folder in ("part-29k", "part-29k-longer", "part-58k", "part-58k-longer")
+            )
+            + ".",
         ]
     )
+
+
+def _gain(runs: dict[str, Rows], column: str) -> str:
+    """How far trees with two layers are above no intra-attention."""
+    none, tree = (mean(float(run[column]) for run in runs[row]) for row in ("none", "tree-2"))
+    return f"{tree - none:+.2f}".replace("-", "−")
 
 
 def multinli() -> str:

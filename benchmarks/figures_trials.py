@@ -121,6 +121,7 @@ def _sharper(factor: int) -> tuple[str, ...]:
     )
 
 
+ARITHMETIC = {"train.precision=tf32"}
 # Settings that dev chose between: what a line says, and what it changes in the recipe of each row.
 CHOICES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "snli": (
@@ -176,24 +177,32 @@ def choices(name: str, tree: str) -> str:
 
     def cell(row: str, changes: tuple[str, ...]) -> str:
         # all arithmetics, for they agree within the seeds
-        wanted = recorded(f"{name}-tuned-{row}", changes) - {"train.precision=tf32"}
-        found = [
-            float(trial["best_dev_accuracy"])
-            for trial in trials
-            if trial["preset"] == f"{name}-{row}"
-            and set(trial["settings"].split()) - {"train.precision=tf32"} == wanted
-        ]
+        wanted = recorded(f"{name}-tuned-{row}", changes) - ARITHMETIC
+        found, stopped = [], False
+        if wanted == recorded(f"{name}-tuned-{row}", ()) - ARITHMETIC:  # so the table's runs are it
+            runs = [
+                run for run in runs_of(f"{name}-tuned") if run["preset"] == f"{name}-tuned-{row}"
+            ]
+            found = [float(run["dev_accuracy"]) for run in runs]
+        for trial in trials if not found else ():
+            settings = set(trial["settings"].split()) - ARITHMETIC
+            if (trial["preset"], settings) == (f"{name}-{row}", wanted):
+                found.append(float(trial["best_dev_accuracy"]))
+                stopped |= trial["epochs_run"] != trial["epochs_planned"]
         if not found:
             return "–"
-        return f"{spread(found) if len(found) > 1 else f'{found[0]:.2f}'} ({len(found)})"
+        figure = spread(found) if len(found) > 1 else f"{found[0]:.2f}"
+        return f"{figure} ({len(found)}{', stopped' if stopped else ''})"
 
     lines = [[text, cell(tree, changes), cell("none", changes)] for text, changes in CHOICES[name]]
     header = [f"dev of {name.upper()}, %", label(f"{name}-{tree}"), label(f"{name}-none")]
     return "\n\n".join(
         [
             table(header, lines),
-            "Mean ± standard deviation (and number of trials); both files of word vectors. Some of "
-            f"{len(runs_of('tuning', f'{name}.csv'))} [trials](results/tuning/README.md).",
+            "Mean ± standard deviation (and number of trials); both files of word vectors. The recipe's "
+            "figures are those of the runs in the table above; stopped: one or more trials ended some "
+            f"epochs early. Some of {len(runs_of('tuning', f'{name}.csv'))} "
+            "[trials](results/tuning/README.md).",
         ]
     )
 

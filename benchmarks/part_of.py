@@ -9,9 +9,11 @@ lies within a larger one.
 from __future__ import annotations
 
 import argparse
-import lzma
 import random
 from pathlib import Path
+
+from treelax.errors import TreelaxError
+from treelax.files import atomic_write, compressed, read_lines
 
 
 def part_of(lines: list[str], share: float, seed: int = 0) -> list[str]:
@@ -36,20 +38,24 @@ def part_of(lines: list[str], share: float, seed: int = 0) -> list[str]:
 
 
 def main() -> None:
-    """Read a file, write a part of it; both may end in .xz."""
+    """Read a file, write a part of it; names in .gz, .xz or .bz2 are compressed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file", type=Path)
+    parser.add_argument("file", type=Path, help="lines of examples, none of them names of columns")
     parser.add_argument("share", type=float, help="how much of the lines, such as 0.5")
     parser.add_argument("out", type=Path)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     if not 0 < args.share <= 1:
         parser.error(f"share is {args.share}; expected more than 0, at most 1")
-    read, write = (lzma.open if path.suffix == ".xz" else open for path in (args.file, args.out))
-    with read(args.file, "rt", encoding="utf-8", newline="\n") as file:
-        lines = file.readlines()
-    with write(args.out, "wt", encoding="utf-8", newline="\n") as file:
-        file.writelines(part_of(lines, args.share, args.seed))
+    try:
+        lines = [text for _, text in read_lines(args.file)]
+        part = part_of(lines, args.share, args.seed)
+        if not part:
+            parser.error(f"a share of {args.share} of {len(lines)} lines is none; expected more")
+        with atomic_write(args.out) as raw, compressed(raw, args.out, "wb") as out:
+            out.write("".join(f"{line}\n" for line in part).encode())
+    except TreelaxError as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":
