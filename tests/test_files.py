@@ -137,6 +137,19 @@ def test_lines_and_their_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("suffix", "compress"), COMPRESSIONS)
+def test_capital_letters_make_no_difference(
+    tmp_path: Path, suffix: str, compress: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / f"file.txt{suffix.upper()}"
+    path.write_bytes(compress(b"one\ntwo"))
+    assert list(read_lines(path)) == [(1, "one"), (2, "two")]
+    with path.open("wb") as raw, compressed(raw, path, "wb") as out:
+        out.write(b"three")
+    assert path.read_bytes() != b"three"
+    assert list(read_lines(path)) == [(1, "three")]
+
+
+@pytest.mark.parametrize(("suffix", "compress"), COMPRESSIONS)
 def test_compressed_files(tmp_path: Path, suffix: str, compress: Callable[[bytes], bytes]) -> None:
     path = tmp_path / ("file" + suffix)
     path.write_bytes(compress(b"one\ntwo\n"))

@@ -124,7 +124,8 @@ def compressed(
 
     Args:
         raw: the file, open for bytes; it stays open.
-        path: its name; ``.gz``, ``.xz`` and ``.bz2`` are compressed, all others are not.
+        path: its name; ``.gz``, ``.xz`` and ``.bz2``, also in capital letters, are compressed, all
+            others are not.
         mode: ``"rb"`` to read, ``"wb"`` to write; equal content gives equal bytes.
 
     Returns:
@@ -139,7 +140,7 @@ def compressed(
         ...     data.read()
         b'plain'
     """
-    match Path(path).suffix:
+    match Path(path).suffix.lower():
         case ".gz":  # no time and no name inside, so that equal content gives equal bytes
             return gzip.GzipFile("", mode, fileobj=raw, mtime=0)
         case ".xz":

@@ -146,6 +146,7 @@ def test_a_treebank_in_an_archive(
 ) -> None:
     with zipfile.ZipFile(tmp_path / "ud.zip", "w") as archive:
         archive.write(bank, "en/bank.conllu")
+        archive.writestr("en/README.txt", "not a treebank")
     zipped, plain = (
         record(capsys, runs["tag"], "--data", file) for file in (archive.filename, bank)
     )
@@ -250,7 +251,11 @@ def test_a_tagger_of_a_treebank_is_compared_with_it(
     """A run on CoNLL-U has heads in its dev set, and tags that can be right."""
     for split in SIZES:
         write_conllu(tmp_path / f"{split}.conllu", BANK)
-    options = [part for s in SIZES for part in (f"--{s}", str(tmp_path / f"{s}.conllu"))]
+    with zipfile.ZipFile(tmp_path / "dev.zip", "w") as archive:
+        archive.write(tmp_path / "dev.conllu", "en/dev.conllu")
+        archive.writestr("en/README.txt", "not a treebank")
+    files = {split: tmp_path / f"{split}.conllu" for split in SIZES} | {"dev": tmp_path / "dev.zip"}
+    options = [part for split, file in files.items() for part in (f"--{split}", str(file))]
     sizes = ["--set", "model.encoder_size=6", "--set", "train.epochs=1"]
     run = tmp_path / "run"
     assert main(["train", "tag", *options, *sizes, "--device", "cpu", "--out", str(run)]) == 0

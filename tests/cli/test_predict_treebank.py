@@ -91,6 +91,38 @@ def test_a_packed_treebank_is_as_a_plain_one(
     assert "# newdoc id = weblog" in conllu
 
 
+@pytest.mark.parametrize("trees", ["latent", "given"])
+def test_a_treebank_beside_a_readme_in_an_archive(
+    tmp_path: Path, treebank: Path, capsys: pytest.CaptureFixture[str], trees: str
+) -> None:
+    model, file = saved(tmp_path, trees=trees), packed(tmp_path, "ud.zip: en/tb.conllu")
+    with zipfile.ZipFile(file, "a") as out:
+        out.writestr("en/README.txt", "no sentences")
+        out.writestr("LICENSE", "free")
+    said = records(capsys, model, file)
+    assert said == records(capsys, model, treebank)
+    assert said == records(capsys, model, file, "--input", "conll")
+    if trees == "latent":
+        assert main(["parse", str(model), "--file", str(file), "--gold", "--format", "json"]) == 0
+        parsed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert [each.get("sent_id") for each in parsed] == ["weblog-16", None]
+    with zipfile.ZipFile(file, "a") as out:  # which may be what is meant
+        out.writestr("en/texts.csv", "text\nthe film\n")
+    assert "holds 2 files that fit (en/tb.conllu, en/texts.csv)" in fail(capsys, model, file)
+    assert said == records(capsys, model, file, "--input", "conll")
+
+
+def test_words_beside_a_readme_in_an_archive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, file = saved(tmp_path, "tag"), packed(tmp_path, "a.zip: a.bio", "the O\nfilm B\n")
+    with zipfile.ZipFile(file, "a") as out:
+        out.writestr("README.txt", "no words")
+    for options in ([], ["--input", "conll"]):
+        [said] = records(capsys, model, file, *options)
+        assert said["words"] == ["the", "film"]
+
+
 def test_faults_of_a_packed_treebank(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = saved(tmp_path, trees="given")
     file = packed(tmp_path, "ud.zip: en/tb.conllu", TREEBANK.replace("\t2\tnsubj", "\t9\tnsubj"))

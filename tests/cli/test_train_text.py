@@ -101,9 +101,66 @@ def test_other_data_are_refused_on_resuming(files, capsys):
     line = capsys.readouterr().err.strip().splitlines()[-1]
     assert f"{out}: its training or dev data, or their word vectors, are not those" in line
     train.write_text("".join(before))
-    test = files / "test.tsv"  # which has no part in training
-    test.write_text(test.read_text() + "a gripping yarn\tyes\n")
     assert main(["train", "classify", "--out", str(out), "--resume"]) == 0
+
+
+def test_other_test_data_are_refused_on_resuming(files, capsys):
+    """They have no part in training, but the figures at the end are theirs."""
+    out, test, record = files / "run", files / "test.tsv", files / "run" / "data.json"
+    with interrupted_after_an_epoch():
+        assert classify(files, out) == 130
+    resume, began = ["train", "classify", "--out", str(out), "--resume"], record.read_text()
+    moved = shutil.copy(test, files / "moved.tsv")
+    test.write_text("".join(test.read_text().splitlines(keepends=True)[:2]))
+    capsys.readouterr()
+    assert main(resume) == 2
+    assert capsys.readouterr().err == (
+        f"treelax: error: {test}: is not the test data that the run began with (data.json has another "
+        "sum); expected the same content: restore it, or give --test FILE\n"
+    )
+    assert record.read_text() == began
+    older = shutil.copytree(out, files / "older")
+    (older / "data.json").unlink()
+    assert main([*resume[:3], str(older), "--resume"]) == 0
+    assert result(older)["splits"]["test"]["examples"] == 1
+    assert main([*resume, "--test", str(moved)]) == 0
+    assert result(out)["splits"]["test"]["examples"] == 16
+
+
+def test_a_run_without_test_data_is_given_some_on_resuming(files, capsys):
+    out, data = files / "run", named(files, "tsv", "train", "dev")
+    columns = ["--text", "review", "--label", "liked", "--tokens"]
+    with interrupted_after_an_epoch():
+        assert main(["train", "classify", *data, *columns, "--out", str(out), *SETTINGS]) == 130
+    resume = ["train", "classify", "--out", str(out), "--resume", "--test"]
+    capsys.readouterr()
+    assert main([*resume, str(files / "nope.tsv")]) == 2
+    assert capsys.readouterr().err == (
+        f"treelax: error: {files / 'nope.tsv'}: does not exist; expected an existing file: give --test "
+        "FILE\n"
+    )
+    assert main([*resume, str(files / "test.tsv")]) == 0
+    assert set(result(out)["splits"]) == {"dev", "test"}
+
+
+def test_a_corpus_is_named_anew_by_the_option_of_its_command(tmp_path, capsys):
+    corpus, out = tmp_path / "sst", tmp_path / "run"
+    corpus.mkdir()
+    for split in ("train", "dev"):
+        trees = "(3 (2 Dogs) (2 bark))\n(1 (2 Cats) (2 sleep))\n"
+        (corpus / f"{split}.txt").write_text(8 * trees)
+    with interrupted_after_an_epoch():
+        assert main(["train", "sst", "--from", str(corpus), "--out", str(out), *SETTINGS]) == 130
+    nowhere = tmp_path / "nowhere"
+    options = {"sst": (["--from", str(nowhere)], "--from PATH")}
+    options["classify"] = (["--set", f"data.path={nowhere}"], "--set data.path=PATH")
+    for command, (given, advice) in options.items():
+        capsys.readouterr()
+        assert main(["train", command, "--out", str(out), "--resume", *given]) == 2
+        assert capsys.readouterr().err == (
+            f"treelax: error: {nowhere}: does not exist; expected the train data of the run, which "
+            f"began with {corpus}: give {advice}\n"
+        )
 
 
 def test_a_lost_checkpoint_and_a_folder_in_use(files, monkeypatch, capsys):
@@ -267,9 +324,10 @@ def test_a_run_that_is_resumed_in_another_folder(files, monkeypatch, capsys):
     record.write_text(record.read_text()[:40])
     assert refused(other) == (
         f"{record}: cannot be read as a record of files (it is no JSON from line 3 on, perhaps cut "
-        "off); restore it, or remove it to have the data of the run taken unchecked\n"
+        "off); restore it, or remove it to go on without its check of the run's files\n"
     )
     kept.rename(train)
+    record.unlink()
     monkeypatch.chdir(files)
     assert main([*resume, str(other)]) == 0
     assert result(other) == result(whole)

@@ -20,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treelax.data.conllu import Sentence, heads_tensor, read_conllu, write_conllu
+from treelax.data.conllu_blocks import read_blocks
 from treelax.errors import BackendError, DataError, InputError
 from treelax.trees import is_projective, is_tree
 
@@ -94,8 +95,14 @@ def test_a_file_in_an_archive(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"broken\.zip: dev\.conllu, line \d+: received 1 col"):
         list(read_conllu(tmp_path / "broken.zip"))
     with zipfile.ZipFile(tmp_path / "ud.zip", "a") as archive:
+        archive.writestr("en/README.txt", "not a treebank")
+        archive.writestr("en/stats.tsv", "words\t7\n")
+    assert list(read_conllu(tmp_path / "ud.zip")) == [FIRST, SECOND]
+    assert [block.sentence for block in read_blocks(tmp_path / "ud.zip")] == [FIRST, SECOND]
+    with zipfile.ZipFile(tmp_path / "ud.zip", "a") as archive:
         archive.writestr("en/test.conllu", TWO)
-    with pytest.raises(DataError, match="holds 2 files that fit"):
+    message = r"holds 2 files that fit \(en/dev.conllu.gz, en/test.conllu\); .* the file itself$"
+    with pytest.raises(DataError, match=message):
         read_conllu(tmp_path / "ud.zip")
 
 
@@ -337,6 +344,15 @@ def test_an_error_of_the_caller_passes_and_leaves_the_older_file(tmp_path: Path)
         write_conllu(path, interrupted())
     assert path.read_text() == "the older file"
     assert os.listdir(tmp_path) == [path.name]
+
+
+@pytest.mark.parametrize("name", ["x.zip", "x.conllu.ZIP"])
+def test_an_archive_is_not_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(
+        DataError, match=r"received a name in \.(zip|ZIP); expected \.conllu, or \.gz"
+    ):
+        write_conllu(tmp_path / name, [FIRST])
+    assert os.listdir(tmp_path) == []
 
 
 def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:

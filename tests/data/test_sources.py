@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from treelax.data.sources import NoSuchSplitError, Source, find_split, one_file
+from treelax.data.sources import NoSuchSplitError, Source, find_split, listed, one_file
 from treelax.errors import DataError, InputError
 
 
@@ -114,6 +114,42 @@ def test_which_file_of_an_archive(tmp_path: Path) -> None:
         one_file(path, suffixes=[".jsonl", ".ndjson"])
     with pytest.raises(DataError, match=r"holds nothing; expected a file in it"):
         one_file(archive(tmp_path / "empty.zip"))
+
+
+def test_files_of_a_usual_kind_come_before_others(tmp_path: Path) -> None:
+    usual = [".conllu", ".bio"]
+    path = archive_of(tmp_path / "a.zip", {"README.txt": "", "in/one.CONLLU.gz": b"", "a.tsv": ""})
+    assert one_file(path, preferred=usual).member == "in/one.CONLLU.gz"
+    assert one_file(path, preferred=usual, member="a.tsv").member == "a.tsv"
+    message = (
+        r"holds 3 files that fit \(README.txt, .*\); expected one: unpack it and give the file it"
+    )
+    with pytest.raises(DataError, match=message):
+        one_file(path, preferred=[".jsonl"])
+    path = archive(tmp_path / "b.zip", README="", one__conllu="", two__bio="")
+    with pytest.raises(
+        DataError, match=r"holds 2 files that fit \(one.conllu, two.bio\)"
+    ) as raised:
+        one_file(path, preferred=usual)
+    assert "member" not in str(raised.value)  # which most readers do not have
+    assert one_file(archive(tmp_path / "c.zip", README="x"), preferred=usual).member == "README"
+
+
+def test_names_do_nothing_to_a_terminal(tmp_path: Path) -> None:
+    evil, long = "a\x1b[31m\n\u202eb.tsv", f"{'in/' * 1000}one.tsv"
+    assert listed([evil]) == r"a\x1b[31m\n\u202eb.tsv"
+    assert listed([long]) == f"{long[:40]}…{long[-60:]}"
+    assert Source(tmp_path, evil).name == rf"{tmp_path}: a\x1b[31m\n\u202eb.tsv"
+    assert Source(Path("a\x1b"), long).name == rf"a\x1b: {long[:40]}…{long[-60:]}"
+    assert Source(tmp_path, "in/été 雪.tsv").name == f"{tmp_path}: in/été 雪.tsv"
+    path = archive_of(tmp_path / "a.zip", {evil: b"\xff", long: ""})
+    with pytest.raises(DataError) as raised:
+        one_file(path)
+    assert str(raised.value).isprintable()
+    assert len(str(raised.value)) < len(str(path)) + 300
+    with pytest.raises(DataError) as raised:
+        list(one_file(path, member=evil).lines())
+    assert str(raised.value).isprintable()
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:

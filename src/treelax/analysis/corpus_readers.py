@@ -29,7 +29,7 @@ def read_treebank(path: str | os.PathLike[str], *, limit: int | None = None) -> 
     """Read a CoNLL-U file, with its heads and tags where it has them; words are as they stand there.
 
     Args:
-        path: the file, also compressed.
+        path: the file, also compressed or in a ``.zip``.
         limit: the most sentences to read.
 
     Returns:

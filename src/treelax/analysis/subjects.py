@@ -21,6 +21,7 @@ from treelax.analysis.parse_listops import parse_listops
 from treelax.analysis.parse_sentences import parse_sentences
 from treelax.analysis.parses import Parses, Progress
 from treelax.data.sources import one_file
+from treelax.data.text.readers_tagging import WORD_SUFFIXES
 from treelax.errors import InputError
 from treelax.tasks.listops.experiment import load_splits
 from treelax.tasks.text.config import SPLIT, TextConfig
@@ -127,8 +128,11 @@ class SentenceSubject(Subject):
             return read_treebank(file, limit=limit)
         records = split_records(data, split, self.origins.get(split))
         assert records.file is not None  # all readers of runs read a file
-        if data.format == "tagging" and one_file(records.file).suffix == TREEBANK_SUFFIX:
-            return read_treebank(records.file, limit=limit)
+        if data.format == "tagging":
+            # as the reader of tagged words finds it in an archive
+            found = one_file(records.file, preferred=WORD_SUFFIXES)
+            if found.suffix == TREEBANK_SUFFIX:
+                return read_treebank(records.file, limit=limit)
         return text_corpus(records, records.source, texts=self.model.settings.texts, limit=limit)
 
     def parse(self, corpus: Corpus, *, progress: Progress | None = None) -> Parses:

@@ -39,11 +39,11 @@ HELP = """Study the trees of trained models: their grammar and how far they agre
 RUN is the folder of a run or of a saved sentence model, or listops for the
 model that comes with treelax; several runs are compared on the same
 sentences, without --data those of the dev set of the runs. --data takes a
-CoNLL-U treebank, whose heads are compared with those of the runs and whose
-words are taken as they stand; a ListOps file; or a table or text as treelax
-predict reads. With the --vectors of their training the runs look up words
-that they do not know, as for treelax predict; runs that were trained without
-such files go without.
+CoNLL-U treebank, also compressed or in a .zip, whose heads are compared with
+those of the runs and whose words are taken as they stand; a ListOps file; or
+a table or text as treelax predict reads. With the --vectors of their training
+the runs look up words that they do not know, as for treelax predict; runs
+that were trained without such files go without.
 
 Shows statistics of arcs, branching and spans, agreement of the runs with each
 other, with baselines and with the treebank, the entropy of the trees, and

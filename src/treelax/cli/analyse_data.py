@@ -10,9 +10,8 @@ from treelax.analysis.corpora import Corpus
 from treelax.analysis.corpus_readers import listops_corpus, read_treebank, text_corpus
 from treelax.analysis.subjects import SentenceSubject, Subject
 from treelax.cli.console import error_console
-from treelax.cli.predict_files import STREAM, Input, input_records
+from treelax.cli.predict_files import STREAM, Input, input_records, source_of
 from treelax.data.listops import read_listops
-from treelax.data.sources import one_file
 from treelax.data.text.readers_table import FORMATS, SUFFIXES, read_table
 from treelax.data.text.records import Records
 from treelax.errors import DataError, InputError
@@ -122,8 +121,9 @@ def _file_of_sentences(
     form = wanted.form
     if form is not None:
         one_of("--input", form, (CONLLU, *get_args(Input)))
-    if form is None and file != STREAM and one_file(file, expected=EXPECTED).suffix == f".{CONLLU}":
-        form = CONLLU
+    if form is None and file != STREAM:
+        suffix = source_of(file, None, expected=EXPECTED).suffix
+        form = CONLLU if suffix == f".{CONLLU}" else None
     if form == CONLLU:
         for option, value in wanted.reading.items():
             if value and option != "--input":
@@ -144,7 +144,7 @@ def _with_labels(file: str, subject: SentenceSubject, wanted: Wanted) -> Records
     """The records of a table with their labels, if it has a column of them."""
     settings, config = subject.model.settings, subject.config
     label = wanted.label or (None if config is None else config.data.label)
-    form = wanted.form or (None if file == STREAM else SUFFIXES.get(one_file(file).suffix))
+    form = wanted.form or (None if file == STREAM else SUFFIXES.get(source_of(file, None).suffix))
     if label is None or form not in FORMATS or settings.kind == "tag":
         if wanted.label is not None:
             raise InputError(

@@ -55,7 +55,8 @@ def parse(
         typer.Argument(metavar="[RUN] [TEXT...|-]", help="A model, and what to parse."),
     ] = None,
     file: Annotated[
-        str | None, typer.Option(help="Texts: lines, a table, CoNLL-U; as for predict.")
+        str | None,
+        typer.Option(help="Texts: lines, a table, CoNLL-U, also in a .zip; as for predict."),
     ] = None,
     form: Annotated[
         str | None,

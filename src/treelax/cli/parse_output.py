@@ -92,7 +92,7 @@ def form_of(form: str | None, out: Path | None, asked: Asked) -> Form:
 
 
 def _form_of_file(asked: str | None, form: Form, out: Path) -> Form:
-    packed = out.suffix in PACKED
+    packed = out.suffix.lower() in PACKED
     ending = (out.with_suffix("") if packed else out).suffix.lower()
     fitting = ENDINGS.get(ending)
     if asked is None:

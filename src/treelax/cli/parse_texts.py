@@ -11,10 +11,9 @@ from pathlib import Path
 import torch
 
 from treelax.cli.parse_models import Given
-from treelax.cli.predict_files import input_records, is_treebank, words
+from treelax.cli.predict_files import input_records, is_treebank, source_of, words
 from treelax.data.conllu_blocks import Block, read_blocks
 from treelax.data.listops import Expression, parse_expression
-from treelax.data.sources import one_file
 from treelax.data.text.ptb import one_word
 from treelax.data.text.readers_plain import read_lines_of_text, read_stream
 from treelax.data.text.records import Records
@@ -204,7 +203,7 @@ def _is_conllu(source: Source, model: SentenceModel) -> bool:
     if source.file in (None, STREAM) or source.form not in (None, "conll"):
         return False
     # the name of an archive does not say what is in it
-    return is_treebank(one_file(str(source.file)), model.settings, source.form)
+    return is_treebank(source_of(str(source.file), source.form), model.settings, source.form)
 
 
 def _given(block: Block) -> Given:

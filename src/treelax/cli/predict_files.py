@@ -11,18 +11,19 @@ from typing import Literal, Unpack, get_args
 from treelax.data.sources import Source, one_file
 from treelax.data.text.readers_plain import read_lines_of_text, read_stream, read_words
 from treelax.data.text.readers_table import SUFFIXES, read_table
-from treelax.data.text.readers_tagging import column_of
+from treelax.data.text.readers_tagging import WORD_SUFFIXES, column_of
 from treelax.data.text.records import CheckOptions, Record, Records
 from treelax.data.text.tokenizer import words_of
 from treelax.errors import InputError
 from treelax.ops.checks import one_of
 from treelax.tasks.text.prediction import SentenceSettings
 
-__all__ = ["STREAM", "Input", "input_records", "is_treebank", "words"]
+__all__ = ["STREAM", "Input", "input_records", "is_treebank", "source_of", "words"]
 
 Input = Literal["tsv", "csv", "jsonl", "conll", "text"]
 PLAIN = ("", ".txt", ".text")
 STREAM = "-"
+DATA_SUFFIXES = (*WORD_SUFFIXES, *SUFFIXES)
 
 
 def input_records(
@@ -121,7 +122,7 @@ def _words_records(
 
 
 def _form_of(file: str, settings: SentenceSettings) -> str:
-    suffix = one_file(file, expected="a file of texts, or - for standard input").suffix
+    suffix = source_of(file, None).suffix
     if suffix == ".conllu":
         return "conll"
     found = SUFFIXES.get(suffix)
@@ -140,6 +141,30 @@ def _form_of(file: str, settings: SentenceSettings) -> str:
     return found or "text"
 
 
+def source_of(
+    file: str | os.PathLike[str],
+    form: str | None,
+    *,
+    expected: str = "a file of texts, or - for standard input",
+) -> Source:
+    """The file of texts that a name means, which in an archive may have a README beside it.
+
+    Args:
+        file: its name.
+        form: of the file, ``"conll"``, or None to tell it by its name.
+        expected: what it should be, for the message if there is none.
+
+    Returns:
+        The file, or the archive and the name in it, which the readers of that form take too.
+
+    Raises:
+        DataError: there is no such file, or no file of an archive or several fit.
+    """
+    # the form that is found by a name may be any, so no other file may have such a name
+    preferred = WORD_SUFFIXES if form == "conll" else DATA_SUFFIXES
+    return one_file(file, preferred=preferred, expected=expected)
+
+
 def is_treebank(
     file: str | os.PathLike[str] | Source, settings: SentenceSettings, form: str | None
 ) -> bool:
@@ -147,7 +172,7 @@ def is_treebank(
 
     Args:
         file: its name; that of an archive does not say what is in it, as the source does that
-            `treelax.data.sources.one_file` finds.
+            `source_of` finds.
         settings: of the model; one of pairs does not take such files.
         form: of the file, as the user tells it, or None.
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from treelax.cli.predict_files import STREAM, is_treebank, words
-from treelax.data.conllu import COLUMNS, Sentence, blocks_of_lines
+from treelax.cli.predict_files import STREAM, is_treebank, source_of, words
+from treelax.data.conllu import COLUMNS, Sentence, blocks_of_lines, treebank
 from treelax.data.conllu_blocks import Block, read_blocks
-from treelax.data.sources import Source, one_file
+from treelax.data.sources import Source
 from treelax.data.text.ptb import one_word
 from treelax.data.text.records import Records
 from treelax.errors import InputError
@@ -56,7 +56,7 @@ def examples_of(
     examples = _read(records, settings)
     # other forms may be one of several files in an archive, of which only their reader knows which
     if records.file is not None and form in (None, "conll"):
-        source = one_file(records.file)
+        source = source_of(records.file, form)
         if is_treebank(source, settings, form):
             return _with_blocks(source, examples)
     return examples
@@ -122,7 +122,7 @@ def examples_with_trees(
             f"{file}: {given}; expected a CoNLL-U file with heads, FILE.conllu, without --text: "
             "parse the texts first, or train a model with other trees"
         )
-    source = one_file(file, expected=EXPECTED)
+    source = treebank(file)
     for block in read_blocks(file):
         check_tree(block.sentence, f"{source.name}, line {block.line}")
         forms = tuple(map(one_word, block.sentence.words))
@@ -134,7 +134,7 @@ def examples_with_trees(
 def _is_conllu(file: str, form: str | None) -> bool:
     if file == STREAM or form is not None:
         return file != STREAM and form == "conll"
-    return one_file(file, expected=EXPECTED).suffix == ".conllu"
+    return source_of(file, None, expected=EXPECTED).suffix == ".conllu"
 
 
 class Accuracy:

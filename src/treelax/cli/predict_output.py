@@ -85,8 +85,8 @@ def output_form(form: str | None, out: Path | None, settings: SentenceSettings) 
 
 
 def _form_by_name(out: Path) -> str:
-    plain = out.with_suffix("") if out.suffix in COMPRESSED else out
-    form = plain.suffix.removeprefix(".") or "jsonl"
+    plain = out.with_suffix("") if out.suffix.lower() in COMPRESSED else out
+    form = plain.suffix.lower().removeprefix(".") or "jsonl"
     if form not in get_args(Output):
         raise InputError(
             f"--out: received {out}, whose ending says no format; expected "

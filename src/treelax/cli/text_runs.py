@@ -56,6 +56,7 @@ def train_sentences(
     """
     from treelax.analysis.text_results import read_text_result
     from treelax.ops.checks import one_of
+    from treelax.tasks.text.origins import CORPUS
     from treelax.tasks.text.presets import fitting_presets
     from treelax.tasks.text.presets import preset as find
     from treelax.training.config import override
@@ -70,9 +71,10 @@ def train_sentences(
     if show:
         show_settings(fitting_presets(preset), config)
         return
+    corpus = CORPUS if preset == config.kind else "--from PATH"  # as the commands have it
     place = out or Path("runs") / f"{config.preset}-{config.seed}"
     if not current().first:  # it trains with the first process, which has the folder
-        experiment = in_turn(config, _prepare, device, place)
+        experiment = in_turn(config, _prepare, device, place, corpus)
         _follow(Run(place, experiment.task), experiment)
         return
     run = find_run(place, resume=resume)
@@ -82,7 +84,7 @@ def train_sentences(
             error_console.print(f"{run.path}: has ended already; these are its figures")
             _print(result)
             return
-    prepare = partial(in_turn, config, _prepare, device, place)
+    prepare = partial(in_turn, config, _prepare, device, place, corpus)
     with in_run(run, place, config, task=config.kind, prepare=prepare) as (run, experiment):
         _follow(run, experiment)
 
@@ -108,9 +110,9 @@ def _same_settings(run: Run, changes: Sequence[str], preset: str, chosen: str | 
     return wanted
 
 
-def _prepare(config: TextConfig, device: str, out: Path) -> TextExperiment:
+def _prepare(config: TextConfig, device: str, out: Path, corpus: str) -> TextExperiment:
     from treelax.tasks.text.experiment import TextExperiment
-    from treelax.tasks.text.origins import refuse_missing
+    from treelax.tasks.text.origins import refuse_missing, refuse_other_test
     from treelax.tasks.text.transformer import check_folder, with_own_copy
     from treelax.training.devices import find_device
     from treelax.training.distributed import current
@@ -122,7 +124,8 @@ def _prepare(config: TextConfig, device: str, out: Path) -> TextExperiment:
     if model.pretrained is not None:  # told now, not when all texts have been read
         check_folder(model.pretrained)
     if (out / CONFIG).exists():  # a run to go on with: a new one gets its folder later
-        refuse_missing(out, config.data)
+        refuse_missing(out, config.data, corpus=corpus)
+        refuse_other_test(out, config.data, corpus=corpus)
     data = read_texts(config.data, whole_words=model.pretrained is not None)
     for split, notes in data.notes.items():
         for note in notes:

@@ -86,8 +86,9 @@ class Sentence:
 def read_conllu(path: str | os.PathLike[str], *, require_heads: bool = True) -> Iterator[Sentence]:
     """Read the sentences of a CoNLL-U file one by one.
 
-    The file is UTF-8, plain, compressed (``.gz``, ``.xz``, ``.bz2``) or alone in a ``.zip``. Heads need
-    not form a tree: ask `treelax.trees.is_tree` and `treelax.trees.is_projective`.
+    The file is UTF-8, plain, compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``, alone or as the
+    only ``.conllu``. Heads need not form a tree: ask `treelax.trees.is_tree` and
+    `treelax.trees.is_projective`.
 
     Args:
         path: the file.
@@ -120,7 +121,7 @@ def read_conllu(path: str | os.PathLike[str], *, require_heads: bool = True) -> 
 
 def treebank(path: str | os.PathLike[str]) -> Source:
     """The CoNLL-U file that a path names, or the one in a zip archive."""
-    return one_file(path, expected="a CoNLL-U file")
+    return one_file(path, preferred=(".conllu",), expected="a CoNLL-U file")
 
 
 def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) -> int:
@@ -139,7 +140,7 @@ def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) ->
     Raises:
         DataError: a word, tag, label or comment cannot be written as a column of CoNLL-U (it is
             empty or holds a tab, a line break or two spaces in a row), a head is out of range, or
-            the file cannot be written. The message names the sentence, counted from 1.
+            the file cannot be written or is a ``.zip``. The message names the sentence, counted from 1.
         BackendError: the conllu library is not installed.
 
     Example:
@@ -150,6 +151,11 @@ def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) ->
         '1\\tHi\\t_\\t_\\t_\\t_\\t0\\t_\\t_\\t_\\n\\n'
     """
     library, file = load_library(), Path(path)
+    if file.suffix.lower() == ".zip":
+        raise DataError(
+            f"{file}: received a name in {file.suffix}; expected .conllu, or .gz, .xz or .bz2 to "
+            "compress it"
+        )
     count = 0
     with atomic_write(file) as raw, compressed(raw, file, "wb") as out:
         for count, sentence in enumerate(sentences, 1):

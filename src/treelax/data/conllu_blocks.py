@@ -115,7 +115,7 @@ def read_blocks(path: str | os.PathLike[str], *, require_heads: bool = True) -> 
     r"""Read the sentences of a CoNLL-U file one by one, each with its lines.
 
     Args:
-        path: the file, plain, compressed or alone in a ``.zip``.
+        path: the file, plain, compressed or in a ``.zip``, as for `read_conllu`.
         require_heads: refuse sentences without heads.
 
     Returns:

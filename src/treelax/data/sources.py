@@ -21,6 +21,7 @@ __all__ = ["NoSuchSplitError", "Source", "find_split", "listed", "members_of", "
 PathLike = str | os.PathLike[str]
 COMPRESSED = (".gz", ".xz", ".bz2")
 NAMES_SHOWN = 8
+START_SHOWN, END_SHOWN = 40, 60  # characters of a long name; its end says what it is
 DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 # a password is asked for, or a compression that Python does not know
 REFUSED = (RuntimeError, NotImplementedError)
@@ -49,7 +50,8 @@ class Source:
     @property
     def name(self) -> str:
         """The file and where in it, for messages."""
-        return str(self.file) if self.member is None else f"{self.file}: {self.member}"
+        file = _printable(str(self.file))
+        return file if self.member is None else f"{file}: {_shown(self.member)}"
 
     @property
     def suffix(self) -> str:
@@ -74,6 +76,7 @@ def one_file(
     path: PathLike,
     *,
     suffixes: Collection[str] = (),
+    preferred: Collection[str] = (),
     member: str | None = None,
     expected: str = "a file",
 ) -> Source:
@@ -82,6 +85,8 @@ def one_file(
     Args:
         path: a file.
         suffixes: in an archive, look only at files with these, ``".tsv"`` say; all by default.
+        preferred: in an archive, look at other files only if none has one of these, so that a README
+            or a licence may lie beside ``".conllu"``, say.
         member: which one in the archive; the only one by default. The end of its path is enough.
         expected: what it should be, for the message if there is nothing.
 
@@ -118,13 +123,14 @@ def one_file(
         wanted = repr(member)
     else:
         fitting = [name for name in names if not suffixes or _suffix(name) in suffixes]
+        fitting = [name for name in fitting if _suffix(name) in preferred] or fitting
         wanted = f"a file in {' or '.join(suffixes)}" if suffixes else "a file"
     if len(fitting) == 1:
         return Source(file, fitting[0])
     if fitting:
         raise DataError(
             f"{file}: holds {len(fitting)} files that fit ({listed(fitting)}); expected one: "
-            "unpack it and give the file itself, or in Python name it with member="
+            "unpack it and give the file itself"
         )
     raise DataError(f"{file}: holds {listed(names)}; expected {wanted} in it")
 
@@ -206,21 +212,35 @@ def _base(source: Source) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names of files for a message, the first ones if there are many.
+    """Names of files for a message, the first ones if there are many, each cut if it is long.
 
     Args:
         names: all of them.
 
     Returns:
-        The names, in words.
+        The names, in words; characters that cannot be printed are as Python writes them.
 
     Example:
         >>> listed(["a.tsv", "b.tsv"]), listed([])
         ('a.tsv, b.tsv', 'nothing')
+        >>> listed([f"{'a' * 50}/{'b' * 57}.tsv"]) == f"{'a' * 40}…{'b' * 56}.tsv"
+        True
     """
     names = list(names)
-    shown = [*names[:NAMES_SHOWN], *(["…"] if len(names) > NAMES_SHOWN else [])]
+    shown = [*map(_shown, names[:NAMES_SHOWN]), *(["…"] if len(names) > NAMES_SHOWN else [])]
     return ", ".join(shown) or "nothing"
+
+
+def _shown(name: str) -> str:
+    """A name for a message: whoever packed an archive may have put anything into it."""
+    name = _printable(name)
+    is_long = len(name) > START_SHOWN + END_SHOWN
+    return f"{name[:START_SHOWN]}…{name[-END_SHOWN:]}" if is_long else name
+
+
+def _printable(name: str) -> str:
+    """The name without what would act on a terminal, written as Python writes it."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
 
 
 def members_of(archive: zipfile.ZipFile) -> list[str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import lzma
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from treelax.data.conllu import Sentence, write_conllu
+from treelax.data.text.readers_plain import read_words
 from treelax.data.text.readers_tagging import read_tagging
-from treelax.data.text.records import Record
+from treelax.data.text.records import Record, Records
 from treelax.errors import DataError, InputError
 
 NER = """-DOCSTART- -X- O O
@@ -43,6 +46,22 @@ def test_columns_between_spaces(tmp_path: Path) -> None:
     assert (records.report.read, records.report.dropped) == (2, {})
     chosen = read_tagging(written(tmp_path, NER), word=-4, tag=1)
     assert [r.label for r in chosen] == [("NNP", "VBZ"), ("NNP",)]
+
+
+@pytest.mark.parametrize("name", ["in/ner.bio", "ner.conll", "ner.TSV", "ner.txt"])
+@pytest.mark.parametrize("reader", [read_tagging, read_words])
+def test_the_file_of_words_in_an_archive(
+    tmp_path: Path, name: str, reader: Callable[[Path], Records]
+) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr(name, NER)
+        archive.writestr("README.md", "no words")
+    if name == "ner.txt":  # as many readmes are
+        with pytest.raises(DataError, match=r"holds 2 files that fit \(ner.txt, README.md\)"):
+            reader(tmp_path / "a.zip")
+    else:
+        records = reader(tmp_path / "a.zip")
+        assert [record.texts for record in records] == [("EU rejects",), ("Peter",)]
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n\n"])

@@ -18,6 +18,7 @@ from treelax.tasks.text.origins import (
     origins_of,
     read_origins,
     refuse_missing,
+    refuse_other_test,
     trees_of,
     write_origins,
 )
@@ -91,6 +92,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         ("", "it is no JSON from line 1 on, perhaps cut off"),
         (b"\xff{}", "it is no JSON in UTF-8"),
         ('{"dev": ' + 5000 * "1" + "}", "it is no JSON in UTF-8"),  # Python has a limit of its own
+        (100_000 * "[", "it is nested too deeply"),
         ("[]", "it is []; expected an object of files by name"),
         ('{"dev": null}', "dev is null; expected an object of path and sha256"),
         ('{"dev": {"path": "a"}}', "dev has no sha256"),
@@ -107,8 +109,8 @@ def test_a_damaged_record(tmp_path: Path, text: str | bytes, wrong: str) -> None
     with pytest.raises(DataError) as caught:
         read_origins(tmp_path)
     assert str(caught.value) == (
-        f"{file}: cannot be read as a record of files ({wrong}); restore it, or remove it to have the "
-        "data of the run taken unchecked"
+        f"{file}: cannot be read as a record of files ({wrong}); restore it, or remove it to go on "
+        "without its check of the run's files"
     )
 
 
@@ -121,9 +123,9 @@ def test_a_record_that_is_a_folder(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ files that are not there
 
 
-def refused(folder: Path, config: DataConfig) -> str:
+def refused(folder: Path, config: DataConfig, **options: str) -> str:
     with pytest.raises(DataError) as caught:
-        refuse_missing(folder, config)
+        refuse_missing(folder, config, **options)
     return str(caught.value)
 
 
@@ -143,6 +145,7 @@ def test_a_missing_corpus_and_what_is_mixed_in(
     assert refused(tmp_path, config) == (
         f"{here / 'data' / 'sst'}: {began}go back to {home}, or give --set data.path=PATH"
     )
+    assert refused(tmp_path, config, corpus="--from PATH").endswith(f"{home}, or give --from PATH")
     # of a name from which the folder cannot be told, only the other thing can be done
     assert refused(tmp_path, DataConfig(format="sst", path="../data/sst")) == (
         f"{tmp_path / 'data' / 'sst'}: {began}give --set data.path=PATH"
@@ -150,6 +153,10 @@ def test_a_missing_corpus_and_what_is_mixed_in(
     pairs = DataConfig(
         train=str(corpus / "train.txt"), dev=str(corpus / "dev.txt"), text=("a", "b"), mix="snli"
     )
+    assert refused(tmp_path, pairs) == (  # which the run did not begin with
+        f"{here / 'snli'}: does not exist; expected an existing file: give --set data.mix=PATH"
+    )
+    (tmp_path / "data.json").unlink()
     assert refused(tmp_path, pairs) == (
         f"{here / 'snli'}: does not exist; expected the data mixed in of the run, which was perhaps "
         "trained in another folder: go there, or give --set data.mix=PATH"
@@ -180,3 +187,51 @@ def test_missing_trees_and_word_vectors(tmp_path: Path, monkeypatch: pytest.Monk
         f"{tmp_path / 'w.txt'}: does not exist; expected the word vectors of the run"
     )
     assert two.endswith("go there, or give --vectors FILE for each file of them")
+
+
+# ------------------------------------------------------------------ other test data
+
+
+def refused_test(folder: Path, config: DataConfig, **options: str) -> str:
+    with pytest.raises(InputError) as caught:
+        refuse_other_test(folder, config, **options)
+    return str(caught.value)
+
+
+def test_other_test_data_and_trees(tmp_path: Path) -> None:
+    names = {split: str(tmp_path / f"{split}.tsv") for split in ("train", "dev", "test")}
+    for split, name in names.items():
+        Path(name).write_text(f"text\tlabel\n{split}\tx\n")
+        (tmp_path / f"{split}.conllu").write_text(f"1\t{split}\t_\t_\t_\t_\t0\t_\t_\t_\n")
+    trees = str(tmp_path / "{split}.conllu")
+    config = DataConfig(**names, trees=trees)
+    refuse_other_test(tmp_path, config)  # an older run
+    write_origins(tmp_path, config)
+    Path(names["train"]).write_text("text\tlabel\nother\tx\n")  # which the checkpoint tells
+    refuse_other_test(tmp_path, config)
+    (tmp_path / "test.conllu").write_text("")
+    assert refused_test(tmp_path, config) == (
+        f"{tmp_path / 'test.conllu'}: is not the file of test trees that the run began with (data.json "
+        "has another sum); expected the same content: restore it, or give --set data.trees=FILES"
+    )
+    moved = shutil.copy(names["test"], tmp_path / "moved.tsv")
+    refuse_other_test(tmp_path, DataConfig(**names | {"test": str(moved)}))
+    Path(moved).write_text("text\tlabel\n")
+    assert refused_test(tmp_path, DataConfig(**names | {"test": str(moved)})) == (
+        f"{moved}: is not the test data that the run began with, {names['test']} (data.json has another "
+        "sum); expected the same content: restore it, or give --test FILE"
+    )
+
+
+def test_other_test_data_of_a_corpus(tmp_path: Path) -> None:
+    corpus = written(tmp_path / "sst", **TREES)
+    config = DataConfig(format="sst", path=str(corpus))
+    write_origins(tmp_path, config)
+    written(corpus, test=TREES["dev"])
+    refuse_other_test(tmp_path, config)  # the run began without
+    write_origins(tmp_path, config)
+    written(corpus, test=TREES["train"])
+    assert refused_test(tmp_path, config, corpus="--from PATH") == (
+        f"{corpus / 'test.txt'}: is not the test data that the run began with (data.json has another "
+        "sum); expected the same content: restore it, or give --from PATH"
+    )

@@ -8,7 +8,7 @@ from typing import IO, Unpack
 from treelax.data.sources import PathLike, Source, one_file
 from treelax.data.text.delimited import RAGGED, counted
 from treelax.data.text.ptb import spaced_words
-from treelax.data.text.readers_tagging import DOCUMENT, read_tagging
+from treelax.data.text.readers_tagging import DOCUMENT, WORD_SUFFIXES, read_tagging
 from treelax.data.text.records import (
     CheckOptions,
     Checks,
@@ -119,7 +119,7 @@ def read_words(
         ...     [record.texts for record in read_words(file)]
         [('Dogs bark',), ('Hi',)]
     """
-    source = one_file(path, expected="a file with a word a line")
+    source = one_file(path, preferred=WORD_SUFFIXES, expected="a file with a word a line")
     row = _first_row(source)
     cells = row.split("\t" if "\t" in row else None)
     if len(cells) > 1:

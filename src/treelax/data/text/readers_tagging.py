@@ -23,6 +23,8 @@ NO_TAG = "_"
 GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
 # of CoNLL-U: sent_id and text say, and where a document or a paragraph begins
 NAMED_VALUE = re.compile(r"# (?:[^\s=]+ = .*|new(?:doc|par)\b.*)")
+# what files with a word a line are usually called
+WORD_SUFFIXES = (".conllu", ".conllup", ".conll", ".bio", ".iob", ".tsv", ".tab")
 TABLES = frozenset({".csv", ".jsonl", ".ndjson"})
 TO_TABLES = (
     "that looks like a table; expected a word a line and a blank line between sentences: treelax "
@@ -54,7 +56,8 @@ def read_tagging(
     all such lines are.
 
     Args:
-        path: the file, also compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``.
+        path: the file, also compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``, in which it is
+            alone or the only one with a usual suffix, ``.conllu``, ``.conll``, ``.bio`` or ``.tsv`` say.
         word: the column of words: its place counted from 0, negative from the end, or its name;
             the first by default, FORM in CoNLL-U. CoNLL-U has names, and other files whose
             comment ``# global.columns = ...`` gives them.
@@ -84,7 +87,9 @@ def read_tagging(
     """
     if word is not None and word == tag:
         raise InputError(f"word and tag: received {word!r} for both; expected two columns")
-    source = one_file(path, member=member, expected="a file of tagged words")
+    source = one_file(
+        path, preferred=WORD_SUFFIXES, member=member, expected="a file of tagged words"
+    )
     tests = Checks(**checks)
 
     def read(report: Report) -> Iterator[Record]:

@@ -58,7 +58,8 @@ class DataConfig:
         mix_share: how much of it, drawn anew for every epoch.
         unusable: a line with too few or too many columns, or with a text of more than 10,000 words,
             is an "error", or "drop" leaves it out, which is reported with its number.
-        trees: CoNLL-U files of given trees, ``{split}`` in the name standing for train, dev, test.
+        trees: CoNLL-U files of given trees, ``{split}`` in the name standing for train, dev, test;
+            also compressed or each in a ``.zip``.
         seed: of random vectors.
 
     Raises:

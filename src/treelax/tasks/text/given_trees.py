@@ -80,7 +80,7 @@ def with_trees(data: EncodedText, path: str | os.PathLike[str]) -> TreedText:
 
     Args:
         data: the split, encoded with a `Vocabulary`.
-        path: the file, also compressed.
+        path: the file, also compressed or in a ``.zip``.
 
     Returns:
         The split with its trees.

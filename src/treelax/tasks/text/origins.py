@@ -15,16 +15,20 @@ from treelax.tasks.text.config import SPLIT, DataConfig
 from treelax.tasks.text.sources import distribution, text_sources
 
 __all__ = [
+    "CORPUS",
     "Origin",
     "find_again",
     "origins_of",
     "read_origins",
     "refuse_missing",
+    "refuse_other_test",
     "trees_of",
     "write_origins",
 ]
 
 FILE = "data.json"
+CORPUS = "--set data.path=PATH"  # names a corpus in every command; some have an option of their own
+VECTORS = "vectors"  # which no record has
 SHOWN = 40  # characters of a value in a message
 
 
@@ -87,14 +91,7 @@ def origins_of(config: DataConfig) -> dict[str, Origin]:
             sums[key] = _sum(file)
         return Origin(os.path.abspath(path), sums[key])
 
-    found = {}
-    for name, source in text_sources(config).items():
-        [file] = source.files
-        found[name] = origin(getattr(config, name) or distribution(config) or str(file), file)
-        if config.trees is not None:
-            trees = config.trees.replace(SPLIT, name)
-            found[trees_of(name)] = origin(trees, trees)
-    return found
+    return {name: origin(path, file) for name, path, file in _read(config)}
 
 
 def write_origins(folder: Path, config: DataConfig) -> None:
@@ -135,19 +132,20 @@ def read_origins(folder: Path) -> dict[str, Origin]:
     try:
         record = _object(json.loads(file.read_text(encoding="utf-8")), "it", "files by name")
         return {name: _origin(name, entry) for name, entry in record.items()}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise DataError(
             f"{file}: cannot be read as a record of files ({_damage(error)}); restore it, or remove it "
-            "to have the data of the run taken unchecked"
+            "to go on without its check of the run's files"
         ) from error
 
 
-def refuse_missing(folder: Path, config: DataConfig) -> None:
+def refuse_missing(folder: Path, config: DataConfig, *, corpus: str = CORPUS) -> None:
     """Tell which file of a run is not there, where it was, and how to go on.
 
     Args:
         folder: of the run.
         config: its texts, with the names that its files have now.
+        corpus: the option that names the folder or archive of a corpus.
 
     Raises:
         DataError: a file is not there; or the record, which is read in this case only, is damaged.
@@ -160,14 +158,52 @@ def refuse_missing(folder: Path, config: DataConfig) -> None:
         treelax.errors.DataError: /nowhere/a.tsv: does not exist; expected the train data of the run: \
 give --train FILE
     """
-    for name, path, what, again in _files(config):
+    for name, path, what, again in _files(config, corpus):
         if os.path.exists(path):
             continue
-        origin = read_origins(folder).get(name)
+        origins = read_origins(folder)
+        if origins and name not in origins and name != VECTORS:  # the run did not begin with such
+            raise DataError(
+                f"{os.path.abspath(path)}: does not exist; expected an existing file: give {again}"
+            )
+        origin = origins.get(name)
         if origin is not None and os.path.exists(origin.path):
             raise _elsewhere(path, origin, what, again)
         tried = [path] if origin is None else [path, origin.path]
         raise _missing(tried, origin, what, again)
+
+
+def refuse_other_test(folder: Path, config: DataConfig, *, corpus: str = CORPUS) -> None:
+    """Refuse to go on with other test data than a run began with.
+
+    They have no part in training, so the checkpoint does not tell them. A run that began without
+    may be given some.
+
+    Args:
+        folder: of the run.
+        config: its texts, with the names that its files have now, which are there.
+        corpus: the option that names the folder or archive of a corpus.
+
+    Raises:
+        InputError: the file has another content, or is not named.
+        DataError: a file cannot be read, or the record is damaged.
+
+    Example:
+        >>> refuse_other_test(Path("nowhere"), DataConfig())
+    """
+    origins = read_origins(folder)
+    known = {name: origins[name] for name in ("test", trees_of("test")) if name in origins}
+    if not known:
+        return
+    names = {name: (what, again) for name, _, what, again in _files(config, corpus)}
+    for name, path, file in _read(config):
+        if name in known and _sum(file) != known[name].sha256:
+            (what, again), was = names[name], known[name].path
+            began = "" if os.path.abspath(path) == was else f", {was}"
+            raise InputError(
+                f"{os.path.abspath(file)}: is not the {what} that the run began with{began} ({FILE} has "
+                f"another sum); expected the same content: restore it, or give {again}"
+            )
 
 
 def find_again(
@@ -247,13 +283,23 @@ def _elsewhere(path: str, origin: Origin, what: str, again: str) -> DataError:
     )
 
 
-def _files(config: DataConfig) -> Iterator[tuple[str, str, str, str]]:
+def _read(config: DataConfig) -> Iterator[tuple[str, str, str | os.PathLike[str]]]:
+    """Names among the origins, paths, and the files that are read there."""
+    for name, source in text_sources(config).items():
+        [file] = source.files
+        yield name, getattr(config, name) or distribution(config) or str(file), file
+        if config.trees is not None:
+            trees = config.trees.replace(SPLIT, name)
+            yield trees_of(name), trees, trees
+
+
+def _files(config: DataConfig, corpus: str) -> Iterator[tuple[str, str, str, str]]:
     """Names among the origins, paths, what they are in words, and what names them anew."""
     for split in ("train", "dev", "test"):
         if (own := getattr(config, split)) is not None:
             yield split, own, f"{split} data", f"--{split} FILE"
-        elif (corpus := distribution(config)) is not None:
-            yield split, corpus, f"{split} data", "--set data.path=PATH"
+        elif (path := distribution(config)) is not None:
+            yield split, path, f"{split} data", corpus
     if config.mix is not None:
         yield "mix", config.mix, "data mixed in", "--set data.mix=PATH"
     if config.trees is not None:
@@ -263,7 +309,7 @@ def _files(config: DataConfig) -> Iterator[tuple[str, str, str, str]]:
     # word vectors have no origin: the sum of so large a file would take its time
     every = " for each file of them" if config.more_vectors else ""
     for vectors in filter(None, (config.vectors, *config.more_vectors)):
-        yield "vectors", vectors, "word vectors", f"--vectors FILE{every}"
+        yield VECTORS, vectors, "word vectors", f"--vectors FILE{every}"
 
 
 def _origin(name: str, entry: Any) -> Origin:
@@ -288,12 +334,14 @@ def _shown(value: Any) -> str:
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
-def _damage(error: OSError | ValueError) -> str:
+def _damage(error: OSError | ValueError | RecursionError) -> str:
     """What is wrong with a record, without the words of Python."""
     if isinstance(error, OSError):
         return error.strerror or "not to be read"
     if isinstance(error, json.JSONDecodeError):
         return f"it is no JSON from line {error.lineno} on, perhaps cut off"
+    if isinstance(error, RecursionError):
+        return "it is nested too deeply"
     return str(error) if isinstance(error, DataError) else "it is no JSON in UTF-8"
 
 
