@@ -131,6 +131,9 @@ def compressed(
     Returns:
         A context manager that gives a file of the plain bytes.
 
+    Raises:
+        DataError: a ``.zip`` is to be written, which would be none: it is read as an archive.
+
     Example:
         >>> import io
         >>> raw = io.BytesIO()
@@ -147,6 +150,11 @@ def compressed(
             return lzma.open(raw, mode)
         case ".bz2":
             return bz2.open(raw, mode)
+        case ".zip" if mode == "wb":
+            raise DataError(
+                f"{path}: received the name of an archive to write; expected one without .zip, or "
+                "with .gz, .xz or .bz2 to compress it"
+            )
         case _:
             return nullcontext(raw)
 

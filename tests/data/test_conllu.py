@@ -349,7 +349,7 @@ def test_an_error_of_the_caller_passes_and_leaves_the_older_file(tmp_path: Path)
 @pytest.mark.parametrize("name", ["x.zip", "x.conllu.ZIP"])
 def test_an_archive_is_not_written(tmp_path: Path, name: str) -> None:
     with pytest.raises(
-        DataError, match=r"received a name in \.(zip|ZIP); expected \.conllu, or \.gz"
+        DataError, match=r"received the name of an archive to write; expected .* \.gz"
     ):
         write_conllu(tmp_path / name, [FIRST])
     assert os.listdir(tmp_path) == []

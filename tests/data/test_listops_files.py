@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,6 +57,20 @@ def test_compressed_files(tmp_path: Path, suffix: str) -> None:
     write_listops(path, [FLAT, NESTED])
     assert path.read_bytes()[:1] != b"9"
     assert read_listops(str(path)) == [FLAT, NESTED]
+
+
+def test_a_file_in_an_archive(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "listops.zip", "w") as archive:
+        archive.write(SAMPLE, "listops/test.tsv")
+        archive.writestr("listops/README.md", "# ListOps")
+    assert read_listops(tmp_path / "listops.zip") == read_listops(SAMPLE)
+    with zipfile.ZipFile(tmp_path / "broken.zip", "w") as archive:
+        archive.writestr("a.tsv", "9\t[MAX 2 9\n")
+    with pytest.raises(DataError, match=r"broken\.zip: a\.tsv, line 1, token 4: "):
+        read_listops(tmp_path / "broken.zip")
+    with pytest.raises(DataError, match=r"new\.zip: received the name of an archive to write"):
+        write_listops(tmp_path / "new.zip", [FLAT])
+    assert not (tmp_path / "new.zip").exists()
 
 
 def test_lengths(tmp_path: Path) -> None:

@@ -151,11 +151,6 @@ def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) ->
         '1\\tHi\\t_\\t_\\t_\\t_\\t0\\t_\\t_\\t_\\n\\n'
     """
     library, file = load_library(), Path(path)
-    if file.suffix.lower() == ".zip":
-        raise DataError(
-            f"{file}: received a name in {file.suffix}; expected .conllu, or .gz, .xz or .bz2 to "
-            "compress it"
-        )
     count = 0
     with atomic_write(file) as raw, compressed(raw, file, "wb") as out:
         for count, sentence in enumerate(sentences, 1):

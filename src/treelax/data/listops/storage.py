@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from treelax.data.listops.expression import DIGITS, Expression, parse_expression
+from treelax.data.sources import one_file
 from treelax.errors import DataError, InputError
-from treelax.files import atomic_write, compressed, read_lines
+from treelax.files import atomic_write, compressed
 
 __all__ = ["read_listops", "write_listops"]
 
@@ -24,7 +25,7 @@ def read_listops(
 
     A line is a value, a tab and an expression in binary brackets, as in the original files; or with
     plain tokens; or an expression alone. Tokens have spaces or tabs between them. The file may be
-    compressed (``.gz``, ``.xz``, ``.bz2``).
+    compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``, alone or as the only ``.tsv``.
 
     A line with a lone digit for an expression is checked like any other and then left out: the
     original generator makes up to ten of them in a file, and they have no operator to tag.
@@ -57,9 +58,10 @@ def read_listops(
             f"min_length and max_length: received {min_length} and {max_length}; "
             "expected 1 or more and no less than that"
         )
+    source = one_file(path, preferred=(".tsv",), expected="a ListOps file")
     found = [
-        _parse_line(text, f"{path}, line {number}")
-        for number, text in read_lines(path, expected="a ListOps file")
+        _parse_line(text, f"{source.name}, line {number}")
+        for number, text in source.lines()
         if text.strip()
     ]
     if not found:
