@@ -10,6 +10,7 @@ from statistics import mean
 from benchmarks.figures import RESULTS, ROOT, Rows, newest, short, spread, table
 from treelax.analysis.text_table import TABLES, label
 
+PARTS = ("part-29k", "part-29k-longer", "part-58k", "part-58k-longer")  # of SNLI's training pairs
 PRECISIONS = {"tf32": "", "float32": "float32", "bf16": "bf16"}  # and where their runs are
 
 
@@ -61,7 +62,7 @@ def snli() -> str:
 def snli_amount() -> str:
     """What trees bring on SNLI by the amount of training data."""
     lines = []
-    for folder in ("part-29k", "part-29k-longer", "part-58k", "part-58k-longer", ""):
+    for folder in (*PARTS, ""):
         runs = runs_of(str(Path("snli-tuned") / folder))
         own = {
             row: [run for run in runs if run["preset"] == f"snli-tuned-{row}"]
@@ -81,18 +82,14 @@ def snli_amount() -> str:
             ]
         )
     labels = [label(f"snli-{row}") for row in ("none", "tree-1", "tree-2")]
+    tables = ", ".join(f"[{part}](results/snli-tuned/{part}/table.md)" for part in PARTS)
     header = ["pairs", "epochs", "updates", *labels, "2 GCN over none, test", "the same, dev"]
     return "\n\n".join(
         [
             table(header, lines),
             "Accuracy on test in percent, 3 seeds each. The last line is that of the table above, the "
             "others have a half and a quarter of its pairs (`python benchmarks/part_of.py`), with as "
-            "many epochs or with as many updates. Runs and commands: "
-            + ", ".join(
-                f"[{folder}](results/snli-tuned/{folder}/table.md)"
-                for folder in ("part-29k", "part-29k-longer", "part-58k", "part-58k-longer")
-            )
-            + ".",
+            f"many epochs or with as many updates. Runs and commands: {tables}.",
         ]
     )
 
