@@ -62,7 +62,7 @@ def snli() -> str:
 def snli_amount() -> str:
     """What trees bring on SNLI by the amount of training data."""
     lines = []
-    for folder in (*PARTS, ""):
+    for folder in (*PARTS, "shorter", ""):
         runs = runs_of(str(Path("snli-tuned") / folder))
         own = {
             row: [run for run in runs if run["preset"] == f"snli-tuned-{row}"]
@@ -82,14 +82,16 @@ def snli_amount() -> str:
             ]
         )
     labels = [label(f"snli-{row}") for row in ("none", "tree-1", "tree-2")]
-    tables = ", ".join(f"[{part}](results/snli-tuned/{part}/table.md)" for part in PARTS)
+    tables = ", ".join(
+        f"[{part}](results/snli-tuned/{part}/table.md)" for part in (*PARTS, "shorter")
+    )
     header = ["pairs", "epochs", "updates", *labels, "2 GCN over none, test", "the same, dev"]
     return "\n\n".join(
         [
             table(header, lines),
             "Accuracy on test in percent, 3 seeds each. The last line is that of the table above, the "
-            "others have a half and a quarter of its pairs (`python benchmarks/part_of.py`), with as "
-            f"many epochs or with as many updates. Runs and commands: {tables}.",
+            "one before it has half of its epochs, the others a half and a quarter of its pairs "
+            f"(`python benchmarks/part_of.py`). Runs and commands: {tables}.",
         ]
     )
 
@@ -102,7 +104,16 @@ def _gain(runs: dict[str, Rows], column: str) -> str:
 
 def multinli() -> str:
     """Kinds of trees on MultiNLI, on parts of the training data."""
-    return "\n\n".join([text_table("ablation", "ablation-tuned"), about("ablation-tuned")])
+    return "\n\n".join(
+        [
+            text_table("ablation", "ablation-tuned"),
+            about("ablation-tuned"),
+            "Four of these rows with 28 epochs instead of 14:",
+            text_table("ablation", "ablation-tuned/longer"),
+            "The same data and seeds; [command](results/ablation-tuned/longer/table.md), "
+            "[every run](results/ablation-tuned/longer/runs.csv).",
+        ]
+    )
 
 
 def sst() -> str:

@@ -122,10 +122,18 @@ def _sharper(factor: int) -> tuple[str, ...]:
 
 
 ARITHMETIC = {"train.precision=tf32"}
-# Settings that dev chose between: what a line says, and what it changes in the recipe of each row.
+# What the trials of a task had in common beside its recipe.
+TRIED = {"snli": ("train.epochs=20",), "sst": ()}
+# Runs of several seeds: what they change in the recipe, and where they are in results/.
+SEVERAL_SEEDS: dict[str, dict[tuple[str, ...], str]] = {
+    "snli": {(): "snli-tuned", ("train.epochs=20",): "snli-tuned/shorter"},
+    "sst": {(): "sst-tuned"},
+}
+# Settings that dev chose between: what a line says, and what it changes in what was tried.
 CHOICES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "snli": (
-        ("the recipe: consistency 1, decay 0.3 and 0.1", ()),
+        ("20 epochs, consistency 1, decay 0.3 and 0.1", ()),
+        ("… 40 epochs: the recipe", ("train.epochs=40",)),
         ("… no consistency", ("train.consistency=0",)),
         ("… consistency 0.5", ("train.consistency=0.5",)),
         ("… consistency 2", ("train.consistency=2",)),
@@ -177,13 +185,16 @@ def choices(name: str, tree: str) -> str:
 
     def cell(row: str, changes: tuple[str, ...]) -> str:
         # all arithmetics, for they agree within the seeds
-        wanted = recorded(f"{name}-tuned-{row}", changes) - ARITHMETIC
-        found, stopped = [], False
-        if wanted == recorded(f"{name}-tuned-{row}", ()) - ARITHMETIC:  # so the table's runs are it
-            runs = [
-                run for run in runs_of(f"{name}-tuned") if run["preset"] == f"{name}-tuned-{row}"
-            ]
-            found = [float(run["dev_accuracy"]) for run in runs]
+        tuned = f"{name}-tuned-{row}"
+        wanted = recorded(tuned, (*TRIED[name], *changes)) - ARITHMETIC
+        found = [
+            float(run["dev_accuracy"])
+            for own, folder in SEVERAL_SEEDS[name].items()
+            if wanted == recorded(tuned, own) - ARITHMETIC
+            for run in runs_of(folder)
+            if run["preset"] == tuned
+        ]
+        stopped = False
         for trial in trials if not found else ():
             settings = set(trial["settings"].split()) - ARITHMETIC
             if (trial["preset"], settings) == (f"{name}-{row}", wanted):
@@ -200,11 +211,19 @@ def choices(name: str, tree: str) -> str:
         [
             table(header, lines),
             "Mean ± standard deviation (and number of trials); both files of word vectors. The recipe's "
-            "figures are those of the runs in the table above; stopped: one or more trials ended some "
-            f"epochs early. Some of {len(runs_of('tuning', f'{name}.csv'))} "
+            f"figures are those of the runs in the table above{_shorter(name)}; stopped: one or more "
+            f"trials ended some epochs early. Some of {len(runs_of('tuning', f'{name}.csv'))} "
             "[trials](results/tuning/README.md).",
         ]
     )
+
+
+def _shorter(name: str) -> str:
+    """Where the runs of what was tried are, if the recipe is another."""
+    if not TRIED[name]:
+        return ""
+    folder = SEVERAL_SEEDS[name][TRIED[name]]
+    return f", those of the first line of [runs of their own](results/{folder}/table.md)"
 
 
 TRIAL_SECTIONS: dict[str, Callable[[], str]] = {
