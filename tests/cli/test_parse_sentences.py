@@ -268,7 +268,12 @@ def test_a_model_without_trees(
 
 
 def test_a_model_that_takes_trees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "model.trees is 'given'" in fail(capsys, saved(tmp_path, trees="given"), TEXT)
+    model, treebank = saved(tmp_path, trees="given"), tmp_path / "trees.conllu"
+    treebank.write_text("1\tDogs\t_\t_\t_\t_\t0\troot\t_\t_\n\n")
+    for source in ((TEXT,), ("--file", treebank)):
+        assert "takes given trees and finds none (model.trees is 'given')" in fail(
+            capsys, model, *source
+        )
 
 
 def test_texts_that_are_refused(

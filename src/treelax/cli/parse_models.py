@@ -179,14 +179,19 @@ def parse_sentences(
         What the model says of each.
 
     Raises:
-        InputError: the model has no trees, or weights or samples are asked of one whose trees are
-            given; or, as it is read, a text has no words.
+        InputError: the model finds no trees, or weights or samples are asked of one whose trees are
+            chains; or, as it is read, a text has no words.
     """
     trees = model.settings.model.trees
     if trees in ("none", "intra"):
         raise InputError(
             f"the model has no trees (model.trees is {trees!r}); expected one trained with latent "
             "trees, heads or chain: treelax predict gives its labels"
+        )
+    if trees == "given":
+        raise InputError(
+            "the model takes given trees and finds none (model.trees is 'given'); expected one trained "
+            "with latent trees, heads or chain: treelax predict RUN FILE.conllu gives its labels"
         )
     if model.network.encoder.tree is None and (asked.weights or asked.samples):
         raise _no_scores(trees)
