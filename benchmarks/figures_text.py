@@ -62,12 +62,14 @@ def snli() -> str:
 def snli_amount() -> str:
     """What trees bring on SNLI by the amount of training data."""
     lines = []
+    seeds = set()  # numbers of them
     for folder in (*PARTS, "shorter", ""):
         runs = runs_of(str(Path("snli-tuned") / folder))
         own = {
             row: [run for run in runs if run["preset"] == f"snli-tuned-{row}"]
             for row in ("none", "tree-1", "tree-2")
         }
+        seeds |= {len(found) for found in own.values() if found}
         [(pairs, epochs, updates)] = {
             tuple(int(run[key]) for key in ("training_examples", "epochs", "updates"))
             for run in runs
@@ -89,9 +91,9 @@ def snli_amount() -> str:
     return "\n\n".join(
         [
             table(header, lines),
-            "Accuracy on test in percent, 3 seeds each. The last line is that of the table above, the "
-            "one before it has half of its epochs, the others a half and a quarter of its pairs "
-            f"(`python benchmarks/part_of.py`). Runs and commands: {tables}.",
+            f"Accuracy on test in percent, {'/'.join(map(str, sorted(seeds)))} seeds each. The last "
+            "line is that of the table above, the one before it has as many pairs and fewer epochs, the "
+            f"others a part of its pairs (`python benchmarks/part_of.py`). Runs and commands: {tables}.",
         ]
     )
 
@@ -104,12 +106,14 @@ def _gain(runs: dict[str, Rows], column: str) -> str:
 
 def multinli() -> str:
     """Kinds of trees on MultiNLI, on parts of the training data."""
+    longer = "ablation-tuned/longer"
+    [epochs], [usual] = ({run["epochs"] for run in runs_of(f)} for f in (longer, "ablation-tuned"))
     return "\n\n".join(
         [
             text_table("ablation", "ablation-tuned"),
             about("ablation-tuned"),
-            "Four of these rows with 28 epochs instead of 14:",
-            text_table("ablation", "ablation-tuned/longer"),
+            f"Rows that were also trained for {epochs} epochs instead of {usual}:",
+            text_table("ablation", longer),
             "The same data and seeds; [command](results/ablation-tuned/longer/table.md), "
             "[every run](results/ablation-tuned/longer/runs.csv).",
         ]

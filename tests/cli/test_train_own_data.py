@@ -149,6 +149,9 @@ def test_one_column_is_no_tagged_file(tmp_path: Path, capsys: Capture) -> None:
             "data.word and data.tag are both '1'; expected two",
         ),
         ("classify", ["--text", "x", "--label", "x"], "data.text and data.label are both 'x'; exp"),
+        ("pair", ["--text", "x", "--text", "x"], "data.text is 'x' twice; expected two columns"),
+        ("snli", ["--set", "preset=snli-none"], "preset: received the setting preset=snli-none; "),
+        ("tag", ["--set", "preset=mine"], "preset: received the setting preset=mine; expected the"),
     ],
 )
 def test_options_that_contradict(capsys: Capture, kind: str, options: list[str], said: str) -> None:
@@ -159,6 +162,25 @@ def test_options_that_may_be_repeated(capsys: Capture) -> None:
     twice = ["--text", "a", "--text", "b", "--set", "seed=1", "--set", "seed=2", "--list", "--list"]
     assert main(["train", "pair", *twice]) == 0
     assert "| a,b " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", [" of mine .tsv", "[a, b].tsv", '"a".tsv', "none"])
+def test_any_name_of_a_file(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _, train, *options = write_files("classify", tmp_path)
+    Path(train).rename(name)
+    Path(f"{name}.vec").write_text("the 1 2\nfilm 2 1\n")
+    command = ["train", "classify", "--train", name, *options, "--vectors", f"{name}.vec", *ENDING]
+    if name == "none":  # no table by its name, but a file
+        assert fail(capsys, *command).startswith("none: ")
+    else:
+        assert main([*command, "--out", "run"]) == 0
+        assert (
+            json.loads(Path("run", "data.json").read_text())["train"]["path"]
+            == f"{tmp_path}/{name}"
+        )
 
 
 def test_one_label_is_refused(tmp_path: Path, capsys: Capture) -> None:

@@ -64,8 +64,8 @@ def changed(config: Config, settings: Sequence[str], list_all: str) -> Config:
     new = override(config, settings, list_all=list_all)
     if new.preset != config.preset:
         raise InputError(
-            f"preset: received the setting preset={new.preset}; expected it as the name of the "
-            f"preset: --preset {new.preset}"
+            f"preset: received the setting preset={new.preset}; expected the name of a preset as an "
+            f"option, --preset {new.preset}, where the command has it: leave out the setting"
         )
     return new
 

@@ -14,6 +14,9 @@ __all__ = [
     "Label",
     "Limit",
     "MaxLength",
+    "Resume",
+    "Settings",
+    "Show",
     "Split",
     "Text",
     "Tokens",
@@ -39,6 +42,11 @@ Input = Annotated[
 ]
 Tokens = Annotated[bool, typer.Option("--tokens", help="Texts are words with spaces between.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="Change a setting: KEY=VALUE; repeatable.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out, or start it.")]
+Show = Annotated[bool, typer.Option("--list", help="Show presets and all settings, and stop.")]
 Vectors = Annotated[
     list[Path] | None,
     typer.Option(

@@ -54,12 +54,12 @@ def train_sentences(
         DataError: the data cannot be read.
         CheckpointError: a checkpoint does not fit or cannot be saved.
     """
+    from treelax.analysis.run_folders import changed
     from treelax.analysis.text_results import read_text_result
     from treelax.ops.checks import one_of
     from treelax.tasks.text.origins import CORPUS
     from treelax.tasks.text.presets import fitting_presets
     from treelax.tasks.text.presets import preset as find
-    from treelax.training.config import override
     from treelax.training.distributed import current, in_turn
     from treelax.training.run import Run
 
@@ -67,7 +67,7 @@ def train_sentences(
     changes += [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
     if chosen is not None:
         one_of("--preset", chosen, tuple(fitting_presets(preset)))
-    config = override(find(chosen or preset), changes, list_all=LIST_ALL)
+    config = changed(find(chosen or preset), changes, LIST_ALL)
     if show:
         show_settings(fitting_presets(preset), config)
         return

@@ -12,7 +12,7 @@ import typer
 
 from treelax.cli.commands import command, group
 from treelax.cli.console import console, error_console
-from treelax.cli.options import Device
+from treelax.cli.options import Device, Resume, Settings, Show
 from treelax.cli.progress import progress
 from treelax.cli.runs import find_run, follow, in_processes, in_run
 from treelax.cli.settings import show_settings
@@ -61,16 +61,10 @@ def listops(
         typer.Option(help="Folder of the run; runs/listops-PRESET-SEED by default."),
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Of weights, batches and noise.")] = None,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Change a setting: KEY=VALUE; repeatable.")
-    ] = None,
+    settings: Settings = None,
     device: Device = "auto",
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the run in --out, or start it.")
-    ] = False,
-    show: Annotated[
-        bool, typer.Option("--list", help="Show presets and all settings, and stop.")
-    ] = False,
+    resume: Resume = False,
+    show: Show = False,
 ) -> None:
     """Train on ListOps; see LISTOPS_HELP."""
     from treelax.analysis.listops_results import read_result

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from treelax.cli.options import Device, Resume, Settings, Show, Tokens
 from treelax.cli.text_runs import train_sentences
 from treelax.training.config_values import value_to_toml
 
@@ -79,12 +80,6 @@ CORPORA = {
 
 Out = Annotated[Path | None, typer.Option(help="Folder of the run; runs/PRESET-SEED by default.")]
 Seed = Annotated[int | None, typer.Option(help="Of weights, batches, noise and dropout.")]
-Settings = Annotated[
-    list[str] | None, typer.Option("--set", help="Change a setting: KEY=VALUE; repeatable.")
-]
-Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Go on with the run in --out, or start it.")]
-Show = Annotated[bool, typer.Option("--list", help="Show presets and all settings, and stop.")]
 Vectors = Annotated[
     list[Path] | None,
     typer.Option(
@@ -123,9 +118,7 @@ def _own(kind: str) -> Callable[..., None]:
         label: Annotated[
             str | None, typer.Option(help="Column of the label; label by default.")
         ] = None,
-        tokens: Annotated[
-            bool, typer.Option("--tokens", help="Texts are words with spaces between.")
-        ] = False,
+        tokens: Tokens = False,
         vectors: Vectors = None,
         out: Out = None,
         seed: Seed = None,
@@ -197,7 +190,7 @@ def _corpus(name: str, row: str) -> Callable[..., None]:
     ) -> None:
         data = _files(train, dev, test, vectors)
         if source is not None:
-            data["path"] = str(source)
+            data["path"] = value_to_toml("--from", str(source))
         usual = f"{name}-{row}"
         train_sentences(usual, data, settings, seed, out, device, resume, show, chosen=preset)
 
@@ -208,13 +201,14 @@ def _files(
     train: Path | None, dev: Path | None, test: Path | None, vectors: list[Path] | None
 ) -> dict[str, str]:
     given = {"train": train, "dev": dev, "test": test}
-    return {key: str(path) for key, path in given.items() if path is not None} | vector_files(
-        vectors
-    )
+    named = {
+        key: value_to_toml(f"--{key}", str(path)) for key, path in given.items() if path is not None
+    }
+    return named | vector_files(vectors)
 
 
 def vector_files(paths: Sequence[Path] | None) -> dict[str, str]:
-    """Settings of the word vectors in some files.
+    """Settings of the word vectors in some files, as TOML: a name may have commas, or be "none".
 
     Args:
         paths: the files.
@@ -224,10 +218,10 @@ def vector_files(paths: Sequence[Path] | None) -> dict[str, str]:
 
     Example:
         >>> vector_files([Path("glove.zip"), Path("more.npz")])
-        {'vectors': 'glove.zip', 'more_vectors': '["more.npz"]'}
+        {'vectors': '"glove.zip"', 'more_vectors': '["more.npz"]'}
     """
     first, more = (paths or [])[:1], (paths or [])[1:]
-    named = {"vectors": str(first[0])} if first else {}
-    if more:  # as TOML, for names may have commas in them
+    named = {"vectors": value_to_toml("--vectors", str(first[0]))} if first else {}
+    if more:
         named["more_vectors"] = value_to_toml("--vectors", tuple(map(str, more)))
     return named

@@ -221,6 +221,25 @@ def test_other_test_data_and_trees(tmp_path: Path) -> None:
         f"{moved}: is not the test data that the run began with, {names['test']} (data.json has another "
         "sum); expected the same content: restore it, or give --test FILE"
     )
+    assert refused_test(tmp_path, DataConfig(**names | {"test": None})) == (
+        f"{names['test']}: the run began with the test data there, and now has none; expected the same "
+        "content: restore it, or give --test FILE"
+    )
+
+
+def test_test_data_that_are_gone_from_a_corpus(tmp_path: Path) -> None:
+    corpus, line = tmp_path / "corpus", "neutral\tA dog barks.\tA cat sleeps.\n"
+    corpus.mkdir()
+    for split in ("train", "dev", "test"):
+        (corpus / f"snli_1.0_{split}.txt").write_text(f"gold_label\tsentence1\tsentence2\n{line}")
+    config = DataConfig(format="snli", path=str(corpus))
+    write_origins(tmp_path, config)
+    refuse_other_test(tmp_path, config)
+    (corpus / "snli_1.0_test.txt").unlink()
+    assert refused_test(tmp_path, config, corpus="--from PATH") == (
+        f"{corpus}: the run began with the test data there, and now has none; expected the same "
+        "content: restore it, or give --from PATH"
+    )
 
 
 def test_other_test_data_of_a_corpus(tmp_path: Path) -> None:

@@ -163,6 +163,7 @@ def test_an_unknown_preset_has_a_neighbour() -> None:
             "there are no trees of what is mixed in",
         ),
         (DataConfig, {"text": ("a",), "label": "a"}, "data.text and data.label are both 'a'"),
+        (DataConfig, {"text": ("a", "a")}, "data.text is 'a' twice; expected two columns"),
         (
             DataConfig,
             {"format": "tagging", "word": "1", "tag": "1"},
@@ -185,6 +186,7 @@ def test_an_unknown_preset_has_a_neighbour() -> None:
         (TrainConfig, {"label_smoothing": 1.0}, "train.label_smoothing is 1.0"),
         (TrainConfig, {"epochs": 0}, "train.epochs is 0"),
         (TrainConfig, {"updates": -1}, "train.updates is -1"),
+        (TrainConfig, {"updates": 2_000_000}, "expected at most 100,000,000 examples an epoch"),
         (TrainConfig, {"batch_size": 0}, "train.batch_size is 0"),
         (TrainConfig, {"learning_rate": 0.0}, "train.learning_rate is 0.0"),
         (TrainConfig, {"clip": float("nan")}, "train.clip is nan"),

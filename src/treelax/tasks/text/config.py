@@ -23,6 +23,7 @@ FILES = frozenset(
     for key in ("path", "train", "dev", "test", "vectors", "more_vectors", "mix", "trees")
 )
 MOST = {"seed": 2**63 - 1, "threads": MOST_THREADS, "batch_size": 1_000_000, "pool": 1_000_000}
+MOST_DRAWN = 100_000_000  # examples for the updates of an epoch, which are drawn at once
 
 
 @dataclass(frozen=True)
@@ -102,6 +103,8 @@ class DataConfig:
         _at_least(self, "data", {"vector_size": 1, "max_length": 1, "seed": 0})
         if len(self.text) not in (1, 2):
             raise InputError(f"data.text is {self.text}; expected the name of one column, or two")
+        if len(set(self.text)) < len(self.text):
+            raise InputError(f"data.text is {short(self.text[0])} twice; expected two columns")
         if self.format == "table" and self.label in self.text:
             raise InputError(
                 f"data.text and data.label are both {short(self.label)}; expected two columns"
@@ -213,6 +216,11 @@ class TrainConfig:
         least = {"epochs": 1, "updates": 0, "batch_size": 1, "patience": 1, "pool": 1, "threads": 0}
         least["discrete_epochs"] = 0
         _at_least(self, "train", least)
+        if self.updates * self.batch_size > MOST_DRAWN:
+            raise InputError(
+                f"train.updates is {self.updates} and train.batch_size {self.batch_size}; expected at "
+                f"most {MOST_DRAWN:,} examples an epoch, the two multiplied: lower one of them"
+            )
         one_of("train.schedule", self.schedule, get_args(Schedule))
         one_of("train.precision", self.precision, get_args(Precision))
         if self.discrete_epochs > self.epochs:

@@ -185,7 +185,7 @@ def refuse_other_test(folder: Path, config: DataConfig, *, corpus: str = CORPUS)
         corpus: the option that names the folder or archive of a corpus.
 
     Raises:
-        InputError: the file has another content, or is not named.
+        InputError: the file has another content, is not named, or is no more in its corpus.
         DataError: a file cannot be read, or the record is damaged.
 
     Example:
@@ -193,10 +193,17 @@ def refuse_other_test(folder: Path, config: DataConfig, *, corpus: str = CORPUS)
     """
     origins = read_origins(folder)
     known = {name: origins[name] for name in ("test", trees_of("test")) if name in origins}
-    if not known:
+    if "test" not in known:
         return
     names = {name: (what, again) for name, _, what, again in _files(config, corpus)}
-    for name, path, file in _read(config):
+    files = list(_read(config))
+    if all(name != "test" for name, *_ in files):
+        _, again = names.get("test", ("", "--test FILE"))
+        raise InputError(
+            f"{known['test'].path}: the run began with the test data there, and now has none; expected "
+            f"the same content: restore it, or give {again}"
+        )
+    for name, path, file in files:
         if name in known and _sum(file) != known[name].sha256:
             (what, again), was = names[name], known[name].path
             began = "" if os.path.abspath(path) == was else f", {was}"
