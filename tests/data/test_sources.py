@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
 import zipfile
 from pathlib import Path
 
@@ -94,6 +95,15 @@ def test_an_archive_with_a_password(tmp_path: Path) -> None:
         list(one_file(path).lines())
 
 
+def test_an_archive_of_a_later_version(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", a__tsv="x")
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK\x01\x02") + 6] = 99
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=r"a.zip: cannot be read as a zip archive: .*version 9.9"):
+        one_file(path)
+
+
 def test_which_file_of_an_archive(tmp_path: Path) -> None:
     members: dict[str, str | bytes] = {
         "in/one.tsv": "1",
@@ -160,6 +170,19 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("x")
     with pytest.raises(InputError, match=r"member: received 'b' for .*a.tsv; expected a .zip"):
         one_file(tmp_path / "a.tsv", member="b")
+
+
+def test_pipes_are_no_files(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    message = r"pipe: is no plain file but a pipe or a device; expected {}: write it to a file and"
+    with pytest.raises(DataError, match=message.format("a table")):
+        one_file(pipe, expected="a table")
+    with pytest.raises(DataError, match=message.format("set.zip, its folder or a file from it")):
+        find(pipe)
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(DataError, match=r"link: does not exist; expected a file"):
+        one_file(tmp_path / "link")
 
 
 def test_a_split_in_a_folder(tmp_path: Path) -> None:

@@ -16,7 +16,17 @@ from pathlib import Path, PurePosixPath
 from treelax.errors import DataError, InputError
 from treelax.files import Line, compressed, not_utf8, read_lines
 
-__all__ = ["NoSuchSplitError", "Source", "find_split", "listed", "members_of", "one_file"]
+__all__ = [
+    "DAMAGE",
+    "REFUSED",
+    "NoSuchSplitError",
+    "Source",
+    "find_split",
+    "listed",
+    "members_of",
+    "no_file",
+    "one_file",
+]
 
 PathLike = str | os.PathLike[str]
 COMPRESSED = (".gz", ".xz", ".bz2")
@@ -52,6 +62,11 @@ class Source:
         """The file and where in it, for messages."""
         file = _printable(str(self.file))
         return file if self.member is None else f"{file}: {_shown(self.member)}"
+
+    @property
+    def base(self) -> str:
+        """The name of the file, or of the one in the archive, without folders."""
+        return self.file.name if self.member is None else PurePosixPath(self.member).name
 
     @property
     def suffix(self) -> str:
@@ -109,8 +124,7 @@ def one_file(
     """
     file = Path(path)
     if not file.is_file():
-        what = "is a folder" if file.is_dir() else "does not exist"
-        raise DataError(f"{file}: {what}; expected {expected}")
+        raise no_file(file, expected)
     if not _is_archive(file):
         if member is not None:
             raise InputError(f"member: received {member!r} for {file}; expected a .zip archive")
@@ -169,8 +183,8 @@ def find_split(
         'dev.txt.gz'
     """
     file = Path(path)
-    if not file.exists():
-        raise DataError(f"{file}: does not exist; expected {archive}, its folder or a file from it")
+    if not file.is_file() and not file.is_dir():
+        raise no_file(file, f"{archive}, its folder or a file from it")
     if file.is_file() and not _is_archive(file):
         return Source(file)
     if split is None:
@@ -182,10 +196,10 @@ def find_split(
         sources = [Source(p) for p in found if not p.name.startswith(".")]
     for pattern in patterns:
         whole = re.compile(rf"(?:{pattern})(?:\.gz|\.xz|\.bz2)?", re.IGNORECASE)
-        fitting = [s for s in sources if whole.fullmatch(_base(s))]
+        fitting = [s for s in sources if whole.fullmatch(s.base)]
         if len(fitting) > 1:
             raise DataError(
-                f"{file}: holds several files for {split}: {listed(_base(s) for s in fitting)}; "
+                f"{file}: holds several files for {split}: {listed(s.base for s in fitting)}; "
                 "expected one: pass the file itself"
             )
         if fitting:
@@ -194,8 +208,32 @@ def find_split(
     if zipped:
         return find_split(zipped[0], patterns, split=split, archive=archive, expected=expected)
     raise NoSuchSplitError(
-        f"{file}: holds {listed(map(_base, sources))}; expected {expected} for {split}"
+        f"{file}: holds {listed(s.base for s in sources)}; expected {expected} for {split}"
     )
+
+
+def no_file(file: Path, expected: str) -> DataError:
+    """The error for a path that names no file to read.
+
+    Args:
+        file: the path.
+        expected: what it should be.
+
+    Returns:
+        The error, to be raised.
+
+    Example:
+        >>> print(no_file(Path("nowhere.tsv"), "a table"))
+        nowhere.tsv: does not exist; expected a table
+    """
+    if file.is_dir():
+        return DataError(f"{file}: is a folder; expected {expected}")
+    if file.exists():  # a pipe can be read once only, and most files are read more often
+        return DataError(
+            f"{file}: is no plain file but a pipe or a device; expected {expected}: write it to a "
+            "file and give that"
+        )
+    return DataError(f"{file}: does not exist; expected {expected}")
 
 
 def _is_archive(file: Path) -> bool:
@@ -205,10 +243,6 @@ def _is_archive(file: Path) -> bool:
 def _suffix(name: str) -> str:
     path = PurePosixPath(name.lower())
     return PurePosixPath(path.stem).suffix if path.suffix in COMPRESSED else path.suffix
-
-
-def _base(source: Source) -> str:
-    return source.file.name if source.member is None else PurePosixPath(source.member).name
 
 
 def listed(names: Iterable[str]) -> str:
@@ -272,7 +306,7 @@ def _members(archive: Path) -> list[str]:
     try:
         with zipfile.ZipFile(archive) as members:
             return members_of(members)
-    except DAMAGE as error:
+    except (*DAMAGE, *REFUSED) as error:
         raise DataError(f"{archive}: cannot be read as a zip archive: {error}") from error
 
 

@@ -146,6 +146,18 @@ def test_test_sets_have_no_labels(tmp_path: Path, label: str) -> None:
     assert [r.label for r in read_multinli(file)] == [None]
 
 
+def test_the_name_of_a_folder_says_nothing_of_labels(tmp_path: Path) -> None:
+    folder, lines = tmp_path / "x_unlabel", [f"{label}\ta .\tb .\tx" for label in ("neutral", "-")]
+    folder.mkdir()
+    records = read_multinli(as_text(folder / "dev_matched.tsv", *lines))
+    assert [r.label for r in records] == ["neutral"]
+    assert records.report.dropped == {"no gold label": [2]}
+    with zipfile.ZipFile(folder / "all_unlabelled.zip", "w") as archive:
+        archive.write(folder / "dev_matched.tsv", "x_unlabelled/dev_matched.tsv")
+    packed = read_multinli(folder / "all_unlabelled.zip", "dev_matched")
+    assert [r.label for r in packed] == ["neutral"]
+
+
 # ------------------------------------------------------------------ plain tables
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from treelax.data.conllu import Sentence, write_conllu
 from treelax.data.text.readers_plain import read_words
-from treelax.data.text.readers_tagging import read_tagging
+from treelax.data.text.readers_tagging import column_of, read_tagging
 from treelax.data.text.records import Record, Records
 from treelax.errors import DataError, InputError
 
@@ -229,6 +229,14 @@ def test_other_errors(tmp_path: Path) -> None:
         DataError, match=r"nowhere: does not exist; expected a file of tagged words"
     ):
         read_tagging(tmp_path / "nowhere")
+
+
+def test_columns_as_told_to_a_command() -> None:
+    assert [column_of(text) for text in ("1", "12", "XPOS", "²")] == [0, 11, "XPOS", "²"]
+    for text in ("0", " ", "9" * 5000):  # the last has more digits than int() takes
+        with pytest.raises(InputError, match=r"column: received '.*'; expected its num") as raised:
+            column_of(text)
+        assert len(str(raised.value)) < 150
 
 
 def test_a_sentence_without_words_is_counted(tmp_path: Path) -> None:

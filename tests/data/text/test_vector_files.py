@@ -3,13 +3,24 @@
 import bz2
 import gzip
 import lzma
+import os
 import sys
 import zipfile
 
 import numpy as np
 import pytest
 import torch
-from vector_texts import FIRST, GLOVE, WORDS, archived, one_array, rows_of, written, zipped
+from vector_texts import (
+    FIRST,
+    GLOVE,
+    WORDS,
+    archived,
+    locked,
+    one_array,
+    rows_of,
+    written,
+    zipped,
+)
 
 from treelax.data.text.vector_files import LINES_BETWEEN_REPORTS, read_vectors
 from treelax.data.text.vectors import load_vectors
@@ -78,6 +89,28 @@ def test_a_zip_with_several_files(tmp_path):
         load_vectors(path, WORDS, member="c.txt")
 
 
+def test_suffixes_in_capital_letters(tmp_path):
+    path = zipped(tmp_path, a=GLOVE).rename(tmp_path / "V.ZIP")
+    assert rows_of(load_vectors(path, WORDS, normalise=False)) == EXPECTED
+    vectors = load_vectors(path, WORDS, normalise=False, member="folder/a.txt")
+    assert rows_of(vectors) == EXPECTED
+    path = archived(tmp_path, words=np.array(["the"]), vec=VEC[:1]).rename(tmp_path / "V.NPZ")
+    assert rows_of(load_vectors(path, ["the"], normalise=False)) == {"the": [3.0, 4.0]}
+
+
+def test_archives_with_a_password(tmp_path):
+    path = locked(zipped(tmp_path, a=GLOVE))
+    message = r"vectors.zip, after line 0: cannot be read: File 'folder/a.txt' is encrypted"
+    with pytest.raises(DataError, match=message) as caught:
+        load_vectors(path, WORDS)
+    assert "\n" not in str(caught.value)
+    path = locked(archived(tmp_path, words=np.array(["the"]), vec=VEC[:1]))
+    message = r"vectors.npz: cannot be read: File 'words.npy' is encrypted.*; expected an archive"
+    with pytest.raises(DataError, match=message) as caught:
+        load_vectors(path, ["the"])
+    assert "\n" not in str(caught.value)
+
+
 def test_the_first_word_may_hold_spaces(tmp_path):
     vectors = load_vectors(
         written(tmp_path, ". . . 7 8\nat name@domain.com 1 2\nat 3 4\n"),
@@ -117,6 +150,8 @@ def test_words_that_are_not_utf8_and_blank_lines_do_no_harm(tmp_path):
         ("2 0\nthe\n", 1, "received 0 dimensions"),
         ("the\n", 1, "received 1 field and no number at the end; expected a word and its numbers"),
         ("the\t1\t2 x\n", 1, "received 4 fields and no number at the end"),
+        (f"1 {'9' * 5000}\n", 1, "received 2 fields and no number at the end"),
+        (f"{'9' * 5000} 2\nthe 1 2\n", 2, "received 2 numbers; expected 1 behind a word"),
     ],
 )
 def test_errors_name_the_line(tmp_path, text, line, message):
@@ -143,6 +178,7 @@ def test_numbers_of_words_not_needed_are_not_parsed(tmp_path):
         ("v.zip", b"PK", "after line 0: cannot be read: File is not a zip file"),
         ("v.bin", b"", "is in word2vec's binary format; expected text"),
         ("v.bin.gz", b"", "is in word2vec's binary format"),
+        ("V.BIN", b"", "is in word2vec's binary format"),
         ("v.npz", b"PK", "cannot be read as .npz"),
         ("v.npz", b"", "cannot be read as .npz"),
         (
@@ -165,6 +201,9 @@ def test_a_missing_file(tmp_path):
         load_vectors(tmp_path / "nowhere.txt", ["the"])
     with pytest.raises(DataError, match="is a folder; expected word vectors"):
         load_vectors(tmp_path, ["the"])
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DataError, match=r"pipe: is no plain file .*; expected word vectors"):
+        load_vectors(tmp_path / "pipe", ["the"])
 
 
 def test_a_member_of_what_is_no_zip(tmp_path):

@@ -28,6 +28,20 @@ def zipped(folder: Path, **members: str) -> Path:
     return path
 
 
+def locked(path: Path) -> Path:
+    """Have every file of an archive ask for a password."""
+    data = bytearray(path.read_bytes())
+    with zipfile.ZipFile(path) as archive:
+        starts = [info.header_offset for info in archive.infolist()]
+        place = archive.start_dir
+    for start in starts:
+        data[start + 6] |= 1  # in the header of the file
+        data[place + 8] |= 1  # and in the directory
+        place = data.find(b"PK\x01\x02", place + 1)
+    path.write_bytes(data)
+    return path
+
+
 def one_array() -> bytes:
     """A file of NumPy that is no archive."""
     file = io.BytesIO()

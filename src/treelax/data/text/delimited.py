@@ -14,6 +14,7 @@ from treelax.errors import DataError
 from treelax.files import Line
 
 __all__ = [
+    "MOST_DIGITS",
     "MissingColumnError",
     "Row",
     "column_places",
@@ -29,6 +30,7 @@ Row = tuple[int, list[str]]  # number of its first line, cells
 MOST_LINES = 10_000  # in one quoted field: more is a quote that was never closed
 RAGGED = "wrong number of columns"
 SHOWN = 40  # characters of a cell, columns of a file in a message
+MOST_DIGITS = 19  # of a number of words or columns; Python reads no number of thousands of digits
 MOST_WORDS = 4  # in the name of a column: more are a sentence
 # what may stand between the columns of a file that was cut elsewhere, and what to do then; tabs come
 # first, for names of columns have none

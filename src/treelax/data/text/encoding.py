@@ -8,7 +8,7 @@ from typing import Literal
 
 import torch
 
-from treelax.data.text.delimited import counted
+from treelax.data.text.delimited import MOST_DIGITS, counted
 from treelax.data.text.encoded import NO_TAG, EncodedText
 from treelax.data.text.records import Record, Records
 from treelax.data.text.tokenizer import words_of
@@ -193,8 +193,13 @@ def _kind(label: str | tuple[str, ...] | None) -> str:
 
 
 def _sorted_names(names: Iterable[str]) -> list[str]:
-    """In the order of the alphabet, or of size if all are integers."""
+    """In the order of the alphabet, or of size if all are integers that are not too long."""
     ordered = sorted(names)
-    if all(name.isascii() and name.removeprefix("-").isdigit() for name in ordered):
+    if all(map(_is_integer, ordered)):
         ordered.sort(key=int)
     return ordered
+
+
+def _is_integer(name: str) -> bool:
+    digits = name.removeprefix("-")
+    return digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS

@@ -133,7 +133,7 @@ def read_multinli(
         archive="multinli_1.0.zip",
         expected=f"multinli_1.0_{split}.jsonl",
     )
-    unlabelled = (split or "").startswith("test") or "_unlabel" in source.name
+    unlabelled = (split or "").startswith("test") or "_unlabel" in source.base
     return _records(source, raw, not unlabelled, Checks(**checks))
 
 

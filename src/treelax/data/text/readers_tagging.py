@@ -9,7 +9,7 @@ from typing import Unpack
 
 from treelax.data.conllu import COLUMNS
 from treelax.data.sources import PathLike, Source, one_file
-from treelax.data.text.delimited import column_places, counted, note_ragged, short
+from treelax.data.text.delimited import MOST_DIGITS, column_places, counted, note_ragged, short
 from treelax.data.text.ptb import NO_BREAK_SPACE, one_word
 from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
 from treelax.errors import DataError, InputError
@@ -288,14 +288,15 @@ def column_of(text: str) -> int | str:
         Its place, counted from 0, or the name.
 
     Raises:
-        InputError: it is 0, or nothing.
+        InputError: it is 0, or nothing, or a number too long for one of a column.
 
     Example:
         >>> column_of("2"), column_of("XPOS")
         (1, 'XPOS')
     """
-    if not text.strip() or (text.isdecimal() and not int(text)):
+    is_number = text.isdecimal()
+    if not text.strip() or (is_number and (len(text) > MOST_DIGITS or not int(text))):
         raise InputError(
-            f"column: received {text!r}; expected its number, counted from 1, or its name"
+            f"column: received {short(text)}; expected its number, counted from 1, or its name"
         )
-    return int(text) - 1 if text.isdecimal() else text
+    return int(text) - 1 if is_number else text

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import codecs
 import io
-import lzma
 import math
 import os
 import zipfile
-import zlib
 from array import array
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
@@ -23,8 +21,8 @@ from typing import IO, Any
 import torch
 from torch import Tensor
 
-from treelax.data.sources import listed, members_of
-from treelax.data.text.delimited import counted
+from treelax.data.sources import DAMAGE, REFUSED, listed, members_of, no_file
+from treelax.data.text.delimited import MOST_DIGITS, counted
 from treelax.errors import BackendError, DataError, InputError
 from treelax.files import compressed
 
@@ -33,7 +31,6 @@ __all__ = ["BytesProgress", "read_vectors"]
 BytesProgress = Callable[[int, int], None]  # bytes of the file that are read, and all of them
 
 LINES_BETWEEN_REPORTS = 4096
-_UNREADABLE = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
 
 
 def read_vectors(
@@ -84,13 +81,12 @@ def read_vectors(
     """
     file, wanted = Path(path), frozenset(wanted)
     if not file.is_file():
-        what = "is a folder" if file.is_dir() else "does not exist"
-        raise DataError(f"{file}: {what}; expected word vectors as text or .npz")
-    if member is not None and file.suffix != ".zip":
+        raise no_file(file, "word vectors as text or .npz")
+    if member is not None and not _is_zip(file):
         raise InputError(f"member: received {member!r} for {file}; expected none but for a .zip")
-    if file.suffix == ".npz":
+    if file.suffix.lower() == ".npz":
         return _read_archive(file, wanted, own_only, progress)
-    if ".bin" in file.suffixes[-2:]:
+    if ".bin" in [suffix.lower() for suffix in file.suffixes[-2:]]:
         raise DataError(f"{file}: is in word2vec's binary format; expected text: convert it first")
     return _TextReader(file, wanted).read(member, progress)
 
@@ -121,7 +117,7 @@ class _TextReader:
                         progress(raw.tell(), size)
         except DataError:
             raise
-        except _UNREADABLE as error:
+        except (*DAMAGE, *REFUSED) as error:
             raise DataError(
                 f"{self.file}, after line {self.number}: cannot be read: {error}"
             ) from error
@@ -166,7 +162,7 @@ class _TextReader:
     def _begin(self, line: bytes) -> bool:
         """Learn the number of dimensions from the first line; false if it holds no word."""
         fields = line.split()
-        if self.number == 1 and len(fields) == 2 and all(map(bytes.isdigit, fields)):
+        if self.number == 1 and len(fields) == 2 and all(map(_is_count, fields)):
             self.announced, self.dim = map(int, fields)
             if not self.dim:
                 raise DataError(f"{self.file}, line 1: received 0 dimensions; expected 1 or more")
@@ -207,7 +203,7 @@ class _TextReader:
 @contextmanager
 def _plain(raw: IO[bytes], file: Path, member: str | None) -> Iterator[Any]:
     """The bytes of a file or of a file in a ``.zip``, decompressed."""
-    if file.suffix != ".zip":
+    if not _is_zip(file):
         with compressed(raw, file, "rb") as data:
             yield data
         return
@@ -224,6 +220,14 @@ def _plain(raw: IO[bytes], file: Path, member: str | None) -> Iterator[Any]:
         # read in blocks: the archive's own lines are slow
         with archive.open(member) as data, io.BufferedReader(data, 1 << 20) as lines:  # type: ignore[type-var]
             yield lines
+
+
+def _is_zip(file: Path) -> bool:
+    return file.suffix.lower() == ".zip"
+
+
+def _is_count(field: bytes) -> bool:
+    return field.isdigit() and len(field) <= MOST_DIGITS
 
 
 def _is_number(field: bytes) -> bool:
@@ -251,7 +255,11 @@ def _read_archive(
     try:
         with numpy.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
-    except (*_UNREADABLE, ValueError, TypeError) as error:
+    except REFUSED as error:
+        raise DataError(
+            f"{file}: cannot be read: {error}; expected an archive as numpy.savez writes it"
+        ) from error
+    except (*DAMAGE, ValueError, TypeError) as error:
         # not with the library's words: they tell how to load pickled files, which may hold code
         raise DataError(
             f"{file}: cannot be read as .npz, an archive of NumPy with plain arrays; expected words "
