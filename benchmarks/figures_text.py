@@ -129,7 +129,8 @@ def sst() -> str:
             about("sst-tuned"),
             "For the BiLSTM without a tree dev prefers learning rate 0.003 and no consistency: with "
             f"them it has dev {over_seeds(chosen, 'dev_accuracy')}, test "
-            f"{over_seeds(chosen, 'test_accuracy')} ({len(chosen)} seeds; "
+            f"{over_seeds(chosen, 'test_accuracy')} ({len(chosen)} seeds, "
+            f"{'/'.join({run['device'] for run in chosen})}; "
             "[runs](results/sst-tuned/baseline/runs.csv)).",
         ]
     )

@@ -122,6 +122,7 @@ def _sharper(factor: int) -> tuple[str, ...]:
 
 
 ARITHMETIC = {"train.precision=tf32"}
+STOPPED = ", stopped"  # beside the figure of trials that ended early
 # What the trials of a task had in common beside its recipe.
 TRIED = {"snli": ("train.epochs=20",), "sst": ()}
 # Runs of several seeds: what they change in the recipe, and where they are in results/.
@@ -179,8 +180,8 @@ def recorded(name: str, changes: tuple[str, ...]) -> set[str]:
     }
 
 
-def choices(name: str, tree: str) -> str:
-    """Dev accuracies of trees and of the baseline for the settings that decided a recipe."""
+def choices(name: str, *rows: str) -> str:
+    """Dev accuracies of some rows of a table for the settings that decided a recipe."""
     trials = [row for row in runs_of("tuning", f"{name}.csv") if " " in row["vectors"]]
 
     def cell(row: str, changes: tuple[str, ...]) -> str:
@@ -203,17 +204,18 @@ def choices(name: str, tree: str) -> str:
         if not found:
             return "–"
         figure = spread(found) if len(found) > 1 else f"{found[0]:.2f}"
-        return f"{figure} ({len(found)}{', stopped' if stopped else ''})"
+        return f"{figure} ({len(found)}{STOPPED if stopped else ''})"
 
-    lines = [[text, cell(tree, changes), cell("none", changes)] for text, changes in CHOICES[name]]
-    header = [f"dev of {name.upper()}, %", label(f"{name}-{tree}"), label(f"{name}-none")]
+    lines = [[text, *(cell(row, changes) for row in rows)] for text, changes in CHOICES[name]]
+    header = [f"dev of {name.upper()}, %", *(label(f"{name}-{row}") for row in rows)]
+    early = any(STOPPED in each for line in lines for each in line)
+    stopped = f";{STOPPED[1:]}: one or more trials ended some epochs early" if early else ""
     return "\n\n".join(
         [
             table(header, lines),
             "Mean ± standard deviation (and number of trials); both files of word vectors. The recipe's "
-            f"figures are those of the runs in the table above{_shorter(name)}; stopped: one or more "
-            f"trials ended some epochs early. Some of {len(runs_of('tuning', f'{name}.csv'))} "
-            "[trials](results/tuning/README.md).",
+            f"figures are those of the runs in the table above{_shorter(name)}{stopped}. Some of "
+            f"{len(runs_of('tuning', f'{name}.csv'))} [trials](results/tuning/README.md).",
         ]
     )
 
@@ -229,6 +231,6 @@ def _shorter(name: str) -> str:
 TRIAL_SECTIONS: dict[str, Callable[[], str]] = {
     "trials": trials,
     "options": options,
-    "snli-choices": lambda: choices("snli", "tree-2"),
-    "sst-choices": lambda: choices("sst", "tree"),
+    "snli-choices": lambda: choices("snli", "tree-2", "none", "chain-2"),
+    "sst-choices": lambda: choices("sst", "tree", "none"),
 }
