@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -237,6 +238,25 @@ def test_the_name_of_the_file_says_the_format(
         assert "expected .jsonl, .tsv, .conllu, also compressed (.gz, .xz, .bz2)" in line
 
 
+@pytest.mark.parametrize("form", [None, "jsonl", "tsv", "conllu"])
+@pytest.mark.parametrize("name", ["new.txt", "new.conllu"])
+def test_a_hyphen_is_standard_output(
+    runs: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    form: str | None,
+    name: str,
+) -> None:
+    text = "a fine film\n" if name == "new.txt" else "1\tfine" + 8 * "\t_" + "\n"
+    file = written(tmp_path, text, name)
+    monkeypatch.chdir(tmp_path)
+    options = [] if form is None else ["--format", form]
+    said = ask(capsys, runs["classify"], file, *options, "--out", "-")
+    assert said == ask(capsys, runs["classify"], file, *options) != ""
+    assert list(tmp_path.iterdir()) == [file]
+
+
 def test_soft_trees(
     runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -289,26 +309,82 @@ def test_accuracy_is_told_where_labels_are_known(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("rows", "said"),
     [
-        ("review\tliked\nfine\tyes\nfine\tperhaps\nfine\t\n\tyes\n", "of 2 labelled texts\n"),
-        ("review\tliked\nfine\t?\nbad\t?\n", ""),
-        ("review\tother\nfine\tyes\n", ""),
+        (
+            ["fine\tyes", "fine\tperhaps", "fine\t", "\tyes"],
+            r"accuracy: \d+\.00 % of 2 labelled texts; 1 of them has a label that the model does not "
+            r"know \('perhaps'\), counted as wrong",
+        ),
+        (
+            [f"fine\t{50 * 'x'}", "bad\tno", "bad\t[red]"],
+            r"accuracy: \d+\.\d\d % of 3 labelled texts; 2 of them have labels that the model does not "
+            rf"know \(the first: '{40 * 'x'}…'\), counted as wrong",
+        ),
+        (["bad\tno", "bad\t"], r"accuracy: \d+\.00 % of 1 labelled text"),
+        (
+            ["fine\t?", "bad\t[b]"],
+            r"no accuracy: all 2 labelled texts have labels that the model does not know \(the first: "
+            r"'\?'\)",
+        ),
+        (
+            ["fine\t[b]", "\t?"],
+            r"no accuracy: 1 labelled text has a label that the model does not know \('\[b\]'\)",
+        ),
+        (["fine\t", "bad\t"], None),
     ],
 )
 def test_labels_that_are_unknown_or_missing(
     runs: dict[str, Path],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
+    rows: list[str],
+    said: str | None,
+) -> None:
+    file = written(tmp_path, "\n".join(["review\tliked", *rows, ""]), "new.tsv")
+    assert main(["predict", str(runs["classify"]), str(file), "--device", "cpu"]) == 0
+    output = capsys.readouterr()
+    assert len(output.out.splitlines()) == len(rows)
+    told = [line for line in output.err.splitlines() if "accuracy" in line]
+    assert len(told) == (said is not None)
+    assert all(re.fullmatch(said or "", line) for line in told)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        (
+            "new.conll",
+            "film\t?\nbad\tB\n",
+            "1 of them has a label that the model does not know ('?')",
+        ),
+        ("new.conll", "film\t?\n", "no accuracy: 1 labelled word has a label that the model does"),
+        ("new.conll", "film\tF\n", " of 1 labelled word\n"),
+        ("new.conll", "film\nbad\n", ""),
+        ("new.conllu", "1\tfilm" + 8 * "\t_" + "\n", ""),
+    ],
+)
+def test_tags_that_are_unknown_or_missing(
+    runs: dict[str, Path],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
     text: str,
     said: str,
 ) -> None:
-    file = written(tmp_path, text, "new.tsv")
+    file = written(tmp_path, text, name)
+    assert main(["predict", str(runs["tag"]), str(file), "--device", "cpu"]) == 0
+    told = capsys.readouterr().err
+    assert said in told
+    assert ("label" in told) == bool(said)
+
+
+def test_a_column_of_another_name_has_no_labels(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = written(tmp_path, "review\tother\nfine\tyes\n", "new.tsv")
     assert main(["predict", str(runs["classify"]), str(file), "--device", "cpu"]) == 0
-    output = capsys.readouterr()
-    assert len(output.out.splitlines()) == text.count("\n") - 1
-    assert output.err.endswith(said)
-    assert ("accuracy" in output.err) == bool(said)
+    assert capsys.readouterr().err == ""
 
 
 def test_lists_of_words(

@@ -13,7 +13,13 @@ import typer
 from treelax.cli.commands import command
 from treelax.cli.console import error_console
 from treelax.cli.options import Device, Tokens, Vectors
-from treelax.cli.output import refuse_folder, refuse_same_file, write_lines, write_sentences
+from treelax.cli.output import (
+    refuse_files_of_run,
+    refuse_folder,
+    refuse_same_file,
+    write_lines,
+    write_sentences,
+)
 from treelax.cli.progress import progress
 from treelax.errors import InputError
 
@@ -96,6 +102,7 @@ def parse(
     from treelax.cli.parse_output import Look, form_of
     from treelax.cli.parse_texts import STREAM, Source, split_arguments
     from treelax.pictures import supports_unicode
+    from treelax.training.models import is_listops
 
     if out == Path(STREAM):
         out = None
@@ -111,8 +118,11 @@ def parse(
         )
     if STREAM in texts:
         raise InputError("TEXT: received - beside other texts; expected - alone")
-    refuse_same_file(out, file)
+    for each in (file, *map(str, vectors or ())):
+        refuse_same_file(out, each)
     refuse_folder(out)
+    if run is not None and not is_listops(run):
+        refuse_files_of_run(out, Path(run))
     asked = Asked(weights=soft, samples=samples, seed=seed)
     written = form_of(form, out, asked)
     if written == "heatmap":

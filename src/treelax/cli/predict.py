@@ -15,7 +15,13 @@ from treelax.cli.commands import command
 from treelax.cli.console import error_console
 from treelax.cli.memory import is_out_of_memory
 from treelax.cli.options import Device, Tokens, Vectors
-from treelax.cli.output import refuse_folder, refuse_same_file, write_lines, write_sentences
+from treelax.cli.output import (
+    refuse_files_of_run,
+    refuse_folder,
+    refuse_same_file,
+    write_lines,
+    write_sentences,
+)
 from treelax.cli.progress import Progress, progress
 from treelax.errors import InputError
 
@@ -57,7 +63,10 @@ Examples:
 def predict(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run or saved model.")],
     file: Annotated[str, typer.Argument(metavar="FILE", help="Texts, or - for standard input.")],
-    out: Annotated[Path | None, typer.Option(help="File to write; stdout by default.")] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File to write, in .jsonl, .tsv, .conllu; or - (stdout), the default."),
+    ] = None,
     form: Annotated[
         str | None,
         typer.Option("--format", help="jsonl, tsv or conllu; by --out, or jsonl."),
@@ -96,6 +105,7 @@ def predict(
     ] = 0,
 ) -> None:
     """Label texts; see HELP."""
+    from treelax.cli.predict_files import STREAM
     from treelax.cli.predict_inputs import Accuracy
     from treelax.cli.predict_output import output_form
     from treelax.cli.predict_vectors import UnknownWords, look_up
@@ -105,8 +115,12 @@ def predict(
 
     if not run.exists():
         raise InputError(f"{run}: does not exist; expected the folder of a run or of a saved model")
-    refuse_same_file(out, file)
+    if out == Path(STREAM):
+        out = None
+    for each in (file, *map(str, vectors or ())):
+        refuse_same_file(out, each)
     refuse_folder(out)
+    refuse_files_of_run(out, run)
     place = find_device(device, threads=threads)
     model = SentenceModel.from_pretrained(run, device=place, vectors=vectors)
     settings = model.settings
@@ -131,7 +145,7 @@ def predict(
         error_console.print(f"{file}: {note.replace('dropped', 'without a label')}")
     for note in [] if records is None else records.report.lines():
         error_console.print(f"{file}: {note}")
-    if (line := accuracy.line("words" if settings.kind == "tag" else "texts")) is not None:
+    if (line := accuracy.line("word" if settings.kind == "tag" else "text")) is not None:
         error_console.print(line)
 
 

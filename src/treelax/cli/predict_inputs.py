@@ -10,6 +10,7 @@ from treelax.cli.predict_files import STREAM, is_treebank, source_of, words
 from treelax.data.conllu import COLUMNS, Sentence, blocks_of_lines, treebank
 from treelax.data.conllu_blocks import Block, read_blocks
 from treelax.data.sources import Source
+from treelax.data.text.delimited import counted, short
 from treelax.data.text.ptb import one_word
 from treelax.data.text.records import Records
 from treelax.errors import InputError
@@ -141,21 +142,21 @@ class Accuracy:
     """How many labels of a file a model has found.
 
     Args:
-        labels: those that the model knows. A file with none of them has something else in that
-            column, so nothing is told.
+        labels: those that the model knows. Others count as wrong; a file with none of them may have
+            something else in that column, so there is no accuracy to tell.
 
     Example:
         >>> accuracy = Accuracy(["no", "yes"])
         >>> for right, said in (("yes", "yes"), ("no", "yes"), (None, "no")):
         ...     accuracy.add(right, said)
-        >>> accuracy.line("texts")
+        >>> accuracy.line("text")
         'accuracy: 50.00 % of 2 labelled texts'
     """
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.known = frozenset(labels)
-        self.count = self.right = 0
-        self.is_known = False
+        self.count = self.right = self.unknown = 0
+        self.first_unknown = ""
 
     def add(self, right: Label | None, said: Label | None) -> None:
         """Count the labels of an example.
@@ -170,18 +171,37 @@ class Accuracy:
         for one, other in pairs:
             self.count += 1
             self.right += one == other
-            self.is_known = self.is_known or one in self.known
+            if one not in self.known:
+                self.first_unknown = self.first_unknown or one
+                self.unknown += 1
 
-    def line(self, unit: str) -> str | None:
-        """The accuracy in words.
+    def line(self, noun: str) -> str | None:
+        """The accuracy in words, and how many labels the model cannot find.
 
         Args:
-            unit: what has labels, in the plural.
+            noun: what has labels, in the singular.
 
         Returns:
-            A line, or None if there is nothing to tell.
+            A line, or None if nothing has a label.
+
+        Example:
+            >>> accuracy = Accuracy(["no", "yes"])
+            >>> accuracy.add("maybe", "yes")
+            >>> accuracy.line("text")
+            "no accuracy: 1 labelled text has a label that the model does not know ('maybe')"
         """
-        if not self.is_known:
+        if not self.count:
             return None
-        share = 100 * self.right / self.count
-        return f"accuracy: {share:.2f} % of {self.count:,} labelled {unit}"
+        labelled = counted(self.count, f"labelled {noun}")
+        if self.unknown == self.count:
+            return f"no accuracy: {'all ' if self.count > 1 else ''}{labelled} {self._unknown()}"
+        share = f"accuracy: {100 * self.right / self.count:.2f} % of {labelled}"
+        if not self.unknown:
+            return share
+        return f"{share}; {self.unknown:,} of them {self._unknown()}, counted as wrong"
+
+    def _unknown(self) -> str:
+        first = short(self.first_unknown)
+        if self.unknown == 1:
+            return f"has a label that the model does not know ({first})"
+        return f"have labels that the model does not know (the first: {first})"
