@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
+import numpy
 import pytest
 from sentence_runs import SMALL, write_files
 
@@ -21,6 +24,7 @@ from treelax.training.config import flatten, override
 
 SETTINGS = [part for key, value in SMALL.items() for part in ("--set", f"{key}={value}")]
 ENDING = ["--device", "cpu", *SETTINGS]
+ROOT = Path(__file__).parents[2]
 Capture = pytest.CaptureFixture[str]
 
 
@@ -190,6 +194,58 @@ def test_one_label_is_refused(tmp_path: Path, capsys: Capture) -> None:
         f"{file}: received one label, 'yes', for all examples; expected at least two"
     )
     assert not (tmp_path / "run").exists()
+
+
+def test_long_texts_are_left_out_and_the_setting_is_told(tmp_path: Path, capsys: Capture) -> None:
+    long = " ".join(["good"] * 101)
+    rows = ["text\tlabel", *["bad film\tneg"] * 3, *[f"{long}\tpos"] * 2]
+    file = written(tmp_path, "a.tsv", "\n".join([*rows, ""]))
+    command = ["train", "classify", "--train", file, "--dev", file, "--out", tmp_path / "run"]
+    assert fail(capsys, *command) == (
+        f"{file}: 2 examples of more than data.max_length=100 words left out, and the rest have one "
+        "label, 'neg'; expected at least two: raise it with --set data.max_length=N"
+    )
+    written(tmp_path, "a.tsv", "\n".join([*rows, "fine\tpos", ""]))
+    assert main([*map(str, command), *ENDING]) == 0
+    said = capsys.readouterr().err
+    assert (
+        "train: 2 examples of more than 100 words left out; --set data.max_length=N keeps them\n"
+    ) in said
+    shutil.rmtree(tmp_path / "run")
+    assert main([*map(str, command), *ENDING, "--set", "data.max_length=101"]) == 0
+    assert "left out" not in capsys.readouterr().err
+
+
+def test_columns_that_no_option_names(tmp_path: Path, capsys: Capture) -> None:
+    file = written(tmp_path, "a.tsv", "premise\thypothesis\tlabel\nfine\tgood\tyes\n")
+    files = ["--train", file, "--dev", file, "--out", tmp_path / "run"]
+    has = f"{file}, line 1: no column %r; it has: premise, hypothesis, label; expected "
+    assert fail(capsys, "train", "pair", *files) == (
+        has % "first" + "two columns of texts: name them with --text A --text B"
+    )
+    assert fail(capsys, "train", "classify", *files) == (
+        has % "text" + "a column of texts: name it with --text"
+    )
+    columns = ["--text", "premise", "--label", "kind"]
+    assert fail(capsys, "train", "classify", *files, *columns) == (
+        has % "kind" + "a column of labels: name it with --label"
+    )
+
+
+def test_what_the_page_says_of_settings_and_archives(tmp_path: Path, capsys: Capture) -> None:
+    page = " ".join((ROOT / "docs" / "own-data.md").read_text(encoding="utf-8").split())
+    own = preset("classify")
+    assert f"`train.batch_size` ({own.train.batch_size} by default)" in page
+    assert f"`train.epochs` ({own.train.epochs})" in page
+    assert f"texts of more than {own.data.max_length} words are left out" in page
+    (call,) = re.findall(r"`(numpy\.savez\(.+?\))`", page)
+    place = tmp_path / "mine.npz"
+    vec = numpy.ones((2, 3), dtype=numpy.float32)
+    names = {"numpy": numpy, "words": numpy.array(["the", "film"]), "vec": vec}
+    exec(call.replace("mine.npz", str(place)), names)
+    options = [*write_files("classify", tmp_path), "--vectors", str(place)]
+    assert main(["train", "classify", *options, *ENDING, "--out", str(tmp_path / "run")]) == 0
+    assert "word vectors: 2 of 9 words" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("few", [False, True])

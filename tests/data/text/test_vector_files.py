@@ -139,10 +139,10 @@ def test_words_that_are_not_utf8_and_blank_lines_do_no_harm(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "message"),
     [
-        ("the 1 2\ndog 3\n", 2, "received 1 number; expected 2 behind a word"),
-        ("the 1 2\ndog\n", 2, "received 0 numbers; expected 2"),
-        ("the 1 2\ndog 3.5 4.5 5.5\n", 2, "received 3 numbers; expected 2 behind a word, as in"),
-        ("the 1 2\ncat 3.5 4.5 5.5 1\n", 2, "received 4 numbers; expected 2"),
+        ("the 1 2\na 1 2\ndog 3\n", 3, "received 1 number; expected 2 behind a word"),
+        ("the 1 2\na 1 2\ndog\n", 3, "received 0 numbers; expected 2"),
+        ("the 1 2\na  1 2\ndog 3 4 5\n", 3, "received 3 numbers; expected 2 behind a word, as in"),
+        ("the 1 2\na 1 2\ncat 3.5 4.5 5.5 1\n", 3, "received 4 numbers; expected 2"),
         ("the 1 2\ndog 3 x4\n", 2, "received 'x4'; expected 2 numbers behind the word 'dog'"),
         ("the 1 2\ndog 3 nan\n", 2, "received a number that is not finite"),
         ("the 1 2\ndog 3 1e39\n", 2, "received a number that is not finite"),
@@ -151,7 +151,7 @@ def test_words_that_are_not_utf8_and_blank_lines_do_no_harm(tmp_path):
         ("the\n", 1, "received 1 field and no number at the end; expected a word and its numbers"),
         ("the\t1\t2 x\n", 1, "received 4 fields and no number at the end"),
         (f"1 {'9' * 5000}\n", 1, "received 2 fields and no number at the end"),
-        (f"{'9' * 5000} 2\nthe 1 2\n", 2, "received 2 numbers; expected 1 behind a word"),
+        (f"{'9' * 5000} 2\nthe 1 2\n", 2, "received 2 numbers at its end, and line 1 has 1"),
     ],
 )
 def test_errors_name_the_line(tmp_path, text, line, message):
@@ -159,6 +159,29 @@ def test_errors_name_the_line(tmp_path, text, line, message):
         load_vectors(written(tmp_path, text), ["the", "dog"])
     assert f"vectors.txt, line {line}: " in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "received", "first", "word"),
+    [
+        ("the 1 zz 3\nsoup 4 5 6\n", 2, "3 numbers", "line 1 has 1", "the 1 zz"),
+        ("the 1 nan 3\nsoup 4 5 6\n", 2, "3 numbers", "line 1 has 1", "the 1 nan"),
+        ("the 1 1e400 3\nsoup 4 5 6\n", 2, "3 numbers", "line 1 has 1", "the 1 1e400"),
+        ("the 1 2\ndog 3\n", 2, "1 number", "line 1 has 2", "the"),
+        ("the 1 2\ndog\n", 2, "0 numbers", "line 1 has 2", "the"),
+        ("\nthe 1 2\n\ndog 3\n", 4, "1 number", "line 2 has 2", "the"),
+        # a word that holds spaces, however many numbers are expected, takes no side
+        ("the 1 zz 3\nat x 4 5 6\ndog 7 8 9\n", 3, "3 numbers", "line 1 has 1", "the 1 zz"),
+    ],
+)
+def test_the_first_line_may_be_the_broken_one(tmp_path, text, line, received, first, word):
+    path = written(tmp_path, text)
+    with pytest.raises(DataError) as caught:
+        load_vectors(path, ["the", "dog"])
+    assert str(caught.value) == (
+        f"{path}, line {line}: received {received} at its end, and {first}, behind {word!r}; expected "
+        "as many in all lines: mend the one of the two that is broken"
+    )
 
 
 def test_numbers_of_words_not_needed_are_not_parsed(tmp_path):
@@ -175,7 +198,12 @@ def test_numbers_of_words_not_needed_are_not_parsed(tmp_path):
         ("v.txt", b"bird 1 2\n", "has none of the 2 words, such as 'the'"),
         ("v.txt.gz", GLOVE.encode(), "after line 0: cannot be read"),
         ("v.txt.xz", lzma.compress(GLOVE.encode())[:-9], r"after line \d: cannot be read"),
-        ("v.zip", b"PK", "after line 0: cannot be read: File is not a zip file"),
+        (
+            "v.zip",
+            b"PK",
+            r"v\.zip: cannot be read as a zip archive: File is not a zip file; expected a zip of one "
+            "text file of vectors$",
+        ),
         ("v.bin", b"", "is in word2vec's binary format; expected text"),
         ("v.bin.gz", b"", "is in word2vec's binary format"),
         ("V.BIN", b"", "is in word2vec's binary format"),
@@ -312,8 +340,8 @@ def test_reading_gives_the_words_as_the_file_spells_them(tmp_path):
 
 @pytest.mark.parametrize("more", ["1e-05 2.0 3.0 4.0", "1 2 3 4"])
 def test_numbers_too_many_are_no_part_of_the_word(tmp_path, more):
-    path = written(tmp_path, f"the 1 2 3\nfilm {more}\n")
-    with pytest.raises(DataError, match="line 2: received 4 numbers; expected 3 behind a word"):
+    path = written(tmp_path, f"the 1 2 3\na 1 2 3\nfilm {more}\n")
+    with pytest.raises(DataError, match="line 3: received 4 numbers; expected 3 behind a word"):
         load_vectors(path, ["the", "film"])
 
 

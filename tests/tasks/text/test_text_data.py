@@ -164,6 +164,22 @@ def test_one_label_is_too_few(tmp_path: Path, kind: str) -> None:
         load_text(config)
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_one_label_may_be_what_long_texts_leave(tmp_path: Path, several: bool) -> None:
+    """Then the file has others, and its columns are right."""
+    label = "no" if several else "yes"
+    file = written(tmp_path / "a.tsv", "text\tlabel", "Hi\tyes", f"a b c d\t{label}", "a b c\tyes")
+    config = DataConfig(train=file, dev=file, vector_size=4, max_length=3)
+    with pytest.raises(DataError) as caught:
+        load_text(config)
+    expected = (
+        f"{file}: 1 example of more than data.max_length=3 words left out, and the rest have one "
+        "label, 'yes'; expected at least two: raise it with --set data.max_length=N"
+    )
+    assert (str(caught.value) == expected) == several
+    assert ("give the column of the labels" in str(caught.value)) != several
+
+
 def test_tags(tmp_path: Path) -> None:
     data = load_text(tag_data(tmp_path))
     assert data.splits["train"].tagged
@@ -208,7 +224,9 @@ def test_snli_mixed_into_multinli(tmp_path: Path) -> None:
 def test_mixed_in_texts_may_be_too_long_too(tmp_path: Path) -> None:
     data = load_text(multinli_data(tmp_path, mix=str(SNLI_SAMPLE), max_length=8))
     assert data.mixed == 3
-    assert data.notes["mix"][-1] == "1 example of more than 8 words left out"
+    assert data.notes["mix"][-1] == (
+        "1 example of more than 8 words left out; --set data.max_length=N keeps it"
+    )
 
 
 def test_mixed_in_labels_must_be_known(tmp_path: Path) -> None:
@@ -232,7 +250,8 @@ def test_long_training_examples_are_left_out_and_others_kept(tmp_path: Path) -> 
     assert data.splits["train"].lines.tolist() == [i + 2 for i in kept]
     assert len(data.splits["dev"]) == 5
     assert data.notes["train"] == (
-        f"{len(PAIRS) - len(kept)} examples of more than 3 words left out",
+        f"{len(PAIRS) - len(kept)} examples of more than 3 words left out; "
+        "--set data.max_length=N keeps them",
     )
     assert data.notes["dev"] == ()
 

@@ -14,6 +14,7 @@ from tiny_texts import (
     SNLI_SAMPLE,
     class_data,
     multinli_data,
+    pair_data,
     sst_data,
     tag_data,
     written,
@@ -130,6 +131,65 @@ def test_a_table_of_test_data_without_labels(tmp_path: Path) -> None:
     ) as told:
         load_text(class_data(tmp_path, test=test, label="stat"))
     assert "--test" not in str(told.value)
+
+
+ONE_TEXT = "a column of texts: name it with --text"
+TWO_TEXTS = "two columns of texts: name them with --text A --text B"
+
+
+@pytest.mark.parametrize(
+    ("changes", "missing", "told"),
+    [
+        ({"label": "kind"}, "'kind'; it", "a column of labels: name it with --label"),
+        ({"text": ("text",)}, "'text'; it", ONE_TEXT),
+        ({"text": ("word",)}, "'word'; did you mean 'words'? It", ONE_TEXT),
+        ({"text": ("first", "second")}, "'first'; it", TWO_TEXTS),
+    ],
+)
+def test_a_missing_column_names_the_option(
+    tmp_path: Path, changes: dict[str, object], missing: str, told: str
+) -> None:
+    config = class_data(tmp_path, **changes)
+    with pytest.raises(DataError) as caught:
+        load_text(config)
+    assert str(caught.value) == (
+        f"{config.train}, line 1: no column {missing} has: state, words; expected {told}"
+    )
+
+
+def test_a_column_that_only_training_data_have(tmp_path: Path) -> None:
+    """No option helps, for it would name the column of all files."""
+    dev = written(tmp_path / "dev.tsv", "words", "a cat")
+    with pytest.raises(DataError) as caught:
+        load_text(class_data(tmp_path, dev=dev))
+    assert str(caught.value) == (
+        f"{dev}, line 1: no column 'state'; it has: words; expected it here too, for the training data "
+        "have it"
+    )
+    rows = ['{"words": "a cat", "state": "awake"}', '{"words": "a dog"}']
+    train = written(tmp_path / "train.jsonl", *rows)
+    with pytest.raises(DataError, match=r"line 2: no column 'state'; .*; expected it here too"):
+        load_text(class_data(tmp_path, train=train))
+
+
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        ("state;words", "save it so"),
+        ('"words"\tstate', "or a file in CSV"),
+        ("", "take out what stands before them"),
+    ],
+)
+def test_one_advice_about_columns_is_enough(tmp_path: Path, head: str, told: str) -> None:
+    train = written(tmp_path / "train.tsv", head, "awake;a cat")
+    with pytest.raises(DataError, match=rf"{told}$"):
+        load_text(class_data(tmp_path, train=train))
+
+
+def test_columns_of_a_corpus_are_named_by_no_option(tmp_path: Path) -> None:
+    mix = written(tmp_path / "mix.jsonl", '{"gold_label": "neutral"}')
+    with pytest.raises(DataError, match=r"no column 'sentence1\w*'; .*it has: gold_label$"):
+        load_text(pair_data(tmp_path, mix=mix))
 
 
 @pytest.mark.parametrize("cached", [False, True])

@@ -171,11 +171,13 @@ class MissingColumnError(DataError):
 
     Attributes:
         column: its name.
+        advised: the message says what to do about the file.
     """
 
-    def __init__(self, message: str, column: str) -> None:
+    def __init__(self, message: str, column: str, *, advised: bool = False) -> None:
         super().__init__(message)
         self.column = column
+        self.advised = advised
 
 
 def missing_column(
@@ -203,6 +205,7 @@ def missing_column(
             f"{where}: no column {name!r}: the line is blank; expected names of the columns: take "
             "out what stands before them",
             name,
+            advised=True,
         )
     near = difflib.get_close_matches(name, columns, n=1)
     why = _why_missing(columns, name, separator, near=bool(near)) if separator else ""
@@ -210,7 +213,8 @@ def missing_column(
     meant = f"; did you mean {short(near[0])}? It has: " if near and not why else "; it has: "
     names = ", ".join(map(_listed, columns[:SHOWN])) or "none"
     more = ", …" if len(columns) > SHOWN else ""
-    return MissingColumnError(f"{where}: no column {name!r}{meant}{names}{more}{why}", name)
+    message = f"{where}: no column {name!r}{meant}{names}{more}{why}"
+    return MissingColumnError(message, name, advised=bool(why))
 
 
 def _listed(column: str) -> str:

@@ -232,6 +232,7 @@ def _refuse_quotes(columns: Sequence[str], wanted: Sequence[str], where: str) ->
                 f"{where}: no column {name!r}; did you mean '\"{name}\"', in quotes? Cells in quotes "
                 "need --set data.quoted=true in training, quoted=True in Python, or a file in CSV",
                 name,
+                advised=True,
             )
 
 

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from treelax.data.sources import DAMAGE, REFUSED, listed, members_of, no_file
-from treelax.data.text.delimited import MOST_DIGITS, counted
+from treelax.data.text.delimited import MOST_DIGITS, counted, short
 from treelax.errors import BackendError, DataError, InputError
 from treelax.files import compressed
 
@@ -100,7 +100,9 @@ class _TextReader:
         self.number = 0  # of the line
         self.dim = 0
         self.announced: int | None = None  # words, by word2vec's first line
+        self.first = (0, b"")  # the line that told the number of dimensions, and its word
         self.words = 0
+        self.spaced = 0  # of them, those that hold spaces
         self.found: dict[str, int] = {}
         self.lines: list[int] = []  # of the words found
         self.values = array("f")
@@ -167,14 +169,13 @@ class _TextReader:
             if not self.dim:
                 raise DataError(f"{self.file}, line 1: received 0 dimensions; expected 1 or more")
             return False
-        # the numbers at the end, for the first word may hold spaces; a word may be a number
-        while self.dim < len(fields) - 1 and _is_number(fields[-self.dim - 1]):
-            self.dim += 1
+        self.dim = _numbers_at_end(fields)  # for the first word may hold spaces
         if not self.dim:
             raise DataError(
                 f"{self.file}, line {self.number}: received {counted(len(fields), 'field')} and "
                 "no number at the end; expected a word and its numbers, with spaces between"
             )
+        self.first = (self.number, b" ".join(fields[: -self.dim]))
         return True
 
     def _spaced_word(self, line: bytes) -> bytes:
@@ -184,12 +185,25 @@ class _TextReader:
         # more fields are a word with spaces, unless they look like numbers too many
         too_many = more and all(map(_is_number, more))
         if not word or too_many:
-            raise DataError(
-                f"{self.file}, line {self.number}: received "
-                f"{counted(len(fields) - 1, 'number')}; expected {self.dim} behind a word, as in the "
-                "lines before"
-            )
+            raise self._disagreement(fields)
+        self.spaced += len(word) > 1
         return b" ".join(word)
+
+    def _disagreement(self, fields: list[bytes]) -> DataError:
+        """The error for a line with another number of numbers than were told before."""
+        where = f"{self.file}, line {self.number}"
+        if self.announced is not None or self.words - self.spaced > 1:
+            return DataError(
+                f"{where}: received {counted(len(fields) - 1, 'number')}; expected {self.dim} behind a "
+                "word, as in the lines before"
+            )
+        # a word that seems to hold spaces bears out nothing: it is the first line against this one
+        line, word = self.first
+        return DataError(
+            f"{where}: received {counted(_numbers_at_end(fields), 'number')} at its end, and line "
+            f"{line} has {self.dim}, behind {short(word.decode(errors='replace'))}; expected as many in "
+            "all lines: mend the one of the two that is broken"
+        )
 
     def _check_finite(self, matrix: Tensor) -> None:
         bad = (~matrix.isfinite()).any(1).nonzero()
@@ -207,7 +221,7 @@ def _plain(raw: IO[bytes], file: Path, member: str | None) -> Iterator[Any]:
         with compressed(raw, file, "rb") as data:
             yield data
         return
-    with zipfile.ZipFile(raw) as archive:
+    with _opened_zip(raw, file) as archive:
         names = members_of(archive)
         if member is None and len(names) == 1:
             member = names[0]
@@ -220,6 +234,16 @@ def _plain(raw: IO[bytes], file: Path, member: str | None) -> Iterator[Any]:
         # read in blocks: the archive's own lines are slow
         with archive.open(member) as data, io.BufferedReader(data, 1 << 20) as lines:  # type: ignore[type-var]
             yield lines
+
+
+def _opened_zip(raw: IO[bytes], file: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(raw)
+    except (*DAMAGE, *REFUSED) as error:
+        raise DataError(
+            f"{file}: cannot be read as a zip archive: {error}; expected a zip of one text file of "
+            "vectors"
+        ) from error
 
 
 def _is_zip(file: Path) -> bool:
@@ -235,6 +259,14 @@ def _is_number(field: bytes) -> bool:
         return math.isfinite(float(field))
     except ValueError:
         return False
+
+
+def _numbers_at_end(fields: list[bytes]) -> int:
+    """How many numbers a line ends in; not counting its first field, for a word may be a number."""
+    count = 0
+    while count < len(fields) - 1 and _is_number(fields[-count - 1]):
+        count += 1
+    return count
 
 
 def _shown(error: ValueError) -> str:

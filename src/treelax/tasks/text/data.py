@@ -12,7 +12,7 @@ from torch import Tensor
 
 from treelax.data.fingerprint import fingerprint
 from treelax.data.text.cache import EncodeSettings, SplitProgress, TextSource, cached_splits
-from treelax.data.text.delimited import short
+from treelax.data.text.delimited import MissingColumnError, counted, short
 from treelax.data.text.encoded import EncodedText
 from treelax.data.text.joined_vectors import load_joined
 from treelax.data.text.vectors import Vectors, random_vectors
@@ -21,7 +21,7 @@ from treelax.errors import DataError
 from treelax.tasks.text.config import SPLIT, DataConfig
 from treelax.tasks.text.encoded_sets import joined, without_long
 from treelax.tasks.text.given_trees import TreedText, with_trees
-from treelax.tasks.text.sources import classes_of, text_sources
+from treelax.tasks.text.sources import classes_of, named_columns, text_sources
 from treelax.tasks.text.subwords import whole_words as rows_of_words
 
 
@@ -194,12 +194,15 @@ def encoded_splits(
 def _encoded(
     config: DataConfig, sources: dict[str, TextSource], progress: SplitProgress | None
 ) -> dict[str, EncodedText]:
-    return cached_splits(
-        sources,
-        EncodeSettings(lower=config.lower),
-        labels=classes_of(config),
-        progress=progress,
-    )
+    try:
+        return cached_splits(
+            sources,
+            EncodeSettings(lower=config.lower),
+            labels=classes_of(config),
+            progress=progress,
+        )
+    except MissingColumnError as error:
+        raise DataError(f"{error}{named_columns(config, sources, error)}") from error
 
 
 def _load(
@@ -218,12 +221,13 @@ def _load(
             )
     notes = {name: split.notes for name, split in splits.items()}
     splits |= {name: with_trees(splits[name], path) for name, path in trees.items()}
+    had_one_label, left_out = _has_one_label(splits), 0
     for name in ("train", "mix"):
         if name in splits:
-            splits[name], left_out = without_long(splits[name], config.max_length)
-            if left_out:
-                what = "1 example" if left_out == 1 else f"{left_out:,} examples"
-                notes[name] += (f"{what} of more than {config.max_length} words left out",)
+            splits[name], count = without_long(splits[name], config.max_length)
+            left_out += count
+            if count:
+                notes[name] += (_note_of_long(count, config.max_length),)
     coverage = None
     vocabulary = _vocabulary(splits["train"])
     if whole:
@@ -239,13 +243,38 @@ def _load(
     train = splits["train"]
     assert train.labels is not None  # was checked above
     if classes_of(config) is None and len(train.labels.unique()) == 1:
-        raise DataError(
-            f"{train.source}: received one label, {short(train.label_names[int(train.labels[0])])}, for "
-            "all examples; expected at least two: give the column of the labels, and examples of "
-            "each"
-        )
+        raise _one_label(train, config.max_length, 0 if had_one_label else left_out)
     return TextData(
         splits, vectors, train.label_names, 0 if mix is None else len(mix), notes, coverage
+    )
+
+
+def _has_one_label(splits: dict[str, EncodedText]) -> bool:
+    """Whether all training examples have the same."""
+    labels = [splits[name].labels for name in ("train", "mix") if name in splits]
+    return len(torch.cat([each for each in labels if each is not None]).unique()) == 1
+
+
+def _one_label(train: EncodedText, longest: int, left_out: int) -> DataError:
+    """The error for training data of one label, which may be left of several without the long texts."""
+    assert train.labels is not None
+    label = short(train.label_names[int(train.labels[0])])
+    if left_out:
+        return DataError(
+            f"{train.source}: {counted(left_out, 'example')} of more than data.max_length={longest} "
+            f"words left out, and the rest have one label, {label}; expected at least two: raise it "
+            "with --set data.max_length=N"
+        )
+    return DataError(
+        f"{train.source}: received one label, {label}, for all examples; expected at least two: give "
+        "the column of the labels, and examples of each"
+    )
+
+
+def _note_of_long(count: int, longest: int) -> str:
+    return (
+        f"{counted(count, 'example')} of more than {longest} words left out; --set data.max_length=N "
+        f"keeps {'it' if count == 1 else 'them'}"
     )
 
 

@@ -17,7 +17,7 @@ from treelax.data.text.records import CheckOptions, Records
 from treelax.errors import DataError, InputError
 from treelax.tasks.text.config import DataConfig
 
-__all__ = ["classes_of", "distribution", "read_split", "text_sources"]
+__all__ = ["classes_of", "distribution", "named_columns", "read_split", "text_sources"]
 
 # splits of a distribution that play the part of dev, and of test
 NAMES = {
@@ -95,6 +95,43 @@ def distribution(config: DataConfig) -> str | None:
     if config.path is not None or _own_files(config):
         return config.path  # one's own files are not to be joined by others unasked
     return _fetched(config.format)
+
+
+def named_columns(
+    config: DataConfig, sources: dict[str, TextSource], missing: MissingColumnError
+) -> str:
+    """What to do about a column of one's own table that is not there, to be put behind the message.
+
+    Args:
+        config: which texts.
+        sources: its files, as `text_sources` gives them.
+        missing: the error.
+
+    Returns:
+        The option that names the column, or that training data have it; empty if the message says
+        what to do, or the columns are those of a corpus.
+
+    Example:
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     file = Path(folder, "a.tsv")
+        ...     count = file.write_text("text\\tkind\\nfine\\tgood\\n")
+        ...     config = DataConfig(train=str(file), dev=str(file))
+        ...     missing = MissingColumnError("no column 'label'", "label")
+        ...     named_columns(config, text_sources(config), missing)
+        '; expected a column of labels: name it with --label'
+    """
+    own = config.format == "table" and missing.column in (*config.text, config.label)
+    if not own or missing.advised:
+        return ""
+    if _missing_column(sources["train"]) is None:
+        return "; expected it here too, for the training data have it"
+    if missing.column == config.label:
+        return "; expected a column of labels: name it with --label"
+    if len(config.text) == 1:
+        return "; expected a column of texts: name it with --text"
+    return "; expected two columns of texts: name them with --text A --text B"
 
 
 def read_split(config: DataConfig, split: str, path: str) -> Records:
