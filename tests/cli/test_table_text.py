@@ -2,74 +2,21 @@
 
 import csv
 import json
-import random
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from text_table_runs import SETTINGS, SMALL, ended, result, write_nli, write_sst
 from typer.testing import CliRunner
 
-from treelax.analysis import sweep
+from treelax.analysis import sweep, text_table
 from treelax.analysis.text_table import COLUMNS, TABLES, amount, text_record, text_rows
 from treelax.cli.main import app, main
+from treelax.data.text.corpora import CORPORA
 from treelax.tasks.text.presets import PRESETS, preset
 from treelax.training.config import override
 from treelax.training.run import Run
-
-SMALL = ["data.vector_size=8", "model.gcn_size=8", "model.scorer_size=8", "model.output_size=8"]
-SMALL += ["train.epochs=2", "train.updates=2", "train.batch_size=8", "train.threads=1"]
-SETTINGS = [part for setting in SMALL for part in ("--set", setting)]
-CLASSES = ("entailment", "neutral", "contradiction")
-
-
-def write_sst(folder: Path) -> Path:
-    rng = random.Random(0)
-    folder.mkdir()
-    for split, count in (("train", 24), ("dev", 8), ("test", 8)):
-        lines = []
-        for i in range(count):
-            words = [rng.choice(["good", "bad", "film", "plot"]) for _ in range(3)]
-            leaves = [f"(2 {word})" for word in words]
-            lines.append(f"({(0, 4)[i % 2]} {leaves[0]} (2 {leaves[1]} {leaves[2]}))\n")
-        (folder / f"{split}.txt").write_text("".join(lines))
-    return folder
-
-
-def write_nli(folder: Path, name: str, splits: tuple[str, ...]) -> Path:
-    rng = random.Random(1)
-    folder.mkdir()
-    for split in splits:
-        with (folder / f"{name}_{split}.jsonl").open("w") as out:
-            for i in range(24):
-                first, second = (
-                    " ".join(rng.choice(["a", "man", "dog", "runs"]) for _ in range(4))
-                    for _ in range(2)
-                )
-                row = {"gold_label": CLASSES[i % 3], "sentence1": first, "sentence2": second}
-                row |= {f"sentence{n}_binary_parse": row[f"sentence{n}"] for n in (1, 2)}
-                out.write(json.dumps(row) + "\n")
-    return folder
-
-
-def ended(folder: Path, config, **changes) -> Run:
-    """A run that has ended, without any training."""
-    run = Run.create(folder / f"{config.preset}-{config.seed}", config, task=config.kind)
-    (run.path / "test.json").write_text(json.dumps(result(config.preset, config.seed) | changes))
-    return run
-
-
-def result(name: str, seed: int, dev: float = 80.0, test: float | None = 70.0) -> dict:
-    splits = {"dev": {"examples": 10, "accuracy": dev, "soft_accuracy": dev + 1}}
-    if test is not None:
-        splits["test"] = {"examples": 20, "accuracy": test, "soft_accuracy": test - 1}
-    return {
-        **{"preset": name, "seed": seed, "kind": "pair", "labels": list(CLASSES)},
-        **{"training_examples": 116_000, "mixed_examples": 0, "parameters": 382_003},
-        **{"best_epoch": 3, "epochs": 5, "updates": 100, "seconds": 1.25, "device": "CPU"},
-        "splits": splits,
-    }
-
 
 # ------------------------------------------------------------------ rows and words
 
@@ -105,6 +52,23 @@ def test_the_amount_of_training_data() -> None:
         "training pairs of SNLI (18 %), of which each epoch draws 15 %"
     )
     assert amount(preset("classify"), {"training_examples": 9}) == "9 training examples"
+    five = override(preset("sst-tree"), ["data.classes=five"])
+    assert amount(five, {"training_examples": 8_544}) == "all 8,544 training sentences of SST"
+
+
+def test_the_whole_of_a_corpus_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the corpora themselves."""
+    smaller = {name: replace(corpus, official={"train": 9}) for name, corpus in CORPORA.items()}
+    monkeypatch.setattr(text_table, "CORPORA", smaller)
+    found = {"training_examples": 9, "mixed_examples": 0}
+    assert amount(preset("snli-none"), found) == "all 9 training pairs of SNLI"
+    assert amount(preset("sst-none"), found) == "all 9 training sentences of SST"
+    assert amount(
+        preset("multinli-none"), found | {"training_examples": 18, "mixed_examples": 9}
+    ) == (
+        "all 9 training pairs of MultiNLI and all 9 training pairs of SNLI, of which each epoch draws "
+        "15 %"
+    )
 
 
 # ------------------------------------------------------------------ commands

@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treelax.errors import InputError
-from treelax.training.config import flatten, from_table, from_toml, override, to_toml
+from treelax.training.config import (
+    flatten,
+    from_table,
+    from_toml,
+    override,
+    settings_between,
+    to_toml,
+)
 
 
 @dataclass(frozen=True)
@@ -250,6 +257,24 @@ def test_every_line_of_the_toml_is_a_setting(config: Experiment) -> None:
         elif line:
             settings.append(section + line)
     assert override(DEFAULT, settings) == config
+
+
+@given(experiments, experiments)
+def test_the_settings_between_two_configs_make_one_of_the_other(
+    old: Experiment, new: Experiment
+) -> None:
+    settings = [f"{key}={value}" for key, value in settings_between(old, new).items()]
+    assert override(old, settings) == new
+
+
+def test_settings_are_in_quotes_only_where_they_would_be_misread() -> None:
+    config = Experiment(name="none", noise="none", files=("a", "b c"), rates=(1.0, 0.5))
+    config = dataclasses.replace(config, train=Training(schedule="none"))
+    assert settings_between(DEFAULT, config) == {
+        **{"train.schedule": "none", "name": "none", "noise": '"none"'},
+        **{"files": "a,b c", "rates": "1.0,0.5"},
+    }
+    assert settings_between(config, DEFAULT)["train.schedule"] == "None"
 
 
 @pytest.mark.parametrize("value", [1e-5, 1e22, 1e16, 5e-324, -0.0, math.inf, -math.inf])

@@ -25,6 +25,7 @@ KINDS: Kinds = {
     "labels": list,
     "splits": dict,
 }
+LATER = ("mixed_examples", "parameters")  # numbers that the first results did not have
 
 
 def finish_text(run: Run, training: Training, experiment: TextExperiment) -> dict[str, Any]:
@@ -82,6 +83,8 @@ def read_text_result(run: Run) -> dict[str, Any] | None:
 
 
 def _check(record: dict[str, Any]) -> None:
+    expect(record, {key: int for key in LATER if key in record})
+    expect(record["splits"], {"dev": dict})
     for figures in record["splits"].values():
         expect(figures, dict.fromkeys(("examples", "accuracy", "soft_accuracy"), NUMBER))
 

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from treelax.analysis.tables import spread
+from treelax.data.text.corpora import CORPORA
 from treelax.tasks.text.config import TextConfig
 from treelax.tasks.text.presets import PRESETS, TUNED
 
@@ -159,9 +160,6 @@ TABLES = {
         "paper, test",
     ),
 }
-# labelled training examples of the distributions
-WHOLE = {"snli": ("SNLI", 549_367), "multinli": ("MultiNLI", 392_702)}
-WHOLE_SST = {"binary": 6_920, "five": 8_544}
 ON_SCREEN = (0, 1, 3, 4, 5)  # columns that fit a terminal; the file has all
 
 
@@ -262,15 +260,14 @@ def amount(config: TextConfig, result: dict[str, Any]) -> str:
     own = result["training_examples"] - mixed
     data = config.data
     if data.format == "sst":
-        text = _part(own, WHOLE_SST[data.classes], "training sentences of SST")
-    elif data.format in WHOLE:
-        name, whole = WHOLE[data.format]
-        text = _part(own, whole, f"training pairs of {name}")
+        text = _part(own, f"sst-{data.classes}", "training sentences of SST")
+    elif data.format in CORPORA:
+        text = _part(own, data.format, f"training pairs of {CORPORA[data.format].title}")
     else:
         text = f"{own:,} training examples"
     if not mixed:
         return text
-    with_snli = f"{text} and {_part(mixed, WHOLE['snli'][1], 'training pairs of SNLI')}"
+    with_snli = f"{text} and {_part(mixed, 'snli', 'training pairs of SNLI')}"
     if data.mix_share == 1:
         return with_snli
     return f"{with_snli}, of which each epoch draws {100 * data.mix_share:g} %"
@@ -339,7 +336,9 @@ def trees_of(config: TextConfig) -> str:
     return "" if config.data.trees is None else PurePath(config.data.trees).name
 
 
-def _part(some: int, whole: int, what: str) -> str:
+def _part(some: int, corpus: str, what: str) -> str:
+    """How many of the training examples of a corpus, as it is distributed, some are."""
+    whole = CORPORA[corpus].official["train"]
     if some == whole:
         return f"all {whole:,} {what}"
     return f"{some:,} of the {whole:,} {what} ({_percent(some / whole)})"

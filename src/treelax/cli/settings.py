@@ -17,20 +17,24 @@ _FIELD = re.compile(r"^[ ]{4}(\w+): (.*(?:\n[ ]{5,}.*)*)", re.MULTILINE)
 
 
 def show_settings(presets: Mapping[str, tuple[Callable[[], Any], str]], config: Any) -> None:
-    """Print what presets there are and all settings of a config.
+    """Print what presets there are and all settings of a config, values as ``--set`` takes them.
 
     Args:
         presets: by name, each with what it is in words.
         config: a dataclass with a field ``preset``.
     """
-    from treelax.training.config import flatten
+    from treelax.training.config import flatten, written
+    from treelax.training.config_values import field_kinds
 
     table(["preset", "what it is"], [[name, text] for name, (_, text) in presets.items()])
     console.print()
-    told = describe_settings(type(config))
+    told, kinds = describe_settings(type(config)), field_kinds(type(config))
     table(
         [f"settings of {config.preset}", "value", "what it is"],
-        [[key, _written(value), told.get(key)] for key, value in flatten(config).items()],
+        [
+            [key, written(key, kinds[key], value), told.get(key)]
+            for key, value in flatten(config).items()
+        ],
     )
 
 
@@ -59,13 +63,6 @@ def describe_settings(kind: type) -> dict[str, str]:
         elif field.name in told:
             found[field.name] = _plain(told[field.name])
     return found
-
-
-def _written(value: Any) -> str:
-    """A value as ``--set`` takes it."""
-    if isinstance(value, tuple):
-        return ",".join(map(_written, value))
-    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def _plain(text: str) -> str:

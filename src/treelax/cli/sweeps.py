@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -160,47 +160,6 @@ def finished(
     return ended, failure
 
 
-def common_settings(
-    ended: Sequence[tuple[Run, dict[str, Any]]],
-    presets: Callable[[str], ListOpsConfig | TextConfig],
-    *,
-    files: Collection[str] = (),
-) -> list[str]:
-    """What all runs of a table have unlike their presets, from the runs themselves.
-
-    Args:
-        ended: the runs with their results.
-        presets: gives the config of a preset.
-        files: settings that name files, which say nothing to others and may differ.
-
-    Returns:
-        The settings, each ``key=value``.
-
-    Raises:
-        InputError: two runs have other settings, or were trained or tested on other data.
-    """
-    from treelax.training.config import settings_between
-
-    first = ended[0][0]
-    settings: dict[str, str] = {}
-    for run, result in ended:
-        preset = presets(result["preset"])
-        changed = settings_between(preset, run.config(type(preset)))
-        own = {key: value for key, value in changed.items() if key not in {"seed", *files}}
-        if run is first:
-            settings = own
-        for key in dict.fromkeys((*settings, *own)):
-            if own.get(key) != settings.get(key):
-                has, other = (each.get(key, "as in its preset") for each in (settings, own))
-                raise InputError(
-                    f"{key}: is {has} in {first.path} and {other} in {run.path}; expected the same in "
-                    "all rows of a table: name rows that belong together with --rows, or give "
-                    "another --runs"
-                )
-    refuse_other_data(ended)
-    return [f"{key}={value}" for key, value in settings.items()]
-
-
 def refuse_other_data(ended: Sequence[tuple[Run, dict[str, Any]]], now: str | None = None) -> None:
     """Refuse a table of runs that were trained or tested on other data than each other.
 
@@ -242,40 +201,6 @@ def refuse_a_file(results: Path) -> None:
     """
     if results.exists() and not results.is_dir():
         raise InputError(f"--results: {results} is a file; expected a folder, or a new name")
-
-
-def command_line(
-    table: str,
-    seeds: int,
-    rows: str | None,
-    settings: Sequence[str],
-    folders: Mapping[str, tuple[Path, Path]],
-    *,
-    files: Sequence[str] = (),
-) -> str:
-    """The command that makes a table, as the table says it.
-
-    Args:
-        table: its name.
-        seeds: number of them.
-        rows: the presets, if they were named.
-        settings: the changes; see `common_settings`.
-        folders: for each option that names a folder the one given and the default.
-        files: options that name files.
-
-    Returns:
-        The command.
-
-    Example:
-        >>> command_line("sst", 5, None, ["train.epochs=3"], {"runs": (Path("here"), Path("runs"))})
-        'treelax table sst --seeds 5 --set train.epochs=3 --runs here'
-    """
-    return " ".join(
-        [f"treelax table {table} --seeds {seeds}", *files]
-        + ([f"--rows {rows}"] if rows else [])
-        + [f"--set {setting}" for setting in settings]
-        + [f"--{name} {given}" for name, (given, usual) in folders.items() if given != usual]
-    )
 
 
 def write_results(folder: Path, files: dict[str, str]) -> None:

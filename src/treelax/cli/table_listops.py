@@ -17,12 +17,16 @@ from treelax.cli.sweeps import (
     Report,
     Rows,
     Settings,
-    command_line,
-    common_settings,
     every_seed,
     finished,
     named_rows,
     write_results,
+)
+from treelax.cli.table_settings import (
+    command_line,
+    common_settings,
+    differing,
+    refuse_settings,
 )
 from treelax.cli.train import describe
 
@@ -42,6 +46,10 @@ Examples:
   treelax table listops --rows balanced-mc,gold --seeds 2 --results /tmp/try
   treelax table listops --report
 """
+# settings that rows are labelled by; other settings in which rows differ belong to their recipes
+ROWS_ARE = (
+    *("model.trees", "model.relaxation", "model.noise", "model.straight_through", "train.loss"),
+)
 RUNS_FOLDER, RESULTS_FOLDER = Path("runs/table-listops"), Path("results/listops")
 CELLS = {
     "zero": "G = 0, forward relaxed",
@@ -68,6 +76,8 @@ def listops(
 
     presets = [row.preset for row in ROWS] if rows is None else named_rows(rows)
     changes = settings or []
+    fixed = differing([preset(row) for row in presets], ROWS_ARE)
+    refuse_settings(changes, fixed, "listops")
     configs = every_seed(presets, seeds, changes, configure)
     done, failure = finished(
         configs,
@@ -80,7 +90,7 @@ def listops(
         said=changes,
     )
     folders = {"runs": (runs, RUNS_FOLDER), "results": (results, RESULTS_FOLDER)}
-    shown = common_settings(done, preset, files=FILES)
+    shown = common_settings(done, preset, files=FILES, fixed=fixed)
     command = command_line("listops", seeds, rows, shown, folders)
     _publish(done, results, command, whole=rows is None)
     if failure is not None:

@@ -16,13 +16,17 @@ from treelax.cli.sweeps import (
     Report,
     Rows,
     Settings,
-    command_line,
-    common_settings,
     every_seed,
     finished,
     named_rows,
     refuse_other_data,
     write_results,
+)
+from treelax.cli.table_settings import (
+    command_line,
+    common_settings,
+    differing,
+    refuse_settings,
 )
 from treelax.cli.text_runs import read_texts
 from treelax.cli.train_text import MIXED, UNMIXED, Vectors, vector_files
@@ -40,9 +44,9 @@ The paper's recipe takes days of a GPU for the tables of inference; --recipe
 tuned takes minutes, with settings that dev chose.{mixture}
 
 Writes table.md with the paper's figures beside ours and the amount of data,
-and runs.csv. Settings of treelax train {command}, but those in which rows
-differ, can be changed for all rows with --set. All rows have the same data;
-the same command goes on with what was interrupted.
+and runs.csv. Settings of treelax train {command}, but those that rows are
+named after, can be changed for all rows with --set. All rows have the same
+data; the same command goes on with what was interrupted.
 
 Example:
   treelax table {name} --recipe tuned --from {archive} \\
@@ -64,6 +68,8 @@ COMMANDS = {
         "trainDevTestTrees_PTB.zip",
     ),
 }
+ROWS_ARE = ("model.trees", "model.gcn_layers")  # what rows are labelled by, where they differ in it
+TABLE_IS = ("kind", "data.format")
 LIST_ALL = "treelax train {} --list shows all settings"
 Results = Annotated[
     Path | None,
@@ -114,25 +120,23 @@ def _command(name: str, family: str) -> Callable[..., None]:
         from treelax.analysis.run_folders import changed
         from treelax.analysis.run_folders import name as folder
         from treelax.analysis.text_table import TABLES
-        from treelax.errors import InputError
         from treelax.ops.checks import one_of
         from treelax.tasks.text.config import FILES, TextConfig
         from treelax.tasks.text.presets import preset as find
+        from treelax.training.config_values import value_to_toml
 
         changes = list(settings or [])
-        given = vector_files(vectors) | ({} if source is None else {"path": str(source)})
+        given = vector_files(vectors)
+        if source is not None:
+            given["path"] = value_to_toml("--from", str(source))
         paths = [f"data.{key}={path}" for key, path in given.items()]
         chosen = TABLES[name].tuned if recipe == "tuned" else TABLES[name]
         presets = chosen.presets if rows is None else named_rows(rows)
         for row in presets:
             one_of("--rows", row, chosen.presets)
-        for setting in changes:
-            if setting.partition("=")[0].strip() in ROWS_DIFFER_IN:
-                raise InputError(
-                    f"--set: received {setting}, in which the rows of the table differ; expected "
-                    f"another setting: choose rows with --rows, or train one model with treelax train "
-                    f"{family}"
-                )
+        fixed = differing([find(row) for row in chosen.presets], ROWS_ARE)
+        refuse_settings(changes, fixed, family)
+        refuse_settings(changes, TABLE_IS, family, why="which makes it another table")
 
         def configure(preset: str, more: list[str]) -> TextConfig:
             config = changed(find(preset), [*paths, *more], LIST_ALL.format(family))
@@ -157,7 +161,7 @@ def _command(name: str, family: str) -> Callable[..., None]:
             describe=_describe,
             said=[s for s in (*paths, *changes) if not s.startswith("data.trees")],
         )
-        shown = common_settings(ended, find, files=FILES)
+        shown = common_settings(ended, find, files=FILES, fixed=fixed)
         folders = {"runs": (runs, runs_folder), "results": (place, usual)}
         named = name if recipe == "paper" else f"{name} --recipe {recipe}"
         there = {(result["preset"], result["seed"]) for _, result in ended}
@@ -169,9 +173,6 @@ def _command(name: str, family: str) -> Callable[..., None]:
             raise failure
 
     return command
-
-
-ROWS_DIFFER_IN = {"kind", "data.format", "model.trees", "model.gcn_layers"}
 
 
 def _check_data(configs: Sequence[TextConfig]) -> None:
@@ -211,21 +212,23 @@ def _read_data(configs: Sequence[TextConfig], runs: Path) -> None:
         refuse_other_data(ended, read.fingerprint(tuple(read.splits), trees=False))
 
 
-def _file_options(configs: Sequence[TextConfig]) -> list[str]:
+def _file_options(configs: Sequence[TextConfig]) -> list[tuple[str, str]]:
     """The options for the files of a table's runs, by their names: where they lay helps nobody.
 
     Those of the first run: others may have had them under other names, but not with another content.
     """
+    from treelax.training.config import written
+
     data = configs[0].data
+    options = [("--from", data.path)]
+    options += [("--vectors", file) for file in (data.vectors, *data.more_vectors)]
+    settings = {key: getattr(data, key) for key in ("train", "dev", "test", "mix")}
     # only the row of given trees has any
-    trees = next((each.data.trees for each in configs if each.data.trees is not None), None)
-    files = [
-        ("--from ", data.path),
-        *(("--vectors ", f) for f in (data.vectors, *data.more_vectors)),
+    settings["trees"] = next((c.data.trees for c in configs if c.data.trees is not None), None)
+    named = {key: PurePath(file).name for key, file in settings.items() if file is not None}
+    return [(option, PurePath(file).name) for option, file in options if file is not None] + [
+        ("--set", f"data.{key}={written(key, str | None, name)}") for key, name in named.items()
     ]
-    files += [(f"--set data.{key}=", getattr(data, key)) for key in ("train", "dev", "test", "mix")]
-    files += [("--set data.trees=", trees)]
-    return [f"{option}{PurePath(file).name}" for option, file in files if file is not None]
 
 
 def _describe(row: dict[str, Any]) -> str:

@@ -14,6 +14,7 @@ import dataclasses
 import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
 
 from treelax.errors import InputError
@@ -32,7 +33,15 @@ from treelax.training.config_values import (
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["flatten", "from_table", "from_toml", "override", "settings_between", "to_toml"]
+__all__ = [
+    "flatten",
+    "from_table",
+    "from_toml",
+    "override",
+    "settings_between",
+    "to_toml",
+    "written",
+]
 
 Config = TypeVar("Config", bound="DataclassInstance")
 KEYS_SHOWN = 8  # in an error
@@ -59,9 +68,7 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 
     keys = list(old) + [key for key in new if key not in old]
     found = [key for key in keys if plain(old.get(key)) != plain(new.get(key))]
-    return ", ".join(
-        f"{key} {_written(old.get(key))} → {_written(new.get(key))}" for key in found[:3]
-    )
+    return ", ".join(f"{key} {_plain(old.get(key))} → {_plain(new.get(key))}" for key in found[:3])
 
 
 def settings_between(old: DataclassInstance, new: DataclassInstance) -> dict[str, str]:
@@ -83,17 +90,50 @@ def settings_between(old: DataclassInstance, new: DataclassInstance) -> dict[str
         >>> settings_between(Training(), Training(text=("a", "b")))
         {'text': 'a,b'}
     """
-    before = flatten(old)
-    return {key: _written(value) for key, value in flatten(new).items() if value != before[key]}
+    before, kinds = flatten(old), field_kinds(type(new))
+    return {
+        key: written(key, kinds[key], value)
+        for key, value in flatten(new).items()
+        if value != before[key]
+    }
 
 
-def _written(value: Any) -> str:
+def written(key: str, kind: Any, value: Any) -> str:
+    """A value as `override` takes it: plainly where that is read back, else as in TOML.
+
+    Args:
+        key: of the field, for the message of an error.
+        kind: the annotation of the field.
+        value: of that kind.
+
+    Returns:
+        The text, to stand behind ``key=``.
+
+    Raises:
+        InputError: a text is not UTF-8.
+
+    Example:
+        >>> written("text", tuple[str, ...], ("a", "b")), written("text", tuple[str, ...], ("a, b",))
+        ('a,b', '["a, b"]')
+        >>> written("vectors", str | None, None), written("vectors", str | None, "none")
+        ('none', '"none"')
+    """
+    plain = _plain(value)
+    with suppress(MismatchError):
+        if parse_value(kind, plain.strip()) == value:
+            return plain
+    # where "none" is one of the choices and means itself
+    return "None" if value is None else value_to_toml(key, value)
+
+
+def _plain(value: Any) -> str:
+    """A value in words; see `written`, which knows its kind."""
     if value is None:
         return "none"
     if isinstance(value, tuple | list):
         if any("," in str(part) for part in value):  # the name of a file may have one
             return value_to_toml("", tuple(value))
-        return ",".join(map(_written, value))
+        return ",".join(map(_plain, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

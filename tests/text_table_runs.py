@@ -1,0 +1,64 @@
+"""What tests of the tables 2 and 3 share: tiny corpora and settings, and runs without training."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+from treelax.tasks.text.config import TextConfig
+from treelax.training.run import Run
+
+SMALL = ["data.vector_size=8", "model.gcn_size=8", "model.scorer_size=8", "model.output_size=8"]
+SMALL += ["train.epochs=2", "train.updates=2", "train.batch_size=8", "train.threads=1"]
+SETTINGS = [part for setting in SMALL for part in ("--set", setting)]
+CLASSES = ("entailment", "neutral", "contradiction")
+
+
+def write_sst(folder: Path) -> Path:
+    rng = random.Random(0)
+    folder.mkdir()
+    for split, count in (("train", 24), ("dev", 8), ("test", 8)):
+        lines = []
+        for i in range(count):
+            words = [rng.choice(["good", "bad", "film", "plot"]) for _ in range(3)]
+            leaves = [f"(2 {word})" for word in words]
+            lines.append(f"({(0, 4)[i % 2]} {leaves[0]} (2 {leaves[1]} {leaves[2]}))\n")
+        (folder / f"{split}.txt").write_text("".join(lines))
+    return folder
+
+
+def write_nli(folder: Path, name: str, splits: tuple[str, ...]) -> Path:
+    rng = random.Random(1)
+    folder.mkdir()
+    for split in splits:
+        with (folder / f"{name}_{split}.jsonl").open("w") as out:
+            for i in range(24):
+                first, second = (
+                    " ".join(rng.choice(["a", "man", "dog", "runs"]) for _ in range(4))
+                    for _ in range(2)
+                )
+                row = {"gold_label": CLASSES[i % 3], "sentence1": first, "sentence2": second}
+                row |= {f"sentence{n}_binary_parse": row[f"sentence{n}"] for n in (1, 2)}
+                out.write(json.dumps(row) + "\n")
+    return folder
+
+
+def ended(folder: Path, config: TextConfig, **changes: object) -> Run:
+    """A run that has ended, without any training."""
+    run = Run.create(folder / f"{config.preset}-{config.seed}", config, task=config.kind)
+    (run.path / "test.json").write_text(json.dumps(result(config.preset, config.seed) | changes))
+    return run
+
+
+def result(name: str, seed: int, dev: float = 80.0, test: float | None = 70.0) -> dict[str, Any]:
+    splits = {"dev": {"examples": 10, "accuracy": dev, "soft_accuracy": dev + 1}}
+    if test is not None:
+        splits["test"] = {"examples": 20, "accuracy": test, "soft_accuracy": test - 1}
+    return {
+        **{"preset": name, "seed": seed, "kind": "pair", "labels": list(CLASSES)},
+        **{"training_examples": 116_000, "mixed_examples": 0, "parameters": 382_003},
+        **{"best_epoch": 3, "epochs": 5, "updates": 100, "seconds": 1.25, "device": "CPU"},
+        "splits": splits,
+    }
