@@ -42,6 +42,31 @@ def test_the_older_file_stays_until_the_end(tmp_path: Path) -> None:
     assert path.read_text() == "newer"
 
 
+def test_a_link_is_kept(tmp_path: Path) -> None:
+    """Also one to another folder, or to a file that is not there yet."""
+    (tmp_path / "there").mkdir()
+    link, path = tmp_path / "link", tmp_path / "there" / "file"
+    link.symlink_to(path)
+    for text in ("first", "second"):
+        with atomic_write(link, "w") as out:
+            out.write(text)
+        assert link.is_symlink()
+        assert path.read_text() == text
+    assert os.listdir(tmp_path / "there") == ["file"]
+
+
+def test_a_pipe_is_written_and_stays_one(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with atomic_write(pipe, "w") as out:
+        out.write("through")
+    assert os.read(read, 100) == b"through"
+    os.close(read)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert os.listdir(tmp_path) == ["pipe"]
+
+
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, ValueError, DataError])
 def test_an_error_passes_and_leaves_the_older_file_alone(
     tmp_path: Path, kind: type[BaseException]

@@ -45,7 +45,9 @@ def atomic_write(
     r"""Open a file that appears whole or not at all.
 
     It is written under a temporary name in the same folder, brought to the disk and renamed; an
-    error before that leaves an older file of that name untouched and nothing else behind.
+    error before that leaves an older file of that name untouched and nothing else behind. A link is
+    kept, and what it points to written. A pipe or a device, such as ``/dev/null``, is written to as it
+    is: it must not be replaced by a file.
 
     Args:
         path: the file, replaced if it exists; its folder must exist.
@@ -73,19 +75,33 @@ def atomic_write(
 
 @contextmanager
 def _atomic_write(file: Path, mode: Literal["wb", "w"]) -> Iterator[IO[Any]]:
-    temporary = file.with_name(f".{file.name}.{uuid.uuid4().hex}.tmp")
     text = {"encoding": "utf-8", "newline": ""} if mode == "w" else {}
+    with _told(file):
+        is_special = file.exists() and not (file.is_file() or file.is_dir())
+    if is_special:
+        with _told(file), open(file, mode, **text) as out:  # type: ignore[call-overload]
+            yield out
+        return
+    target = Path(os.path.realpath(file))
+    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
     try:
-        with open(temporary, mode.replace("w", "x"), **text) as out:  # type: ignore[call-overload]
+        with _told(file), open(temporary, mode.replace("w", "x"), **text) as out:  # type: ignore[call-overload]
             yield out
             out.flush()
             os.fsync(out.fileno())
-        os.replace(temporary, file)
-    except OSError as error:
-        # not with the name in the error, which is the temporary one
-        raise DataError(f"{file}: was not written: {error.strerror or error}") from error
+        with _told(file):
+            os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _told(file: Path) -> Iterator[None]:
+    """Errors with the name of the file, not with that in the error, which may be the temporary one."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{file}: was not written: {error.strerror or error}") from error
 
 
 def try_lock(descriptor: int) -> bool:
