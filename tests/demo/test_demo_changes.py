@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
 
 from demo_browser import WORDS, Visitor, eventually
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 # ------------------------------------------------------------------ they follow their words
 
@@ -198,6 +198,20 @@ def test_changes_that_leave_no_tree_after_typing(visitor: Visitor) -> None:
     visit.shows_its_state(forbidden="0-1,0-3")
     assert [re.findall("status of (4..)", text) for text in visit.complaints] == [["409"]]
     visit.complaints.clear()
+
+
+def test_the_link_has_what_a_late_answer_brings(visitor: Visitor) -> None:
+    """Which words there are only the answer says; it may come after the link was written."""
+    visit = visitor().open(source="zero", text="a b c", arc="0-3")
+    visit.shows_its_state(arc="0-3")
+
+    def late(route: Route) -> None:
+        eventually(lambda: visit.state()["text"], "a c")
+        route.continue_()
+
+    visit.page.route("**/api/trees", late)
+    visit.page.fill("#text", "a c")
+    eventually(lambda: visit.state()["arc"], "0-2")
 
 
 def test_a_score_that_is_too_large_shows_the_one_in_use(visitor: Visitor) -> None:

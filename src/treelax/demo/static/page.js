@@ -51,6 +51,7 @@ async function ask() {
       } else {
         fail(reply.detail, plain);
       }
+      writeLink(); // again: the answer may have moved arcs to other words
     }
   } finally {
     asking = false;
