@@ -130,7 +130,7 @@ def sst() -> str:
             "For the BiLSTM without a tree dev prefers learning rate 0.003 and no consistency: with "
             f"them it has dev {over_seeds(chosen, 'dev_accuracy')}, test "
             f"{over_seeds(chosen, 'test_accuracy')} ({len(chosen)} seeds, "
-            f"{'/'.join({run['device'] for run in chosen})}; "
+            f"{'/'.join(sorted({run['device'] for run in chosen}))}; "
             "[runs](results/sst-tuned/baseline/runs.csv)).",
         ]
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, get_args
@@ -14,8 +14,6 @@ from treelax.errors import InputError
 
 if TYPE_CHECKING:
     from treelax.data.conllu import Sentence
-    from treelax.tasks.text.config import DataConfig
-    from treelax.tasks.text.origins import Origin
 
 __all__ = [
     "refuse_files_of_run",
@@ -29,23 +27,24 @@ __all__ = [
 LONG = 1_000  # words or tokens
 
 
-def refuse_same_file(out: Path | None, file: str | None) -> None:
-    """Refuse to write into the file that is read.
+def refuse_same_file(out: Path | None, *files: str | Path | None) -> None:
+    """Refuse to write into a file that is read.
 
     Args:
         out: the file to write, if any.
-        file: the file to read, if any.
+        files: those to read, if any.
 
     Raises:
-        InputError: they are the same.
+        InputError: it is one of them.
 
     Example:
         >>> refuse_same_file(None, "texts.tsv")
     """
-    if out is None or file is None or not (out.exists() and Path(file).exists()):
-        return
-    if out.samefile(file):
-        raise InputError(f"--out: received {out}, the file that is read; expected another")
+    for file in files:
+        if out is None or file is None or not (out.exists() and Path(file).exists()):
+            continue
+        if out.samefile(file):
+            raise InputError(f"--out: received {out}, the file that is read; expected another")
 
 
 def refuse_files_of_run(out: Path | None, run: Path) -> None:
@@ -63,7 +62,7 @@ def refuse_files_of_run(out: Path | None, run: Path) -> None:
         >>> refuse_files_of_run(Path("labels.tsv"), Path("runs/stars"))
     """
     from treelax.tasks.text.config import Kind, TextConfig
-    from treelax.tasks.text.origins import read_origins
+    from treelax.tasks.text.origins import trained_with
     from treelax.training.run import CONFIG, Run
 
     if out is None or not (out.exists() and (run / CONFIG).is_file()):
@@ -71,51 +70,8 @@ def refuse_files_of_run(out: Path | None, run: Path) -> None:
     trained = Run.open(run)
     if trained.task not in get_args(Kind):
         return
-    origins = read_origins(run)
-    found = [name for name, origin in origins.items() if _is_origin(out, origin)]
-    # a run may have been moved together with its files, whose names are then seen from here
-    named = _named(trained.config(TextConfig).data)
-    found += [name for name, file in named if _is_file(out, Path(file))]
-    if found:
-        raise InputError(
-            f"--out: received {out}, {_in_words(found[0])} of {run}; expected another file"
-        )
-
-
-def _is_file(out: Path, file: Path) -> bool:
-    return file.exists() and out.samefile(file)
-
-
-def _is_origin(out: Path, origin: Origin) -> bool:
-    from treelax.files import sha256
-
-    place = Path(origin.path)
-    if not place.is_dir():
-        return _is_file(out, place)
-    # of a corpus, of which the record has the folder and the sum of the file in it
-    return place.resolve() in out.resolve().parents and sha256(out) == origin.sha256
-
-
-def _named(config: DataConfig) -> Iterator[tuple[str, str]]:
-    """The files of a config by the names that they have among the origins, and word vectors."""
-    from treelax.tasks.text.config import SPLIT
-    from treelax.tasks.text.origins import trees_of
-
-    splits = ("train", "dev", "test")
-    for name in (*splits, "mix"):
-        if (file := getattr(config, name)) is not None:
-            yield name, file
-    if config.trees is not None:
-        for name in splits:
-            yield trees_of(name), config.trees.replace(SPLIT, name)
-    for file in filter(None, (config.vectors, *config.more_vectors)):
-        yield "vectors", file
-
-
-def _in_words(name: str) -> str:
-    """What a file of a run is, by its name among the origins."""
-    others = {"mix": "the data mixed in", "vectors": "the word vectors"}
-    return others.get(name) or (f"the {name}" if name.endswith("trees") else f"the {name} data")
+    if (what := trained_with(out, run, trained.config(TextConfig).data)) is not None:
+        raise InputError(f"--out: received {out}, the {what} of {run}; expected another file")
 
 
 def refuse_folder(out: Path | None) -> None:

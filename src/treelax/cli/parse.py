@@ -118,8 +118,7 @@ def parse(
         )
     if STREAM in texts:
         raise InputError("TEXT: received - beside other texts; expected - alone")
-    for each in (file, *map(str, vectors or ())):
-        refuse_same_file(out, each)
+    refuse_same_file(out, file, *(vectors or ()))
     refuse_folder(out)
     if run is not None and not is_listops(run):
         refuse_files_of_run(out, Path(run))

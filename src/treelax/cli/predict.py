@@ -117,8 +117,7 @@ def predict(
         raise InputError(f"{run}: does not exist; expected the folder of a run or of a saved model")
     if out == Path(STREAM):
         out = None
-    for each in (file, *map(str, vectors or ())):
-        refuse_same_file(out, each)
+    refuse_same_file(out, file, *(vectors or ()))
     refuse_folder(out)
     refuse_files_of_run(out, run)
     place = find_device(device, threads=threads)

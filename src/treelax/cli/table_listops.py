@@ -47,8 +47,8 @@ Examples:
   treelax table listops --report
 """
 # settings that rows are labelled by; other settings in which rows differ belong to their recipes
-ROWS_ARE = (
-    *("model.trees", "model.relaxation", "model.noise", "model.straight_through", "train.loss"),
+ROWS_ARE = frozenset(
+    {"model.trees", "model.relaxation", "model.noise", "model.straight_through", "train.loss"}
 )
 RUNS_FOLDER, RESULTS_FOLDER = Path("runs/table-listops"), Path("results/listops")
 CELLS = {

@@ -22,6 +22,7 @@ __all__ = [
     "NoSuchSplitError",
     "Source",
     "find_split",
+    "is_archive",
     "listed",
     "members_of",
     "no_file",
@@ -125,7 +126,7 @@ def one_file(
     file = Path(path)
     if not file.is_file():
         raise no_file(file, expected)
-    if not _is_archive(file):
+    if not is_archive(file):
         if member is not None:
             raise InputError(f"member: received {member!r} for {file}; expected a .zip archive")
         return Source(file)
@@ -185,7 +186,7 @@ def find_split(
     file = Path(path)
     if not file.is_file() and not file.is_dir():
         raise no_file(file, f"{archive}, its folder or a file from it")
-    if file.is_file() and not _is_archive(file):
+    if file.is_file() and not is_archive(file):
         return Source(file)
     if split is None:
         raise InputError(f"split: received None for {file}; expected the name of a split")
@@ -236,7 +237,8 @@ def no_file(file: Path, expected: str) -> DataError:
     return DataError(f"{file}: does not exist; expected {expected}")
 
 
-def _is_archive(file: Path) -> bool:
+def is_archive(file: Path) -> bool:
+    """Whether a file is a ``.zip`` by its name."""
     return file.suffix.lower() == ".zip"
 
 

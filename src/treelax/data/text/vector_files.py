@@ -21,7 +21,7 @@ from typing import IO, Any
 import torch
 from torch import Tensor
 
-from treelax.data.sources import DAMAGE, REFUSED, listed, members_of, no_file
+from treelax.data.sources import DAMAGE, REFUSED, is_archive, listed, members_of, no_file
 from treelax.data.text.delimited import MOST_DIGITS, counted, short
 from treelax.errors import BackendError, DataError, InputError
 from treelax.files import compressed
@@ -82,7 +82,7 @@ def read_vectors(
     file, wanted = Path(path), frozenset(wanted)
     if not file.is_file():
         raise no_file(file, "word vectors as text or .npz")
-    if member is not None and not _is_zip(file):
+    if member is not None and not is_archive(file):
         raise InputError(f"member: received {member!r} for {file}; expected none but for a .zip")
     if file.suffix.lower() == ".npz":
         return _read_archive(file, wanted, own_only, progress)
@@ -217,7 +217,7 @@ class _TextReader:
 @contextmanager
 def _plain(raw: IO[bytes], file: Path, member: str | None) -> Iterator[Any]:
     """The bytes of a file or of a file in a ``.zip``, decompressed."""
-    if not _is_zip(file):
+    if not is_archive(file):
         with compressed(raw, file, "rb") as data:
             yield data
         return
@@ -244,10 +244,6 @@ def _opened_zip(raw: IO[bytes], file: Path) -> zipfile.ZipFile:
             f"{file}: cannot be read as a zip archive: {error}; expected a zip of one text file of "
             "vectors"
         ) from error
-
-
-def _is_zip(file: Path) -> bool:
-    return file.suffix.lower() == ".zip"
 
 
 def _is_count(field: bytes) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ __all__ = [
     "read_origins",
     "refuse_missing",
     "refuse_other_test",
+    "trained_with",
     "trees_of",
     "write_origins",
 ]
@@ -29,6 +30,7 @@ __all__ = [
 FILE = "data.json"
 CORPUS = "--set data.path=PATH"  # names a corpus in every command; some have an option of their own
 VECTORS = "vectors"  # which no record has
+SPLITS = ("train", "dev", "test")
 SHOWN = 40  # characters of a value in a message
 
 
@@ -213,6 +215,36 @@ def refuse_other_test(folder: Path, config: DataConfig, *, corpus: str = CORPUS)
             )
 
 
+def trained_with(file: Path, folder: Path, config: DataConfig) -> str | None:
+    """What a file is to a run that was trained with it.
+
+    Args:
+        file: one that exists.
+        folder: of the run.
+        config: its texts.
+
+    Returns:
+        The words, "dev data" for example; None if it is no file of the run.
+
+    Raises:
+        DataError: the record is damaged.
+
+    Example:
+        >>> trained_with(Path("."), Path("nowhere"), DataConfig())
+    """
+    for name, origin in read_origins(folder).items():
+        place = Path(origin.path)
+        if _same(file, place):
+            return _in_words(name)
+        # of a corpus the record has the folder, and the sum of the file in it
+        inside = place.is_dir() and place.resolve() in file.resolve().parents
+        if inside and _sum(file) == origin.sha256:
+            return _in_words(name)
+    # a run may have been moved together with its files, whose names are then seen from here
+    named = _paths(config, SPLITS)
+    return next((_in_words(name) for name, path in named if _same(file, Path(path))), None)
+
+
 def find_again(
     path: str | None,
     origin: Origin | None,
@@ -302,21 +334,41 @@ def _read(config: DataConfig) -> Iterator[tuple[str, str, str | os.PathLike[str]
 
 def _files(config: DataConfig, corpus: str) -> Iterator[tuple[str, str, str, str]]:
     """Names among the origins, paths, what they are in words, and what names them anew."""
-    for split in ("train", "dev", "test"):
-        if (own := getattr(config, split)) is not None:
-            yield split, own, f"{split} data", f"--{split} FILE"
-        elif (path := distribution(config)) is not None:
-            yield split, path, f"{split} data", corpus
-    if config.mix is not None:
-        yield "mix", config.mix, "data mixed in", "--set data.mix=PATH"
-    if config.trees is not None:
-        for split in text_sources(config):  # a corpus need not have test data
-            trees = config.trees.replace(SPLIT, split)
-            yield trees_of(split), trees, f"file of {trees_of(split)}", "--set data.trees=FILES"
-    # word vectors have no origin: the sum of so large a file would take its time
     every = " for each file of them" if config.more_vectors else ""
+    options = {"mix": "--set data.mix=PATH", VECTORS: f"--vectors FILE{every}"}
+    for split in SPLITS:
+        options[split] = corpus if getattr(config, split) is None else f"--{split} FILE"
+        options[trees_of(split)] = "--set data.trees=FILES"
+    # a corpus need not have test data
+    treed = () if config.trees is None else text_sources(config)
+    for name, path in _paths(config, treed):
+        file_of = "file of " if _is_of_trees(name) else ""
+        yield name, path, file_of + _in_words(name), options[name]
+
+
+def _paths(config: DataConfig, treed: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Names among the origins and paths as the config has them; given trees of some splits."""
+    for split in SPLITS:
+        if (path := getattr(config, split) or distribution(config)) is not None:
+            yield split, path
+    if config.mix is not None:
+        yield "mix", config.mix
+    if config.trees is not None:
+        for split in treed:
+            yield trees_of(split), config.trees.replace(SPLIT, split)
+    # word vectors have no origin: the sum of so large a file would take its time
     for vectors in filter(None, (config.vectors, *config.more_vectors)):
-        yield VECTORS, vectors, "word vectors", f"--vectors FILE{every}"
+        yield VECTORS, vectors
+
+
+def _is_of_trees(name: str) -> bool:
+    return name in map(trees_of, SPLITS)
+
+
+def _in_words(name: str) -> str:
+    """What a file is, by its name among the origins."""
+    others = {"mix": "data mixed in", VECTORS: "word vectors"}
+    return others.get(name) or (name if _is_of_trees(name) else f"{name} data")
 
 
 def _origin(name: str, entry: Any) -> Origin:
@@ -359,6 +411,10 @@ def _has(place: str, origin: Origin, file_of: Callable[[str], str | os.PathLike[
     except DataError:  # something else of that name: a folder without the split, say
         return False
     return _sum(file) == origin.sha256
+
+
+def _same(file: Path, other: Path) -> bool:
+    return other.exists() and file.samefile(other)
 
 
 def _sum(file: str | os.PathLike[str]) -> str:
