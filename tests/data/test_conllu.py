@@ -7,10 +7,10 @@ import gzip
 import lzma
 import os
 import stat
-import sys
 import time
 import zipfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -20,8 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treelax.data.conllu import Sentence, heads_tensor, read_conllu, write_conllu
-from treelax.data.conllu_blocks import read_blocks
-from treelax.errors import BackendError, DataError, InputError
+from treelax.errors import DataError, InputError
 from treelax.trees import is_projective, is_tree
 
 
@@ -98,7 +97,6 @@ def test_a_file_in_an_archive(tmp_path: Path) -> None:
         archive.writestr("en/README.txt", "not a treebank")
         archive.writestr("en/stats.tsv", "words\t7\n")
     assert list(read_conllu(tmp_path / "ud.zip")) == [FIRST, SECOND]
-    assert [block.sentence for block in read_blocks(tmp_path / "ud.zip")] == [FIRST, SECOND]
     with zipfile.ZipFile(tmp_path / "ud.zip", "a") as archive:
         archive.writestr("en/test.conllu", TWO)
     message = r"holds 2 files that fit \(en/dev.conllu.gz, en/test.conllu\); .* the file itself$"
@@ -161,9 +159,9 @@ def test_two_spaces_in_the_last_column_do_no_harm(tmp_path: Path) -> None:
         ([DOG, BARK.replace("\t", "  ")], 2, "received 1 column"),
         ([DOG, BARK.replace("bark", "")], 2, "received nothing in column FORM"),
         ([DOG, BARK.replace("bark", "b  k")], 2, "received two spaces in 'b  k' in column FORM"),
-        ([DOG, row("2", "bark", "VERB", "zero", "root")], 2, "'head'.*'zero'"),
-        ([DOG, row("2", "bark", "VERB", "1.5", "root")], 2, "'head'.*'1.5'"),
-        ([DOG, row("2", "bark", "VERB", "9" * 5000, "root")], 2, "integer string conversion"),
+        ([DOG, row("2", "bark", "VERB", "zero", "root")], 2, "received head zero; expected 0 to 2"),
+        ([DOG, row("2", "bark", "VERB", "1.5", "root")], 2, "received head 1.5; expected"),
+        ([DOG, row("2", "bark", "VERB", "9" * 5000, "root")], 2, "received head 9{40}; expected"),
         ([DOG, row("2", "bark", "VERB", "3", "root")], 2, "received head 3; expected 0 to 2"),
         ([DOG, row("2", "bark", "VERB", "-1", "root")], 2, "received head -1; expected 0 to 2"),
         ([DOG, row("2", "bark", "VERB", "2", "root")], 2, "word 2 is its own head"),
@@ -173,7 +171,6 @@ def test_two_spaces_in_the_last_column_do_no_harm(tmp_path: Path) -> None:
         ([row("0", "Dogs", "_", "0", "_")], 1, "received word id 0; expected 1"),
         ([DOG, row("two", "bark", "VERB", "0", "root")], 2, "received id 'two'"),
         ([DOG, " #" + BARK], 2, "received id ' #2'"),
-        ([row("2-1", "x", "_", "_", "_"), DOG, BARK], 1, "'id'.*'2-1' is not a valid ID"),
         (["# text = nothing"], 1, "received no word; expected at least one"),
         ([row("1-2", "x", "_", "_", "_")], 1, "received no word"),
         (["# global.columns = ID FORM HEAD", DOG, BARK], 1, "global.columns = ID FORM HEAD"),
@@ -302,10 +299,65 @@ def test_whatever_is_written_is_read_back(
     assert list(read_conllu(path, require_heads=False)) == batch
 
 
+WHOLE = """\
+# newdoc
+#  sent_id=a  = b
+# twice = 1
+# twice = 2
+1-2\tdel\t_\t_\t_\t_\t_\t_\t_\tSpaceAfter=No
+1\tde\tde\tADP\tIN\t_\t2\tcase\t2:case\t_
+# a remark in the middle
+2\tel\tel\tDET\tDT\tGender=Masc|Number=Sing\t0\troot\t0:root\tGloss=two  spaces
+2.1\tvino\tvenir\tVERB\t_\t_\t_\t_\t0:root\t_
+
+1\t_\t_\t_\t_\t_\t_\t_\t_\t_
+
+"""
+
+
 def test_a_file_may_be_rewritten_from_itself(tmp_path: Path) -> None:
-    path = written(tmp_path, TWO)
-    assert write_conllu(path, read_conllu(path)) == 2
-    assert list(read_conllu(path)) == [FIRST, SECOND]
+    path = written(tmp_path, WHOLE)
+    assert write_conllu(path, read_conllu(path, require_heads=False)) == 2
+    assert path.read_text() == WHOLE
+
+
+def test_what_is_changed_is_written_and_the_rest_stays(tmp_path: Path) -> None:
+    path = written(tmp_path, WHOLE)
+    first, second = read_conllu(path, require_heads=False)
+    assert (first.line, second.line) == (1, 11)
+    comments = {"sent_id": "c", "twice": "3", "a remark in the middle": "", "more": ""}
+    first = replace(first, heads=(0, 1), labels=None, metadata=comments)
+    write_conllu(path, [first, replace(second, words=("x",))])
+    expected = WHOLE.replace("# newdoc\n", "").replace("#  sent_id=a  = b", "# sent_id = c")
+    expected = expected.replace("# twice = 1\n# twice = 2", "# twice = 3\n# more")
+    expected = expected.replace("2\tcase", "0\t_").replace("0\troot", "1\t_")
+    assert path.read_text() == expected.replace("1\t_\t_", "1\tx\t_")
+
+
+def test_lines_of_other_words(tmp_path: Path) -> None:
+    sentence = next(read_conllu(written(tmp_path, WHOLE)))
+    message = r"sentence 1: lines: have 2 words; expected 1: use lines=\(\)"
+    fewer = replace(sentence, words=("x",), heads=(0,), tags=None, labels=None, xpos=None)
+    with pytest.raises(DataError, match=message):
+        write_conllu(tmp_path / "out.conllu", [fewer])
+    assert write_conllu(tmp_path / "out.conllu", [replace(fewer, lines=())]) == 1
+
+
+def test_a_tree_put_into_the_lines(tmp_path: Path) -> None:
+    first = next(read_conllu(written(tmp_path, WHOLE)))
+    told = first.with_tree([0, 1], misc={"Tag": ["a", "b"]}, comments={"newdoc": "x", "label": "y"})
+    assert told[:5] == ["# newdoc = x", *WHOLE.splitlines()[1:4], "# label = y"]
+    assert [told[i].split("\t")[6:] for i in (6, 8)] == [
+        ["0", "_", "2:case", "Tag=a"],
+        ["1", "_", "0:root", "Gloss=two  spaces|Tag=b"],
+    ]
+    tagged = [text.split("\t") for text in first.with_tree(None, columns={"UPOS": ["A", "B"]})]
+    assert [tagged[i][3:8] for i in (5, 7)] == [
+        ["A", "IN", "_", "2", "case"],
+        ["B", "DT", "Gender=Masc|Number=Sing", "0", "root"],
+    ]
+    with pytest.raises(InputError, match="Tag: received 3; expected one for each of the 2 words"):
+        first.with_tree([0, 1], misc={"Tag": ["a", "b", "c"]})
 
 
 @pytest.mark.parametrize(
@@ -418,16 +470,6 @@ def test_heads_tensor_of_no_sentences() -> None:
 def test_heads_tensor_needs_heads() -> None:
     with pytest.raises(InputError, match="sentence 1: received no heads; expected 2"):
         heads_tensor([FIRST, Sentence(("no", "tree"))])
-
-
-def test_without_the_library_one_is_told_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "conllu", None)
-    for call in (lambda: read_conllu(tmp_path), lambda: write_conllu(tmp_path / "x", [])):
-        with pytest.raises(BackendError, match=r'pip install "treelax\[data\]"'):
-            call()
-    assert heads_tensor([FIRST])[1].tolist() == [6]
 
 
 def test_tags_of_the_treebank_stay_in_their_column(tmp_path: Path) -> None:

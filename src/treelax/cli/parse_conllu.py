@@ -46,7 +46,7 @@ def conllu_sentences(parsed: Iterable[Parsed]) -> Iterator[Sentence]:
 def treebank_lines(parsed: Iterable[Parsed]) -> Iterator[str]:
     r"""The lines of a CoNLL-U file with the trees of a model in them, so that both can be aligned.
 
-    HEAD is replaced and DEPREL is ``_``; all else stays as `treelax.data.conllu_blocks.Block` says.
+    HEAD is replaced and DEPREL is ``_``; all else stays as `Sentence.with_tree` says.
     Labels are comments, ``predicted_label`` and ``predicted_probability``, and tags of a tagger are
     in MISC, ``PredictedTag=N``, for the file may have its own of both. Each different sampled tree
     is a sentence, whose ``sent_id`` tells which sample it is.
@@ -59,9 +59,8 @@ def treebank_lines(parsed: Iterable[Parsed]) -> Iterator[str]:
 
     Example:
         >>> from treelax.cli.parse_models import Tree
-        >>> from treelax.data.conllu_blocks import Block
         >>> row = "1\tHi\thi\tINTJ\t_\t_\t0\troot\t_\t_"
-        >>> block = Block(7, ("# sent_id = weblog-17", row), Sentence(("Hi",), (0,)))
+        >>> block = Sentence(("Hi",), (0,), lines=("# sent_id = weblog-17", row))
         >>> list(treebank_lines([Parsed(7, (Tree(("Hi",), (0,)),), block=block)]))[0]
         '# sent_id = weblog-17'
     """
@@ -71,7 +70,7 @@ def treebank_lines(parsed: Iterable[Parsed]) -> Iterator[str]:
         about = label_comments(each.label, each.probability)
         named: list[tuple[Heads, dict[str, str]]] = [(tree.heads, about)]
         if tree.samples:
-            name = each.block.sentence.id or str(each.line)
+            name = each.block.id or str(each.line)
             named = [
                 (heads, {"sent_id": f"{name}-sample-{k}", **about, "count": str(count)})
                 for k, (heads, count) in enumerate(tree.samples, 1)

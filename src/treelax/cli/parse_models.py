@@ -10,7 +10,7 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from treelax.data.conllu_blocks import Block
+from treelax.data.conllu import Sentence
 from treelax.data.listops import Expression, encode_listops
 from treelax.errors import InputError
 from treelax.nn import LatentTree
@@ -46,7 +46,7 @@ class Given:
     line: int
     texts: tuple[Text, ...]
     gold: tuple[Heads | None, ...] = (None, None)
-    block: Block | None = None
+    block: Sentence | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Parsed:
     trees: tuple[Tree, ...]
     label: str | None = None
     probability: float | None = None
-    block: Block | None = None
+    block: Sentence | None = None
 
 
 # ------------------------------------------------------------------ ListOps

@@ -210,7 +210,7 @@ def _drawn(each: Parsed, look: Look) -> Iterator[str]:
 
 def _name(each: Parsed) -> str | None:
     """The sentence's name in its treebank, if it is from one and has one."""
-    return None if each.block is None else each.block.sentence.id or None
+    return None if each.block is None else each.block.id or None
 
 
 def _tree(tree: Tree, heads: Heads, look: Look) -> str:

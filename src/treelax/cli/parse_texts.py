@@ -12,7 +12,7 @@ import torch
 
 from treelax.cli.parse_models import Given
 from treelax.cli.predict_files import input_records, is_treebank, source_of, words
-from treelax.data.conllu_blocks import Block, read_blocks
+from treelax.data.conllu import Sentence, read_conllu
 from treelax.data.listops import Expression, parse_expression
 from treelax.data.text.ptb import one_word
 from treelax.data.text.readers_plain import read_lines_of_text, read_stream
@@ -194,7 +194,7 @@ def sentence_examples(model: SentenceModel, source: Source, *, gold: bool) -> It
         return iter([Given(i, texts) for i, texts in _arguments(source, count)])
     file = str(file)
     if is_conllu:
-        return map(_given, read_blocks(file, require_heads=gold))
+        return map(_given, read_conllu(file, require_heads=gold))
     source.records = input_records(file, model.settings, form=source.form, tokens=source.tokens)
     return (Given(record.line, tuple(words(record, count))) for record in source.records)
 
@@ -206,9 +206,9 @@ def _is_conllu(source: Source, model: SentenceModel) -> bool:
     return is_treebank(source_of(str(source.file), source.form), model.settings, source.form)
 
 
-def _given(block: Block) -> Given:
-    forms = list(map(one_word, block.sentence.words))
-    return Given(block.line, (forms,), (block.sentence.heads,), block)
+def _given(sentence: Sentence) -> Given:
+    forms = list(map(one_word, sentence.words))
+    return Given(sentence.line, (forms,), (sentence.heads,), sentence)
 
 
 def _arguments(source: Source, count: int) -> list[tuple[int, tuple[str, ...]]]:

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from treelax.cli.predict_files import STREAM, is_treebank, source_of, words
-from treelax.data.conllu import COLUMNS, Sentence, blocks_of_lines, treebank
-from treelax.data.conllu_blocks import Block, read_blocks
+from treelax.data.conllu import COLUMNS, Sentence, blocks_of_lines, read_conllu, treebank
 from treelax.data.sources import Source
 from treelax.data.text.delimited import counted, short
 from treelax.data.text.ptb import one_word
@@ -38,7 +37,7 @@ class Asked:
     line: int
     texts: Example
     label: Label | None = None
-    block: Block | None = None
+    block: Sentence | None = None
 
 
 def examples_of(
@@ -81,8 +80,8 @@ def _with_blocks(source: Source, examples: Iterable[Asked]) -> Iterator[Asked]:
         assert not isinstance(words, Sentence)  # which only come with given trees
         if _has_columns(lines, len(words)):
             names = [match[1] for text in lines if (match := SENT_ID.fullmatch(text))]
-            sentence = Sentence(tuple(words), metadata={"sent_id": names[0]} if names else {})
-            yield replace(each, line=line, block=Block(line, lines, sentence))
+            told = {"sent_id": names[0]} if names else {}
+            yield replace(each, line=line, block=Sentence(tuple(words), metadata=told, lines=lines))
         else:
             yield each
 
@@ -124,12 +123,12 @@ def examples_with_trees(
             "parse the texts first, or train a model with other trees"
         )
     source = treebank(file)
-    for block in read_blocks(file):
-        check_tree(block.sentence, f"{source.name}, line {block.line}")
-        forms = tuple(map(one_word, block.sentence.words))
+    for sentence in read_conllu(file):
+        check_tree(sentence, f"{source.name}, line {sentence.line}")
+        forms = tuple(map(one_word, sentence.words))
         is_tagger = settings.kind == "tag" and settings.label in (None, "UPOS")
-        tags = block.sentence.tags if is_tagger else None
-        yield Asked(block.line, (replace(block.sentence, words=forms),), tags, block)
+        tags = sentence.tags if is_tagger else None
+        yield Asked(sentence.line, (replace(sentence, words=forms),), tags, sentence)
 
 
 def _is_conllu(file: str, form: str | None) -> bool:

@@ -11,7 +11,6 @@ from typing import Any, Literal, get_args
 
 from treelax.cli.parse_conllu import label_comments, tag_features
 from treelax.data.conllu import Sentence
-from treelax.data.conllu_blocks import Block
 from treelax.data.sources import COMPRESSED
 from treelax.data.text.ptb import NO_BREAK_SPACE
 from treelax.errors import InputError
@@ -46,12 +45,12 @@ class Said:
 
     line: int
     prediction: Prediction
-    block: Block | None = None
+    block: Sentence | None = None
 
     @property
     def name(self) -> str | None:
         """The sentence's name in its treebank, if it is from one and has one."""
-        return None if self.block is None else self.block.sentence.id
+        return None if self.block is None else self.block.id
 
 
 def output_form(form: str | None, out: Path | None, settings: SentenceSettings) -> str:
@@ -216,7 +215,7 @@ def treebank_lines(said: Iterable[Said], settings: SentenceSettings) -> Iterator
 
     Example:
         >>> row = "1\tHi\thi\tINTJ\t_\t_\t0\troot\t_\t_"
-        >>> block = Block(7, ("# sent_id = weblog-17", row), Sentence(("Hi",)))
+        >>> block = Sentence(("Hi",), lines=("# sent_id = weblog-17", row))
         >>> said = Prediction((("Hi",),), ("UH",), None, ((0,),))
         >>> list(treebank_lines([Said(7, said, block)], SentenceSettings(kind="tag")))
         ['# sent_id = weblog-17', '1\tHi\thi\tUH\t_\t_\t0\t_\t_\t_', '']

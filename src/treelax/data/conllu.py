@@ -1,32 +1,30 @@
-"""Reading and writing CoNLL-U, the format of Universal Dependencies, through the conllu library.
+"""Reading and writing CoNLL-U, the format of Universal Dependencies.
 
-A `Sentence` keeps what a dependency tree needs: words, heads, universal tags, labels and comments.
-Multiword tokens (``1-2``), empty nodes (``1.1``) and the other columns are read over.
-
-The conllu library forgives much and does not say where an error is, so the file is cut into
-sentences and its columns are checked here, line by line, before the library parses them.
+A `Sentence` has what a dependency tree needs: words, heads, tags, labels and comments. It also keeps
+its lines, so that multiword tokens (``1-2``), empty nodes (``1.1``) and the other columns are written
+back as they were read.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from treelax.data.sources import Source, one_file
-from treelax.errors import BackendError, DataError, InputError
+from treelax.errors import DataError, InputError
 from treelax.files import Line, atomic_write, compressed
 
 __all__ = ["Sentence", "heads_tensor", "read_conllu", "write_conllu"]
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
+HEAD, MISC = COLUMNS.index("HEAD"), COLUMNS.index("MISC")
+NAMES = {"FORM": "word", "UPOS": "tag", "XPOS": "xpos", "DEPREL": "label"}  # for messages
 _ID = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
 
 
@@ -41,6 +39,8 @@ class Sentence:
         labels: the n dependency labels; None if there are none.
         metadata: the comments, ``# key = value``; the value is empty for ``# key`` alone.
         xpos: the n part-of-speech tags of the language or treebank; None if there are none.
+        lines: of the file it was read from, without their ends; none if it was not read.
+        line: the number of the first of them, counted from 1.
 
     Raises:
         InputError: there are no words, or a field has another length than the words.
@@ -56,6 +56,8 @@ class Sentence:
     labels: tuple[str, ...] | None = None
     metadata: dict[str, str] = field(default_factory=dict, hash=False)
     xpos: tuple[str, ...] | None = None
+    lines: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    line: int = field(default=0, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.words:
@@ -82,6 +84,44 @@ class Sentence:
         """The raw text if the file has it, else the words with spaces between."""
         return self.metadata.get("text") or " ".join(self.words)
 
+    def with_tree(
+        self,
+        heads: Sequence[int] | None,
+        *,
+        columns: Mapping[str, Sequence[str]] | None = None,
+        misc: Mapping[str, Sequence[str]] | None = None,
+        comments: Mapping[str, str] | None = None,
+    ) -> list[str]:
+        r"""The lines of the file with another tree in them.
+
+        Of every word HEAD is replaced and DEPREL becomes ``_``, for the label was that of the other
+        head. All other columns, comments, multiword tokens and empty nodes stay.
+
+        Args:
+            heads: of the n words, counted from 1, 0 the root; None to leave HEAD and DEPREL as they
+                are.
+            columns: by name of a column, ``"UPOS"`` for example, the n values for it.
+            misc: by name, n values to add to MISC; one of that name is replaced.
+            comments: to add after those of the file; one of that name is replaced in its place.
+
+        Returns:
+            The lines, without their ends.
+
+        Raises:
+            InputError: there is another number of heads or values than of words.
+
+        Example:
+            >>> row = "1\tHi\thi\tINTJ\t_\t_\t0\troot\t_\t_"
+            >>> sentence = Sentence(("Hi",), (0,), lines=("# text = Hi", row))
+            >>> sentence.with_tree([0], comments={"label": "yes"})
+            ['# text = Hi', '# label = yes', '1\tHi\thi\tINTJ\t_\t_\t0\t_\t_\t_']
+        """
+        tree = {}
+        if heads is not None:
+            tree = {"HEAD": list(map(str, heads)), "DEPREL": ["_"] * len(heads)}
+        metadata = _metadata(self.lines) | dict(comments or {})
+        return _filled(self, {**tree, **(columns or {})}, metadata, misc or {})
+
 
 def read_conllu(path: str | os.PathLike[str], *, require_heads: bool = True) -> Iterator[Sentence]:
     """Read the sentences of a CoNLL-U file one by one.
@@ -102,7 +142,6 @@ def read_conllu(path: str | os.PathLike[str], *, require_heads: bool = True) -> 
             have ten columns, breaks the sequence of word ids, or has a head that is missing, no
             integer, out of range or the word itself. Only a missing file is told before the first
             sentence is asked for. The message names the file and the line.
-        BackendError: the conllu library is not installed.
 
     Example:
         >>> import tempfile
@@ -112,10 +151,9 @@ def read_conllu(path: str | os.PathLike[str], *, require_heads: bool = True) -> 
         ...     [(s.words, s.heads) for s in read_conllu(path)]
         [(('Dogs', 'bark'), (2, 0))]
     """
-    library, source = load_library(), treebank(path)
+    source = treebank(path)
     return (
-        sentence_of_block(library, source.name, block, require_heads)
-        for block in blocks_of_lines(source.lines())
+        _sentence(source.name, block, require_heads) for block in blocks_of_lines(source.lines())
     )
 
 
@@ -126,6 +164,9 @@ def treebank(path: str | os.PathLike[str]) -> Source:
 
 def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) -> int:
     """Write sentences as CoNLL-U, compressed if the name ends in ``.gz``, ``.xz`` or ``.bz2``.
+
+    What `read_conllu` read is written as it was, line by line, but for what has been changed with
+    ``dataclasses.replace``: heads, for example. Its ``lines=()`` writes the other fields alone.
 
     The file appears whole or not at all: it is written under a temporary name in the same folder
     and renamed, so an error half-way leaves an older file of that name untouched.
@@ -139,9 +180,9 @@ def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) ->
 
     Raises:
         DataError: a word, tag, label or comment cannot be written as a column of CoNLL-U (it is
-            empty or holds a tab, a line break or two spaces in a row), a head is out of range, or
-            the file cannot be written or is a ``.zip``. The message names the sentence, counted from 1.
-        BackendError: the conllu library is not installed.
+            empty or holds a tab, a line break or two spaces in a row), a head is out of range, the
+            lines have another number of words, or the file cannot be written or is a ``.zip``. The
+            message names the sentence, counted from 1.
 
     Example:
         >>> import tempfile
@@ -150,11 +191,10 @@ def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) ->
         ...     Path(folder, "one.conllu").read_text()
         '1\\tHi\\t_\\t_\\t_\\t_\\t0\\t_\\t_\\t_\\n\\n'
     """
-    library, file = load_library(), Path(path)
-    count = 0
+    file, count = Path(path), 0
     with atomic_write(file) as raw, compressed(raw, file, "wb") as out:
         for count, sentence in enumerate(sentences, 1):
-            out.write(_text(library, sentence, f"{file}, sentence {count}"))
+            out.write(_text(sentence, f"{file}, sentence {count}"))
     return count
 
 
@@ -185,17 +225,6 @@ def heads_tensor(sentences: Iterable[Sentence]) -> tuple[Tensor, Tensor]:
     return heads, lengths
 
 
-def load_library() -> ModuleType:
-    """The conllu library, loaded on first use."""
-    try:
-        import conllu
-    except ImportError as error:
-        raise BackendError(
-            'CoNLL-U needs the conllu library, which is not installed: pip install "treelax[data]"'
-        ) from error
-    return conllu
-
-
 def blocks_of_lines(lines: Iterable[Line]) -> Iterator[list[Line]]:
     """The lines of each sentence; blank lines stand between sentences."""
     block: list[Line] = []
@@ -209,45 +238,56 @@ def blocks_of_lines(lines: Iterable[Line]) -> Iterator[list[Line]]:
         yield block
 
 
-def sentence_of_block(library: ModuleType, file: str, block: list[Line], require: bool) -> Sentence:
+def _sentence(file: str, block: list[Line], require: bool) -> Sentence:
     """The sentence in the lines of a block."""
-    rows = [(number, text) for number, text in block if not text.startswith("#")]
-    for number, text in rows:
-        _check_columns(text, f"{file}, line {number}")
-    tokens = _parse(library, "\n".join(text for _, text in block), file, rows)
-    if tokens.metadata.get("global.columns", " ".join(COLUMNS)) != " ".join(COLUMNS):
+    lines = tuple(text for _, text in block)
+    metadata = _metadata(lines)
+    if metadata.get("global.columns", " ".join(COLUMNS)) != " ".join(COLUMNS):
         raise DataError(
             f"{file}, line {block[0][0]}: received global.columns = "
-            f"{tokens.metadata['global.columns']}; expected {' '.join(COLUMNS)}"
+            f"{metadata['global.columns']}; expected {' '.join(COLUMNS)}"
         )
-    words = [
-        (number, token)
-        for (number, _), token in zip(rows, tokens, strict=True)
-        if isinstance(token["id"], int)  # a tuple for multiword tokens and empty nodes
+    rows = [
+        (f"{file}, line {number}", _cells(text, f"{file}, line {number}"))
+        for number, text in block
+        if not text.startswith("#")
     ]
-    if not words:
+    rows = [(where, cells) for where, cells in rows if cells[0].isdigit()]
+    if not rows:
         raise DataError(f"{file}, line {block[0][0]}: received no word; expected at least one")
-    for expected, (number, token) in enumerate(words, 1):
-        where = f"{file}, line {number}"
-        _check_word(token["id"], token["head"], expected, len(words), require, where)
-        if (token["head"] is None) != (words[0][1]["head"] is None):
+    columns = dict(zip(COLUMNS, zip(*(cells for _, cells in rows), strict=True), strict=True))
+    for m, (where, cells) in enumerate(rows, 1):
+        if cells[0].lstrip("0") != str(m):
+            raise DataError(
+                f"{where}: received word id {cells[0]}; expected {m}, the next in order"
+            )
+        if require or cells[HEAD] != "_":
+            _check_head(cells[HEAD], m, len(rows), where)
+        if (cells[HEAD] == "_") != (columns["HEAD"][0] == "_"):
             raise DataError(f"{where}: some words have a head and some not; expected all or none")
-
-    def column(name: str) -> tuple[str, ...] | None:
-        values = tuple(token[name] or "_" for _, token in words)  # the library has None for some
-        return None if set(values) == {"_"} else values
-
+    given = {name: None if set(values) == {"_"} else values for name, values in columns.items()}
     return Sentence(
-        words=tuple(token["form"] for _, token in words),
-        heads=None if words[0][1]["head"] is None else tuple(token["head"] for _, token in words),
-        tags=column("upos"),
-        labels=column("deprel"),
-        metadata={key: value or "" for key, value in tokens.metadata.items()},
-        xpos=column("xpos"),
+        words=columns["FORM"],
+        heads=None if given["HEAD"] is None else tuple(map(int, given["HEAD"])),
+        tags=given["UPOS"],
+        labels=given["DEPREL"],
+        metadata=metadata,
+        xpos=given["XPOS"],
+        lines=lines,
+        line=block[0][0],
     )
 
 
-def _check_columns(text: str, where: str) -> None:
+def _metadata(lines: Iterable[str]) -> dict[str, str]:
+    return dict(map(_comment, (text for text in lines if text.startswith("#"))))
+
+
+def _comment(text: str) -> tuple[str, str]:
+    key, _, value = text[1:].partition("=")
+    return key.strip(), value.strip()
+
+
+def _cells(text: str, where: str) -> list[str]:
     cells = text.split("\t")
     if len(cells) != len(COLUMNS):
         raise DataError(
@@ -256,81 +296,113 @@ def _check_columns(text: str, where: str) -> None:
             f"{' '.join(COLUMNS)}"
         )
     for name, cell in zip(COLUMNS, cells, strict=True):
-        # the library also splits at two spaces; nothing follows MISC, so there it does no harm
+        # other readers also split at two spaces; nothing follows MISC, so there it does no harm
         if not cell or ("  " in cell and name != "MISC"):
             what = f"two spaces in {cell!r}" if cell else "nothing"
             raise DataError(f"{where}: received {what} in column {name}; expected _ or a value")
     if not _ID.fullmatch(cells[0]):
-        raise DataError(f"{where}: received id {cells[0]!r}; expected 3, 3-4 or 3.1, say")
+        raise DataError(f"{where}: received id {cells[0]!r}; expected 3, 3-4 or 3.1, for example")
+    return cells
 
 
-def _check_word(
-    word: int, head: int | None, expected: int, n: int, require: bool, where: str
-) -> None:
-    if word != expected:
-        raise DataError(f"{where}: received word id {word}; expected {expected}, the next in order")
-    if head is None and require:
+def _check_head(head: str, m: int, n: int, where: str) -> None:
+    if head == "_":
         raise DataError(
             f"{where}: received no head (_); expected 0 to {n}: give a file in which every word has "
             "a head, 0 for a root"
         )
-    if head is not None and not 0 <= head <= n:
-        raise DataError(f"{where}: received head {head}; expected 0 to {n}")
-    if head == word:
-        raise DataError(f"{where}: word {word} is its own head; expected another word or 0")
+    if not re.fullmatch("[0-9]{1,9}", head) or int(head) > n:
+        raise DataError(f"{where}: received head {head:.40}; expected 0 to {n}")
+    if int(head) == m:
+        raise DataError(f"{where}: word {m} is its own head; expected another word or 0")
 
 
-def _parse(library: ModuleType, text: str, file: str, rows: list[Line]) -> Any:
-    """The library's list of tokens; where it fails, each row alone tells which one is at fault."""
-
-    def parse(part: str) -> Any:
-        # the fallback keeps comments without a value
-        keep = {"__fallback__": lambda key, value: (key, value)}
-        return library.parse_token_and_metadata(part, metadata_parsers=keep)
-
-    # ValueError: an integer of thousands of digits
-    errors = (library.exceptions.ParseException, ValueError)
-    try:
-        return parse(text)
-    except errors:
-        for number, row in rows:
-            try:
-                parse(row)
-            except errors as error:
-                raise DataError(f"{file}, line {number}: {error}") from error
-        raise
-
-
-def _text(library: ModuleType, sentence: Sentence, where: str) -> bytes:
+def _text(sentence: Sentence, where: str) -> bytes:
     """A sentence as CoNLL-U, with the blank line after it."""
     n = len(sentence)
     nothing = ("_",) * n
-    tags, labels = sentence.tags or nothing, sentence.labels or nothing
-    native = sentence.xpos or nothing
-    heads = sentence.heads or (None,) * n
-    columns = {"word": sentence.words, "tag": tags, "label": labels, "xpos": native}
+    columns = {
+        "FORM": sentence.words,
+        "UPOS": sentence.tags or nothing,
+        "XPOS": sentence.xpos or nothing,
+        "DEPREL": sentence.labels or nothing,
+    }
     for name, values in columns.items():
         for m, value in enumerate(values, 1):
             if not value or re.search(r"[\t\n\r]|  ", value):
                 raise DataError(
-                    f"{where}: {name} {m} is {value!r}; expected text without tabs, line breaks "
-                    "and double spaces"
+                    f"{where}: {NAMES[name]} {m} is {value!r}; expected text without tabs, line "
+                    "breaks and double spaces"
                 )
-    for m, head in enumerate(heads, 1):
-        _check_word(m, head, m, n, False, where)
+    heads = nothing if sentence.heads is None else tuple(map(str, sentence.heads))
+    for m, head in enumerate(heads if sentence.heads else (), 1):
+        _check_head(head, m, n, where)
     for key, value in sentence.metadata.items():
         if "=" in key or re.search(r"[\n\r]", key + value):
             raise DataError(
                 f"{where}: comment {key!r} = {value!r}; expected no line break, no = in the key"
             )
-    rows = (
-        (m, word, None, tag, xpos, None, head, label, None, None)
-        for m, (word, tag, xpos, head, label) in enumerate(
-            zip(sentence.words, tags, native, heads, labels, strict=True), 1
-        )
-    )
-    tokens = [dict(zip(map(str.lower, COLUMNS), row, strict=True)) for row in rows]
     try:
-        return bytes(library.TokenList(tokens, sentence.metadata).serialize(), "utf-8")
+        lines = _filled(sentence, columns | {"HEAD": heads}, sentence.metadata)
+        return "".join(f"{line}\n" for line in [*lines, ""]).encode()
+    except InputError as error:
+        raise DataError(f"{where}: {error}") from error
     except UnicodeEncodeError as error:
         raise DataError(f"{where}: cannot be written as UTF-8 ({error.reason})") from error
+
+
+def _filled(
+    sentence: Sentence,
+    columns: Mapping[str, Sequence[str]],
+    metadata: Mapping[str, str],
+    misc: Mapping[str, Sequence[str]] | None = None,
+) -> list[str]:
+    """The lines of a sentence with these values, and with these comments, in them."""
+    misc = misc or {}
+    for name, values in {**columns, **misc}.items():
+        if len(values) != len(sentence):
+            raise InputError(
+                f"{name}: received {len(values)}; expected one for each of the {len(sentence)} words"
+            )
+    lines = sentence.lines or ["\t".join([str(m + 1), *"_" * 9]) for m in range(len(sentence))]
+    count = sum(_is_word(text) for text in lines)
+    if count != len(sentence):
+        raise InputError(
+            f"lines: have {count} words; expected {len(sentence)}: use lines=() for other words than "
+            "those of the file"
+        )
+    old, new = _metadata(lines), dict(metadata)
+    comments: list[str] = []
+    rows: list[str] = []
+    m = 0
+    for text in lines:
+        if text.startswith("#"):
+            key = _comment(text)[0]
+            kept = metadata.get(key) == old[key]
+            if kept or key in new:
+                (rows or comments).append(text if kept else _written(key, new[key]))
+            new.pop(key, None)
+            continue
+        cells = text.split("\t")
+        if _is_word(text):
+            for name, values in columns.items():
+                cells[COLUMNS.index(name)] = values[m]
+            for name, values in misc.items():
+                cells[MISC] = _with_feature(cells[MISC], name, values[m])
+            m += 1
+        rows.append("\t".join(cells))
+    return [*comments, *(_written(key, value) for key, value in new.items()), *rows]
+
+
+def _is_word(text: str) -> bool:
+    return text.partition("\t")[0].isdigit()
+
+
+def _written(key: str, value: str) -> str:
+    return f"# {key} = {value}" if value else f"# {key}"
+
+
+def _with_feature(column: str, name: str, value: str) -> str:
+    """A column of features, ``A=1|B=2`` or ``_``, with one more at its end."""
+    others = [each for each in column.split("|") if each != "_" and not each.startswith(f"{name}=")]
+    return "|".join([*others, f"{name}={value}"])

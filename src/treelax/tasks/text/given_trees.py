@@ -12,8 +12,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from treelax.data.conllu import Sentence
-from treelax.data.conllu_blocks import Block, read_blocks
+from treelax.data.conllu import Sentence, read_conllu
 from treelax.data.text.delimited import SHOWN, counted, short
 from treelax.data.text.encoded import EncodedText
 from treelax.data.text.ptb import one_word, plain_word
@@ -118,21 +117,21 @@ def _matched_heads(
     lower, complete = vocabulary.lower, not data.notes
     plain = ["", *(_plain(word, lower) for word in vocabulary)]
     ids = data.ids.tolist()
-    trees, read = read_blocks(path), 0
+    trees, read = read_conllu(path), 0
     heads: list[int] = []
     for sentence, (begin, end) in enumerate(pairwise(data.offsets.tolist())):
         words = [plain[number] for number in ids[begin:end]]
         first, other = read + 1, None  # the tree that should be it, if another one is there
         for block in trees:
             read += 1
-            if [_plain(word, lower) for word in block.sentence.words] == words:
+            if [_plain(word, lower) for word in block.words] == words:
                 break
             other = other or block
             if complete:  # so there is no tree to be read over
                 raise _mismatch(data, sentence, words, _place(path, first, other), other, lower)
         else:
             raise _mismatch(data, sentence, words, _place(path, first, other), other, lower)
-        heads.extend(check_tree(block.sentence, _place(path, read, block)))
+        heads.extend(check_tree(block, _place(path, read, block)))
     if complete and (more := next(trees, None)) is not None:
         raise DataError(
             f"{_place(path, read + 1, more)}: is one too many; expected "
@@ -141,7 +140,7 @@ def _matched_heads(
     return heads
 
 
-def _place(path: str | os.PathLike[str], number: int, block: Block | None) -> str:
+def _place(path: str | os.PathLike[str], number: int, block: Sentence | None) -> str:
     """Where a tree stands, for messages; without a line if the file ends before it."""
     line = "" if block is None else f", line {block.line}"
     return f"{path}{line}, sentence {number}"
@@ -158,7 +157,7 @@ def _mismatch(
     sentence: int,
     words: Sequence[str],
     place: str,
-    block: Block | None,
+    block: Sentence | None,
     lower: bool,
 ) -> DataError:
     """The error for a tree of other words: names the first that differs, else how many there are."""
@@ -166,7 +165,7 @@ def _mismatch(
     if block is None:
         received, expected = "the end of the file", f"{text}, of"
     else:
-        found = [_plain(word, lower) for word in block.sentence.words]
+        found = [_plain(word, lower) for word in block.words]
         pairs = enumerate(zip(found, words, strict=False), 1)
         number = next((i for i, (one, other) in pairs if one != other), None)
         if number is None:
