@@ -194,7 +194,7 @@ def test_the_line_that_is_not_utf8(tmp_path: Path) -> None:
     lines = read_lines(path)
     assert next(lines) == (1, "one")
     with pytest.raises(
-        DataError, match=r"file, line 2: is not UTF-8 .*; expected UTF-8: save it so, or conv"
+        DataError, match=r"file, line 2: is not UTF-8 .*; expected UTF-8: re-save it as UTF-8"
     ):
         next(lines)
 
@@ -203,7 +203,7 @@ def test_the_line_that_is_not_utf8(tmp_path: Path) -> None:
 def test_utf_16_is_known_by_its_mark(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "file"
     path.write_bytes("\ufeffone\ntwo\n".encode(encoding))
-    message = r"file, line 1: is UTF-16; expected UTF-8: .*, iconv -f utf-16 -t utf-8 say"
+    message = r"file, line 1: is UTF-16; expected UTF-8: .*, or run iconv -f utf-16 -t utf-8"
     with pytest.raises(DataError, match=message):
         list(read_lines(path))
 

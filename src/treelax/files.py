@@ -10,9 +10,11 @@ import hashlib
 import lzma
 import os
 import uuid
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, overload
 
@@ -23,10 +25,25 @@ try:
 except ImportError:  # Windows goes without locks
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["Line", "atomic_write", "compressed", "not_utf8", "read_lines", "sha256", "try_lock"]
+__all__ = [
+    "DAMAGE",
+    "REFUSED",
+    "Line",
+    "atomic_write",
+    "compressed",
+    "decoded_lines",
+    "numbered_lines",
+    "read_lines",
+    "sha256",
+    "try_lock",
+]
 
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+# a password is asked for, or a compression that Python does not know
+REFUSED = (RuntimeError, NotImplementedError)
+LONGEST_LINE = 1 << 24  # bytes
 
 Line = tuple[int, str]  # number counted from 1, text without its end
 
@@ -188,7 +205,8 @@ def read_lines(path: str | os.PathLike[str], *, expected: str = "a file") -> Ite
 
     Raises:
         DataError: the file is missing, which is told at once; or, as it is read, it cannot be
-            decompressed or is not UTF-8. The message names the file and the line.
+            decompressed, is not UTF-8 or has a line of more than 16 MiB. The message names the file
+            and the line.
 
     Example:
         >>> import tempfile
@@ -202,47 +220,82 @@ def read_lines(path: str | os.PathLike[str], *, expected: str = "a file") -> Ite
     if not file.is_file():
         what = "is a folder" if file.is_dir() else "does not exist"
         raise DataError(f"{file}: {what}; expected {expected}")
-    return _lines(file)
+    return decoded_lines(_opened(file), str(file))
 
 
-def _lines(file: Path) -> Iterator[Line]:
-    """The lines of a file, split before they are decoded, to know where decoding fails."""
+@contextmanager
+def _opened(file: Path) -> Iterator[IO[bytes]]:
+    with file.open("rb") as raw, compressed(raw, file, "rb") as data:
+        yield data
+
+
+def decoded_lines(opened: AbstractContextManager[IO[bytes]], where: str) -> Iterator[Line]:
+    """The lines of a file, split before they are decoded, to know where decoding fails.
+
+    Args:
+        opened: gives the plain bytes.
+        where: the file, for messages.
+
+    Returns:
+        Numbers and texts, as `read_lines`.
+
+    Raises:
+        DataError: as `read_lines`.
+
+    Example:
+        >>> import io
+        >>> list(decoded_lines(io.BytesIO(b"\\xff"), "a.txt"))
+        Traceback (most recent call last):
+        ...
+        treelax.errors.DataError: a.txt, line 1: is not UTF-8 (invalid start byte); expected UTF-8: \
+re-save it as UTF-8, or run iconv -f latin1 -t utf-8
+    """
     number = 0
     try:
-        with file.open("rb") as raw, compressed(raw, file, "rb") as data:
-            for number, line in enumerate(data, 1):
+        with opened as data:
+            for number, line in numbered_lines(data, where):
                 text = line.decode("utf-8-sig" if number == 1 else "utf-8")
                 yield number, text.rstrip("\r\n")
     except UnicodeDecodeError as error:
-        raise not_utf8(f"{file}, line {number}", error) from error
-    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise DataError(f"{file}, after line {number}: cannot be read: {error}") from error
+        raise _not_utf8(f"{where}, line {number}", error) from error
+    except (*DAMAGE, *REFUSED) as error:
+        raise DataError(f"{where}, after line {number}: cannot be read: {error}") from error
 
 
-def not_utf8(where: str, error: UnicodeDecodeError) -> DataError:
-    """The error for text in another encoding.
+def numbered_lines(data: IO[bytes], where: str) -> Iterator[tuple[int, bytes]]:
+    """The lines of an open file, counted from 1; one that is too long is not read to its end.
 
     Args:
-        where: file and line.
-        error: what Python says of it.
+        data: plain bytes.
+        where: the file, for messages.
 
     Returns:
-        The error, to be raised.
+        Numbers and lines, with their ends.
+
+    Raises:
+        DataError: a line has more than 16 MiB: a small compressed file may hold gigabytes.
 
     Example:
-        >>> try:
-        ...     b"\\xff".decode()
-        ... except UnicodeDecodeError as error:
-        ...     print(not_utf8("a.txt, line 1", error))
-        a.txt, line 1: is not UTF-8 (invalid start byte); expected UTF-8: save it so, or convert it,
-        iconv -f latin1 -t utf-8 say
+        >>> import io
+        >>> list(numbered_lines(io.BytesIO(b"a\\nb"), "a.txt"))
+        [(1, b'a\\n'), (2, b'b')]
     """
+    for number, line in enumerate(iter(partial(data.readline, LONGEST_LINE + 1), b""), 1):
+        if len(line) > LONGEST_LINE:
+            raise DataError(
+                f"{where}, line {number}: is longer than {LONGEST_LINE >> 20} MiB; expected shorter "
+                "lines, each ending in LF or CRLF"
+            )
+        yield number, line
+
+
+def _not_utf8(where: str, error: UnicodeDecodeError) -> DataError:
     what, encoding = f"not UTF-8 ({error.reason})", "latin1"
     if error.object.startswith(UTF_16):
         what, encoding = "UTF-16", "utf-16"
     return DataError(
-        f"{where}: is {what}; expected UTF-8: save it so, or convert it, iconv -f {encoding} -t "
-        "utf-8 say"
+        f"{where}: is {what}; expected UTF-8: re-save it as UTF-8, or run iconv -f {encoding} -t "
+        "utf-8"
     )
 
 

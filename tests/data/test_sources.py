@@ -6,13 +6,17 @@ import bz2
 import gzip
 import lzma
 import os
+import tracemalloc
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from treelax.data.sources import NoSuchSplitError, Source, find_split, listed, one_file
+from treelax.data.text.readers_plain import read_stream
+from treelax.data.text.vector_files import read_vectors
 from treelax.errors import DataError, InputError
+from treelax.files import LONGEST_LINE
 
 
 def archive(path: Path, **members: str | bytes) -> Path:
@@ -66,6 +70,28 @@ def test_line_ends_of_old_macs_are_told(tmp_path: Path, zipped: bool) -> None:
                 list(one_file(path).lines())
         else:
             assert list(one_file(path).lines()) == [(1, "one\rline"), (2, "another")]
+
+
+def test_a_line_of_gigabytes_is_not_read_to_its_end(tmp_path: Path) -> None:
+    long = tmp_path / "a.txt.gz"
+    with gzip.open(long, "wb", compresslevel=1) as out:
+        out.write(b"one 1\n")
+        for _ in range(16):
+            out.write(bytes(LONGEST_LINE // 4))
+    zipped = archive(tmp_path / "a.zip", a__txt=gzip.decompress(long.read_bytes()))
+    with gzip.open(long) as stream:
+        for read, name in (
+            (one_file(long).lines, "a.txt.gz"),
+            (one_file(zipped).lines, "a.zip: a.txt"),
+            (read_stream(stream).__iter__, "standard input"),
+            (lambda: iter(read_vectors(long, {"one"})), "a.txt.gz"),
+        ):
+            tracemalloc.start()
+            message = f"{name}, line 2: is longer than 16 MiB; expected shorter lines"
+            with pytest.raises(DataError, match=message):
+                list(read())
+            assert tracemalloc.get_traced_memory()[1] < 3 * LONGEST_LINE
+            tracemalloc.stop()
 
 
 def test_not_utf8_in_an_archive(tmp_path: Path) -> None:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import io
 import itertools
-import lzma
 import os
 import re
 import zipfile
-import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from treelax.errors import DataError, InputError
-from treelax.files import Line, compressed, not_utf8, read_lines
+from treelax.files import DAMAGE, REFUSED, Line, compressed, decoded_lines, read_lines
 
 __all__ = [
-    "DAMAGE",
-    "REFUSED",
     "NoSuchSplitError",
     "Source",
     "find_split",
@@ -33,9 +31,6 @@ PathLike = str | os.PathLike[str]
 COMPRESSED = (".gz", ".xz", ".bz2")
 NAMES_SHOWN = 8
 START_SHOWN, END_SHOWN = 40, 60  # characters of a long name; its end says what it is
-DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
-# a password is asked for, or a compression that Python does not know
-REFUSED = (RuntimeError, NotImplementedError)
 
 
 class NoSuchSplitError(DataError):
@@ -84,7 +79,7 @@ class Source:
         if self.member is None:
             lines = read_lines(self.file)
         else:
-            lines = _member_lines(self.file, self.member, self.name)
+            lines = decoded_lines(_opened(self.file, self.member), self.name)
         return _with_ends(lines, self.name)
 
 
@@ -327,19 +322,11 @@ def _with_ends(lines: Iterator[Line], where: str) -> Iterator[Line]:
         yield from lines
 
 
-def _member_lines(archive: Path, member: str, where: str) -> Iterator[Line]:
-    """The lines of a file in an archive; decoded one by one, to know where that fails."""
-    number = 0
-    try:
-        with (
-            zipfile.ZipFile(archive) as members,
-            io.BufferedReader(members.open(member)) as raw,  # type: ignore[type-var]
-            compressed(raw, member, "rb") as data,
-        ):
-            for number, line in enumerate(data, 1):
-                text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-                yield number, text.rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        raise not_utf8(f"{where}, line {number}", error) from error
-    except (*DAMAGE, *REFUSED) as error:
-        raise DataError(f"{where}, after line {number}: cannot be read: {error}") from error
+@contextmanager
+def _opened(archive: Path, member: str) -> Iterator[IO[bytes]]:
+    with (
+        zipfile.ZipFile(archive) as members,
+        io.BufferedReader(members.open(member)) as raw,  # type: ignore[type-var]
+        compressed(raw, member, "rb") as data,
+    ):
+        yield data

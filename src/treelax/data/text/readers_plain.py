@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
+from functools import partial
 from typing import IO, Unpack
 
 from treelax.data.sources import PathLike, Source, one_file
@@ -18,7 +20,7 @@ from treelax.data.text.records import (
     without_it,
 )
 from treelax.errors import DataError
-from treelax.files import Line, not_utf8
+from treelax.files import Line, decoded_lines
 
 __all__ = ["read_lines_of_text", "read_stream", "read_words"]
 
@@ -83,7 +85,8 @@ def read_stream(
         >>> [record.texts for record in read_stream(io.BytesIO(b"Dogs bark.\nCats sleep.\n"))]
         [('Dogs bark.',), ('Cats sleep.',)]
     """
-    return _records(STREAM, lambda: _decoded(stream), texts, tokens, Checks(**checks), None)
+    lines = partial(decoded_lines, nullcontext(stream), STREAM)
+    return _records(STREAM, lines, texts, tokens, Checks(**checks), None)
 
 
 def read_words(
@@ -158,15 +161,6 @@ def _records(
 
     file = None if source is None else source.file
     return Records(name, read, checks=checks, expected="at least one line of text", file=file)
-
-
-def _decoded(stream: IO[bytes]) -> Iterator[Line]:
-    for number, line in enumerate(stream, 1):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise not_utf8(f"{STREAM}, line {number}", error) from error
-        yield number, text.rstrip("\r\n")
 
 
 def _first_row(source: Source) -> str:

@@ -21,10 +21,10 @@ from typing import IO, Any
 import torch
 from torch import Tensor
 
-from treelax.data.sources import DAMAGE, REFUSED, is_archive, listed, members_of, no_file
+from treelax.data.sources import is_archive, listed, members_of, no_file
 from treelax.data.text.delimited import MOST_DIGITS, counted, short
 from treelax.errors import BackendError, DataError, InputError
-from treelax.files import compressed
+from treelax.files import DAMAGE, REFUSED, compressed, numbered_lines
 
 __all__ = ["BytesProgress", "read_vectors"]
 
@@ -110,10 +110,10 @@ class _TextReader:
     def read(
         self, member: str | None, progress: BytesProgress | None
     ) -> tuple[dict[str, int], Tensor]:
-        size = self.file.stat().st_size
+        where, size = str(self.file), self.file.stat().st_size
         try:
             with self.file.open("rb") as raw, _plain(raw, self.file, member) as data:
-                for self.number, line in enumerate(data, 1):
+                for self.number, line in numbered_lines(data, where):
                     self._take(line.rstrip(b" \r\n"))
                     if progress is not None and self.number % LINES_BETWEEN_REPORTS == 0:
                         progress(raw.tell(), size)
