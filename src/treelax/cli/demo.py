@@ -45,7 +45,7 @@ def demo(
     from treelax.demo.answers import warm_up
     from treelax.demo.app import create_app
     from treelax.demo.models import load_sources
-    from treelax.demo.server import address, is_loopback, listen, serve
+    from treelax.demo.server import address, is_loopback, listen, own_hosts, serve
 
     # the port first: it costs nothing to find it taken
     with listen(host, port) as bound:
@@ -59,7 +59,8 @@ def demo(
         console.print(f"{address(bound)} (Ctrl+C ends it)")
         console.file.flush()
         with suppress(KeyboardInterrupt):
-            serve(create_app(sources), bound, open_browser=open_browser)
+            app = create_app(sources, hosts=own_hosts(host, bound))
+            serve(app, bound, open_browser=open_browser)
 
 
 register = command("demo", HELP, demo)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 from http import HTTPStatus
 from importlib.resources import files
@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 
 import treelax
 from treelax.demo.answers import answer
-from treelax.demo.limits import Busy, CheckedBody, Gate, HeadAsGet, SafeHeaders
+from treelax.demo.limits import Busy, CheckedBody, Gate, HeadAsGet, OwnHost, SafeHeaders
 from treelax.demo.messages import (
     MOST_SAMPLES,
     MOST_WORDS,
@@ -36,6 +36,7 @@ __all__ = ["create_app", "static_files"]
 
 WAITING = 64
 RETRY_AFTER = 1  # seconds
+GONE = 499  # nobody reads it
 LONGEST_DETAIL = 300
 TYPES = {
     ".css": "text/css; charset=utf-8",
@@ -47,7 +48,7 @@ DESCRIPTION = "Scores, noise, soft trees and best trees of a sentence. The page 
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": what}
     for status, what in {
-        400: "The body cannot be read.",
+        400: "The body cannot be read, or the request is for another host.",
         413: "The body is too large.",
         409: "The request has no answer: its words, its source and its arcs do not go together.",
         422: "The body is not such a request.",
@@ -76,12 +77,17 @@ def static_files() -> dict[str, bytes]:
 
 
 def create_app(
-    sources: Mapping[SourceName, Source], *, at_once: int | None = None, waiting: int = WAITING
+    sources: Mapping[SourceName, Source],
+    *,
+    hosts: Collection[str] | None = None,
+    at_once: int | None = None,
+    waiting: int = WAITING,
 ) -> FastAPI:
     """The demo as an application for any ASGI server.
 
     Args:
         sources: of scores, by name, the one to begin with first.
+        hosts: names and addresses that a request may be for; None for any.
         at_once: how many requests compute at the same time; the number of cores by default.
         waiting: how many more may wait; others are told to come back.
 
@@ -102,6 +108,8 @@ def create_app(
         redoc_url=None,
     )
     app.add_middleware(CheckedBody)
+    if hosts is not None:
+        app.add_middleware(OwnHost, hosts=hosts)
     app.add_middleware(HeadAsGet)
     app.add_middleware(SafeHeaders)
     app.add_exception_handler(RequestValidationError, _invalid)
@@ -133,9 +141,11 @@ def create_app(
         )
 
     @app.post("/api/trees", responses=PROBLEMS)
-    async def trees(request: TreeRequest) -> TreeReply:
+    async def trees(request: TreeRequest, connection: Request) -> TreeReply:
         """Scores, trees, marginals and samples of one text, and what the model says."""
         async with gate.turn():
+            if await connection.is_disconnected():
+                raise HTTPException(GONE, "the client is gone")
             return await run_sync(partial(answer, request, sources))
 
     @app.get("/", include_in_schema=False)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from asyncio import Semaphore
-from collections.abc import AsyncIterator, MutableMapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Collection, MutableMapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import urlsplit
 
+from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["MOST_BYTES", "Busy", "CheckedBody", "Gate", "HeadAsGet", "SafeHeaders"]
+__all__ = ["MOST_BYTES", "Busy", "CheckedBody", "Gate", "HeadAsGet", "OwnHost", "SafeHeaders"]
 
 MOST_BYTES = 4_000_000  # edits of all arcs between 200 words
+SMALL = 65_536  # bytes
+MOST_LARGE = 8
 HEADERS = {
     # nothing from elsewhere, no script or style inside the page, no frame around it
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -76,6 +80,8 @@ class Gate:
 class CheckedBody:
     """Refuses bodies that are too large or not UTF-8, before anything else reads them.
 
+    At most `MOST_LARGE` bodies beyond `SMALL` are read and answered at once; others wait.
+
     Args:
         app: what comes after it.
         most: bytes.
@@ -84,15 +90,23 @@ class CheckedBody:
     def __init__(self, app: ASGIApp, most: int = MOST_BYTES) -> None:
         self.app = app
         self.most = most
+        self._large = Semaphore(MOST_LARGE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the body, which is small, and hand it on as one piece."""
         if scope["type"] != "http" or scope["method"] in ("GET", "HEAD"):
             await self.app(scope, receive, send)
             return
+        async with AsyncExitStack() as held:
+            await self._read(scope, receive, send, held)
+
+    async def _read(self, scope: Scope, receive: Receive, send: Send, held: AsyncExitStack) -> None:
         body = bytearray()
-        more = True
+        more, large = True, False
         while more:
+            if len(body) > SMALL and not large:
+                large = True
+                await held.enter_async_context(self._large)
             message = await receive()
             if message["type"] != "http.request":  # the client is gone
                 return
@@ -116,6 +130,39 @@ class CheckedBody:
             return {"type": "http.request", "body": bytes(body), "more_body": False}
 
         await self.app(scope, again, send)
+
+
+class OwnHost:
+    """Refuses requests whose Host header names another host, see `treelax.demo.server.own_hosts`.
+
+    Starlette's TrustedHostMiddleware does not say what it expects, and older versions take no IPv6.
+
+    Args:
+        app: what comes after it.
+        hosts: names and addresses, in lower case.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
+        self.app = app
+        self.hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Look at the header, whatever its port."""
+        if scope["type"] == "http":
+            given = Headers(scope=scope).get("host", "")
+            try:
+                name = urlsplit(f"//{given}").hostname
+            except ValueError:
+                name = None
+            if name not in self.hosts:
+                detail = (
+                    f"Host: received {given[:100]!a}; expected {', '.join(sorted(self.hosts))}: "
+                    "open the address that treelax demo printed, or start it with --host 0.0.0.0 to "
+                    "let other machines in"
+                )
+                await _refuse(HTTPStatus.BAD_REQUEST, detail)(scope, receive, send)
+                return
+        await self.app(scope, receive, send)
 
 
 class HeadAsGet:
