@@ -21,10 +21,10 @@ from treelax.demo.messages import (
     TreeRequest,
 )
 from treelax.demo.sources import Scored, Source
+from treelax.demo.structures import HeadChoices, Heads, Projective, structure_of
 from treelax.distributions import ProjectiveTrees
 from treelax.errors import InputError, NoTreeError
 from treelax.noise import perturbation
-from treelax.ops import best_tree, soft_tree
 from treelax.trees import tree_to_heads
 
 __all__ = ["answer", "warm_up"]
@@ -39,7 +39,7 @@ class _Parsed:
     """A text with its trees; `unused` changes lie beyond its last word."""
 
     scored: Scored
-    trees: ProjectiveTrees
+    trees: ProjectiveTrees | HeadChoices
     best: Tensor
     unused: int
 
@@ -73,19 +73,15 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
             f"source: received {request.source!r}, but the demo was started without a run; expected "
             f"one of {', '.join(sources)}, or start it with treelax demo RUN"
         )
-    texts = _parsed(request, source)
+    structure = structure_of(source.structure, request.single_root)
+    texts = _parsed(request, source, structure)
     shown = texts[request.shown == "second"]
     others = [text for text in texts if text is not shown]
     scores, trees = shown.trees.scores, shown.trees
     generator = torch.Generator().manual_seed(request.noise_seed)
     noise = perturbation("gumbel", scores, generator=generator)
     perturbed = scores + request.noise_scale * noise
-    soft = soft_tree(
-        perturbed,
-        relaxation=request.relaxation,
-        temperature=request.temperature,
-        single_root=request.single_root,
-    )
+    soft = structure.relaxed(perturbed, request.relaxation, request.temperature)
     said = source.answer([text.scored for text in texts], [text.best.float() for text in texts])
     return TreeReply(
         words=list(shown.scored.words),
@@ -96,7 +92,7 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
         soft=_numbers(soft),
         marginals=_numbers(trees.marginals),
         best=_heads(shown.best),
-        best_perturbed=_heads(best_tree(perturbed, single_root=request.single_root)),
+        best_perturbed=_heads(structure(perturbed).mode),
         best_log_probability=_number(trees.log_prob(shown.best).clamp(max=0)),
         log_partition=_number(trees.log_partition),
         entropy=_number(trees.entropy()),
@@ -121,7 +117,7 @@ def warm_up(sources: Mapping[SourceName, Source]) -> None:
         answer(TreeRequest(source=name, text=source.example, second=second, samples=1), sources)
 
 
-def _parsed(request: TreeRequest, source: Source) -> list[_Parsed]:
+def _parsed(request: TreeRequest, source: Source, structure: Projective | Heads) -> list[_Parsed]:
     """The texts of a request with their trees, the first one first."""
     if request.second is not None and len(source.texts) == 1:
         raise InputError(
@@ -137,14 +133,13 @@ def _parsed(request: TreeRequest, source: Source) -> list[_Parsed]:
         with _named(number):
             scored = source.scored(text.text, request.score_seed)
             scores, unused = _constrained(scored.scores.double(), text)
-            trees = ProjectiveTrees(scores, single_root=request.single_root)
             try:
+                trees = structure(scores)
                 parsed.append(_Parsed(scored, trees, trees.mode, unused))
             except NoTreeError as error:
-                rule = " with a single root" if request.single_root else ""
                 raise InputError(
-                    f"pinned and forbidden arcs leave no projective tree{rule}; expected at least "
-                    "one: free an arc"
+                    f"pinned and forbidden arcs leave {structure.none_left}; expected at least one: "
+                    "free an arc"
                 ) from error
     words = [len(text.scored.words) - text.scored.null for text in parsed]
     if sum(words) > MOST_WORDS:
@@ -206,10 +201,10 @@ def _places(arcs: Iterable[Arc], size: int) -> set[tuple[int, int]]:
     return {(arc.head, arc.word) for arc in arcs if _is_inside(arc, size)}
 
 
-def _samples(trees: ProjectiveTrees, count: int, seed: int) -> Samples:
+def _samples(trees: ProjectiveTrees | HeadChoices, count: int, seed: int) -> Samples:
     """The first so many samples of a seed; they are the same whatever comes after them."""
     generator = torch.Generator().manual_seed(seed)
-    total = torch.zeros(trees.event_shape, dtype=trees.scores.dtype)
+    total = torch.zeros_like(trees.scores)
     last: Tensor | None = None
     at_once = max(1, SAMPLED_AT_ONCE // total.numel())
     for start in range(0, count, at_once):

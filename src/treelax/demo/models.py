@@ -58,6 +58,7 @@ class ListOpsSource(Source):
             )
         self.label = label
         self.defaults = _defaults(config)
+        self.structure = trained.model.parser.tree.structure
         self.parser, self.composer = trained.model.parser, trained.model.composer
 
     @torch.no_grad()
@@ -122,8 +123,8 @@ class SentenceSource(Source):
     """
 
     def __init__(self, model: SentenceModel, label: str) -> None:
-        config = model.settings.model
-        if model.network.encoder.tree is None:
+        config, tree = model.settings.model, model.network.encoder.tree
+        if tree is None:
             raise InputError(
                 f"{label}: model.trees is {config.trees!r}; expected 'latent' or 'heads', which "
                 "alone have scores to show"
@@ -132,6 +133,7 @@ class SentenceSource(Source):
         self.texts = model.settings.text
         if len(self.texts) == 2:
             self.second_example = SECOND_EXAMPLE
+        self.structure = tree.structure
         self.defaults = _defaults(config)
         self.model = model
         self._seen: set[str] = set()

@@ -18,6 +18,9 @@ export function showControls() {
   byId("noise").value = Math.cbrt(page.state.noiseScale / MOST_NOISE);
   showSeed();
   showSliders();
+  byId("heads-facts").hidden = !page.state.heads;
+  byId("relaxations").hidden = page.state.heads;
+  byId("roots").hidden = page.state.heads;
   for (const radio of radios("relaxation")) radio.checked = radio.value === page.state.relaxation;
   const roots = page.state.singleRoot ? "single" : "several";
   for (const radio of radios("roots")) radio.checked = radio.value === roots;

@@ -60,8 +60,8 @@ export class Pictures {
     });
     over("best-arcs", [...fromHeads(reply.best), ...fromHeads(reply.best_perturbed, true)], tags);
     byId("best-facts").textContent =
-      `The best tree has probability ${Math.exp(reply.best_log_probability).toPrecision(3)}; ` +
-      `the entropy of all trees is ${reply.entropy.toFixed(2)} nats.` +
+      `The best ${state.heads ? "heads have" : "tree has"} probability ${Math.exp(reply.best_log_probability).toPrecision(3)}; ` +
+      `the entropy is ${reply.entropy.toFixed(2)} nats.` +
       (tags ? " In colour below the words: what the model reads off its best tree." : "");
     byId("sample-arcs").parentElement.hidden = samples.last === null;
     over("sample-arcs", fromHeads(samples.last ?? []));

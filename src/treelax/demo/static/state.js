@@ -23,6 +23,7 @@ export function ofSource(source) {
   return {
     source: source.name,
     pair: source.texts.length === 2, // otherwise there is one text, the first
+    heads: source.structure === "heads", // words choose alone, no tree binds them
     shown: 0, // which text the pictures show
     relaxation: source.defaults.relaxation,
     temperature: source.defaults.temperature,
@@ -107,7 +108,8 @@ export function fromHash(hash, info) {
   state.noiseScale = number("noise", 0, 100, state.noiseScale);
   state.noiseSeed = whole("seed", MOST_SEED, 0);
   state.relaxation = one("relaxation", ["softmax", "entropy"], state.relaxation);
-  state.singleRoot = one("roots", ["single", "several"], state.singleRoot ? "single" : "") === "single";
+  const roots = one("roots", ["single", "several"], state.singleRoot ? "single" : "");
+  state.singleRoot = roots === "single" && !state.heads;
   state.scoreSeed = whole("scores", MOST_SEED, 0);
   state.sampleSeed = whole("drawn", MOST_SEED, 0);
   state.samples = whole("samples", info.most_samples, 0);
