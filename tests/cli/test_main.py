@@ -173,6 +173,15 @@ def test_usage_errors(
         ),
         (["analyse"], "RUN...: received nothing; expected runs, saved models, or listops; see"),
         (["parse", "--sofd"], "--sofd: received an option that treelax parse does not have;"),
+        (
+            ["train", "listops", "--epochs", "3"],
+            "does not have; expected --set train.epochs=3; see",
+        ),
+        (
+            ["train", "tag", "--batch-size=8"],
+            "does not have; expected --set train.batch_size=8; see",
+        ),
+        (["table", "sst", "--set", "a=b", "--epochs"], "expected --set train.epochs=VALUE; see"),
         (["parse", "--sofd"], "--soft; see treelax parse --help"),
         (["parse", "--out"], "--out: received no value; expected one after it; see treelax"),
         (["demo", "--port", "1", "--port=2"], "--port: received 2 times; expected once"),

@@ -87,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error, end="")  # empty where typer has printed the help itself
             return FAILED
-        message = _explanation(error)
+        message = _explanation(error, sys.argv[1:] if arguments is None else arguments)
         if message is None:
             raise
         if os.environ.get("TREELAX_DEBUG", "0") != "0":
@@ -103,7 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _explanation(error: Exception) -> str | None:
+def _explanation(error: Exception, arguments: Sequence[str] = ()) -> str | None:
     """What to tell the user of an error; None if it is a fault of the program."""
     if isinstance(error, TreelaxError):
         return str(error)
@@ -115,7 +115,7 @@ def _explanation(error: Exception) -> str | None:
     if hasattr(error, "format_message"):  # typer's, from click or its own copy of it by version
         from treelax.cli.usage import explain_usage
 
-        return explain_usage(error)
+        return explain_usage(error, arguments)
     return None
 
 

@@ -6,6 +6,7 @@ Typer's own words leave out what was received, and are others in every version o
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 __all__ = ["explain_usage"]
@@ -15,11 +16,12 @@ _NAMED = re.compile(r"(?:Value error, |Value )?'?(.*?)'? is not (?:a |an )?")
 KINDS = {"int": "a whole number", "float": "a number"}
 
 
-def explain_usage(error: Any) -> str:
+def explain_usage(error: Any, arguments: Sequence[str] = ()) -> str:
     """One line on an error of the command line.
 
     Args:
         error: raised by typer; it has ``format_message`` and perhaps a context and a parameter.
+        arguments: the command line.
 
     Returns:
         What was received, what was expected, and which help to see.
@@ -31,10 +33,10 @@ def explain_usage(error: Any) -> str:
     """
     context = getattr(error, "ctx", None)
     path = "treelax" if context is None else context.command_path
-    return f"{_told(error, context, path)}; see {path} --help"
+    return f"{_told(error, context, path, arguments)}; see {path} --help"
 
 
-def _told(error: Any, context: Any, path: str) -> str:
+def _told(error: Any, context: Any, path: str, arguments: Sequence[str]) -> str:
     message = error.format_message().removesuffix(".")
     parameter = getattr(error, "param", None)
     option = getattr(error, "option_name", None)
@@ -45,11 +47,9 @@ def _told(error: Any, context: Any, path: str) -> str:
             return f"{_name(parameter)}: received nothing; expected {_wanted(parameter)}"
         case "NoSuchOption":
             meant = ", ".join(sorted(getattr(error, "possibilities", None) or ()))
-            perhaps = f", perhaps {meant}" if meant else ""
-            told = (
-                f"{option}: received an option that {path} does not have; expected one that it has"
-            )
-            return told + perhaps
+            expected = f"one that it has, perhaps {meant}" if meant else "one that it has"
+            expected = _as_setting(str(option), context, arguments) or expected
+            return f"{option}: received an option that {path} does not have; expected {expected}"
         case "BadOptionUsage" if "requires" in message:
             return f"{option}: received no value; expected one after it"
         case "BadOptionUsage" if "does not take" in message:
@@ -62,6 +62,25 @@ def _told(error: Any, context: Any, path: str) -> str:
             f"received more arguments than {path} takes: {extra.group(1)}; expected none of these"
         )
     return message
+
+
+def _as_setting(option: str, context: Any, arguments: Sequence[str]) -> str:
+    """The settings that an option is named after, as ``--set`` takes them; empty if there is none."""
+    if context is None or not any("--set" in each.opts for each in context.command.params):
+        return ""
+    from treelax.tasks.listops.config import ListOpsConfig
+    from treelax.tasks.text.config import TextConfig
+    from treelax.training.config_values import field_kinds
+
+    name, value = option.lstrip("-").replace("-", "_"), "VALUE"
+    for word, after in zip(arguments, [*arguments[1:], "--"], strict=True):
+        if word == option and not after.startswith("--"):
+            value = after
+        elif word.startswith(f"{option}="):
+            value = word.partition("=")[2]
+    keys = field_kinds(ListOpsConfig if context.command.name == "listops" else TextConfig)
+    found = [key for key in keys if name in (key, key.rpartition(".")[2])]
+    return " or ".join(f"--set {key}={value}" for key in found)
 
 
 def _name(parameter: Any) -> str:
