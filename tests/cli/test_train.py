@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
-from listops_commands import QUICK, content, train
+from listops_commands import QUICK, content, fail, interrupt, train
 from listops_runs import metrics, result, tiny
 from typer.testing import CliRunner, Result
 
@@ -115,6 +116,40 @@ def test_resume_takes_the_same_settings_again(half: Path) -> None:
 def test_resume_takes_some_of_the_settings(half: Path) -> None:
     train("--out", half, "--resume", "--set", "train.epochs=4", "--seed", 0)
     assert result(half)["preset"] == "chain"
+
+
+def test_a_run_that_has_ended_can_be_extended(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, straight = tmp_path / "run", tmp_path / "straight"
+    plateau = ["--set", "train.schedule=plateau"]  # which does not depend on the number of epochs
+    train("--out", folder, *QUICK, *plateau)
+    before = content(folder)
+    assert fail(capsys, "--out", folder, "--resume", "--set", "train.epochs=3") == (
+        f"train.epochs: received 3; expected at least 4, the epochs that {folder} has done"
+    )
+    at = QUICK.index("train.epochs=4")
+    others = [*QUICK[: at - 1], *QUICK[at + 1 :], *plateau]  # of the preset, which has more epochs
+    line = fail(capsys, "--out", folder, "--resume", *others)
+    assert line.startswith(f"{folder}: was started with other settings (train.epochs 4 → ")
+    assert content(folder) == before
+    said = train("--out", folder, "--resume", "--set", "train.epochs=6").stderr
+    assert "going on after epoch 4 of 6" in said
+    train("--out", straight, *QUICK, *plateau, "--set", "train.epochs=6")
+    assert metrics(folder) == metrics(straight)
+    assert result(folder) == result(straight)
+    assert (folder / "config.toml").read_text() == (straight / "config.toml").read_text()
+
+
+def test_an_extension_that_was_killed_goes_on(
+    finished: tuple[Path, Result], tmp_path: Path
+) -> None:
+    folder = shutil.copytree(finished[0], tmp_path / "run")
+    interrupt(folder, 5, "--resume", "--set", "train.epochs=6")
+    assert "epochs = 6" in (folder / "config.toml").read_text()
+    assert not (folder / "test.json").exists()
+    train("--out", folder, "--resume")
+    assert result(folder)["epochs"] == 6
 
 
 def test_a_run_that_has_ended_shows_its_figures_again(

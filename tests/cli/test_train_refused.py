@@ -15,10 +15,13 @@ from listops_runs import options, result, tiny
 from safetensors.torch import load_file, save_file
 from typer.testing import Result
 
+from treelax.cli.main import main
 from treelax.data.listops import parse_expression, write_listops
 from treelax.tasks.listops.experiment import load_splits
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
 from treelax.training.run import Run
+
+Capture = pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
@@ -107,8 +110,7 @@ def test_a_folder_that_holds_a_run(
 @pytest.mark.parametrize(
     ("arguments", "changed"),
     [
-        (["--set", "train.epochs=9"], "train.epochs 4 → 9"),
-        (["--seed", "7"], "seed 0 → 7"),
+        (["--set", "train.epochs=9", "--seed", "7"], "seed 0 → 7"),
         (["--preset", "gold", *options()], "preset chain → gold"),
         (["--preset", "chain"], "data.train 300 → 90000"),
     ],
@@ -196,6 +198,61 @@ def test_a_damaged_config(half: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert fail(capsys, "--out", half, "--resume") == (
         f"{config}: train.epochs is 0; expected at least 1"
     )
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_rows_that_are_gone(
+    half: Path, finished: tuple[Path, Result], tmp_path: Path, capsys: Capture, ended: bool
+) -> None:
+    folder = shutil.copytree(finished[0], tmp_path / "run") if ended else half
+    rows, epoch = folder / "metrics.jsonl", 4 if ended else 2
+    good = rows.read_bytes()
+    first = good.index(b"\n") + 1
+    for damaged in (good[:first], good[: first + 20], good[:first] + bytes(len(good) - first), b""):
+        rows.write_bytes(damaged)
+        before = content(folder)
+        assert fail(capsys, "--out", folder, "--resume") == (
+            f"{rows}, line {damaged.count(10) + 1}: is missing or cut off, and the checkpoint is of "
+            f"epoch {epoch}; expected a row for each epoch: restore the file, or train anew with "
+            "another --out"
+        )
+        assert content(folder) == before
+    rows.write_bytes(good[:-20])
+    if not ended:  # the last row is of an epoch without a checkpoint: it is written again
+        train("--out", folder, "--resume")
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_a_damaged_best_model(
+    half: Path, finished: tuple[Path, Result], tmp_path: Path, capsys: Capture, ended: bool
+) -> None:
+    folder = shutil.copytree(finished[0], tmp_path / "run") if ended else half
+    model = folder / "best" / "model.safetensors"
+    good = model.read_bytes()
+    for damaged in (good[:-1], good[:-1] + bytes([good[-1] ^ 1]), b""):
+        model.write_bytes(damaged)
+        before = content(folder)
+        line = fail(capsys, "--out", folder, "--resume")
+        assert line.startswith(f"{model}: is ")
+        assert line.endswith("; remove it and use --resume again, which writes it anew")
+        assert content(folder) == before
+        assert main(["eval", str(folder)]) == 2
+        assert capsys.readouterr().err.startswith(f"treelax: error: {model}: is ")
+    model.unlink()  # what the line says to do
+    train("--out", folder, "--resume")
+    assert load_checkpoint(model).state["epoch"] == result(folder)["best_epoch"]
+    if ended:
+        assert model.read_bytes() == good
+        assert result(folder) == result(finished[0])
+
+
+def test_json_without_end(finished: tuple[Path, Result], tmp_path: Path, capsys: Capture) -> None:
+    folder = shutil.copytree(finished[0], tmp_path / "run")
+    for name in ("test.json", "config.toml", "metrics.jsonl"):
+        good = (folder / name).read_bytes()
+        (folder / name).write_bytes(b"x = " * (name == "config.toml") + b"[" * 100_000 + b"\n")
+        assert fail(capsys, "--out", folder, "--resume").startswith(f"{folder / name}")
+        (folder / name).write_bytes(good)
 
 
 def test_a_damaged_result(

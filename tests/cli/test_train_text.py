@@ -10,6 +10,7 @@ import pytest
 from sentence_runs import interrupted_after_an_epoch
 
 from treelax.cli.main import main
+from treelax.training.metrics import read_metrics
 
 SMALL = ["data.vector_size=8", "model.gcn_size=8", "model.scorer_size=8", "model.output_size=8"]
 SMALL += ["model.encoder_size=8", "train.epochs=2", "train.batch_size=16", "train.threads=1"]
@@ -234,6 +235,17 @@ def test_other_settings_are_refused_on_resuming(files, capsys):
     assert "seed 0 → 3" in capsys.readouterr().err
     assert classify(files, out) == 2
     assert "already holds a run" in capsys.readouterr().err
+
+
+def test_a_run_that_has_ended_can_be_extended(files, capsys):
+    out = files / "run"
+    assert classify(files, out) == 0
+    epochs = len(read_metrics(out))
+    assert classify(files, out, "--resume", "--set", f"train.epochs={epochs - 1}") == 2
+    assert f"expected at least {epochs}, the epochs that" in capsys.readouterr().err
+    assert classify(files, out, "--resume", "--set", f"train.epochs={epochs + 2}") == 0
+    assert len(read_metrics(out)) == epochs + 2
+    assert json.loads((out / "test.json").read_text())["epochs"] == epochs + 2
 
 
 def test_every_help_has_an_example(capsys):

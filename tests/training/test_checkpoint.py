@@ -201,6 +201,23 @@ def test_a_file_that_is_cut_off(
         read(path)
 
 
+@pytest.mark.parametrize("place", [-1, -20])
+def test_a_flipped_bit_in_the_tensors(tmp_path: Path, place: int) -> None:
+    path = saved(tmp_path)
+    data = bytearray(path.read_bytes())
+    data[place] ^= 4
+    path.write_bytes(data)
+    with pytest.raises(CheckpointError, match=r"last.safetensors: is damaged \(.*; use another"):
+        load_checkpoint(path)
+
+
+def test_a_changed_state(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    path.write_bytes(path.read_bytes().replace(rb"\"epoch\": 3", rb"\"epoch\": 4"))
+    with pytest.raises(CheckpointError, match=r"last.safetensors: is damaged"):
+        load_checkpoint(path)
+
+
 def test_a_file_that_goes_on_after_its_end(tmp_path: Path) -> None:
     path = saved(tmp_path)
     path.write_bytes(path.read_bytes() + b"x")
@@ -222,6 +239,7 @@ HEADER = {"format": "treelax", "version": "1", "kind": "x", "state": "{}"}
         ({"state": None}, "its header is damaged .*'state'"),
         ({"state": "{"}, "its header is damaged"),
         ({"state": "3"}, "its header is damaged"),
+        ({"state": "[" * 100_000}, "its header is damaged"),
     ],
 )
 def test_headers_of_something_else(

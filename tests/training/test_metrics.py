@@ -221,6 +221,8 @@ def test_a_write_that_the_system_cuts_off(tmp_path: Path) -> None:
         (b'{"epoch": 1}\n[1]\n', "line 2: expected an object with a whole number epoch"),
         (b'{"epoch": 1}\n{"loss": 1}\n', "line 2: expected an object with a whole number epoch"),
         (b'{"epoch": "1"}\n', "line 1: expected an object with a whole number epoch"),
+        (b"\0" * 40 + b'\n{"epoch": 2}\n', "line 1: is not JSON: .*; restore the file, or train"),
+        (b"[" * 100_000 + b"\n", "line 1: is not JSON: .*; restore the file"),
     ],
 )
 def test_broken_lines(tmp_path: Path, content: bytes, message: str) -> None:

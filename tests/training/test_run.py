@@ -163,6 +163,23 @@ def test_a_broken_config(tmp_path: Path, content: bytes, message: str) -> None:
         Run.open(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("second", "message"),
+    [
+        ('{"epoch": 3}', "received epoch 3; expected the numbers of epoch 2: restore the file"),
+        ('{"epoch": 2, "loss": "low"}', "received loss 'low'"),
+        ('{"epoch": 2, "dev": [1]}', r"received dev \[1\]"),
+        ('{"epoch": 2, "dev": {"score": {}}}', "received score {}"),
+        ("\0\0\0", "is not JSON"),
+    ],
+)
+def test_damaged_metrics(tmp_path: Path, second: str, message: str) -> None:
+    run = Run.create(tmp_path / "run", Experiment(), task="listops")
+    run.metrics_file.write_text(f'{{"epoch": 1, "loss": null, "dev": {{}}}}\n{second}\n')
+    with pytest.raises(DataError, match=f"metrics.jsonl, line 2: {message}"):
+        Run.open(run.path)
+
+
 def test_a_config_of_another_kind(tmp_path: Path) -> None:
     run = Run.create(tmp_path / "one", CONFIG, task="x")
     with pytest.raises(InputError, match=r"one/config.toml: name: no such key; the keys are width"):

@@ -56,7 +56,7 @@ def read_record(
         record = json.loads(file.read_text(encoding="utf-8"))
         expect(record, kinds)
         check(record)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DataError(
             f"{file}: cannot be read as a result ({error}); remove it and use --resume"
         ) from error

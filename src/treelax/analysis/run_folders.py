@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -149,6 +149,8 @@ def check_same(
     run: Run,
     wanted: ListOpsConfig | TextConfig,
     advice: str = "resume it without them or give another --out",
+    *,
+    free: Collection[str] = (),
 ) -> None:
     """Refuse to go on with other settings than a run was started with.
 
@@ -159,12 +161,13 @@ def check_same(
         run: the run.
         wanted: the settings to go on with.
         advice: what to do about others.
+        free: more settings that may differ, as for `refuse_changes`.
 
     Raises:
         InputError: a setting differs, or the run is one of another task.
     """
     _refuse_other_task(run, task_of(wanted))
-    refuse_changes(run, run.config(type(wanted)), wanted, advice, files=_files(wanted))
+    refuse_changes(run, run.config(type(wanted)), wanted, advice, free=_files(wanted) | set(free))
 
 
 def _files(config: ListOpsConfig | TextConfig) -> frozenset[str]:

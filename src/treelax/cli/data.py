@@ -187,7 +187,7 @@ def _refuse_other_data(folder: Path, settings: dict[str, Any]) -> None:
     try:
         there = json.loads(info.read_text(encoding="utf-8"))["settings"]
         differing = [name for name, value in settings.items() if there[name] != value]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise InputError(
             f"{info}: was not written by treelax data; give another --out, or --force to replace it"
         ) from None

@@ -180,7 +180,7 @@ def conllu_sentences(said: Iterable[Said], settings: SentenceSettings) -> Iterat
         if each.label is None:
             continue
         about = {}
-        tags: dict[str, tuple[str, ...]] = {}
+        tags: dict[str, Any] = {}
         if isinstance(each.label, tuple):
             place = TAG_COLUMNS.get(settings.label or "UPOS", "tags")
             tags[place] = tuple(map(_one_word, each.label))

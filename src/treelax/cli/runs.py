@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from treelax.cli.console import error_console
 from treelax.cli.progress import progress
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from treelax.training.loop import Training
     from treelax.training.run import Run
 
-__all__ = ["find_run", "follow", "in_processes", "in_run"]
+__all__ = ["find_run", "follow", "in_processes", "in_run", "is_done"]
 
 Parameters = ParamSpec("Parameters")
 Prepared = TypeVar("Prepared")
@@ -39,7 +39,8 @@ def find_run(folder: Path, *, resume: bool) -> Run | None:
 
     Raises:
         InputError: the folder holds a run that was not to be resumed, or is a file.
-        CheckpointError: a run to be resumed has lost its config.
+        CheckpointError: a run to be resumed has lost its config, its best model or rows of its
+            metrics.
         RunInUseError: another process is at work on that run.
         DataError: the run's config cannot be read.
 
@@ -50,7 +51,9 @@ def find_run(folder: Path, *, resume: bool) -> Run | None:
     from treelax.training.run import Run
 
     if resume and (folder / "config.toml").exists():
-        return Run.open(folder)
+        run = Run.open(folder)
+        _refuse_damage(run)
+        return run
     left = Run(folder, "").metrics_file
     if resume and left.exists():
         raise CheckpointError(
@@ -137,9 +140,17 @@ def follow(training: Training, describe: Callable[[dict[str, float]], str]) -> N
         describe: a few words on the dev figures of an epoch.
 
     Raises:
+        DataError: the config of a run that is extended, or whose files have moved, was not written.
         TrainingError: the loss is no longer finite.
         CheckpointError: a checkpoint cannot be saved.
     """
+    from treelax.analysis.result_file import FILE
+    from treelax.training.distributed import current
+
+    if current().first:
+        if training.epoch < training.epochs:  # the result is no longer that of the run
+            (training.run.path / FILE).unlink(missing_ok=True)
+        training.run.keep_config(training.experiment.config)
     total, done = training.epochs * training.updates, training.epoch * training.updates
     with progress("training", total, start=done, unit="update") as bar:
         for step in training.steps():
@@ -150,6 +161,46 @@ def follow(training: Training, describe: Callable[[dict[str, float]], str]) -> N
                     f"dev {describe(row['dev'])}"
                 )
             bar.update((step.epoch - 1) * training.updates + step.update, note)
+
+
+def _refuse_damage(run: Run) -> None:
+    """Refuse to go on with less than a run has had."""
+    from treelax.training.checkpoint import load_checkpoint, read_checkpoint_state
+    from treelax.training.metrics import RESTORE, check_metrics
+
+    if not run.last_checkpoint.exists():
+        return
+    # before the rows: another process may be training here, which adds them first
+    epoch = read_checkpoint_state(run.last_checkpoint).get("epoch")
+    rows = check_metrics(run.metrics_file)
+    if isinstance(epoch, int) and rows < epoch:
+        raise CheckpointError(
+            f"{run.metrics_file}, line {rows + 1}: is missing or cut off, and the checkpoint is of "
+            f"epoch {epoch}; expected a row for each epoch: {RESTORE}"
+        )
+    try:
+        if run.best_model.exists():
+            load_checkpoint(run.best_model)
+    except CheckpointError as error:
+        told = str(error).rpartition("; ")[0]
+        raise CheckpointError(
+            f"{told}; remove it and use --resume again, which writes it anew"
+        ) from error
+
+
+def is_done(run: Run, result: dict[str, Any], epochs: int) -> bool:
+    """Whether a run has nothing left to do.
+
+    Args:
+        run: the run.
+        result: of it.
+        epochs: as many as are wanted.
+
+    Returns:
+        Whether the result is of as many epochs, and the model is there.
+    """
+    kept = run.best_model.exists() or not run.last_checkpoint.exists()
+    return kept and result["epochs"] >= epochs
 
 
 def _refuse_lost_checkpoint(run: Run) -> None:

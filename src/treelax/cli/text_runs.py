@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from treelax.cli.console import console, error_console, table
 from treelax.cli.progress import progress
-from treelax.cli.runs import find_run, follow, in_processes, in_run
+from treelax.cli.runs import find_run, follow, in_processes, in_run, is_done
 from treelax.cli.settings import show_settings
 
 if TYPE_CHECKING:
@@ -80,7 +80,8 @@ def train_sentences(
     run = find_run(place, resume=resume)
     if run is not None:
         config = _same_settings(run, changes, preset, chosen)
-        if (result := read_text_result(run)) is not None:
+        result = read_text_result(run)
+        if result is not None and is_done(run, result, config.train.epochs):
             error_console.print(f"{run.path}: has ended already; these are its figures")
             _print(result)
             return
@@ -95,7 +96,7 @@ def _same_settings(run: Run, changes: Sequence[str], preset: str, chosen: str | 
     from treelax.tasks.text.config import FILES, TextConfig
     from treelax.tasks.text.presets import preset as find
     from treelax.training.config import override
-    from treelax.training.run import refuse_changes
+    from treelax.training.run import EPOCHS, refuse_changes
 
     own, asked = run.config(TextConfig), find(preset)
     # treelax train pair goes on with any pairs, so also with those of SNLI
@@ -106,7 +107,9 @@ def _same_settings(run: Run, changes: Sequence[str], preset: str, chosen: str | 
             f"treelax train {own.kind}, or give another --out"
         )
     wanted = override(own, changes, list_all=LIST_ALL)
-    refuse_changes(run, own, wanted, files=FILES)  # what is in them is compared when they are read
+    refuse_changes(
+        run, own, wanted, free=FILES | {EPOCHS}
+    )  # what is in them is compared when they are read
     return wanted
 
 
@@ -186,7 +189,6 @@ def _follow(run: Run, experiment: TextExperiment) -> None:
         _refuse_other_words(run, training, experiment)
         vectors, lower = experiment.data.vectors, config.data.lower
         save_words(run.path / FILE, vectors, experiment.labels, lower=lower)
-        run.keep_config(config)
         write_origins(run.path, config.data)
     sizes = {name: f"{name} {len(split):,}" for name, split in experiment.data.splits.items()}
     if experiment.mixed:

@@ -14,7 +14,7 @@ from treelax.cli.commands import command, group
 from treelax.cli.console import console, error_console
 from treelax.cli.options import Device, Resume, Settings, Show
 from treelax.cli.progress import progress
-from treelax.cli.runs import find_run, follow, in_processes, in_run
+from treelax.cli.runs import find_run, follow, in_processes, in_run, is_done
 from treelax.cli.settings import show_settings
 from treelax.cli.train_text import register_text
 
@@ -39,11 +39,13 @@ LISTOPS_HELP = """Train a tagger of ListOps valencies with latent trees.
 A run is a folder: config.toml, metrics.jsonl, checkpoint/, best/,
 tensorboard/, and test.json at its end. A checkpoint is written after every
 epoch; a run that was killed goes on with --resume and ends with the numbers
-it would have had. --list shows the presets and all settings.
+it would have had; one that has ended trains on with --resume and more epochs.
+--list shows the presets and all settings.
 
 Examples:
   treelax train listops --preset small --out runs/small
   treelax train listops --out runs/small --resume
+  treelax train listops --out runs/small --resume --set train.epochs=60
   treelax train listops --device cuda --seed 1 --set train.epochs=50
 """
 DEFAULT = "balanced-mc"
@@ -87,7 +89,8 @@ def listops(
     run = find_run(out, resume=resume)
     if run is not None:
         config = _same_settings(run, preset, changes)
-        if (result := read_result(run)) is not None:
+        result = read_result(run)
+        if result is not None and is_done(run, result, config.train.epochs):
             _show_result(run, result)
             return
     else:
@@ -153,14 +156,17 @@ def describe(dev: dict[str, float]) -> str:
 
 
 def _same_settings(run: Run, preset: str | None, changes: Sequence[str]) -> ListOpsConfig:
-    """The settings of a run, which those on the command line must not contradict."""
+    """The settings of a run, which those on the command line must not contradict, epochs apart."""
     from treelax.analysis.run_folders import LIST_ALL, check_same, configure, settings_of
     from treelax.training.config import override
+    from treelax.training.run import EPOCHS
 
-    own = settings_of(run)
-    wanted = configure(preset, changes) if preset else override(own, changes, list_all=LIST_ALL)
-    check_same(run, wanted)
-    return own
+    wanted = override(settings_of(run), changes, list_all=LIST_ALL)
+    # a preset alone does not extend a run
+    extended = any(change.partition("=")[0].strip() == EPOCHS for change in changes)
+    asked = configure(preset, changes) if preset else wanted
+    check_same(run, asked, free=(EPOCHS,) if extended else ())
+    return wanted
 
 
 def _prepare(config: ListOpsConfig, device: str) -> ListOpsExperiment:

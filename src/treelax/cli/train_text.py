@@ -16,7 +16,8 @@ __all__ = ["register_text"]
 
 RUN_HELP = """A run is a folder: config.toml, data.json, metrics.jsonl, checkpoint/, best/,
 words.safetensors, tensorboard/, and test.json at its end. One that was killed
-goes on with --resume."""
+goes on with --resume; one that has ended trains on with --resume and more
+epochs (--set train.epochs=60)."""
 CLASSIFY_HELP = f"""Train a classifier of texts with latent trees on your own files.
 
 Files are TSV or CSV with a line of column names, or JSON lines, also

@@ -1,12 +1,14 @@
 """Checkpoints: named tensors and a state, in one safetensors file that appears whole or not at all.
 
-The file's header says ``format`` (treelax), ``version``, ``kind`` (of which task) and ``state``,
-which is JSON. Nothing is pickled, so a checkpoint from elsewhere can be loaded without running it.
+The file's header says ``format`` (treelax), ``version``, ``kind`` (of which task), ``state``, which
+is JSON, and ``sha256``, the sum of the state and the tensors, which older files lack. Nothing is
+pickled, so a checkpoint from elsewhere can be loaded without running it.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -78,12 +80,13 @@ def save_checkpoint(
     except (TypeError, ValueError) as error:
         raise InputError(f"state: received what is not JSON ({error})") from error
     header = {"format": FORMAT, "version": VERSION, "kind": kind, "state": text}
-    content = save(_separate(tensors), header)
+    content = _with_sum(save(_separate(tensors), header), text)
     before = file.is_file()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(file, "wb") as out:
-            out.write(content)
+            for part in content:
+                out.write(part)
     except (OSError, DataError) as error:
         reason = error.__cause__ if isinstance(error, DataError) else error
         what = (reason.strerror if isinstance(reason, OSError) else None) or str(reason)
@@ -125,6 +128,7 @@ def load_checkpoint(
     file = Path(path)
     with _opened(file) as opened:
         found, state = _header(file, opened.metadata())
+        _check_sum(file, opened.metadata())
         if kind is not None and found != kind:
             raise CheckpointError(
                 f"{file}: holds a checkpoint of {found!r}; expected one of {kind!r}: give the "
@@ -174,6 +178,30 @@ def _separate(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return separate
 
 
+def _with_sum(content: bytes, state: str) -> tuple[bytes, bytes, memoryview]:
+    """The parts of a safetensors file with a sum in its header; offsets count from the header's end."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    header, data = json.loads(content[8:end]), memoryview(content)[end:]
+    digest = hashlib.sha256(state.encode())
+    digest.update(data)
+    header["__metadata__"]["sha256"] = digest.hexdigest()
+    text = json.dumps(header, sort_keys=True).encode()
+    text += b" " * (-len(text) % 8)  # tensors are aligned
+    return len(text).to_bytes(8, "little"), text, data
+
+
+def _check_sum(file: Path, metadata: Mapping[str, str]) -> None:
+    with file.open("rb") as raw:
+        raw.seek(8 + int.from_bytes(raw.read(8), "little"))
+        start = hashlib.sha256(metadata["state"].encode())
+        found = hashlib.file_digest(raw, lambda: start).hexdigest()
+    if metadata.get("sha256", found) != found:
+        raise CheckpointError(
+            f"{file}: is damaged (its content is not what was saved); use another checkpoint or train "
+            "again"
+        )
+
+
 @contextmanager
 def _opened(file: Path) -> Iterator[Any]:
     from safetensors import SafetensorError, safe_open
@@ -213,7 +241,7 @@ def _header(file: Path, metadata: Mapping[str, str] | None) -> tuple[str, dict[s
         )
     try:
         return metadata["kind"], dict(json.loads(metadata["state"]))
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(
             f"{file}: its header is damaged ({error!r}); use another checkpoint or train again"
         ) from error

@@ -278,7 +278,7 @@ def from_toml(kind: type[Config], text: str, source: str) -> Config:
     """
     try:
         table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{source}: is not TOML: {error}") from error
     return from_table(kind, table, source)
 

@@ -26,7 +26,7 @@ from treelax.training.distributed import current
 from treelax.training.experiment import Experiment
 from treelax.training.metrics import MetricsLog
 from treelax.training.optimizer_state import flatten_optimizer, restore_optimizer
-from treelax.training.run import Run
+from treelax.training.run import EPOCHS, Run
 from treelax.training.schedule import Schedule
 from treelax.training.steps import Stepper
 
@@ -243,7 +243,7 @@ class Training:
         config = self.experiment.config
         # settings that are newer than the checkpoint had their defaults
         before, now = field_defaults(type(config)) | old, flatten(config)
-        changed = changes(before | {file: now[file] for file in files}, now)
+        changed = changes(before | {key: now[key] for key in (*files, EPOCHS)}, now)
         if changed:
             raise CheckpointError(
                 f"{self.run.config_file}: was changed since the last checkpoint ({changed}); restore "
@@ -255,13 +255,22 @@ class Training:
         saved = load_checkpoint(file, kind=f"{self.experiment.task} training")
         self.knows_data = "data" in saved.state  # older checkpoints do not say
         files = self.experiment.files if self.knows_data else ()
-        self._check_config(saved.state.get("config", {}), files)
-        if self.knows_data and saved.state["data"] != self.data:
+        try:
+            self._check_config(saved.state.get("config", {}), files)
+            if self.knows_data and saved.state["data"] != self.data:
+                raise CheckpointError(
+                    f"{self.run.path}: its training or dev data, or their word vectors, are not those "
+                    "it was started with; restore the files, or train anew with another --out"
+                )
+            self._set_state(saved.tensors, saved.state)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            what = f"lacks {error}" if isinstance(error, KeyError) else f"is damaged ({error})"
             raise CheckpointError(
-                f"{self.run.path}: its training or dev data, or their word vectors, are not those it "
-                "was started with; restore the files, or train anew with another --out"
-            )
-        self._set_state(saved.tensors, saved.state)
+                f"{file}: its state {what}; load it with the treelax that saved it, or train anew with "
+                "another --out"
+            ) from error
+        if not self.run.best_model.exists():
+            self._save_best()
 
     def _set_state(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         """Go on from what `_state` gave."""
@@ -275,18 +284,12 @@ class Training:
                         "restore that file or train anew with another --out"
                     )
                 value.copy_(old)
-        try:
-            restore_optimizer(self.stepper.optimizer, tensors, state["optimizer"])
-            average = self.stepper.average
-            average.restore([tensors[f"average.{i}"] for i in range(len(average.sums))])
-            self.schedule.restore(state["schedule"])
-            self.epoch, self.best_epoch = state["epoch"], state["best_epoch"]
-            self.seconds = state["seconds"]
-        except KeyError as error:
-            raise CheckpointError(
-                f"{file}: its state lacks {error}; load it with the treelax that saved it, or train "
-                "anew with another --out"
-            ) from error
+        restore_optimizer(self.stepper.optimizer, tensors, state["optimizer"])
+        average = self.stepper.average
+        average.restore([tensors[f"average.{i}"] for i in range(len(average.sums))])
+        self.schedule.restore(state["schedule"])
+        self.epoch, self.best_epoch = state["epoch"], state["best_epoch"]
+        self.seconds = state["seconds"]
 
     def _begin_together(self) -> None:
         """Let all processes go on from the state of the first, if they are to do the same work."""

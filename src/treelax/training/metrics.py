@@ -18,6 +18,7 @@ from treelax.files import atomic_write
 __all__ = ["MetricsLog", "read_metrics"]
 
 FILE, FOLDER = "metrics.jsonl", "tensorboard"
+RESTORE = "restore the file, or train anew with another --out"
 # what tensorboard and the libraries under it are known to say when they are imported
 IMPORT_WARNINGS = (
     "pkg_resources is deprecated",
@@ -169,6 +170,36 @@ def read_metrics(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return [row for _, row in _rows(file)]
 
 
+def check_metrics(file: Path) -> int:
+    """Check that a run's rows are those of epochs 1, 2, 3, … and hold numbers.
+
+    Args:
+        file: ``metrics.jsonl``, which need not be there yet.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        DataError: a row is damaged or missing; the message names the line.
+
+    Example:
+        >>> check_metrics(Path("nowhere.jsonl"))
+        0
+    """
+    rows = read_metrics(file) if file.exists() else []
+    for number, row in enumerate(rows, 1):
+        dev = row.get("dev", {})
+        values = {**row, "dev": None, **(dev if isinstance(dev, dict) else {"dev": dev})}
+        wrong = {k: v for k, v in values.items() if not isinstance(v, int | float | None)}
+        if row["epoch"] != number or wrong:
+            name, value = next(iter(wrong.items()), ("epoch", row["epoch"]))
+            raise DataError(
+                f"{file}, line {number}: received {name} {value!r:.40}; expected the numbers of epoch "
+                f"{number}: {RESTORE}"
+            )
+    return len(rows)
+
+
 def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """The whole lines of a file, each as text and as a row."""
     if not file.is_file():
@@ -182,12 +213,14 @@ def _rows(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         try:
             text = line.decode()
             row = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             if number == len(lines):  # no line end follows: cut off, or nothing at all
                 return
-            raise DataError(f"{file}, line {number}: is not JSON: {error}") from error
+            raise DataError(f"{file}, line {number}: is not JSON: {error}; {RESTORE}") from error
         if not isinstance(row, dict) or not _has_epoch(row):
-            raise DataError(f"{file}, line {number}: expected an object with a whole number epoch")
+            raise DataError(
+                f"{file}, line {number}: expected an object with a whole number epoch; {RESTORE}"
+            )
         yield text, row
 
 

@@ -58,9 +58,8 @@ def load_model(name: str | os.PathLike[str], *, device: str | torch.device = "cp
     """
     file = model_file(name)
     saved = load_checkpoint(file, kind="listops", device=device)
-    table = nested(saved.state.pop("config", {}))
     try:
-        config = from_table(ListOpsConfig, table, "config")
+        config = from_table(ListOpsConfig, nested(saved.state.pop("config", {})), "config")
         with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
             model = ListOpsTagger(config.model).to(device)
         model.load_state_dict(saved.tensors)
@@ -145,16 +144,23 @@ def nested(flat: dict[str, Any]) -> dict[str, Any]:
     Returns:
         The tables, as `treelax.training.config.from_table` takes them.
 
+    Raises:
+        InputError: it is no such dictionary.
+
     Example:
         >>> nested({"seed": 0, "model.gcn_layers": 1, "model.distances": None})
         {'seed': 0, 'model': {'gcn_layers': 1}}
     """
     table: dict[str, Any] = {}
+    if not isinstance(flat, dict):
+        raise InputError(f"received {flat!r:.40}; expected settings by name")
     for key, value in flat.items():
         *sections, last = key.split(".")
         place = table
         for section in sections:
             place = place.setdefault(section, {})
+            if not isinstance(place, dict):
+                raise InputError(f"{key}: received {place!r:.40}; expected the section {section}")
         if value is not None:
             place[last] = value
     return table

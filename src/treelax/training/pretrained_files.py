@@ -135,13 +135,13 @@ saved model
     saved = load_checkpoint(path / MODEL, kind=KIND)
     vectors, labels, _ = load_words(path / WORDS)
     kept = saved.state.get("settings", {})
+    settings = _restored(SentenceSettings, kept, path / MODEL)
     if (told["settings"], told.get("labels")) != (kept, list(labels)):
         raise CheckpointError(
             f"{path / CONFIG}: does not say what {MODEL} and {WORDS} say "
             f"({changes(kept, told['settings']) or 'labels'}); restore it: the settings of a trained "
             "model cannot be changed"
         )
-    settings = _restored(SentenceSettings, kept, path / MODEL)
     if saved.state.get("words") != sha256(path / WORDS):
         raise CheckpointError(
             f"{path / WORDS}: is not the file that {MODEL} was saved with; expected files of one "
@@ -290,8 +290,6 @@ def misfit(file: Path, error: Exception) -> CheckpointError:
 
 def _restored(kind: type[Config], kept: Any, file: Path) -> Config:
     """A config of a file."""
-    if not isinstance(kept, dict):
-        raise CheckpointError(f"{file}: says nothing of its settings; train again or save it again")
     try:
         return from_table(kind, nested(kept), "settings")
     except InputError as error:

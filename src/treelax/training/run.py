@@ -25,14 +25,16 @@ from treelax.errors import DataError, InputError
 from treelax.files import atomic_write
 from treelax.training.config import changes, flatten, from_table, to_toml
 from treelax.training.lock import lock
+from treelax.training.metrics import check_metrics
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["Run", "refuse_changes", "runs_in"]
+__all__ = ["EPOCHS", "Run", "refuse_changes", "runs_in"]
 
 Config = TypeVar("Config", bound="DataclassInstance")
 CONFIG = "config.toml"
+EPOCHS = "train.epochs"
 
 
 class Run:
@@ -126,7 +128,7 @@ class Run:
             yield run
 
     def keep_config(self, config: DataclassInstance) -> None:
-        """Write the config anew where it has changed, in the names of files say.
+        """Write the config anew where it has changed: files have moved, or the run is extended.
 
         Args:
             config: what to keep; the caller holds the lock.
@@ -152,7 +154,7 @@ class Run:
 
         Raises:
             InputError: there is no run; the message says what is there instead.
-            DataError: ``config.toml`` is not TOML or names no task.
+            DataError: ``config.toml`` is not TOML or names no task, or ``metrics.jsonl`` is damaged.
         """
         run = cls(Path(path), "")
         if not run.path.is_dir():
@@ -168,6 +170,7 @@ class Run:
         if not isinstance(task, str):
             raise DataError(f'{run.config_file}: names no task; expected task = "..." in it')
         run.task = task
+        check_metrics(run.metrics_file)
         return run
 
     def config(self, kind: type[Config]) -> Config:
@@ -228,7 +231,7 @@ class Run:
     def _table(self) -> dict[str, Any]:
         try:
             return tomllib.loads(self.config_file.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise DataError(f"{self.config_file}: cannot be read as TOML: {error}") from error
 
     def refuse_to_start(self) -> None:
@@ -265,7 +268,7 @@ def refuse_changes(
     wanted: DataclassInstance,
     advice: str = "resume it without them or give another --out",
     *,
-    files: Collection[str] = (),
+    free: Collection[str] = (),
 ) -> None:
     """Refuse to go on with other settings than a run was started with.
 
@@ -274,15 +277,21 @@ def refuse_changes(
         own: its config.
         wanted: the config to go on with.
         advice: what to do about it.
-        files: settings that name files, which may have moved.
+        free: settings that may differ: files may have moved, and a run may be extended (`EPOCHS`),
+            but not to fewer epochs than it has done.
 
     Raises:
         InputError: a setting differs; the message names the first ones.
     """
     now = flatten(wanted)
-    changed = changes(flatten(own) | {file: now[file] for file in files}, now)
+    changed = changes(flatten(own) | {key: now[key] for key in free}, now)
     if changed:
         raise InputError(f"{run.path}: was started with other settings ({changed}); {advice}")
+    if EPOCHS in free and now[EPOCHS] < (done := check_metrics(run.metrics_file)):
+        raise InputError(
+            f"{EPOCHS}: received {now[EPOCHS]}; expected at least {done}, the epochs that {run.path} "
+            "has done"
+        )
 
 
 def runs_in(folder: str | os.PathLike[str]) -> list[Run]:
