@@ -97,8 +97,8 @@ void sample_of_lane(const Group<T> &g, const Chart<T> &chart, int lane, const T 
               [=](int h, int m) { out[h * full + m] = 1; });
 }
 
-// The size of chart values, in log2 units, from which float32 loses too much in their differences.
-constexpr double centre_above = 256 * log2_of_e;
+// The size of chart values from which float32 loses too much in their differences.
+constexpr double centre_above = 256;
 
 // Shift the columns of `scores` so that the best tree scores 0, in the lanes that need it; returns the
 // score of that tree.
@@ -111,12 +111,14 @@ constexpr double centre_above = 256 * log2_of_e;
 template <class T>
 Vec<T> centre(const Group<T> &g, const Chart<T> &chart, Vec<T> *scores, Item *stack) {
     const size_t N = g.size;
+    Vec<T> last;  // the last word of each lane; rows and columns beyond it hold no scores
+    for (int l = 0; l < g.lanes; ++l) last[l] = T(g.groups.length(g.index, l));
     Vec<T> size = {};
     for (size_t m = 1; m < N; ++m) {
-        Vec<T> top = splat<T>(T(forbidden * log2_of_e));
+        Vec<T> top = splat<T>(T(forbidden));
         for (size_t h = 0; h < N; ++h)
-            if (h != m) top = vmax<T>(top, scores[h * N + m]);
-        size += vmax<T>(top, -top);
+            if (h != m) top = vmax<T>(top, splat<T>(T(h)) <= last ? scores[h * N + m] : top);
+        size += splat<T>(T(m)) <= last ? vmax<T>(top, -top) : Vec<T>{};
     }
     Vec<T> total = {};
     const IVec<T> needed = size > splat<T>(T(centre_above));

@@ -3,37 +3,16 @@
 // A plain C interface: pointers and sizes, no torch headers. All arrays are contiguous; scores, trees
 // and gradients are (batch, size, size), lengths are int64. The return value is a mask of `bad_length`,
 // `bad_score`, `no_tree` and `out_of_memory`; with `bad_length` or `out_of_memory` nothing was computed.
+// Setting `*stop` from another thread ends a call early, with results that mean nothing.
 
 #include "decode.h"
+#include "threads.h"
 
 #ifndef TREELAX_VARIANT
 #define TREELAX_VARIANT generic
 #endif
 
 namespace {
-
-// Run `work(group)` for every group, on several threads if asked. Groups are independent, so the number
-// of threads changes no bit of the result.
-template <class T, class Work>
-int for_each_group(const Groups<T> &groups, [[maybe_unused]] int64_t threads, Work work) {
-    const int64_t count = groups.count();
-    int status = groups.status();
-    if (status) return status;
-#ifdef _OPENMP
-    if (threads > 1 && count > 1) {
-        const int team = int(threads < count ? threads : count);
-#pragma omp parallel for schedule(dynamic, 1) num_threads(team) reduction(| : status)
-        for (int64_t index = 0; index < count; ++index) {
-            FlushDenormals flush;
-            status |= work(index);
-        }
-        return status;
-    }
-#endif
-    FlushDenormals flush;
-    for (int64_t index = 0; index < count; ++index) status |= work(index);
-    return status;
-}
 
 // Items waiting in a derivation.
 class Stack {
@@ -52,10 +31,10 @@ class Stack {
 
 template <class T, bool Entropy>
 int soft_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t size, bool single_root,
-              T *trees, T *values, T *saved, int64_t threads) {
+              T *trees, T *values, T *saved, int64_t threads, const int *stop) {
     const Groups<T> groups(lengths, batch, size);
     return for_each_group(groups, threads, [&](int64_t index) {
-        const Group<T> g(groups, index, single_root);
+        const Group<T> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors();
         // the scores are read by the first sweep only, in the plane that the second one fills
         const Scratch<T> scratch(saved ? 0 : saved_planes * plane);
@@ -68,7 +47,7 @@ int soft_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t si
             std::memset(static_cast<void *>(base + saved_planes * plane), 0,
                         saved_planes * (size_t(size) * size - plane) * sizeof(Vec<T>));
         g.gather(scores, chart[tree]);
-        const IVec<T> bad = g.clean(chart[tree]);
+        const Faults<T> faults = g.clean(chart[tree]);
         Vec<T> offset = {};
         if (sizeof(T) == sizeof(float)) {
             const Stack stack(g);
@@ -76,10 +55,14 @@ int soft_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t si
             offset = centre<T>(g, chart, chart[tree], stack.get());
         }
         inside<T, Entropy>(g, chart, chart[tree]);
-        const int status = g.write_values(chart[complete_right], offset, bad, values);
+        const int status =
+            g.write_values(chart[complete_right], T(log_of_2), offset, faults, values);
         if (trees) {
             outside<T>(g, chart);
             g.scatter(chart[tree], trees);
+            g.spoil(faults.nan, trees);
+            // a place without a meaning tells the backward pass
+            chart[value_inner][0] = faults.nan ? splat<T>(g.not_a_number) : Vec<T>{};
         }
         return status;
     });
@@ -88,10 +71,10 @@ int soft_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t si
 template <class T, bool Entropy>
 int soft_tree_backward(const T *grad_tree, const T *grad_value, const T *saved,
                        const int64_t *lengths, int64_t batch, int64_t size, bool single_root,
-                       T *grad_scores, int64_t threads) {
+                       T *grad_scores, int64_t threads, const int *stop) {
     const Groups<T> groups(lengths, batch, size);
     return for_each_group(groups, threads, [&](int64_t index) {
-        const Group<T> g(groups, index, single_root);
+        const Group<T> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors();
         const Scratch<T> scratch(grad_planes * plane);
         if (!scratch.get()) return out_of_memory;
@@ -109,16 +92,17 @@ int soft_tree_backward(const T *grad_tree, const T *grad_value, const T *saved,
         up<T>(g, chart, grad);
         down<T, Entropy>(g, chart, grad);
         g.scatter(grad[value_incomplete], grad_scores);
+        g.spoil(chart[value_inner][0] != chart[value_inner][0], grad_scores);
         return 0;
     });
 }
 
 template <class T>
 int best_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t size, bool single_root,
-              T *trees, T *values, int64_t threads) {
+              T *trees, T *values, int64_t threads, const int *stop) {
     const Groups<T> groups(lengths, batch, size);
     return for_each_group(groups, threads, [&](int64_t index) {
-        const Group<T> g(groups, index, single_root);
+        const Group<T> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors();
         const Scratch<T> scratch((value_inner + 2) * plane);
         const Stack stack(g);
@@ -126,7 +110,7 @@ int best_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t si
         const Chart<T> chart{scratch.get(), plane};
         Vec<T> *weights = chart[value_inner + 1];
         g.gather(scores, weights);
-        const IVec<T> bad = g.clean(weights);
+        const Faults<T> faults = g.clean(weights);
         best_inside<T>(g, chart, weights);
         for (int l = 0; l < g.lanes; ++l) {
             const int64_t b = groups.sentence(index, l);
@@ -135,28 +119,29 @@ int best_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t si
             std::memset(out, 0, sizeof(T) * size * size);
             best_of_lane<T>(g, chart, l, stack.get(), [=](int h, int m) { out[h * size + m] = 1; });
         }
-        return g.write_values(chart[complete_right], Vec<T>{}, bad, values);
+        g.spoil(faults.nan, trees);
+        return g.write_values(chart[complete_right], T(1), Vec<T>{}, faults, values);
     });
 }
 
 template <class T>
 int sample_tree(const T *scores, const int64_t *lengths, const T *uniforms, int64_t samples,
                 int64_t batch, int64_t size, bool single_root, T *trees, T *values,
-                int64_t threads) {
+                int64_t threads, const int *stop) {
     const Groups<T> groups(lengths, batch, size);
     return for_each_group(groups, threads, [&](int64_t index) {
-        const Group<T> g(groups, index, single_root);
+        const Group<T> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors();
         const Scratch<T> scratch(saved_planes * plane);
         const Stack stack(g);
         if (!scratch.get() || !stack.get()) return out_of_memory;
         const Chart<T> chart{scratch.get(), plane};
         g.gather(scores, chart[tree]);
-        const IVec<T> bad = g.clean(chart[tree]);
+        const Faults<T> faults = g.clean(chart[tree]);
         Vec<T> offset = {};
         if (sizeof(T) == sizeof(float)) offset = centre<T>(g, chart, chart[tree], stack.get());
         inside<T, true>(g, chart, chart[tree]);
-        for (int64_t s = 0; s < samples; ++s)
+        for (int64_t s = 0; s < samples && !g.stopped(); ++s) {
             for (int l = 0; l < g.lanes; ++l) {
                 const int64_t b = groups.sentence(index, l);
                 if (b < 0) break;
@@ -165,7 +150,9 @@ int sample_tree(const T *scores, const int64_t *lengths, const T *uniforms, int6
                 sample_of_lane<T>(g, chart, l, uniforms + (s * batch + b) * 2 * (size - 1),
                                   stack.get(), out);
             }
-        return g.write_values(chart[complete_right], offset, bad, values);
+            g.spoil(faults.nan, trees + s * batch * size * size);
+        }
+        return g.write_values(chart[complete_right], T(log_of_2), offset, faults, values);
     });
 }
 
@@ -180,29 +167,29 @@ int sample_tree(const T *scores, const int64_t *lengths, const T *uniforms, int6
     TREELAX_EXPORT int64_t TREELAX_NAME(lanes, type)() { return Simd<T>::lanes; }                   \
     TREELAX_EXPORT int64_t TREELAX_NAME(soft_tree, type)(                                           \
         const T *scores, const int64_t *lengths, int64_t batch, int64_t size, int64_t entropy,      \
-        int64_t single_root, T *trees, T *values, T *saved, int64_t threads) {                      \
+        int64_t single_root, T *trees, T *values, T *saved, int64_t threads, const int *stop) {     \
         return (entropy ? soft_tree<T, true> : soft_tree<T, false>)(                                \
-            scores, lengths, batch, size, single_root != 0, trees, values, saved, threads);         \
+            scores, lengths, batch, size, single_root != 0, trees, values, saved, threads, stop);   \
     }                                                                                               \
     TREELAX_EXPORT int64_t TREELAX_NAME(soft_tree_backward, type)(                                  \
         const T *grad_tree, const T *grad_value, const T *saved, const int64_t *lengths,            \
         int64_t batch, int64_t size, int64_t entropy, int64_t single_root, T *grad_scores,          \
-        int64_t threads) {                                                                          \
+        int64_t threads, const int *stop) {                                                         \
         return (entropy ? soft_tree_backward<T, true> : soft_tree_backward<T, false>)(              \
             grad_tree, grad_value, saved, lengths, batch, size, single_root != 0, grad_scores,      \
-            threads);                                                                               \
+            threads, stop);                                                                         \
     }                                                                                               \
     TREELAX_EXPORT int64_t TREELAX_NAME(best_tree, type)(                                           \
         const T *scores, const int64_t *lengths, int64_t batch, int64_t size, int64_t single_root,  \
-        T *trees, T *values, int64_t threads) {                                                     \
-        return best_tree<T>(scores, lengths, batch, size, single_root != 0, trees, values,          \
-                            threads);                                                               \
+        T *trees, T *values, int64_t threads, const int *stop) {                                    \
+        return best_tree<T>(scores, lengths, batch, size, single_root != 0, trees, values, threads, \
+                            stop);                                                                  \
     }                                                                                               \
     TREELAX_EXPORT int64_t TREELAX_NAME(sample_tree, type)(                                         \
         const T *scores, const int64_t *lengths, const T *uniforms, int64_t samples, int64_t batch, \
-        int64_t size, int64_t single_root, T *trees, T *values, int64_t threads) {                  \
+        int64_t size, int64_t single_root, T *trees, T *values, int64_t threads, const int *stop) { \
         return sample_tree<T>(scores, lengths, uniforms, samples, batch, size, single_root != 0,    \
-                              trees, values, threads);                                              \
+                              trees, values, threads, stop);                                        \
     }
 
 TREELAX_ENTRY_POINTS(float, f32)

@@ -29,6 +29,11 @@ enum Plane {
 
 constexpr int bad_length = 1, bad_score = 2, no_tree = 4, out_of_memory = 8;
 
+// Lanes of scores that a result must speak of: `nan` spoils the sentence, `bad` (NaN or +inf) is reported.
+template <class T> struct Faults {
+    IVec<T> nan, bad;
+};
+
 // Which sentences make a group: sentences sorted by length, longest first, `lanes` at a time. Sorting
 // keeps the lanes of a group equally busy.
 template <class T> class Groups {
@@ -43,7 +48,7 @@ template <class T> class Groups {
         int64_t *start = order_ + batch;  // a counting sort
         std::memset(start, 0, sizeof(int64_t) * (size + 2));
         for (int64_t b = 0; b < batch; ++b) {
-            if (lengths[b] < 1 || lengths[b] >= size) {
+            if (lengths[b] < 0 || lengths[b] >= size) {
                 status_ = bad_length;
                 return;
             }
@@ -88,10 +93,13 @@ template <class T> struct Group {
     const int n;     // longest sentence
     const int size;  // n + 1
     bool single_root;
+    const int *stop;  // not 0 when the caller gives up; may be null
 
-    Group(const Groups<T> &all, int64_t group, bool single)
+    Group(const Groups<T> &all, int64_t group, bool single, const int *stop_flag)
         : groups(all), index(group), n(int(all.length(group, 0))), size(n + 1),
-          single_root(single) {}
+          single_root(single), stop(stop_flag) {}
+
+    bool stopped() const { return stop && __atomic_load_n(stop, __ATOMIC_RELAXED); }
 
     size_t plane_vectors() const { return size_t(size) * size; }
     int inner_splits(int i, int j) const { return single_root && i == 0 ? 1 : j - i; }
@@ -138,10 +146,9 @@ template <class T> struct Group {
         }
     }
 
-    // Scores to log2 units, -inf to `forbidden`, the rest clamped. Returns a mask of the lanes in which
-    // an arc is NaN or +inf.
-    IVec<T> clean(V *plane) const {
-        IVec<T> bad = {};
+    // -inf to `forbidden`, the rest clamped; NaN becomes a number too, so that no chart holds one.
+    Faults<T> clean(V *plane) const {
+        Faults<T> found = {};
         const V low = splat<T>(T(-limit)), high = splat<T>(T(limit));
         const V banned = splat<T>(T(forbidden));
         for (int h = 0; h < size; ++h) {
@@ -150,31 +157,44 @@ template <class T> struct Group {
                 V &at = plane[size_t(h) * size + m];
                 V x = at;
                 if (h == m) x = V{};  // never an arc
-                const IVec<T> finite_or_low = x < splat<T>(T(__builtin_huge_val()));
-                bad |= ~finite_or_low;
+                found.nan |= x != x;
+                found.bad |= ~(x < splat<T>(T(__builtin_huge_val())));
                 const IVec<T> is_banned = x == splat<T>(T(-__builtin_huge_val()));
                 x = vmax<T>(x, low);
                 x = x < high ? x : high;
-                x = is_banned ? banned : x;
-                at = x * T(log2_of_e);
+                at = is_banned ? banned : x;
             }
         }
-        return bad;
+        return found;
     }
 
-    // out[b] = C→(0, length) + offset, or NaN in a bad lane
-    int write_values(const V *right, V offset, IVec<T> bad, T *out) const {
+    // out[b] = C→(0, length) * unit + offset, or NaN
+    int write_values(const V *right, T unit, V offset, const Faults<T> &faults, T *out) const {
         int status = 0;
         for (int l = 0; l < lanes; ++l) {
             const int64_t b = groups.sentence(index, l);
             if (b < 0) break;
-            const T value = (right[groups.length(index, l)][l] + offset[l]) * T(log_of_2);
-            out[b] = bad[l] ? T(__builtin_nan("")) : value;
-            if (bad[l]) status |= bad_score;
+            const T value = right[groups.length(index, l)][l] * unit + offset[l];
+            out[b] = faults.nan[l] ? not_a_number : value;
+            if (faults.bad[l]) status |= bad_score;
             if (!(value > T(forbidden / 2))) status |= no_tree;
         }
         return status;
     }
+
+    // NaN in every arc of the sentences in which a score is NaN, so that a diverged network shows.
+    void spoil(const IVec<T> &nan, T *target) const {
+        const int64_t full = groups.size();
+        for (int l = 0; l < lanes; ++l) {
+            const int64_t b = groups.sentence(index, l);
+            if (b < 0 || !nan[l]) continue;
+            for (int64_t h = 0; h <= groups.length(index, l); ++h)
+                for (int64_t m = 1; m <= groups.length(index, l); ++m)
+                    if (h != m) target[(b * full + h) * full + m] = not_a_number;
+        }
+    }
+
+    static constexpr T not_a_number = T(__builtin_nan(""));
 
     // An integer vector per lane turned into 1 where C→(0, j) is the whole sentence of the lane.
     V goal(int j) const {

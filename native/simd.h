@@ -1,5 +1,8 @@
 // Vectors of lanes: one lane is one sentence.
 //
+// With TREELAX_NARROW vectors are short, for calls with few sentences: the same operations in the same
+// order, so the same bits, in a fraction of the memory.
+//
 // Everything here has internal linkage. The same sources are compiled several times for different
 // instruction sets into one library; an inline function with external linkage would be merged across
 // them by the linker and could run AVX-512 code on a machine that has none.
@@ -13,9 +16,9 @@
 #include <immintrin.h>
 #endif
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && !defined(TREELAX_NARROW)
 #define TREELAX_VECTOR_BYTES 64
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && !defined(TREELAX_NARROW)
 #define TREELAX_VECTOR_BYTES 32
 #else
 #define TREELAX_VECTOR_BYTES 16
@@ -57,21 +60,21 @@ template <class T> inline IVec<T> bits_as_int(Vec<T> x) { return (IVec<T>)x; }
 
 // max, lane by lane
 template <class T> inline Vec<T> vmax(Vec<T> a, Vec<T> b) { return a > b ? a : b; }
-#if defined(__AVX512F__)
+#if TREELAX_VECTOR_BYTES == 64
 template <> inline Vec<float> vmax<float>(Vec<float> a, Vec<float> b) {
     return (Vec<float>)_mm512_max_ps((__m512)a, (__m512)b);
 }
 template <> inline Vec<double> vmax<double>(Vec<double> a, Vec<double> b) {
     return (Vec<double>)_mm512_max_pd((__m512d)a, (__m512d)b);
 }
-#elif defined(__AVX2__)
+#elif TREELAX_VECTOR_BYTES == 32
 template <> inline Vec<float> vmax<float>(Vec<float> a, Vec<float> b) {
     return (Vec<float>)_mm256_max_ps((__m256)a, (__m256)b);
 }
 template <> inline Vec<double> vmax<double>(Vec<double> a, Vec<double> b) {
     return (Vec<double>)_mm256_max_pd((__m256d)a, (__m256d)b);
 }
-#elif defined(__SSE2__)
+#elif TREELAX_VECTOR_BYTES == 16 && defined(__SSE2__)
 template <> inline Vec<float> vmax<float>(Vec<float> a, Vec<float> b) {
     return (Vec<float>)_mm_max_ps((__m128)a, (__m128)b);
 }
@@ -82,7 +85,7 @@ template <> inline Vec<double> vmax<double>(Vec<double> a, Vec<double> b) {
 
 // Is any lane different from zero?
 template <class T> inline bool any_nonzero(Vec<T> x) {
-#if defined(__AVX512F__)
+#if TREELAX_VECTOR_BYTES == 64
     if constexpr (sizeof(T) == 4)
         return _mm512_cmp_ps_mask((__m512)x, _mm512_setzero_ps(), _CMP_NEQ_UQ) != 0;
     else
@@ -125,13 +128,23 @@ inline Vec<double> exp2_fraction(Vec<double> r) {
 template <class T> inline Vec<T> vexp2(Vec<T> x) {
 #if defined(__AVX512DQ__)
     // r = x - floor(x), then p(r) * 2^floor(x): two instructions beside the polynomial
+#if TREELAX_VECTOR_BYTES == 64
+#define TREELAX_512(name) _mm512_##name
+    typedef __m512 Singles;
+    typedef __m512d Doubles;
+#else
+#define TREELAX_512(name) _mm_##name
+    typedef __m128 Singles;
+    typedef __m128d Doubles;
+#endif
     if constexpr (sizeof(T) == 4) {
-        __m512 r = _mm512_reduce_ps((__m512)x, _MM_FROUND_TO_NEG_INF);
-        return (Vec<T>)_mm512_scalef_ps((__m512)exp2_fraction((Vec<T>)r), (__m512)x);
+        const Singles r = TREELAX_512(reduce_ps)((Singles)x, _MM_FROUND_TO_NEG_INF);
+        return (Vec<T>)TREELAX_512(scalef_ps)((Singles)exp2_fraction((Vec<T>)r), (Singles)x);
     } else {
-        __m512d r = _mm512_reduce_pd((__m512d)x, _MM_FROUND_TO_NEG_INF);
-        return (Vec<T>)_mm512_scalef_pd((__m512d)exp2_fraction((Vec<T>)r), (__m512d)x);
+        const Doubles r = TREELAX_512(reduce_pd)((Doubles)x, _MM_FROUND_TO_NEG_INF);
+        return (Vec<T>)TREELAX_512(scalef_pd)((Doubles)exp2_fraction((Vec<T>)r), (Doubles)x);
     }
+#undef TREELAX_512
 #else
     using S = Simd<T>;
     Vec<T> lowest = splat<T>(S::exp2_lowest);
@@ -193,7 +206,7 @@ template <class T> inline void transpose(Vec<T> (&rows)[Simd<T>::lanes]) {
 }
 
 // The first `count` numbers at `from`, any alignment, then zeros; and the way back.
-#if defined(__AVX512F__)
+#if TREELAX_VECTOR_BYTES == 64
 inline unsigned first_lanes(int64_t count) {
     return count <= 0 ? 0u : count >= 16 ? 0xffffu : (1u << count) - 1;
 }

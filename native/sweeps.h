@@ -12,16 +12,18 @@ namespace {
 
 constexpr int columns = 4;
 
-template <class Visit> inline void bottom_up(int n, Visit visit) {
-    for (int first = 1; first <= n; first += columns) {
+template <class G, class Visit> inline void bottom_up(const G &g, Visit visit) {
+    const int n = g.n;
+    for (int first = 1; first <= n && !g.stopped(); first += columns) {
         const int last = first + columns - 1 < n ? first + columns - 1 : n;
         for (int i = last - 1; i >= 0; --i)
             for (int j = i < first ? first : i + 1; j <= last; ++j) visit(i, j);
     }
 }
 
-template <class Visit> inline void top_down(int n, Visit visit) {
-    for (int first = (n - 1) / columns * columns + 1; first >= 1; first -= columns) {
+template <class G, class Visit> inline void top_down(const G &g, Visit visit) {
+    const int n = g.n;
+    for (int first = (n - 1) / columns * columns + 1; first >= 1 && !g.stopped(); first -= columns) {
         const int last = first + columns - 1 < n ? first + columns - 1 : n;
         for (int i = 0; i < last; ++i)
             for (int j = last; j >= (i < first ? first : i + 1); --j) visit(i, j);
@@ -36,7 +38,8 @@ template <class T> struct Chart {
     V *operator[](int plane) const { return base + plane * stride; }
 };
 
-// Sweep 1, bottom-up: values of all items, with the maximum and normaliser of each cell.
+// Sweep 1, bottom-up: values of all items, with the maximum and normaliser of each cell. The scores come
+// in natural units: scaling them beforehand would cost digits and ties in all that is done with them.
 template <class T, bool Entropy>
 void inside(const Group<T> &g, const Chart<T> &chart, const Vec<T> *scores) {
     const size_t N = g.size;
@@ -46,7 +49,7 @@ void inside(const Group<T> &g, const Chart<T> &chart, const Vec<T> *scores) {
     // the diagonal, and below whatever has no meaning: what is kept is the same in every run
     for (size_t i = 0; i < N; ++i)
         for (int plane = 0; plane < tree; ++plane) chart[plane][i * N + i] = Vec<T>{};
-    bottom_up(g.n, [&](const int i, const int j) {
+    bottom_up(g, [&](const int i, const int j) {
         const size_t ij = i * N + j, ji = j * N + i, ii = i * N + i;
         // U(i,j) = <C→(i,k), C←(k+1,j)>, i ≤ k < j
         const Cell<T> u =
@@ -54,8 +57,8 @@ void inside(const Group<T> &g, const Chart<T> &chart, const Vec<T> *scores) {
         top[ij] = u.top, scale[ij] = u.scale;
         inner_value[ij] = u.value, inner_value[ji] = Vec<T>{};
         // I→(i,j) = U(i,j) + W[i,j];  I←(i,j) = U(i,j) + W[j,i]
-        inc[ij] = u.value + scores[ij];
-        inc[ji] = u.value + scores[ji];
+        inc[ij] = u.value + scores[ij] * T(log2_of_e);
+        inc[ji] = u.value + scores[ji] * T(log2_of_e);
         // C→(i,j) = <I→(i,k), C→(k,j)>, i < k ≤ j
         const Cell<T> r = soft_split<T, Entropy>(inc + ii + 1, right + ji + 1, j - i);
         top[ji] = r.top, scale[ji] = r.scale;
@@ -81,7 +84,7 @@ template <class T> void outside(const Group<T> &g, const Chart<T> &chart) {
     for (int plane : {tree, given_right, given_left})
         std::memset(static_cast<void *>(chart[plane]), 0, g.plane_vectors() * sizeof(Vec<T>));
     for (int j = 1; j <= g.n; ++j) to_right[j] = g.goal(j);
-    top_down(g.n, [&](const int i, const int j) {
+    top_down(g, [&](const int i, const int j) {
         const size_t ij = i * N + j, ji = j * N + i, ii = i * N + i;
         const Vec<T> r = to_right[ij] += to_right[ji];
         if (any_nonzero<T>(r))
@@ -117,7 +120,7 @@ template <class T> void up(const Group<T> &g, const Chart<T> &chart, const Chart
     auto *top = chart[top_inner], *scale = chart[scale_inner], *top_scale = chart[top_scale_left];
     auto *g_right = grad[grad_right], *g_left = grad[grad_left], *g_inc = grad[grad_incomplete];
     for (size_t i = 0; i < N; ++i) g_right[i * N + i] = g_left[i * N + i] = Vec<T>{};
-    bottom_up(g.n, [&](const int i, const int j) {
+    bottom_up(g, [&](const int i, const int j) {
         const size_t ij = i * N + j, ji = j * N + i, ii = i * N + i;
         const Vec<T> u =
             expected_grad<T>(right + ii, left + ji + 1, g_right + ii, g_left + ji + 1,
@@ -147,7 +150,7 @@ void down(const Group<T> &g, const Chart<T> &chart, const Chart<T> &grad) {
     auto idle = [](Vec<T> contribution, Vec<T> grad_value) {
         return !any_nonzero<T>(contribution) && !any_nonzero<T>(grad_value);
     };
-    top_down(g.n, [&](const int i, const int j) {
+    top_down(g, [&](const int i, const int j) {
         const size_t ij = i * N + j, ji = j * N + i, ii = i * N + i;
         Vec<T> a = chart[given_right][ij], gv = v_right[ij] + v_right[ji];
         if (!idle(a, gv))
@@ -171,13 +174,13 @@ void down(const Group<T> &g, const Chart<T> &chart, const Chart<T> &grad) {
     });
 }
 
-// The (max, +) chart of the best tree: values only, no back-pointers.
+// The (max, +) chart of the best tree, in natural units: values only, no back-pointers.
 template <class T> void best_inside(const Group<T> &g, const Chart<T> &chart, const Vec<T> *scores) {
     const size_t N = g.size;
     auto *right = chart[complete_right], *left = chart[complete_left], *inc = chart[incomplete];
-    const Vec<T> lowest = splat<T>(T(forbidden * log2_of_e));
+    const Vec<T> lowest = splat<T>(T(forbidden));
     for (size_t i = 0; i < N; ++i) right[i * N + i] = left[i * N + i] = Vec<T>{};
-    bottom_up(g.n, [&](const int i, const int j) {
+    bottom_up(g, [&](const int i, const int j) {
         const size_t ij = i * N + j, ji = j * N + i, ii = i * N + i;
         const Vec<T> u = vmax<T>(
             best_split<T>(right + ii, left + ji + 1, g.inner_splits(i, j)), lowest);

@@ -51,6 +51,27 @@ def test_log_partition_in_float32(backend):
     assert largest_error(got, expected) < 1e-6
 
 
+@pytest.mark.parametrize("offset", [-20, -1000, -10_000])
+def test_a_longer_neighbour_costs_no_digits(offset):
+    """Beyond a sentence's own length a lane holds no scores: columns below 0 are centred too."""
+    scores = torch.randn(2, 32, 32, generator=torch.Generator().manual_seed(7)) + offset
+    scores[1] -= offset
+    lengths = torch.tensor([30, 31])
+    s, exact = scores.clone().requires_grad_(), scores.double().requires_grad_()
+    tree, expected = ops.soft_tree(s, lengths), ops.soft_tree(exact, lengths)
+    assert torch.equal(tree[0], ops.soft_tree(s[:1], lengths[:1])[0])
+    assert largest_error(tree[0].detach(), expected[0].detach()) < 1e-6
+    grads = (torch.autograd.grad(t.square().sum(), x)[0] for t, x in ((tree, s), (expected, exact)))
+    assert largest_error(*grads) < 1e-5
+
+
+def test_scores_beyond_the_limit_count_as_the_limit():
+    scores = torch.zeros(1, 4, 4)
+    scores[0, 0, 1] = 3e38
+    for backend in ("reference", "diagonal", "native"):
+        assert ops.log_partition(scores, backend=backend).item() == pytest.approx(1e30)
+
+
 def test_centring_is_used_where_it_is_needed_only():
     """A lane decides for itself: its bits do not depend on a neighbour that needs centring."""
     calm = torch.randn(1, 21, 21, generator=torch.Generator().manual_seed(5))

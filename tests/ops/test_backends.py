@@ -125,3 +125,12 @@ def test_log_partition_and_gradient(n, backend):
     with torch.no_grad():
         again = ops.log_partition(scores, p.lengths, single_root=n > 17, backend=backend)
     assert largest_error(again, value.detach()) < 1e-14
+
+
+def test_ties_go_to_the_smallest_split(backend):
+    """Scores that are whole numbers, so that every sum is exact and many trees tie."""
+    generator = torch.Generator().manual_seed(0)
+    for n, low, high in ((3, -2, 3), (7, -2, 3), (7, 2_000_000, 2_000_004)):
+        scores = torch.randint(low, high, (500, n + 1, n + 1), generator=generator).float()
+        expected, _ = reference.best_tree(scores, torch.full((500,), n), False)
+        assert torch.equal(ops.best_tree(scores, backend=backend), expected)

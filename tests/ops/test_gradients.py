@@ -2,11 +2,12 @@
 
 import pytest
 import torch
+from torch import Tensor
 from torch.autograd import gradcheck
 from torch.library import opcheck
 
 from treelax import ops
-from treelax.errors import ForwardModeError, SecondDerivativeError
+from treelax.errors import ForwardModeError, InputError, SecondDerivativeError
 
 LENGTHS = torch.tensor([4, 2, 1])
 every_backend = pytest.mark.parametrize("backend", ["reference", "diagonal", "native"])
@@ -222,6 +223,29 @@ def test_hooks_on_saved_tensors(layout, backend):
     with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, unpack):
         loss = ops.soft_tree(scores, backend=backend).square().sum()
     assert torch.equal(torch.autograd.grad(loss, scores)[0], expected[0])
+
+
+@every_backend
+@pytest.mark.parametrize("change", [Tensor.half, lambda t: t[..., :-1], Tensor.to_sparse])
+@pytest.mark.parametrize("op", [ops.soft_tree, ops.log_partition])
+def test_hooks_on_saved_tensors_that_return_something_else(op, change, backend):
+    scores = some_scores(torch.float32)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, change):
+        result = op(scores, backend=backend)
+    with pytest.raises(InputError, match="saved for the backward pass"):
+        result.square().sum().backward()
+
+
+def test_operations_called_directly_take_any_strides():
+    scores = torch.randn(5, 5, 4).permute(2, 0, 1)
+    lengths = torch.tensor([4, 3, 2, 1])
+    rest = ("softmax", False, "", True, False)
+    for got, expected in zip(
+        torch.ops.treelax.soft_tree(scores, lengths, *rest),
+        torch.ops.treelax.soft_tree(scores.contiguous(), lengths, *rest),
+        strict=True,
+    ):
+        assert torch.equal(got, expected)
 
 
 @pytest.mark.parametrize("op", [ops.soft_tree, ops.select_heads])

@@ -1,7 +1,11 @@
 """Living with the rest of the process: threads, forks, modes, memory."""
 
 import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 import torch
@@ -70,7 +74,7 @@ def test_several_python_threads_at_once():
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_fork_after_use():
-    """A child works on one thread: the parent's OpenMP threads do not follow it."""
+    """Threads live for one call, so there is none that a child could miss."""
     torch.set_num_threads(2)
     scores = some_scores(batch=64)
     expected = everything(scores)
@@ -78,7 +82,6 @@ def test_fork_after_use():
     if child == 0:  # no pytest in here: leave by os._exit only
         code = 1
         try:
-            torch.set_num_threads(1)  # for torch's own operations, as its data loader does
             forward = (ops.soft_tree(scores), ops.best_tree(scores))
             code = 0 if all(torch.isfinite(x).all() for x in forward) else 2
         finally:
@@ -112,7 +115,8 @@ def test_autocast():
         scores = vectors @ vectors.mT
         tree = ops.soft_tree(scores)
         value = ops.log_partition(scores)
-    assert scores.dtype == tree.dtype == value.dtype == torch.bfloat16
+    assert scores.dtype == tree.dtype == torch.bfloat16
+    assert value.dtype == torch.float32  # as torch's losses
     (tree.square().sum() + value.sum()).backward()
     assert torch.isfinite(vectors.grad).all()
 
@@ -125,6 +129,40 @@ def test_denormals_are_left_alone_outside():
     torch.set_num_threads(2)
     ops.soft_tree(some_scores(batch=64))
     assert float((tiny.expand(100_000) * 0.5).min()) > 0
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_few_sentences_take_little_memory_and_have_the_same_bits(dtype):
+    scores = some_scores(batch=20).to(dtype)
+    together = everything(scores)
+    lengths = torch.arange(20) % 12 + 1
+    for b in (0, 7):
+        alone = scores[b : b + 1].clone().requires_grad_()
+        soft = ops.soft_tree(alone, lengths[b : b + 1])
+        assert torch.equal(soft[0], together[0][b])
+        (grad,) = torch.autograd.grad(soft.square().sum(), alone)
+        assert torch.equal(grad[0], together[1][b])
+    assert torch.Size(native.saved_shape(1, 3001, dtype)).numel() * dtype.itemsize <= 1.5e9
+
+
+def test_an_interrupt_ends_a_long_call():
+    program = (
+        "import torch, treelax\n"
+        "scores = torch.randn(4, 1001, 1001)\n"
+        "print('ready', flush=True)\n"
+        "treelax.ops.soft_tree(scores)\n"
+    )
+    run = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert run.stdout.readline() == "ready\n"
+    threading.Event().wait(1)  # by now it is in the kernel, which takes many times as long
+    run.send_signal(signal.SIGINT)
+    before = time.monotonic()
+    _, errors = run.communicate(timeout=60)
+    assert "KeyboardInterrupt" in errors
+    assert run.returncode != 0
+    assert time.monotonic() - before < 10  # a second where nothing else runs
 
 
 def test_memory_is_quadratic():

@@ -82,3 +82,11 @@ def test_the_global_generator_serves_when_none_is_given():
     first = ops.sample_tree(scores)
     torch.manual_seed(5)
     assert torch.equal(first, ops.sample_tree(scores))
+
+
+@pytest.mark.parametrize("backend", ["reference", "diagonal", "native"])
+def test_a_uniform_of_zero_draws_nothing_improbable(backend, monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "uniform_", lambda self, **_: self.zero_())
+    scores = torch.zeros(3, 3)
+    scores[0, 1] = -70  # the first split of C→(0, 2), with a probability of 1e-30
+    assert ops.sample_tree(scores, backend=backend)[0, 1] == 0

@@ -12,6 +12,18 @@ from treelax.ops.checks import arc_mask, check_lengths, check_scores, check_temp
 HALF_TYPES = (torch.float16, torch.bfloat16)
 
 
+def precise(scores: Tensor) -> Tensor:
+    """The scores in the type the dynamic program works in: float32 for half types."""
+    return scores.float() if scores.dtype in HALF_TYPES else scores
+
+
+def value_type(scores: Tensor) -> torch.dtype:
+    """Type of log-partitions and the like: as torch's losses, float32 for half types in autocast."""
+    if scores.dtype in HALF_TYPES and torch.is_autocast_enabled(scores.device.type):
+        return torch.float32
+    return scores.dtype
+
+
 @dataclass(frozen=True)
 class Canonical:
     """Scores ``(B, N, N)`` and lengths ``(B,)``, with the way back to the caller's form."""
@@ -41,7 +53,7 @@ def canonical(
     check_temperature(temperature, scores, validate)
     batch_shape = scores.shape[:-2]
     size = scores.shape[-1]
-    work = scores.float() if scores.dtype in HALF_TYPES else scores
+    work = precise(scores)
     if work.dim() != 3:
         work = work.reshape(-1, size, size)
     if lengths is None:

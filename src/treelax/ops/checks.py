@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from numbers import Real
 from typing import Any
 
 import torch
@@ -20,6 +21,8 @@ from treelax.errors import InputError, NoTreeError
 FLOAT_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 INTEGER_TYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 MOST_THREADS = 1024  # of torch on the CPU, wherever a number of them is asked for
+#: Scores are divided by the temperature; below this, float32 would not hold the quotients.
+LOWEST_TEMPERATURE = 1e-20
 
 
 def one_of(name: str, value: str, choices: Iterable[str]) -> None:
@@ -33,13 +36,18 @@ def one_of(name: str, value: str, choices: Iterable[str]) -> None:
 
 
 def check_scores(scores: Any) -> None:
-    """Raise unless ``scores`` is a floating-point tensor ``(..., n+1, n+1)`` with ``n >= 1``."""
+    """Raise unless ``scores`` is a dense floating-point tensor ``(..., n+1, n+1)``."""
     if not isinstance(scores, Tensor):
         raise InputError(f"scores is a {type(scores).__name__}; expected a torch.Tensor.")
     if scores.dtype not in FLOAT_TYPES:
+        hint = "take its real part" if scores.is_complex() else "convert it with scores.float()"
         raise InputError(
             f"scores has dtype {scores.dtype}; expected a floating-point type "
-            "(float32, float64, float16 or bfloat16): convert it with scores.float()."
+            f"(float32, float64, float16 or bfloat16): {hint}."
+        )
+    if scores.layout != torch.strided:
+        raise InputError(
+            f"scores has layout {scores.layout}; expected a dense tensor: use scores.to_dense()."
         )
     shape = tuple(scores.shape)
     if scores.dim() < 2:
@@ -52,11 +60,8 @@ def check_scores(scores: Any) -> None:
             f"scores has shape {shape}; expected its last two dimensions to be equal "
             "(n+1, n+1): heads and modifiers, the root at index 0."
         )
-    if shape[-1] < 2:
-        raise InputError(
-            f"scores has shape {shape}; expected n+1 >= 2 rows and columns: "
-            "the root at index 0 and at least one word."
-        )
+    if shape[-1] == 0:
+        raise InputError(f"scores has shape {shape}; expected at least the root, at index 0.")
 
 
 def check_lengths(lengths: Any, scores: Tensor) -> None:
@@ -68,9 +73,10 @@ def check_lengths(lengths: Any, scores: Tensor) -> None:
             "(words per sentence, the root not counted) or None."
         )
     if lengths.dtype not in INTEGER_TYPES:
+        hint = "mask.sum(-1)" if lengths.dtype == torch.bool else "lengths.long()"
         raise InputError(
-            f"lengths has dtype {lengths.dtype}; expected an integer type: convert it with "
-            "lengths.long()."
+            f"lengths has dtype {lengths.dtype}; expected integers, the words of each sentence "
+            f"without the root: use {hint}."
         )
     if tuple(lengths.shape) != batch:
         raise InputError(
@@ -104,22 +110,35 @@ def check_temperature(temperature: Any, scores: Tensor, validate: bool) -> None:
             )
         same_device("temperature", temperature, scores)
         if validate and not torch.compiler.is_compiling() and readable(temperature):
-            wrong = ~((temperature > 0) & (temperature < float("inf")))
+            wrong = ~((temperature >= LOWEST_TEMPERATURE) & (temperature < float("inf")))
             if bool(wrong.any()):
                 raise InputError(
-                    f"temperature holds {float(temperature[wrong][0])}; expected positive finite "
-                    "numbers. For the limit at 0 use best_tree."
+                    f"temperature holds {float(temperature[wrong][0])}; expected finite numbers of "
+                    f"at least {LOWEST_TEMPERATURE}. For the limit at 0 use best_tree."
                 )
         return
-    if isinstance(temperature, bool) or not isinstance(temperature, (int, float)):
+    if isinstance(temperature, bool) or not isinstance(temperature, (int, float, Real)):
         raise InputError(
             f"temperature is a {type(temperature).__name__}; expected a positive number or tensor."
         )
-    if not 0 < temperature < float("inf"):
+    if not LOWEST_TEMPERATURE <= float(temperature) < float("inf"):
         raise InputError(
-            f"temperature is {temperature}; expected a positive finite number. "
-            "For the limit at 0 use best_tree."
+            f"temperature is {temperature}; expected a finite number of at least "
+            f"{LOWEST_TEMPERATURE}. For the limit at 0 use best_tree."
         )
+
+
+def sample_size(sample_shape: Any) -> torch.Size:
+    """``sample_shape`` as a `torch.Size`; raise unless it is a sequence of whole numbers."""
+    try:
+        shape = torch.Size(sample_shape)
+    except TypeError:
+        shape = torch.Size((-1,))
+    if any(count < 0 for count in shape):
+        raise InputError(
+            f"sample_shape is {sample_shape!r}; expected a tuple of whole numbers such as (5,)."
+        )
+    return shape
 
 
 def readable(tensor: Tensor) -> bool:
@@ -139,15 +158,16 @@ def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
 
 
 def check_length_values(lengths: Tensor, size: int) -> None:
-    """Raise unless ``1 <= lengths <= n``; reads the values."""
+    """Raise unless ``0 <= lengths <= n``; reads the values."""
     if lengths.numel() == 0:
         return
     low, high = (int(x) for x in torch.aminmax(lengths))
-    if low < 1 or high >= size:
-        wrong = ((lengths < 1) | (lengths >= size)).nonzero()[0, 0]
+    if low < 0 or high >= size:
+        wrong = ((lengths < 0) | (lengths >= size)).nonzero()[0, 0]
         raise InputError(
             f"lengths[{int(wrong)}] (of the flattened batch) is {int(lengths[wrong])}; expected "
-            f"between 1 and {size - 1}, the words that scores of size {size} has room for."
+            f"0 to {size - 1} (scores has room for the root, at index 0, and {size - 1} words; "
+            "lengths do not count the root)."
         )
 
 
@@ -172,7 +192,7 @@ def check_finite(scores: Tensor, lengths: Tensor) -> None:
         b, h, m = (int(x) for x in wrong.nonzero()[0])
         raise InputError(
             f"scores[{b}, {h}, {m}] (of the flattened batch) is {float(scores[b, h, m])}; expected "
-            "a finite number, or -inf for a forbidden arc. Pass validate=False to skip this check."
+            "a finite number, or -inf for a forbidden arc."
         )
 
 

@@ -10,15 +10,22 @@ from torch import Tensor
 from treelax.errors import NoTreeError
 from treelax.ops import checks
 from treelax.ops.canonical import canonical
-from treelax.ops.eisner.common import FORBIDDEN, bounded
-from treelax.ops.eisner.function import fake, gradient, no_second_derivative, operation
+from treelax.ops.eisner.common import FORBIDDEN, bounded, spoil
+from treelax.ops.eisner.function import (
+    fake,
+    gradient,
+    no_second_derivative,
+    no_words,
+    operation,
+    unchanged,
+)
 
 
 @operation("select_heads(Tensor scores, Tensor lengths, bool hard, bool validate) -> Tensor")
 def _select_heads(scores: Tensor, lengths: Tensor, hard: bool, validate: bool) -> Tensor:
     size = scores.shape[-1]
-    if scores.numel() == 0:
-        return torch.empty_like(scores)
+    if no_words(scores):
+        return scores.new_zeros(scores.shape)
     validate = validate and checks.readable(scores)
     if validate:
         checks.check_length_values(lengths, size)
@@ -29,7 +36,9 @@ def _select_heads(scores: Tensor, lengths: Tensor, hard: bool, validate: bool) -
     if validate:
         _check_choice(s, best, lengths)
     chosen = torch.zeros_like(s).scatter_(-2, best, 1) if hard else s.softmax(-2)
-    return chosen.mul_(arcs)
+    chosen.mul_(arcs)
+    spoil(scores, lengths, chosen)
+    return chosen
 
 
 def _check_choice(s: Tensor, best: Tensor, lengths: Tensor) -> None:
@@ -48,18 +57,19 @@ def _check_choice(s: Tensor, best: Tensor, lengths: Tensor) -> None:
 
 @fake("select_heads")
 def _(scores: Tensor, lengths: Tensor, hard: bool, validate: bool) -> Tensor:
-    return torch.empty_like(scores)
+    return scores.new_empty(scores.shape)
 
 
 @operation("select_heads_backward(Tensor grad, Tensor chosen) -> Tensor")
 def _select_heads_backward(grad: Tensor, chosen: Tensor) -> Tensor:
     """``ds = b (g - Σ b g)``, column by column."""
+    chosen = unchanged("the heads", chosen, tuple(grad.shape), grad.dtype)
     return chosen * (grad - (chosen * grad).sum(-2, keepdim=True))
 
 
 @fake("select_heads_backward")
 def _(grad: Tensor, chosen: Tensor) -> Tensor:
-    return torch.empty_like(chosen)
+    return chosen.new_empty(chosen.shape)
 
 
 def _context(ctx: Any, inputs: Any, output: Any) -> None:

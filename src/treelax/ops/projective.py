@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
 from treelax.ops import dispatch
-from treelax.ops.canonical import Canonical, canonical
-from treelax.ops.checks import one_of
+from treelax.ops.canonical import Canonical, canonical, value_type
+from treelax.ops.checks import one_of, sample_size
 from treelax.ops.eisner import function  # noqa: F401  registers the operations
 from treelax.ops.eisner.common import RELAXATIONS, Relaxation
 
 
 def wants_gradient(scores: Tensor) -> bool:
-    """Will a backward pass come by? Then the operations keep what it needs."""
+    """Whether autograd needs saved tensors."""
     return torch.is_grad_enabled() and scores.requires_grad
 
 
@@ -40,6 +42,7 @@ def best_tree(
         scores: ``(..., n+1, n+1)``; ``scores[..., h, m]`` is the weight of the arc from head ``h`` to
             modifier ``m``, index 0 the root, ``-inf`` a forbidden arc; finite scores beyond ±1e30
             count as ±1e30. The diagonal, column 0 and everything beyond the length are not read.
+            A sentence with a NaN, if it is not refused, gets NaN in every arc.
         lengths: ``(...)`` words per sentence (the root not counted), or None if all have ``n``.
         single_root: allow one modifier of the root only.
         validate: check the values of scores and lengths, and that every sentence has a tree.
@@ -165,7 +168,8 @@ def log_partition(
         backend: see `best_tree`.
 
     Returns:
-        ``(...)``; its gradient is the arc marginals, computed in the same run.
+        ``(...)``; its gradient is the arc marginals, computed in the same run. Half types give
+        float32 under autocast, as torch's losses do.
 
     Raises:
         InputError: a shape, type, device or value is wrong.
@@ -176,7 +180,7 @@ def log_partition(
         >>> log_partition(torch.zeros(5, 5)).exp().round()  # trees over four words
         tensor(55.)
     """
-    form = canonical(scores, lengths)
+    form = replace(canonical(scores, lengths), dtype=value_type(scores))
     name = chosen(backend)
     value, _ = torch.ops.treelax.log_partition(
         form.scores, form.lengths, single_root, name, validate, wants_gradient(form.scores)
@@ -224,15 +228,15 @@ def sample_tree(
     """
     form = canonical(scores.detach() if isinstance(scores, Tensor) else scores, lengths)
     name = chosen(backend)
-    sample_shape = torch.Size(sample_shape)
+    sample_shape = sample_size(sample_shape)
     batch, size, _ = form.scores.shape
     where = form.scores.device if generator is None else generator.device
-    uniforms = torch.rand(
-        (sample_shape.numel(), batch, 2 * (size - 1)),
-        generator=generator,
-        dtype=form.scores.dtype,
-        device=where,
-    ).to(form.scores.device)
+    uniforms = torch.empty(
+        (sample_shape.numel(), batch, 2 * (size - 1)), dtype=form.scores.dtype, device=where
+    )
+    # an exact 0 would draw the first split however small its weight
+    smallest = torch.finfo(uniforms.dtype).eps / 4
+    uniforms = uniforms.uniform_(generator=generator).clamp_(min=smallest).to(form.scores.device)
     trees = torch.ops.treelax.sample_tree(
         form.scores, form.lengths, uniforms, single_root, name, validate
     )

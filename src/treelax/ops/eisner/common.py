@@ -5,7 +5,10 @@ Canonical form, which `treelax.ops.eisner.function` prepares and every backend r
 - ``scores``: ``(B, N, N)``, contiguous, float32 or float64, ``N = n + 1``, ``scores[b, h, m]`` the
   weight of the arc from head ``h`` to modifier ``m``; index 0 is the root. Column 0, the diagonal
   and everything beyond a sentence's length are never read as arcs.
-- ``lengths``: ``(B,)``, int64, on the same device, words without the root, ``1 <= length <= n``.
+- ``lengths``: ``(B,)``, int64, on the same device, words without the root, ``0 <= length <= n``.
+
+A sentence with a NaN among its arcs comes out as NaN: in its value, in every arc of its trees and in
+their gradient. Other sentences do not notice.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ NO_TREE = FORBIDDEN / 2
 
 def bounded(scores: Tensor, lengths: Tensor) -> Tensor:
     """Scores as a chart takes them, in a new tensor: ``-inf`` becomes `FORBIDDEN`, the rest is
-    clamped to ``±LIMIT``, and whatever is not an arc of the sentence becomes 0.
+    clamped to ``±LIMIT``; NaN, and whatever is not an arc of the sentence, becomes 0.
 
     Example:
         >>> scores = torch.tensor([[[5.0, -torch.inf], [5.0, torch.nan]]], dtype=torch.float64)
@@ -39,7 +42,16 @@ def bounded(scores: Tensor, lengths: Tensor) -> Tensor:
         [[[0.0, -1e+36], [0.0, 0.0]]]
     """
     finite = scores.clamp(-LIMIT, LIMIT).masked_fill(scores == float("-inf"), FORBIDDEN)
-    return torch.where(arc_mask(lengths, scores.shape[-1]), finite, 0)
+    return torch.where(arc_mask(lengths, scores.shape[-1]) & ~scores.isnan(), finite, 0)
+
+
+def spoil(scores: Tensor, lengths: Tensor, *results: Tensor) -> None:
+    """Write NaN for sentences that hold one: values ``(B,)``, arcs of trees ``(..., B, N, N)``."""
+    arcs = arc_mask(lengths, scores.shape[-1])
+    wrong = (scores.isnan() & arcs).flatten(1).any(1)
+    for result in results:
+        mask = wrong if result.dim() == 1 else wrong[:, None, None] & arcs
+        result.masked_fill_(mask, float("nan"))
 
 
 class Backend(Protocol):

@@ -274,7 +274,8 @@ def centred(scores: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor,
     tree, value = best_tree(scores, lengths, single_root)
     needed &= value > NO_TREE
     shift = (tree * weights).sum(1) * needed[:, None]
-    return scores - shift[:, None, :], shift.sum(-1)
+    banned = scores == float("-inf")
+    return (weights - shift[:, None, :]).masked_fill(banned, float("-inf")), shift.sum(-1)
 
 
 def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
@@ -348,7 +349,7 @@ def sample_tree(
     sentence = run % batch
     stack = torch.zeros((3, count, 2 * size + 2), dtype=torch.long, device=device)  # kind, i, j
     stack[2, :, 0] = lengths[sentence]
-    depth = torch.ones(count, dtype=torch.long, device=device)
+    depth = (lengths[sentence] > 0).long()  # an empty sentence has nothing to decide
     trees = scores.new_zeros((count, size, size))
     flat_uniforms = uniforms.reshape(count, -1)
 

@@ -16,12 +16,12 @@ from torch.autograd import forward_ad
 from treelax.errors import ForwardModeError, InputError, SecondDerivativeError
 from treelax.ops import checks, dispatch
 from treelax.ops.eisner import native
-from treelax.ops.eisner.common import NO_TREE
+from treelax.ops.eisner.common import NO_TREE, spoil
 
 library = torch.library.Library("treelax", "FRAGMENT")
 
-#: Backends that check the lengths themselves before they touch memory.
-SEES_LENGTHS = ("native", "triton")
+#: Backends that themselves check the lengths before they touch memory, and write NaN for NaN.
+KERNELS = ("native", "triton")
 
 
 def operation(schema: str) -> Any:
@@ -106,6 +106,11 @@ def no_second_derivative(name: str) -> None:
     gradient(name, backward, no_context)
 
 
+def no_words(scores: Tensor) -> bool:
+    """Whether there is nothing to compute: no sentence, or none with room for a word."""
+    return scores.shape[0] == 0 or scores.shape[-1] == 1
+
+
 def before(scores: Tensor, lengths: Tensor, backend: str, validate: bool) -> None:
     """Lengths are checked before a backend that would trust them touches memory."""
     batch, size, _ = scores.shape
@@ -114,8 +119,19 @@ def before(scores: Tensor, lengths: Tensor, backend: str, validate: bool) -> Non
             f"lengths has shape {tuple(lengths.shape)} and dtype {lengths.dtype}; expected "
             f"({batch},) and int64. Call treelax.ops, which sees to it."
         )
-    if validate and backend not in SEES_LENGTHS and checks.readable(lengths):
+    if validate and backend not in KERNELS and checks.readable(lengths):
         checks.check_length_values(lengths, size)
+
+
+def unchanged(name: str, tensor: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """A tensor that autograd kept, contiguous; raise if a hook on saved tensors made another of it."""
+    if tuple(tensor.shape) != shape or tensor.dtype != dtype or tensor.layout != torch.strided:
+        raise InputError(
+            f"{name}, saved for the backward pass, is {tensor.dtype} {tuple(tensor.shape)} "
+            f"({tensor.layout}); expected {dtype} {shape} (torch.strided): a hook on saved tensors "
+            "must return what it was given."
+        )
+    return tensor.contiguous()
 
 
 def after(scores: Tensor, lengths: Tensor, value: Tensor, backend: str, validate: bool) -> None:
@@ -129,7 +145,7 @@ def after(scores: Tensor, lengths: Tensor, value: Tensor, backend: str, validate
         return
     good = (value > NO_TREE).all() & (scores.amax() < float("inf"))  # false for NaN too
     if scores.is_cuda:
-        good &= ((lengths >= 1) & (lengths < scores.shape[-1])).all()
+        good &= ((lengths >= 0) & (lengths < scores.shape[-1])).all()
     if not good:
         checks.explain(scores, lengths, value, NO_TREE)
 
@@ -151,11 +167,15 @@ def soft_tree(
     save: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Soft tree, value of the chart, and what the backward pass needs (empty unless ``save``)."""
-    if scores.shape[0] == 0:
-        return _soft_tree_fake(scores, lengths, relaxation, single_root, backend, validate, save)
+    if no_words(scores):
+        made = _soft_tree_fake(scores, lengths, relaxation, single_root, backend, validate, save)
+        return made[0].zero_(), made[1].zero_(), made[2].zero_()
     name, module = dispatch.resolve(backend, scores.device)
     before(scores, lengths, name, validate)
+    scores = scores.contiguous()
     tree, value, saved = module.soft_tree(scores, lengths, relaxation, single_root, save)
+    if name not in KERNELS:
+        spoil(scores, lengths, tree, value)
     after(scores, lengths, value, name, validate)
     return tree, value, saved
 
@@ -174,7 +194,7 @@ def _soft_tree_fake(
     shape: tuple[int, ...] = (0,)
     if save:
         shape = dispatch.resolve(backend, scores.device)[1].saved_shape(batch, size, scores.dtype)
-    return torch.empty_like(scores), scores.new_empty(batch), scores.new_empty(shape)
+    return scores.new_empty(scores.shape), scores.new_empty(batch), scores.new_empty(shape)
 
 
 @operation(
@@ -191,18 +211,25 @@ def soft_tree_backward(
     single_root: bool,
     backend: str,
 ) -> Tensor:
-    """``scores`` only ties the result to them, so that a second derivative is noticed."""
-    if grad_tree.shape[0] == 0:
-        return grad_tree.clone()
-    _, module = dispatch.resolve(backend, saved.device)
-    return module.soft_tree_backward(
+    """``scores`` tie the result to them, so that a second derivative is noticed."""
+    if no_words(grad_tree):
+        return torch.zeros_like(grad_tree)
+    batch, size, _ = grad_tree.shape
+    dtype = grad_tree.dtype
+    name, module = dispatch.resolve(backend, saved.device)
+    unchanged("scores", scores, (batch, size, size), dtype)
+    lengths = unchanged("lengths", lengths, (batch,), torch.int64)
+    grad = module.soft_tree_backward(
         grad_tree.contiguous(),
         grad_value.contiguous(),
-        saved.contiguous(),  # a hook on saved tensors may have given it another layout
-        lengths.contiguous(),
+        unchanged("the chart", saved, module.saved_shape(batch, size, dtype), dtype),
+        lengths,
         relaxation,
         single_root,
     )
+    if name not in KERNELS:
+        spoil(scores, lengths, grad)
+    return grad
 
 
 @fake("soft_tree_backward")
@@ -224,9 +251,9 @@ def _soft_tree_grad(ctx: Any, grad_tree: Any, grad_value: Any, grad_saved: Any) 
     if grad_tree is None and grad_value is None:
         return (None,) * 7
     if grad_tree is None:
-        grad_tree = torch.zeros_like(scores)
+        grad_tree = grad_value.new_zeros(scores.shape)
     if grad_value is None:
-        grad_value = scores.new_zeros(scores.shape[0])
+        grad_value = grad_tree.new_zeros(scores.shape[0])
     grad = torch.ops.treelax.soft_tree_backward(
         grad_tree, grad_value, scores, saved, lengths, *ctx.options
     )
@@ -248,15 +275,19 @@ def log_partition(
     scores: Tensor, lengths: Tensor, single_root: bool, backend: str, validate: bool, save: bool
 ) -> tuple[Tensor, Tensor]:
     """Log-partition, and its gradient, the marginals (empty unless ``save``)."""
-    if scores.shape[0] == 0:
-        return _log_partition_fake(scores, lengths, single_root, backend, validate, save)
+    if no_words(scores):
+        made = _log_partition_fake(scores, lengths, single_root, backend, validate, save)
+        return made[0].zero_(), made[1].zero_()
     name, module = dispatch.resolve(backend, scores.device)
     before(scores, lengths, name, validate)
+    scores = scores.contiguous()
     if save:
         marginals, value, _ = module.soft_tree(scores, lengths, "entropy", single_root, False)
     else:
         value = module.log_partition(scores, lengths, single_root)
         marginals = scores.new_empty(0)
+    if name not in KERNELS:
+        spoil(scores, lengths, value, *([marginals] if save else []))
     after(scores, lengths, value, name, validate)
     return value, marginals
 
@@ -271,12 +302,15 @@ def _log_partition_fake(
 @operation("log_partition_backward(Tensor grad_value, Tensor scores, Tensor marginals) -> Tensor")
 def log_partition_backward(grad_value: Tensor, scores: Tensor, marginals: Tensor) -> Tensor:
     """``scores`` only ties the result to them, so that a second derivative is noticed."""
+    shape = (grad_value.shape[0], scores.shape[1], scores.shape[1])
+    unchanged("scores", scores, shape, grad_value.dtype)
+    marginals = unchanged("the marginals", marginals, shape, grad_value.dtype)
     return grad_value[:, None, None] * marginals
 
 
 @fake("log_partition_backward")
 def _(grad_value: Tensor, scores: Tensor, marginals: Tensor) -> Tensor:
-    return torch.empty_like(marginals)
+    return marginals.new_empty(marginals.shape)
 
 
 def _log_partition_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -307,18 +341,21 @@ no_second_derivative("log_partition_backward")
 def best_tree(
     scores: Tensor, lengths: Tensor, single_root: bool, backend: str, validate: bool
 ) -> Tensor:
-    if scores.shape[0] == 0:
-        return torch.empty_like(scores)
+    if no_words(scores):
+        return scores.new_zeros(scores.shape)
     name, module = dispatch.resolve(backend, scores.device)
     before(scores, lengths, name, validate)
+    scores = scores.contiguous()
     tree, value = module.best_tree(scores, lengths, single_root)
+    if name not in KERNELS:
+        spoil(scores, lengths, tree, value)
     after(scores, lengths, value, name, validate)
     return tree
 
 
 @fake("best_tree")
 def _(scores: Tensor, *others: Any) -> Tensor:
-    return torch.empty_like(scores)
+    return scores.new_empty(scores.shape)
 
 
 @operation(
@@ -335,10 +372,13 @@ def sample_tree(
 ) -> Tensor:
     """Samples ``(S, B, N, N)`` from ``uniforms`` ``(S, B, 2n)``."""
     if uniforms.numel() == 0:
-        return scores.new_empty((uniforms.shape[0], *scores.shape))
+        return scores.new_zeros((uniforms.shape[0], *scores.shape))
     name, module = dispatch.resolve(backend, scores.device)
     before(scores, lengths, name, validate)
-    trees, value = module.sample_tree(scores, lengths, uniforms, single_root)
+    scores = scores.contiguous()
+    trees, value = module.sample_tree(scores, lengths, uniforms.contiguous(), single_root)
+    if name not in KERNELS:
+        spoil(scores, lengths, trees, value)
     after(scores, lengths, value, name, validate)
     return trees
 

@@ -5,7 +5,8 @@ processor can run is chosen when this module is first used. ``TREELAX_NATIVE`` o
 (``v2``, ``v3``, ``v4``, ``generic``, or ``off``).
 
 A sentence is one SIMD lane, so sentences never influence each other's rounding: a sentence gives the
-same bits whatever its neighbours, its padding and the number of threads.
+same bits whatever its neighbours, its padding and the number of threads. Few sentences take a build
+of the same code with shorter vectors.
 """
 
 from __future__ import annotations
@@ -31,19 +32,10 @@ ALIGNMENT = 64  # bytes: a whole vector, and what torch gives
 TYPES = {torch.float32: "f32", torch.float64: "f64"}
 BAD_LENGTH, OUT_OF_MEMORY = 1, 8  # bits of the status, see native/group.h
 
+#: From this many cells times splits on, about a second, a call can be interrupted.
+LONG = 10**8
+
 Kernel = Callable[..., int]
-
-# GNU OpenMP's threads do not survive a fork; a forked child works on one thread.
-_forked = False
-
-
-def _mark_forked() -> None:
-    global _forked
-    _forked = True
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_mark_forked)
 
 
 @functools.cache
@@ -88,25 +80,58 @@ def variant() -> str:
 
 
 @functools.cache
-def _kernel(operation: str, dtype: torch.dtype, *arguments: str) -> Kernel:
+def _kernel(operation: str, dtype: torch.dtype, narrow: bool, arguments: str) -> Kernel:
     """An entry point; ``arguments`` are ``p`` for pointers and ``i`` for integers."""
-    name = variant()
+    name = variant() + ("_narrow" if narrow else "")
     library = _open()[0]
     function = getattr(library, f"treelax_{operation}_{TYPES[dtype]}_{name}")
     function.restype = ctypes.c_int64
     kinds: dict[str, Any] = {"p": ctypes.c_void_p, "i": ctypes.c_int64}
-    function.argtypes = [kinds[a] for a in "".join(arguments)]
+    function.argtypes = [kinds[a] for a in arguments]
     kernel: Kernel = function
     return kernel
 
 
-def lanes(dtype: torch.dtype) -> int:
-    """Sentences per SIMD register."""
-    return _kernel("lanes", dtype)()
+def _narrow(dtype: torch.dtype, batch: int) -> bool:
+    """Whether short vectors have room for the batch."""
+    # bool: a batch of unknown size is decided upon when it is traced
+    return variant() in ("v3", "v4") and bool(batch <= _kernel("lanes", dtype, True, "")())
 
 
-def _threads() -> int:
-    return 1 if _forked else torch.get_num_threads()
+def lanes(dtype: torch.dtype, batch: int) -> int:
+    """Sentences per SIMD register in a call with ``batch`` sentences."""
+    return _kernel("lanes", dtype, _narrow(dtype, batch), "")()
+
+
+def _call(
+    operation: str, arguments: str, dtype: torch.dtype, lengths: Tensor, size: int, *values: Any
+) -> None:
+    """Run an entry point, whose last two arguments are added here, and see to its status."""
+    batch = lengths.shape[0]
+    kernel = _kernel(operation, dtype, _narrow(dtype, batch), arguments + "ip")
+    threads = torch.get_num_threads()
+    if batch * size**3 < LONG:
+        status = kernel(*values, threads, None)
+    else:
+        status = _interruptible(kernel, *values, threads)
+    _note(status, lengths, size)
+
+
+def _interruptible(kernel: Kernel, *values: Any) -> int:
+    """Run a kernel in a thread of its own: this one can then take a Ctrl-C, and stop it."""
+    stop = ctypes.c_int(0)
+    status: list[int] = []
+    worker = threading.Thread(
+        target=lambda: status.append(kernel(*values, ctypes.addressof(stop))), daemon=True
+    )
+    worker.start()
+    try:
+        worker.join()
+    except BaseException:
+        stop.value = 1
+        worker.join()  # it still writes to the tensors of this call
+        raise
+    return status[0]
 
 
 _last = threading.local()
@@ -135,7 +160,7 @@ def _note(status: int, lengths: Tensor, size: int) -> None:
 
 
 def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
-    width = lanes(dtype)
+    width = lanes(dtype, batch)
     return ((batch + width - 1) // width, PLANES, size * size, width)
 
 
@@ -149,19 +174,13 @@ def _soft_tree(
 ) -> Tensor:
     batch, size, _ = scores.shape
     value = scores.new_empty(batch)
-    status = _kernel("soft_tree", scores.dtype, "ppiiiipppi")(
-        scores.data_ptr(),
-        lengths.data_ptr(),
-        batch,
-        size,
-        entropy,
-        single_root,
+    _call(
+        *("soft_tree", "ppiiiippp", scores.dtype, lengths, size),
+        *(scores.data_ptr(), lengths.data_ptr(), batch, size, entropy, single_root),
         None if tree is None else tree.data_ptr(),
         value.data_ptr(),
         None if saved is None else saved.data_ptr(),
-        _threads(),
     )
-    _note(status, lengths, size)
     return value
 
 
@@ -192,19 +211,11 @@ def soft_tree_backward(
     if saved.data_ptr() % ALIGNMENT:  # a hook on saved tensors may have moved it
         saved = saved.clone()
     grad_scores = torch.empty_like(grad_tree)
-    status = _kernel("soft_tree_backward", grad_tree.dtype, "ppppiiiipi")(
-        grad_tree.data_ptr(),
-        grad_value.data_ptr(),
-        saved.data_ptr(),
-        lengths.data_ptr(),
-        batch,
-        size,
-        relaxation == "entropy",
-        single_root,
-        grad_scores.data_ptr(),
-        _threads(),
+    _call(
+        *("soft_tree_backward", "ppppiiiip", grad_tree.dtype, lengths, size),
+        *(grad_tree.data_ptr(), grad_value.data_ptr(), saved.data_ptr(), lengths.data_ptr()),
+        *(batch, size, relaxation == "entropy", single_root, grad_scores.data_ptr()),
     )
-    _note(status, lengths, size)
     return grad_scores
 
 
@@ -215,17 +226,11 @@ def log_partition(scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
 def best_tree(scores: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor, Tensor]:
     batch, size, _ = scores.shape
     tree, value = torch.empty_like(scores), scores.new_empty(batch)
-    status = _kernel("best_tree", scores.dtype, "ppiiippi")(
-        scores.data_ptr(),
-        lengths.data_ptr(),
-        batch,
-        size,
-        single_root,
-        tree.data_ptr(),
-        value.data_ptr(),
-        _threads(),
+    _call(
+        *("best_tree", "ppiiipp", scores.dtype, lengths, size),
+        *(scores.data_ptr(), lengths.data_ptr(), batch, size, single_root),
+        *(tree.data_ptr(), value.data_ptr()),
     )
-    _note(status, lengths, size)
     return tree, value
 
 
@@ -236,17 +241,9 @@ def sample_tree(
     samples = uniforms.shape[0]
     trees = scores.new_empty((samples, batch, size, size))
     value = scores.new_empty(batch)
-    status = _kernel("sample_tree", scores.dtype, "pppiiiippi")(
-        scores.data_ptr(),
-        lengths.data_ptr(),
-        uniforms.data_ptr(),
-        samples,
-        batch,
-        size,
-        single_root,
-        trees.data_ptr(),
-        value.data_ptr(),
-        _threads(),
+    _call(
+        *("sample_tree", "pppiiiipp", scores.dtype, lengths, size),
+        *(scores.data_ptr(), lengths.data_ptr(), uniforms.data_ptr()),
+        *(samples, batch, size, single_root, trees.data_ptr(), value.data_ptr()),
     )
-    _note(status, lengths, size)
     return trees, value

@@ -34,6 +34,7 @@ from treelax.ops.eisner.triton_parts import (
     sentence,
     sentence_length,
     split_scores,
+    spoil,
     store_both,
 )
 
@@ -147,15 +148,19 @@ def follow_splits(chart, tree, length, size, BLOCK: tl.constexpr):
 def find_best(
     scores, chart, tree, length, size, single_root, ROWS: tl.constexpr, LANES: tl.constexpr
 ):  # fmt: skip
-    """Mark the arcs of the best tree in ``tree``, which holds zeros; its score is the chart's."""
+    """Mark the arcs of the best tree in ``tree``, which holds zeros; its score is the chart's.
+
+    Returns a number that is not 0 if the score of an arc is NaN.
+    """
     plane = size * size
     BLOCK: tl.constexpr = 4 * ROWS * LANES
-    load_arcs(scores, None, chart + INC * plane, length, size, 1.0, BLOCK)
+    wrong = load_arcs(scores, None, chart + INC * plane, length, size, 1.0, BLOCK)
     clear(chart + MARK_RIGHT * plane, (length + 1) * size, BLOCK)
     clear(chart + MARK_LEFT * plane, (length + 1) * size, BLOCK)
     tl.debug_barrier()
     best_sweep(chart, length, size, single_root, ROWS, LANES)
     follow_splits(chart, tree, length, size, ROWS)
+    return wrong
 
 
 @triton.jit(do_not_specialize=["size", "single_root"])
@@ -168,9 +173,14 @@ def best_tree_kernel(
     chart = sentence(chart, BEST_PLANES, size)
     tree = sentence(tree, 1, size)
     length = sentence_length(lengths, tl.program_id(0), size)
-    clear(tree, plane, 4 * ROWS * LANES)
-    find_best(sentence(scores, 1, size), chart, tree, length, size, single_root, ROWS, LANES)
-    tl.store(value + tl.program_id(0), tl.load(chart + RIGHT * plane + length))
+    BLOCK: tl.constexpr = 4 * ROWS * LANES
+    clear(tree, plane, BLOCK)
+    arcs = sentence(scores, 1, size)
+    wrong = find_best(arcs, chart, tree, length, size, single_root, ROWS, LANES)
+    best = tl.load(chart + RIGHT * plane + length, mask=length > 0, other=0.0)
+    tl.store(value + tl.program_id(0), tl.where(wrong != 0, float("nan"), best))
+    if wrong != 0:
+        spoil(tree, length, size, BLOCK)
 
 
 # -------------------------------------------------------------------------------------- centring
@@ -304,3 +314,6 @@ def sample_tree_kernel(
         tl.store(agenda + decision + 1, pack(kind_1, i, k), mask=k > i)
         tl.store(agenda + after, pack(kind_2, k + gap, j), mask=k + gap < j)
         tl.debug_barrier()
+    mark = tl.load(chart)
+    if mark != mark:
+        spoil(trees, length, size, BLOCK)

@@ -42,6 +42,7 @@ from treelax.ops.eisner.triton_parts import (
     sentence,
     sentence_length,
     split_scores,
+    spoil,
     store_both,
     store_six,
     sum_lanes,
@@ -363,12 +364,16 @@ def down_sweep(
 
 # ---------------------------------------------------------------------------------------- kernels
 @triton.jit
-def store_value(value, chart, shift, length, size):
-    """The value of the whole chart in natural units, with what centring took off put back."""
-    total = tl.load(chart + RIGHT * size * size + length) * LN2
+def store_value(value, chart, shift, length, size, wrong):
+    """The value of the whole chart in natural units, with what centring took off put back.
+
+    If a score was ``wrong``, NaN; the first entry of the chart, no item's place, tells later kernels.
+    """
+    total = tl.load(chart + RIGHT * size * size + length, mask=length > 0, other=0.0) * LN2
     if shift is not None:
         total += tl.load(shift + tl.program_id(0).to(tl.int64) * size)
-    tl.store(value + tl.program_id(0), total)
+    tl.store(value + tl.program_id(0), tl.where(wrong != 0, float("nan"), total))
+    tl.store(chart, tl.where(wrong != 0, float("nan"), 0.0).to(total.dtype))
 
 
 @triton.jit(do_not_specialize=["size", "single_root"])
@@ -384,16 +389,19 @@ def soft_tree_kernel(
     given_left = given_right + plane
     length = sentence_length(lengths, tl.program_id(0), size)
     BLOCK: tl.constexpr = 4 * ROWS * LANES
-    load_arcs(sentence(scores, 1, size), shift, chart + INC * plane, length, size, LOG2E, BLOCK)
+    arcs = sentence(scores, 1, size)
+    wrong = load_arcs(arcs, shift, chart + INC * plane, length, size, LOG2E, BLOCK)
     clear(tree, plane, BLOCK)
     clear(given_right, (length + 1) * size, BLOCK)
     clear(given_left, (length + 1) * size, BLOCK)
     tl.debug_barrier()
     inside_sweep(chart, length, size, single_root, MEAN, True, ROWS, LANES)
-    store_value(value, chart, shift, length, size)
+    store_value(value, chart, shift, length, size, wrong)
     outside_sweep(
         chart, given_right, given_left, tree, length, size, single_root, SAVE, ROWS, LANES
     )
+    if wrong != 0:
+        spoil(tree, length, size, BLOCK)
 
 
 @triton.jit(do_not_specialize=["size", "single_root"])
@@ -416,6 +424,9 @@ def soft_tree_backward_kernel(
     tl.debug_barrier()
     up_sweep(chart, scratch, length, size, single_root, ROWS, LANES)
     down_sweep(chart, scratch, grad, value_slope, length, size, single_root, MEAN, ROWS, LANES)
+    mark = tl.load(chart)
+    if mark != mark:
+        spoil(grad, length, size, BLOCK)
 
 
 @triton.jit(do_not_specialize=["size", "single_root"])
@@ -428,7 +439,8 @@ def log_partition_kernel(
     chart = sentence(chart, PLANES, size)
     length = sentence_length(lengths, tl.program_id(0), size)
     BLOCK: tl.constexpr = 4 * ROWS * LANES
-    load_arcs(sentence(scores, 1, size), shift, chart + INC * plane, length, size, LOG2E, BLOCK)
+    arcs = sentence(scores, 1, size)
+    wrong = load_arcs(arcs, shift, chart + INC * plane, length, size, LOG2E, BLOCK)
     tl.debug_barrier()
     inside_sweep(chart, length, size, single_root, False, KEEP, ROWS, LANES)
-    store_value(value, chart, shift, length, size)
+    store_value(value, chart, shift, length, size, wrong)
