@@ -14,17 +14,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from treelax.errors import InputError
+from treelax.ops.canonical import precise
 from treelax.ops.checks import INTEGER_TYPES, broadcasts, check_scores, one_of, same_device
 
-__all__ = ["NOISES", "gumbel", "perturbation", "sum_of_gamma"]
+__all__ = ["NOISES", "Noise", "gumbel", "perturbation", "perturbed", "sum_of_gamma"]
 
 #: What `perturbation` knows by name.
+Noise = Literal["gumbel", "sum-of-gamma", "none"]
 NOISES: tuple[str, ...] = ("gumbel", "sum-of-gamma", "none")
+
+
+def __dir__() -> list[str]:
+    return __all__
+
 
 #: Devices on which torch draws gamma variables; elsewhere they are drawn on the CPU and moved.
 _GAMMA_DEVICES = ("cpu", "cuda")
@@ -117,8 +125,45 @@ def sum_of_gamma(
     return _sum_of_gamma(shape, counts, tau, iterations, generator, dtype, device)
 
 
+def perturbed(
+    scores: Tensor,
+    lengths: Tensor | None = None,
+    noise: Noise | None = "gumbel",
+    *,
+    scale: float = 1.0,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Arc scores plus noise, in float32 for half types: rounding there would favour some trees.
+
+    Args:
+        scores: ``(..., n + 1, n + 1)``, floating point.
+        lengths: words per sentence, see `perturbation`.
+        noise: see `perturbation`.
+        scale: factor of the noise.
+        generator: source of the randomness; torch's own by default.
+
+    Returns:
+        ``(..., n + 1, n + 1)``, with a gradient to the scores.
+
+    Raises:
+        InputError: as `perturbation`, or a scale that is negative or not finite.
+
+    Example:
+        >>> perturbed(torch.zeros(1, 3, 3, dtype=torch.bfloat16)).dtype
+        torch.float32
+    """
+    if not 0 <= scale < math.inf:
+        raise InputError(f"noise_scale is {scale}; expected a finite number of at least 0.")
+    check_scores(scores)
+    scores = precise(scores)
+    if noise is None or noise == "none":
+        return scores
+    drawn = perturbation(noise, scores, lengths, generator=generator)
+    return scores + (drawn if scale == 1 else drawn * scale)
+
+
 def perturbation(
-    noise: str | None,
+    noise: Noise | None,
     scores: Tensor,
     lengths: Tensor | None = None,
     *,

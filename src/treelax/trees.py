@@ -16,6 +16,10 @@ from treelax.errors import InputError
 __all__ = ["heads_to_tree", "is_projective", "is_tree", "tree_to_heads"]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def heads_to_tree(
     heads: Tensor,
     lengths: Tensor | None = None,
@@ -29,7 +33,7 @@ def heads_to_tree(
 
     Args:
         heads: ``(..., n)``, integer; ``heads[..., m - 1]`` is the head of word ``m``, 0 the root.
-        lengths: ``(...)``, integer, words per sentence, from 1 to n; all n by default.
+        lengths: ``(...)``, integer, words per sentence, from 0 to n; all n by default.
         dtype: of the result.
         validate: check the values of heads and lengths, which waits for the GPU.
 
@@ -66,7 +70,7 @@ def tree_to_heads(tree: Tensor, lengths: Tensor | None = None, *, padding: int =
 
     Args:
         tree: ``(..., n + 1, n + 1)`` of zeros and ones, of any real type.
-        lengths: ``(...)``, integer, words per sentence, from 1 to n; all n by default.
+        lengths: ``(...)``, integer, words per sentence, from 0 to n; all n by default.
         padding: what to write beyond a sentence's length.
 
     Returns:
@@ -95,11 +99,12 @@ def tree_to_heads(tree: Tensor, lengths: Tensor | None = None, *, padding: int =
     bad = inside & (((arcs != 0).sum(-2) != 1) | (ones.sum(-2) != 1))
     if bad.any():
         where = _first(bad)
-        column = arcs[where[:-1]][:, where[-1]]
+        column = arcs[where[:-1]][:, where[-1]].detach()
         found = {int(h): float(column[h]) for h in column.nonzero()[:, 0]}
         raise InputError(
             f"{_place(where)}: heads and weights {found}; expected exactly one head of weight 1, "
-            "not the word itself (for a soft tree take the best tree first)"
+            "not the word itself (for a soft tree, use treelax.ops.best_tree on the scores, or "
+            ".eval() on the layer)"
         )
     return ones.to(torch.uint8).argmax(-2).masked_fill(~inside, padding)
 
@@ -112,7 +117,7 @@ def is_tree(heads: Tensor, lengths: Tensor | None = None, *, single_root: bool =
 
     Args:
         heads: ``(..., n)``, integer; ``heads[..., m - 1]`` is the head of word ``m``, 0 the root.
-        lengths: ``(...)``, integer, words per sentence, from 1 to n; all n by default.
+        lengths: ``(...)``, integer, words per sentence, from 0 to n; all n by default.
         single_root: also ask that exactly one word hangs off the root.
 
     Returns:
@@ -129,13 +134,18 @@ def is_tree(heads: Tensor, lengths: Tensor | None = None, *, single_root: bool =
     """
     heads, inside, lengths = _checked_heads(heads, lengths)
     attached = _attached(heads, lengths)
-    ancestor = torch.nn.functional.pad(heads.masked_fill(~(inside & attached), 0), (1, 0))
-    for _ in range((heads.shape[-1] - 1).bit_length()):
-        ancestor = ancestor.gather(-1, ancestor)
-    answer = (attached | ~inside).all(-1) & (ancestor == 0).all(-1)
+    answer = (attached | ~inside).all(-1) & reaches_root(heads, inside & attached)
     if single_root:
-        answer &= ((heads == 0) & inside).sum(-1) == 1
+        answer &= ((heads == 0) & inside).sum(-1) == (lengths > 0)
     return answer
+
+
+def reaches_root(heads: Tensor, inside: Tensor) -> Tensor:
+    """Whether following heads ``(..., n)``, all within range where ``inside``, ends at the root."""
+    ancestor = torch.nn.functional.pad(heads.masked_fill(~inside, 0), (1, 0))
+    for _ in range(int(heads.shape[-1]).bit_length()):
+        ancestor = ancestor.gather(-1, ancestor)
+    return (ancestor == 0).all(-1)
 
 
 def is_projective(heads: Tensor, lengths: Tensor | None = None) -> Tensor:
@@ -146,7 +156,7 @@ def is_projective(heads: Tensor, lengths: Tensor | None = None) -> Tensor:
 
     Args:
         heads: ``(..., n)``, integer; ``heads[..., m - 1]`` is the head of word ``m``, 0 the root.
-        lengths: ``(...)``, integer, words per sentence, from 1 to n; all n by default.
+        lengths: ``(...)``, integer, words per sentence, from 0 to n; all n by default.
 
     Returns:
         ``(...)``, bool.
@@ -159,6 +169,11 @@ def is_projective(heads: Tensor, lengths: Tensor | None = None) -> Tensor:
         tensor([ True, False])
     """
     heads, inside, _ = _checked_heads(heads, lengths)
+    return crosses_nothing(heads, inside)
+
+
+def crosses_nothing(heads: Tensor, inside: Tensor) -> Tensor:
+    """Whether no two arcs of heads ``(..., n)`` cross, of words ``inside`` their sentence."""
     words = torch.arange(1, heads.shape[-1] + 1, device=heads.device)
     low, high = torch.minimum(heads, words), torch.maximum(heads, words)
     # arcs a and b cross if low_a < low_b < high_a < high_b
@@ -203,10 +218,10 @@ def _checked_lengths(
     if lengths.device != device:
         raise InputError(f"lengths: received device {lengths.device}; expected {device}")
     lengths = lengths.to(torch.int64)
-    if values and (bad := (lengths < 1) | (lengths > n)).any():
+    if values and (bad := (lengths < 0) | (lengths > n)).any():
         where = _first(bad)
         raise InputError(
-            f"{_sentence(where)}: received length {int(lengths[where])}; expected 1 to {n}, "
+            f"{_sentence(where)}: received length {int(lengths[where])}; expected 0 to {n}, "
             "the words without the root"
         )
     return lengths

@@ -1,5 +1,8 @@
 """ProjectiveTrees as a torch distribution, against enumeration."""
 
+import copy
+import pickle
+
 import oracle
 import pytest
 import torch
@@ -10,6 +13,7 @@ from torch.distributions import Distribution, kl_divergence
 from treelax import ProjectiveTrees, ops
 from treelax.errors import InputError, NoTreeError
 from treelax.noise import perturbation
+from treelax.trees import heads_to_tree
 
 LENGTHS = torch.tensor([4, 3, 1])
 both_roots = pytest.mark.parametrize("single_root", [False, True])
@@ -72,6 +76,66 @@ def test_kl_divergence_is_infinite_where_the_support_is_missing(scores):
     assert torch.isfinite(kl_divergence(ProjectiveTrees(narrow, LENGTHS), p)).all()
     single = kl_divergence(p, ProjectiveTrees(scores, LENGTHS, single_root=True))
     assert single.isinf().tolist() == [True, True, False]  # one word has one root anyway
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_kl_divergence_is_infinite_however_small_the_weight(dtype):
+    scores = torch.zeros(1, 4, 4, dtype=dtype)
+    scores[0, 1, 2] = -1e5  # a probability of 0 in any type
+    narrow = scores.clone()
+    narrow[0, 1, 2] = -torch.inf
+    p, q = ProjectiveTrees(scores), ProjectiveTrees(narrow)
+    assert kl_divergence(p, q).item() == torch.inf
+    assert kl_divergence(q, p).item() == pytest.approx(0, abs=1e-5)
+    one_root = torch.full((1, 4, 4), -1e5, dtype=dtype)
+    one_root[0, 0, 1] = one_root[0, 1, 2] = one_root[0, 2, 3] = 0
+    p, q = (ProjectiveTrees(one_root, single_root=single) for single in (False, True))
+    assert kl_divergence(p, q).item() == torch.inf
+    assert kl_divergence(q, p).item() == pytest.approx(0, abs=1e-5)
+    # an arc that no tree of p has room for does not matter
+    chain = torch.full((1, 3, 3), -torch.inf, dtype=dtype)
+    chain[0, 0, 1] = chain[0, 1, 2] = chain[0, 2, 1] = 0
+    narrow = chain.clone()
+    narrow[0, 2, 1] = -torch.inf
+    assert kl_divergence(ProjectiveTrees(chain), ProjectiveTrees(narrow)).item() == 0
+
+
+def test_a_copy_computes_its_own_values(scores):
+    original = ProjectiveTrees(scores.clone().requires_grad_(), LENGTHS)
+    (expected,) = torch.autograd.grad(original.entropy().sum(), original.scores)
+    for copied in (copy.deepcopy(original), pickle.loads(pickle.dumps(original))):
+        (grad,) = torch.autograd.grad(copied.entropy().sum(), copied.scores)
+        assert torch.equal(grad, expected)
+
+
+def test_half_types_are_perturbed_in_float32(generator):
+    """At a score of 100 a bfloat16 moves in steps of 0.5, which is seen in frequencies of arcs."""
+    scores = torch.full((3, 3), 100.0, dtype=torch.bfloat16)
+    options = {"straight_through": True, "generator": generator}
+    half = ProjectiveTrees(scores).rsample((20_000,), **options)
+    full = ProjectiveTrees(scores.float()).rsample((20_000,), **options)
+    assert half.dtype == torch.bfloat16
+    assert largest_error(half.float().mean(0), full.mean(0)) < 0.02
+
+
+@pytest.mark.parametrize("validate", [True, False])
+@pytest.mark.parametrize("dynamic", [True, False])
+def test_every_method_compiles_whole(validate, dynamic):
+    def everything(scores, lengths):
+        p = ProjectiveTrees(scores, lengths, validate_args=validate)
+        q = ProjectiveTrees(2 * scores, lengths, validate_args=validate)
+        values = p.log_partition, p.entropy(), p.log_prob(p.mode), kl_divergence(p, q)
+        return p.mode, p.marginals, *values
+
+    torch._dynamo.reset()
+    compiled = torch.compile(everything, fullgraph=True, dynamic=dynamic, backend="aot_eager")
+    for batch, n in ((3, 4), (5, 6)):
+        scores = torch.randn(batch, n + 1, n + 1, requires_grad=True)
+        lengths = torch.arange(batch) % (n + 1)
+        for got, expected in zip(
+            compiled(scores, lengths), everything(scores, lengths), strict=True
+        ):
+            assert torch.allclose(got, expected, atol=1e-5)
 
 
 def test_kl_divergence_of_different_sentences(scores):
@@ -256,8 +320,18 @@ def test_what_is_refused(scores):
         ProjectiveTrees(scores, LENGTHS).log_prob(torch.zeros(3, 5, 5))
     with pytest.raises(InputError, match=r"\(3, 4, 4\)"):
         ProjectiveTrees(scores, LENGTHS).log_prob(torch.zeros(3, 4, 4))
-    with pytest.raises(InputError, match="does not broadcast"):
+    with pytest.raises(InputError, match=r"\(2, 5, 5\)"):
         ProjectiveTrees(scores, LENGTHS).log_prob(torch.zeros(2, 5, 5))
+    with pytest.raises(InputError, match="heads_to_tree"):
+        ProjectiveTrees(scores, LENGTHS).log_prob(torch.zeros(3, 4, dtype=torch.int64))
+    crossing = heads_to_tree(torch.tensor([3, 4, 0, 3]))
+    with pytest.raises(InputError, match="nearest_projective"):
+        ProjectiveTrees(scores[0]).log_prob(crossing)
+    for shape in (3, (-1,)):
+        with pytest.raises(InputError, match="sample_shape"):
+            ProjectiveTrees(scores, LENGTHS).sample(shape)
+    with pytest.raises(InputError, match="noise_scale is -1"):
+        ProjectiveTrees(scores, LENGTHS).rsample(noise_scale=-1)
     with pytest.raises(InputError, match="lengths"):
         ProjectiveTrees(scores, LENGTHS[:2])
     with pytest.raises(InputError, match=r"'gumbl'.*'gumbel'"):
@@ -274,8 +348,11 @@ def test_what_is_refused(scores):
 
 
 def test_validation_can_be_left_out(scores):
-    trees = ProjectiveTrees(scores, LENGTHS, validate_args=False)
-    assert torch.isfinite(trees.log_prob(torch.zeros(3, 5, 5, dtype=torch.float64))).all()
+    """Then whatever is no tree of the distribution has probability 0."""
+    trees = ProjectiveTrees(scores, LENGTHS, single_root=True, validate_args=False)
+    assert trees.log_prob(torch.zeros(3, 5, 5)).tolist() == [-torch.inf] * 3
+    two_roots = heads_to_tree(torch.tensor([[0, 1, 0, 3], [0, 0, 1, -1], [0, -1, -1, -1]]), LENGTHS)
+    assert trees.log_prob(two_roots).isinf().tolist() == [True, True, False]
 
 
 # ── what is easy to get wrong ────────────────────────────────────────────────────────────────────
@@ -294,6 +371,8 @@ def test_half_types_are_rounded_once(generator):
         lambda p, q: p.log_prob(p.mode),
         lambda p, q: kl_divergence(p, q),
     ):
+        with torch.autocast("cpu"):
+            assert get(*half).dtype == torch.float32  # as torch's losses
         got, expected = get(*half), get(*full)
         assert got.dtype == torch.bfloat16
         assert torch.allclose(got.double(), expected, rtol=2**-8, atol=1e-3)

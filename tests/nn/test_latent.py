@@ -323,16 +323,33 @@ class Given(nn.Module):
 
 @every_structure
 @pytest.mark.parametrize("training", [True, False])
-def test_values_are_checked_on_demand_only(structure, training):
+def test_values_are_checked_on_the_cpu_unless_told_not_to(structure, training):
     nothing_left = torch.zeros(1, 4, 4)
     nothing_left[0, :, 2] = -torch.inf
     broken = torch.full((1, 4, 4), torch.nan)
     vectors = torch.zeros(1, 4, 8)
     for scores, said in [(nothing_left, NoTreeError), (broken, InputError)]:
-        LatentTree(Given(scores), structure=structure).train(training)(vectors)
-        strict = LatentTree(Given(scores), structure=structure, validate=True).train(training)
+        loose = LatentTree(Given(scores), structure=structure, validate=False).train(training)
+        assert scores is nothing_left or loose(vectors).isnan().any()
         with pytest.raises(said):
-            strict(vectors)
+            LatentTree(Given(scores), structure=structure).train(training)(vectors)
+
+
+def test_the_distribution_behind_the_layer():
+    layer = LatentTree(ArcScorer(4, 6), single_root=True)
+    vectors, lengths = torch.randn(2, 5, 4), torch.tensor([4, 2])
+    trees = layer.distribution(vectors, lengths)
+    assert torch.equal(trees.mode, layer.eval()(vectors, lengths))
+    assert (trees.mode[:, 0].sum(-1) == 1).all()
+    trees.log_prob(trees.mode).sum().backward()
+    assert all(p.grad is not None for p in layer.parameters())
+    with pytest.raises(InputError, match='structure is "heads"'):
+        LatentTree(ArcScorer(4, 6), structure="heads").distribution(vectors, lengths)
+
+
+def test_a_batch_without_words():
+    layer = LatentTree(ArcScorer(4, 6))
+    assert layer(torch.randn(2, 1, 4), torch.tensor([0, 0])).tolist() == [[[0.0]], [[0.0]]]
 
 
 SCORER = ArcScorer(4, 6)
@@ -353,7 +370,7 @@ LAYER = LatentTree(SCORER)
         (lambda: LAYER(torch.zeros(4)), r"\(4,\); expected \(\.\.\., n \+ 1, d\)"),
         (lambda: LAYER(torch.zeros(2, 5, 3)), r"\(2, 5, 3\); expected \(\.\.\., n \+ 1, 4\)"),
         (lambda: LAYER("words"), "vectors is a str"),
-        (lambda: LAYER(torch.zeros(2, 1, 4)), r"\(2, 1, 4\).*nn\.Root"),
+        (lambda: LAYER(torch.zeros(2, 0, 4)), r"\(2, 0, 4\).*nn\.Root"),
         (lambda: LAYER(torch.zeros(2, 5, 4), [4, 2]), "lengths is a list"),
         (lambda: LAYER(torch.zeros(2, 5, 4), torch.tensor([4])), r"\(1,\); expected \(2,\)"),
         (lambda: LAYER(torch.zeros(2, 5, 4), torch.tensor([[4], [2]])), r"expected \(2,\)"),

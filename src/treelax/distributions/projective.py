@@ -11,36 +11,21 @@ from torch.distributions import Distribution, constraints
 from torch.distributions.kl import register_kl
 
 from treelax.errors import InputError
-from treelax.noise import perturbation
+from treelax.noise import Noise, perturbed
 from treelax.ops import best_tree, log_partition, sample_tree, soft_tree
-from treelax.ops.canonical import HALF_TYPES, canonical
-from treelax.ops.checks import arc_mask, broadcasts, check_lengths, check_scores, one_of
+from treelax.ops.canonical import canonical, precise, value_type
+from treelax.ops.checks import (
+    INTEGER_TYPES,
+    arc_mask,
+    broadcasts,
+    check_lengths,
+    check_scores,
+    one_of,
+    sample_size,
+)
 from treelax.ops.eisner.common import LIMIT, RELAXATIONS, Relaxation
 from treelax.ops.projective import soft_tree_and_value
-from treelax.trees import is_projective, is_tree
-
-
-class cached:
-    """A value computed when first asked for and kept, with its gradient.
-
-    Unlike torch's ``lazy_property`` it keeps nothing that was computed in inference mode: such a value
-    would later enter a loss as a constant.
-    """
-
-    def __init__(self, compute: Callable[[Any], Tensor]) -> None:
-        self.compute = compute
-        self.name = compute.__name__
-        self.__doc__ = compute.__doc__
-
-    def __get__(self, instance: Any, owner: type) -> Any:
-        if instance is None:
-            return self
-        if torch.is_inference_mode_enabled():
-            return self.compute(instance)
-        with torch.enable_grad():
-            value = self.compute(instance)
-        instance.__dict__[self.name] = value
-        return value
+from treelax.trees import crosses_nothing, reaches_root
 
 
 class _ArcScores(constraints.Constraint):
@@ -80,11 +65,8 @@ class ProjectiveTree(constraints.Constraint):
         good = binary & one_head
         # the checks below want heads in range, so give bad matrices a chain
         heads = torch.where(good[..., None], heads, position - 1)
-        return (
-            good
-            & is_tree(heads, lengths, single_root=self.single_root)
-            & is_projective(heads, lengths)
-        )
+        one_root = ((heads == 0) & word).sum(-1) <= 1 if self.single_root else True
+        return good & one_root & reaches_root(heads, word) & crosses_nothing(heads, word)
 
 
 class ProjectiveTrees(Distribution):
@@ -94,7 +76,8 @@ class ProjectiveTrees(Distribution):
 
     A tree is a matrix ``(n+1, n+1)`` with ``T[h, m] = 1`` for an arc from head ``h`` to modifier
     ``m``; index 0 is the root. Values are computed when first asked for and kept; half types are
-    computed in float32 and rounded once. Finite scores beyond ±1e30 count as ±1e30.
+    computed in float32 and rounded once, and under autocast values such as log-probabilities stay
+    float32. Finite scores beyond ±1e30 count as ±1e30. A sentence without words has the empty tree.
 
     Args:
         scores: ``(..., n+1, n+1)`` arc scores ``W``; ``-inf`` forbids an arc.
@@ -102,7 +85,8 @@ class ProjectiveTrees(Distribution):
         single_root: allow one modifier of the root only.
         backend: see `treelax.ops.best_tree`.
         validate_args: check the values of scores and lengths, when something is first computed from
-            them, and trees given to `log_prob`; on by default, off under ``python -O``.
+            them, and trees given to `log_prob`; on by default, off under ``python -O``. Inside
+            ``torch.compile`` trees are not checked.
 
     Raises:
         InputError: a shape, type or device is wrong; or, when first used, a value.
@@ -147,6 +131,7 @@ class ProjectiveTrees(Distribution):
         self.lengths = lengths
         self.single_root = single_root
         self.backend = backend
+        self._kept: dict[str, Tensor] = {}
         # The values are checked by the operations, which know which entries are arcs; the check of
         # the base class would object to padding.
         super().__init__(scores.shape[:-2], scores.shape[-2:], validate_args=False)
@@ -171,13 +156,10 @@ class ProjectiveTrees(Distribution):
         new.lengths = self.lengths.expand(batch_shape)
         new.single_root = self.single_root
         new.backend = self.backend
-        for name, shape in (
-            ("mode", batch_shape + self.event_shape),
-            ("_marginals", batch_shape + self.event_shape),
-            ("_log_partition", batch_shape),
-        ):
-            if name in self.__dict__:
-                new.__dict__[name] = self.__dict__[name].expand(shape)
+        new._kept = {
+            name: value.expand(batch_shape + value.shape[len(self.batch_shape) :])
+            for name, value in self._kept.items()
+        }
         super(ProjectiveTrees, new).__init__(batch_shape, self.event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
@@ -189,30 +171,53 @@ class ProjectiveTrees(Distribution):
             "backend": self.backend,
         }
 
-    @cached
+    def _keep(self, name: str, compute: Callable[[], dict[str, Tensor]]) -> Tensor:
+        """The value of a name, computed at most once, with its gradient.
+
+        Nothing computed in inference mode is kept: it would later enter a loss as a constant.
+        """
+        if name in self._kept:
+            return self._kept[name]
+        if not torch.compiler.is_compiling() and torch.is_inference_mode_enabled():
+            return compute()[name]
+        with torch.enable_grad():
+            self._kept = compute() | self._kept
+        return self._kept[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        # a copy computes its own values, whose gradients lead to its own scores
+        return self.__dict__ | {"_kept": {}}
+
+    @property
     def mode(self) -> Tensor:
         """The best tree, 0/1, ``(..., n+1, n+1)``."""
-        return best_tree(self.scores, self.lengths, **self._options())
+        return self._keep(
+            "mode", lambda: {"mode": best_tree(self.scores, self.lengths, **self._options())}
+        )
 
     @property
     def _precise(self) -> Tensor:
-        """The scores in the type the dynamic program works in: float32 for half types."""
-        return self.scores.float() if self.scores.dtype in HALF_TYPES else self.scores
+        return precise(self.scores)
 
-    @cached
+    @property
     def _marginals(self) -> Tensor:
-        form = canonical(self._precise, self.lengths)
-        tree, value = soft_tree_and_value(
-            form, "entropy", self.single_root, self._validate_args, self.backend
-        )
-        if not torch.is_inference_mode_enabled():
-            # the same run gives the log-partition
-            self.__dict__.setdefault("_log_partition", form.restore(value))
-        return form.restore(tree)
+        def compute() -> dict[str, Tensor]:
+            form = canonical(self._precise, self.lengths)
+            tree, value = soft_tree_and_value(
+                form, "entropy", self.single_root, self._validate_args, self.backend
+            )
+            return {"marginals": form.restore(tree), "log_partition": form.restore(value)}
 
-    @cached
+        return self._keep("marginals", compute)
+
+    @property
     def _log_partition(self) -> Tensor:
-        return log_partition(self._precise, self.lengths, **self._options())
+        return self._keep(
+            "log_partition",
+            lambda: {
+                "log_partition": log_partition(self._precise, self.lengths, **self._options())
+            },
+        )
 
     @property
     def marginals(self) -> Tensor:
@@ -232,54 +237,60 @@ class ProjectiveTrees(Distribution):
     @property
     def log_partition(self) -> Tensor:
         """``log Z``, ``(...)``."""
-        return self._log_partition.to(self.scores.dtype)
+        return self._log_partition.to(value_type(self.scores))
 
     def score(self, tree: Tensor) -> Tensor:
         """Summed score of the arcs of a tree, ``(...)``.
 
         A forbidden arc counts only if the tree has it; then the score is ``-inf``.
         """
-        return _inner(tree, self._precise).to(self.scores.dtype)
+        return _inner(tree, self._precise).to(value_type(self.scores))
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-probability of trees ``(*sample_shape, ..., n+1, n+1)``.
 
-        Raises:
-            InputError: a matrix is not a projective tree over its sentence (if arguments are
-                validated).
-        """
-        if self._validate_args:
-            self._check_trees(value)
-        return (_inner(value, self._precise) - self._log_partition).to(self.scores.dtype)
+        A matrix that is not a projective tree over its sentence has ``-inf`` if arguments are not
+        validated.
 
-    def _check_trees(self, value: Tensor) -> None:
-        expected = tuple(self.batch_shape + self.event_shape)
-        if not isinstance(value, Tensor) or value.shape[-2:] != self.event_shape:
-            shape = tuple(value.shape) if isinstance(value, Tensor) else type(value).__name__
-            raise InputError(
-                f"The tree has shape {shape}; expected {expected}, possibly with sample dimensions "
-                "in front."
-            )
-        try:
-            value = value.expand(torch.broadcast_shapes(value.shape, expected))
-        except RuntimeError:
-            raise InputError(
-                f"The tree has shape {tuple(value.shape)}, which does not broadcast with {expected}."
-            ) from None
+        Raises:
+            InputError: such a matrix, if arguments are validated.
+        """
+        value = self._expanded(value)
         good = self.support.check(value)
-        if not bool(good.all()):
+        if self._validate_args and not torch.compiler.is_compiling() and not bool(good.all()):
             where = tuple(int(x) for x in (~good).nonzero()[0])
             raise InputError(
                 f"Matrix {where} given to log_prob is not a projective tree over its sentence; "
-                "expected 0/1 with one head per word, no cycles, no crossing arcs"
+                "expected 0/1 with one head per word, no cycles, no crossing arcs (see "
+                "treelax.data.projectivity.nearest_projective)"
                 + (", one modifier of the root" if self.single_root else "")
-                + ", and 0 elsewhere. Pass validate_args=False to skip this check."
+                + ", and 0 elsewhere. Pass validate_args=False to have log-probability -inf instead."
             )
+        log_prob = _inner(value, self._precise) - self._log_partition
+        return log_prob.masked_fill(~good, float("-inf")).to(value_type(self.scores))
+
+    def _expanded(self, value: Tensor) -> Tensor:
+        expected = tuple(self.batch_shape + self.event_shape)
+        if isinstance(value, Tensor):
+            try:
+                if value.shape[-2:] == self.event_shape:
+                    return value.expand(torch.broadcast_shapes(value.shape, expected))
+            except RuntimeError:
+                pass
+            received = f"has shape {tuple(value.shape)}"
+            heads = value.dtype in INTEGER_TYPES and value.shape[-1:] == (expected[-1] - 1,)
+        else:
+            received, heads = f"is a {type(value).__name__}", False
+        raise InputError(
+            f"The tree given to log_prob {received}; expected a tensor {expected}, possibly with "
+            "sample dimensions in front"
+            + (": turn heads into trees with treelax.trees.heads_to_tree." if heads else ".")
+        )
 
     def entropy(self) -> Tensor:
         r"""Entropy :math:`\log Z - \sum \mu W` in nats, ``(...)``."""
         mean_score = _inner(self._marginals, self._precise)
-        return _not_negative(self._log_partition - mean_score).to(self.scores.dtype)
+        return _not_negative(self._log_partition - mean_score).to(value_type(self.scores))
 
     def sample(
         self,
@@ -291,7 +302,7 @@ class ProjectiveTrees(Distribution):
         return sample_tree(
             self.scores,
             self.lengths,
-            sample_shape=_as_shape(sample_shape),
+            sample_shape=sample_shape,
             generator=generator,
             **self._options(),
         )
@@ -302,7 +313,8 @@ class ProjectiveTrees(Distribution):
         *,
         relaxation: Relaxation = "softmax",
         temperature: float | Tensor = 1.0,
-        noise: str | None = "gumbel",
+        noise: Noise | None = "gumbel",
+        noise_scale: float = 1.0,
         straight_through: bool = False,
         generator: torch.Generator | None = None,
     ) -> Tensor:
@@ -317,6 +329,7 @@ class ProjectiveTrees(Distribution):
             relaxation: ``"softmax"`` (the paper's) or ``"entropy"``.
             temperature: of the relaxation; the noise is added before.
             noise: ``"gumbel"``, ``"sum-of-gamma"``, or None for the soft tree of the scores.
+            noise_scale: factor of the noise.
             straight_through: discrete value, relaxed gradient.
             generator: source of randomness.
 
@@ -324,27 +337,22 @@ class ProjectiveTrees(Distribution):
             ``(*sample_shape, ..., n+1, n+1)``.
         """
         one_of("relaxation", relaxation, RELAXATIONS)
-        shape = _as_shape(sample_shape) + self.batch_shape
-        scores = self.scores.expand(shape + self.event_shape)
+        shape = sample_size(sample_shape) + self.batch_shape
         lengths = self.lengths.expand(shape)
-        if noise is not None:
-            scores = scores + perturbation(noise, scores, lengths, generator=generator)
+        scores = perturbed(
+            self.scores.expand(shape + self.event_shape),
+            lengths,
+            noise,
+            scale=noise_scale,
+            generator=generator,
+        )
         soft = soft_tree(
             scores, lengths, relaxation=relaxation, temperature=temperature, **self._options()
         )
-        if not straight_through:
-            return soft
-        hard = best_tree(scores, lengths, **self._options())
-        return hard + (soft - soft.detach())  # the bracket is exactly 0: the value is the hard tree
-
-
-def _as_shape(sample_shape: Any) -> torch.Size:
-    try:
-        return torch.Size(sample_shape)
-    except TypeError:
-        raise InputError(
-            f"sample_shape is {sample_shape!r}; expected a tuple of numbers such as (5,)."
-        ) from None
+        if straight_through:
+            # the bracket is exactly 0: the value is the discrete tree
+            soft = best_tree(scores, lengths, **self._options()) + (soft - soft.detach())
+        return soft.to(self.scores.dtype)
 
 
 def _inner(weights: Tensor, scores: Tensor) -> Tensor:
@@ -367,6 +375,27 @@ def _not_negative(value: Tensor) -> Tensor:
     return value + (value.clamp(min=0) - value).detach()
 
 
+def _exceeds(p: ProjectiveTrees, q: ProjectiveTrees, lengths: Tensor) -> Tensor:
+    """Where p allows a tree that q does not have, whatever its weight; ``(...)``.
+
+    The best tree under p's rules, when an arc that q forbids counts 2 and, if only q wants a single
+    root, every arc from the root 1.
+    """
+    more_roots = q.single_root and not p.single_root
+    count = (q.scores == float("-inf")).float() * 2
+    if more_roots:
+        count = count + (torch.arange(count.shape[-1], device=count.device) == 0).float()[:, None]
+    count, own = torch.broadcast_tensors(count, p.scores)
+    tree = best_tree(
+        count.masked_fill(own == float("-inf"), float("-inf")),
+        lengths,
+        single_root=p.single_root,
+        validate=False,
+        backend=p.backend,
+    )
+    return (tree * count).sum((-2, -1)) > (1 if more_roots else 0)
+
+
 @register_kl(ProjectiveTrees, ProjectiveTrees)
 def _kl_projective_projective(p: ProjectiveTrees, q: ProjectiveTrees) -> Tensor:
     r"""``KL(p‖q) = Σ μ_p (W_p - W_q) - log Z_p + log Z_q``; infinite where q forbids what p allows."""
@@ -382,17 +411,13 @@ def _kl_projective_projective(p: ProjectiveTrees, q: ProjectiveTrees) -> Tensor:
             f"The distributions have batch shapes {tuple(p.batch_shape)} and "
             f"{tuple(q.batch_shape)}; expected shapes that broadcast."
         ) from None
-    if p._validate_args and not torch.equal(*lengths):
+    if p._validate_args and not torch.compiler.is_compiling() and not torch.equal(*lengths):
         raise InputError(
             "The distributions have sentences of different lengths; expected equal lengths."
         )
     marginals = p._marginals
     own = _inner(marginals, p._precise) - p._log_partition
     cross = _inner(marginals, q._precise) - q._log_partition
-    missing = cross == float("-inf")
+    missing = _exceeds(p, q, lengths[0])
     kl = _not_negative(own - cross.masked_fill(missing, 0)).masked_fill(missing, float("inf"))
-    if q.single_root and not p.single_root:
-        # p gives weight to trees with several roots, which q does not have, as soon as it expects
-        # more than one arc from the root; the slack is for rounding
-        kl = kl.masked_fill(marginals[..., 0, :].sum(-1) > 1 + 1e-5, float("inf"))
-    return kl.to(p.scores.dtype)
+    return kl.to(value_type(p.scores))

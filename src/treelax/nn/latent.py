@@ -8,9 +8,10 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from treelax.distributions import ProjectiveTrees
 from treelax.errors import InputError
 from treelax.nn.checks import check_lengths, check_vectors
-from treelax.noise import NOISES, perturbation
+from treelax.noise import NOISES, Noise, perturbed
 from treelax.ops import best_tree, select_heads, soft_tree
 from treelax.ops.checks import one_of
 from treelax.ops.eisner.common import RELAXATIONS, Relaxation
@@ -36,9 +37,9 @@ class LatentTree(nn.Module):
         straight_through: while training give the discrete tree of the perturbed scores, exactly 0
             and 1, with the gradient of their soft tree.
         single_root: allow one modifier of the root only; for projective trees.
-        validate: check the values of scores and lengths, and that every sentence has a tree. Off
-            by default: it would wait for the GPU at every call, and a network seldom forbids arcs.
-            Turn it on to find out where a NaN comes from.
+        validate: check the values of scores and lengths, and that every sentence has a tree. By
+            default on the CPU only, where it costs nothing; on a GPU it waits at every call. A
+            sentence with a NaN that is not refused gets NaN in every arc.
 
     Shape:
         vectors ``(..., n + 1, d)``, the root's first, and lengths ``(...)`` that count words, or None
@@ -48,7 +49,7 @@ class LatentTree(nn.Module):
     Raises:
         InputError: a setting that does not exist or is out of range; or, when called, vectors,
             lengths or scores of the wrong shape, type or device.
-        NoTreeError: the forbidden arcs of a sentence leave no tree (only with ``validate``).
+        NoTreeError: the forbidden arcs of a sentence leave no tree (if validated).
 
     Example:
         >>> from treelax.nn import ArcScorer
@@ -71,11 +72,11 @@ class LatentTree(nn.Module):
         structure: Structure = "projective",
         relaxation: Relaxation = "softmax",
         temperature: float = 1.0,
-        noise: str | None = "gumbel",
+        noise: Noise | None = "gumbel",
         noise_scale: float = 1.0,
         straight_through: bool = False,
         single_root: bool = False,
-        validate: bool = False,
+        validate: bool | None = None,
     ) -> None:
         super().__init__()
         if not isinstance(scorer, nn.Module):
@@ -85,7 +86,7 @@ class LatentTree(nn.Module):
             )
         one_of("structure", structure, STRUCTURES)
         one_of("relaxation", relaxation, RELAXATIONS)
-        noise = "none" if noise is None else noise
+        noise = noise or "none"
         one_of("noise", noise, NOISES)
         if not 0 < temperature < math.inf:
             raise InputError(f"temperature is {temperature}; expected a positive finite number.")
@@ -102,7 +103,7 @@ class LatentTree(nn.Module):
         self.structure = structure
         self.relaxation: Relaxation = relaxation
         self.temperature = temperature
-        self.noise = noise
+        self.noise: Noise = noise
         self.noise_scale = noise_scale
         self.straight_through = straight_through
         self.single_root = single_root
@@ -123,18 +124,32 @@ class LatentTree(nn.Module):
             generator: source of the noise; torch's own by default. ``torch.compile`` cannot take
                 one into its graph: seed torch itself there.
         """
-        check_vectors("vectors", vectors, "...", "n + 1", "d")
-        if vectors.shape[-2] < 2:
-            raise InputError(
-                f"vectors has shape {tuple(vectors.shape)}; expected the root and at least one word: "
-                "treelax.nn.Root puts the root in front."
-            )
-        check_lengths(lengths, vectors)
-        scores = self.scorer(vectors)
-        self._check_scores(scores, vectors)
+        scores = self._scores(vectors, lengths)
         if not self.training:
             return self.discrete(scores, lengths)
         return self.sample(scores, lengths, generator=generator)
+
+    def distribution(self, vectors: Tensor, lengths: Tensor | None = None) -> ProjectiveTrees:
+        """The distribution over trees that the scores define, without noise.
+
+        Args:
+            vectors: ``(..., n + 1, d)``, the root's first.
+            lengths: ``(...)`` words per sentence, or None if all have ``n``.
+
+        Raises:
+            InputError: as `forward`; or the structure is "heads", which has no trees.
+
+        Example:
+            >>> from treelax.nn import ArcScorer
+            >>> LatentTree(ArcScorer(8, 16)).distribution(torch.randn(2, 5, 8)).entropy().shape
+            torch.Size([2])
+        """
+        if self.structure == "heads":
+            raise InputError('structure is "heads"; expected "projective" for a distribution.')
+        scores = self._scores(vectors, lengths)
+        return ProjectiveTrees(
+            scores, lengths, single_root=self.single_root, validate_args=self._validates(scores)
+        )
 
     def sample(
         self,
@@ -150,20 +165,18 @@ class LatentTree(nn.Module):
             lengths: ``(...)`` words per sentence, or None if all have ``n``.
             generator: source of the noise; torch's own by default.
         """
-        if self.noise != "none":
-            noise = perturbation(self.noise, scores, lengths, generator=generator)
-            scores = scores + (noise if self.noise_scale == 1 else noise * self.noise_scale)
-        soft = self.soft(scores, lengths)
-        if not self.straight_through:
-            return soft
-        # the bracket is exactly 0, so the value is the discrete tree bit by bit
-        return self.discrete(scores, lengths) + (soft - soft.detach())
+        noisy = perturbed(scores, lengths, self.noise, scale=self.noise_scale, generator=generator)
+        soft = self.soft(noisy, lengths)
+        if self.straight_through:
+            # the bracket is exactly 0, so the value is the discrete tree bit by bit
+            soft = self.discrete(noisy, lengths) + (soft - soft.detach())
+        return soft.to(scores.dtype)
 
     def soft(self, scores: Tensor, lengths: Tensor | None = None) -> Tensor:
         """The relaxed tree of given scores, without noise."""
         if self.structure == "heads":
             return select_heads(
-                scores, lengths, temperature=self.temperature, validate=self.validate
+                scores, lengths, temperature=self.temperature, validate=self._validates(scores)
             )
         return soft_tree(
             scores,
@@ -171,14 +184,15 @@ class LatentTree(nn.Module):
             relaxation=self.relaxation,
             temperature=self.temperature,
             single_root=self.single_root,
-            validate=self.validate,
+            validate=self._validates(scores),
         )
 
     def discrete(self, scores: Tensor, lengths: Tensor | None = None) -> Tensor:
         """The best tree of given scores, 0/1, without noise and without a gradient."""
+        validate = self._validates(scores)
         if self.structure == "heads":
-            return select_heads(scores, lengths, hard=True, validate=self.validate)
-        return best_tree(scores, lengths, single_root=self.single_root, validate=self.validate)
+            return select_heads(scores, lengths, hard=True, validate=validate)
+        return best_tree(scores, lengths, single_root=self.single_root, validate=validate)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -188,7 +202,18 @@ class LatentTree(nn.Module):
         )
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
-    def _check_scores(self, scores: Tensor, vectors: Tensor) -> None:
+    def _validates(self, scores: Tensor) -> bool:
+        return scores.device.type == "cpu" if self.validate is None else self.validate
+
+    def _scores(self, vectors: Tensor, lengths: Tensor | None) -> Tensor:
+        check_vectors("vectors", vectors, "...", "n + 1", "d")
+        if vectors.shape[-2] == 0:
+            raise InputError(
+                f"vectors has shape {tuple(vectors.shape)}; expected at least the root: "
+                "treelax.nn.Root puts it in front."
+            )
+        check_lengths(lengths, vectors)
+        scores = self.scorer(vectors)
         expected = (*vectors.shape[:-1], vectors.shape[-2])
         if not isinstance(scores, Tensor) or tuple(scores.shape) != expected:
             shape = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
@@ -196,3 +221,4 @@ class LatentTree(nn.Module):
                 f"scorer made {shape} of vectors {tuple(vectors.shape)}; expected {expected}: a "
                 "score for every head and modifier."
             )
+        return scores
