@@ -5,10 +5,29 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
+from torch import Tensor
+
+import treelax
 
 ROOT = Path(__file__).parent.parent
+
+
+def test_tab_completion_shows_the_interface_alone():
+    assert sorted(dir(treelax)) == sorted([*treelax.__all__, "__version__"])
+    for module in (treelax.noise, treelax.trees):
+        assert dir(module) == sorted(module.__all__)
+
+
+def test_types_that_an_editor_shows():
+    """What mypy is told: a tree is a tensor, and a misspelt noise is an error."""
+    assert get_type_hints(treelax.ProjectiveTrees.mode.fget)["return"] is Tensor
+    for method in (treelax.ProjectiveTrees.rsample, treelax.nn.LatentTree.__init__):
+        literal, _ = get_args(get_type_hints(method)["noise"])
+        assert set(get_args(literal)) == set(treelax.noise.NOISES)
+
 
 USE = """
 import sys, warnings

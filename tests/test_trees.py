@@ -262,3 +262,9 @@ def test_lengths_are_checked(
 ) -> None:
     with pytest.raises(InputError, match=message):
         function(torch.tensor([[2, 0], [0, 1]]), lengths)
+
+
+def test_a_soft_tree_is_refused_with_a_way_out() -> None:
+    soft = torch.full((3, 3), 0.5, requires_grad=True)
+    with pytest.raises(InputError, match=r"best_tree.*\.eval\(\)"):  # and no warning
+        tree_to_heads(soft)

@@ -372,6 +372,7 @@ LAYER = LatentTree(SCORER)
         (lambda: LAYER("words"), "vectors is a str"),
         (lambda: LAYER(torch.zeros(2, 0, 4)), r"\(2, 0, 4\).*nn\.Root"),
         (lambda: LAYER(torch.zeros(2, 5, 4), [4, 2]), "lengths is a list"),
+        (lambda: LAYER(torch.zeros(2, 5, 4), torch.ones(2, 4).bool()), r"mask\.sum\(-1\)"),
         (lambda: LAYER(torch.zeros(2, 5, 4), torch.tensor([4])), r"\(1,\); expected \(2,\)"),
         (lambda: LAYER(torch.zeros(2, 5, 4), torch.tensor([[4], [2]])), r"expected \(2,\)"),
         (lambda: LAYER(torch.zeros(2, 5, 4), torch.tensor([4.0, 2.0])), "float32"),

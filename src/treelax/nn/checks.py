@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from treelax.errors import InputError
@@ -85,9 +86,10 @@ def check_lengths(lengths: Any, vectors: Tensor) -> None:
             "the words of each sentence, or None if there is no padding."
         )
     if lengths.dtype not in INTEGER_TYPES:
+        hint = "mask.sum(-1)" if lengths.dtype == torch.bool else "lengths.long()"
         raise InputError(
-            f"lengths has dtype {lengths.dtype}; expected an integer type: convert it with "
-            "lengths.long()."
+            f"lengths has dtype {lengths.dtype}; expected integers, the words of each sentence: use "
+            f"{hint}."
         )
     if tuple(lengths.shape) != batch:
         raise InputError(
