@@ -17,21 +17,18 @@ import importlib
 import importlib.util
 import os
 import warnings
-
-import torch
+from typing import Any
 
 from treelax.errors import BackendError
 from treelax.ops.checks import one_of
-from treelax.ops.eisner.common import Backend
 
 BACKENDS = ("reference", "diagonal", "native", "triton")
 
 
 @functools.cache
-def load(name: str) -> Backend:
-    """The module of a backend; Triton is imported only here, when it is needed."""
-    module: Backend = importlib.import_module(f"treelax.ops.eisner.{name}")
-    return module
+def load(algorithm: str, backend: str) -> Any:
+    """The module of a backend of an algorithm, a folder of ops; Triton is imported only here."""
+    return importlib.import_module(f"treelax.ops.{algorithm}.{backend}")
 
 
 def why_not(name: str, device_type: str) -> str | None:
@@ -85,9 +82,3 @@ def choose(backend: str, device_type: str) -> str:
         stacklevel=2,
     )
     return "diagonal"
-
-
-def resolve(backend: str, device: torch.device) -> tuple[str, Backend]:
-    """Name and module of the backend to run."""
-    name = choose(backend, device.type)
-    return name, load(name)

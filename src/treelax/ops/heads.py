@@ -11,20 +11,13 @@ from treelax.errors import NoTreeError
 from treelax.ops import checks
 from treelax.ops.canonical import canonical
 from treelax.ops.eisner.common import FORBIDDEN, bounded, spoil
-from treelax.ops.eisner.function import (
-    fake,
-    gradient,
-    no_second_derivative,
-    no_words,
-    operation,
-    unchanged,
-)
+from treelax.ops.library import fake, gradient, no_second_derivative, operation, unchanged
 
 
 @operation("select_heads(Tensor scores, Tensor lengths, bool hard, bool validate) -> Tensor")
 def _select_heads(scores: Tensor, lengths: Tensor, hard: bool, validate: bool) -> Tensor:
     size = scores.shape[-1]
-    if no_words(scores):
+    if scores.shape[0] == 0 or size == 1:
         return scores.new_zeros(scores.shape)
     validate = validate and checks.readable(scores)
     if validate:

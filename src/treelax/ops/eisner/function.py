@@ -1,109 +1,37 @@
-"""The custom operations: schemas, fake kernels, gradients. The one place that knows torch.library.
+"""The custom operations of the projective dynamic program: schemas, fake kernels, gradients.
 
-Operations take the canonical form of `treelax.ops.eisner.common`. Gradients are hand-written and of
-first order; each has an operation of its own whose gradient raises, so that a second derivative is
-an error and never a wrong number.
+Operations take the canonical form of `treelax.ops.eisner.common`.
 """
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
-from treelax.errors import ForwardModeError, InputError, SecondDerivativeError
+from treelax.errors import InputError
 from treelax.ops import checks, dispatch
 from treelax.ops.eisner import native
-from treelax.ops.eisner.common import NO_TREE, spoil
-
-library = torch.library.Library("treelax", "FRAGMENT")
+from treelax.ops.eisner.common import NO_TREE, Backend, spoil
+from treelax.ops.library import (
+    fake,
+    gradient,
+    needs_saved,
+    no_context,
+    no_second_derivative,
+    operation,
+    unchanged,
+)
 
 #: Backends that themselves check the lengths before they touch memory, and write NaN for NaN.
 KERNELS = ("native", "triton")
 
 
-def operation(schema: str) -> Any:
-    """Define an operation and register the decorated function for every device."""
-    library.define(schema)
-    return torch.library.impl(library, schema.partition("(")[0], "CompositeExplicitAutograd")
-
-
-def fake(name: str) -> Any:
-    return torch.library.register_fake(f"treelax::{name}", lib=library)
-
-
-def gradient(name: str, backward: Any, setup_context: Any) -> None:
-    """Give an operation its gradient: ``setup_context(ctx, inputs, output)`` keeps what
-    ``backward(ctx, *grads)`` needs.
-
-    What `torch.library.register_autograd` does, with less Python per call: for short sentences that is
-    a good part of the time.
-    """
-    op = getattr(torch.ops.treelax, name).default
-
-    def plain(*inputs: Any) -> Any:
-        with torch._C._AutoDispatchBelowAutograd():
-            return op(*inputs)
-
-    def forward(ctx: Any, *inputs: Any) -> Any:
-        output = plain(*inputs)
-        setup_context(ctx, inputs, output)
-        return output
-
-    function = type(
-        f"treelax_{name}",
-        (torch.autograd.Function,),
-        {"forward": staticmethod(forward), "backward": staticmethod(backward)},
-    )
-
-    def autograd(*inputs: Any) -> Any:
-        if forward_ad._current_level >= 0:
-            refuse_forward_mode(name, inputs)
-        if torch.is_grad_enabled() and any(
-            isinstance(x, Tensor) and x.requires_grad for x in inputs
-        ):
-            return function.apply(*inputs)  # type: ignore[attr-defined]
-        return plain(*inputs)
-
-    library.impl(name, autograd, "Autograd")
-
-
-def refuse_forward_mode(name: str, inputs: tuple[Any, ...]) -> None:
-    """Raise if an input carries a tangent; it would be dropped without a word."""
-    if torch._C._are_functorch_transforms_active() or any(
-        isinstance(x, Tensor) and forward_ad.unpack_dual(x).tangent is not None for x in inputs
-    ):
-        raise ForwardModeError(
-            f"A derivative in forward mode was asked for through treelax::{name}; expected reverse "
-            "mode only. Use backward() or torch.autograd.grad."
-        )
-
-
-def no_context(ctx: Any, inputs: Any, output: Any) -> None:
-    """Nothing to keep for the backward pass."""
-
-
-def needs_saved(name: str, save: bool) -> None:
-    """Raise if an operation was told to keep nothing although a gradient will be asked for."""
-    if not save:
-        raise InputError(
-            f"treelax::{name} received save=False with scores that require a gradient; expected "
-            "save=True. Call treelax.ops, which chooses."
-        )
-
-
-def no_second_derivative(name: str) -> None:
-    """Make the derivative of ``name``, itself a gradient, raise."""
-
-    def backward(ctx: Any, *grads: Tensor) -> NoReturn:
-        raise SecondDerivativeError(
-            f"A second derivative was asked for through treelax::{name}; expected first derivatives "
-            "only. Detach the gradient, or drop create_graph=True."
-        )
-
-    gradient(name, backward, no_context)
+def resolve(backend: str, device: torch.device) -> tuple[str, Backend]:
+    """Name and module of the backend to run."""
+    name = dispatch.choose(backend, device.type)
+    return name, dispatch.load("eisner", name)
 
 
 def no_words(scores: Tensor) -> bool:
@@ -121,17 +49,6 @@ def before(scores: Tensor, lengths: Tensor, backend: str, validate: bool) -> Non
         )
     if validate and backend not in KERNELS and checks.readable(lengths):
         checks.check_length_values(lengths, size)
-
-
-def unchanged(name: str, tensor: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """A tensor that autograd kept, contiguous; raise if a hook on saved tensors made another of it."""
-    if tuple(tensor.shape) != shape or tensor.dtype != dtype or tensor.layout != torch.strided:
-        raise InputError(
-            f"{name}, saved for the backward pass, is {tensor.dtype} {tuple(tensor.shape)} "
-            f"({tensor.layout}); expected {dtype} {shape} (torch.strided): a hook on saved tensors "
-            "must return what it was given."
-        )
-    return tensor.contiguous()
 
 
 def after(scores: Tensor, lengths: Tensor, value: Tensor, backend: str, validate: bool) -> None:
@@ -170,7 +87,7 @@ def soft_tree(
     if no_words(scores):
         made = _soft_tree_fake(scores, lengths, relaxation, single_root, backend, validate, save)
         return made[0].zero_(), made[1].zero_(), made[2].zero_()
-    name, module = dispatch.resolve(backend, scores.device)
+    name, module = resolve(backend, scores.device)
     before(scores, lengths, name, validate)
     scores = scores.contiguous()
     tree, value, saved = module.soft_tree(scores, lengths, relaxation, single_root, save)
@@ -193,7 +110,7 @@ def _soft_tree_fake(
     batch, size, _ = scores.shape
     shape: tuple[int, ...] = (0,)
     if save:
-        shape = dispatch.resolve(backend, scores.device)[1].saved_shape(batch, size, scores.dtype)
+        shape = resolve(backend, scores.device)[1].saved_shape(batch, size, scores.dtype)
     return scores.new_empty(scores.shape), scores.new_empty(batch), scores.new_empty(shape)
 
 
@@ -216,7 +133,7 @@ def soft_tree_backward(
         return torch.zeros_like(grad_tree)
     batch, size, _ = grad_tree.shape
     dtype = grad_tree.dtype
-    name, module = dispatch.resolve(backend, saved.device)
+    name, module = resolve(backend, saved.device)
     unchanged("scores", scores, (batch, size, size), dtype)
     lengths = unchanged("lengths", lengths, (batch,), torch.int64)
     grad = module.soft_tree_backward(
@@ -278,7 +195,7 @@ def log_partition(
     if no_words(scores):
         made = _log_partition_fake(scores, lengths, single_root, backend, validate, save)
         return made[0].zero_(), made[1].zero_()
-    name, module = dispatch.resolve(backend, scores.device)
+    name, module = resolve(backend, scores.device)
     before(scores, lengths, name, validate)
     scores = scores.contiguous()
     if save:
@@ -343,7 +260,7 @@ def best_tree(
 ) -> Tensor:
     if no_words(scores):
         return scores.new_zeros(scores.shape)
-    name, module = dispatch.resolve(backend, scores.device)
+    name, module = resolve(backend, scores.device)
     before(scores, lengths, name, validate)
     scores = scores.contiguous()
     tree, value = module.best_tree(scores, lengths, single_root)
@@ -373,7 +290,7 @@ def sample_tree(
     """Samples ``(S, B, N, N)`` from ``uniforms`` ``(S, B, 2n)``."""
     if uniforms.numel() == 0:
         return scores.new_zeros((uniforms.shape[0], *scores.shape))
-    name, module = dispatch.resolve(backend, scores.device)
+    name, module = resolve(backend, scores.device)
     before(scores, lengths, name, validate)
     scores = scores.contiguous()
     trees, value = module.sample_tree(scores, lengths, uniforms.contiguous(), single_root)
