@@ -15,7 +15,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treelax.data.text import delimited
 from treelax.data.text.delimited import quoted_rows
 from treelax.data.text.readers_glue import read_glue
 from treelax.data.text.readers_table import read_table
@@ -223,17 +222,23 @@ def test_a_cell_over_several_lines(tmp_path: Path) -> None:
     assert [(r.texts[0], r.line) for r in records] == [("one\n\ntwo", 2), ("three", 5)]
 
 
-def test_quotes_that_are_not_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = written(tmp_path, 'sentence,label\na,x\n"b,x\nc,x\n', "a.csv")
-    with pytest.raises(DataError, match=r"a.csv, line 3: a quote .* not closed up to the end of"):
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ('a,x\n"b,x\nc,x\n', "lines 3 to 4"),
+        ('"b" c,x\n', "line 2"),
+        ('"unclosed,x\nb,y\n"c, d",x\n', "lines 2 to 4"),
+    ],
+)
+def test_broken_quotes(tmp_path: Path, text: str, where: str) -> None:
+    path = written(tmp_path, f"sentence,label\n{text}", "a.csv")
+    with pytest.raises(DataError, match=rf"a.csv, {where}: not a valid row .*; expected cells sep"):
         list(read_table(path))
-    monkeypatch.setattr(delimited, "MOST_LINES", 1)
-    path = written(tmp_path, 'sentence,label\n"b,x\nc,x\nd,x\n"\n', "a.csv")
-    with pytest.raises(DataError, match=r"a.csv, line 2: a quote .* not closed in 1 lines"):
-        list(read_table(path))
-    path = written(tmp_path, 'sentence,label\n"b" c,x\n', "a.csv")
-    with pytest.raises(DataError, match=r"a.csv, line 2, column 4: received ' ' after a closing"):
-        list(read_table(path))
+
+
+def test_long_cells_are_read_in_quotes_too(tmp_path: Path) -> None:
+    path = written(tmp_path, f'sentence,label\n"{"x" * 200_000}",y\n', "a.csv")
+    assert [len(r.texts[0]) for r in read_table(path)] == [200_000]
 
 
 cells = st.lists(st.text('ab",; \t\n'), min_size=1, max_size=4)
@@ -245,19 +250,6 @@ def test_what_the_csv_module_writes_is_read(rows: list[list[str]], separator: st
     csv.writer(out, delimiter=separator, lineterminator="\n").writerows(rows)
     lines = enumerate(out.getvalue().removesuffix("\n").split("\n"), 1)
     assert [cells for _, cells in quoted_rows(lines, "here", separator)] == rows
-
-
-@given(st.text('ab",\n', max_size=12))
-def test_whatever_is_read_is_read_as_the_csv_module_does(text: str) -> None:
-    lines = text.split("\n")
-    try:
-        found = [cells for _, cells in quoted_rows(enumerate(lines, 1), "here")]
-    except DataError:
-        with pytest.raises(csv.Error):
-            list(csv.reader(text.splitlines(keepends=True), strict=True))
-    else:
-        expected = list(csv.reader([line + "\n" for line in lines], strict=True))
-        assert found == [row or [""] for row in expected]
 
 
 # ------------------------------------------------------------------ GLUE
@@ -345,17 +337,6 @@ def test_the_test_set_of_cola_is_known_by_its_folder(tmp_path: Path, name: str) 
     assert record.tokens == ("nicola" in name)  # else they are those of SST-2
 
 
-def test_a_table_without_names_of_columns(tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match=r"no column 'sentence'; it has: gj04, 1, .*: that looks li"
-    ):
-        list(read_table(written(tmp_path, COLA)))
-    for names in ("a\tlabel", "#1 String\tlabel", "sentenc\tthe label of an annotator"):
-        with pytest.raises(DataError, match="no column 'sentence'") as caught:
-            list(read_table(written(tmp_path, f"{names}\nb\tc\n")))
-        assert "looks like data" not in str(caught.value)
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -437,10 +418,3 @@ def test_a_number_that_is_none_is_no_label(tmp_path: Path) -> None:
     records = read_table(path)
     assert [r.label for r in records] == ["1.0"]
     assert records.report.dropped == {"no label": [1]}
-
-
-def test_a_quote_that_was_opened_lines_before_is_named(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text('sentence,label\n"unclosed,x\nb,y\n"c, d",x\n')
-    with pytest.raises(DataError, match=r"line 4, column 2: .* a cell that was opened on line 2; "):
-        list(read_table(path))
