@@ -184,7 +184,6 @@ def test_usage_errors(
         (["table", "sst", "--set", "a=b", "--epochs"], "expected --set train.epochs=VALUE; see"),
         (["parse", "--sofd"], "--soft; see treelax parse --help"),
         (["parse", "--out"], "--out: received no value; expected one after it; see treelax"),
-        (["demo", "--port", "1", "--port=2"], "--port: received 2 times; expected once"),
         (["parse", "--gold=3"], "--gold: received a value; expected none; see treelax"),
         (["nonsense"], "COMMAND: received 'nonsense'; expected one of data, train, eval, predict,"),
         (["eval", "x", "y", "z"], "received more arguments than treelax eval takes: y z; expected"),
@@ -218,28 +217,6 @@ def test_every_number_of_every_command_is_explained() -> None:
                 assert "Input should" not in said
                 found += "number" in said
     assert found > 20
-
-
-def test_options_of_every_command_come_once() -> None:
-    """But for those that may be repeated; nothing is run, arguments are only parsed."""
-    once, often = 0, set()
-    for path, command in commands(typer.main.get_command(app)):
-        for parameter in command.params:
-            if parameter.param_type_name != "option" or parameter.is_flag:
-                continue
-            name, said = max(parameter.opts, key=len), None
-            try:
-                command.make_context(" ".join(path), [name, "1", f"{name}=1"])
-            except (
-                Exception
-            ) as error:  # of multiple ones for another reason, a missing argument say
-                said = program._explanation(error)
-            refused = said == f"{name}: received 2 times; expected once"
-            assert refused != parameter.multiple, (path, name, said)
-            once += refused
-            often |= {name} if parameter.multiple else set()
-    assert once > 100
-    assert often >= {"--set", "--vectors", "--text"}
 
 
 @pytest.mark.parametrize(

@@ -144,9 +144,6 @@ def test_one_column_is_no_tagged_file(tmp_path: Path, capsys: Capture) -> None:
 @pytest.mark.parametrize(
     ("kind", "options", "said"),
     [
-        ("tag", ["--text", "1", "--text", "2"], "--text: received 2 times; expected once"),
-        ("classify", ["--label", "a", "--label=b", "--label", "c"], "--label: received 3 times; "),
-        ("pair", ["--train", "a.tsv", "--train", "b.tsv"], "--train: received 2 times; expected"),
         (
             "tag",
             ["--text", "1", "--label", "1"],

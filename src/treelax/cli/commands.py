@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 import typer
 
-from treelax.cli.once import OnceApp
-
 __all__ = ["Register", "command", "group"]
 
 Register = Callable[[typer.Typer], None]
@@ -56,7 +54,7 @@ def group(name: str, help: str, *commands: Register) -> Register:
     """
 
     def register(app: typer.Typer) -> None:
-        inner = OnceApp(no_args_is_help=True)
+        inner = typer.Typer(no_args_is_help=True)
         inner.callback()(lambda: None)  # else typer takes a group of one command for that command
         for add in commands:
             add(inner)

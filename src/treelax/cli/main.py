@@ -144,15 +144,13 @@ def _options(
 
 
 def _create_app() -> typer.Typer:
-    from treelax.cli.once import OnceApp
-
     class InOrder(typer.core.TyperGroup):
         """The commands in the order in which they are used; typer puts groups last."""
 
         def list_commands(self, ctx: Any) -> list[str]:
             return [name for name in COMMANDS if name in self.commands]
 
-    program = OnceApp(
+    program = typer.Typer(
         cls=InOrder,
         help=HELP,
         no_args_is_help=True,
