@@ -39,8 +39,8 @@ def test_presets_differ_in_what_their_names_say() -> None:
         assert differing(f"{recipe}-mc", f"{recipe}-mc-st") == {"model.straight_through"}
         assert differing(f"{recipe}-mc", f"{recipe}-zero") == {"model.noise"}
         assert differing(f"{recipe}-zero", f"{recipe}-zero-st") == {"model.straight_through"}
-    assert differing("balanced-mc", "balanced-entropy") == {"model.relaxation"}
-    assert differing("balanced-mc", "balanced-heads") == {"model.trees"}
+        assert differing(f"{recipe}-mc", f"{recipe}-entropy") == {"model.relaxation"}
+        assert differing(f"{recipe}-mc", f"{recipe}-heads") == {"model.trees"}
     assert differing("paper-mc", "paper-mc-all") == {"train.loss"}
     assert differing("paper-mc", "chain") == {"model.trees"}
     assert differing("balanced-mc", "paulus") == {
@@ -49,17 +49,31 @@ def test_presets_differ_in_what_their_names_say() -> None:
     assert differing("balanced-mc", "paper-mc") == {
         *("model.left_head_bias", "train.learning_rate", "train.composer_rate"),
         *("train.schedule", "train.loss", "train.balance"),
+        *("data.max_length", "train.improve_on", "train.dev_trees"),
     }
 
 
 def test_the_paper_in_numbers() -> None:
-    """Appendix A.1."""
+    """Appendix A.1, and how we read what it leaves open."""
     config = preset("paper-mc")
-    assert config == ListOpsConfig()
+    assert config.data.max_length == 50
+    assert (config.train.improve_on, config.train.dev_trees) == ("previous", "training")
     assert (config.train.learning_rate, config.train.decay, config.train.patience) == (1e-4, 0.9, 5)
     assert (config.train.epochs, config.train.updates, config.train.batch_size) == (100, 100, 64)
     assert (config.train.schedule, config.train.loss) == ("plateau", "operators")
     assert (config.model.noise, config.model.temperature) == ("gumbel", 1.0)
+
+
+def test_a_file_of_before_there_were_readings_means_what_it_meant() -> None:
+    text = to_toml(preset("paper-mc"))
+    old = "".join(
+        line
+        for line in text.splitlines(keepends=True)
+        if not line.startswith(("improve_on", "dev_trees"))
+    )
+    assert len(old) < len(text)
+    config = from_toml(ListOpsConfig, old, "config.toml")
+    assert (config.train.improve_on, config.train.dev_trees) == ("best", "discrete")
 
 
 def test_an_unknown_preset() -> None:
@@ -77,7 +91,7 @@ BAD = {
     "data.test=-5": "data.test is -5",
     "data.min_length=0": "data.min_length is 0",
     "data.max_length=3": "data.max_length is 3; expected at least 4",
-    "data.min_length=101": "data.max_length is 100; expected at least 101",
+    "data.min_length=51": "data.max_length is 50; expected at least 51",
     "data.seed=-1": "data.seed is -1; expected at least 0",
     "data.variant=short": "data.variant: received 'short'; expected one of original, paulus",
     "model.embedding_size=0": "model.embedding_size is 0; expected a whole number of at least 1",
@@ -108,6 +122,8 @@ BAD = {
     "train.composer_rate=nan": "train.composer_rate: received 'nan'; expected a number",
     "train.threads=-1": "train.threads is -1; expected 1 to 1,024, or 0",
     "train.threads=2000000000000": "train.threads is 2000000000000",
+    "train.improve_on=last": "train.improve_on: received 'last'; expected one of best, previous",
+    "train.dev_trees=soft": "train.dev_trees: received 'soft'; expected one of discrete, training",
     "train.schedule=linear": "train.schedule: received 'linear'; expected one of plateau",
     "train.epochs=many": "train.epochs: received 'many'; expected an integer",
     "train.balance=1": "train.balance: received '1'; expected true or false",

@@ -202,17 +202,20 @@ def count_modifiers(self: Composer, tree: Tensor) -> Tensor:
     return F.one_hot(valency, 6).float()
 
 
-@pytest.mark.parametrize("preset", ["balanced-mc", "balanced-heads", "gold", "chain"])
+@pytest.mark.parametrize(
+    "preset", ["paper-mc", "paper-mc-st", "balanced-mc", "balanced-heads", "gold", "chain"]
+)
 def test_counts_are_those_of_a_slow_count(preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("treelax.tasks.listops.experiment.DEV_BATCH", 13)
     monkeypatch.setattr(Composer, "forward", count_modifiers)
     work = experiment(preset, data__max_length=30)
     dev = load_splits(work.config.data).expressions["dev"]
-    counts = [0] * 5
+    counts = [0] * 6
     for expression, parsed in zip(dev, parse_all(work.model, dev), strict=True):
-        for kind, tag, gold_tag, head, gold_head in zip(
+        for kind, tag, soft_tag, gold_tag, head, gold_head in zip(
             expression.kinds,
             parsed.tags,
+            parsed.soft_tags,
             expression.valencies,
             parsed.heads,
             expression.heads,
@@ -223,16 +226,18 @@ def test_counts_are_those_of_a_slow_count(preset: str, monkeypatch: pytest.Monke
             counts[2] += tag == gold_tag
             counts[3] += head == gold_head
             counts[4] += 1
+            counts[5] += kind == "operator" and soft_tag == gold_tag
     received = work.evaluate()
     assert received.tolist() == counts
     assert work.model.training
     assert not received.requires_grad
     assert work.summary(received) == {
-        "score": 100 * counts[0] / counts[1],
+        "score": 100 * counts[5 if preset == "paper-mc" else 0] / counts[1],
         "operator_accuracy": 100 * counts[0] / counts[1],
+        "soft_operator_accuracy": 100 * counts[5] / counts[1],
         "token_accuracy": 100 * counts[2] / counts[4],
         "attachment": 100 * counts[3] / counts[4],
     }
     assert len({*counts[:4]}) == 4 or preset == "gold"  # else one could stand for another
     if preset == "gold":
-        assert counts == [counts[1], counts[1], counts[4], counts[4], counts[4]]
+        assert counts == [counts[1], counts[1], counts[4], counts[4], counts[4], counts[1]]

@@ -24,6 +24,15 @@ def test_the_plateau_rule_by_hand() -> None:
     assert schedule.best == 62
 
 
+def test_an_epoch_may_have_to_beat_only_the_one_before() -> None:
+    schedule = Schedule("plateau", 1.0, epochs=9, patience=2, decay=0.5, improve_on="previous")
+    #                                            up      up      no better   up
+    back = [schedule.update(score) for score in (50, 40, 45, 44, 44, 43, 43, 44)]
+    assert [epoch for epoch, reload in enumerate(back, 1) if reload] == [5, 7]
+    assert schedule.best == 50
+    assert schedule.current(9) == 0.25
+
+
 @given(st.lists(st.integers(0, 5), min_size=1), st.integers(1, 4))
 def test_the_rate_falls_once_for_every_patience_without_a_better_score(
     scores: list[int], patience: int
@@ -57,7 +66,7 @@ def test_others_never_go_back(kind: str) -> None:
     assert Schedule("constant", 1.0, epochs=10).current(10) == 1
 
 
-@pytest.mark.parametrize("kind", ["plateau", "cosine", "constant"])
+@pytest.mark.parametrize("kind", ["plateau", "plateau previous", "cosine", "constant"])
 @pytest.mark.parametrize("epochs", [0, 1, 3, 4])
 def test_a_schedule_goes_on_from_its_state(kind: str, epochs: int) -> None:
     scores = [50.0, 40, 45, 50, 51, 50, 50, 50]
@@ -69,7 +78,8 @@ def test_a_schedule_goes_on_from_its_state(kind: str, epochs: int) -> None:
         ]
 
     def new() -> Schedule:
-        return Schedule(kind, 0.1, epochs=8, patience=2, decay=0.9)
+        rule, _, improve_on = kind.partition(" ")
+        return Schedule(rule, 0.1, 8, patience=2, decay=0.9, improve_on=improve_on or "best")
 
     interrupted = new()
     for score in scores[:epochs]:
@@ -78,3 +88,9 @@ def test_a_schedule_goes_on_from_its_state(kind: str, epochs: int) -> None:
     resumed.restore(json.loads(json.dumps(interrupted.state())))  # as a checkpoint keeps it
     assert follow(resumed, epochs) == follow(new(), 0)[epochs:]
     assert math.isinf(new().state()["best"])
+
+
+def test_a_state_of_before_there_were_two_rules() -> None:
+    schedule = Schedule("plateau", 1.0, epochs=9, patience=2)
+    schedule.restore({"factor": 0.9, "best": 50.0, "waited": 1})
+    assert schedule.update(49)

@@ -28,25 +28,28 @@ class Row:
 
 # accuracy and attachment as the paper prints them (table 1; gold trees in the text of section 5)
 ROWS = (
-    Row("paper-zero", "paper's recipe, G = 0, forward relaxed", (98.1, 83.2)),
-    Row("paper-zero-st", "paper's recipe, G = 0, straight-through", (70.8, 33.9)),
-    Row("paper-mc", "paper's recipe, MC, forward relaxed", (99.6, 99.7)),
-    Row("paper-mc-st", "paper's recipe, MC, straight-through", (77.0, 83.2)),
-    Row("paper-mc-all", "paper's recipe, MC, forward relaxed, loss on all tokens", (99.6, 99.7)),
-    Row("balanced-zero", "balanced recipe, G = 0, forward relaxed", (98.1, 83.2)),
-    Row("balanced-zero-st", "balanced recipe, G = 0, straight-through", (70.8, 33.9)),
-    Row("balanced-mc", "balanced recipe, MC, forward relaxed", (99.6, 99.7)),
-    Row("balanced-mc-st", "balanced recipe, MC, straight-through", (77.0, 83.2)),
-    Row("balanced-entropy", "balanced recipe, MC, entropy relaxation"),
-    Row("balanced-heads", "balanced recipe, MC, head selection (no tree)"),
+    Row("paper-zero", "G = 0, forward relaxed", (98.1, 83.2)),
+    Row("paper-zero-st", "G = 0, straight-through", (70.8, 33.9)),
+    Row("paper-mc", "MC, forward relaxed", (99.6, 99.7)),
+    Row("paper-mc-st", "MC, straight-through", (77.0, 83.2)),
+    Row("paper-entropy", "MC, entropy relaxation"),
+    Row("paper-heads", "MC, head selection (no tree)"),
     Row("chain", "left-to-right chain"),
     Row("gold", "gold trees", (100.0, 100.0)),
 )
 # presets of other tables, if their runs are asked for
 OTHERS = (
+    Row("paper-mc-all", "MC, forward relaxed, loss on all tokens"),
+    Row("balanced-zero", "balanced recipe, G = 0, forward relaxed"),
+    Row("balanced-zero-st", "balanced recipe, G = 0, straight-through"),
+    Row("balanced-mc", "balanced recipe, MC, forward relaxed"),
+    Row("balanced-mc-st", "balanced recipe, MC, straight-through"),
+    Row("balanced-entropy", "balanced recipe, MC, entropy relaxation"),
+    Row("balanced-heads", "balanced recipe, MC, head selection (no tree)"),
     Row("small", "balanced recipe, MC, forward relaxed, small layers"),
     Row("paulus", "balanced recipe, MC, forward relaxed"),
 )
+TURN = 90.0  # percent of dev accuracy at which a run has made its turn
 COLUMNS = (
     "preset",
     "seed",
@@ -59,20 +62,23 @@ COLUMNS = (
     "operator_accuracy_50",
     "attachment_50",
     "best_epoch",
+    "turn",
     "epochs",
     "seconds",
     "device",
 )
 
 
-def record(result: dict[str, Any]) -> dict[str, Any]:
-    """One run's line of the CSV, from its ``test.json``.
+def record(result: dict[str, Any], log: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """One run's line of the CSV, from its ``test.json`` and its metrics.
 
     Args:
         result: what `treelax.analysis.listops_results.read_result` returns.
+        log: the rows of ``metrics.jsonl``.
 
     Returns:
-        A value for each of `COLUMNS`; ``..._50`` are over expressions of at most 50 tokens.
+        A value for each of `COLUMNS`; ``..._50`` are over expressions of at most 50 tokens, ``turn``
+        is the first epoch with a dev accuracy of at least `TURN`, or None.
     """
     test = result["test"]
     short = [
@@ -84,6 +90,7 @@ def record(result: dict[str, Any]) -> dict[str, Any]:
         **{key: round(test[key], 3) for key in COLUMNS if key in test},
         "operator_accuracy_50": round(_weighted(short, "operator_accuracy", "operators"), 3),
         "attachment_50": round(_weighted(short, "attachment", "tokens"), 3),
+        "turn": next((r["epoch"] for r in log if r["dev"]["operator_accuracy"] >= TURN), None),
         "seconds": round(result["seconds"], 1),
         "device": result["device"],
     }
@@ -113,12 +120,31 @@ def table_rows(records: Sequence[dict[str, Any]]) -> list[list[str]]:
                     spread([r["attachment"] for r in own]),
                     spread([r["exact_trees"] for r in own]),
                     spread([r["soft_operator_accuracy"] for r in own]),
-                    spread([r["operator_accuracy_50"] for r in own]),
-                    spread([r["attachment_50"] for r in own]),
+                    turns([r["turn"] for r in own]),
                     ", ".join(f"{r['operator_accuracy']:.1f}/{r['attachment']:.1f}" for r in own),
                 ]
             )
     return rows
+
+
+def turns(epochs: Sequence[int | None]) -> str:
+    """When the runs of a row made their turn.
+
+    Args:
+        epochs: of each run; None if it made none.
+
+    Returns:
+        The first and the last epoch, and how many runs made a turn if not all did.
+
+    Example:
+        >>> turns([51, 80, None]), turns([None]), turns([7])
+        ('51–80 (2 of 3)', '–', '7')
+    """
+    made = sorted(epoch for epoch in epochs if epoch is not None)
+    if not made:
+        return "–"
+    ends = f"{made[0]}" if made[0] == made[-1] else f"{made[0]}–{made[-1]}"
+    return ends if len(made) == len(epochs) else f"{ends} ({len(made)} of {len(epochs)})"
 
 
 def not_run(presets: Iterable[str]) -> list[str]:
@@ -132,7 +158,7 @@ def not_run(presets: Iterable[str]) -> list[str]:
 
     Example:
         >>> not_run(row.preset for row in ROWS[1:])
-        ["paper's recipe, G = 0, forward relaxed"]
+        ['G = 0, forward relaxed']
     """
     there = set(presets)
     return [row.label for row in ROWS if row.preset not in there]
@@ -146,8 +172,7 @@ HEADINGS = (
     "attachment",
     "exact trees",
     "accuracy, soft trees",
-    "accuracy ≤ 50 tokens",
-    "attachment ≤ 50",
+    "turn, epoch",
     "every seed, acc/att",
 )
 ON_SCREEN = (0, 1, 2, 3, 4)  # columns that fit a terminal; the file has all

@@ -39,7 +39,7 @@ __all__ = ["listops"]
 LISTOPS_HELP = """Train all rows of the paper's table 1 over several seeds.
 
 Writes table.md with the paper's figures beside ours, runs.csv, curves.csv,
-and appendix C's plots.
+and appendix C's plots. Presets of other recipes are rows if you name them.
 
 Examples:
   treelax table listops --seeds 5 --device cuda
@@ -112,7 +112,9 @@ def _publish(
     )
     from treelax.analysis.tables import RUNS, TABLE, to_csv
 
-    records = [record(result) for _, result in ended]
+    runs = [run for run, _ in ended]
+    found = curves(runs)
+    records = [record(result, found[result["preset"]][result["seed"]]) for _, result in ended]
     rows = table_rows(records)
     table(
         [HEADINGS[i] for i in ON_SCREEN],
@@ -120,8 +122,6 @@ def _publish(
         title="ListOps valency tagging, test set, percent",
         note=f"every seed and more columns in {results / TABLE}",
     )
-    runs = [run for run, _ in ended]
-    found = curves(runs)
     missing = not_run(line["preset"] for line in records) if whole else []
     write_results(
         results,
@@ -144,7 +144,7 @@ def _markdown(
     command: str,
     ended: Sequence[tuple[Run, dict[str, Any]]],
 ) -> str:
-    from treelax.analysis.listops_table import HEADINGS
+    from treelax.analysis.listops_table import HEADINGS, TURN
     from treelax.analysis.run_folders import settings_of
     from treelax.analysis.tables import to_markdown, where
 
@@ -153,8 +153,8 @@ def _markdown(
         "# ListOps valency tagging",
         "",
         "Test accuracy over operators and attachment over all tokens, in percent, with discrete "
-        f"trees; {'; '.join(data)}. Mean ± standard deviation over seeds. `{command}` on "
-        f"{where(result for _, result in ended)}.",
+        f"trees; {'; '.join(data)}. Mean ± standard deviation over seeds; the turn is the first epoch "
+        f"with a dev accuracy of {TURN:.0f}. `{command}` on {where(result for _, result in ended)}.",
         "",
         to_markdown(HEADINGS, rows),
         "",
@@ -177,13 +177,15 @@ def _curves(found: dict[str, dict[int, list[dict[str, Any]]]]) -> str:
     """All epochs of all runs as CSV."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["preset", "run", "epoch", "loss", "operator_accuracy", "attachment"])
+    columns = ("operator_accuracy", "attachment", "soft_operator_accuracy")
+    writer.writerow(["preset", "run", "epoch", "loss", *columns])
     for preset, logs in found.items():
         for seed, log in logs.items():
             for row in log:
-                dev = row["dev"]
-                figures = (row["loss"], dev["operator_accuracy"], dev["attachment"])
-                writer.writerow([preset, seed, row["epoch"], *(f"{x:.4f}" for x in figures)])
+                # older runs say nothing of soft trees
+                dev = [row["dev"].get(column) for column in columns]
+                figures = ("" if x is None else f"{x:.4f}" for x in (row["loss"], *dev))
+                writer.writerow([preset, seed, row["epoch"], *figures])
     return out.getvalue()
 
 

@@ -90,6 +90,7 @@ class Training:
             settings.epochs,
             settings.patience,
             settings.decay,
+            getattr(settings, "improve_on", "best"),  # not a setting of every task
         )
         self.data = experiment.fingerprint()
         self.knows_data = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -12,8 +12,9 @@ class Schedule:
     """The learning rate of the coming epoch, and whether to go back to the best model.
 
     "plateau" is the paper's rule: when the dev score has not improved for ``patience`` epochs, the
-    rate is multiplied by ``decay`` and the best model is loaded. "cosine" lets the rate fall along
-    half a cosine, "constant" leaves it.
+    rate is multiplied by ``decay`` and the best model is loaded. An epoch improves on the best
+    score so far or, with ``improve_on="previous"``, on that of the epoch before. "cosine" lets the
+    rate fall along half a cosine, "constant" leaves it.
 
     Args:
         kind: "plateau", "cosine" or "constant".
@@ -21,9 +22,11 @@ class Schedule:
         epochs: of the whole run.
         patience: for "plateau".
         decay: for "plateau".
+        improve_on: "best" or "previous", for "plateau".
         factor: of the rate so far, for "plateau".
         best: score so far.
-        waited: epochs since then, or since the last fall of the rate.
+        previous: score of the last epoch.
+        waited: epochs since the last improvement, or since the last fall of the rate.
 
     Example:
         >>> schedule = Schedule("plateau", 1.0, epochs=10, patience=2, decay=0.5)
@@ -38,8 +41,10 @@ class Schedule:
     epochs: int
     patience: int = 5
     decay: float = 0.9
+    improve_on: str = "best"
     factor: float = 1.0
     best: float = -math.inf
+    previous: float = -math.inf
     waited: int = 0
 
     def current(self, epoch: int) -> float:
@@ -50,8 +55,10 @@ class Schedule:
 
     def update(self, score: float) -> bool:
         """Take notice of an epoch's score; true if the best model is to be loaded."""
-        if score > self.best:
-            self.best, self.waited = score, 0
+        improved = score > (self.previous if self.improve_on == "previous" else self.best)
+        self.best, self.previous = max(self.best, score), score
+        if improved:
+            self.waited = 0
             return False
         self.waited += 1
         if self.kind != "plateau" or self.waited < self.patience:
@@ -62,8 +69,9 @@ class Schedule:
 
     def state(self) -> dict[str, Any]:
         """What changes, for a checkpoint."""
-        return {key: asdict(self)[key] for key in ("factor", "best", "waited")}
+        return {key: getattr(self, key) for key in ("factor", "best", "previous", "waited")}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from a checkpoint's `state`."""
         self.factor, self.best, self.waited = state["factor"], state["best"], state["waited"]
+        self.previous = state.get("previous", self.best)  # older checkpoints have none, nor use it
