@@ -288,7 +288,7 @@ def test_the_usual_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_file_that_cannot_be_fetched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with serving(Served(b"", statuses=[404])) as served:
+    with serving(Served(b"x", statuses=[404])) as served:
         archive = served.archive(name="snli_1.0.zip")
         monkeypatch.setattr(download, "ARCHIVES", {"snli": archive})
         line = fail(capsys, "snli", "--cache", tmp_path)

@@ -56,19 +56,12 @@ def test_a_cut_connection_is_taken_up_again(tmp_path: Path, served: Served) -> N
     assert names(tmp_path) == ["a.zip"]
 
 
-def test_many_cuts_are_no_trouble_while_something_comes(tmp_path: Path, served: Served) -> None:
-    served.cut = [40_000]
-    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
-    assert len(served.asked) == 8
-
-
 def test_a_connection_that_stays_cut(tmp_path: Path, served: Served) -> None:
     served.cut = [100_000, 0]
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(
+        DataError, match=r"closed too early\): run this again to go on after 100,000"
+    ):
         fetch(served.archive(), tmp_path)
-    message = r"a.zip: was cut off after 100,000 of 300,000 bytes (the connection was closed"
-    assert message in str(caught.value)
-    assert "run this again to go on from there" in str(caught.value)
     assert names(tmp_path) == ["a.zip.part"]
     served.asked.clear()
     served.cut = [None]
@@ -101,19 +94,16 @@ def test_a_server_that_cannot_send_a_part(tmp_path: Path, served: Served) -> Non
 
 def test_a_server_that_does_not_say_how_much(tmp_path: Path, served: Served) -> None:
     served.lengths = False
+    served.cut = [100_000, None]
     assert fetch(served.archive(), tmp_path).read_bytes() == DATA
-    (tmp_path / "a.zip").unlink()
-    served.cut = [100_000]
-    with pytest.raises(DataError, match=r"received 100,000 bytes with the SHA-256"):
-        fetch(served.archive(), tmp_path)
-    assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize("size", [100_000, 300_000, 400_000])
+@pytest.mark.parametrize("size", [100_000, 400_000])
 def test_the_part_of_another_file(tmp_path: Path, served: Served, size: int) -> None:
     (tmp_path / "a.zip.part").write_bytes(b"x" * size)
+    with pytest.raises(DataError, match=r"received .* bytes with the SHA-256 .*: try again"):
+        fetch(served.archive(), tmp_path)
     assert fetch(served.archive(), tmp_path).read_bytes() == DATA
-    assert served.asked == [f"bytes={size}-", None]
 
 
 def test_a_part_that_is_whole_is_not_fetched_again(tmp_path: Path, served: Served) -> None:
@@ -139,36 +129,14 @@ def test_a_wrong_checksum(tmp_path: Path, served: Served) -> None:
     assert (tmp_path / "a.zip").read_bytes() == DATA
 
 
-@pytest.mark.parametrize("status", [403, 404, 410])
-def test_a_file_that_is_not_there(tmp_path: Path, served: Served, status: int) -> None:
-    served.statuses = [status] * 2
+@pytest.mark.parametrize(("status", "part"), [(404, b""), (503, DATA[:1000])])
+def test_a_server_that_refuses(tmp_path: Path, served: Served, status: int, part: bytes) -> None:
+    if part:
+        (tmp_path / "a.zip.part").write_bytes(part)
+    served.statuses = [status]
     with pytest.raises(DataError, match=rf"a.zip: cannot be fetched \(HTTP {status} .*--from$"):
         fetch(served.archive(), tmp_path)
-    assert served.asked == [None]
-    assert names(tmp_path) == []
-
-
-def test_a_server_that_is_busy(tmp_path: Path, served: Served) -> None:
-    served.statuses = [503, 429]
-    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
-    served.statuses = [500] * 9
-    (tmp_path / "a.zip").unlink()
-    message = (
-        r"a.zip: cannot be fetched \(HTTP 500 .*, 4 times\): try again later, or get it elsewh"
-    )
-    with pytest.raises(DataError, match=message):
-        fetch(served.archive(), tmp_path)
-    assert names(tmp_path) == []
-
-
-def test_a_server_that_is_busy_when_a_part_is_there(tmp_path: Path, served: Served) -> None:
-    (tmp_path / "a.zip.part").write_bytes(DATA[:1000])
-    served.statuses = [500] * 9
-    with pytest.raises(
-        DataError, match=r"cut off after 1,000 bytes \(.* 500.*: run this again to g"
-    ):
-        fetch(served.archive(), tmp_path)
-    assert names(tmp_path) == ["a.zip.part"]
+    assert names(tmp_path) == (["a.zip.part"] if part else [])
 
 
 def test_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,7 +226,7 @@ def test_two_do_not_fetch_the_same_at_once(tmp_path: Path, served: Served) -> No
     part = tmp_path / "a.zip.part"
     with part.open("ab") as theirs:
         assert try_lock(theirs.fileno())
-        with pytest.raises(DataError, match=r"a.zip.part: another process is fetching it; wait"):
+        with pytest.raises(DataError, match=r"a.zip.part: another process is fetching it; run"):
             fetch(served.archive(), tmp_path)
         assert part.exists()  # it is theirs, though there is nothing in it yet
         assert served.asked == []

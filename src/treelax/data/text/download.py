@@ -1,14 +1,14 @@
 """Fetching the archives of the corpora from where their authors keep them.
 
 A file appears under its name only when it is whole and its checksum is right. Until then it is
-called ``NAME.part``, and stays when the connection is cut: the next try goes on from there.
+called ``NAME.part``; if the connection is cut, the next attempt continues it.
 """
 
 from __future__ import annotations
 
 import http.client
 import os
-import re
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -26,26 +26,20 @@ from treelax.files import sha256, try_lock
 __all__ = ["ARCHIVES", "Archive", "cache_folder", "download"]
 
 CHUNK = 1 << 18
-TRIES = 4  # in a row without a single byte
-CUT = (OSError, http.client.HTTPException)
-PASSING = {408, 425, 429, 500, 502, 503, 504}  # statuses after which another try may help
+NETWORK = (
+    urllib.error.URLError,
+    http.client.HTTPException,
+    ConnectionError,
+    TimeoutError,
+    ssl.SSLError,
+)  # other kinds of OSError are the disk's
 
 Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A file to be fetched.
-
-    Attributes:
-        url: its address; the last part is its name.
-        sha256: its checksum, in hexadecimal.
-        size: its bytes.
-
-    Example:
-        >>> Archive("https://example.org/data/a.zip", "00" * 32, 1024).name
-        'a.zip'
-    """
+    """A file to fetch: its address, SHA-256 in hexadecimal, and size in bytes."""
 
     url: str
     sha256: str
@@ -83,38 +77,11 @@ def download(
     archive: Archive,
     folder: str | os.PathLike[str],
     *,
-    progress: Progress | None = None,
+    progress: Progress = lambda done: None,
     timeout: float = 30.0,
     wait: float = 1.0,
 ) -> Path:
-    """Fetch a file over the network, unless it is there already.
-
-    A connection that is cut is taken up again where it was cut, here and in the next call.
-
-    Args:
-        archive: what to fetch.
-        folder: where to put it; made if it is not there.
-        progress: called with the number of bytes that are there.
-        timeout: how long to wait for an answer, in seconds.
-        wait: how long to wait before the second try, in seconds; twice as long before each further
-            one.
-
-    Returns:
-        The file, whole and with the right checksum.
-
-    Raises:
-        DataError: the file cannot be fetched or written, has another checksum, or another process
-            is fetching it. The message says what to do.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     there = Path(folder, "a.zip")
-        ...     count = there.write_bytes(b"")
-        ...     nothing = sha256(os.devnull)
-        ...     download(Archive("https://example.org/a.zip", nothing, 0), folder) == there
-        True
-    """
+    """Fetch an archive into a folder unless it is there; `progress` gets the bytes so far."""
     file = Path(folder) / archive.name
     part = file.with_name(f"{file.name}.part")
     if file.exists():
@@ -124,151 +91,69 @@ def download(
                 "fetch it again, or pass it with --from if it is what you want"
             )
         return file
-    ours = False
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with part.open("ab") as out:
-            if not (ours := try_lock(out.fileno())):
-                raise DataError(
-                    f"{part}: another process is fetching it; wait until that ends, and run this "
-                    "again"
-                )
-            transfer = _Transfer(archive.url, out, progress or _no_progress, timeout, wait)
-            goes_on = transfer.done > 0
-            if not goes_on or sha256(part) != archive.sha256:
-                transfer.run()
-            if goes_on and sha256(part) != archive.sha256:
-                # the beginning may be that of another file: once more from the start
-                transfer.start_over()
-                transfer.run()
-            os.fsync(out.fileno())
-        if (received := sha256(part)) != archive.sha256:
-            size = part.stat().st_size
-            part.unlink()
-            raise DataError(
-                f"{archive.url}: received {size:,} bytes with the SHA-256 {received}; expected "
-                f"{archive.sha256}: try again, or get {archive.name} elsewhere and pass it with "
-                "--from"
-            )
-        os.replace(part, file)
+            if not try_lock(out.fileno()):
+                raise DataError(f"{part}: another process is fetching it; run this again later")
+            try:
+                _fetch(archive, out, progress, timeout, wait)
+                out.flush()
+                os.fsync(out.fileno())
+                if (received := sha256(part)) != archive.sha256:
+                    size = out.tell()
+                    out.truncate(0)
+                    raise DataError(
+                        f"{archive.url}: received {size:,} bytes with the SHA-256 {received}; "
+                        f"expected {archive.sha256}: try again, or get {archive.name} elsewhere and "
+                        "pass it with --from"
+                    )
+                os.replace(part, file)
+            finally:
+                with suppress(OSError):
+                    if not part.stat().st_size:
+                        part.unlink()
     except OSError as error:
         raise DataError(f"{file}: was not written: {error}") from error
-    finally:
-        with suppress(OSError):
-            if ours and part.stat().st_size == 0:
-                part.unlink()
     return file
 
 
-@dataclass(slots=True)
-class _Transfer:
-    """The bytes of an address on their way into a file, in as many tries as it takes."""
-
-    url: str
-    out: IO[bytes]
-    progress: Progress
-    timeout: float
-    wait: float
-    total: int | None = None
-
-    @property
-    def done(self) -> int:
-        return self.out.tell()
-
-    def start_over(self) -> None:
-        self.out.seek(0)
-        self.out.truncate()
-        self.total = None
-
-    def run(self) -> None:
-        failures, received = 0, False
-        while True:
-            before = self.done
-            try:
-                self._try()
-            except _NotWritten as error:
-                raise error.reason from None
-            except urllib.error.HTTPError as error:
+def _fetch(
+    archive: Archive, out: IO[bytes], progress: Progress, timeout: float, wait: float
+) -> None:
+    """Append the rest of the archive, reconnecting as long as something comes."""
+    while (done := out.tell()) < archive.size:
+        try:
+            _append(archive.url, out, progress, timeout)
+            if out.tell() < archive.size:
+                raise ConnectionError("the connection was closed too early")
+        except NETWORK as error:
+            if isinstance(error, urllib.error.HTTPError):
                 error.close()
-                reason: Exception = error
-                if error.code == 416 and before:  # no such range: the part is no part of it
-                    self.start_over()
-                elif error.code not in PASSING:
-                    raise self._unreachable(_status(error)) from error
-            except CUT as error:
-                reason = error
-                if not received and self.done == before:
-                    why = getattr(error, "reason", None) or error
-                    raise self._unreachable(str(why) or type(why).__name__) from error
+                why = f"HTTP {error.code} {error.reason}"
+                if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
+                    out.truncate(0)  # the part belongs to another file
             else:
-                return
-            finally:
-                self.out.flush()
-            received = received or self.done > before
-            failures = 0 if self.done > before else failures + 1
-            if failures == TRIES:
-                raise (self._cut(reason) if self.done else self._refused(reason)) from reason
-            time.sleep(self.wait * 2**failures)
-
-    def _try(self) -> None:
-        headers = {"User-Agent": f"treelax/{treelax.__version__}", "Accept-Encoding": "identity"}
-        if self.done:
-            headers["Range"] = f"bytes={self.done}-"
-        request = urllib.request.Request(self.url, headers=headers)
-        with urllib.request.urlopen(request, timeout=self.timeout) as response:
-            if self.done and not self._goes_on(response):
-                self.start_over()
-            length = response.headers.get("Content-Length", "")
-            self.total = self.done + int(length) if length.isdecimal() else None
-            self.progress(self.done)
-            while chunk := response.read(CHUNK):
-                try:
-                    self.out.write(chunk)
-                except OSError as error:
-                    raise _NotWritten(error) from error
-                self.progress(self.done)
-        if self.total is not None and self.done < self.total:
-            raise ConnectionError("the connection was closed too early")
-
-    def _goes_on(self, response: http.client.HTTPResponse) -> bool:
-        """Whether the server sends the rest, and not everything."""
-        begins = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
-        return response.status == 206 and begins is not None and int(begins[1]) == self.done
-
-    def _unreachable(self, why: str) -> DataError:
-        return DataError(
-            f"{self.url}: cannot be fetched ({why}): get it elsewhere and pass it with --from"
-        )
-
-    def _refused(self, why: Exception) -> DataError:
-        """Nothing came, though the server was there: it may come later."""
-        return DataError(
-            f"{self.url}: cannot be fetched ({_status(why)}, {TRIES} times): try again later, or get "
-            "it elsewhere and pass it with --from"
-        )
-
-    def _cut(self, why: Exception) -> DataError:
-        of = "" if self.total is None else f" of {self.total:,}"
-        return DataError(
-            f"{self.url}: was cut off after {self.done:,}{of} bytes ({why}): run this again to go "
-            "on from there, or get it elsewhere and pass it with --from"
-        )
+                why = str(getattr(error, "reason", None) or error) or type(error).__name__
+            if out.tell() == done:
+                again = f"run this again to go on after {done:,} bytes, or " if done else ""
+                raise DataError(
+                    f"{archive.url}: cannot be fetched ({why}): {again}get it elsewhere and pass it "
+                    "with --from"
+                ) from error
+            time.sleep(wait)
 
 
-def _status(error: Exception) -> str:
-    """What a server answered, or what else went wrong."""
-    if isinstance(error, urllib.error.HTTPError):
-        return f"HTTP {error.code} {error.reason}"
-    return str(error)
-
-
-class _NotWritten(Exception):
-    """The disk is at fault, not the network."""
-
-    def __init__(self, reason: OSError) -> None:
-        super().__init__(str(reason))
-        self.reason = reason
-
-
-def _no_progress(done: int) -> None:
-    pass
+def _append(url: str, out: IO[bytes], progress: Progress, timeout: float) -> None:
+    """Ask for what is still missing and write what comes."""
+    headers = {"User-Agent": f"treelax/{treelax.__version__}", "Accept-Encoding": "identity"}
+    if out.tell():
+        headers["Range"] = f"bytes={out.tell()}-"
+    request = urllib.request.Request(url, headers=headers)
+    with urllib.request.urlopen(request, timeout=timeout) as response:
+        if response.status != http.client.PARTIAL_CONTENT:
+            out.truncate(0)
+        progress(out.tell())
+        while chunk := response.read(CHUNK):
+            out.write(chunk)
+            progress(out.tell())
