@@ -15,7 +15,6 @@ from rich.table import Table
 from rich.text import Text
 
 from treelax.analysis.cells import Cell, cell_text, looks_like_number
-from treelax.cli.stacked import fill, stacked_lines
 
 __all__ = ["console", "error_console", "is_terminal", "table"]
 
@@ -24,8 +23,6 @@ error_console = Console(stderr=True, markup=False, highlight=False, emoji=False,
 
 # for an output in ASCII and the like
 PLAIN = str.maketrans({"–": "-", "−": "-", "±": "+-", "≤": "<=", "→": "->", "…": "..."})
-LEAST_TEXT, LONG_WORD = 8, 10  # letters in a line of a column of text, of a word of a heading
-BETWEEN = 3  # columns between two of a drawn table
 
 
 def is_terminal(where: Console = console) -> bool:
@@ -57,8 +54,6 @@ def table(
 ) -> None:
     """Print a table on stdout: a drawn one on a terminal, otherwise aligned Markdown.
 
-    On a terminal too narrow for its numbers there is a line for each cell instead.
-
     Columns of numbers are flush right.
 
     Args:
@@ -89,27 +84,21 @@ def table(
         print("\n".join(above + lines + below), file=console.file)
         return
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    least = 2  # columns in which all numbers can be read, and the words above them
-    for name, flush_right, column in zip(columns, right, zip(*texts, strict=True), strict=False):
-        widest = max(map(len, column)) if flush_right else LEAST_TEXT
-        widest = max(widest, *(min(len(word), LONG_WORD) for word in name.split()), 1)
+    for i, (name, flush_right) in enumerate(zip(columns, right, strict=True)):
         drawn.add_column(
-            name, justify="right" if flush_right else "left", overflow="fold", min_width=widest
+            name,
+            justify="right" if flush_right else "left",
+            overflow="fold",
+            # numbers stay whole
+            min_width=max((len(row[i]) for row in texts), default=0) if flush_right else None,
         )
-        least += widest + (BETWEEN if drawn.columns[1:] else 0)
-    for line in [] if title is None else fill(title, console.width):
-        console.print(line, style="italic")
-    if least > console.width:
-        console.print()
-        for line, heading in stacked_lines(columns, texts, console.width):
-            console.print(line, style="bold" if heading else None)
-        console.print()
-    else:
-        for row in texts:
-            drawn.add_row(*(Text(text) for text in row))
-        console.print(drawn, crop=False, no_wrap=False)
-    for line in [] if note is None else fill(note, console.width):
-        console.print(line)
+    for row in texts:
+        drawn.add_row(*map(Text, row))
+    if title is not None:
+        console.print(title, style="italic", soft_wrap=False)
+    console.print(drawn, soft_wrap=False)
+    if note is not None:
+        console.print(note, soft_wrap=False)
 
 
 def _writable(text: str) -> str:
