@@ -1,4 +1,4 @@
-"""Tables: one's own TSV, CSV and JSON lines, and those of GLUE."""
+"""Tables: one's own TSV, CSV and JSON lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from treelax.data.text.delimited import quoted_rows
-from treelax.data.text.readers_glue import read_glue
 from treelax.data.text.readers_table import read_table
 from treelax.data.text.records import Record
 from treelax.errors import DataError, InputError
@@ -250,131 +249,6 @@ def test_what_the_csv_module_writes_is_read(rows: list[list[str]], separator: st
     csv.writer(out, delimiter=separator, lineterminator="\n").writerows(rows)
     lines = enumerate(out.getvalue().removesuffix("\n").split("\n"), 1)
     assert [cells for _, cells in quoted_rows(lines, "here", separator)] == rows
-
-
-# ------------------------------------------------------------------ GLUE
-
-GLUE = {
-    "SST-2": ("sentence\tlabel\nit 's  -lrb- \"fun \t1\nbad \t0\n", ["positive", "negative"]),
-    "QQP": (
-        "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
-        '0\t1\t2\tWho is "he?\tWho?\t0\n1\t3\t4\tWhy?\tWhy so?\t1\n',
-        ["not_duplicate", "duplicate"],
-    ),
-    "RTE": (
-        "index\tsentence1\tsentence2\tlabel\n0\tA dog.\tA cat.\tnot_entailment\n",
-        ["not_entailment"],
-    ),
-    "QNLI": ("index\tquestion\tsentence\tlabel\n0\tWho?\tHe.\tentailment\n", ["entailment"]),
-    "MRPC": (
-        "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n1\t7\t8\tHe.\tShe.\n",
-        ["equivalent"],
-    ),
-    "MNLI": (
-        "index\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1\t"
-        "sentence2\tlabel1\tgold_label\n0\t7\tfiction\t( He runs )\t( He ( walks . ) )\tHe runs\t"
-        "He walks.\tneutral\tneutral\n",
-        ["neutral"],
-    ),
-}
-
-
-@pytest.mark.parametrize("task", GLUE)
-def test_tasks_of_glue(tmp_path: Path, task: str) -> None:
-    text, labels = GLUE[task]
-    written(tmp_path, text, "dev.tsv")
-    records = list(read_glue(tmp_path, "dev"))
-    assert [r.label for r in records] == labels
-    assert [r.line for r in records] == list(range(2, 2 + len(labels)))
-    assert [r.tokens for r in records] == [task in ("SST-2", "MNLI")] * len(labels)
-    texts = {
-        "SST-2": ("it 's ( \"fun",),
-        "QQP": ('Who is "he?', "Who?"),
-        "RTE": ("A dog.", "A cat."),
-        "QNLI": ("Who?", "He."),
-        "MRPC": ("He.", "She."),
-        "MNLI": ("He runs", "He walks ."),
-    }
-    assert records[0].texts == texts[task]
-
-
-def test_glue_without_parses(tmp_path: Path) -> None:
-    path = written(tmp_path, GLUE["MNLI"][0])
-    (record,) = read_glue(path, raw=True)
-    assert record.texts == ("He runs", "He walks.")
-    assert record.extra == {"genre": "fiction"}
-
-
-def test_a_test_set_of_glue(tmp_path: Path) -> None:
-    path = written(tmp_path, "index\tsentence\n0\tit 's fun\n")
-    assert list(read_glue(path)) == [Record(("it 's fun",), None, 2, tokens=True)]
-    header = "index\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1\tsentence2\n"
-    path = written(tmp_path, header + "0\t( a b )\t( c d )\ta b\tc d\n")
-    assert list(read_glue(path)) == [Record(("a b", "c d"), None, 2, tokens=True)]
-
-
-COLA = "gj04\t1\t\tOur friends won't buy this.\ncj99\t0\t*\tThey drank the pub dry of.\n"
-STS = "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore"
-
-
-def test_cola_has_no_first_line(tmp_path: Path) -> None:
-    assert list(read_glue(written(tmp_path, COLA))) == [
-        Record(("Our friends won't buy this.",), "acceptable", 1),
-        Record(("They drank the pub dry of.",), "unacceptable", 2),
-    ]
-
-
-@pytest.mark.parametrize("name", ["CoLA/test.tsv", "cola.zip", "cola-2.zip", "nicola/test.tsv"])
-def test_the_test_set_of_cola_is_known_by_its_folder(tmp_path: Path, name: str) -> None:
-    path, text = tmp_path / name, "index\tsentence\n0\tIt isn't.\n"
-    path.parent.mkdir(exist_ok=True)
-    if path.suffix == ".zip":
-        with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("CoLA/test.tsv" if "2" in name else "test.tsv", text)
-    else:
-        path.write_text(text)
-    (record,) = read_glue(path, "test")
-    assert record.tokens == ("nicola" in name)  # else they are those of SST-2
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            "sentence\tlabel\nfun\t2\n",
-            "line 2: received the label '2'; expected 0 or 1 as in SST-2",
-        ),
-        ("gj04\tx\t\tOur friends won't buy this.\n", "line 1: received columns 'gj04', .* GLUE"),
-        (f"{STS}\n0\ta\tb\t3.5\n", "line 1: received a column 'score', as in STS-B; .* scores are"),
-        ("gj04\t1\t\tGo.\ngj04\t1\tGo.\n", "line 2: received 3 columns; expected 4"),
-        ("gj04\t1\t\tGo.\ngj04\t2\t\tGo.\n", "line 2: .* '2'; expected 0 or 1 as in CoLA"),
-        ("sentence\tlabel\nfun\n", "line 2: received 1 column; expected 2"),
-        ("sentence\tlabel\n", "received nothing; expected a table of GLUE"),
-        ("", "received nothing"),
-    ],
-)
-def test_errors_in_glue(tmp_path: Path, text: str, message: str) -> None:
-    with pytest.raises(DataError, match=rf"a.tsv(, |: ){message}"):
-        list(read_glue(written(tmp_path, text)))
-
-
-def test_no_table_of_glue(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"nowhere: does not exist; expected the archive of a task"):
-        read_glue(tmp_path / "nowhere", "dev")
-    written(tmp_path, GLUE["RTE"][0], "dev.tsv")
-    with pytest.raises(DataError, match=r"holds dev.tsv; expected test.tsv for test"):
-        read_glue(tmp_path, "test")
-
-
-def test_what_glue_leaves_out(tmp_path: Path) -> None:
-    path = written(tmp_path, GLUE["QQP"][0] + "2\t5\t6\tWho\n3\t7\t8\tWho?\tWhy?\t\n\n")
-    records = read_glue(path, ragged="drop")
-    assert len(list(records)) == 2
-    assert records.report.dropped == {
-        "wrong number of columns": [4],
-        "no label": [5],
-        "empty sentence": [6],
-    }
 
 
 # ------------------------------------------------------------------ lists of words, columns perhaps

@@ -21,7 +21,7 @@ from treelax.errors import DataError
 from treelax.files import Line
 from treelax.ops.checks import one_of
 
-__all__ = ["NLI_CLASSES", "is_nli_header", "nli_reader", "read_multinli", "read_snli"]
+__all__ = ["NLI_CLASSES", "read_multinli", "read_snli"]
 
 NLI_CLASSES = ("entailment", "neutral", "contradiction")
 NO_GOLD = "no gold label"
@@ -137,45 +137,6 @@ def read_multinli(
     return _records(source, raw, not unlabelled, Checks(**checks))
 
 
-def is_nli_header(columns: Sequence[str]) -> bool:
-    """Whether the first line of a table is that of SNLI or MultiNLI, also in GLUE.
-
-    Args:
-        columns: its cells.
-
-    Returns:
-        Whether it is.
-
-    Example:
-        >>> is_nli_header(["gold_label", "sentence1", "sentence2"])
-        True
-    """
-    return GOLD in columns or PARSES[0] in columns
-
-
-def nli_reader(
-    source: Source, *, raw: bool, labelled: bool, checks: Checks
-) -> Callable[[Report], Iterator[Record]]:
-    """What `treelax.data.text.records.Records` takes to read pairs, in whatever format.
-
-    Args:
-        source: the file.
-        raw: give the sentences as they were written.
-        labelled: a line without a class is left out or refused; else it is unlabelled.
-        checks: what is asked of every record.
-
-    Returns:
-        A function from a report to the records.
-
-    Example:
-        >>> from pathlib import Path
-        >>> from treelax.data.sources import Source
-        >>> reader = nli_reader(Source(Path("a.tsv")), raw=False, labelled=True, checks=Checks())
-        >>> records = Records("a.tsv", reader)
-    """
-    return lambda report: _any_format(source, _Pairs(source.name, raw, labelled, checks, report))
-
-
 @dataclass(frozen=True, slots=True)
 class _Pairs:
     """What the readers of all formats share."""
@@ -211,7 +172,9 @@ def _plain_names(split: str | None) -> list[str]:
 
 
 def _records(source: Source, raw: bool, labelled: bool, checks: Checks) -> Records:
-    reader = nli_reader(source, raw=raw, labelled=labelled, checks=checks)
+    def reader(report: Report) -> Iterator[Record]:
+        return _any_format(source, _Pairs(source.name, raw, labelled, checks, report))
+
     return Records(
         source.name, reader, checks=checks, expected="at least one pair", file=source.file
     )
@@ -227,7 +190,7 @@ def _any_format(source: Source, pairs: _Pairs) -> Iterator[Record]:
     columns = text.split("\t")
     if source.suffix in (".jsonl", ".json") or text.startswith("{"):
         yield from _json_records(chain([first], lines), pairs)
-    elif is_nli_header(columns):
+    elif GOLD in columns or PARSES[0] in columns:
         yield from _table_records(columns, number, lines, pairs)
     else:
         with_header = columns[:3] == PLAIN[:3]
