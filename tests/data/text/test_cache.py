@@ -222,7 +222,7 @@ def flip(content: bytes) -> bytes:
         (flip, "is damaged"),
         (lambda content: content.replace(rb"[\"no\"", rb"[\"na\""), "is damaged"),
         (
-            lambda content: content.replace(b'"version": "2"', b'"version": "0"'),
+            lambda content: content.replace(b'"version": "3"', b'"version": "0"'),
             "is of version 0, no",
         ),
         (
@@ -267,7 +267,7 @@ def test_what_cannot_be_opened_is_said_so(data, folder):
     with pytest.warns(RuntimeWarning) as caught:
         splits = cached_splits(data.sources, folder=folder)
     said = [str(warning.message) for warning in caught]
-    assert sum("cannot be read (Is a directory)" in text for text in said) == 2
+    assert sum("cannot be read (" in text for text in said) == 2
     assert sum("was encoded but not put into the cache" in text for text in said) == 2
     assert len(splits["train"]) == 2
 

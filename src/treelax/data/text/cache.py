@@ -10,34 +10,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-import mmap
 import os
 import sys
 import warnings
-import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from ctypes import string_at
 from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from treelax.data.tensor_files import DamagedError, check_sum, open_tensors, write_tensors
 from treelax.data.text.encoded import EncodedText
 from treelax.data.text.encoding import Overlong, encode_records
 from treelax.data.text.records import Record
 from treelax.data.text.tokenizer import VERSION as TOKENIZER_VERSION
 from treelax.data.text.vocabulary import Vocabulary
-from treelax.errors import BackendError, DataError, InputError
-from treelax.files import atomic_write, sha256
+from treelax.errors import DataError, InputError
+from treelax.files import sha256
 
 __all__ = ["EncodeSettings", "SplitProgress", "TextSource", "cache_folder", "cached_splits"]
 
-FORMAT, VERSION = "treelax text", "2"
+FORMAT, VERSION = "treelax text", "3"
 ENVIRONMENT = "TREELAX_CACHE"
 SplitProgress = Callable[[str, int, int | None], None]  # split, records done, all if known
-_DTYPES = {torch.int64: "I64", torch.int32: "I32", torch.uint8: "U8"}
 _FACTS = ("texts", "tagged", "truncated", "dropped", "label_names", "notes")
 
 
@@ -233,92 +229,40 @@ class _UnusableError(Exception):
 
 
 def _load(file: Path, key: str, lower: bool) -> EncodedText | None:
-    """A split from the cache; None if it is not there."""
-    safe_open, library_error = _safetensors()
+    """A split from the cache, mapped into memory; None if it is not there."""
     try:
-        data = _file_checksum(file)
-        with safe_open(file, framework="pt") as opened:
+        with open_tensors(file) as opened:
             header = opened.metadata() or {}
             if (header.get("format"), header.get("version")) != (FORMAT, VERSION):
                 raise _UnusableError(f"is of version {header.get('version')}, not {VERSION}")
-            check = _checksum(header.get("facts", "").encode(), data)
-            if header.get("key") != key or header.get("checksum") != f"{check:08x}":
+            check_sum(file, header)
+            if header["key"] != key:
                 raise _UnusableError("is damaged")
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
-        facts = json.loads(header["facts"])
-        words = json.loads(bytes(tensors["words"].tolist()))
-        return EncodedText(
-            ids=tensors["ids"],
-            offsets=tensors["offsets"],
-            lines=tensors["lines"],
-            labels=tensors.get("labels"),
-            table=Vocabulary(words, lower=lower),
-            texts=facts["texts"],
-            tagged=facts["tagged"],
-            truncated=facts["truncated"],
-            dropped=facts["dropped"],
-            label_names=tuple(facts["label_names"]),
-            notes=tuple(facts["notes"]),
-        )
+        words = bytes(tensors.pop("words").tolist())
+        facts = json.loads(header["state"])
+        for name in ("label_names", "notes"):
+            facts[name] = tuple(facts[name])
+        tensors.setdefault("labels", None)
+        return EncodedText(**tensors, **facts, table=Vocabulary(json.loads(words), lower=lower))
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise _UnusableError(f"cannot be read ({error.strerror})") from error
-    except (ValueError, KeyError, library_error) as error:
+        raise _UnusableError(f"cannot be read ({error.strerror or error})") from error
+    except (ValueError, KeyError, DamagedError) as error:
         raise _UnusableError(f"is damaged ({error})") from error
 
 
 def _store(file: Path, key: str, encoded: EncodedText, vocabulary: Vocabulary) -> None:
-    """Write a safetensors file; by hand, for the library needs NumPy to write, though not to read."""
     words = json.dumps(list(vocabulary)).encode()
-    tensors = {  # wider numbers first, so that all are aligned
+    tensors = {
         "offsets": encoded.offsets,
         "lines": encoded.lines,
-        **({} if encoded.labels is None else {"labels": encoded.labels}),
         "ids": encoded.ids,
         "words": torch.frombuffer(bytearray(words), dtype=torch.uint8),
     }
+    if encoded.labels is not None:
+        tensors["labels"] = encoded.labels
     facts = json.dumps({name: getattr(encoded, name) for name in _FACTS})
-    about = {"format": FORMAT, "version": VERSION, "key": key, "facts": facts}
-    header: dict[str, Any] = {"__metadata__": about}
-    data = bytearray()
-    for name, tensor in tensors.items():
-        begin = len(data)
-        data += string_at(tensor.data_ptr(), tensor.nbytes)
-        header[name] = {
-            "dtype": _DTYPES[tensor.dtype],
-            "shape": list(tensor.shape),
-            "data_offsets": [begin, len(data)],
-        }
-    about["checksum"] = f"{_checksum(facts.encode(), _checksum(data)):08x}"
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_write(file) as out:
-        out.write(len(text).to_bytes(8, "little") + text)
-        out.write(data)
-
-
-def _file_checksum(file: Path) -> int:
-    with (
-        file.open("rb") as raw,
-        mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ) as mapped,
-        memoryview(mapped) as view,
-    ):
-        return _checksum(view[8 + int.from_bytes(view[:8], "little") :])  # behind the header
-
-
-def _checksum(data: bytes | bytearray | memoryview, before: int = 0) -> int:
-    return zlib.crc32(data, before)
-
-
-def _safetensors() -> tuple[Any, type[Exception]]:
-    """The opener and the error of the safetensors library, loaded on first use."""
-    try:
-        from safetensors import SafetensorError, safe_open
-    except ImportError as error:
-        raise BackendError(
-            "the cache of encoded text needs the safetensors library, which is not installed: "
-            'pip install "treelax[train]"'
-        ) from error
-    return safe_open, SafetensorError
+    about = {"format": FORMAT, "version": VERSION, "key": key, "state": facts}
+    write_tensors(file, tensors, about)
