@@ -15,7 +15,8 @@ PACKAGE = Path(__file__).parent.parent / "src" / "treelax"
 LEVELS = [
     {"errors"},
     {"ops", "files"},
-    {"noise", "trees", "distributions"},
+    {"noise", "trees"},
+    {"estimators", "distributions", "structures"},
     {"nn"},
     {"data", "tasks"},
     {"training"},
@@ -64,7 +65,7 @@ def test_imports_run_one_way(path):
 
 def test_the_rule_can_fail(tmp_path):
     wrong = tmp_path / "wrong.py"
-    wrong.write_text("from treelax.distributions import ProjectiveTrees\nimport treelax.noise\n")
+    wrong.write_text("from treelax.distributions import StructureDistribution\nimport treelax.noise\n")
     assert imported_parts(wrong) == {"distributions", "noise"}
     assert LEVEL["distributions"] > LEVEL["ops"]
 

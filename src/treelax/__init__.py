@@ -1,17 +1,40 @@
-"""Latent trees for PyTorch: learn projective dependency trees end to end from the task alone."""
+"""Latent trees for PyTorch: structured latent variables, exact and fast, learned end to end."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from treelax import nn, noise, ops, trees
-    from treelax.distributions import ProjectiveTrees
     from treelax.errors import TreelaxError
+    from treelax.estimators import Relaxed, StraightThrough
+    from treelax.noise import Gumbel, SumOfGamma
+    from treelax.structures import Heads, Projective, ProjectiveTrees
 
-__all__ = ["ProjectiveTrees", "TreelaxError", "nn", "noise", "ops", "trees"]
+_HOMES = {
+    "Gumbel": "noise",
+    "Heads": "structures",
+    "Projective": "structures",
+    "ProjectiveTrees": "structures",
+    "Relaxed": "estimators",
+    "StraightThrough": "estimators",
+    "SumOfGamma": "noise",
+    "TreelaxError": "errors",
+}
+__all__ = [
+    "Gumbel",
+    "Heads",
+    "Projective",
+    "ProjectiveTrees",
+    "Relaxed",
+    "StraightThrough",
+    "SumOfGamma",
+    "TreelaxError",
+    "nn",
+    "noise",
+    "ops",
+    "trees",
+]
 __version__ = "0.1.0"
-
-_HOMES = {"ProjectiveTrees": "distributions", "TreelaxError": "errors"}
 
 
 def __getattr__(name: str) -> Any:

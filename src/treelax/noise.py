@@ -14,19 +14,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from treelax.errors import InputError
-from treelax.ops.canonical import precise
-from treelax.ops.checks import INTEGER_TYPES, broadcasts, check_scores, one_of, same_device
+from treelax.ops.checks import (
+    INTEGER_TYPES,
+    arc_mask,
+    broadcasts,
+    check_scores,
+    one_of,
+    same_device,
+)
 
-__all__ = ["NOISES", "Noise", "gumbel", "perturbation", "perturbed", "sum_of_gamma"]
+__all__ = [
+    *("NOISES", "Gumbel", "Noise", "NoiseName", "SumOfGamma"),
+    *("gumbel", "noise_named", "perturbation", "sum_of_gamma"),
+]
 
-#: What `perturbation` knows by name.
-Noise = Literal["gumbel", "sum-of-gamma", "none"]
+#: What is known by name.
+NoiseName = Literal["gumbel", "sum-of-gamma", "none"]
 NOISES: tuple[str, ...] = ("gumbel", "sum-of-gamma", "none")
 
 
@@ -125,45 +135,82 @@ def sum_of_gamma(
     return _sum_of_gamma(shape, counts, tau, iterations, generator, dtype, device)
 
 
-def perturbed(
-    scores: Tensor,
-    lengths: Tensor | None = None,
-    noise: Noise | None = "gumbel",
-    *,
-    scale: float = 1.0,
-    generator: torch.Generator | None = None,
-) -> Tensor:
-    """Arc scores plus noise, in float32 for half types: rounding there would favour some trees.
+@dataclass(frozen=True)
+class Gumbel:
+    """Independent Gumbel(0, scale) noise on every part: the paper's.
 
     Args:
-        scores: ``(..., n + 1, n + 1)``, floating point.
-        lengths: words per sentence, see `perturbation`.
-        noise: see `perturbation`.
-        scale: factor of the noise.
-        generator: source of the randomness; torch's own by default.
-
-    Returns:
-        ``(..., n + 1, n + 1)``, with a gradient to the scores.
-
-    Raises:
-        InputError: as `perturbation`, or a scale that is negative or not finite.
+        scale: factor of the noise; at least 0 and finite.
 
     Example:
-        >>> perturbed(torch.zeros(1, 3, 3, dtype=torch.bfloat16)).dtype
-        torch.float32
+        >>> Gumbel(0.5).draw(torch.zeros(2, 3), torch.tensor(3)).shape
+        torch.Size([2, 3])
     """
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_scale(self.scale)
+
+    def draw(self, like: Tensor, parts: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Noise of the shape, type and device of a tensor."""
+        drawn = gumbel(like.shape, generator=generator, dtype=like.dtype, device=like.device)
+        return drawn if self.scale == 1 else drawn * self.scale
+
+
+@dataclass(frozen=True)
+class SumOfGamma:
+    """Noise of which as many as a structure has parts add up to nearly one Gumbel(0, scale).
+
+    Args:
+        scale: factor of the noise; at least 0 and finite.
+        iterations: gamma variables in each; see `sum_of_gamma`.
+
+    Example:
+        >>> SumOfGamma().draw(torch.zeros(2, 3), torch.tensor(3)).shape
+        torch.Size([2, 3])
+    """
+
+    scale: float = 1.0
+    iterations: int = 10
+
+    def __post_init__(self) -> None:
+        check_scale(self.scale)
+
+    def draw(self, like: Tensor, parts: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Noise of the shape, type and device of a tensor; ``parts`` broadcasts to it."""
+        k = parts.clamp(min=1)
+        drawn = _sum_of_gamma(
+            like.shape, k, 1.0, self.iterations, generator, like.dtype, like.device
+        )
+        return drawn if self.scale == 1 else drawn * self.scale
+
+
+Noise = Gumbel | SumOfGamma
+
+
+def check_scale(scale: float) -> None:
+    """Raise unless a factor of noise is finite and not negative."""
     if not 0 <= scale < math.inf:
         raise InputError(f"noise_scale is {scale}; expected a finite number of at least 0.")
-    check_scores(scores)
-    scores = precise(scores)
-    if noise is None or noise == "none":
-        return scores
-    drawn = perturbation(noise, scores, lengths, generator=generator)
-    return scores + (drawn if scale == 1 else drawn * scale)
+
+
+def noise_named(name: NoiseName | None, scale: float = 1.0) -> Noise | None:
+    """The noise that configurations call by a name; None for no noise.
+
+    Example:
+        >>> noise_named("gumbel", 0.5), noise_named("none")
+        (Gumbel(scale=0.5), None)
+    """
+    one_of("noise", name or "none", NOISES)
+    check_scale(scale)
+    if name == "gumbel":
+        return Gumbel(scale)
+    return SumOfGamma(scale) if name == "sum-of-gamma" else None
 
 
 def perturbation(
-    noise: Noise | None,
+    noise: NoiseName | None,
     scores: Tensor,
     lengths: Tensor | None = None,
     *,
@@ -195,22 +242,13 @@ def perturbation(
                 [0, 1, 0, 0],
                 [0, 0, 0, 0]], dtype=torch.int32)
     """
-    name = "none" if noise is None else noise
-    one_of("noise", name, NOISES)
+    source = noise_named(noise)
     check_scores(scores)
     words = _words(lengths, scores)
-    if name == "none":
+    if source is None:
         return torch.zeros(scores.shape, dtype=scores.dtype, device=scores.device)
-    if name == "gumbel":
-        drawn = gumbel(scores.shape, generator=generator, dtype=scores.dtype, device=scores.device)
-    else:
-        drawn = _sum_of_gamma(
-            scores.shape, words.clamp(min=1), 1.0, 10, generator, scores.dtype, scores.device
-        )
-    position = torch.arange(scores.shape[-1], device=scores.device)
-    head, modifier = position[:, None], position
-    arc = (modifier > 0) & (head != modifier) & (head <= words) & (modifier <= words)
-    return drawn.masked_fill(~arc, 0)
+    arcs = arc_mask(words[..., 0, 0], scores.shape[-1])
+    return source.draw(scores, words, generator).masked_fill(~arcs, 0)
 
 
 def _negative_log(exponential: Tensor) -> Tensor:

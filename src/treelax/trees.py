@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from treelax.errors import InputError
+from treelax.ops.checks import arc_mask
 
 __all__ = ["heads_to_tree", "is_projective", "is_tree", "tree_to_heads"]
 
@@ -138,6 +139,24 @@ def is_tree(heads: Tensor, lengths: Tensor | None = None, *, single_root: bool =
     if single_root:
         answer &= ((heads == 0) & inside).sum(-1) == (lengths > 0)
     return answer
+
+
+def one_head_each(tree: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Heads ``(..., n)`` of 0/1 trees ``(..., n + 1, n + 1)``, which of them are words, and whether a
+    tree gives every word one head within its sentence and holds nothing else, ``(...)``.
+
+    A chain stands in for the heads of a tree that does not.
+    """
+    if tree.dtype == torch.bool:
+        tree = tree.to(torch.uint8)
+    lengths = lengths.expand(tree.shape[:-2])
+    arcs = arc_mask(lengths, tree.shape[-1])
+    binary = (((tree == 0) | (tree == 1)) & (arcs | (tree == 0))).flatten(-2).all(-1)
+    position = torch.arange(1, tree.shape[-1], device=tree.device)
+    word = position <= lengths[..., None]
+    good = binary & (tree.sum(-2)[..., 1:] == word).all(-1)
+    heads = torch.where(good[..., None], tree.argmax(-2)[..., 1:], position - 1)
+    return heads, word, good
 
 
 def reaches_root(heads: Tensor, inside: Tensor) -> Tensor:

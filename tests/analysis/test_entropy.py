@@ -12,6 +12,7 @@ from oracle import all_trees, tree_scores
 
 from treelax.analysis.entropy import TreeEntropy, entropy_summary, tree_entropies
 from treelax.errors import InputError
+from treelax.structures import Heads, Projective
 
 
 @pytest.mark.parametrize("single_root", [False, True])
@@ -20,7 +21,7 @@ def test_of_projective_trees(single_root: bool, n: int, seed: int, scale: float)
     """As a sum over all trees; padding changes nothing."""
     generator = torch.Generator().manual_seed(seed)
     scores = scale * torch.randn(2, n + 3, n + 3, generator=generator)
-    found, _ = tree_entropies(scores, torch.tensor([n, n + 2]), single_root=single_root)
+    found, _ = tree_entropies(scores, torch.tensor([n, n + 2]), Projective(single_root))
     heads = all_trees(n, single_root)
     shares = tree_scores(scores[0, : n + 1, : n + 1], heads).softmax(-1)
     assert found.vertices == n
@@ -37,7 +38,7 @@ def test_of_heads_that_words_choose_alone() -> None:
     """Word 1 takes the root or word 2 with equal chance, word 2 the root with chance 3 of 4."""
     scores = torch.zeros(1, 3, 3)
     scores[0, 0, 2] = math.log(3.0)
-    [found] = tree_entropies(scores, torch.tensor([2]), structure="heads")
+    [found] = tree_entropies(scores, torch.tensor([2]), Heads())
     second = 0.75 * math.log(4 / 3) + 0.25 * math.log(4)
     assert found.entropy == pytest.approx(math.log(2) + second, rel=1e-6)
     assert found.greatest == pytest.approx(2 * math.log(2))
@@ -45,8 +46,8 @@ def test_of_heads_that_words_choose_alone() -> None:
 
 
 def test_one_word_has_one_tree() -> None:
-    for structure in ("projective", "heads"):
-        [found] = tree_entropies(torch.zeros(1, 2, 2), torch.tensor([1]), structure=structure)
+    for structure in (Projective(), Heads()):
+        [found] = tree_entropies(torch.zeros(1, 2, 2), torch.tensor([1]), structure)
         assert (found.entropy, found.greatest, found.relative) == (0, 0, None)
         assert math.copysign(1, found.entropy) == 1
 
@@ -78,5 +79,3 @@ def test_totals_by_hand() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(InputError, match="entropies: received none"):
         entropy_summary([])
-    with pytest.raises(InputError, match="structure is 'graph'"):
-        tree_entropies(torch.zeros(1, 2, 2), torch.tensor([1]), structure="graph")

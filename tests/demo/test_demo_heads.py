@@ -138,8 +138,8 @@ def test_what_heads_cannot_have_is_refused(client: TestClient) -> None:
     reply = client.post("/api/trees", json={"text": EXPRESSION, "single_root": True})
     assert (reply.status_code, reply.json()["detail"]) == (
         409,
-        "single_root: received true, but the words of this source choose their heads alone; "
-        "expected false",
+        'single_root is True with structure "heads"; expected False: words that choose alone cannot '
+        'agree on one root. Use "projective".',
     )
     forbidden = [{"head": head, "word": 1} for head in (0, 2)]
     reply = client.post("/api/trees", json={"text": "2 9", "forbidden": forbidden})

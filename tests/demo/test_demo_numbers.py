@@ -18,7 +18,7 @@ from treelax.demo.app import create_app
 from treelax.demo.messages import Arc, Edit, TreeRequest
 from treelax.demo.models import load_sources
 from treelax.demo.sources import RandomSource
-from treelax.distributions import ProjectiveTrees
+from treelax import ProjectiveTrees
 from treelax.errors import InputError
 from treelax.noise import perturbation
 from treelax.ops import best_tree, soft_tree

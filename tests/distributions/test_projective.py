@@ -316,7 +316,7 @@ def test_support(scores):
 
 
 def test_what_is_refused(scores):
-    with pytest.raises(InputError, match="not a projective tree"):
+    with pytest.raises(InputError, match="not of the structure Projective"):
         ProjectiveTrees(scores, LENGTHS).log_prob(torch.zeros(3, 5, 5))
     with pytest.raises(InputError, match=r"\(3, 4, 4\)"):
         ProjectiveTrees(scores, LENGTHS).log_prob(torch.zeros(3, 4, 4))

@@ -14,9 +14,9 @@ from treelax.analysis.agreement import Agreement, Keep, edges
 from treelax.analysis.shapes import Heads, check_heads, check_same_words, subtrees
 from treelax.data.batching import length_batches
 from treelax.data.listops import Expression, baseline_heads
-from treelax.distributions import ProjectiveTrees
 from treelax.errors import InputError
 from treelax.ops import sample_tree
+from treelax.structures import Projective
 
 __all__ = [
     "chain_trees",
@@ -174,7 +174,7 @@ def uniform_marginals(n: int, single_root: bool = False) -> Tensor:
         tensor([0.6667, 0.6667], dtype=torch.float64)
     """
     scores = torch.zeros(n + 1, n + 1, dtype=torch.float64)
-    return ProjectiveTrees(scores, single_root=single_root).marginals
+    return Projective(single_root)(scores).marginals
 
 
 def log_tree_count(n: int, *, single_root: bool = False) -> float:

@@ -9,12 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from treelax.analysis.baselines import log_tree_count
-from treelax.distributions import ProjectiveTrees
 from treelax.errors import InputError
-from treelax.nn.latent import STRUCTURES
-from treelax.ops import best_tree, select_heads
-from treelax.ops.checks import one_of
+from treelax.structures import Projective, Structure
 
 __all__ = ["EntropySummary", "TreeEntropy", "entropy_summary", "tree_entropies"]
 
@@ -54,27 +50,23 @@ class TreeEntropy:
 def tree_entropies(
     scores: Tensor,
     lengths: Tensor,
-    *,
-    structure: str = "projective",
-    single_root: bool = False,
+    structure: Structure = Projective(),  # noqa: B008  frozen
 ) -> list[TreeEntropy]:
     r"""The entropy of the trees of each sentence, from the scores of their arcs.
 
-    For projective trees :math:`H = \log Z - \sum \mu W` over all trees, for heads that words choose
-    alone the sum of the entropies of the choices. Scores are taken as they are, without noise and
-    at temperature 1.
+    :math:`H = \log Z - \sum \mu W` over all trees. Scores are taken as they are, without noise and at
+    temperature 1.
 
     Args:
         scores: ``(batch, n + 1, n + 1)``, ``scores[h, m]`` of head and modifier.
         lengths: ``(batch)``, words of each sentence.
-        structure: "projective" or "heads".
-        single_root: only trees with one word under the root; for projective trees.
+        structure: of the model.
 
     Returns:
         The entropy of each sentence.
 
     Raises:
-        InputError: there is no such structure, or a shape, type or value is wrong.
+        InputError: a shape, type or value is wrong.
         NoTreeError: forbidden arcs of a sentence leave no tree.
 
     Example:
@@ -82,25 +74,14 @@ def tree_entropies(
         >>> round(math.exp(flat.entropy)), round(flat.relative), round(flat.best_arcs)
         (3, 100, 50)
     """
-    one_of("structure", structure, STRUCTURES)
     wide = scores if scores.device.type == "mps" else scores.double()  # MPS has no float64
-    if structure == "heads":
-        shares = select_heads(wide, lengths)
-        best = select_heads(wide, lengths, hard=True)
-        entropy = -torch.special.xlogy(shares, shares).sum((-2, -1))
-    else:
-        trees = ProjectiveTrees(wide, lengths, single_root=single_root)
-        shares, entropy = trees.marginals, trees.entropy()
-        best = best_tree(wide, lengths, single_root=single_root)
-    arcs = (shares * best).sum((-2, -1)) / lengths
-    found = []
-    for n, value, share in zip(lengths.tolist(), entropy.tolist(), arcs.tolist(), strict=True):
-        if structure == "heads":
-            greatest = n * math.log(n)  # every word has n heads to choose from
-        else:
-            greatest = log_tree_count(n, single_root=single_root)
-        # lgamma leaves a little over where there is but one tree
-        found.append(TreeEntropy(n, max(0.0, value), greatest if n > 1 else 0.0, 100 * share))
+    trees = structure(wide, lengths)
+    arcs = (trees.marginals * trees.mode).sum((-2, -1)) / lengths
+    rows = zip(lengths.tolist(), trees.entropy().tolist(), arcs.tolist(), strict=True)
+    found = [
+        TreeEntropy(n, max(0.0, entropy), structure.log_count(n), 100 * share)
+        for n, entropy, share in rows
+    ]
     return found
 
 

@@ -88,12 +88,7 @@ def _listops_entropies(
     for chosen in length_batches(lengths, most_sentences=MOST_SENTENCES):
         batch = encode_listops([expressions[i] for i in chosen]).to(device)
         scores = parser.scores(batch.tokens, batch.lengths)
-        entropies = tree_entropies(
-            scores,
-            batch.lengths,
-            structure=parser.tree.structure,
-            single_root=parser.tree.single_root,
-        )
+        entropies = tree_entropies(scores, batch.lengths, parser.tree.structure)
         found.update(zip(chosen, entropies, strict=True))
         done += int(batch.lengths.sum())
         progress(done)

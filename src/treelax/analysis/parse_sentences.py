@@ -101,12 +101,7 @@ def _parsed(
             batch = sentences_of(model.settings, table, own_words, device)
             scores = encoder.scores(batch)
             found = encoder.tree.discrete(scores, batch.lengths).argmax(-2)[:, 1:].tolist()
-            own = tree_entropies(
-                scores,
-                batch.lengths,
-                structure=encoder.tree.structure,
-                single_root=encoder.tree.single_root,
-            )
+            own = tree_entropies(scores, batch.lengths, encoder.tree.structure)
             entropies.update(zip(chosen, own, strict=True))
             for i, row in zip(chosen, found, strict=True):
                 cut = row[: len(sentences[i]) + null]

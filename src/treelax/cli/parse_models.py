@@ -15,8 +15,6 @@ from treelax.data.listops import Expression, encode_listops
 from treelax.errors import InputError
 from treelax.nn import LatentTree
 from treelax.nn.modes import evaluating
-from treelax.noise import gumbel
-from treelax.ops import sample_tree, select_heads
 from treelax.tasks.listops.evaluation import parse_all
 from treelax.tasks.text.null_token import heads_without_null, weights_without_null
 from treelax.tasks.text.prediction import Prediction, sentences_of
@@ -278,13 +276,6 @@ def _sampled(
     layer: LatentTree, scores: Tensor, count: int, generator: torch.Generator
 ) -> list[list[int]]:
     """Exact samples of the distribution that the scores define."""
-    if layer.structure == "heads":
-        # the greatest of perturbed scores is an exact sample where every word chooses alone
-        noise = gumbel((count, *scores.shape), generator=generator, dtype=scores.dtype)
-        trees = select_heads(scores + noise, hard=True)
-    else:
-        trees = sample_tree(
-            scores, sample_shape=(count,), generator=generator, single_root=layer.single_root
-        )
+    trees = layer.structure(scores).sample((count,), generator=generator)
     found: list[list[int]] = tree_to_heads(trees).tolist()
     return found

@@ -6,7 +6,6 @@
 `messages`     what the page sends and receives
 `sources`      where scores come from: zeros, random numbers
 `models`       and trained models
-`structures`   what their words choose: projective trees, or heads each alone
 `answers`      from a request to its reply
 `problems`     what is wrong with a request, in one line
 `limits`       size of requests, how many at once, for which host; headers of every reply

@@ -21,10 +21,10 @@ from treelax.demo.messages import (
     TreeRequest,
 )
 from treelax.demo.sources import Scored, Source
-from treelax.demo.structures import HeadChoices, Heads, Projective, structure_of
-from treelax.distributions import ProjectiveTrees
+from treelax.distributions import StructureDistribution
 from treelax.errors import InputError, NoTreeError
 from treelax.noise import perturbation
+from treelax.structures import Structure, structure_named
 from treelax.trees import tree_to_heads
 
 __all__ = ["answer", "warm_up"]
@@ -39,7 +39,7 @@ class _Parsed:
     """A text with its trees; `unused` changes lie beyond its last word."""
 
     scored: Scored
-    trees: ProjectiveTrees | HeadChoices
+    trees: StructureDistribution
     best: Tensor
     unused: int
 
@@ -73,7 +73,7 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
             f"source: received {request.source!r}, but the demo was started without a run; expected "
             f"one of {', '.join(sources)}, or start it with treelax demo RUN"
         )
-    structure = structure_of(source.structure, request.single_root)
+    structure = structure_named(source.structure.name, single_root=request.single_root)
     texts = _parsed(request, source, structure)
     shown = texts[request.shown == "second"]
     others = [text for text in texts if text is not shown]
@@ -81,7 +81,9 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
     generator = torch.Generator().manual_seed(request.noise_seed)
     noise = perturbation("gumbel", scores, generator=generator)
     perturbed = scores + request.noise_scale * noise
-    soft = structure.relaxed(perturbed, request.relaxation, request.temperature)
+    soft = structure.relaxed(
+        perturbed, relaxation=request.relaxation, temperature=request.temperature
+    )
     said = source.answer([text.scored for text in texts], [text.best.float() for text in texts])
     return TreeReply(
         words=list(shown.scored.words),
@@ -117,7 +119,7 @@ def warm_up(sources: Mapping[SourceName, Source]) -> None:
         answer(TreeRequest(source=name, text=source.example, second=second, samples=1), sources)
 
 
-def _parsed(request: TreeRequest, source: Source, structure: Projective | Heads) -> list[_Parsed]:
+def _parsed(request: TreeRequest, source: Source, structure: Structure) -> list[_Parsed]:
     """The texts of a request with their trees, the first one first."""
     if request.second is not None and len(source.texts) == 1:
         raise InputError(
@@ -138,8 +140,8 @@ def _parsed(request: TreeRequest, source: Source, structure: Projective | Heads)
                 parsed.append(_Parsed(scored, trees, trees.mode, unused))
             except NoTreeError as error:
                 raise InputError(
-                    f"pinned and forbidden arcs leave {structure.none_left}; expected at least one: "
-                    "free an arc"
+                    f"pinned and forbidden arcs leave nothing of the structure {structure}; expected at "
+                    "least one tree: free an arc"
                 ) from error
     words = [len(text.scored.words) - text.scored.null for text in parsed]
     if sum(words) > MOST_WORDS:
@@ -201,7 +203,7 @@ def _places(arcs: Iterable[Arc], size: int) -> set[tuple[int, int]]:
     return {(arc.head, arc.word) for arc in arcs if _is_inside(arc, size)}
 
 
-def _samples(trees: ProjectiveTrees | HeadChoices, count: int, seed: int) -> Samples:
+def _samples(trees: StructureDistribution, count: int, seed: int) -> Samples:
     """The first so many samples of a seed; they are the same whatever comes after them."""
     generator = torch.Generator().manual_seed(seed)
     total = torch.zeros_like(trees.scores)

@@ -134,7 +134,7 @@ def create_app(
                     texts=list(source.texts),
                     example=source.example,
                     second_example=source.second_example,
-                    structure=source.structure,
+                    structure=source.structure.name,
                     defaults=source.defaults,
                 )
                 for name, source in sources.items()

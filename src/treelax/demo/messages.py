@@ -20,7 +20,6 @@ __all__ = [
     "SecondText",
     "SourceInfo",
     "SourceName",
-    "StructureName",
     "Text",
     "TreeReply",
     "TreeRequest",
@@ -40,7 +39,6 @@ def _whole(value: object) -> object:
 
 
 SourceName = Literal["zero", "random", "listops", "run"]
-StructureName = Literal["projective", "heads"]
 Position = Annotated[int, Field(ge=0, le=MOST_WORDS + 1), BeforeValidator(_whole)]
 WordPosition = Annotated[int, Field(ge=1, le=MOST_WORDS + 1), BeforeValidator(_whole)]
 Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED), BeforeValidator(_whole)]
@@ -194,7 +192,7 @@ class SourceInfo(BaseModel):
     texts: list[str] = Field(description="Names of the texts that it takes: one, or two for pairs.")
     example: str = Field(description="A text that it knows what to do with.")
     second_example: str | None = Field(description="A second one; null where it takes one.")
-    structure: StructureName = Field(
+    structure: str = Field(
         description="Projective trees, or heads: every word chooses its head alone, so that best "
         "trees and samples need not be trees."
     )

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from treelax.demo.messages import MOST_WORDS, Answer, Defaults, StructureName
+from treelax.demo.messages import MOST_WORDS, Answer, Defaults
 from treelax.errors import InputError
+from treelax.structures import Projective, Structure
 
 __all__ = ["RandomSource", "Scored", "Source", "ZeroSource", "counted"]
 
@@ -40,7 +41,7 @@ class Source(ABC):
         texts: names of the texts that it takes, one or two.
         example: a text that it knows what to do with.
         second_example: a second one; None if it takes one.
-        structure: "projective" trees, or "heads" that every word chooses alone.
+        structure: what the words choose, such as projective trees.
         defaults: settings to begin with.
     """
 
@@ -48,7 +49,7 @@ class Source(ABC):
     texts: tuple[str, ...] = ("text",)
     second_example: str | None = None
     example = "the old cat watched a small bird"
-    structure: StructureName = "projective"
+    structure: Structure = Projective()
     defaults = Defaults()
 
     @abstractmethod

@@ -1,43 +1,42 @@
-"""The layer that turns word vectors into a tree."""
+"""The layer that turns word vectors into a latent structure."""
 
 from __future__ import annotations
 
-import math
-from typing import Literal
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
-from treelax.distributions import ProjectiveTrees
+from treelax.distributions import StructureDistribution
 from treelax.errors import InputError
+from treelax.estimators import Estimator, Relaxed, StraightThrough
 from treelax.nn.checks import check_lengths, check_vectors
-from treelax.noise import NOISES, Noise, perturbed
-from treelax.ops import best_tree, select_heads, soft_tree
-from treelax.ops.checks import one_of
-from treelax.ops.eisner.common import RELAXATIONS, Relaxation
-
-Structure = Literal["projective", "heads"]
-STRUCTURES: tuple[str, ...] = ("projective", "heads")
+from treelax.noise import NoiseName, noise_named
+from treelax.ops.checks import LOWEST_TEMPERATURE
+from treelax.ops.eisner.common import Relaxation
+from treelax.structures import Structure, structure_named
 
 
 class LatentTree(nn.Module):
-    r"""Induces a tree over the words of each sentence, learned from the task alone.
+    r"""Induces a structure over the words of each sentence, learned from the task alone.
 
-    While training, perturb and parse: :math:`T = \mathrm{relaxed\,argmax}(W + G)` with noise
-    :math:`G`; in evaluation mode, the best tree of :math:`W`, discrete and without a gradient.
+    While training, what the estimator makes of the scores: by default perturb and parse,
+    :math:`T = \mathrm{relaxed\,argmax}(W + G)` with noise :math:`G`; in evaluation mode, the best
+    structure of :math:`W`, discrete and without a gradient.
 
     Args:
         scorer: module from vectors ``(..., n + 1, d)`` to scores ``(..., n + 1, n + 1)``, for
             instance `ArcScorer`.
-        structure: "projective" trees, or "heads": every word chooses its head on its own.
-        relaxation: "softmax" (the paper's) or "entropy" (arc marginals); for projective trees.
+        structure: `treelax.Projective`, `treelax.Heads`, or their names.
+        estimator: `treelax.Relaxed`, `treelax.StraightThrough`; or leave it out and give its settings:
+        relaxation: "softmax" (the paper's) or "entropy" (arc marginals).
         temperature: of the relaxation.
         noise: "gumbel", "sum-of-gamma", or "none" for training without noise (the paper's G = 0).
         noise_scale: factor of the noise.
         straight_through: while training give the discrete tree of the perturbed scores, exactly 0
             and 1, with the gradient of their soft tree.
-        single_root: allow one modifier of the root only; for projective trees.
-        validate: check the values of scores and lengths, and that every sentence has a tree. By
+        single_root: allow one modifier of the root only, with a structure given by name.
+        validate: check the values of scores and lengths, and that every sentence has a structure. By
             default on the CPU only, where it costs nothing; on a GPU it waits at every call. A
             sentence with a NaN that is not refused gets NaN in every arc.
 
@@ -68,11 +67,12 @@ class LatentTree(nn.Module):
     def __init__(
         self,
         scorer: nn.Module,
+        structure: Structure | str = "projective",
+        estimator: Estimator | None = None,
         *,
-        structure: Structure = "projective",
         relaxation: Relaxation = "softmax",
         temperature: float = 1.0,
-        noise: Noise | None = "gumbel",
+        noise: NoiseName | None = "gumbel",
         noise_scale: float = 1.0,
         straight_through: bool = False,
         single_root: bool = False,
@@ -84,29 +84,17 @@ class LatentTree(nn.Module):
                 f"scorer is a {type(scorer).__name__}; expected a torch.nn.Module from vectors to "
                 "scores, such as treelax.nn.ArcScorer."
             )
-        one_of("structure", structure, STRUCTURES)
-        one_of("relaxation", relaxation, RELAXATIONS)
-        noise = noise or "none"
-        one_of("noise", noise, NOISES)
-        if not 0 < temperature < math.inf:
+        if not LOWEST_TEMPERATURE <= temperature < float("inf"):
             raise InputError(f"temperature is {temperature}; expected a positive finite number.")
-        if not 0 <= noise_scale < math.inf:
-            raise InputError(
-                f"noise_scale is {noise_scale}; expected a finite number of at least 0."
-            )
-        if structure == "heads" and single_root:
-            raise InputError(
-                'single_root is True with structure="heads"; expected False: words that choose '
-                'alone cannot agree on one root. Use structure="projective".'
-            )
+        if not isinstance(structure, Structure):
+            structure = structure_named(structure, single_root=single_root)
+        if estimator is None:
+            estimator = Relaxed(relaxation, temperature, noise_named(noise, noise_scale))
+            if straight_through:
+                estimator = StraightThrough(estimator)
         self.scorer = scorer
         self.structure = structure
-        self.relaxation: Relaxation = relaxation
-        self.temperature = temperature
-        self.noise: Noise = noise
-        self.noise_scale = noise_scale
-        self.straight_through = straight_through
-        self.single_root = single_root
+        self.estimator = estimator
         self.validate = validate
 
     def forward(
@@ -116,7 +104,7 @@ class LatentTree(nn.Module):
         *,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """A perturbed soft tree while training, the best tree in evaluation mode.
+        """What the estimator samples while training, the best structure in evaluation mode.
 
         Args:
             vectors: ``(..., n + 1, d)``, the root's first.
@@ -129,27 +117,37 @@ class LatentTree(nn.Module):
             return self.discrete(scores, lengths)
         return self.sample(scores, lengths, generator=generator)
 
-    def distribution(self, vectors: Tensor, lengths: Tensor | None = None) -> ProjectiveTrees:
-        """The distribution over trees that the scores define, without noise.
+    def distribution(self, vectors: Tensor, lengths: Tensor | None = None) -> StructureDistribution:
+        """The distribution over structures that the scores define, without noise.
 
         Args:
             vectors: ``(..., n + 1, d)``, the root's first.
             lengths: ``(...)`` words per sentence, or None if all have ``n``.
-
-        Raises:
-            InputError: as `forward`; or the structure is "heads", which has no trees.
 
         Example:
             >>> from treelax.nn import ArcScorer
             >>> LatentTree(ArcScorer(8, 16)).distribution(torch.randn(2, 5, 8)).entropy().shape
             torch.Size([2])
         """
-        if self.structure == "heads":
-            raise InputError('structure is "heads"; expected "projective" for a distribution.')
-        scores = self._scores(vectors, lengths)
-        return ProjectiveTrees(
-            scores, lengths, single_root=self.single_root, validate_args=self._validates(scores)
-        )
+        return self._distribution(self._scores(vectors, lengths), lengths)
+
+    def expect(
+        self,
+        vectors: Tensor,
+        lengths: Tensor | None,
+        f: Callable[[Tensor], Tensor],
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """The expected loss ``(...)`` by the estimator.
+
+        Args:
+            vectors: ``(..., n + 1, d)``, the root's first.
+            lengths: ``(...)`` words per sentence, or None if all have ``n``.
+            f: from structures ``(samples, ..., n + 1, n + 1)`` to losses ``(samples, ...)``.
+            generator: source of randomness; torch's own by default.
+        """
+        return self.estimator.expect(self.distribution(vectors, lengths), f, generator=generator)
 
     def sample(
         self,
@@ -158,52 +156,37 @@ class LatentTree(nn.Module):
         *,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Perturb scores and relax; what `forward` does while training.
+        """What the estimator samples for given scores; what `forward` does while training.
 
         Args:
             scores: ``(..., n + 1, n + 1)``.
             lengths: ``(...)`` words per sentence, or None if all have ``n``.
             generator: source of the noise; torch's own by default.
         """
-        noisy = perturbed(scores, lengths, self.noise, scale=self.noise_scale, generator=generator)
-        soft = self.soft(noisy, lengths)
-        if self.straight_through:
-            # the bracket is exactly 0, so the value is the discrete tree bit by bit
-            soft = self.discrete(noisy, lengths) + (soft - soft.detach())
-        return soft.to(scores.dtype)
+        return self.estimator.sample(self._distribution(scores, lengths), generator=generator)
 
     def soft(self, scores: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """The relaxed tree of given scores, without noise."""
-        if self.structure == "heads":
-            return select_heads(
-                scores, lengths, temperature=self.temperature, validate=self._validates(scores)
-            )
-        return soft_tree(
-            scores,
-            lengths,
-            relaxation=self.relaxation,
-            temperature=self.temperature,
-            single_root=self.single_root,
-            validate=self._validates(scores),
-        )
+        """The relaxed structure of given scores, without noise."""
+        distribution = self._distribution(scores, lengths)
+        estimator = self.estimator
+        relaxed = estimator.relaxed if isinstance(estimator, StraightThrough) else estimator
+        if not isinstance(relaxed, Relaxed):
+            return distribution.marginals
+        soft = relaxed.relax(distribution, distribution.scores, distribution.lengths)
+        return soft.to(scores.dtype)
 
     def discrete(self, scores: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """The best tree of given scores, 0/1, without noise and without a gradient."""
-        validate = self._validates(scores)
-        if self.structure == "heads":
-            return select_heads(scores, lengths, hard=True, validate=validate)
-        return best_tree(scores, lengths, single_root=self.single_root, validate=validate)
+        """The best structure of given scores, 0/1, without noise and without a gradient."""
+        return self._distribution(scores, lengths).mode
 
     def extra_repr(self) -> str:
         """The settings."""
-        names = (
-            *("structure", "relaxation", "temperature", "noise", "noise_scale"),
-            *("straight_through", "single_root", "validate"),
-        )
+        names = ("structure", "estimator", "validate")
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
-    def _validates(self, scores: Tensor) -> bool:
-        return scores.device.type == "cpu" if self.validate is None else self.validate
+    def _distribution(self, scores: Tensor, lengths: Tensor | None) -> StructureDistribution:
+        validate = scores.device.type == "cpu" if self.validate is None else self.validate
+        return self.structure(scores, lengths, validate_args=validate)
 
     def _scores(self, vectors: Tensor, lengths: Tensor | None) -> Tensor:
         check_vectors("vectors", vectors, "...", "n + 1", "d")
@@ -213,7 +196,7 @@ class LatentTree(nn.Module):
                 "treelax.nn.Root puts it in front."
             )
         check_lengths(lengths, vectors)
-        scores = self.scorer(vectors)
+        scores: Tensor = self.scorer(vectors)
         expected = (*vectors.shape[:-1], vectors.shape[-2])
         if not isinstance(scores, Tensor) or tuple(scores.shape) != expected:
             shape = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__

@@ -172,7 +172,7 @@ def check_length_values(lengths: Tensor, size: int) -> None:
 
 
 def arc_mask(lengths: Tensor, size: int) -> Tensor:
-    """``(B, N, N)``, true where ``[h, m]`` is an arc of the sentence: ``1 <= m``, ``h != m``, both
+    """``(..., N, N)``, true where ``[h, m]`` is an arc of the sentence: ``1 <= m``, ``h != m``, both
     within the length.
 
     Example:
@@ -180,8 +180,8 @@ def arc_mask(lengths: Tensor, size: int) -> Tensor:
         [[[0, 1, 0], [0, 0, 0], [0, 0, 0]]]
     """
     position = torch.arange(size, device=lengths.device)
-    within = position <= lengths[:, None]
-    arcs = within[:, :, None] & within[:, None, :] & (position > 0)
+    within = position <= lengths[..., None]
+    arcs = within[..., :, None] & within[..., None, :] & (position > 0)
     return arcs & (position[:, None] != position)
 
 

@@ -13,10 +13,8 @@ from treelax.analysis.parses import Parses
 from treelax.analysis.shapes import Heads
 from treelax.analysis.subjects import ListOpsSubject, SentenceSubject, Subject
 from treelax.data.listops import Expression, encode_listops
-from treelax.distributions import ProjectiveTrees
 from treelax.nn import LatentTree
 from treelax.nn.modes import evaluating
-from treelax.ops import select_heads
 from treelax.tasks.listops.evaluation import parse_all
 from treelax.tasks.text.null_token import weights_without_null
 from treelax.tasks.text.prediction import sentences_of
@@ -184,7 +182,4 @@ def _marginals(subject: Subject, words: Sequence[str]) -> Tensor | None:
 
 
 def _shares(layer: LatentTree, scores: Tensor) -> Tensor:
-    wide = scores.detach().cpu().double()
-    if layer.structure == "heads":
-        return select_heads(wide)
-    return ProjectiveTrees(wide, single_root=layer.single_root).marginals
+    return layer.structure(scores.detach().cpu().double()).marginals

@@ -10,11 +10,14 @@ from torch import Tensor, nn
 from treelax.data.text.vectors import Vectors
 from treelax.data.text.vocabulary import WordTable
 from treelax.errors import InputError
+from treelax.estimators import Estimator, Relaxed, StraightThrough
 from treelax.nn import MLP, ArcScorer, BiLSTM, LatentTree, Root, TreeGCN
 from treelax.nn.attention import IntraAttention
 from treelax.nn.dropout import Dropout
 from treelax.nn.embeddings import WordEmbedding
 from treelax.nn.transformer import SubwordTransformer
+from treelax.noise import noise_named
+from treelax.structures import structure_named
 from treelax.tasks.text.model_config import ModelConfig
 from treelax.tasks.text.subwords import SubwordTable
 from treelax.tasks.text.transformer import load_transformer
@@ -26,6 +29,13 @@ NO_HEADS = (
     "model.trees is 'given' but the data have no trees; expected CoNLL-U files of them: give --set "
     "data.trees=FILES, such as trees/{split}.conllu"
 )
+
+
+def estimator_of(config: ModelConfig, *, discrete: bool = False) -> Estimator:
+    """The estimator of a configuration; ``discrete``: its discrete trees without noise."""
+    noise = None if discrete else noise_named(config.noise, config.noise_scale)
+    relaxed = Relaxed(config.relaxation, config.temperature, noise)
+    return StraightThrough(relaxed) if discrete or config.straight_through else relaxed
 
 
 @dataclass(frozen=True)
@@ -133,15 +143,11 @@ class SentenceEncoder(nn.Module):
             dropout=config.dropout_of("scorer"),
         )
         scorer.start_bias(left=config.left_head_bias, per_step=config.step_bias)
+        name = "heads" if config.trees == "heads" else "projective"
         return LatentTree(
             scorer,
-            structure="heads" if config.trees == "heads" else "projective",
-            relaxation=config.relaxation,
-            temperature=config.temperature,
-            noise=config.noise,
-            noise_scale=config.noise_scale,
-            straight_through=config.straight_through,
-            single_root=config.single_root,
+            structure_named(name, single_root=config.single_root),
+            estimator_of(config),
             validate=False,  # the training loop has a word on a loss that is not finite
         )
 

@@ -17,7 +17,7 @@ from treelax.errors import InputError
 from treelax.nn.modes import evaluating
 from treelax.tasks.text.config import FILES, TextConfig
 from treelax.tasks.text.data import TextData
-from treelax.tasks.text.encoder import NO_HEADS
+from treelax.tasks.text.encoder import NO_HEADS, estimator_of
 from treelax.tasks.text.given_trees import TreedText
 from treelax.tasks.text.losses import label_loss
 from treelax.tasks.text.model import ModelConfig, Sentences
@@ -179,8 +179,7 @@ class TextExperiment:
         discrete = epoch > settings.train.epochs - settings.train.discrete_epochs
         tree = self.model.encoder.tree
         if tree is not None:
-            tree.straight_through = discrete or settings.model.straight_through
-            tree.noise = "none" if discrete else settings.model.noise
+            tree.estimator = estimator_of(settings.model, discrete=discrete)
         return discrete
 
     def fingerprint(self) -> str:

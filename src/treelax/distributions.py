@@ -1,9 +1,9 @@
-"""The distribution over projective trees as a `torch.distributions.Distribution`."""
+"""The distribution over the structures of a sentence, as a `torch.distributions.Distribution`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -11,113 +11,83 @@ from torch.distributions import Distribution, constraints
 from torch.distributions.kl import register_kl
 
 from treelax.errors import InputError
-from treelax.noise import Noise, perturbed
-from treelax.ops import best_tree, log_partition, sample_tree, soft_tree
-from treelax.ops.canonical import canonical, precise, value_type
-from treelax.ops.checks import (
-    INTEGER_TYPES,
-    arc_mask,
-    broadcasts,
-    check_lengths,
-    check_scores,
-    one_of,
-    sample_size,
-)
-from treelax.ops.eisner.common import LIMIT, RELAXATIONS, Relaxation
-from treelax.ops.projective import soft_tree_and_value
-from treelax.trees import crosses_nothing, reaches_root
+from treelax.estimators import Relaxed, StraightThrough
+from treelax.noise import NoiseName, noise_named
+from treelax.ops.canonical import precise, value_type
+from treelax.ops.checks import INTEGER_TYPES, broadcasts, check_lengths, check_scores
+from treelax.ops.eisner.common import LIMIT, Relaxation
+
+if TYPE_CHECKING:
+    from treelax.structures import Structure
 
 
-class _ArcScores(constraints.Constraint):
-    """Square matrices of finite scores or ``-inf``; the padding may hold anything."""
+class _Scores(constraints.Constraint):
+    """Finite scores or ``-inf``; the padding may hold anything."""
 
     is_discrete = False
     event_dim = 2
 
     def check(self, value: Tensor) -> Tensor:
-        """True for a score that is not NaN or ``+inf``; the distribution itself checks arcs only."""
+        """True for a score that is not NaN or ``+inf``; the distribution itself checks parts only."""
         return (value < float("inf")).flatten(-2).all(-1)
 
 
-class ProjectiveTree(constraints.Constraint):
-    """0/1 matrices ``(..., n+1, n+1)`` that are projective trees over the words of a sentence."""
+class _Members(constraints.Constraint):
+    """0/1 tensors that are structures over the words of a sentence."""
 
     is_discrete = True
     event_dim = 2
 
-    def __init__(self, lengths: Tensor, single_root: bool) -> None:
+    def __init__(self, structure: Structure, lengths: Tensor) -> None:
+        self.structure = structure
         self.lengths = lengths
-        self.single_root = single_root
         super().__init__()
 
     def check(self, value: Tensor) -> Tensor:
-        """``(...)``, true where a matrix is a projective tree and 0 outside its sentence."""
-        if value.dtype == torch.bool:
-            value = value.to(torch.uint8)
-        size = value.shape[-1]
-        lengths = self.lengths.expand(value.shape[:-2])
-        arcs = arc_mask(lengths.reshape(-1), size).reshape(value.shape)
-        binary = (((value == 0) | (value == 1)) & (arcs | (value == 0))).flatten(-2).all(-1)
-        position = torch.arange(1, size, device=value.device)
-        word = position <= lengths[..., None]
-        one_head = (value.sum(-2)[..., 1:] == word).all(-1)
-        heads = value.argmax(-2)[..., 1:]
-        good = binary & one_head
-        # the checks below want heads in range, so give bad matrices a chain
-        heads = torch.where(good[..., None], heads, position - 1)
-        one_root = ((heads == 0) & word).sum(-1) <= 1 if self.single_root else True
-        return good & one_root & reaches_root(heads, word) & crosses_nothing(heads, word)
+        """``(...)``, true where a matrix is such a structure and 0 outside its sentence."""
+        return self.structure.contains(value, self.lengths)
 
 
-class ProjectiveTrees(Distribution):
-    r"""All projective trees of a sentence, each with probability by its arcs.
+class StructureDistribution(Distribution):
+    r"""All structures over a sentence, each with probability by its parts.
 
-    .. math:: p(T) = \frac{\exp \sum_{h,m} W_{h,m} T_{h,m}}{Z}
+    .. math:: p(T) = \frac{\exp \sum_i W_i T_i}{Z}
 
-    A tree is a matrix ``(n+1, n+1)`` with ``T[h, m] = 1`` for an arc from head ``h`` to modifier
-    ``m``; index 0 is the root. Values are computed when first asked for and kept; half types are
-    computed in float32 and rounded once, and under autocast values such as log-probabilities stay
-    float32. Finite scores beyond ±1e30 count as ±1e30. A sentence without words has the empty tree.
+    Made by calling a `treelax.structures.Structure` with scores. Values are computed when first asked
+    for and kept; half types are computed in float32 and rounded once, and under autocast values such
+    as log-probabilities stay float32. Finite scores beyond ±1e30 count as ±1e30. A sentence without
+    words has the empty structure.
 
     Args:
-        scores: ``(..., n+1, n+1)`` arc scores ``W``; ``-inf`` forbids an arc.
+        structure: what the distribution is over.
+        scores: ``(..., n+1, n+1)`` scores ``W`` of parts; ``-inf`` forbids one.
         lengths: ``(...)`` words per sentence (the root not counted), or None if all have ``n``.
-        single_root: allow one modifier of the root only.
         backend: see `treelax.ops.best_tree`.
         validate_args: check the values of scores and lengths, when something is first computed from
-            them, and trees given to `log_prob`; on by default, off under ``python -O``. Inside
-            ``torch.compile`` trees are not checked.
+            them, and structures given to `log_prob`; on by default, off under ``python -O``. Inside
+            ``torch.compile`` structures are not checked.
 
     Raises:
         InputError: a shape, type or device is wrong; or, when first used, a value.
-        NoTreeError: when first used, the forbidden arcs of a sentence leave no tree.
+        NoTreeError: when first used, the forbidden parts of a sentence leave no structure.
 
     Example:
-        >>> import torch
-        >>> trees = ProjectiveTrees(torch.zeros(2, 5, 5), torch.tensor([4, 3]))
-        >>> trees.log_partition.exp().round()  # 55 trees over four words, 12 over three
-        tensor([55., 12.])
-        >>> trees.entropy().exp().round()
-        tensor([55., 12.])
-        >>> trees.log_prob(trees.mode).exp().allclose(1 / torch.tensor([55.0, 12.0]))
-        True
-        >>> trees.rsample((7,), generator=torch.Generator().manual_seed(0)).shape
-        torch.Size([7, 2, 5, 5])
-
-    Reference:
-        Corro & Titov (2019), sections 2.1 and 3.
+        >>> from treelax import Heads
+        >>> heads = Heads()(torch.zeros(2, 4, 4), torch.tensor([3, 2]))
+        >>> heads.entropy().exp().round()  # every word has as many heads to choose from
+        tensor([27.,  4.])
     """
 
-    arg_constraints: ClassVar[dict[str, constraints.Constraint]] = {"scores": _ArcScores()}
+    arg_constraints: ClassVar[dict[str, constraints.Constraint]] = {"scores": _Scores()}
     has_rsample = True
     has_enumerate_support = False
 
     def __init__(
         self,
+        structure: Structure,
         scores: Tensor,
         lengths: Tensor | None = None,
         *,
-        single_root: bool = False,
         backend: str | None = None,
         validate_args: bool | None = None,
     ) -> None:
@@ -127,9 +97,9 @@ class ProjectiveTrees(Distribution):
                 scores.shape[:-2], scores.shape[-1] - 1, dtype=torch.int64, device=scores.device
             )
         check_lengths(lengths, scores)
+        self.structure = structure
         self.scores = scores
         self.lengths = lengths
-        self.single_root = single_root
         self.backend = backend
         self._kept: dict[str, Tensor] = {}
         # The values are checked by the operations, which know which entries are arcs; the check of
@@ -140,10 +110,12 @@ class ProjectiveTrees(Distribution):
 
     @property
     def support(self) -> constraints.Constraint:
-        """Projective trees over the words of each sentence."""
-        return ProjectiveTree(self.lengths, self.single_root)
+        """The structures over the words of each sentence."""
+        return _Members(self.structure, self.lengths)
 
-    def expand(self, batch_shape: Any, _instance: ProjectiveTrees | None = None) -> ProjectiveTrees:
+    def expand(
+        self, batch_shape: Any, _instance: StructureDistribution | None = None
+    ) -> StructureDistribution:
         """The same distribution with a larger batch shape, sharing memory."""
         batch_shape = torch.Size(batch_shape)
         if not broadcasts(tuple(self.batch_shape), tuple(batch_shape)):
@@ -151,25 +123,23 @@ class ProjectiveTrees(Distribution):
                 f"expand received batch shape {tuple(batch_shape)}; expected one that "
                 f"{tuple(self.batch_shape)} broadcasts to."
             )
-        new: ProjectiveTrees = self._get_checked_instance(ProjectiveTrees, _instance)  # type: ignore[no-untyped-call]
+        new = type(self).__new__(type(self)) if _instance is None else _instance
         new.scores = self.scores.expand(batch_shape + self.event_shape)
         new.lengths = self.lengths.expand(batch_shape)
-        new.single_root = self.single_root
+        new.structure = self.structure
         new.backend = self.backend
         new._kept = {
             name: value.expand(batch_shape + value.shape[len(self.batch_shape) :])
             for name, value in self._kept.items()
         }
-        super(ProjectiveTrees, new).__init__(batch_shape, self.event_shape, validate_args=False)
+        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
 
-    def _options(self) -> dict[str, Any]:
-        return {
-            "single_root": self.single_root,
-            "validate": self._validate_args,
-            "backend": self.backend,
-        }
+    @property
+    def options(self) -> dict[str, Any]:
+        """Backend and validation, as the operations take them."""
+        return {"validate": self._validate_args, "backend": self.backend}
 
     def _keep(self, name: str, compute: Callable[[], dict[str, Tensor]]) -> Tensor:
         """The value of a name, computed at most once, with its gradient.
@@ -190,9 +160,10 @@ class ProjectiveTrees(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        """The best tree, 0/1, ``(..., n+1, n+1)``."""
+        """The structure of the highest score, 0/1, ``(..., n+1, n+1)``."""
         return self._keep(
-            "mode", lambda: {"mode": best_tree(self.scores, self.lengths, **self._options())}
+            "mode",
+            lambda: {"mode": self.structure.argmax(self.scores, self.lengths, **self.options)},
         )
 
     @property
@@ -202,36 +173,33 @@ class ProjectiveTrees(Distribution):
     @property
     def _marginals(self) -> Tensor:
         def compute() -> dict[str, Tensor]:
-            form = canonical(self._precise, self.lengths)
-            tree, value = soft_tree_and_value(
-                form, "entropy", self.single_root, self._validate_args, self.backend
-            )
-            return {"marginals": form.restore(tree), "log_partition": form.restore(value)}
+            found = self.structure.marginals(self._precise, self.lengths, **self.options)
+            return dict(zip(("marginals", "log_partition"), found, strict=True))
 
         return self._keep("marginals", compute)
 
     @property
     def _log_partition(self) -> Tensor:
-        return self._keep(
-            "log_partition",
-            lambda: {
-                "log_partition": log_partition(self._precise, self.lengths, **self._options())
-            },
-        )
+        def compute() -> dict[str, Tensor]:
+            options = self.options
+            value = self.structure.log_partition(self._precise, self.lengths, **options)
+            return {"log_partition": value}
+
+        return self._keep("log_partition", compute)
 
     @property
     def marginals(self) -> Tensor:
-        """Probability of each arc, ``(..., n+1, n+1)``; the mean of the distribution."""
+        """Probability of each part, ``(..., n+1, n+1)``; the mean of the distribution."""
         return self._marginals.to(self.scores.dtype)
 
     @property
     def mean(self) -> Tensor:
-        """The arc marginals."""
+        """The marginals."""
         return self.marginals
 
     @property
     def variance(self) -> Tensor:
-        """Variance of each arc's indicator."""
+        """Variance of each part's indicator."""
         return self.marginals * (1 - self.marginals)
 
     @property
@@ -240,31 +208,28 @@ class ProjectiveTrees(Distribution):
         return self._log_partition.to(value_type(self.scores))
 
     def score(self, tree: Tensor) -> Tensor:
-        """Summed score of the arcs of a tree, ``(...)``.
+        """Summed score of the parts of a structure, ``(...)``.
 
-        A forbidden arc counts only if the tree has it; then the score is ``-inf``.
+        A forbidden part counts only if the structure has it; then the score is ``-inf``.
         """
         return _inner(tree, self._precise).to(value_type(self.scores))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Log-probability of trees ``(*sample_shape, ..., n+1, n+1)``.
+        """Log-probability of structures ``(*sample_shape, ..., n+1, n+1)``.
 
-        A matrix that is not a projective tree over its sentence has ``-inf`` if arguments are not
-        validated.
+        What is no such structure over its sentence has ``-inf`` if arguments are not validated.
 
         Raises:
-            InputError: such a matrix, if arguments are validated.
+            InputError: it is none, and arguments are validated.
         """
         value = self._expanded(value)
         good = self.support.check(value)
         if self._validate_args and not torch.compiler.is_compiling() and not bool(good.all()):
             where = tuple(int(x) for x in (~good).nonzero()[0])
             raise InputError(
-                f"Matrix {where} given to log_prob is not a projective tree over its sentence; "
-                "expected 0/1 with one head per word, no cycles, no crossing arcs (see "
-                "treelax.data.projectivity.nearest_projective)"
-                + (", one modifier of the root" if self.single_root else "")
-                + ", and 0 elsewhere. Pass validate_args=False to have log-probability -inf instead."
+                f"Matrix {where} given to log_prob is not of the structure {self.structure}; expected "
+                f"0/1 with {self.structure.rules}, and 0 elsewhere. Pass validate_args=False to have "
+                "log-probability -inf instead."
             )
         log_prob = _inner(value, self._precise) - self._log_partition
         return log_prob.masked_fill(~good, float("-inf")).to(value_type(self.scores))
@@ -299,12 +264,12 @@ class ProjectiveTrees(Distribution):
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """Exact samples ``(*sample_shape, ..., n+1, n+1)``, without a gradient."""
-        return sample_tree(
+        return self.structure.sample(
             self.scores,
             self.lengths,
             sample_shape=sample_shape,
             generator=generator,
-            **self._options(),
+            **self.options,
         )
 
     def rsample(
@@ -313,12 +278,12 @@ class ProjectiveTrees(Distribution):
         *,
         relaxation: Relaxation = "softmax",
         temperature: float | Tensor = 1.0,
-        noise: Noise | None = "gumbel",
+        noise: NoiseName | None = "gumbel",
         noise_scale: float = 1.0,
         straight_through: bool = False,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Perturb and parse: relaxed trees of noisy scores, with a gradient.
+        """Perturb and parse: relaxed structures of noisy scores, with a gradient; `treelax.Relaxed`.
 
         Approximate samples: the noise is added to arcs, not to whole trees (section 3.2 of the
         paper). With ``straight_through`` the value is the exact best tree of the perturbed scores
@@ -336,23 +301,9 @@ class ProjectiveTrees(Distribution):
         Returns:
             ``(*sample_shape, ..., n+1, n+1)``.
         """
-        one_of("relaxation", relaxation, RELAXATIONS)
-        shape = sample_size(sample_shape) + self.batch_shape
-        lengths = self.lengths.expand(shape)
-        scores = perturbed(
-            self.scores.expand(shape + self.event_shape),
-            lengths,
-            noise,
-            scale=noise_scale,
-            generator=generator,
-        )
-        soft = soft_tree(
-            scores, lengths, relaxation=relaxation, temperature=temperature, **self._options()
-        )
-        if straight_through:
-            # the bracket is exactly 0: the value is the discrete tree
-            soft = best_tree(scores, lengths, **self._options()) + (soft - soft.detach())
-        return soft.to(self.scores.dtype)
+        relaxed = Relaxed(relaxation, temperature, noise_named(noise, noise_scale))
+        estimator = StraightThrough(relaxed) if straight_through else relaxed
+        return estimator.sample(self, sample_shape, generator=generator)
 
 
 def _inner(weights: Tensor, scores: Tensor) -> Tensor:
@@ -375,30 +326,14 @@ def _not_negative(value: Tensor) -> Tensor:
     return value + (value.clamp(min=0) - value).detach()
 
 
-def _exceeds(p: ProjectiveTrees, q: ProjectiveTrees, lengths: Tensor) -> Tensor:
-    """Where p allows a tree that q does not have, whatever its weight; ``(...)``.
-
-    The best tree under p's rules, when an arc that q forbids counts 2 and, if only q wants a single
-    root, every arc from the root 1.
-    """
-    more_roots = q.single_root and not p.single_root
-    count = (q.scores == float("-inf")).float() * 2
-    if more_roots:
-        count = count + (torch.arange(count.shape[-1], device=count.device) == 0).float()[:, None]
-    count, own = torch.broadcast_tensors(count, p.scores)
-    tree = best_tree(
-        count.masked_fill(own == float("-inf"), float("-inf")),
-        lengths,
-        single_root=p.single_root,
-        validate=False,
-        backend=p.backend,
-    )
-    return (tree * count).sum((-2, -1)) > (1 if more_roots else 0)
-
-
-@register_kl(ProjectiveTrees, ProjectiveTrees)
-def _kl_projective_projective(p: ProjectiveTrees, q: ProjectiveTrees) -> Tensor:
+@register_kl(StructureDistribution, StructureDistribution)
+def _kl(p: StructureDistribution, q: StructureDistribution) -> Tensor:
     r"""``KL(p‖q) = Σ μ_p (W_p - W_q) - log Z_p + log Z_q``; infinite where q forbids what p allows."""
+    if type(p.structure) is not type(q.structure):
+        raise InputError(
+            f"The distributions are over {p.structure} and {q.structure}; expected structures of one "
+            "kind."
+        )
     if p.event_shape != q.event_shape:
         raise InputError(
             f"The distributions have trees of shapes {tuple(p.event_shape)} and "
@@ -418,6 +353,10 @@ def _kl_projective_projective(p: ProjectiveTrees, q: ProjectiveTrees) -> Tensor:
     marginals = p._marginals
     own = _inner(marginals, p._precise) - p._log_partition
     cross = _inner(marginals, q._precise) - q._log_partition
-    missing = _exceeds(p, q, lengths[0])
+    own_scores, others = torch.broadcast_tensors(p.scores, q.scores)
+    counts = (
+        (others == float("-inf")).float().masked_fill(own_scores == float("-inf"), float("-inf"))
+    )
+    missing = p.structure.exceeds(q.structure, counts, lengths[0], backend=p.backend)
     kl = _not_negative(own - cross.masked_fill(missing, 0)).masked_fill(missing, float("inf"))
     return kl.to(value_type(p.scores))

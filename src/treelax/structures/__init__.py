@@ -1,0 +1,37 @@
+"""What a latent structure is: the parts it is made of and its exact algorithms."""
+
+from treelax.errors import InputError
+from treelax.ops.checks import one_of
+from treelax.structures.base import Structure
+from treelax.structures.heads import Heads
+from treelax.structures.projective import Projective, ProjectiveTrees
+
+__all__ = ["Heads", "Projective", "ProjectiveTrees", "Structure", "structure_named"]
+
+_BY_NAME: dict[str, type[Structure]] = {"projective": Projective, "heads": Heads}
+STRUCTURES: tuple[str, ...] = tuple(_BY_NAME)
+
+
+def structure_named(name: str, *, single_root: bool = False) -> Structure:
+    """The structure that configurations call by a name.
+
+    Args:
+        name: "projective" or "heads".
+        single_root: allow one modifier of the root only.
+
+    Raises:
+        InputError: there is no such structure, or it has no root rule.
+
+    Example:
+        >>> structure_named("projective", single_root=True)
+        Projective(single_root=True)
+    """
+    one_of("structure", name, STRUCTURES)
+    if not single_root:
+        return _BY_NAME[name]()
+    if not hasattr(_BY_NAME[name], "single_root"):
+        raise InputError(
+            f'single_root is True with structure "{name}"; expected False: words that choose alone '
+            'cannot agree on one root. Use "projective".'
+        )
+    return _BY_NAME[name](single_root=True)  # type: ignore[call-arg]

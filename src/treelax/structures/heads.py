@@ -1,0 +1,153 @@
+"""A head for every word, chosen on its own: the ablation without the tree constraint."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from treelax.ops import select_heads
+from treelax.ops.canonical import canonical
+from treelax.ops.checks import arc_mask, sample_size
+from treelax.ops.eisner.common import LIMIT, Relaxation
+from treelax.structures.base import Structure
+from treelax.trees import one_head_each
+
+
+@dataclass(frozen=True)
+class Heads(Structure):
+    """A head for every word, chosen on its own, so that cycles and crossing arcs may come out.
+
+    Parts are arcs as in `Projective`; the distribution is a product over words, everything is O(n²),
+    and both relaxations are the softmax over each word's heads.
+
+    Example:
+        >>> Heads()(torch.zeros(3, 3)).marginals
+        tensor([[0.0000, 0.5000, 0.5000],
+                [0.0000, 0.0000, 0.5000],
+                [0.0000, 0.5000, 0.0000]])
+
+    Reference:
+        Corro & Titov (2019), section 6.3, "latent head selection model".
+    """
+
+    name: ClassVar[str] = "heads"
+
+    def argmax(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        validate: bool = True,
+        backend: str | None = None,
+    ) -> Tensor:
+        """The best head of every word."""
+        return select_heads(scores, lengths, hard=True, validate=validate)
+
+    def log_partition(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        validate: bool = True,
+        backend: str | None = None,
+    ) -> Tensor:
+        """The sum over words of the logsumexp over their heads."""
+        if validate:
+            select_heads(scores.detach(), lengths, hard=True)
+        form = canonical(scores, lengths)
+        arcs = arc_mask(form.lengths, form.scores.shape[-1])
+        forbidden = ~arcs | (form.scores == float("-inf"))
+        # nothing heads the root and the padding: give them a weight of 1, whose log is 0
+        neutral = (
+            ~arcs.any(-2, keepdim=True)
+            & (torch.arange(arcs.shape[-1], device=arcs.device) == 0)[:, None]
+        )
+        s = (
+            form.scores.clamp(-LIMIT, LIMIT)
+            .masked_fill(forbidden, float("-inf"))
+            .masked_fill(neutral, 0)
+        )
+        return form.restore(s.logsumexp(-2).sum(-1))
+
+    def marginals(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        validate: bool = True,
+        backend: str | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """The softmax over the heads of every word."""
+        return (
+            select_heads(scores, lengths, validate=validate),
+            self.log_partition(scores, lengths, validate=False),
+        )
+
+    def sample(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        sample_shape: Any = (),
+        generator: torch.Generator | None = None,
+        validate: bool = True,
+        backend: str | None = None,
+    ) -> Tensor:
+        """Heads drawn word by word, by the inverse of their distribution function."""
+        shares = select_heads(scores.detach(), lengths, validate=validate)
+        shape = sample_size(sample_shape)
+        where = shares.device if generator is None else generator.device
+        drawn = torch.rand(
+            (*shape, *shares.shape[:-2], 1, shares.shape[-1]),
+            dtype=torch.float32 if shares.dtype != torch.float64 else torch.float64,
+            device=where,
+            generator=generator,
+        ).to(shares.device)
+        below = shares.to(drawn.dtype).cumsum(-2)
+        total = below[..., -1:, :]
+        # the first head with more below it than was drawn; never one without probability
+        head = (below <= drawn * total).sum(-2, keepdim=True)
+        tree = torch.zeros((*shape, *shares.shape), dtype=shares.dtype, device=shares.device)
+        tree.scatter_(-2, head.clamp(max=shares.shape[-1] - 1), 1)
+        return (tree * (total > 0)).masked_fill(shares.isnan(), float("nan"))
+
+    def relaxed(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        relaxation: Relaxation = "softmax",
+        temperature: float | Tensor = 1.0,
+        validate: bool = True,
+        backend: str | None = None,
+    ) -> Tensor:
+        """See `treelax.ops.select_heads`."""
+        return select_heads(scores, lengths, temperature=temperature, validate=validate)
+
+    def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
+        """Whether every word has exactly one head, another position of its sentence."""
+        return one_head_each(value, lengths)[2]
+
+    def exceeds(
+        self, other: Structure, counts: Tensor, lengths: Tensor, *, backend: str | None = None
+    ) -> Tensor:
+        """Whether a word may choose a head that the other forbids."""
+        return (self.argmax(counts, lengths, validate=False) * counts.clamp(min=0)).sum(
+            (-2, -1)
+        ) > 0
+
+    def part_mask(self, lengths: Tensor, size: int) -> Tensor:
+        """Arcs between different positions of a sentence, none to the root."""
+        return arc_mask(lengths, size)
+
+    def part_count(self, lengths: Tensor) -> Tensor:
+        """A head for every word."""
+        return lengths
+
+    def log_count(self, n: int) -> float:
+        """Every word has ``n`` heads to choose from."""
+        return n * math.log(n) if n else 0.0

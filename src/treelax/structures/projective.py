@@ -1,0 +1,215 @@
+"""Projective dependency trees."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from treelax.distributions import StructureDistribution
+from treelax.ops import best_tree, log_partition, sample_tree, soft_tree
+from treelax.ops.canonical import canonical
+from treelax.ops.checks import arc_mask
+from treelax.ops.eisner.common import Relaxation
+from treelax.ops.projective import soft_tree_and_value
+from treelax.structures.base import Structure
+from treelax.trees import crosses_nothing, one_head_each, reaches_root
+
+
+@dataclass(frozen=True)
+class Projective(Structure):
+    r"""Projective dependency trees over the words of a sentence, by Eisner's algorithm: O(n³).
+
+    Parts are arcs: ``scores[..., h, m]`` is the weight of the arc from head ``h`` to modifier ``m``,
+    index 0 the root. There are :math:`\binom{3n}{n}/(2n+1)` trees over ``n`` words.
+
+    Args:
+        single_root: allow one modifier of the root only.
+
+    Example:
+        >>> trees = Projective()(torch.zeros(2, 5, 5), torch.tensor([4, 3]))
+        >>> trees.log_partition.exp().round()
+        tensor([55., 12.])
+    """
+
+    single_root: bool = False
+    name: ClassVar[str] = "projective"
+
+    def argmax(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        validate: bool = True,
+        backend: str | None = None,
+    ) -> Tensor:
+        """See `treelax.ops.best_tree`."""
+        return best_tree(
+            scores, lengths, single_root=self.single_root, validate=validate, backend=backend
+        )
+
+    def log_partition(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        validate: bool = True,
+        backend: str | None = None,
+    ) -> Tensor:
+        """See `treelax.ops.log_partition`."""
+        return log_partition(
+            scores, lengths, single_root=self.single_root, validate=validate, backend=backend
+        )
+
+    def marginals(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        validate: bool = True,
+        backend: str | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """The soft tree of the entropy relaxation."""
+        form = canonical(scores, lengths)
+        tree, value = soft_tree_and_value(form, "entropy", self.single_root, validate, backend)
+        return form.restore(tree), form.restore(value)
+
+    def sample(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        sample_shape: Any = (),
+        generator: torch.Generator | None = None,
+        validate: bool = True,
+        backend: str | None = None,
+    ) -> Tensor:
+        """See `treelax.ops.sample_tree`."""
+        return sample_tree(
+            scores,
+            lengths,
+            sample_shape=sample_shape,
+            generator=generator,
+            single_root=self.single_root,
+            validate=validate,
+            backend=backend,
+        )
+
+    def relaxed(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        relaxation: Relaxation = "softmax",
+        temperature: float | Tensor = 1.0,
+        validate: bool = True,
+        backend: str | None = None,
+    ) -> Tensor:
+        """See `treelax.ops.soft_tree`."""
+        return soft_tree(
+            scores,
+            lengths,
+            relaxation=relaxation,
+            temperature=temperature,
+            single_root=self.single_root,
+            validate=validate,
+            backend=backend,
+        )
+
+    def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
+        """Whether every word has one head, no arcs cross and there is no cycle."""
+        heads, word, good = one_head_each(value, lengths)
+        if self.single_root:
+            good = good & (((heads == 0) & word).sum(-1) <= 1)
+        return good & reaches_root(heads, word) & crosses_nothing(heads, word)
+
+    def exceeds(
+        self, other: Structure, counts: Tensor, lengths: Tensor, *, backend: str | None = None
+    ) -> Tensor:
+        """The best tree counts what the other forbids: an arc is 2, a root 1 if only one may be."""
+        counts = 2 * counts
+        more_roots = isinstance(other, Projective) and other.single_root and not self.single_root
+        if more_roots:
+            counts = counts + (torch.arange(counts.shape[-1], device=counts.device) == 0)[:, None]
+        tree = self.argmax(counts, lengths, validate=False, backend=backend)
+        return (tree * counts.clamp(min=0)).sum((-2, -1)) > (1 if more_roots else 0)
+
+    def part_mask(self, lengths: Tensor, size: int) -> Tensor:
+        """Arcs between different positions of a sentence, none to the root."""
+        return arc_mask(lengths, size)
+
+    def part_count(self, lengths: Tensor) -> Tensor:
+        """An arc for every word."""
+        return lengths
+
+    def log_count(self, n: int) -> float:
+        r""":math:`\log \binom{3n}{n}/(2n+1)`; with one root :math:`\log \binom{3n-2}{n-1}/n`.
+
+        Example:
+            >>> round(math.exp(Projective().log_count(4)))
+            55
+        """
+        if n == 0:
+            return 0.0
+        if self.single_root:
+            return math.log(math.comb(3 * n - 2, n - 1)) - math.log(n)
+        return math.log(math.comb(3 * n, n)) - math.log(2 * n + 1)
+
+    @property
+    def rules(self) -> str:
+        """What makes a 0/1 tensor a projective tree."""
+        return (
+            "one head per word, no cycles, no crossing arcs (see "
+            "treelax.data.projectivity.nearest_projective)"
+            + (", one modifier of the root" if self.single_root else "")
+        )
+
+
+class ProjectiveTrees(StructureDistribution):
+    r"""All projective trees of a sentence: ``Projective(single_root)(scores, lengths)``.
+
+    .. math:: p(T) = \frac{\exp \sum_{h,m} W_{h,m} T_{h,m}}{Z}
+
+    Args:
+        scores: ``(..., n+1, n+1)`` arc scores ``W``; ``-inf`` forbids an arc.
+        lengths: ``(...)`` words per sentence (the root not counted), or None if all have ``n``.
+        single_root: allow one modifier of the root only.
+        backend: see `treelax.ops.best_tree`.
+        validate_args: see `treelax.distributions.StructureDistribution`.
+
+    Example:
+        >>> import torch
+        >>> trees = ProjectiveTrees(torch.zeros(2, 5, 5), torch.tensor([4, 3]))
+        >>> trees.log_partition.exp().round()  # 55 trees over four words, 12 over three
+        tensor([55., 12.])
+        >>> trees.entropy().exp().round()
+        tensor([55., 12.])
+        >>> trees.log_prob(trees.mode).exp().allclose(1 / torch.tensor([55.0, 12.0]))
+        True
+        >>> trees.rsample((7,), generator=torch.Generator().manual_seed(0)).shape
+        torch.Size([7, 2, 5, 5])
+
+    Reference:
+        Corro & Titov (2019), sections 2.1 and 3.
+    """
+
+    def __init__(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        single_root: bool = False,
+        backend: str | None = None,
+        validate_args: bool | None = None,
+    ) -> None:
+        super().__init__(
+            Projective(single_root), scores, lengths, backend=backend, validate_args=validate_args
+        )
+
+    @property
+    def single_root(self) -> bool:
+        """Whether one modifier of the root is allowed only."""
+        return self.structure == Projective(single_root=True)
