@@ -15,14 +15,14 @@ import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar, get_type_hints
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from treelax.errors import InputError
 from treelax.training.config_values import (
     MismatchError,
     check_value,
     describe,
-    field_defaults,
     field_kinds,
     may_be_none,
     parse_value,
@@ -33,15 +33,7 @@ from treelax.training.config_values import (
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = [
-    "flatten",
-    "from_table",
-    "from_toml",
-    "override",
-    "settings_between",
-    "to_toml",
-    "written",
-]
+__all__ = ["flatten", "from_table", "from_toml", "override", "to_toml"]
 
 Config = TypeVar("Config", bound="DataclassInstance")
 KEYS_SHOWN = 8  # in an error
@@ -49,19 +41,7 @@ LIST_ALL = "treelax.training.config.flatten(config) lists all keys"
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """What differs between two flattened configs, the first three, in words; empty if nothing does.
-
-    Args:
-        old: of `flatten`, also after a way through JSON.
-        new: likewise.
-
-    Returns:
-        ``key old → new``, with commas between.
-
-    Example:
-        >>> changes({"seed": 0, "epochs": 3}, {"seed": 1, "epochs": 3})
-        'seed 0 → 1'
-    """
+    """The first three differences between two flattened configs, as ``key old → new``."""
 
     def plain(value: Any) -> Any:
         return list(value) if isinstance(value, tuple) else value  # as JSON has it
@@ -72,24 +52,7 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
 
 
 def settings_between(old: DataclassInstance, new: DataclassInstance) -> dict[str, str]:
-    """The settings that make one config of another, each as `override` takes it.
-
-    Args:
-        old: a config.
-        new: another of the same class.
-
-    Returns:
-        Keys and values in words, in the order of the keys; nothing if they are the same.
-
-    Example:
-        >>> import dataclasses
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Training:
-        ...     epochs: int = 3
-        ...     text: tuple[str, ...] = ()
-        >>> settings_between(Training(), Training(text=("a", "b")))
-        {'text': 'a,b'}
-    """
+    """The settings that make one config of another, each as `override` takes it."""
     before, kinds = flatten(old), field_kinds(type(new))
     return {
         key: written(key, kinds[key], value)
@@ -99,25 +62,7 @@ def settings_between(old: DataclassInstance, new: DataclassInstance) -> dict[str
 
 
 def written(key: str, kind: Any, value: Any) -> str:
-    """A value as `override` takes it: plainly where that is read back, else as in TOML.
-
-    Args:
-        key: of the field, for the message of an error.
-        kind: the annotation of the field.
-        value: of that kind.
-
-    Returns:
-        The text, to stand behind ``key=``.
-
-    Raises:
-        InputError: a text is not UTF-8.
-
-    Example:
-        >>> written("text", tuple[str, ...], ("a", "b")), written("text", tuple[str, ...], ("a, b",))
-        ('a,b', '["a, b"]')
-        >>> written("vectors", str | None, None), written("vectors", str | None, "none")
-        ('none', '"none"')
-    """
+    """A value as `override` takes it: plainly where that is read back, else as in TOML."""
     plain = _plain(value)
     with suppress(MismatchError):
         if parse_value(kind, plain.strip()) == value:
@@ -198,13 +143,7 @@ def flatten(config: DataclassInstance) -> dict[str, Any]:
         >>> flatten(Experiment())
         {'model.width': 8}
     """
-    values: dict[str, Any] = {}
-    for key in field_kinds(type(config)):
-        value: Any = config
-        for name in key.split("."):
-            value = getattr(value, name)
-        values[key] = value
-    return values
+    return {key: attrgetter(key)(config) for key in field_kinds(type(config))}
 
 
 def to_toml(config: DataclassInstance) -> str:
@@ -228,29 +167,23 @@ def to_toml(config: DataclassInstance) -> str:
         learning_rate = 0.001
         # noise = none
     """
-    kinds = field_kinds(type(config))
-    sections: dict[str, list[str]] = {"": []}
-    for key, value in flatten(config).items():
-        section, _, name = key.rpartition(".")
-        for end, letter in enumerate(section):  # an outer section stands before its inner ones
-            if letter == ".":
-                sections.setdefault(section[:end], [])
-        lines = sections.setdefault(section, [])
-        try:
-            checked = check_value(kinds[key], value)
-        except MismatchError:
-            raise InputError(
-                f"{key}: received {value!r}; expected {describe(kinds[key])}"
-            ) from None
-        lines.append(
-            f"# {name} = none" if checked is None else f"{name} = {value_to_toml(key, checked)}"
-        )
-    blocks = [
-        "".join(f"{line}\n" for line in ([f"[{section}]"] if section else []) + lines)
-        for section, lines in sections.items()
-        if lines
-    ]
-    return "\n".join(blocks)
+    return "\n".join(_toml_blocks(config))
+
+
+def _toml_blocks(config: DataclassInstance, section: str = "") -> list[str]:
+    """The text of each section with fields of its own, outer sections first."""
+    lines, inner = [], []
+    for field, hint in settable_fields(type(config)):
+        key, value = f"{section}.{field.name}".lstrip("."), getattr(config, field.name)
+        if dataclasses.is_dataclass(hint):
+            inner += _toml_blocks(value, key)
+        elif (value := _checked(hint, key, value)) is None:
+            lines.append(f"# {field.name} = none\n")
+        else:
+            lines.append(f"{field.name} = {value_to_toml(key, value)}\n")
+    if not lines:
+        return inner
+    return ["".join([f"[{section}]\n"] * bool(section) + lines), *inner]
 
 
 def from_toml(kind: type[Config], text: str, source: str) -> Config:
@@ -307,77 +240,47 @@ def from_table(kind: type[Config], table: Mapping[str, Any], source: str) -> Con
         >>> from_table(Training, {"learning_rate": 0.5}, "config.toml")
         Training(learning_rate=0.5)
     """
-    kinds = field_kinds(kind)
-    received = _flat_table(table, kinds, source)
-    defaults = field_defaults(kind)
-    missing = [key for key in kinds if key not in received and not may_be_none(kinds[key])]
-    if unknown := [key for key in missing if key not in defaults]:
-        raise InputError(f"{source}: without {', '.join(unknown)}; expected a value for these keys")
-    received |= {key: defaults[key] for key in missing}
-    values: dict[str, Any] = {}
-    for key, expected in kinds.items():
-        try:
-            values[key] = check_value(expected, received.get(key))
-        except MismatchError:
-            raise InputError(
-                f"{source}: {key}: received {received[key]!r}; expected {describe(expected)}"
-            ) from None
     try:
-        return _build(kind, values)
+        return _build(kind, table, field_kinds(kind))
     except InputError as error:
         raise InputError(f"{source}: {error}") from error
 
 
-def _inside(section: str, kinds: Mapping[str, Any]) -> list[str]:
-    return [key for key in kinds if key.startswith(f"{section}.")]
-
-
-def _unknown(key: str, kinds: Mapping[str, Any], list_all: str | None = None) -> str:
-    """What to say of a key that no field has; where no command lists all keys, a few of them."""
-    if inside := _inside(key, kinds):
+def _unknown(key: str, kinds: Mapping[str, Any], list_all: str) -> str:
+    """What to say of a key that no field has."""
+    if inside := [known for known in kinds if known.startswith(f"{key}.")]:
         return f"{key}: is a section; expected one of its keys: {', '.join(inside)}"
-    by_name: dict[str, list[str]] = {}
-    for known in kinds:
-        by_name.setdefault(known.rpartition(".")[2], []).append(known)
-    near = difflib.get_close_matches(key, kinds, n=3)
-    for name in difflib.get_close_matches(key.rpartition(".")[2], by_name, n=3):
-        near += [known for known in by_name[name] if known not in near]
+    names = {known: known.rpartition(".")[2] for known in kinds}
+    close = difflib.get_close_matches(key.rpartition(".")[2], names.values(), n=2)
+    near = [known for known, name in names.items() if name in close][:3]
     meant = f"did you mean {' or '.join(near)}? " if near else ""
-    if list_all is None and near:
-        list_all = "Else take it out"
-    elif list_all is None:
-        keys = _inside(key.rpartition(".")[0], kinds) or list(kinds)
-        more = ", …" if len(keys) > KEYS_SHOWN else ""
-        list_all = f"the keys are {', '.join(keys[:KEYS_SHOWN])}{more}"
     return f"{key}: no such key; {meant}{list_all}"
 
 
-def _flat_table(
-    table: Mapping[str, Any], kinds: Mapping[str, Any], source: str, prefix: str = ""
-) -> dict[str, Any]:
-    """The values of nested tables, by dotted key."""
+def _checked(kind: Any, key: str, value: Any) -> Any:
+    try:
+        return check_value(kind, value)
+    except MismatchError:
+        raise InputError(f"{key}: received {value!r}; expected {describe(kind)}") from None
+
+
+def _build(kind: type[Config], table: Any, kinds: Mapping[str, Any], prefix: str = "") -> Config:
+    """A config from nested tables; a missing key has its default, None where that may be."""
+    fields = {field.name: (field, hint) for field, hint in settable_fields(kind)}
+    strange = [name for name in table if name not in fields] if isinstance(table, Mapping) else [""]
+    if strange:
+        listed = f"the keys are {', '.join(list(kinds)[:KEYS_SHOWN])}, …"
+        raise InputError(_unknown((prefix + strange[0]).rstrip("."), kinds, listed))
     values: dict[str, Any] = {}
-    for name, value in table.items():
+    for name, (field, hint) in fields.items():
         key = prefix + name
-        if key in kinds:
-            values[key] = value
-        elif isinstance(value, dict) and _inside(key, kinds):
-            values |= _flat_table(value, kinds, source, f"{key}.")
-        else:
-            raise InputError(f"{source}: {_unknown(key, kinds)}")
-    return values
-
-
-def _build(kind: type[Config], values: Mapping[str, Any], prefix: str = "") -> Config:
-    hints = get_type_hints(kind)
-    return kind(
-        **{
-            field.name: _build(hints[field.name], values, f"{prefix}{field.name}.")
-            if dataclasses.is_dataclass(hints[field.name])
-            else values[prefix + field.name]
-            for field in settable_fields(kind)
-        }
-    )
+        if dataclasses.is_dataclass(hint):
+            values[name] = _build(hint, table.get(name, {}), kinds, f"{key}.")  # type: ignore[arg-type]
+        elif name in table or may_be_none(hint):
+            values[name] = _checked(hint, key, table.get(name))
+        elif field.default is field.default_factory is dataclasses.MISSING:
+            raise InputError(f"{key}: is missing; expected {describe(hint)}")
+    return kind(**values)
 
 
 def _replace(config: Config, changes: Mapping[str, Any]) -> Config:
