@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import math
 from collections.abc import Callable
 
-from benchmarks.figures import RESULTS, Rows, find, line, listops_runs, newest, short, spread, table
+from benchmarks.figures import (
+    LISTOPS,
+    RESULTS,
+    Rows,
+    find,
+    line,
+    listops_runs,
+    newest,
+    short,
+    spread,
+    table,
+)
+from treelax.analysis.listops_table import ROWS
 
 # the presets of the balanced recipe, and how a row of the choice between them begins
 ESTIMATORS = {
@@ -21,7 +34,7 @@ FOUND = 99.0  # percent of attachment from which trees count as found
 
 def estimators() -> str:
     """Relaxations and estimators side by side, all else equal."""
-    runs = listops_runs()
+    runs = listops_runs("longer")
     columns = ("operator_accuracy", "soft_operator_accuracy", "attachment", "exact_trees")
     lines = []
     for preset, label in ESTIMATORS.items():
@@ -41,7 +54,66 @@ def estimators() -> str:
         [
             table(header, lines),
             "The balanced recipe in all rows: [what it is](docs/listops.md), "
-            "[every run](results/listops/runs.csv).",
+            "[every run](results/listops/longer/runs.csv).",
+        ]
+    )
+
+
+# of the trials on ListOps: what they change in the reading above, and the longest expressions
+READINGS = (
+    ("an epoch has to beat the previous one; dev score: accuracy with discrete trees", 50),
+    ("dev score: accuracy with soft trees", 50),
+    ("dev score: accuracy with soft trees", 40),
+    ("dev score: accuracy with soft trees", 30),
+    ("dev score: log-likelihood with soft trees", 50),
+    ("dev score: log-likelihood with discrete trees", 40),
+    ("constant rate", 40),
+    ("constant rate", 30),
+    ("dev score: accuracy with soft trees; Adam's state cleared on reloading", 50),
+    ("dev score: accuracy with soft trees; Adam's state reloaded too", 50),
+    ("dev score: accuracy with soft trees; loss summed over an expression", 50),
+    ("dev score: accuracy with soft trees; one root", 50),
+    (
+        "an epoch has to beat the previous one; dev score: accuracy with discrete trees; embeddings "
+        "start normal with deviation 1",
+        50,
+    ),
+    ("straight-through with backpointer trees, dev score: accuracy with these", 50),
+    ("straight-through with backpointer trees, dev score: accuracy with these", 40),
+    ("constant rate; straight-through and dev score with backpointer trees", 50),
+)
+CELLS = ("paper-zero", "paper-zero-st", "paper-mc", "paper-mc-st")
+
+
+def readings() -> str:
+    """What was tried to find one reading of the appendix for all four cells."""
+    with (LISTOPS / "trials.csv").open(newline="", encoding="utf-8") as file:
+        trials = list(csv.DictReader(file))
+
+    def cell(reading: str, longest: int, preset: str) -> str:
+        return ", ".join(
+            f"{float(t['operator_accuracy']):.0f}/{float(t['attachment']):.0f}"
+            + (f" ({float(t['soft_operator_accuracy']):.0f})" if preset == "paper-zero" else "")
+            + ("" if t["epochs"] == "100" else "†")
+            for t in trials
+            if (t["reading"], t["max_length"], t["preset"]) == (reading, str(longest), preset)
+        )
+
+    lines = [
+        [reading, str(longest), *(cell(reading, longest, preset) or "–" for preset in CELLS)]
+        for reading, longest in READINGS
+    ]
+    header = [
+        "dev, accuracy/attachment of each seed, %",
+        "tokens",
+        *(row.label for preset in CELLS for row in ROWS if row.preset == preset),
+    ]
+    return "\n\n".join(
+        [
+            table(header, lines),
+            "With discrete trees, in the epoch that the reading's dev score chooses; in brackets the "
+            "accuracy with soft trees. Where nothing is said an epoch has to beat the best so far. † "
+            f"stopped before epoch 100. Some of {len(trials)} [trials](results/listops/trials.csv).",
         ]
     )
 
@@ -134,6 +206,7 @@ def cuda_report() -> str:
 
 MORE_SECTIONS: dict[str, Callable[[], str]] = {
     "estimators": estimators,
+    "readings": readings,
     "growth": growth,
     "all-operations": all_operations,
     "training-step": training_step,

@@ -39,7 +39,7 @@ __all__ = ["listops"]
 LISTOPS_HELP = """Train all rows of the paper's table 1 over several seeds.
 
 Writes table.md with the paper's figures beside ours, runs.csv, curves.csv,
-and appendix C's plots. Presets of other recipes are rows if you name them.
+and appendix C's plots.
 
 Examples:
   treelax table listops --seeds 5 --device cuda
