@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,6 @@ from text_table_runs import SETTINGS, ended, write_nli, write_sst
 
 from treelax.analysis import sweep
 from treelax.cli.main import main
-from treelax.cli.table_settings import command_line
 from treelax.tasks.text.config import TextConfig
 from treelax.tasks.text.presets import preset
 from treelax.training.config import override
@@ -63,11 +60,6 @@ def test_a_setting_that_some_presets_have_already(tmp_path: Path) -> None:
     said = command_of(tmp_path)
     assert " --set train.weight_decay=0.3" in said
     assert " --set model.left_head_bias=0.0" in said
-    # and whoever gives that command again is told nothing new
-    again = [word for word in shlex.split(said)[1:] if word != source.name]
-    again.insert(again.index("--from") + 1, str(source))
-    assert main(again) == 0
-    assert command_of(tmp_path) == said
 
 
 def test_what_rows_do_not_differ_in_can_be_set(tmp_path: Path) -> None:
@@ -195,31 +187,6 @@ def test_any_name_of_a_corpus_and_vectors(
     assert refused(capsys, [*command, "--vectors", name]).startswith(f"{missing}word vectors")
     ended(tmp_path / "runs", override(preset("sst-none"), [f"data.path={json.dumps(name)}"]))
     assert main([*command[:-1], name, "--report", *places(tmp_path)]) == 0
-    words = shlex.split(command_of(tmp_path))
-    assert words[words.index("--from") + 1] == name
-
-
-def test_the_command_can_be_given_again(tmp_path: Path) -> None:
-    folder = tmp_path / "my tables"
-    changes = ['data.train="none"', "data.dev=a b.tsv", 'data.text=["a, b"]', "train.epochs=5"]
-    config = override(preset("snli-none"), changes, list_all="")
-    ended(folder / "runs", config)
-    command = ["table", "snli", "--rows", "snli-none, ", "--seeds", "1", "--report"]
-    assert main([*command, *places(folder)]) == 0
-    words = shlex.split(command_of(folder))
-    assert words[words.index("--rows") + 1] == "snli-none, "
-    assert words[words.index("--runs") + 1] == str(folder / "runs")
-    settings = [after for word, after in pairwise(words) if word == "--set"]
-    assert override(preset("snli-none"), settings, list_all="") == config
-
-
-def test_the_command_has_no_quotes_where_a_shell_needs_none() -> None:
-    files = [("--set", "data.trees={split}.conllu"), ("--set", "data.mix={a,b}.tsv")]
-    said = command_line("sst", 5, "sst-none,sst-tree", ["data.text=a,b"], {}, files=files)
-    assert said == (
-        "treelax table sst --seeds 5 --set data.trees={split}.conllu --set 'data.mix={a,b}.tsv' "
-        "--rows sst-none,sst-tree --set data.text=a,b"
-    )
 
 
 # ------------------------------------------------------------------ damaged results

@@ -104,7 +104,7 @@ def test_sst_from_data_to_table(tmp_path: Path) -> None:
     assert "24 of the 6,920 training sentences of SST (0.3 %), with random word vectors; " in text
     assert "; dev has 8 examples, test 8. Accuracy" in text
     rows = "--rows sst-tree,sst-none --set data.vector_size=8"
-    assert f"`treelax table sst --seeds 2 --from {source.name} {rows}" in text
+    assert f"`treelax table sst --seeds 2 {rows}" in text
     assert [line.split("|")[1].strip() for line in text.splitlines() if line[:2] == "| "][1:] == [
         *("BiLSTM without a tree", "latent tree")
     ]
@@ -168,17 +168,6 @@ def test_the_tables_of_multinli_share_their_runs(tmp_path: Path) -> None:
         assert main(["table", name, *more, "--results", str(tmp_path / name)]) == 0
         text = (tmp_path / name / "table.md").read_text()
         assert f"| {TABLES[name].rows['tree-2']} | 382,003 | 3 | 80.00 ± 0.00 |" in text
-
-
-def test_files_go_into_the_table_by_their_names(tmp_path: Path) -> None:
-    paths = [f"data.train={tmp_path}/a.tsv", "data.dev=here/b.tsv", "train.epochs=5"]
-    ended(tmp_path / "runs", override(preset("snli-none"), paths, list_all=""))
-    command = ["table", "snli", "--rows", "snli-none", "--seeds", "1", "--report"]
-    command += ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results")]
-    assert main([*command, *(part for path in paths for part in ("--set", path))]) == 0
-    text = (tmp_path / "results" / "table.md").read_text()
-    said = "--set data.train=a.tsv --set data.dev=b.tsv --rows snli-none --set train.epochs=5"
-    assert f"`treelax table snli --seeds 1 {said} --runs " in text
 
 
 # ------------------------------------------------------------------ what is refused
@@ -293,7 +282,7 @@ def test_the_command_in_a_table_is_that_of_its_runs(tmp_path: Path) -> None:
     assert main([*command, "--results", str(tmp_path / "results")]) == 0
     text = (tmp_path / "results" / "table.md").read_text()
     settings = "--set data.text=a,b --set model.distances=none --set train.epochs=5"
-    assert f"`treelax table snli --seeds 1 --set data.train=a.tsv {settings} --runs " in text
+    assert f"`treelax table snli --seeds 1 {settings} --runs " in text
     assert "Runs that have not ended: snli-tree-1-0, snli-tree-2-0." in text
 
 

@@ -15,29 +15,13 @@ if TYPE_CHECKING:
     from treelax.tasks.text.config import TextConfig
     from treelax.training.run import Run
 
-__all__ = ["command_line", "common_settings", "differing", "refuse_settings", "shell_word"]
-
-SPLIT = "{split}"  # of data.trees, which a shell leaves as it is
+__all__ = ["command_line", "common_settings", "differing", "refuse_settings"]
 
 
 def differing(
     presets: Sequence[ListOpsConfig | TextConfig], keys: Collection[str]
 ) -> frozenset[str]:
-    """Those of some settings in which the rows of a table differ.
-
-    Args:
-        presets: the configs of the rows.
-        keys: of the settings.
-
-    Returns:
-        The keys of those that are not the same in all rows.
-
-    Example:
-        >>> from treelax.tasks.text.presets import preset
-        >>> rows = [preset("sst-none"), preset("sst-tree")]
-        >>> sorted(differing(rows, ["model.trees", "model.gcn_layers"]))
-        ['model.trees']
-    """
+    """Those of some settings in which the rows of a table differ."""
     from treelax.training.config import flatten
 
     found = [flatten(config) for config in presets]
@@ -51,20 +35,7 @@ def refuse_settings(
     *,
     why: str = "in which the rows of the table differ",
 ) -> None:
-    """Refuse to change settings that make a table and its rows what they are.
-
-    Args:
-        settings: the changes, each ``key=value``.
-        keys: of the settings that may not be changed.
-        family: what ``treelax train`` trains one model of the table with.
-        why: what they are to the table, in words that follow the setting.
-
-    Raises:
-        InputError: one of them is changed.
-
-    Example:
-        >>> refuse_settings(["train.epochs=3"], ["model.trees"], "sst")
-    """
+    """Refuse to change settings that make a table and its rows what they are."""
     for setting in settings:
         if setting.partition("=")[0].strip() in keys:
             raise InputError(
@@ -84,19 +55,6 @@ def common_settings(
 
     What one run has unlike its preset all runs must have; it may be the preset's own value in others,
     for presets of a table differ.
-
-    Args:
-        ended: the runs with their results.
-        presets: gives the config of a preset.
-        files: settings that name files, which say nothing to others and may differ.
-        fixed: settings that all runs must have as their presets; see `refuse_settings`.
-
-    Returns:
-        The settings, each ``key=value``.
-
-    Raises:
-        InputError: no command would give all runs their settings, or they were trained or tested on
-            other data.
     """
     from treelax.training.config import flatten, written
     from treelax.training.config_values import field_kinds
@@ -140,50 +98,12 @@ def command_line(
     rows: str | None,
     settings: Sequence[str],
     folders: Mapping[str, tuple[Path, Path]],
-    *,
-    files: Sequence[tuple[str, str]] = (),
 ) -> str:
-    """The command that makes a table, as the table says it and a shell reads it.
-
-    Args:
-        table: its name, and the options that belong to it.
-        seeds: number of them.
-        rows: the presets, if they were named.
-        settings: the changes; see `common_settings`.
-        folders: for each option that names a folder the one given and the default.
-        files: options that name files, each with its value.
-
-    Returns:
-        The command.
-
-    Example:
-        >>> command_line("sst", 5, None, ["train.epochs=3"], {"runs": (Path("here"), Path("runs"))})
-        'treelax table sst --seeds 5 --set train.epochs=3 --runs here'
-    """
-    options = [
-        *files,
-        *([("--rows", rows)] if rows else []),
-        *(("--set", setting) for setting in settings),
-        *((f"--{name}", str(given)) for name, (given, usual) in folders.items() if given != usual),
+    """The command of a table, as its page says it; the page names corpora and vectors itself."""
+    options = [("--rows", rows)] if rows else []
+    options += [("--set", setting) for setting in settings]
+    options += [
+        (f"--{name}", str(given)) for name, (given, usual) in folders.items() if given != usual
     ]
-    return " ".join(
-        [f"treelax table {table} --seeds {seeds}"]
-        + [f"{option} {shell_word(value)}" for option, value in options]
-    )
-
-
-def shell_word(text: str) -> str:
-    """A text as one word of a command, in quotes only where a shell needs them.
-
-    Args:
-        text: any.
-
-    Returns:
-        The word.
-
-    Example:
-        >>> shell_word("data.trees=trees/{split}.conllu"), shell_word("my runs")
-        ('data.trees=trees/{split}.conllu', "'my runs'")
-    """
-    plain = text.replace(SPLIT, "split")
-    return text if shlex.quote(plain) == plain else shlex.quote(text)
+    words = [word for option in options for word in option]
+    return f"treelax table {table} --seeds {seeds} {shlex.join(words)}".rstrip()

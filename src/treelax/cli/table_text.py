@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from treelax.cli.commands import command
 from treelax.cli.console import table
 from treelax.cli.options import Device
 from treelax.cli.sweeps import (
@@ -78,22 +79,12 @@ Results = Annotated[
 
 
 def register_text_tables(group: typer.Typer) -> None:
-    """Add the tables to ``treelax table``.
-
-    Args:
-        group: the command ``table``.
-
-    Example:
-        >>> group = typer.Typer()
-        >>> register_text_tables(group)
-        >>> [command.name for command in group.registered_commands]
-        ['snli', 'multinli', 'ablation', 'sst']
-    """
+    """Add the tables to ``treelax table``."""
     for name, (first, archive) in COMMANDS.items():
-        command = "multinli" if name == "ablation" else name
-        more = MIXED if command == "multinli" else UNMIXED
-        text = TEXT_HELP.format(first=first, name=name, command=command, archive=archive, **more)
-        group.command(name, help=text)(_command(name, command))
+        family = "multinli" if name == "ablation" else name
+        more = MIXED if family == "multinli" else UNMIXED
+        text = TEXT_HELP.format(first=first, name=name, command=family, archive=archive, **more)
+        command(name, text, _command(name, family))(group)
 
 
 def _command(name: str, family: str) -> Callable[..., None]:
@@ -121,7 +112,7 @@ def _command(name: str, family: str) -> Callable[..., None]:
         from treelax.analysis.run_folders import name as folder
         from treelax.analysis.text_table import TABLES
         from treelax.ops.checks import one_of
-        from treelax.tasks.text.config import FILES, TextConfig
+        from treelax.tasks.text.config import FILES
         from treelax.tasks.text.presets import preset as find
         from treelax.training.config_values import value_to_toml
 
@@ -166,8 +157,7 @@ def _command(name: str, family: str) -> Callable[..., None]:
         named = name if recipe == "paper" else f"{name} --recipe {recipe}"
         there = {(result["preset"], result["seed"]) for _, result in ended}
         missing = [folder(c) for c in configs if (c.preset, c.seed) not in there]
-        files = _file_options([run.config(TextConfig) for run, _ in ended])
-        command = command_line(named, seeds, rows, shown, folders, files=files)
+        command = command_line(named, seeds, rows, shown, folders)
         _publish(chosen, ended, place, command, missing)
         if failure is not None:
             raise failure
@@ -210,25 +200,6 @@ def _read_data(configs: Sequence[TextConfig], runs: Path) -> None:
     for data, whole in wanted:
         read = read_texts(data, whole_words=whole)
         refuse_other_data(ended, read.fingerprint(tuple(read.splits), trees=False))
-
-
-def _file_options(configs: Sequence[TextConfig]) -> list[tuple[str, str]]:
-    """The options for the files of a table's runs, by their names: where they lay helps nobody.
-
-    Those of the first run: others may have had them under other names, but not with another content.
-    """
-    from treelax.training.config import written
-
-    data = configs[0].data
-    options = [("--from", data.path)]
-    options += [("--vectors", file) for file in (data.vectors, *data.more_vectors)]
-    settings = {key: getattr(data, key) for key in ("train", "dev", "test", "mix")}
-    # only the row of given trees has any
-    settings["trees"] = next((c.data.trees for c in configs if c.data.trees is not None), None)
-    named = {key: PurePath(file).name for key, file in settings.items() if file is not None}
-    return [(option, PurePath(file).name) for option, file in options if file is not None] + [
-        ("--set", f"data.{key}={written(key, str | None, name)}") for key, name in named.items()
-    ]
 
 
 def _describe(row: dict[str, Any]) -> str:
