@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
 import typer.main
 
+from treelax.cli.commands import value_name
 from treelax.cli.main import COMMANDS, app
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,7 +45,6 @@ variants in place of the best that the processor runs |
 """
 EXAMPLES = re.compile(r"\n\nExamples?:\n((?:  .*\n?)+)\s*\Z")
 OPTION = re.compile(r"(?<![\w`-])--[a-z][a-z-]*")
-VALUES = {int: "N", float: "X", Path: "PATH", str: "TEXT"}
 
 
 def page() -> str:
@@ -107,23 +107,10 @@ def _table(command: Any) -> str:
         if each.param_type_name == "argument":
             name = each.metavar or each.name.upper()
         else:
-            name = " ".join([", ".join(each.opts), *_value(each, hints.get(each.name))])
+            name = f"{', '.join(each.opts)} {value_name(each, hints.get(each.name))}".rstrip()
         rows.append(f"| `{_cell(name)}` | {_cell(_prose(each.help or ''))} | {_default(each)} |")
     head = ["| argument or option | what it is | by default |", "|---|---|---|"]
     return "\n".join([*head, *rows, ""])
-
-
-def _value(parameter: Any, hint: Any) -> list[str]:
-    """What follows an option: nothing, or a word for its kind of value."""
-    if parameter.is_flag:
-        return []
-    if parameter.metavar:
-        return [parameter.metavar]
-    kinds = [hint, *get_args(hint), *(inner for each in get_args(hint) for inner in get_args(each))]
-    if get_origin(hint) is Literal:
-        return ["|".join(map(str, get_args(hint)))]
-    word = next((VALUES[kind] for kind in kinds if kind in VALUES), "VALUE")
-    return [f"{word} ..." if parameter.multiple else word]
 
 
 def _default(parameter: Any) -> str:

@@ -230,7 +230,7 @@ def test_an_error_leaves_nothing_behind(tmp_path: Path, capsys: pytest.CaptureFi
         (["--from", "{sst}", "--out", "{sst}"], "{sst}: is a file; expected a folder"),
         (["--from", "{sample}", "--out", "x"], "{sample}: is one file; expected an archive"),
         (["--from", "nowhere"], "nowhere: does not exist; expected trainDevTestTrees_PTB.zip"),
-        (["--classes", "two"], "--classes: received two; expected"),
+        (["--classes", "two"], "'two' is not one of"),
     ],
 )
 def test_what_is_refused(
@@ -238,7 +238,7 @@ def test_what_is_refused(
 ) -> None:
     names = {"sst": str(sst), "sample": str(SAMPLE)}
     line = fail(capsys, "sst", *(word.format(**names) for word in arguments))
-    assert line.startswith(message.format(**names))
+    assert message.format(**names) in line
 
 
 # ------------------------------------------------------------------ fetching

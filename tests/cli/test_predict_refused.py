@@ -47,7 +47,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
             "a.txt",
             "x\n",
             ["--batch-size", "0"],
-            "--batch-size: received 0; expected a whole number of at least 1",
+            "Invalid value for '--batch-size': ",
         ),
         ("a.txt", "x\n", ["--device", "gpu"], "device is 'gpu'; expected cpu, cuda"),
     ],

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from treelax.cli.commands import command
 from treelax.cli.console import error_console, table
 from treelax.cli.folders import folder_to_write
 from treelax.cli.progress import advancing, progress
@@ -56,19 +57,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print the figures as one J
 
 
 def register(group: typer.Typer) -> None:
-    """Add the commands for text to the group ``data``.
-
-    Args:
-        group: the group.
-
-    Example:
-        >>> group = typer.Typer()
-        >>> register(group)
-        >>> [command.name for command in group.registered_commands]
-        ['snli', 'multinli', 'sst']
-    """
+    """Add the commands for text to the group ``data``."""
     pairs = "label, premise, hypothesis"
-    for name, corpus, archive, columns, command in (
+    for name, corpus, archive, columns, function in (
         ("snli", "SNLI", "snli_1.0.zip", pairs, snli),
         ("multinli", "MultiNLI", "multinli_1.0.zip", f"{pairs}, genre", multinli),
         (
@@ -80,7 +71,7 @@ def register(group: typer.Typer) -> None:
         ),
     ):
         text = HELP.format(name=name, corpus=corpus, archive=archive, columns=columns)
-        group.command(name, help=text)(command)
+        command(name, text, function)(group)
 
 
 def snli(

@@ -20,7 +20,6 @@ from treelax.errors import Terminated, TreelaxError
 MISSING = [name for name in ("typer", "rich") if find_spec(name) is None]
 if TYPE_CHECKING or not MISSING:
     import typer
-    import typer.core
 
 __all__ = ["main"]
 
@@ -48,18 +47,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     With ``TREELAX_DEBUG=1`` in the environment a traceback comes before that line. All other errors
     are raised as they are.
-
-    Args:
-        arguments: what follows the name of the program; from the command line by default.
-
-    Returns:
-        The exit status: 0 if all went well, 2 after an error, 130 if interrupted, 143 if ended by
-        SIGTERM, 1 if nobody reads the output any more.
-
-    Example:
-        >>> main(["--version"])  # doctest: +ELLIPSIS
-        treelax ...
-        0
     """
     if MISSING:
         return _fail(f'needs {" and ".join(MISSING)}: pip install "treelax[train]"')
@@ -87,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error, end="")  # empty where typer has printed the help itself
             return FAILED
-        message = _explanation(error, sys.argv[1:] if arguments is None else arguments)
+        message = _explanation(error)
         if message is None:
             raise
         if os.environ.get("TREELAX_DEBUG", "0") != "0":
@@ -103,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _explanation(error: Exception, arguments: Sequence[str] = ()) -> str | None:
+def _explanation(error: Exception) -> str | None:
     """What to tell the user of an error; None if it is a fault of the program."""
     if isinstance(error, TreelaxError):
         return str(error)
@@ -113,9 +100,9 @@ def _explanation(error: Exception, arguments: Sequence[str] = ()) -> str | None:
         file = "" if error.filename is None else f"{error.filename}: "
         return f"{file}{error.strerror or error}"
     if hasattr(error, "format_message"):  # typer's, from click or its own copy of it by version
-        from treelax.cli.usage import explain_usage
-
-        return explain_usage(error, arguments)
+        context = getattr(error, "ctx", None)
+        path = "treelax" if context is None else context.command_path
+        return f"{error.format_message().removesuffix('.')}; see {path} --help"
     return None
 
 
@@ -144,7 +131,9 @@ def _options(
 
 
 def _create_app() -> typer.Typer:
-    class InOrder(typer.core.TyperGroup):
+    from treelax.cli.commands import Group
+
+    class InOrder(Group):
         """The commands in the order in which they are used; typer puts groups last."""
 
         def list_commands(self, ctx: Any) -> list[str]:

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from treelax.cli.commands import command
 from treelax.cli.options import Device, Resume, Settings, Show, Tokens
 from treelax.cli.text_runs import train_sentences
 from treelax.training.config_values import value_to_toml
@@ -99,15 +100,15 @@ TestFile = Annotated[Path | None, typer.Option("--test", help="Data for the figu
 
 def register_text(group: typer.Typer) -> None:
     """Add the commands to ``treelax train``."""
-    group.command("classify", help=CLASSIFY_HELP)(_own("classify"))
-    group.command("pair", help=PAIR_HELP)(_own("pair"))
-    group.command("tag", help=TAG_HELP)(_tag())
-    for command, (name, archive, row) in CORPORA.items():
-        more = MIXED if command == "multinli" else UNMIXED
+    command("classify", CLASSIFY_HELP, _own("classify"))(group)
+    command("pair", PAIR_HELP, _own("pair"))(group)
+    command("tag", TAG_HELP, _tag())(group)
+    for corpus, (name, archive, row) in CORPORA.items():
+        more = MIXED if corpus == "multinli" else UNMIXED
         text = CORPUS_HELP.format(
-            name=name, run=RUN_HELP, command=command, archive=archive, row=row, **more
+            name=name, run=RUN_HELP, command=corpus, archive=archive, row=row, **more
         )
-        group.command(command, help=text)(_corpus(command, row))
+        command(corpus, text, _corpus(corpus, row))(group)
 
 
 def _own(kind: str) -> Callable[..., None]:
@@ -209,18 +210,7 @@ def _files(
 
 
 def vector_files(paths: Sequence[Path] | None) -> dict[str, str]:
-    """Settings of the word vectors in some files, as TOML: a name may have commas, or be "none".
-
-    Args:
-        paths: the files.
-
-    Returns:
-        The settings, without their section.
-
-    Example:
-        >>> vector_files([Path("glove.zip"), Path("more.npz")])
-        {'vectors': '"glove.zip"', 'more_vectors': '["more.npz"]'}
-    """
+    """Settings of the word vectors in some files, as TOML: a name may have commas, or be "none"."""
     first, more = (paths or [])[:1], (paths or [])[1:]
     named = {"vectors": value_to_toml("--vectors", str(first[0]))} if first else {}
     if more:
