@@ -59,15 +59,7 @@ class Wanted:
 
 
 def check_options(wanted: Wanted, *, listops: bool) -> None:
-    """Refuse options that say how to read a file where there is none, or one of ListOps.
-
-    Args:
-        wanted: which sentences.
-        listops: the runs are of ListOps.
-
-    Raises:
-        InputError: there is such an option.
-    """
+    """Refuse options that say how to read a file where there is none, or one of ListOps."""
     for option, value in wanted.reading.items():
         if value and wanted.data is None:
             raise InputError(f"{option}: received it without --data; expected both, or neither")
@@ -79,19 +71,7 @@ def check_options(wanted: Wanted, *, listops: bool) -> None:
 
 
 def corpus_for(subject: Subject, wanted: Wanted) -> Corpus:
-    """The sentences for a subject: those of the file, or its own.
-
-    Args:
-        subject: a trained model.
-        wanted: which sentences.
-
-    Returns:
-        The sentences.
-
-    Raises:
-        InputError: an option does not fit the model or the file, or nothing is left.
-        DataError: a file cannot be read.
-    """
+    """The sentences for a subject: those of the file, or its own."""
     # what is too long does not count for the limit
     limit = wanted.limit if wanted.max_length is None else None
     if wanted.data is None:

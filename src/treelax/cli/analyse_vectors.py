@@ -18,24 +18,6 @@ def vectors_of_runs(
     """The files in which each run looks up words; says which runs have no use for them.
 
     Where no run has, all get the files: the first one to be loaded refuses them and says why.
-
-    Args:
-        runs: their folders.
-        vectors: the files, if there are some.
-        listops: the runs are of ListOps, whose words are all known.
-
-    Returns:
-        The files, or None, of each run.
-
-    Raises:
-        InputError: a folder is no run, or was trained with another number of files; the message
-            names it.
-        DataError: a config or a file of word vectors is not there or cannot be read.
-        CheckpointError: the config of a saved model is damaged or of another version.
-
-    Example:
-        >>> vectors_of_runs(["runs/a", "runs/b"], None, listops=False)
-        [None, None]
     """
     if not vectors or listops:
         return [vectors] * len(runs)

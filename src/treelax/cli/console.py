@@ -30,17 +30,6 @@ def is_terminal(where: Console = console) -> bool:
 
     Unlike `rich.console.Console.is_terminal` it does not believe ``FORCE_COLOR``, which would put
     bars into the log files of a continuous integration.
-
-    Args:
-        where: `console` or `error_console`.
-
-    Returns:
-        Whether bars and colours may be shown.
-
-    Example:
-        >>> import io
-        >>> is_terminal(Console(file=io.StringIO()))
-        False
     """
     return where.is_interactive and where.file.isatty()
 
@@ -55,22 +44,6 @@ def table(
     """Print a table on stdout: a drawn one on a terminal, otherwise aligned Markdown.
 
     Columns of numbers are flush right.
-
-    Args:
-        columns: the heads of the columns.
-        rows: a cell for each column; whole numbers are grouped by thousands, other numbers get two
-            decimals (give text for more or fewer), None is left empty.
-        title: a line above the table.
-        note: a line below it, or some; on a terminal they are as long as it is wide at most.
-
-    Example:
-        >>> table(["model", "accuracy"], [["arborescence", 96.2], ["lstm", None]], title="Test:")
-        Test:
-        <BLANKLINE>
-        | model        | accuracy |
-        | :----------- | -------: |
-        | arborescence |    96.20 |
-        | lstm         |          |
     """
     columns = [_writable(name) for name in columns]
     texts = [[_writable(cell_text(cell)) for cell in row] for row in rows]

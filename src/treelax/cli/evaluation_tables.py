@@ -7,12 +7,7 @@ from treelax.tasks.listops.evaluation import LENGTHS, Evaluation
 
 
 def print_evaluation(figures: Evaluation, title: str) -> None:
-    """Print everything that is known of a tagger on a set of expressions.
-
-    Args:
-        figures: what is known.
-        title: which expressions.
-    """
+    """Print everything that is known of a tagger on a set of expressions."""
     table(
         ["%", "discrete trees", "soft trees"],
         [
@@ -52,10 +47,5 @@ def print_evaluation(figures: Evaluation, title: str) -> None:
 
 
 def two(value: float) -> str:
-    """A percentage with two decimals.
-
-    Example:
-        >>> two(99.5)
-        '99.50'
-    """
+    """A percentage with two decimals."""
     return f"{value:.2f}"

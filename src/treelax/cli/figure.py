@@ -45,12 +45,7 @@ def relaxation(
 
 
 def write_picture(picture: Picture, out: Path | None) -> None:
-    """Save a picture, or print its SVG.
-
-    Args:
-        picture: what to write.
-        out: the file; None for standard output.
-    """
+    """Save a picture, or print its SVG."""
     import sys
 
     if out is not None:

@@ -12,14 +12,7 @@ from treelax.errors import InputError
 
 @contextmanager
 def folder_to_write(folder: Path) -> Iterator[Path]:
-    """Make a folder and one in it for unfinished files; a new one goes again after an error.
-
-    Args:
-        folder: made with its parents if it does not exist.
-
-    Raises:
-        InputError: there is a file of that name.
-    """
+    """Make a folder and one in it for unfinished files; a new one goes again after an error."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; expected a folder: give another --out")
     is_new = not folder.exists()

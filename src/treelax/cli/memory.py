@@ -6,18 +6,7 @@ import sys
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Tell whether an error says that memory ran out.
-
-    Args:
-        error: of Python, torch or treelax.
-
-    Returns:
-        Whether it does.
-
-    Example:
-        >>> is_out_of_memory(MemoryError()), is_out_of_memory(ValueError("memory"))
-        (True, False)
-    """
+    """Tell whether an error says that memory ran out."""
     torch = sys.modules.get("torch")  # without it, it cannot have raised the error
     if torch is not None and isinstance(error, torch.OutOfMemoryError):
         return True

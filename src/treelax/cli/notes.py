@@ -13,16 +13,7 @@ OWN = "treelax: "  # what all warnings of this library begin with
 
 @contextmanager
 def warnings_as_notes() -> Iterator[None]:
-    """Show warnings of the library as one line, ``note: ...``, and those of others as they are.
-
-    Returns:
-        A context manager.
-
-    Example:
-        >>> with warnings_as_notes():
-        ...     warnings.formatwarning("treelax: the disk is full", UserWarning, "a.py", 1)
-        'note: the disk is full\\n'
-    """
+    """Show warnings of the library as one line, ``note: ...``, and those of others as they are."""
     usual = warnings.formatwarning
 
     def formatted(

@@ -28,18 +28,7 @@ LONG = 1_000  # words or tokens
 
 
 def refuse_same_file(out: Path | None, *files: str | Path | None) -> None:
-    """Refuse to write into a file that is read.
-
-    Args:
-        out: the file to write, if any.
-        files: those to read, if any.
-
-    Raises:
-        InputError: it is one of them.
-
-    Example:
-        >>> refuse_same_file(None, "texts.tsv")
-    """
+    """Refuse to write into a file that is read."""
     for file in files:
         if out is None or file is None or not (out.exists() and Path(file).exists()):
             continue
@@ -48,19 +37,7 @@ def refuse_same_file(out: Path | None, *files: str | Path | None) -> None:
 
 
 def refuse_files_of_run(out: Path | None, run: Path) -> None:
-    """Refuse to write into a file that a run on sentences was trained with.
-
-    Args:
-        out: the file to write, if any.
-        run: the folder of the run; others, as of a saved model, have no such files.
-
-    Raises:
-        InputError: it is one of them; or the config of the run does not fit.
-        DataError: the config or the record of its files cannot be read.
-
-    Example:
-        >>> refuse_files_of_run(Path("labels.tsv"), Path("runs/stars"))
-    """
+    """Refuse to write into a file that a run on sentences was trained with."""
     from treelax.tasks.text.config import Kind, TextConfig
     from treelax.tasks.text.origins import trained_with
     from treelax.training.run import CONFIG, Run
@@ -75,17 +52,7 @@ def refuse_files_of_run(out: Path | None, run: Path) -> None:
 
 
 def refuse_folder(out: Path | None) -> None:
-    """Refuse a file that is a folder, or that has none to be in, before any work is done.
-
-    Args:
-        out: the file to write, if any.
-
-    Raises:
-        InputError: it cannot be written.
-
-    Example:
-        >>> refuse_folder(Path("tree.svg"))
-    """
+    """Refuse a file that is a folder, or that has none to be in, before any work is done."""
     if out is None:
         return
     if out.is_dir():
@@ -97,20 +64,7 @@ def refuse_folder(out: Path | None) -> None:
 
 
 def write_lines(lines: Iterable[str], out: Path | None) -> None:
-    """Write lines into a file, whole or not at all and compressed as its name says, or to stdout.
-
-    Args:
-        lines: without their ends.
-        out: the file; None for standard output.
-
-    Raises:
-        DataError: the file cannot be written.
-
-    Example:
-        >>> write_lines(["one", "two"], None)
-        one
-        two
-    """
+    """Write lines into a file, whole or not at all and compressed as its name says, or to stdout."""
     from treelax.files import atomic_write, compressed
 
     if out is None:
@@ -124,15 +78,7 @@ def write_lines(lines: Iterable[str], out: Path | None) -> None:
 
 
 def write_sentences(sentences: Iterable[Sentence], out: Path | None) -> None:
-    """Write trees as CoNLL-U into a file, or to standard output.
-
-    Args:
-        sentences: with their trees.
-        out: the file; None for standard output.
-
-    Raises:
-        DataError: the file cannot be written.
-    """
+    """Write trees as CoNLL-U into a file, or to standard output."""
     from treelax.data.conllu import write_conllu
 
     if out is not None:
@@ -146,17 +92,7 @@ def write_sentences(sentences: Iterable[Sentence], out: Path | None) -> None:
 
 
 def warn_of_long(source: str, what: str, length: int, unit: str) -> None:
-    """Say what makes a command take long: time grows with the cube of the length.
-
-    Args:
-        source: the file or the like.
-        what: which of its sentences is the longest.
-        length: of that sentence.
-        unit: in which the length is, in the plural.
-
-    Example:
-        >>> warn_of_long("test.tsv", "sentence 3", 12, "words")
-    """
+    """Say what makes a command take long: time grows with the cube of the length."""
     if length > LONG:
         error_console.print(
             f"{source}: {what} has {length:,} {unit}, which may take long; --max-length {LONG} "

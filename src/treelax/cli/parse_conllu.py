@@ -13,20 +13,7 @@ DIGITS = 6  # of probabilities
 
 
 def conllu_sentences(parsed: Iterable[Parsed]) -> Iterator[Sentence]:
-    """A sentence for each text, or for each different sampled tree of it.
-
-    Args:
-        parsed: what the model says.
-
-    Returns:
-        The sentences, with labels as comments.
-
-    Example:
-        >>> from treelax.cli.parse_models import Tree
-        >>> one = Parsed(3, (Tree(("Dogs", "bark"), (2, 0)),), "yes", 0.75)
-        >>> next(conllu_sentences([one])).metadata
-        {'sent_id': '3', 'text': 'Dogs bark', 'label': 'yes', 'probability': '0.750000'}
-    """
+    """A sentence for each text, or for each different sampled tree of it."""
     for each in parsed:
         about = {}
         if each.label is not None:
@@ -50,19 +37,6 @@ def treebank_lines(parsed: Iterable[Parsed]) -> Iterator[str]:
     Labels are comments, ``predicted_label`` and ``predicted_probability``, and tags of a tagger are
     in MISC, ``PredictedTag=N``, for the file may have its own of both. Each different sampled tree
     is a sentence, whose ``sent_id`` tells which sample it is.
-
-    Args:
-        parsed: what the model says of sentences of the file.
-
-    Returns:
-        The lines, an empty one after each sentence.
-
-    Example:
-        >>> from treelax.cli.parse_models import Tree
-        >>> row = "1\tHi\thi\tINTJ\t_\t_\t0\troot\t_\t_"
-        >>> block = Sentence(("Hi",), (0,), lines=("# sent_id = weblog-17", row))
-        >>> list(treebank_lines([Parsed(7, (Tree(("Hi",), (0,)),), block=block)]))[0]
-        '# sent_id = weblog-17'
     """
     for each in parsed:
         assert each.block is not None  # what is not from such a file is written as sentences
@@ -82,19 +56,7 @@ def treebank_lines(parsed: Iterable[Parsed]) -> Iterator[str]:
 
 
 def label_comments(label: str | None, probability: float | None) -> dict[str, str]:
-    """What is said of a class in a file of sentences that may have classes of its own.
-
-    Args:
-        label: the class; None for models that do not classify.
-        probability: of the class.
-
-    Returns:
-        Comments by their names.
-
-    Example:
-        >>> label_comments("yes", 0.75)
-        {'predicted_label': 'yes', 'predicted_probability': '0.750000'}
-    """
+    """What is said of a class in a file of sentences that may have classes of its own."""
     if label is None:
         return {}
     share = f"{probability:.{DIGITS}f}"
@@ -102,18 +64,7 @@ def label_comments(label: str | None, probability: float | None) -> dict[str, st
 
 
 def tag_features(tags: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Tags of words as a feature in MISC, which leaves the columns of a file as they are.
-
-    Args:
-        tags: of each word; empty for one without.
-
-    Returns:
-        The values by the name of the feature.
-
-    Example:
-        >>> tag_features(["N", ""])
-        {'PredictedTag': ('N', '_')}
-    """
+    """Tags of words as a feature in MISC, which leaves the columns of a file as they are."""
     # a bar would part features; UD writes it so
     return {"PredictedTag": tuple(_flat(tag).replace("|", r"\p") or "_" for tag in tags)}
 

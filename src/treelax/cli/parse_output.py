@@ -60,24 +60,7 @@ class Look:
 
 
 def form_of(form: str | None, out: Path | None, asked: Asked) -> Form:
-    """How to write, as told or as the name of a file says; drawings by default.
-
-    Args:
-        form: what was asked for.
-        out: the file.
-        asked: what is to be shown besides trees.
-
-    Returns:
-        The form.
-
-    Raises:
-        InputError: there is no such form, it does not fit the name of the file, which says nothing
-            by itself, or it has no place for weights.
-
-    Example:
-        >>> form_of(None, Path("trees.conllu.gz"), Asked())
-        'conllu'
-    """
+    """How to write, as told or as the name of a file says; drawings by default."""
     if form is not None:
         one_of("--format", form, get_args(Form))
     found: Form = "tree" if form is None else form  # type: ignore[assignment]
@@ -122,23 +105,7 @@ def _endings(form: Form) -> str:
 
 
 def lines_of(parsed: Iterable[Parsed], form: Form, look: Look) -> Iterator[str]:
-    """Lines for "tree", "heads" or "json".
-
-    Args:
-        parsed: what the model says.
-        form: one of the three.
-        look: how trees are shown.
-
-    Returns:
-        Texts of one line or more, to be written with a line end after each.
-
-    Example:
-        >>> one = Parsed(1, (Tree(("Dogs", "bark"), (2, 0)),), "yes", 0.75)
-        >>> list(lines_of([one], "heads", Look()))
-        ['2 0']
-        >>> list(lines_of([one], "tree", Look(width=40)))[-1]
-        'label: yes (0.75)'
-    """
+    """Lines for "tree", "heads" or "json"."""
     for i, each in enumerate(parsed):
         if form == "json":
             yield _json(each, look)
@@ -243,21 +210,7 @@ def _samples(tree: Tree, asked: Asked) -> Iterator[tuple[Heads | None, str]]:
 
 
 def picture_of(parsed: Iterable[Parsed], form: Form, look: Look) -> Picture:
-    """All trees in one picture, above each other.
-
-    Args:
-        parsed: what the model says.
-        form: "svg" for arcs, "heatmap" for the weights of all arcs.
-        look: how trees are shown.
-
-    Returns:
-        The picture.
-
-    Example:
-        >>> one = Parsed(1, (Tree(("Dogs", "bark"), (2, 0)),), "yes", 0.75)
-        >>> picture_of([one], "svg", Look()).title
-        'yes (0.75)'
-    """
+    """All trees in one picture, above each other."""
     pictures = []
     for each in parsed:
         for i, tree in enumerate(each.trees):

@@ -52,24 +52,7 @@ class Source:
 
 
 def split_arguments(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Tell the model from the texts.
-
-    Args:
-        arguments: of the command line; the first one is the model if it is the name of a model
-            that comes with treelax, a folder that exists, or ends in ``.safetensors``.
-
-    Returns:
-        The model's name, None if none is named, and the texts.
-
-    Raises:
-        InputError: the first argument reads like a path, and there is nothing there.
-
-    Example:
-        >>> split_arguments(["listops", "[MAX 2 9 ]"])
-        ('listops', ['[MAX 2 9 ]'])
-        >>> split_arguments(["[MAX 2 9 ]"])
-        (None, ['[MAX 2 9 ]'])
-    """
+    """Tell the model from the texts."""
     if arguments:
         first = arguments[0]
         # not with a Path: a long text is no name of a file, which it takes for an error
@@ -95,22 +78,7 @@ def _reads_like_a_path(first: str) -> bool:
 def load(
     name: str | None, device: torch.device, vectors: Sequence[Path] | None = None
 ) -> TrainedModel | SentenceModel:
-    """Load a model of any task.
-
-    Args:
-        name: of a model that comes with treelax, the folder of a run or of a saved model, or a
-            file of a ListOps model; None for the ListOps model that comes with treelax.
-        device: where to put it.
-        vectors: files of word vectors to look up new words, see `SentenceModel.from_run`.
-
-    Returns:
-        The model.
-
-    Raises:
-        InputError: there is no such model, or it has no use for word vectors.
-        CheckpointError: a file is damaged or of another version.
-        DataError: a file of word vectors does not exist.
-    """
+    """Load a model of any task."""
     if name is None or is_listops(name):
         refuse_vectors(vectors, name or DEFAULT)
         return load_model(name or DEFAULT, device=device)
@@ -121,18 +89,7 @@ def load(
 
 
 def listops_examples(source: Source) -> Iterator[tuple[int, Expression]]:
-    """The expressions of a source with their lines.
-
-    Args:
-        source: whose lines are expressions, or ``VALUE<TAB>EXPRESSION`` as in the files of ListOps.
-
-    Returns:
-        An iterator; arguments are checked at once.
-
-    Raises:
-        InputError: a text is empty.
-        DataError: one is no expression, or a file cannot be read; the message names the line.
-    """
+    """The expressions of a source with their lines."""
     if source.texts:
         texts = _arguments(source, 1)
         return iter([(i, _expression(text, "TEXT", source)) for i, (text,) in texts])
@@ -168,20 +125,7 @@ def _expression(text: str, where: str, source: Source) -> Expression:
 
 
 def sentence_examples(model: SentenceModel, source: Source, *, gold: bool) -> Iterator[Given]:
-    """The texts of a source, two for each example of a model of pairs.
-
-    Args:
-        model: that will read them.
-        source: arguments, or a file or stream as ``treelax predict`` reads it.
-        gold: the right trees are needed, which CoNLL-U files have.
-
-    Returns:
-        An iterator; arguments are checked at once.
-
-    Raises:
-        InputError: a text is empty, there is an odd one, or the right trees are not known.
-        DataError: a file cannot be read; the message names the line.
-    """
+    """The texts of a source, two for each example of a model of pairs."""
     count = model.settings.texts
     file = source.file
     is_conllu = _is_conllu(source, model)

@@ -35,24 +35,7 @@ def input_records(
     tokens: bool = False,
     **checks: Unpack[CheckOptions],
 ) -> Records:
-    """The reader for a file of texts, by its name and what the model takes.
-
-    Args:
-        file: the file, or ``-`` for standard input.
-        settings: of the model.
-        form: of the file, one of `Input`; by default as its name says.
-        columns: of a table, with the texts, or of words; by default those of training.
-        tokens: texts are words with spaces between; also if those that it was trained on are.
-        checks: see `treelax.data.text.records.Checks`; by default unusable lines are what they were
-            in training, and messages name no option.
-
-    Returns:
-        The records, not yet read.
-
-    Raises:
-        InputError: the form is not known or not possible, or there are too few or too many columns.
-        DataError: there is no such file.
-    """
+    """The reader for a file of texts, by its name and what the model takes."""
     if form is not None:
         one_of("--input", form, get_args(Input))
     if file == STREAM:
@@ -147,19 +130,7 @@ def source_of(
     *,
     expected: str = "a file of texts, or - for standard input",
 ) -> Source:
-    """The file of texts that a name means, which in an archive may have a README beside it.
-
-    Args:
-        file: its name.
-        form: of the file, ``"conll"``, or None to tell it by its name.
-        expected: what it should be, for the message if there is none.
-
-    Returns:
-        The file, or the archive and the name in it, which the readers of that form take too.
-
-    Raises:
-        DataError: there is no such file, or no file of an archive or several fit.
-    """
+    """The file of texts that a name means, which in an archive may have a README beside it."""
     # the form that is found by a name may be any, so no other file may have such a name
     preferred = WORD_SUFFIXES if form == "conll" else DATA_SUFFIXES
     return one_file(file, preferred=preferred, expected=expected)
@@ -168,41 +139,13 @@ def source_of(
 def is_treebank(
     file: str | os.PathLike[str] | Source, settings: SentenceSettings, form: str | None
 ) -> bool:
-    """Whether a file is read as CoNLL-U, whose sentences have lines and names of their own.
-
-    Args:
-        file: its name; that of an archive does not say what is in it, as the source does that
-            `source_of` finds.
-        settings: of the model; one of pairs does not take such files.
-        form: of the file, as the user tells it, or None.
-
-    Returns:
-        Whether it is.
-
-    Example:
-        >>> is_treebank("dev.conllu.gz", SentenceSettings(), None)
-        True
-        >>> is_treebank(Source(Path("ud.zip"), "en/dev.conllu"), SentenceSettings(), None)
-        True
-    """
+    """Whether a file is read as CoNLL-U, whose sentences have lines and names of their own."""
     source = file if isinstance(file, Source) else Source(Path(file))
     return source.suffix == ".conllu" and form in (None, "conll") and settings.texts == 1
 
 
 def words(record: Record, texts: int) -> list[list[str]]:
-    """The words of each text of an example.
-
-    Args:
-        record: the example; that of a blank line may have fewer texts than others.
-        texts: how many an example has.
-
-    Returns:
-        The words, none where there are none.
-
-    Example:
-        >>> words(Record(("Hi you", ""), None, 3), 2), words(Record(("",), None, 4), 2)
-        ([['Hi', 'you'], []], [[], []])
-    """
+    """The words of each text of an example."""
     if len(record.texts) != texts:
         return [[] for _ in range(texts)]
     return [words_of(record, i) for i in range(texts)]

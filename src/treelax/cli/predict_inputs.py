@@ -43,16 +43,7 @@ class Asked:
 def examples_of(
     records: Records, settings: SentenceSettings, *, form: str | None = None
 ) -> Iterator[Asked]:
-    """The examples of a file of texts, also those without words.
-
-    Args:
-        records: of the file.
-        settings: of the model.
-        form: of the file, as the user tells it, or None.
-
-    Returns:
-        The examples, in the order of the file; those of a CoNLL-U file with their lines in it.
-    """
+    """The examples of a file of texts, also those without words."""
     examples = _read(records, settings)
     # other forms may be one of several files in an archive, of which only their reader knows which
     if records.file is not None and form in (None, "conll"):
@@ -96,21 +87,7 @@ def _has_columns(lines: Sequence[str], words: int) -> bool:
 def examples_with_trees(
     file: str, settings: SentenceSettings, *, form: str | None, columns: Sequence[str]
 ) -> Iterator[Asked]:
-    """The sentences of a CoNLL-U file with their heads, for a model that takes given trees.
-
-    Args:
-        file: its name.
-        settings: of the model.
-        form: of the file, as the user tells it, or None.
-        columns: of the texts, as the user tells them; CoNLL-U has its own.
-
-    Returns:
-        The examples, in the order of the file.
-
-    Raises:
-        InputError: it is no such file, or the model is of pairs.
-        DataError: a sentence cannot be read, or its heads form no tree; the message names the line.
-    """
+    """The sentences of a CoNLL-U file with their heads, for a model that takes given trees."""
     given = "the model takes given trees with its texts (model.trees is given)"
     if settings.texts != 1:
         raise InputError(
@@ -138,19 +115,7 @@ def _is_conllu(file: str, form: str | None) -> bool:
 
 
 class Accuracy:
-    """How many labels of a file a model has found.
-
-    Args:
-        labels: those that the model knows. Others count as wrong; a file with none of them may have
-            something else in that column, so there is no accuracy to tell.
-
-    Example:
-        >>> accuracy = Accuracy(["no", "yes"])
-        >>> for right, said in (("yes", "yes"), ("no", "yes"), (None, "no")):
-        ...     accuracy.add(right, said)
-        >>> accuracy.line("text")
-        'accuracy: 50.00 % of 2 labelled texts'
-    """
+    """How many labels of a file a model has found."""
 
     def __init__(self, labels: Sequence[str]) -> None:
         self.known = frozenset(labels)
@@ -158,12 +123,7 @@ class Accuracy:
         self.first_unknown = ""
 
     def add(self, right: Label | None, said: Label | None) -> None:
-        """Count the labels of an example.
-
-        Args:
-            right: what the file has.
-            said: what the model says; of one without words nothing.
-        """
+        """Count the labels of an example."""
         if right is None or said is None:
             return
         pairs = [(right, said)] if isinstance(right, str) else zip(right, said, strict=True)
@@ -175,20 +135,7 @@ class Accuracy:
                 self.unknown += 1
 
     def line(self, noun: str) -> str | None:
-        """The accuracy in words, and how many labels the model cannot find.
-
-        Args:
-            noun: what has labels, in the singular.
-
-        Returns:
-            A line, or None if nothing has a label.
-
-        Example:
-            >>> accuracy = Accuracy(["no", "yes"])
-            >>> accuracy.add("maybe", "yes")
-            >>> accuracy.line("text")
-            "no accuracy: 1 labelled text has a label that the model does not know ('maybe')"
-        """
+        """The accuracy in words, and how many labels the model cannot find."""
         if not self.count:
             return None
         labelled = counted(self.count, f"labelled {noun}")

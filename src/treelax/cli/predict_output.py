@@ -54,24 +54,7 @@ class Said:
 
 
 def output_form(form: str | None, out: Path | None, settings: SentenceSettings) -> str:
-    """How to write, as told or as the name of a file says; JSON lines by default.
-
-    Args:
-        form: what was asked for, one of `Output`.
-        out: the file.
-        settings: of the model.
-
-    Returns:
-        One of `Output`.
-
-    Raises:
-        InputError: there is no such form, the name says none, or trees are wanted of a model that
-            has none.
-
-    Example:
-        >>> output_form(None, Path("trees.conllu.gz"), SentenceSettings())
-        'conllu'
-    """
+    """How to write, as told or as the name of a file says; JSON lines by default."""
     if form is None:
         form = "jsonl" if out is None else _form_by_name(out)
     one_of("--format", form, get_args(Output))
@@ -96,20 +79,7 @@ def _form_by_name(out: Path) -> str:
 
 
 def json_lines(said: Iterable[Said], settings: SentenceSettings) -> Iterator[str]:
-    """A JSON object for each example.
-
-    Args:
-        said: what the model says.
-        settings: of the model.
-
-    Returns:
-        The lines; texts of pairs have lists of two.
-
-    Example:
-        >>> said = Prediction((("Hi",),), "yes", {"yes": 1.0}, ((0,),))
-        >>> next(json_lines([Said(3, said)], SentenceSettings()))
-        '{"line": 3, "label": "yes", "probabilities": {"yes": 1.0}, "words": ["Hi"], "heads": [0]}'
-    """
+    """A JSON object for each example."""
     for one in said:
         each = one.prediction
         heads: Any = each.heads
@@ -128,20 +98,7 @@ def json_lines(said: Iterable[Said], settings: SentenceSettings) -> Iterator[str
 
 
 def table_rows(said: Iterable[Said], settings: SentenceSettings) -> Iterator[str]:
-    r"""The lines of a TSV file, first the names of its columns.
-
-    Args:
-        said: what the model says.
-        settings: of the model.
-
-    Returns:
-        The lines; words, heads and tags have spaces between.
-
-    Example:
-        >>> said = Prediction((("Hi", "!"),), "yes", {"yes": 1.0}, ((0, 1),))
-        >>> list(table_rows([Said(3, said)], SentenceSettings()))
-        ['line\tlabel\tprobability\twords\theads', '3\tyes\t1.000000\tHi !\t0 1']
-    """
+    """The lines of a TSV file, first the names of its columns."""
     names = ["tags", "probabilities"] if settings.kind == "tag" else ["label", "probability"]
     numbers = [""] if settings.texts == 1 else ["_1", "_2"]
     both = [f"{name}{number}" for number in numbers for name in ("words", "heads")]
@@ -160,21 +117,7 @@ def table_rows(said: Iterable[Said], settings: SentenceSettings) -> Iterator[str
 
 
 def conllu_sentences(said: Iterable[Said], settings: SentenceSettings) -> Iterator[Sentence]:
-    """A sentence with its tree for each text; those without words are left out.
-
-    Args:
-        said: what the model says.
-        settings: of the model.
-
-    Returns:
-        The sentences, with the label as a comment, or with tags in the column they were learned
-        from, if CoNLL-U has it.
-
-    Example:
-        >>> said = Prediction((("Hi", "!"),), "yes", {"yes": 1.0}, ((0, 1),))
-        >>> next(conllu_sentences([Said(3, said)], SentenceSettings())).metadata["label"]
-        'yes'
-    """
+    """A sentence with its tree for each text; those without words are left out."""
     for one in said:
         each = one.prediction
         if each.label is None:
@@ -205,20 +148,6 @@ def treebank_lines(said: Iterable[Said], settings: SentenceSettings) -> Iterator
     its own; all else stays. Labels are comments, ``predicted_label`` and ``predicted_probability``,
     for the file may have its own of both. Tags are in the column they were learned from, or in MISC,
     ``PredictedTag=N``, if that is none of UPOS, XPOS and DEPREL.
-
-    Args:
-        said: what the model says of sentences of the file.
-        settings: of the model.
-
-    Returns:
-        The lines, an empty one after each sentence.
-
-    Example:
-        >>> row = "1\tHi\thi\tINTJ\t_\t_\t0\troot\t_\t_"
-        >>> block = Sentence(("Hi",), lines=("# sent_id = weblog-17", row))
-        >>> said = Prediction((("Hi",),), ("UH",), None, ((0,),))
-        >>> list(treebank_lines([Said(7, said, block)], SentenceSettings(kind="tag")))
-        ['# sent_id = weblog-17', '1\tHi\thi\tUH\t_\t_\t0\t_\t_\t_', '']
     """
     column = settings.label or "UPOS"
     for one in said:

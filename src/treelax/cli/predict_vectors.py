@@ -17,16 +17,7 @@ MOST = 1_000_000  # different words that are counted: texts without end must fit
 
 
 def look_up(model: SentenceModel, asked: Iterable[Asked]) -> None:
-    """Look up the words of some examples, with one look into the files, and tell how many are found.
-
-    Args:
-        model: with files of word vectors.
-        asked: the examples.
-
-    Raises:
-        InputError: the files are not those of training.
-        DataError: a file cannot be read.
-    """
+    """Look up the words of some examples, with one look into the files, and tell how many are found."""
     words = {word for each in asked for word in _words(each.texts)}
     looked_for, found = model.look_up(words)
     if looked_for:
@@ -36,21 +27,7 @@ def look_up(model: SentenceModel, asked: Iterable[Asked]) -> None:
 
 
 class UnknownWords:
-    """Counts the different words of texts, and those of them that a model does not know.
-
-    Args:
-        model: that reads the texts.
-
-    Example:
-        >>> from treelax.data.text.vectors import random_vectors
-        >>> from treelax.tasks.text.prediction import SentenceSettings
-        >>> settings = SentenceSettings(vectors=("glove.txt",))
-        >>> unknown = UnknownWords(SentenceModel(settings, random_vectors(["dogs"], 8), ["yes"]))
-        >>> [one] = unknown.counted([Asked(1, [["dogs", "bark"]])])
-        >>> print(unknown.line())
-        note: 1 of 2 different words are unknown to the model and share a hundred vectors; \
---vectors glove.txt, the file of its training, looks them up
-    """
+    """Counts the different words of texts, and those of them that a model does not know."""
 
     def __init__(self, model: SentenceModel) -> None:
         self.model = model
@@ -59,25 +36,14 @@ class UnknownWords:
         self.seen: set[str] = set()
 
     def counted(self, asked: Iterable[Asked]) -> Iterator[Asked]:
-        """Count the words of examples as they are read.
-
-        Args:
-            asked: the examples.
-
-        Returns:
-            The same.
-        """
+        """Count the words of examples as they are read."""
         for each in asked:
             if self.counts and len(self.seen) < MOST:
                 self.seen.update(known_spellings(self.model.settings, _words(each.texts)))
             yield each
 
     def line(self) -> str | None:
-        """What there is to tell.
-
-        Returns:
-            A line, or None where most words are known.
-        """
+        """What there is to tell."""
         unknown = sum(word not in self.model.vectors for word in self.seen)
         if SHARE * unknown <= len(self.seen):
             return None

@@ -46,29 +46,14 @@ class Progress(ABC):
 
     @abstractmethod
     def update(self, done: int, note: str | None = None) -> None:
-        """Say how much is done.
-
-        Args:
-            done: how much, of the total.
-            note: a few words to show with it, ``"loss 0.31"`` say; those of before by default.
-        """
+        """Say how much is done."""
 
     def advance(self, steps: int = 1, note: str | None = None) -> None:
-        """Say that so many steps more are done.
-
-        Args:
-            steps: how many.
-            note: as in `update`.
-        """
+        """Say that so many steps more are done."""
         self.update(self.done + steps, note)
 
     def say(self, text: str, style: str | None = None) -> None:
-        """Print a line on stderr that stays, above the bar where there is one.
-
-        Args:
-            text: the line.
-            style: a style of rich, such as ``"bold"``.
-        """
+        """Print a line on stderr that stays, above the bar where there is one."""
         error_console.print(text, style=style)
 
 
@@ -85,22 +70,6 @@ def progress(
 
     On a terminal: a bar, count, rate, time gone, time left, and the note in a line below. Elsewhere:
     a plain line with all that at each tenth of the work or every 30 seconds, and one at the end.
-
-    Args:
-        description: what is done, ``"training"`` say.
-        total: how much there is to do; None if that is not known.
-        start: how much was done before, as in a run that goes on.
-        unit: what is counted, for the rate.
-        transient: leave nothing behind: the bar goes at the end, and the last plain line is left
-            out.
-
-    Returns:
-        A context manager that gives a `Progress`.
-
-    Example:
-        >>> with progress("drawing", 3, transient=True) as bar:
-        ...     for loss in (3.5, 2.5, 1.5):
-        ...         bar.advance(note=f"loss {loss}")
     """
     if not is_terminal(error_console):
         plain = _PlainProgress(description, total, start, unit)
@@ -125,22 +94,7 @@ def progress(
 
 
 def advancing(items: Iterable[Item], bar: Progress, *, every: int) -> Iterator[Item]:
-    """The items as they are, each of them counted once it has been dealt with.
-
-    Args:
-        items: what is worked through.
-        bar: what is told of it.
-        every: so many items are told at once, as a bar takes longer to draw than most items take.
-
-    Yields:
-        The items.
-
-    Example:
-        >>> with progress("adding", transient=True) as bar:
-        ...     total = sum(advancing(range(5), bar, every=2))
-        >>> total, bar.done
-        (10, 5)
-    """
+    """The items as they are, each of them counted once it has been dealt with."""
     number = 0
     for number, item in enumerate(items, 1):
         yield item

@@ -44,22 +44,7 @@ class Trees:
 def study_runs(
     runs: Sequence[RunRecord], wanted: Wanted, device: torch.device, *, gallery: int
 ) -> Trees:
-    """Parse the sentences with all runs that can; one model is in memory at a time.
-
-    Args:
-        runs: all of ListOps, or all of sentences.
-        wanted: which sentences.
-        device: where to parse.
-        gallery: the most examples of the gallery.
-
-    Returns:
-        The study and the gallery, and why a run is missing in them.
-
-    Raises:
-        InputError: an option does not fit the runs or the file that was named.
-        DataError: the file that was named cannot be read.
-        CheckpointError: a model is damaged or of another version.
-    """
+    """Parse the sentences with all runs that can; one model is in memory at a time."""
     found = Trees()
     corpus: Corpus | None = None
     selection: Selection | None = None

@@ -28,26 +28,7 @@ Prepared = TypeVar("Prepared")
 
 
 def find_run(folder: Path, *, resume: bool) -> Run | None:
-    """The run to go on with, or None where one is to be started.
-
-    Args:
-        folder: of the run.
-        resume: go on with the run that is there.
-
-    Returns:
-        The run, or None.
-
-    Raises:
-        InputError: the folder holds a run that was not to be resumed, or is a file.
-        CheckpointError: a run to be resumed has lost its config, its best model or rows of its
-            metrics.
-        RunInUseError: another process is at work on that run.
-        DataError: the run's config cannot be read.
-
-    Example:
-        >>> find_run(Path("nowhere"), resume=True) is None
-        True
-    """
+    """The run to go on with, or None where one is to be started."""
     from treelax.training.run import Run
 
     if resume and (folder / "config.toml").exists():
@@ -65,18 +46,7 @@ def find_run(folder: Path, *, resume: bool) -> Run | None:
 
 
 def in_processes(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """A command that joins the processes that torchrun or accelerate started, if there are any.
-
-    Args:
-        command: what all of them do.
-
-    Returns:
-        The command; torch is loaded when it is called, not before.
-
-    Example:
-        >>> in_processes(lambda text: print(text))("done")
-        done
-    """
+    """A command that joins the processes that torchrun or accelerate started, if there are any."""
 
     @wraps(command)
     def together(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
@@ -101,21 +71,6 @@ def in_run(
 
     The folder of a new one is made when all is prepared, so that what fails before leaves no run
     that never began. A plain ``kill`` ends the run as Ctrl-C does, with a line on how to go on.
-
-    Args:
-        run: of `find_run`.
-        folder: of a new run.
-        config: of a new run.
-        task: its name.
-        prepare: reads the data and makes the model.
-
-    Returns:
-        A context manager that gives the run and what was prepared.
-
-    Raises:
-        InputError: the folder cannot be written.
-        RunInUseError: another process is at work in the folder.
-        CheckpointError: the checkpoint of the run is lost.
     """
     from treelax.training.run import Run
     from treelax.training.signals import end_when_told
@@ -133,17 +88,7 @@ def in_run(
 
 
 def follow(training: Training, describe: Callable[[dict[str, float]], str]) -> None:
-    """Train to the end, with a progress bar.
-
-    Args:
-        training: the run under way.
-        describe: a few words on the dev figures of an epoch.
-
-    Raises:
-        DataError: the config of a run that is extended, or whose files have moved, was not written.
-        TrainingError: the loss is no longer finite.
-        CheckpointError: a checkpoint cannot be saved.
-    """
+    """Train to the end, with a progress bar."""
     from treelax.analysis.result_file import FILE
     from treelax.training.distributed import current
 
@@ -189,16 +134,7 @@ def _refuse_damage(run: Run) -> None:
 
 
 def is_done(run: Run, result: dict[str, Any], epochs: int) -> bool:
-    """Whether a run has nothing left to do.
-
-    Args:
-        run: the run.
-        result: of it.
-        epochs: as many as are wanted.
-
-    Returns:
-        Whether the result is of as many epochs, and the model is there.
-    """
+    """Whether a run has nothing left to do."""
     kept = run.best_model.exists() or not run.last_checkpoint.exists()
     return kept and result["epochs"] >= epochs
 

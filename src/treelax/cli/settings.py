@@ -17,12 +17,7 @@ _FIELD = re.compile(r"^[ ]{4}(\w+): (.*(?:\n[ ]{5,}.*)*)", re.MULTILINE)
 
 
 def show_settings(presets: Mapping[str, tuple[Callable[[], Any], str]], config: Any) -> None:
-    """Print what presets there are and all settings of a config, values as ``--set`` takes them.
-
-    Args:
-        presets: by name, each with what it is in words.
-        config: a dataclass with a field ``preset``.
-    """
+    """Print what presets there are and all settings of a config, values as ``--set`` takes them."""
     from treelax.training.config import flatten, written
     from treelax.training.config_values import field_kinds
 
@@ -39,19 +34,7 @@ def show_settings(presets: Mapping[str, tuple[Callable[[], Any], str]], config: 
 
 
 def describe_settings(kind: type) -> dict[str, str]:
-    """What the docstring of a config says of its settings, and those of its sections of theirs.
-
-    Args:
-        kind: a dataclass whose docstring has a part ``Attributes:``.
-
-    Returns:
-        A text for each setting, by its dotted key.
-
-    Example:
-        >>> from treelax.tasks.text.config import TextConfig
-        >>> describe_settings(TextConfig)["train.learning_rate"]
-        'of Adam'
-    """
+    """What the docstring of a config says of its settings, and those of its sections of theirs."""
     section = _SECTION.search(f"{inspect.getdoc(kind) or ''}\n")
     told = dict(_FIELD.findall(section[1])) if section else {}
     kinds = get_type_hints(kind)

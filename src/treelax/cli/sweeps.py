@@ -37,21 +37,7 @@ Report = Annotated[
 
 
 def named_rows(rows: str) -> list[str]:
-    """The presets that ``--rows`` names.
-
-    Args:
-        rows: their names, with commas between them.
-
-    Returns:
-        The names.
-
-    Raises:
-        InputError: there is none.
-
-    Example:
-        >>> named_rows("sst-none, sst-tree,")
-        ['sst-none', 'sst-tree']
-    """
+    """The presets that ``--rows`` names."""
     names = [name for row in rows.split(",") if (name := row.strip())]
     if not names:
         raise InputError(f"--rows is {rows!r}; expected presets with commas between them")
@@ -64,20 +50,7 @@ def every_seed(
     settings: Sequence[str],
     configure: Callable[[str, list[str]], Config],
 ) -> list[Config]:
-    """The config of every run of a table.
-
-    Args:
-        presets: of the rows; one that is named twice counts once.
-        seeds: 0 to this, exclusive.
-        settings: changes of all runs, each ``key=value``.
-        configure: makes a config of a preset's name and settings.
-
-    Returns:
-        The configs, row by row.
-
-    Raises:
-        InputError: there is no such preset or setting, or the settings name a seed.
-    """
+    """The config of every run of a table."""
     given = [setting for setting in settings if setting.partition("=")[0].strip() == "seed"]
     if given:
         raise InputError(
@@ -101,28 +74,7 @@ def finished(
     describe: Callable[[dict[str, Any]], str],
     said: Sequence[str] = (),
 ) -> tuple[list[tuple[Run, dict[str, Any]]], TrainingError | None]:
-    """Train what has not been trained, unless only a report is wanted.
-
-    Args:
-        configs: of all runs.
-        folder: holds the runs.
-        results: where the table will go, which must not lose runs.
-        device: where to train.
-        jobs: runs at a time.
-        report: train nothing.
-        describe: a few words on a row of metrics.
-        said: settings on the command line, which runs to report on must not contradict; others they
-            may have been started with as they like.
-
-    Returns:
-        The runs that have ended, in the order of their configs, with their results; and what to
-        raise when they are published, if others have failed.
-
-    Raises:
-        InputError: a run was started with other settings, the table would lose runs, or none has
-            ended.
-        TrainingError: all runs have failed.
-    """
+    """Train what has not been trained, unless only a report is wanted."""
     from treelax.analysis.run_folders import name, result_of
     from treelax.analysis.tables import refuse_to_shrink
     from treelax.training.devices import find_device
@@ -161,15 +113,7 @@ def finished(
 
 
 def refuse_other_data(ended: Sequence[tuple[Run, dict[str, Any]]], now: str | None = None) -> None:
-    """Refuse a table of runs that were trained or tested on other data than each other.
-
-    Args:
-        ended: the runs with their results; those of before results told of data fit any.
-        now: a fingerprint of the data that are there now, which further runs would have.
-
-    Raises:
-        InputError: data differ.
-    """
+    """Refuse a table of runs that were trained or tested on other data than each other."""
     told = [(run, result["data"]) for run, result in ended if result.get("data")]
     if not told:
         return
@@ -188,31 +132,13 @@ def refuse_other_data(ended: Sequence[tuple[Run, dict[str, Any]]], now: str | No
 
 
 def refuse_a_file(results: Path) -> None:
-    """Refuse a file where the folder of a table is to be, before anything is trained.
-
-    Args:
-        results: where the table goes.
-
-    Raises:
-        InputError: it is a file.
-
-    Example:
-        >>> refuse_a_file(Path("nowhere"))
-    """
+    """Refuse a file where the folder of a table is to be, before anything is trained."""
     if results.exists() and not results.is_dir():
         raise InputError(f"--results: {results} is a file; expected a folder, or a new name")
 
 
 def write_results(folder: Path, files: dict[str, str]) -> None:
-    """Write the files of a table, each whole or not at all, and say where they are.
-
-    Args:
-        folder: made if it does not exist.
-        files: their texts by name.
-
-    Raises:
-        DataError: a file cannot be written.
-    """
+    """Write the files of a table, each whole or not at all, and say where they are."""
     from treelax.files import atomic_write
 
     folder.mkdir(parents=True, exist_ok=True)

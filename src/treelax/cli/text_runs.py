@@ -36,24 +36,7 @@ def train_sentences(
     show: bool,
     chosen: str | None = None,
 ) -> None:
-    """Train a sentence model, or go on with its run, and print its figures.
-
-    Args:
-        preset: to start from, and what it is of: runs and presets of other kinds are refused.
-        data: settings of the data, without their section.
-        settings: others, each ``key=value``.
-        seed: of the run; that of the preset by default.
-        out: folder of the run; ``runs/PRESET-SEED`` by default.
-        device: where to train.
-        resume: go on with the run that is there.
-        show: show presets that could be there instead, and all settings.
-        chosen: the preset that was asked for, of the same kind.
-
-    Raises:
-        InputError: a setting, a file or the folder does not fit.
-        DataError: the data cannot be read.
-        CheckpointError: a checkpoint does not fit or cannot be saved.
-    """
+    """Train a sentence model, or go on with its run, and print its figures."""
     from treelax.analysis.run_folders import changed
     from treelax.analysis.text_results import read_text_result
     from treelax.ops.checks import one_of
@@ -139,19 +122,7 @@ def _prepare(config: TextConfig, device: str, out: Path, corpus: str) -> TextExp
 
 
 def read_texts(config: DataConfig, *, whole_words: bool) -> TextData:
-    """Read the texts of a config with a progress bar.
-
-    Args:
-        config: which texts.
-        whole_words: as `treelax.tasks.text.data.load_text` takes it.
-
-    Returns:
-        The data.
-
-    Raises:
-        DataError: as `load_text`.
-        InputError: as `load_text`.
-    """
+    """Read the texts of a config with a progress bar."""
     from treelax.tasks.text.data import load_text
 
     with progress("reading texts", unit="record", transient=True) as bar:

@@ -101,17 +101,7 @@ def listops(
 
 
 def train_listops(run: Run, experiment: ListOpsExperiment) -> None:
-    """Train to the end with a progress bar, evaluate on the test set, show all of it.
-
-    Args:
-        run: its folder; the caller holds its lock.
-        experiment: model and data of the run.
-
-    Raises:
-        TrainingError: the loss is no longer finite.
-        CheckpointError: a checkpoint cannot be saved, or the one there does not fit.
-        DataError: metrics or result cannot be written.
-    """
+    """Train to the end with a progress bar, evaluate on the test set, show all of it."""
     from treelax.analysis.listops_results import finish
     from treelax.cli.evaluation_tables import print_evaluation
     from treelax.data.text.delimited import counted
@@ -140,18 +130,7 @@ def train_listops(run: Run, experiment: ListOpsExperiment) -> None:
 
 
 def describe(dev: dict[str, float]) -> str:
-    """A few words on the dev figures of an epoch.
-
-    Args:
-        dev: the figures by name.
-
-    Returns:
-        The words.
-
-    Example:
-        >>> describe({"operator_accuracy": 50, "attachment": 9})
-        'acc 50.0 att 9.0'
-    """
+    """A few words on the dev figures of an epoch."""
     return f"acc {dev['operator_accuracy']:.1f} att {dev['attachment']:.1f}"
 
 
