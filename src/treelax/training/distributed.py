@@ -33,15 +33,13 @@ Config = TypeVar("Config", bound="DataclassInstance")
 Prepared = TypeVar("Prepared")
 
 
+class LostProcessError(TrainingError):
+    """Another process has ended or cannot be reached."""
+
+
 @dataclass(frozen=True)
 class World:
     """The processes that train together, as one of them sees them; one alone by default.
-
-    Attributes:
-        rank: of this process, from 0; the first reads and writes the run and speaks to the user.
-        size: number of processes.
-        local_rank: of this process among those on its machine, which is the number of its GPU.
-        local_size: number of processes on its machine.
 
     Example:
         >>> [World(rank, 3).share(8) for rank in range(3)]
@@ -50,7 +48,7 @@ class World:
 
     rank: int = 0
     size: int = 1
-    local_rank: int = 0
+    local_rank: int = 0  # among those on its machine, which is the number of its GPU
     local_size: int = 1
 
     @property
@@ -64,17 +62,7 @@ class World:
         return slice(self.rank, None, self.size)
 
     def share(self, count: int) -> slice:
-        """This process's examples of a batch; all shares together are the batch, in its order.
-
-        Args:
-            count: examples in the batch.
-
-        Returns:
-            Where they are in the batch.
-
-        Raises:
-            InputError: there are fewer examples than processes.
-        """
+        """This process's examples of a batch; all shares together are the batch, in its order."""
         if count < self.size:
             raise InputError(
                 f"train.batch_size is {count} but {self.size} processes share every batch; expected "
@@ -83,44 +71,17 @@ class World:
         return slice(count * self.rank // self.size, count * (self.rank + 1) // self.size)
 
     def on(self, device: torch.device) -> str:
-        """Where these processes are, in words.
-
-        Args:
-            device: of this process.
-
-        Returns:
-            ``cuda``, or ``cuda in 2 processes``.
-        """
+        """Where these processes are, in words."""
         return str(device) if self.size == 1 else f"{device.type} in {self.size} processes"
 
     def sum_(self, tensor: Tensor) -> Tensor:
-        """Add a tensor up over all processes, in place; alone it stays as it is.
-
-        Args:
-            tensor: of the same shape and type everywhere.
-
-        Returns:
-            The tensor.
-
-        Raises:
-            TrainingError: another process has ended or cannot be reached.
-        """
+        """Add a tensor up over all processes, in place; alone it stays as it is."""
         if self.size > 1:
             _together(partial(dist.all_reduce, tensor))
         return tensor
 
     def tell(self, value: Any) -> Any:
-        """Give what the first process has to all.
-
-        Args:
-            value: JSON; that of the other processes does not count.
-
-        Returns:
-            The first process's value.
-
-        Raises:
-            TrainingError: another process has ended or cannot be reached.
-        """
+        """Give what the first process has to all."""
         if self.size == 1:
             return value
         text = json.dumps(value).encode() if self.first else b""
@@ -135,18 +96,7 @@ class World:
     def tell_tensors(
         self, tensors: Mapping[str, Tensor], device: torch.device
     ) -> dict[str, Tensor]:
-        """Give the named tensors that the first process has to all.
-
-        Args:
-            tensors: of the first process; those of the others do not count.
-            device: of the result.
-
-        Returns:
-            Copies of the first process's tensors.
-
-        Raises:
-            TrainingError: another process has ended or cannot be reached.
-        """
+        """Give the named tensors that the first process has to all."""
         facts = self.tell(
             [(name, str(t.dtype).removeprefix("torch."), t.shape) for name, t in tensors.items()]
         )
@@ -161,15 +111,7 @@ class World:
         return result
 
     def check_same(self, value: Any, message: str) -> None:
-        """Refuse to go on where the processes do not have the same.
-
-        Args:
-            value: JSON, to be the same everywhere.
-            message: what to say if it is not.
-
-        Raises:
-            TrainingError: it is not, which all processes find; or another process has ended.
-        """
+        """Refuse to go on where the processes do not have the same."""
         digest = hashlib.sha256(json.dumps(value).encode()).digest()[:7]
         number = int.from_bytes(digest)
         ends = torch.tensor([number, -number])
@@ -180,15 +122,7 @@ class World:
 
 
 def current() -> World:
-    """The processes that this one has joined.
-
-    Returns:
-        Them; one alone if it has joined none.
-
-    Example:
-        >>> current()
-        World(rank=0, size=1, local_rank=0, local_size=1)
-    """
+    """The processes that this one has joined."""
     if not (dist.is_available() and dist.is_initialized()):
         return World()
     rank, size = dist.get_rank(), dist.get_world_size()
@@ -196,18 +130,7 @@ def current() -> World:
 
 
 def launched() -> World:
-    """The processes that torchrun or accelerate started, as the environment says.
-
-    Returns:
-        Them; one alone without ``RANK`` and a ``WORLD_SIZE`` of more than 1.
-
-    Raises:
-        InputError: a variable of the environment is no number.
-
-    Example:
-        >>> launched().size
-        1
-    """
+    """The processes that torchrun or accelerate started, as the environment says."""
     size = _number("WORLD_SIZE", 1)
     if size < 2 or "RANK" not in os.environ:
         return World()
@@ -216,26 +139,7 @@ def launched() -> World:
 
 
 def in_turn(config: Config, prepare: Callable[..., Prepared], *arguments: Any) -> Prepared:
-    """Prepare something in the first process, then in the others, and wait until all have it.
-
-    So what is wrong for all is found once, and files that the first has made can serve the others.
-
-    Args:
-        config: of this process; that of the first counts, which knows the config of a resumed run.
-        prepare: makes what is wanted of the config.
-        arguments: what else it takes.
-
-    Returns:
-        What was prepared; its config is the same everywhere.
-
-    Raises:
-        TrainingError: another process has ended or cannot be reached.
-
-    Example:
-        >>> from dataclasses import make_dataclass
-        >>> in_turn(make_dataclass("Training", [("epochs", int, 3)])(), lambda config: config.epochs)
-        3
-    """
+    """Prepare something in the first process, then in the others, and wait until all have it."""
     world = current()
     prepared = prepare(config, *arguments) if world.first else None
     if world.size > 1:
@@ -256,7 +160,7 @@ def _together(call: Callable[[], Any]) -> None:
     except RuntimeError as error:  # of gloo and NCCL, whose own errors are children of it
         # without the place in their sources in front and the advice behind
         reason = re.sub(r"^\[[^]]*\] ", "", next(iter(str(error).splitlines()), "")).split(". ")[0]
-        raise TrainingError(
+        raise LostProcessError(
             f"another process of this training has ended or cannot be reached ({reason}); expected "
             f"all {current().size} to stay: see what it said, then go on with --resume"
         ) from error
