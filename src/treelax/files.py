@@ -65,25 +65,6 @@ def atomic_write(
     error before that leaves an older file of that name untouched and nothing else behind. A link is
     kept, and what it points to written. A pipe or a device, such as ``/dev/null``, is written to as it
     is: it must not be replaced by a file.
-
-    Args:
-        path: the file, replaced if it exists; its folder must exist.
-        mode: ``"wb"`` for bytes, ``"w"`` for text in UTF-8, whose line ends stay as they are.
-
-    Returns:
-        A context manager that gives the open file; the rename happens when it ends.
-
-    Raises:
-        DataError: the file cannot be written; the message names it.
-        InputError: there is no such mode.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with atomic_write(Path(folder, "note.txt"), "w") as out:
-        ...         count = out.write("done\n")
-        ...     Path(folder, "note.txt").read_text()
-        'done\n'
     """
     if mode not in ("wb", "w"):
         raise InputError(f"mode: received {mode!r}; expected 'wb' or 'w'")
@@ -122,22 +103,7 @@ def _told(file: Path) -> Iterator[None]:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Lock an open file if no other process has; where there are no locks it counts as done.
-
-    The system lets go of the lock when the file is closed, or the process ends, however it ends.
-
-    Args:
-        descriptor: of the file.
-
-    Returns:
-        Whether it is locked now.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryFile() as file:
-        ...     try_lock(file.fileno())
-        True
-    """
+    """Lock an open file if no other process has; where there are no locks it counts as done."""
     if fcntl is None:
         return True
     try:
@@ -153,29 +119,7 @@ def try_lock(descriptor: int) -> bool:
 def compressed(
     raw: IO[bytes], path: str | os.PathLike[str], mode: Literal["rb", "wb"]
 ) -> AbstractContextManager[Any]:
-    """See an open file through the compression that its name asks for.
-
-    Args:
-        raw: the file, open for bytes; it stays open.
-        path: its name; ``.gz``, ``.xz`` and ``.bz2``, also in capital letters, are compressed, all
-            others are not.
-        mode: ``"rb"`` to read, ``"wb"`` to write; equal content gives equal bytes.
-
-    Returns:
-        A context manager that gives a file of the plain bytes.
-
-    Raises:
-        DataError: a ``.zip`` is to be written, which would be none: it is read as an archive.
-
-    Example:
-        >>> import io
-        >>> raw = io.BytesIO()
-        >>> with compressed(raw, "a.xz", "wb") as out:
-        ...     count = out.write(b"plain")
-        >>> with compressed(io.BytesIO(raw.getvalue()), "a.xz", "rb") as data:
-        ...     data.read()
-        b'plain'
-    """
+    """See an open file through the compression that its name asks for."""
     match Path(path).suffix.lower():
         case ".gz":  # no time and no name inside, so that equal content gives equal bytes
             return gzip.GzipFile("", mode, fileobj=raw, mtime=0)
@@ -193,29 +137,7 @@ def compressed(
 
 
 def read_lines(path: str | os.PathLike[str], *, expected: str = "a file") -> Iterator[Line]:
-    r"""Read the lines of a UTF-8 file, plain or compressed (``.gz``, ``.xz``, ``.bz2``).
-
-    Args:
-        path: the file; a byte order mark at its start is read over.
-        expected: what the file should be, for the message if there is none.
-
-    Returns:
-        An iterator over ``(number, text)``: lines counted from 1, without their ends. It reads on
-        as it is asked.
-
-    Raises:
-        DataError: the file is missing, which is told at once; or, as it is read, it cannot be
-            decompressed, is not UTF-8 or has a line of more than 16 MiB. The message names the file
-            and the line.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "two.txt")
-        ...     count = path.write_bytes(b"one\r\ntwo")
-        ...     list(read_lines(path))
-        [(1, 'one'), (2, 'two')]
-    """
+    r"""Read the lines of a UTF-8 file, plain or compressed (``.gz``, ``.xz``, ``.bz2``)."""
     file = Path(path)
     if not file.is_file():
         what = "is a folder" if file.is_dir() else "does not exist"
@@ -230,26 +152,7 @@ def _opened(file: Path) -> Iterator[IO[bytes]]:
 
 
 def decoded_lines(opened: AbstractContextManager[IO[bytes]], where: str) -> Iterator[Line]:
-    """The lines of a file, split before they are decoded, to know where decoding fails.
-
-    Args:
-        opened: gives the plain bytes.
-        where: the file, for messages.
-
-    Returns:
-        Numbers and texts, as `read_lines`.
-
-    Raises:
-        DataError: as `read_lines`.
-
-    Example:
-        >>> import io
-        >>> list(decoded_lines(io.BytesIO(b"\\xff"), "a.txt"))
-        Traceback (most recent call last):
-        ...
-        treelax.errors.DataError: a.txt, line 1: is not UTF-8 (invalid start byte); expected UTF-8: \
-re-save it as UTF-8, or run iconv -f latin1 -t utf-8
-    """
+    """The lines of a file, split before they are decoded, to know where decoding fails."""
     number = 0
     try:
         with opened as data:
@@ -263,23 +166,7 @@ re-save it as UTF-8, or run iconv -f latin1 -t utf-8
 
 
 def numbered_lines(data: IO[bytes], where: str) -> Iterator[tuple[int, bytes]]:
-    """The lines of an open file, counted from 1; one that is too long is not read to its end.
-
-    Args:
-        data: plain bytes.
-        where: the file, for messages.
-
-    Returns:
-        Numbers and lines, with their ends.
-
-    Raises:
-        DataError: a line has more than 16 MiB: a small compressed file may hold gigabytes.
-
-    Example:
-        >>> import io
-        >>> list(numbered_lines(io.BytesIO(b"a\\nb"), "a.txt"))
-        [(1, b'a\\n'), (2, b'b')]
-    """
+    """The lines of an open file, counted from 1; one that is too long is not read to its end."""
     for number, line in enumerate(iter(partial(data.readline, LONGEST_LINE + 1), b""), 1):
         if len(line) > LONGEST_LINE:
             raise DataError(
@@ -300,17 +187,6 @@ def _not_utf8(where: str, error: UnicodeDecodeError) -> DataError:
 
 
 def sha256(path: str | os.PathLike[str]) -> str:
-    """The SHA-256 sum of a file's content, in hexadecimal.
-
-    Args:
-        path: the file.
-
-    Returns:
-        Sixty-four digits.
-
-    Example:
-        >>> sha256(os.devnull)[:8]
-        'e3b0c442'
-    """
+    """The SHA-256 sum of a file's content, in hexadecimal."""
     with open(path, "rb") as data:
         return hashlib.file_digest(data, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""A short text that tells data apart."""
+"""A hash that tells data sets apart."""
 
 from __future__ import annotations
 
@@ -11,21 +11,7 @@ __all__ = ["fingerprint"]
 
 
 def fingerprint(facts: object, tensors: Iterable[Tensor]) -> str:
-    """A short text that is another if a fact or a number is.
-
-    Args:
-        facts: that are written the same in every process: texts, numbers, lists of them.
-        tensors: the numbers, on any device.
-
-    Returns:
-        Thirty-two letters and digits.
-
-    Example:
-        >>> import torch
-        >>> one, other = (fingerprint("a", [torch.tensor(value)]) for value in (1, 2))
-        >>> one == fingerprint("a", [torch.tensor(1)]), one == other
-        (True, False)
-    """
+    """Hash of `facts` and `tensors`."""
     made = hashlib.sha256(repr(facts).encode("utf-8", "surrogatepass"))
     for tensor in tensors:
         made.update(repr((tensor.dtype, tuple(tensor.shape))).encode())

@@ -39,16 +39,7 @@ class NoSuchSplitError(DataError):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file, or a file in a zip archive.
-
-    Attributes:
-        file: the file or the archive.
-        member: the name in the archive; None for a file.
-
-    Example:
-        >>> Source(Path("snli_1.0.zip"), "snli_1.0/snli_1.0_dev.jsonl").name
-        'snli_1.0.zip: snli_1.0/snli_1.0_dev.jsonl'
-    """
+    """A file, or a file in a zip archive."""
 
     file: Path
     member: str | None = None
@@ -70,12 +61,7 @@ class Source:
         return _suffix(self.member or self.file.name)
 
     def lines(self) -> Iterator[Line]:
-        """The lines with their numbers, as `treelax.files.read_lines` gives them.
-
-        Raises:
-            DataError: the file is missing, or cannot be read or decoded; or it has the line ends of
-                old Macs.
-        """
+        """The lines with their numbers, as `treelax.files.read_lines` gives them."""
         if self.member is None:
             lines = read_lines(self.file)
         else:
@@ -91,33 +77,7 @@ def one_file(
     member: str | None = None,
     expected: str = "a file",
 ) -> Source:
-    """The file that a path names, or the right one in a zip archive.
-
-    Args:
-        path: a file.
-        suffixes: in an archive, look only at files with these, ``".tsv"`` say; all by default.
-        preferred: in an archive, look at other files only if none has one of these, so that a README
-            or a licence may lie beside ``".conllu"``, say.
-        member: which one in the archive; the only one by default. The end of its path is enough.
-        expected: what it should be, for the message if there is nothing.
-
-    Returns:
-        The file, or the archive and the name in it.
-
-    Raises:
-        DataError: the file is missing, is a folder, or is an archive that is damaged or in which
-            no file or several fit; the message names them.
-        InputError: ``member`` is given for what is no archive.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with zipfile.ZipFile(Path(folder, "a.zip"), "w") as archive:
-        ...         archive.writestr("a/b.tsv", "x")
-        ...         archive.writestr("a/README.txt", "y")
-        ...     one_file(Path(folder, "a.zip"), suffixes=[".tsv"]).member
-        'a/b.tsv'
-    """
+    """The file that a path names, or the right one in a zip archive."""
     file = Path(path)
     if not file.is_file():
         raise no_file(file, expected)
@@ -148,36 +108,7 @@ def one_file(
 def find_split(
     path: PathLike, patterns: Sequence[str], *, split: str | None, archive: str, expected: str
 ) -> Source:
-    """The file of a split in the folder or zip archive of a data set; a file stands for itself.
-
-    In a folder the files of its subfolders count too, and if none fits, those of the archive with
-    the official name.
-
-    Args:
-        path: a folder, an archive or a file.
-        patterns: regular expressions for the whole name, the best first; compression is put at the
-            end of each.
-        split: which part, for messages; None is right only for a file.
-        archive: the official name of the archive.
-        expected: the official name of the file, for messages.
-
-    Returns:
-        The file, or the archive and the name in it.
-
-    Raises:
-        NoSuchSplitError: there is no such file in it.
-        DataError: there is no such path, or several files fit equally well.
-        InputError: no split is asked for and the path is not a file.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     count = Path(folder, "dev.txt.gz").write_bytes(b"")
-        ...     find_split(
-        ...         folder, [r"dev\\.txt"], split="dev", archive="a.zip", expected="dev.txt"
-        ...     ).file.name
-        'dev.txt.gz'
-    """
+    """The file of a split in the folder or zip archive of a data set; a file stands for itself."""
     file = Path(path)
     if not file.is_file() and not file.is_dir():
         raise no_file(file, f"{archive}, its folder or a file from it")
@@ -209,19 +140,7 @@ def find_split(
 
 
 def no_file(file: Path, expected: str) -> DataError:
-    """The error for a path that names no file to read.
-
-    Args:
-        file: the path.
-        expected: what it should be.
-
-    Returns:
-        The error, to be raised.
-
-    Example:
-        >>> print(no_file(Path("nowhere.tsv"), "a table"))
-        nowhere.tsv: does not exist; expected a table
-    """
+    """The error for a path that names no file to read."""
     if file.is_dir():
         return DataError(f"{file}: is a folder; expected {expected}")
     if file.exists():  # a pipe can be read once only, and most files are read more often
@@ -243,20 +162,7 @@ def _suffix(name: str) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names of files for a message, the first ones if there are many, each cut if it is long.
-
-    Args:
-        names: all of them.
-
-    Returns:
-        The names, in words; characters that cannot be printed are as Python writes them.
-
-    Example:
-        >>> listed(["a.tsv", "b.tsv"]), listed([])
-        ('a.tsv, b.tsv', 'nothing')
-        >>> listed([f"{'a' * 50}/{'b' * 57}.tsv"]) == f"{'a' * 40}…{'b' * 56}.tsv"
-        True
-    """
+    """Names of files for a message, the first ones if there are many, each cut if it is long."""
     names = list(names)
     shown = [*map(_shown, names[:NAMES_SHOWN]), *(["…"] if len(names) > NAMES_SHOWN else [])]
     return ", ".join(shown) or "nothing"
@@ -275,21 +181,7 @@ def _printable(name: str) -> str:
 
 
 def members_of(archive: zipfile.ZipFile) -> list[str]:
-    """The files in an archive, less what macOS adds to it.
-
-    Args:
-        archive: open for reading.
-
-    Returns:
-        Their names.
-
-    Example:
-        >>> with zipfile.ZipFile(io.BytesIO(), "w") as archive:
-        ...     for name in ("a/b.tsv", "__MACOSX/a/._b.tsv", "a/.DS_Store"):
-        ...         archive.writestr(name, "x")
-        ...     members_of(archive)
-        ['a/b.tsv']
-    """
+    """The files in an archive, less what macOS adds to it."""
     names = [info.filename for info in archive.infolist() if not info.is_dir()]
     paths = map(PurePosixPath, names)
     return [

@@ -16,27 +16,7 @@ from torch import Tensor, nn
 
 
 class RunningMean:
-    """The mean of some parameters over steps.
-
-    Args:
-        parameters: whose mean.
-        decay: how much of it is kept at a step; 0 for the parameters themselves, without any mean.
-
-    Attributes:
-        sums: :math:`s_t` of every parameter; none if the decay is 0.
-
-    Example:
-        >>> weight = nn.Parameter(torch.tensor([1.0]))
-        >>> mean = RunningMean([weight], 0.5)
-        >>> for value in (1.0, 4.0):
-        ...     _ = weight.data.fill_(value)
-        ...     mean.add()
-        >>> with mean.in_place(2):
-        ...     weight.item()
-        3.0
-        >>> weight.item()
-        4.0
-    """
+    """The mean of some parameters over steps; with a decay of 0, the parameters themselves."""
 
     def __init__(self, parameters: Sequence[nn.Parameter], decay: float) -> None:
         self.parameters: list[Tensor] = list(parameters)
@@ -51,11 +31,7 @@ class RunningMean:
 
     @contextmanager
     def in_place(self, steps: int) -> Iterator[None]:
-        """Let the parameters be the mean over so many steps for a while, as a context manager.
-
-        Args:
-            steps: how often `add` was called since the sums were 0.
-        """
+        """Let the parameters be the mean over so many steps for a while, as a context manager."""
         if not self.decay:
             yield
             return

@@ -10,23 +10,7 @@ from treelax.training.distributed import World, current
 
 
 def find_device(name: str, *, threads: int = 0) -> torch.device:
-    """The device of a name; of several processes on a machine each has a GPU of its own.
-
-    Args:
-        name: "auto" for a GPU if there is one, else a name that torch knows.
-        threads: of torch on the CPU; 0 leaves them.
-
-    Returns:
-        The device.
-
-    Raises:
-        InputError: torch does not know the name, or there is no such device here; or several processes
-            would share a GPU.
-
-    Example:
-        >>> find_device("cpu")
-        device(type='cpu')
-    """
+    """The device of a name; of several processes on a machine each has a GPU of its own."""
     if threads > MOST_THREADS:
         raise InputError(f"threads is {threads}; expected at most {MOST_THREADS:,}")
     if threads:

@@ -32,20 +32,6 @@ class WholeBatchDraws(TorchFunctionMode):
     ``scaled_dot_product_attention``, and expects examples in their first dimension, once or several
     times (first the first texts of all pairs, then the second ones). Numbers without a dimension
     are left alone: they are the same everywhere.
-
-    Args:
-        world: the processes.
-        count: examples in the whole batch.
-
-    Raises:
-        TrainingError: when something is drawn whose first dimension is not that of the share.
-
-    Example:
-        >>> whole = torch.rand(4, 2, generator=torch.Generator().manual_seed(0))
-        >>> with WholeBatchDraws(World(rank=1, size=2), 4):
-        ...     share = torch.empty(2, 2).uniform_(generator=torch.Generator().manual_seed(0))
-        >>> torch.equal(share, whole[2:])
-        True
     """
 
     def __init__(self, world: World, count: int) -> None:

@@ -21,36 +21,12 @@ NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
 def looks_like_hub_name(name: str) -> bool:
-    """Whether a name could be that of a repository: an owner and a model.
-
-    Args:
-        name: anything.
-
-    Returns:
-        Whether it could; paths that begin with a dot could not.
-
-    Example:
-        >>> looks_like_hub_name("somebody/stars"), looks_like_hub_name("./runs/stars")
-        (True, False)
-    """
+    """Whether a name could be that of a repository: an owner and a model."""
     return NAME.fullmatch(name) is not None and not name.startswith(".")
 
 
 def fetch_folder(name: str, files: Sequence[str], *, revision: str | None = None) -> Path:
-    """Fetch files of a repository, those that are not here already.
-
-    Args:
-        name: owner and model.
-        files: the names of the files; nothing else is fetched.
-        revision: a branch, tag or commit; the newest by default.
-
-    Returns:
-        The folder that they lie in.
-
-    Raises:
-        BackendError: the library is not installed.
-        InputError: there is no such repository or it cannot be reached.
-    """
+    """Fetch files of a repository, those that are not here already."""
     library = _library(f"{name}: is no folder here, and to look for it on the Hugging Face hub")
     try:
         folder = library.snapshot_download(name, revision=revision, allow_patterns=list(files))
@@ -64,21 +40,7 @@ def fetch_folder(name: str, files: Sequence[str], *, revision: str | None = None
 
 
 def publish_folder(name: str, folder: Path, *, private: bool, message: str) -> str:
-    """Put the files of a folder into a repository, which is made if it does not exist.
-
-    Args:
-        name: owner and model.
-        folder: the files.
-        private: make the repository a private one, if it is made.
-        message: of the commit.
-
-    Returns:
-        Where the commit can be seen.
-
-    Raises:
-        BackendError: the library is not installed.
-        InputError: the hub refuses, or cannot be reached.
-    """
+    """Put the files of a folder into a repository, which is made if it does not exist."""
     library = _library("publishing a model")
     try:
         made = library.create_repo(name, private=private, exist_ok=True)

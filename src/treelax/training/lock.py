@@ -14,24 +14,7 @@ from treelax.files import try_lock
 
 @contextmanager
 def lock(file: Path) -> Iterator[None]:
-    """Hold a lock and say so in its file, as a context manager.
-
-    The system itself lets go of the lock when the process ends, however it ends. Where the system
-    or the file system knows no such locks, nothing is locked.
-
-    Args:
-        file: the lock's, made if it does not exist; its folder is what is locked.
-
-    Raises:
-        RunInUseError: another process holds the lock; the message names it.
-        InputError: the folder cannot be written.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder, lock(Path(folder, ".lock")):
-        ...     Path(folder, ".lock").read_text().split()[0]
-        'process'
-    """
+    """Hold a lock and say so in its file, as a context manager."""
     try:
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
     except OSError as error:

@@ -35,26 +35,6 @@ class MetricsLog:
 
     Rows are on the disk when `append` returns. Numbers also go to TensorBoard, with the epoch as
     the step, if tensorboard is installed.
-
-    Args:
-        run_path: the folder of the run.
-        keep_until: forget the rows of later epochs, which a resumed run will write again; None
-            keeps all. A last line that was cut off by a kill is dropped in any case.
-
-    Attributes:
-        tensorboard: whether the numbers go to TensorBoard.
-
-    Raises:
-        DataError: the file cannot be read or written, or a line of it is broken.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     with MetricsLog(folder, keep_until=None) as log:
-        ...         log.append({"epoch": 1, "loss": 0.5})
-        ...         log.append({"epoch": 2, "loss": float("nan")})
-        ...     read_metrics(folder)
-        [{'epoch': 1, 'loss': 0.5}, {'epoch': 2, 'loss': None}]
     """
 
     def __init__(self, run_path: str | os.PathLike[str], *, keep_until: int | None) -> None:
@@ -73,16 +53,7 @@ class MetricsLog:
         return self._writer is not None
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Write one row.
-
-        Args:
-            row: what was measured, as JSON, with a whole number ``epoch``; NaN and infinity become
-                null. Names inside a nested object are joined by ``/`` for TensorBoard.
-
-        Raises:
-            InputError: there is no epoch, or a value is not JSON.
-            DataError: the row cannot be written; the rows before it are intact.
-        """
+        """Write one row."""
         if not _has_epoch(row):
             raise InputError(
                 f"row: received epoch {row.get('epoch')!r}; expected a whole number from 0"
@@ -148,44 +119,14 @@ class MetricsLog:
 
 
 def read_metrics(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Read the rows of ``metrics.jsonl``.
-
-    Args:
-        path: the file, or the folder of the run.
-
-    Returns:
-        The rows; a last line that was cut off by a kill is passed over.
-
-    Raises:
-        DataError: the file is missing or another line is broken; the message names the line.
-
-    Example:
-        >>> read_metrics("nowhere.jsonl")
-        Traceback (most recent call last):
-        ...
-        treelax.errors.DataError: nowhere.jsonl: does not exist; expected the metrics of a run
-    """
+    """Read the rows of ``metrics.jsonl``."""
     file = Path(path)
     file = file / FILE if file.is_dir() else file
     return [row for _, row in _rows(file)]
 
 
 def check_metrics(file: Path) -> int:
-    """Check that a run's rows are those of epochs 1, 2, 3, … and hold numbers.
-
-    Args:
-        file: ``metrics.jsonl``, which need not be there yet.
-
-    Returns:
-        The number of rows.
-
-    Raises:
-        DataError: a row is damaged or missing; the message names the line.
-
-    Example:
-        >>> check_metrics(Path("nowhere.jsonl"))
-        0
-    """
+    """Check that a run's rows are those of epochs 1, 2, 3, … and hold numbers."""
     rows = read_metrics(file) if file.exists() else []
     for number, row in enumerate(rows, 1):
         dev = row.get("dev", {})

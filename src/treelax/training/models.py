@@ -22,14 +22,7 @@ BUILT_IN = ("listops",)
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A model ready for use.
-
-    Attributes:
-        model: in evaluation mode.
-        config: that it was trained with.
-        state: what else its file says, such as the epoch.
-        source: the file.
-    """
+    """A model ready for use."""
 
     model: ListOpsTagger
     config: ListOpsConfig
@@ -38,24 +31,7 @@ class TrainedModel:
 
 
 def load_model(name: str | os.PathLike[str], *, device: str | torch.device = "cpu") -> TrainedModel:
-    """Load a trained ListOps tagger.
-
-    Args:
-        name: the folder of a run (its best model), a file ``model.safetensors``, or "listops" for
-            the model that comes with treelax (a folder of that name is "./listops").
-        device: where to put it.
-
-    Returns:
-        The model, in evaluation mode, and what is known of it. No random number is drawn.
-
-    Raises:
-        InputError: there is nothing of that name.
-        CheckpointError: the file is of another task or version, damaged, or does not fit.
-
-    Example:
-        >>> load_model("listops").config.model.trees
-        'latent'
-    """
+    """Load a trained ListOps tagger."""
     file = model_file(name)
     saved = load_checkpoint(file, kind="listops", device=device)
     try:
@@ -77,21 +53,7 @@ def load_model(name: str | os.PathLike[str], *, device: str | torch.device = "cp
 
 
 def model_file(name: str | os.PathLike[str]) -> Path:
-    """The file of a model.
-
-    Args:
-        name: as for `load_model`.
-
-    Returns:
-        The file, which may turn out to be no model.
-
-    Raises:
-        InputError: there is nothing of that name, or a run that holds no model yet.
-
-    Example:
-        >>> model_file("listops").name
-        'listops.safetensors'
-    """
+    """The file of a model."""
     if isinstance(name, str) and name in BUILT_IN:
         return Path(str(files("treelax") / "models" / f"{name}.safetensors"))
     path = Path(name)
@@ -112,22 +74,7 @@ def model_file(name: str | os.PathLike[str]) -> Path:
 
 
 def is_listops(name: str | os.PathLike[str]) -> bool:
-    """Whether a model is one of ListOps, or of sentences; no model is loaded.
-
-    Args:
-        name: as for `load_model`, or the folder of a run on sentences or of a saved sentence model.
-
-    Returns:
-        Whether it is.
-
-    Raises:
-        InputError: there is nothing of that name.
-        DataError: the config of the run cannot be read.
-
-    Example:
-        >>> is_listops("listops")
-        True
-    """
+    """Whether a model is one of ListOps, or of sentences; no model is loaded."""
     path = Path(name)
     if name in BUILT_IN or not path.is_dir():
         model_file(name)  # which says what is missing
@@ -136,21 +83,7 @@ def is_listops(name: str | os.PathLike[str]) -> bool:
 
 
 def nested(flat: dict[str, Any]) -> dict[str, Any]:
-    """Dotted keys as nested tables; what is None is left out, as in TOML.
-
-    Args:
-        flat: values by dotted key, as a checkpoint keeps a config.
-
-    Returns:
-        The tables, as `treelax.training.config.from_table` takes them.
-
-    Raises:
-        InputError: it is no such dictionary.
-
-    Example:
-        >>> nested({"seed": 0, "model.gcn_layers": 1, "model.distances": None})
-        {'seed': 0, 'model': {'gcn_layers': 1}}
-    """
+    """Dotted keys as nested tables; what is None is left out, as in TOML."""
     table: dict[str, Any] = {}
     if not isinstance(flat, dict):
         raise InputError(f"received {flat!r:.40}; expected settings by name")

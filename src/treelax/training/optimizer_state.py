@@ -24,23 +24,6 @@ def flatten_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tenso
     Names are ``optimizer.<parameter>.<name>``, with parameters counted from 0 over all groups, and
     ``optimizer.group.<group>.<name>`` for a learning rate that is a tensor. How the arithmetic is
     carried out (``fused``, ``capturable``, ``foreach``) is no part of the state.
-
-    Args:
-        optimizer: the optimiser, such as Adam.
-
-    Returns:
-        Copies of the tensors, and the rest; both are for `restore_optimizer`.
-
-    Raises:
-        InputError: the optimiser keeps something that is neither a tensor nor JSON.
-
-    Example:
-        >>> weight = torch.nn.Parameter(torch.ones(2))
-        >>> optimizer = torch.optim.Adam([weight])
-        >>> weight.sum().backward()
-        >>> optimizer.step()
-        >>> sorted(flatten_optimizer(optimizer)[0])
-        ['optimizer.0.exp_avg', 'optimizer.0.exp_avg_sq', 'optimizer.0.step']
     """
     tensors: dict[str, Tensor] = {}
 
@@ -78,23 +61,6 @@ def restore_optimizer(
     Tensors that the optimiser has already are filled in place, for a captured CUDA graph may hold
     their addresses; others are made. Where the optimiser has stepped and the saved one had not,
     the state of Adam and AdamW is set to zero in place and that of others is dropped.
-
-    Args:
-        optimizer: an optimiser over the same parameters.
-        tensors: the tensors, on any device; names without ``optimizer.`` are read over.
-        state: the rest, also after a way through JSON.
-
-    Raises:
-        CheckpointError: the state is that of other groups or shapes.
-
-    Example:
-        >>> weight = torch.nn.Parameter(torch.ones(2))
-        >>> optimizer = torch.optim.Adam([weight], lr=0.5)
-        >>> saved = flatten_optimizer(optimizer)
-        >>> optimizer.param_groups[0]["lr"] = 0.25
-        >>> restore_optimizer(optimizer, *saved)
-        >>> optimizer.param_groups[0]["lr"]
-        0.5
     """
     _check_shapes(optimizer, state)
     saved = _by_owner(tensors)

@@ -63,15 +63,7 @@ Config = TypeVar("Config", TextConfig, SentenceSettings)
 
 @dataclass(frozen=True, eq=False)
 class SavedSentences:
-    """What the files of a sentence model hold.
-
-    Attributes:
-        settings: kind, sizes, and how texts become words.
-        vectors: of the words.
-        labels: names of classes or tags.
-        weights: of the network, by name.
-        file: that of the weights.
-    """
+    """What the files of a sentence model hold."""
 
     settings: SentenceSettings
     vectors: Vectors
@@ -81,18 +73,7 @@ class SavedSentences:
 
 
 def load_run(path: Path) -> SavedSentences:
-    """The best model of a run.
-
-    Args:
-        path: the folder of the run.
-
-    Returns:
-        What it holds.
-
-    Raises:
-        InputError: there is no run, it has no model yet, or it is of another task.
-        CheckpointError: a file is damaged or of another version.
-    """
+    """The best model of a run."""
     run = _open_run(path)
     file = model_file(path)
     if not (path / WORDS).is_file():
@@ -109,26 +90,7 @@ def load_run(path: Path) -> SavedSentences:
 
 
 def load_folder(path: Path) -> SavedSentences:
-    """A model that `save_folder` saved, or that of a run.
-
-    Args:
-        path: the folder.
-
-    Returns:
-        What it holds.
-
-    Raises:
-        InputError: there is no such folder, it holds no model, or one of another task.
-        CheckpointError: a file is missing, damaged or of another version, or the files are not of
-            one model.
-
-    Example:
-        >>> load_folder(Path("nowhere"))
-        Traceback (most recent call last):
-        ...
-        treelax.errors.InputError: nowhere: does not exist; expected the folder of a run or of a \
-saved model
-    """
+    """A model that `save_folder` saved, or that of a run."""
     if _is_run(path):
         return load_run(path)
     told = _read_config(path / CONFIG)
@@ -152,19 +114,7 @@ saved model
 
 
 def read_settings(path: Path) -> SentenceSettings:
-    """What the config of a model says of it; its weights and words are not read.
-
-    Args:
-        path: the folder of a run or of a saved model.
-
-    Returns:
-        The settings; the learned words of a run, which its config does not count, are 0.
-
-    Raises:
-        InputError: as `load_folder`, or the config of a run does not fit.
-        DataError: the config of a run cannot be read.
-        CheckpointError: the config of a saved model is damaged or of another version.
-    """
+    """What the config of a model says of it; its weights and words are not read."""
     if _is_run(path):
         return SentenceSettings.of(_open_run(path).config(TextConfig), rows=0)
     return _restored(SentenceSettings, _read_config(path / CONFIG)["settings"], path / CONFIG)
@@ -202,19 +152,7 @@ def save_folder(
     labels: tuple[str, ...],
     weights: Mapping[str, Tensor],
 ) -> None:
-    """Save a model; a folder that was left half-written is refused when it is loaded.
-
-    Args:
-        path: the folder, made with its parents if it does not exist.
-        settings: of the model.
-        vectors: of its words.
-        labels: of its classes or tags.
-        weights: of its network.
-
-    Raises:
-        InputError: the folder holds a run or a model of another program, or is a file.
-        CheckpointError: a file cannot be written.
-    """
+    """Save a model; a folder that was left half-written is refused when it is loaded."""
     if (path / RUN_CONFIG).exists():
         raise InputError(f"{path}: holds a run; expected another folder for a saved model")
     if path.exists() and not path.is_dir():
@@ -271,15 +209,7 @@ def _replace_transformer(source: Path, folder: Path) -> None:
 
 
 def misfit(file: Path, error: Exception) -> CheckpointError:
-    """The error for a file that another version wrote.
-
-    Args:
-        file: the file.
-        error: what was found.
-
-    Returns:
-        The error, to be raised.
-    """
+    """The error for a file that another version wrote."""
     # torch says in the first line that something is wrong and in the second what it is
     what = " ".join(line.strip() for line in str(error).splitlines()[:2])
     return CheckpointError(

@@ -38,23 +38,7 @@ EPOCHS = "train.epochs"
 
 
 class Run:
-    """A training run in its folder; make one with `Run.create`, or `Run.open` an existing one.
-
-    Attributes:
-        path: the folder.
-        task: the name of the task.
-
-    Example:
-        >>> import dataclasses, tempfile
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Training:
-        ...     epochs: int = 3
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     run = Run.create(Path(folder, "first"), Training(), task="listops")
-        ...     with run.lock():
-        ...         Run.open(run.path).config(Training)
-        Training(epochs=3)
-    """
+    """A training run in its folder; make one with `Run.create`, or `Run.open` an existing one."""
 
     def __init__(self, path: Path, task: str) -> None:
         self.path = path
@@ -62,20 +46,7 @@ class Run:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], config: DataclassInstance, *, task: str) -> Run:
-        """Make the folder of a new run and write its config.
-
-        Args:
-            path: the folder; it and its parents are made if they do not exist.
-            config: the config; it may not have a key ``task``, which is the run's own.
-            task: the name of the task.
-
-        Returns:
-            The run; nobody holds its lock, see `Run.start`.
-
-        Raises:
-            InputError: the folder holds a run already, or cannot be made or written.
-            RunInUseError: another process is at work in the folder.
-        """
+        """Make the folder of a new run and write its config."""
         with cls.start(path, config, task=task) as run:
             return run
 
@@ -88,23 +59,6 @@ class Run:
 
         There is no moment between the two: of several processes that start a run in one folder the
         first trains, and the others hear that it is in use.
-
-        Args:
-            path: the folder.
-            config: the config.
-            task: the name of the task.
-
-        Raises:
-            InputError: the folder holds a run already, or cannot be made or written.
-            RunInUseError: another process is at work in the folder.
-
-        Example:
-            >>> import dataclasses, tempfile
-            >>> Training = dataclasses.make_dataclass("Training", [("epochs", int, 3)], frozen=True)
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     with Run.start(Path(folder, "first"), Training(), task="listops") as run:
-            ...         run.lock_file.read_text().split()[0]
-            'process'
         """
         run = cls(Path(path), task)
         if any(key.partition(".")[0] == "task" for key in flatten(config)):
@@ -128,14 +82,7 @@ class Run:
             yield run
 
     def keep_config(self, config: DataclassInstance) -> None:
-        """Write the config anew where it has changed: files have moved, or the run is extended.
-
-        Args:
-            config: what to keep; the caller holds the lock.
-
-        Raises:
-            DataError: the file cannot be written.
-        """
+        """Write the config anew where it has changed: files have moved, or the run is extended."""
         title = self.config_file.read_text(encoding="utf-8").partition("\n")[0]
         text = f"{title}\n{to_toml(_Header(self.task))}\n{to_toml(config)}"
         if text != self.config_file.read_text(encoding="utf-8"):
@@ -144,18 +91,7 @@ class Run:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Run:
-        """Open the folder of an existing run.
-
-        Args:
-            path: the folder.
-
-        Returns:
-            The run.
-
-        Raises:
-            InputError: there is no run; the message says what is there instead.
-            DataError: ``config.toml`` is not TOML or names no task, or ``metrics.jsonl`` is damaged.
-        """
+        """Open the folder of an existing run."""
         run = cls(Path(path), "")
         if not run.path.is_dir():
             what = "is a file" if run.path.exists() else "does not exist"
@@ -174,18 +110,7 @@ class Run:
         return run
 
     def config(self, kind: type[Config]) -> Config:
-        """Read the run's config.
-
-        Args:
-            kind: the dataclass.
-
-        Returns:
-            The config.
-
-        Raises:
-            InputError: a key is unknown, missing or of another type; the message names the file.
-            DataError: ``config.toml`` cannot be read or is not TOML.
-        """
+        """Read the run's config."""
         table = {key: value for key, value in self._table().items() if key != "task"}
         return from_table(kind, table, str(self.config_file))
 
@@ -216,15 +141,7 @@ class Run:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes from training in this folder, as a context manager.
-
-        The system itself lets go of the lock when the process ends, however it ends. Where the
-        system or the file system knows no such locks, nothing is locked.
-
-        Raises:
-            RunInUseError: another process holds the lock; the message names it.
-            InputError: the folder cannot be written.
-        """
+        """Keep other processes from training in this folder, as a context manager."""
         with lock(self.lock_file):
             yield
 
@@ -235,12 +152,7 @@ class Run:
             raise DataError(f"{self.config_file}: cannot be read as TOML: {error}") from error
 
     def refuse_to_start(self) -> None:
-        """Say why no run can be started in this folder, if so; nothing is written.
-
-        Raises:
-            InputError: the folder holds a run, or what is left of one whose config is lost.
-            RunInUseError: another process is at work on it, so that it cannot be resumed either.
-        """
+        """Say why no run can be started in this folder, if so; nothing is written."""
         try:
             self._refuse_leftovers()
         except InputError:
@@ -270,19 +182,7 @@ def refuse_changes(
     *,
     free: Collection[str] = (),
 ) -> None:
-    """Refuse to go on with other settings than a run was started with.
-
-    Args:
-        run: the run.
-        own: its config.
-        wanted: the config to go on with.
-        advice: what to do about it.
-        free: settings that may differ: files may have moved, and a run may be extended (`EPOCHS`),
-            but not to fewer epochs than it has done.
-
-    Raises:
-        InputError: a setting differs; the message names the first ones.
-    """
+    """Refuse to go on with other settings than a run was started with."""
     now = flatten(wanted)
     changed = changes(flatten(own) | {key: now[key] for key in free}, now)
     if changed:
@@ -295,24 +195,7 @@ def refuse_changes(
 
 
 def runs_in(folder: str | os.PathLike[str]) -> list[Run]:
-    """Find the runs directly in a folder.
-
-    Args:
-        folder: the folder; what else it holds is passed over.
-
-    Returns:
-        The runs, sorted by name.
-
-    Raises:
-        InputError: there is no such folder.
-        DataError: a ``config.toml`` in it is not TOML or names no task.
-
-    Example:
-        >>> runs_in("nowhere")
-        Traceback (most recent call last):
-        ...
-        treelax.errors.InputError: nowhere: is no folder; expected one that holds runs
-    """
+    """Find the runs directly in a folder."""
     if not Path(folder).is_dir():
         raise InputError(f"{Path(folder)}: is no folder; expected one that holds runs")
     return [Run.open(file.parent) for file in sorted(Path(folder).glob(f"*/{CONFIG}"))]

@@ -12,16 +12,7 @@ from treelax.errors import Terminated
 
 @contextmanager
 def end_when_told() -> Iterator[None]:
-    """Let SIGTERM end what is inside as Ctrl-C does: after all that is open has been closed.
-
-    Raises:
-        Terminated: SIGTERM came.
-
-    Example:
-        >>> with end_when_told():
-        ...     print("can be ended")
-        can be ended
-    """
+    """Let SIGTERM end what is inside as Ctrl-C does: after all that is open has been closed."""
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread may say what a signal does
         return

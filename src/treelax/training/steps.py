@@ -28,19 +28,6 @@ class Stepper:
     Several processes take each step together: each takes its share of the batch, and losses and
     gradients are added up before the gradient is clipped, so that the step is the one that a
     process alone would take. Nothing is captured then.
-
-    Args:
-        model: what is trained.
-        loss: from a shape, a batch (indices) and a generator to a loss.
-        groups: parameters, each with the factor ``rate`` of the learning rate; and with
-            ``weight_decay``, if they are to shrink.
-        generator: of the noise, on the device.
-        clip: largest norm of the gradient.
-        device: of the model.
-        world: the processes that step together.
-        weight: from a shape and a batch to what the loss of the batch is divided by, such as its
-            number of labels; needed for several processes.
-        average: how much of a running mean of the weights is kept at a step; 0 for no such mean.
     """
 
     def __init__(

@@ -19,27 +19,7 @@ def save_words(
     *,
     lower: bool,
 ) -> None:
-    """Save word vectors and label names as one file.
-
-    Args:
-        path: the file.
-        vectors: the matrix and the row of every known word.
-        labels: names of classes or tags.
-        lower: words are put into lower case before they are looked up.
-
-    Raises:
-        CheckpointError: the file cannot be written.
-
-    Example:
-        >>> import tempfile, torch
-        >>> from pathlib import Path
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     file = Path(folder, FILE)
-        ...     save_words(file, Vectors(torch.eye(5), {"dog": 4}, unknown=2), ("no",), lower=False)
-        ...     vectors, labels, lower = load_words(file)
-        >>> vectors.id("dog"), labels, lower
-        (4, ('no',), False)
-    """
+    """Save word vectors and label names as one file."""
     save_checkpoint(
         path,
         {"vectors": vectors.matrix},
@@ -55,23 +35,7 @@ def save_words(
 
 
 def load_words(path: str | os.PathLike[str]) -> tuple[Vectors, tuple[str, ...], bool]:
-    """Load what `save_words` saved.
-
-    Args:
-        path: the file.
-
-    Returns:
-        The vectors, the names of the labels, and whether words are put into lower case.
-
-    Raises:
-        CheckpointError: the file is missing, damaged or of something else.
-
-    Example:
-        >>> load_words("nowhere.safetensors")
-        Traceback (most recent call last):
-        ...
-        treelax.errors.CheckpointError: nowhere.safetensors: does not exist; expected a checkpoint
-    """
+    """Load what `save_words` saved."""
     saved = load_checkpoint(path, kind=KIND)
     state = saved.state
     try:

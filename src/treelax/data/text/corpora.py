@@ -19,21 +19,7 @@ __all__ = ["CORPORA", "Corpus"]
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """A published corpus.
-
-    Attributes:
-        title: its name for people.
-        archive: its key in `treelax.data.text.download.ARCHIVES`.
-        read: its reader, which takes a path, a split and `Checks` by name.
-        official: how many labelled records each split has when it is whole.
-        optional: further splits, which need not be there.
-        texts: what the texts of a record are.
-        classes: its labels.
-
-    Example:
-        >>> CORPORA["snli"].official["dev"]
-        9842
-    """
+    """A published corpus."""
 
     title: str
     archive: str
@@ -44,19 +30,7 @@ class Corpus:
     optional: tuple[str, ...] = ()
 
     def splits(self, path: Path, unusable: Found = "error") -> dict[str, Records]:
-        """The splits that are there.
-
-        Args:
-            path: the archive or its folder; a file stands for a single split of its own name.
-            unusable: a line with too few or too many columns or words is an ``"error"``, or
-                ``"drop"`` leaves it out.
-
-        Returns:
-            The records of each, not yet read.
-
-        Raises:
-            DataError: there is no such path, or it holds no split.
-        """
+        """The splits that are there."""
         checks: CheckOptions = {
             "ragged": unusable,
             "too_long": unusable,

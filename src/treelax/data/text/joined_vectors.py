@@ -20,28 +20,7 @@ def load_joined(
     normalise: bool = True,
     seed: int = 0,
 ) -> Vectors:
-    """Load the vectors of some words from one file, or those of several files as one.
-
-    Args:
-        files: at least one; the order counts.
-        words: those needed.
-        normalise: give every vector length 1.
-        seed: of the vectors for unknown words.
-
-    Returns:
-        The vectors.
-
-    Raises:
-        DataError: as `load_vectors`.
-        BackendError: as `load_vectors`.
-        InputError: there are no files.
-
-    Example:
-        >>> load_joined(["nowhere.txt"], ["dog"])
-        Traceback (most recent call last):
-        ...
-        treelax.errors.DataError: nowhere.txt: does not exist; expected word vectors as text or .npz
-    """
+    """Load the vectors of some words from one file, or those of several files as one."""
     words = list(words)
     parts = [
         # another draw for each, or the parts of an unknown word's vector would be alike
@@ -52,24 +31,7 @@ def load_joined(
 
 
 def join_vectors(parts: Sequence[Vectors], *, normalise: bool = True) -> Vectors:
-    """Put the vectors of every word behind each other.
-
-    Args:
-        parts: at least one, with as many vectors for unknown words each.
-        normalise: give every vector length 1.
-
-    Returns:
-        Vectors of all words that a part knows, with zeros in place of the parts that do not know it.
-
-    Raises:
-        InputError: there are no parts, or they have another number of vectors for unknown words.
-
-    Example:
-        >>> one = Vectors(torch.eye(4, 2), {"dog": 3}, unknown=1)
-        >>> two = Vectors(torch.ones(5, 1), {"cat": 3, "Dog": 4}, unknown=1)
-        >>> join_vectors([one, two], normalise=False)
-        Vectors(3 known words, dim=3, unknown=1)
-    """
+    """Put the vectors of every word behind each other."""
     if len({part.unknown for part in parts}) != 1:
         raise InputError(
             f"parts: received {[part.unknown for part in parts]} vectors for unknown words; expected "

@@ -14,22 +14,7 @@ __all__ = ["json_objects"]
 
 
 def json_objects(lines: Iterable[Line], where: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """Parse lines of JSON.
-
-    Args:
-        lines: numbers and texts.
-        where: the file, for messages.
-
-    Returns:
-        For each line its number and object; None for a blank line.
-
-    Raises:
-        DataError: a line is no JSON, or no object; the message names file, line and column.
-
-    Example:
-        >>> list(json_objects([(1, '{"text": "Hi"}'), (2, "")], "a.jsonl"))
-        [(1, {'text': 'Hi'}), (2, None)]
-    """
+    """Parse lines of JSON."""
     for number, text in lines:
         try:
             value = json.loads(text)

@@ -43,18 +43,7 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"()"))
 
 
 def unescape(text: str) -> str:
-    r"""Undo the escapes of the Penn Treebank in words with spaces between.
-
-    Args:
-        text: the words; ``-LRB-`` and its like count only as whole words.
-
-    Returns:
-        The words with the characters that were meant.
-
-    Example:
-        >>> unescape(r"3 1\/2 stars -LRB- of 5 -RRB-")
-        '3 1/2 stars ( of 5 )'
-    """
+    r"""Undo the escapes of the Penn Treebank in words with spaces between."""
     if "\\" in text:
         text = text.replace("\\/", "/").replace("\\*", "*")
     if "B-" in text or "b-" in text:
@@ -63,107 +52,36 @@ def unescape(text: str) -> str:
 
 
 def plain_word(word: str) -> str:
-    r"""A word as people write it, which is how word vectors and transformers know it.
-
-    Args:
-        word: as the Penn Treebank writes it.
-
-    Returns:
-        The word, with brackets, slashes and quotes for their escapes.
-
-    Example:
-        >>> [plain_word(word) for word in ("-LRB-", r"1\/2", "``", "word")]
-        ['(', '1/2', '"', 'word']
-    """
+    r"""A word as people write it, which is how word vectors and transformers know it."""
     return QUOTES.get(word) or unescape(word)
 
 
 def binary_parse_words(parse: str) -> str:
-    """The words of a binary parse as SNLI and MultiNLI have them.
-
-    Args:
-        parse: brackets and words with spaces between.
-
-    Returns:
-        The words, unescaped, with single spaces between; empty if there are none.
-
-    Example:
-        >>> binary_parse_words("( ( The church ) ( ( has ( -LRB- big -RRB- ) ) . ) )")
-        'The church has ( big ) .'
-    """
+    """The words of a binary parse as SNLI and MultiNLI have them."""
     return unescape(" ".join([word for word in parse.split(" ") if word not in ("(", ")", "")]))
 
 
 def single_spaces(text: str) -> str:
-    """Words with single spaces between; white space of other kinds is left alone.
-
-    Args:
-        text: words with spaces between, before or after.
-
-    Returns:
-        The words as `treelax.data.text.records.Record` has them.
-
-    Example:
-        >>> single_spaces(" two  words ")
-        'two words'
-    """
+    """Words with single spaces between; white space of other kinds is left alone."""
     if "  " in text or text[:1] == " " or text[-1:] == " ":
         return " ".join([word for word in text.split(" ") if word])
     return text
 
 
 def spaced_words(text: str) -> str:
-    r"""Words with single spaces between, of a text that has any white space between them.
-
-    Args:
-        text: words with spaces, tabs or line breaks between, before or after. No-break spaces
-            (U+00A0, U+2007, U+202F) belong to a word.
-
-    Returns:
-        The words as `treelax.data.text.records.Record` has them.
-
-    Example:
-        >>> spaced_words("two\twords\nand 10\u00a0000 ")
-        'two words and 10\xa0000'
-    """
+    r"""Words with single spaces between, of a text that has any white space between them."""
     if text.isascii():  # where all white space parts words
         return " ".join(text.split())
     return _BETWEEN_WORDS.sub(" ", text).strip(" ")
 
 
 def one_word(word: str) -> str:
-    r"""A word that may have spaces inside, as all readers of words give it.
-
-    Args:
-        word: of a list or a treebank, ``New York`` or ``10 000``.
-
-    Returns:
-        The word with no-break spaces, at which texts are not cut.
-
-    Example:
-        >>> one_word("New York")
-        'New\xa0York'
-    """
+    r"""A word that may have spaces inside, as all readers of words give it."""
     return word.replace(" ", NO_BREAK_SPACE)
 
 
 def labelled_tree(text: str, where: str) -> tuple[str, str]:
-    """The label at the root of a tree of the Stanford Sentiment Treebank, and its words.
-
-    Args:
-        text: the tree, ``(label word)`` or ``(label tree tree...)``; labels are whole numbers.
-        where: file and line, for messages.
-
-    Returns:
-        The label and the words, unescaped, with single spaces between.
-
-    Raises:
-        DataError: the text is not one tree; the message has the column, counted from 1.
-
-    Example:
-        >>> labelled_tree("(3 (2 It) (4 (2 's) (3 fun)))", "dev.txt, line 1")
-        ('3', "It 's fun")
-    """
+    """The label at the root of a tree of the Stanford Sentiment Treebank, and its words."""
     if not _TREE.fullmatch(text) or not _is_balanced(text):
         _explain(text, where)
     label = text[text.index("(") + 1 :].partition(" ")[0].partition("(")[0]

@@ -12,15 +12,7 @@ __all__ = ["TextStatistics"]
 
 
 class TextStatistics:
-    """Counts records that pass by.
-
-    Example:
-        >>> statistics = TextStatistics()
-        >>> for record in statistics.watch([Record(("a b c", "d"), "neutral", 1, tokens=True)]):
-        ...     pass
-        >>> statistics.summary()
-        {'records': 1, 'labels': {'neutral': 1}, 'length_mean': [3.0, 1.0], 'length_max': [3, 1]}
-    """
+    """Counts records that pass by."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -29,24 +21,13 @@ class TextStatistics:
         self._longest: list[int] = []
 
     def watch(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Give records on as they come, and count them.
-
-        Args:
-            records: what to count; texts that are not tokenised count by white space.
-
-        Returns:
-            The same records.
-        """
+        """Give records on as they come, and count them."""
         for record in records:
             self.add(record)
             yield record
 
     def add(self, record: Record) -> None:
-        """Count one record.
-
-        Args:
-            record: the record; a label that is a tag for each word counts each of them.
-        """
+        """Count one record."""
         self.records += 1
         if isinstance(record.label, str):
             self.labels[record.label] += 1

@@ -51,33 +51,6 @@ def read_vectors(
     An archive (``.npz``) has ``words``, an array of strings or one string with a word a line, and
     ``vec``, their vectors. With ``rows``, word i has row ``rows[i]`` of ``vec``, so that words can
     share one; and ``own`` tells which words a shared row was made for.
-
-    Args:
-        path: the file.
-        wanted: the words, as the file spells them.
-        member: which file of a ``.zip`` that has several.
-        own_only: in an archive with ``own``, take the others for words without a vector.
-        progress: called now and then with the bytes read and the size of the file.
-
-    Returns:
-        For each word found the row of its vector, and the rows, ``(R, dim)``, float32.
-
-    Raises:
-        DataError: the file is missing or cannot be read; a line is no word with numbers, has
-            another number of them than the lines before, or a number that is not finite; the file
-            has fewer words than its first line says; or an archive lacks an array or they do not
-            fit together. The message names the file and, for text, the line.
-        BackendError: an archive needs NumPy and it is not installed.
-        InputError: ``member`` was given and the file is no ``.zip``.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "tiny.txt")
-        ...     count = path.write_text("the 0.5 1\\ndog 2 3\\ncat 4 5\\n")
-        ...     read_vectors(path, {"cat", "the", "bird"})
-        ({'the': 0, 'cat': 1}, tensor([[0.5000, 1.0000],
-                [4.0000, 5.0000]]))
     """
     file, wanted = Path(path), frozenset(wanted)
     if not file.is_file():
