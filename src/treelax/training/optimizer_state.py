@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treelax.errors import CheckpointError, InputError
+from treelax.errors import CheckpointError
 
 __all__ = ["flatten_optimizer", "restore_optimizer"]
 
@@ -32,11 +32,6 @@ def flatten_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tenso
         for key, value in values.items():
             if isinstance(value, Tensor):
                 tensors[f"{PREFIX}{name}.{key}"] = value.detach().clone()
-            elif not _is_json(value):
-                raise InputError(
-                    f"{type(optimizer).__name__}: received {key!r} of type "
-                    f"{type(value).__name__}; expected tensors and JSON"
-                )
             else:
                 rest[key] = value
         return rest
@@ -78,21 +73,20 @@ def restore_optimizer(
 
 def _check_shapes(optimizer: torch.optim.Optimizer, state: Mapping[str, Any]) -> None:
     """Refuse the state of another model's optimiser."""
-    received = [[tuple(shape) for shape in group["shapes"]] for group in state["groups"]]
-    expected = [[tuple(p.shape) for p in group["params"]] for group in optimizer.param_groups]
-    advice = "resume with the config that the checkpoint was saved with"
-    counts = [len(group) for group in received], [len(group) for group in expected]
-    if counts[0] != counts[1]:
-        raise CheckpointError(
-            f"optimizer: received the state of groups of {counts[0]} parameters; expected "
-            f"{counts[1]}: {advice}"
-        )
-    for old, new in zip(chain(*received), chain(*expected), strict=True):
-        if old != new:
-            raise CheckpointError(
-                f"optimizer: received the state of a parameter of shape {old}; expected {new}: "
-                f"{advice}"
-            )
+    received = [group["shapes"] for group in state["groups"]]
+    expected = [[list(p.shape) for p in group["params"]] for group in optimizer.param_groups]
+    if received == expected:
+        return
+    what = "groups with numbers of parameters"
+    old, new = ([len(group) for group in shapes] for shapes in (received, expected))
+    if old == new:
+        what = "a parameter of shape"
+        pairs = zip(chain(*received), chain(*expected), strict=True)
+        old, new = next((one, other) for one, other in pairs if one != other)
+    raise CheckpointError(
+        f"optimizer: received the state of {what} {old}; expected {new}: resume with the config that "
+        "the checkpoint was saved with"
+    )
 
 
 def _set_group(group: dict[str, Any], key: str, value: Any) -> None:
@@ -142,9 +136,3 @@ def _by_owner(tensors: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
             owner, _, key = name.removeprefix(PREFIX).rpartition(".")
             owners.setdefault(owner, {})[key] = tensor
     return owners
-
-
-def _is_json(value: Any) -> bool:
-    if isinstance(value, list | tuple):
-        return all(_is_json(item) for item in value)
-    return value is None or isinstance(value, bool | int | float | str)

@@ -1,4 +1,4 @@
-"""SST: trees in brackets, their words and labels, and errors that name the column."""
+"""SST: trees in brackets, their words and labels."""
 
 from __future__ import annotations
 
@@ -135,31 +135,18 @@ def test_blank_lines_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "column", "message"),
+    "line",
     [
-        ("(3 (2 It) (4 fun)", 18, "received the end with 1 open bracket; expected ')'"),
-        ("(3 (2 It) (4 fun)))", 19, "received ')' after the tree; expected the end"),
-        ("(3 It) (4 fun)", 8, "received '(4' after the tree"),
-        ("(3 It fun)", 7, "received 'fun' in a bracket that is full"),
-        ("(3 (2 It) fun)", 11, "received 'fun' in a bracket that is full"),
-        ("(3 It (4 fun))", 7, "received a bracket after a word"),
-        ("(3 (2 It) (4 ))", 14, "received an empty bracket"),
-        ("(3 ( It) (4 fun))", 4, "received a bracket without a label"),
-        ("(3 (2It) (4 fun))", 4, "received a bracket without a label"),
-        ("((3 It))", 1, "received a bracket without a label"),
-        ("It is fun", 1, "received 'It' before the tree"),
-        (")", 1, r"received '\)' before the tree"),
-        ("3", 1, "received '3' before the tree"),
-        ("x" * 99, 1, f"received '{'x' * 40}…' before the tree"),
+        *("(3 (2 It) (4 fun)", "(3 It) (4 fun)", "(3 It fun)", "(3 It (4 fun))", "((3 It))"),
+        *("(3 ( It) (4 fun))", "(3 (2 It) (4 ))", "It is fun", ")", "x" * 99),
     ],
 )
-def test_lines_that_are_no_trees(tmp_path: Path, line: str, column: int, message: str) -> None:
+def test_lines_that_are_no_trees(tmp_path: Path, line: str) -> None:
     path = written(tmp_path, TREES[0], line)
-    with pytest.raises(
-        DataError, match=message.replace("')'", r"'\)'").replace("(4'", r"\(4'")
-    ) as e:
+    with pytest.raises(DataError) as caught:
         list(read_sst(path))
-    assert str(e.value).startswith(f"{path}, line 2, column {column}: ")
+    assert str(caught.value).startswith(f"{path}, line 2: received '{line[:40]}")
+    assert "; expected one tree, as in (3 (2 It) (4 works))" in str(caught.value)
 
 
 @pytest.mark.parametrize("label", ["5", "10", "9" * 5000])
@@ -233,10 +220,8 @@ def is_tree(text: str) -> bool:
 def test_only_trees_are_read(text: str) -> None:
     try:
         labelled_tree(text, "here")
-    except DataError as error:
+    except DataError:
         assert not is_tree(text)
-        column = int(str(error).removeprefix("here, column ").partition(":")[0])
-        assert 1 <= column <= len(text) + 1
     else:
         assert is_tree(text)
 
@@ -244,7 +229,7 @@ def test_only_trees_are_read(text: str) -> None:
 def test_a_deep_tree_is_no_trouble() -> None:
     deep = 20_000
     assert labelled_tree("(3 " * deep + "deep" + ")" * deep, "here") == ("3", "deep")
-    with pytest.raises(DataError, match="the end with 1 open bracket"):
+    with pytest.raises(DataError, match=r"here: .*; expected one tree"):
         labelled_tree("(3 " * deep + "deep" + ")" * (deep - 1), "here")
 
 

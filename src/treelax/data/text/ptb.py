@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NoReturn
 
-from treelax.data.text.delimited import counted, short
+from treelax.data.text.delimited import short
 from treelax.errors import DataError
 
 __all__ = [
@@ -37,7 +36,6 @@ _OPEN = r"\([0-9]++(?=[ ()]|$) *+"
 _WORD = r"[^ ()]++"
 # opening brackets, a word, closing brackets, and so on: a tree if the brackets balance
 _TREE = re.compile(rf" *+(?:(?:{_OPEN})++{_WORD}(?: *+\))++ *+)++")
-_PIECE = re.compile(rf"({_OPEN})|({_WORD}) *+|\) *+")
 _LEAF = re.compile(rf"({_WORD}) *+\)")
 _NO_BRACKETS = bytes(set(range(256)) - set(b"()"))
 
@@ -83,7 +81,9 @@ def one_word(word: str) -> str:
 def labelled_tree(text: str, where: str) -> tuple[str, str]:
     """The label at the root of a tree of the Stanford Sentiment Treebank, and its words."""
     if not _TREE.fullmatch(text) or not _is_balanced(text):
-        _explain(text, where)
+        raise DataError(
+            f"{where}: received {short(text)}; expected one tree, as in (3 (2 It) (4 works))"
+        )
     label = text[text.index("(") + 1 :].partition(" ")[0].partition("(")[0]
     return label, unescape(" ".join(_LEAF.findall(text)))
 
@@ -97,42 +97,3 @@ def _is_balanced(text: str) -> bool:
         if depth <= 0:
             return depth == 0 and number == len(runs)
     return False
-
-
-def _explain(text: str, where: str) -> NoReturn:
-    """Find the first thing that is wrong with a tree, and raise it."""
-    place = len(text) - len(text.lstrip(" "))
-    # what each open bracket holds
-    nothing, a_word, trees = 0, 1, 2
-    holding: list[int] = []
-    begun = False
-    while place < len(text):
-        piece = _PIECE.match(text, place)
-        if piece is None:
-            raise _not_a_tree(where, place, "a bracket without a label", "(0 to (4")
-        opening, word = piece.groups()
-        if not holding and (begun or not opening):
-            received = (
-                f"{short(piece.group().rstrip(' '))} {'after' if begun else 'before'} the tree"
-            )
-            raise _not_a_tree(where, place, received, "the end" if begun else "'('")
-        if opening:
-            if holding and holding[-1] == a_word:
-                raise _not_a_tree(where, place, "a bracket after a word", "')'")
-            holding[-1:] = [trees] * len(holding[-1:])
-            holding.append(nothing)
-            begun = True
-        elif word:
-            if holding[-1] != nothing:
-                raise _not_a_tree(where, place, f"{short(word)} in a bracket that is full", "')'")
-            holding[-1] = a_word
-        elif holding.pop() == nothing:
-            raise _not_a_tree(where, place, "an empty bracket", "a word or a tree in it")
-        place = piece.end()
-    if not begun:
-        raise _not_a_tree(where, place, "nothing", "a tree")
-    raise _not_a_tree(where, place, f"the end with {counted(len(holding), 'open bracket')}", "')'")
-
-
-def _not_a_tree(where: str, place: int, received: str, expected: str) -> DataError:
-    return DataError(f"{where}, column {place + 1}: received {received}; expected {expected}")
