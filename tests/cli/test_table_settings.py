@@ -80,7 +80,7 @@ def test_what_rows_do_not_differ_in_can_be_set(tmp_path: Path) -> None:
         ("snli", "data.format=table", "which makes it another table"),
         ("sst", "kind=tag", "which makes it another table"),
         ("listops", "model.noise=none", "in which the rows of the table differ"),
-        ("listops", "train.loss=all", "in which the rows of the table differ"),
+        ("listops", "model.straight_through=true", "in which the rows of the table differ"),
     ],
 )
 def test_what_rows_are_is_refused_before_training(
