@@ -14,7 +14,7 @@ from treelax.errors import InputError
 from treelax.estimators import Relaxed, StraightThrough
 from treelax.noise import NoiseName, noise_named
 from treelax.ops.canonical import precise, value_type
-from treelax.ops.checks import INTEGER_TYPES, broadcasts, check_lengths, check_scores
+from treelax.ops.checks import broadcasts, check_lengths, check_scores, is_integer
 from treelax.ops.eisner.common import LIMIT, Relaxation
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class StructureDistribution(Distribution):
             lengths = torch.full(
                 scores.shape[:-2], scores.shape[-1] - 1, dtype=torch.int64, device=scores.device
             )
-        check_lengths(lengths, scores)
+        check_lengths(lengths, scores.shape[:-2], scores.device)
         self.structure = structure
         self.scores = scores
         self.lengths = lengths
@@ -243,7 +243,7 @@ class StructureDistribution(Distribution):
             except RuntimeError:
                 pass
             received = f"has shape {tuple(value.shape)}"
-            heads = value.dtype in INTEGER_TYPES and value.shape[-1:] == (expected[-1] - 1,)
+            heads = is_integer(value) and value.shape[-1:] == (expected[-1] - 1,)
         else:
             received, heads = f"is a {type(value).__name__}", False
         raise InputError(

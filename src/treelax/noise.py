@@ -22,10 +22,10 @@ from torch import Tensor
 
 from treelax.errors import InputError
 from treelax.ops.checks import (
-    INTEGER_TYPES,
     arc_mask,
     broadcasts,
     check_scores,
+    is_integer,
     one_of,
     same_device,
 )
@@ -300,7 +300,7 @@ def _words(lengths: Tensor | None, scores: Tensor) -> Tensor:
     """The lengths as ``(..., 1, 1)``, to be compared with positions."""
     if lengths is None:
         return torch.full((1, 1), scores.shape[-1] - 1, device=scores.device)
-    if not isinstance(lengths, Tensor) or lengths.dtype not in INTEGER_TYPES:
+    if not is_integer(lengths):
         kind = lengths.dtype if isinstance(lengths, Tensor) else type(lengths).__name__
         raise InputError(f"lengths: received {kind}; expected an integer tensor")
     batch = tuple(scores.shape[:-2])

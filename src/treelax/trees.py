@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from treelax.errors import InputError
-from treelax.ops.checks import arc_mask
+from treelax.ops.checks import arc_mask, check_length_values, check_lengths, is_integer
 
 __all__ = ["heads_to_tree", "is_projective", "is_tree", "tree_to_heads"]
 
@@ -212,7 +212,7 @@ def _checked_heads(
     heads: Tensor, lengths: Tensor | None, values: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Heads as int64, which of them are words of their sentence ``(..., n)``, and the lengths."""
-    if not _is_integer(heads):
+    if not is_integer(heads):
         raise InputError(f"heads: received {_kind(heads)}; expected an integer tensor (..., n)")
     if heads.dim() == 0:
         raise InputError("heads: received shape (); expected (..., n)")
@@ -228,28 +228,11 @@ def _checked_lengths(
     """Lengths as int64 of the batch's shape, full where none are given."""
     if lengths is None:
         return torch.full(batch, n, dtype=torch.int64, device=device)
-    if not _is_integer(lengths):
-        raise InputError(f"lengths: received {_kind(lengths)}; expected an integer tensor")
-    if lengths.shape != batch:
-        raise InputError(
-            f"lengths: received shape {tuple(lengths.shape)}; expected the batch's {tuple(batch)}"
-        )
-    if lengths.device != device:
-        raise InputError(f"lengths: received device {lengths.device}; expected {device}")
+    check_lengths(lengths, batch, device)
     lengths = lengths.to(torch.int64)
-    if values and (bad := (lengths < 0) | (lengths > n)).any():
-        where = _first(bad)
-        raise InputError(
-            f"{_sentence(where)}: received length {int(lengths[where])}; expected 0 to {n}, "
-            "the words without the root"
-        )
+    if values:
+        check_length_values(lengths.flatten(), n + 1)
     return lengths
-
-
-def _is_integer(value: object) -> bool:
-    return isinstance(value, Tensor) and not (
-        value.is_floating_point() or value.is_complex() or value.dtype == torch.bool
-    )
 
 
 def _kind(value: object) -> str:

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from treelax.errors import InputError
-from treelax.ops.checks import INTEGER_TYPES
+from treelax.ops import checks
 
 
 def check_size(name: str, value: Any) -> None:
@@ -76,31 +75,9 @@ def check_vectors(name: str, vectors: Any, *shape: int | str) -> None:
 
 
 def check_lengths(lengths: Any, vectors: Tensor) -> None:
-    """Raise unless ``lengths`` is None, or integers of the batch shape on the vectors' device."""
-    if lengths is None:
-        return
-    batch = tuple(vectors.shape[:-2])
-    if not isinstance(lengths, Tensor):
-        raise InputError(
-            f"lengths is a {type(lengths).__name__}; expected an integer tensor of shape {batch}, "
-            "the words of each sentence, or None if there is no padding."
-        )
-    if lengths.dtype not in INTEGER_TYPES:
-        hint = "mask.sum(-1)" if lengths.dtype == torch.bool else "lengths.long()"
-        raise InputError(
-            f"lengths has dtype {lengths.dtype}; expected integers, the words of each sentence: use "
-            f"{hint}."
-        )
-    if tuple(lengths.shape) != batch:
-        raise InputError(
-            f"lengths has shape {tuple(lengths.shape)}; expected {batch}, the batch shape of vectors "
-            f"{tuple(vectors.shape)}."
-        )
-    if lengths.device != vectors.device:
-        raise InputError(
-            f"lengths is on {lengths.device}; expected {vectors.device}, the device of vectors: "
-            "move it with lengths.to(vectors.device)."
-        )
+    """Raise unless ``lengths`` is None, or fits the vectors ``(..., n, d)``."""
+    if lengths is not None:
+        checks.check_lengths(lengths, vectors.shape[:-2], vectors.device)
 
 
 def _text(shape: tuple[int | str, ...]) -> str:

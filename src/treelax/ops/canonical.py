@@ -59,7 +59,7 @@ def canonical(
     if lengths is None:
         flat = torch.full((work.shape[0],), size - 1, dtype=torch.int64, device=work.device)
     else:
-        check_lengths(lengths, scores)
+        check_lengths(lengths, batch_shape, scores.device)
         flat = lengths if lengths.dim() == 1 else lengths.reshape(-1)
         flat = flat.to(torch.int64).contiguous()
     if isinstance(temperature, Tensor):

@@ -19,7 +19,6 @@ from torch import Tensor
 from treelax.errors import InputError, NoTreeError
 
 FLOAT_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-INTEGER_TYPES = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 MOST_THREADS = 1024  # of torch on the CPU, wherever a number of them is asked for
 #: Scores are divided by the temperature; below this, float32 would not hold the quotients.
 LOWEST_TEMPERATURE = 1e-20
@@ -64,15 +63,22 @@ def check_scores(scores: Any) -> None:
         raise InputError(f"scores has shape {shape}; expected at least the root, at index 0.")
 
 
-def check_lengths(lengths: Any, scores: Tensor) -> None:
-    """Raise unless ``lengths`` is an integer tensor of the batch shape, on the scores' device."""
-    batch = tuple(scores.shape[:-2])
+def is_integer(value: object) -> bool:
+    """Whether a value is a tensor of whole numbers, Booleans not among them."""
+    return isinstance(value, Tensor) and not (
+        value.is_floating_point() or value.is_complex() or value.dtype == torch.bool
+    )
+
+
+def check_lengths(lengths: Any, batch: tuple[int, ...], device: torch.device) -> None:
+    """Raise unless ``lengths`` is an integer tensor of a batch's shape and device."""
+    batch = tuple(batch)
     if not isinstance(lengths, Tensor):
         raise InputError(
             f"lengths is a {type(lengths).__name__}; expected an integer tensor of shape {batch} "
             "(words per sentence, the root not counted) or None."
         )
-    if lengths.dtype not in INTEGER_TYPES:
+    if not is_integer(lengths):
         hint = "mask.sum(-1)" if lengths.dtype == torch.bool else "lengths.long()"
         raise InputError(
             f"lengths has dtype {lengths.dtype}; expected integers, the words of each sentence "
@@ -80,10 +86,13 @@ def check_lengths(lengths: Any, scores: Tensor) -> None:
         )
     if tuple(lengths.shape) != batch:
         raise InputError(
-            f"lengths has shape {tuple(lengths.shape)}; expected {batch}, "
-            f"the batch shape of scores {tuple(scores.shape)}."
+            f"lengths has shape {tuple(lengths.shape)}; expected {batch}, the batch shape."
         )
-    same_device("lengths", lengths, scores)
+    if lengths.device != device:
+        raise InputError(
+            f"lengths is on {lengths.device}; expected {device}, the device of the batch: move it "
+            f'with lengths.to("{device}").'
+        )
 
 
 def same_device(name: str, other: Tensor, scores: Tensor) -> None:
