@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from treelax.data.sources import is_archive, listed, members_of, no_file
-from treelax.data.text.delimited import MOST_DIGITS, counted, short
+from treelax.data.text.delimited import MOST_DIGITS, counted
 from treelax.errors import BackendError, DataError, InputError
 from treelax.files import DAMAGE, REFUSED, compressed, numbered_lines
 
@@ -73,9 +73,8 @@ class _TextReader:
         self.number = 0  # of the line
         self.dim = 0
         self.announced: int | None = None  # words, by word2vec's first line
-        self.first = (0, b"")  # the line that told the number of dimensions, and its word
+        self.told = 0  # the line that told the number of dimensions
         self.words = 0
-        self.spaced = 0  # of them, those that hold spaces
         self.found: dict[str, int] = {}
         self.lines: list[int] = []  # of the words found
         self.values = array("f")
@@ -139,6 +138,7 @@ class _TextReader:
         fields = line.split()
         if self.number == 1 and len(fields) == 2 and all(map(_is_count, fields)):
             self.announced, self.dim = map(int, fields)
+            self.told = 1
             if not self.dim:
                 raise DataError(f"{self.file}, line 1: received 0 dimensions; expected 1 or more")
             return False
@@ -148,7 +148,7 @@ class _TextReader:
                 f"{self.file}, line {self.number}: received {counted(len(fields), 'field')} and "
                 "no number at the end; expected a word and its numbers, with spaces between"
             )
-        self.first = (self.number, b" ".join(fields[: -self.dim]))
+        self.told = self.number
         return True
 
     def _spaced_word(self, line: bytes) -> bytes:
@@ -158,25 +158,11 @@ class _TextReader:
         # more fields are a word with spaces, unless they look like numbers too many
         too_many = more and all(map(_is_number, more))
         if not word or too_many:
-            raise self._disagreement(fields)
-        self.spaced += len(word) > 1
-        return b" ".join(word)
-
-    def _disagreement(self, fields: list[bytes]) -> DataError:
-        """The error for a line with another number of numbers than were told before."""
-        where = f"{self.file}, line {self.number}"
-        if self.announced is not None or self.words - self.spaced > 1:
-            return DataError(
-                f"{where}: received {counted(len(fields) - 1, 'number')}; expected {self.dim} behind a "
-                "word, as in the lines before"
+            raise DataError(
+                f"{self.file}, line {self.number}: received {counted(len(fields) - 1, 'number')} behind "
+                f"a word; expected {self.dim}, as line {self.told} has it"
             )
-        # a word that seems to hold spaces bears out nothing: it is the first line against this one
-        line, word = self.first
-        return DataError(
-            f"{where}: received {counted(_numbers_at_end(fields), 'number')} at its end, and line "
-            f"{line} has {self.dim}, behind {short(word.decode(errors='replace'))}; expected as many in "
-            "all lines: mend the one of the two that is broken"
-        )
+        return b" ".join(word)
 
     def _check_finite(self, matrix: Tensor) -> None:
         bad = (~matrix.isfinite()).any(1).nonzero()
@@ -266,38 +252,24 @@ def _read_archive(
             f"{file}: cannot be read as .npz, an archive of NumPy with plain arrays; expected words "
             "and vec in it, or vectors as text in .txt"
         ) from error
-    for name in ("words", "vec"):
-        if name not in arrays:
-            found = ", ".join(sorted(arrays)) or "none"
-            raise DataError(f"{file}: received the arrays {found}; expected words and vec")
-    names, vectors = arrays["words"], arrays["vec"]
-    if names.dtype.kind != "U" or names.ndim > 1:
-        raise DataError(
-            f"{file}: words is {names.dtype} of {names.ndim} dimensions; expected strings, or one "
-            "string with a word a line"
-        )
+    names, vectors = (arrays.get(name, numpy.empty(0)) for name in ("words", "vec"))
     words = str(names).split("\n") if names.ndim == 0 else names.tolist()
-    if vectors.ndim != 2 or vectors.dtype.kind != "f":
-        raise DataError(
-            f"{file}: vec is {vectors.dtype} of shape {vectors.shape}; expected floating point, "
-            "(rows, dimensions)"
-        )
-    if "rows" not in arrays and len(words) != len(vectors):
-        raise DataError(
-            f"{file}: received {counted(len(words), 'word')} and {counted(len(vectors), 'row')} of vec; "
-            "expected a row for each word, or rows that tells which"
-        )
-    rows = arrays.get("rows", numpy.arange(len(vectors)))
+    rows = arrays.get("rows", numpy.arange(sum(vectors.shape[:1])))
     own = arrays.get("own", numpy.ones(len(words), bool))
-    for name, array_, kinds in (("rows", rows, "iu"), ("own", own, "b")):
-        if array_.shape != (len(words),) or array_.dtype.kind not in kinds:
-            raise DataError(
-                f"{file}: {name} is {array_.dtype} of shape {array_.shape}; expected one for each "
-                f"of the {len(words):,} words"
-            )
-    if len(words) and not 0 <= int(rows.min()) <= int(rows.max()) < len(vectors):
+    if not (
+        names.dtype.kind == "U"
+        and names.ndim < 2
+        and vectors.dtype.kind == "f"
+        and vectors.ndim == 2
+        and rows.dtype.kind in "iu"
+        and own.dtype.kind == "b"
+        and rows.shape == own.shape == (len(words),)
+        and (not len(words) or 0 <= int(rows.min()) <= int(rows.max()) < len(vectors))
+    ):
+        found = ", ".join(f"{k}: {v.dtype} {v.shape}" for k, v in arrays.items())
         raise DataError(
-            f"{file}: rows has numbers outside 0 to {len(vectors) - 1}, the rows of vec"
+            f"{file}: received the arrays {found or 'none'}; expected words, strings; vec, floating "
+            "point, (rows, dimensions); and for each word a row of vec, or its number in rows"
         )
     found_words: dict[str, int] = {}
     for word, row, is_own in zip(words, rows.tolist(), own.tolist(), strict=True):
