@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tolerances import VALUE_F32
 from torch import Tensor
 
+from treelax import Projective, Relaxed, StraightThrough, SumOfGamma
 from treelax.data.listops import EncodedListOps, encode_listops, parse_expression
 from treelax.tasks.listops.model import Composer, ListOpsTagger, ModelConfig
 from treelax.trees import heads_to_tree, is_projective, is_tree, tree_to_heads
@@ -216,8 +217,8 @@ def test_the_settings_arrive_where_they_belong() -> None:
     )
     assert model.parser is not None
     latent = model.parser.tree
-    assert {name: getattr(latent, name) for name in settings} == settings
-    assert latent.structure == "projective"
+    assert latent.estimator == StraightThrough(Relaxed("entropy", 0.5, SumOfGamma(0.25)))
+    assert latent.structure == Projective(single_root=True)
     assert len(model.parser.encoder.stacks) == 3
     assert len([name for name, _ in latent.scorer.named_parameters() if "head" in name]) == 2 * 4
     assert latent.scorer.distances == 5
