@@ -175,9 +175,8 @@ def test_a_column_that_only_training_data_have(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("head", "told"),
     [
-        ("state;words", "save it so"),
+        ("state;words", "expected commas in .csv, tabs in .tsv"),
         ('"words"\tstate', "or a file in CSV"),
-        ("", "take out what stands before them"),
     ],
 )
 def test_one_advice_about_columns_is_enough(tmp_path: Path, head: str, told: str) -> None:
