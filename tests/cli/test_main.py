@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 import typer
+from terminals import Terminal
 from typer.testing import CliRunner
 
 import treelax
@@ -198,6 +199,19 @@ def test_an_error_is_one_line(
     failing(error)
     assert main(["fail"]) == 2
     assert capsys.readouterr() == ("", f"treelax: error: {said}\n")
+
+
+def test_an_error_on_a_terminal_is_wrapped_at_spaces(
+    failing: Callable[[BaseException], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", "30")
+    failing(DataError("a/rather/long-name/of-a/file.tsv, line 3: is wrong"))
+    assert main(["fail"]) == 2
+    assert terminal.getvalue().splitlines() == [
+        *("treelax: error:", "a/rather/long-name/of-a/file.tsv,", "line 3: is wrong")
+    ]
 
 
 @pytest.mark.parametrize(

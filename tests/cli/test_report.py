@@ -272,7 +272,7 @@ def test_what_is_refused(
     assert "is a file; expected the folder of a run" in fail(capsys, run / "config.toml")
     assert fail(capsys, run, run) == f"RUN: received {run} twice; expected different runs"
     assert "of ListOps, and" in fail(capsys, run, finished[0])
-    assert "--split is 'valid'" in fail(capsys, run, "--split", "valid")
+    assert "'--split': " in fail(capsys, run, "--split", "valid")
     assert "--label: received it without --data" in fail(capsys, run, "--label", "a")
     assert "--limit" in fail(capsys, run, "--limit", 0)
     assert "received 1 as the most words" in fail(capsys, run, "--max-length", 1)

@@ -11,9 +11,9 @@ import typer
 from treelax.cli.commands import command
 from treelax.cli.console import console, table
 from treelax.cli.options import (
+    CorpusInput,
     Data,
     Device,
-    Input,
     Label,
     Limit,
     MaxLength,
@@ -22,7 +22,6 @@ from treelax.cli.options import (
     Tokens,
     Vectors,
 )
-from treelax.cli.output import warn_of_long
 from treelax.cli.progress import progress
 from treelax.errors import InputError
 
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from treelax.analysis.parses import Parses
     from treelax.analysis.study import Study
     from treelax.cli.analyse_data import Wanted
-
-__all__ = ["register", "run_names"]
 
 HELP = """Study the trees of trained models: their grammar and how far they agree.
 
@@ -62,12 +59,14 @@ def analyse(
     ],
     data: Data = None,
     split: Split = "dev",
-    out: Annotated[Path | None, typer.Option(help="Folder for CSV files and pictures.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Folder for CSV files and pictures.")
+    ] = None,
     limit: Limit = None,
     max_length: MaxLength = None,
     text: Text = None,
     label: Label = None,
-    given: Input = None,
+    given: CorpusInput = None,
     vectors: Vectors = None,
     tokens: Tokens = False,
     device: Device = "auto",
@@ -78,14 +77,9 @@ def analyse(
     """Study the trees of some runs; see HELP."""
     import json
 
-    from treelax.analysis.corpus_readers import SPLITS
     from treelax.analysis.study import study
     from treelax.cli.analyse_data import Wanted
-    from treelax.ops.checks import one_of
 
-    one_of("--split", split, SPLITS)
-    if out is not None and out.exists() and not out.is_dir():
-        raise InputError(f"{out}: is a file; expected a folder: give another --out")
     wanted = Wanted(data, split, limit, max_length, tuple(text or ()), label, given, tokens)
     corpus, parses = _parse(runs, wanted, device, vectors)
     with progress("comparing", transient=True):
@@ -136,51 +130,32 @@ def run_names(runs: Sequence[str]) -> list[str]:
     return list(runs)
 
 
-def _are_listops(runs: Sequence[str]) -> bool:
-    """Whether the runs are of ListOps; refuses a mixture before any model is loaded."""
-    from treelax.training.models import is_listops
-
-    listops = [run for run in runs if is_listops(run)]
-    others = [run for run in runs if run not in listops]
-    if listops and others:
-        raise InputError(
-            f"RUN: received {listops[0]}, of ListOps, and {others[0]}, of sentences; expected runs "
-            "that can parse the same sentences"
-        )
-    return bool(listops)
-
-
 def _parse(
     runs: Sequence[str], wanted: Wanted, device: str, vectors: Sequence[Path] | None
 ) -> tuple[Corpus, list[Parses]]:
     """The sentences and what each run says of them; one model is in memory at a time."""
-    from treelax.analysis.corpora import check_same_sentences
     from treelax.analysis.subjects import load_subject
-    from treelax.cli.analyse_data import check_options, corpus_for
-    from treelax.cli.analyse_vectors import vectors_of_runs
+    from treelax.cli.analyse_data import (
+        all_listops,
+        check_options,
+        parsed,
+        shared_corpus,
+        vectors_of_runs,
+    )
     from treelax.training.devices import find_device
+    from treelax.training.models import is_listops
 
     place = find_device(device)
     names = run_names(runs)
-    listops = _are_listops(runs)
+    listops = all_listops({run: is_listops(run) for run in runs})
     check_options(wanted, listops=listops)
     files = vectors_of_runs(runs, vectors, listops=listops)
     corpus: Corpus | None = None
     parses = []
     for run, name, own_files in zip(runs, names, files, strict=True):
         subject = load_subject(run, name=name, device=place, vectors=own_files)
-        if corpus is None or wanted.data is None:
-            with progress("preparing the data", transient=True):
-                own = corpus_for(subject, wanted)
-            if corpus is not None:
-                check_same_sentences(corpus, own)
-            else:
-                number, longest = max(enumerate(own.sentences, 1), key=lambda pair: len(pair[1]))
-                warn_of_long(own.name, f"sentence {number}", len(longest), "words")
-            corpus = corpus or own
-        words = sum(map(len, corpus.sentences))
-        with progress(f"parsing with {name}", words, unit="word", transient=True) as bar:
-            parses.append(subject.parse(corpus, progress=bar.update))
+        corpus = shared_corpus(subject, wanted, corpus)
+        parses.append(parsed(subject, corpus))
     assert corpus is not None  # there is at least one run
     return corpus, parses
 

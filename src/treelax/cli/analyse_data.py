@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from pathlib import Path
 
-from treelax.analysis.corpora import Corpus
+from treelax.analysis.corpora import Corpus, check_same_sentences
 from treelax.analysis.corpus_readers import listops_corpus, read_treebank, text_corpus
+from treelax.analysis.parses import Parses
 from treelax.analysis.subjects import SentenceSubject, Subject
 from treelax.cli.console import error_console
-from treelax.cli.predict_files import STREAM, Input, input_records, source_of
+from treelax.cli.output import warn_of_long
+from treelax.cli.predict_files import STREAM, input_records, source_of
+from treelax.cli.progress import progress
 from treelax.data.listops import read_listops
 from treelax.data.text.readers_table import FORMATS, SUFFIXES, read_table
 from treelax.data.text.records import Records
 from treelax.errors import DataError, InputError
-from treelax.ops.checks import one_of
-
-__all__ = ["Wanted", "check_options", "corpus_for"]
+from treelax.tasks.text.new_words import vector_files
+from treelax.training.pretrained_files import read_settings
 
 CONLLU = "conllu"
 EXPECTED = "a file of sentences, or - for standard input"
@@ -85,6 +88,39 @@ def corpus_for(subject: Subject, wanted: Wanted) -> Corpus:
     return corpus.part(limit=wanted.limit, max_length=wanted.max_length)
 
 
+def shared_corpus(subject: Subject, wanted: Wanted, before: Corpus | None) -> Corpus:
+    """The sentences that all runs share; a file that was named is read once."""
+    if before is not None and wanted.data is not None:
+        return before
+    with progress("preparing the data", transient=True):
+        own = corpus_for(subject, wanted)
+    if before is not None:
+        check_same_sentences(before, own)
+        return before
+    number, longest = max(enumerate(own.sentences, 1), key=lambda pair: len(pair[1]))
+    warn_of_long(own.name, f"sentence {number}", len(longest), "words")
+    return own
+
+
+def parsed(subject: Subject, corpus: Corpus) -> Parses:
+    """What a run says of all sentences, with a progress bar."""
+    words = sum(map(len, corpus.sentences))
+    with progress(f"parsing with {subject.name}", words, unit="word", transient=True) as bar:
+        return subject.parse(corpus, progress=bar.update)
+
+
+def all_listops(runs: Mapping[str, bool]) -> bool:
+    """Whether runs, by their paths, are of ListOps; a mixture is refused."""
+    listops = [run for run, is_listops in runs.items() if is_listops]
+    others = [run for run in runs if run not in listops]
+    if listops and others:
+        raise InputError(
+            f"RUN: received {listops[0]}, of ListOps, and {others[0]}, of sentences; expected runs "
+            "that can parse the same sentences"
+        )
+    return bool(listops)
+
+
 def _tell_unchecked(subject: Subject, corpus: Corpus) -> None:
     """Say which file is taken where a run does not say what was in those that it was trained with."""
     if isinstance(subject, SentenceSubject) and not subject.origins:
@@ -99,8 +135,6 @@ def _file_of_sentences(
 ) -> Corpus:
     settings = subject.model.settings
     form = wanted.form
-    if form is not None:
-        one_of("--input", form, (CONLLU, *get_args(Input)))
     if form is None and file != STREAM:
         suffix = source_of(file, None, expected=EXPECTED).suffix
         form = CONLLU if suffix == f".{CONLLU}" else None
@@ -150,3 +184,27 @@ def _with_labels(file: str, subject: SentenceSubject, wanted: Wanted) -> Records
             raise
         return None  # no such column, or no labels in it; sentences have trees all the same
     return labelled
+
+
+def vectors_of_runs(
+    runs: Sequence[str], vectors: Sequence[Path] | None, *, listops: bool
+) -> list[Sequence[Path] | None]:
+    """The files in which each run looks up words; says which runs have no use for them.
+
+    Where no run has, all get the files: the first one to be loaded refuses them and says why.
+    """
+    if not vectors or listops:
+        return [vectors] * len(runs)
+    # all of them before the first one is at work, which may take long
+    settings = {run: read_settings(Path(run)) for run in runs}
+    takers = [run for run in runs if settings[run].vectors]
+    for run in takers:
+        vector_files(vectors, settings[run], run)
+    if not takers:
+        return [vectors] * len(runs)
+    for run in runs:
+        if run not in takers:
+            error_console.print(
+                f"{run}: has no word vectors from files, so --vectors are for the other runs alone"
+            )
+    return [vectors if run in takers else None for run in runs]

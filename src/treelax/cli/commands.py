@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 import typer.core
-
-__all__ = ["Group", "Register", "command", "group", "value_name"]
 
 Register = Callable[[typer.Typer], None]
 VALUES = {int: "N", float: "X", Path: "PATH", str: "TEXT"}
@@ -45,8 +44,9 @@ def value_name(parameter: Any, hint: Any) -> str:
         return ""
     if parameter.metavar:
         return str(parameter.metavar)
-    if get_origin(hint) is Literal:
-        return "|".join(map(str, get_args(hint)))
+    choices = [get_args(each) for each in (hint, *get_args(hint)) if get_origin(each) is Literal]
+    if choices:
+        return "|".join(chain(*choices))
     kinds = [hint, *get_args(hint), *(inner for each in get_args(hint) for inner in get_args(each))]
     word = next((VALUES[kind] for kind in kinds if kind in VALUES), "VALUE")
     return f"{word} ..." if parameter.multiple else word

@@ -16,8 +16,6 @@ from rich.text import Text
 
 from treelax.analysis.cells import Cell, cell_text, looks_like_number
 
-__all__ = ["console", "error_console", "is_terminal", "table"]
-
 console = Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
 error_console = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
 

@@ -14,8 +14,8 @@ import typer
 import treelax
 from treelax.cli import data_text
 from treelax.cli.commands import command, group
-from treelax.cli.console import console, error_console, table
-from treelax.cli.folders import folder_to_write
+from treelax.cli.console import error_console, table
+from treelax.cli.output import folder_to_write
 from treelax.cli.progress import advancing, progress
 from treelax.errors import InputError
 from treelax.files import atomic_write, sha256
@@ -23,10 +23,7 @@ from treelax.files import atomic_write, sha256
 if TYPE_CHECKING:
     from treelax.data.listops import Expression
 
-__all__ = ["register"]
-
 INFO = "info.json"
-FILES_A_TABLE = 3  # as many names of files as fit into 80 characters
 ONLY_WRITING = ("out", "variant", "train", "dev", "test", "seed", "force")
 NOTE = "attached to ...: the heads that a tree built by this rule alone gets right"
 COUNT_EVERY = 500  # expressions; a bar takes longer to draw than one of them to write
@@ -85,7 +82,9 @@ def listops(
     max_length: Annotated[
         int | None, typer.Option(min=1, help=f"Leave out longer expressions{_limits('max_length')}")
     ] = None,
-    out: Annotated[Path | None, _writing(help="Folder to write; made if it is not there.")] = None,
+    out: Annotated[
+        Path | None, _writing(file_okay=False, help="Folder to write; made if need be.")
+    ] = None,
     variant: Annotated[
         Literal["original", "paulus"],
         _writing(
@@ -217,7 +216,6 @@ def _write_files(
         )
     info = {
         "made_by": f"treelax {treelax.__version__}",
-        "command": _command(settings),
         "settings": settings,
         "sha256": sums,
     }
@@ -231,31 +229,14 @@ def _write_files(
         error_console.print(f"{folder}: the same files were there already")
 
 
-def _command(settings: dict[str, Any]) -> str:
-    """The command that writes this data, whatever the folder."""
-    given = [_option(name, settings) for name, value in settings.items() if value is not None]
-    return " ".join(["treelax data listops --out FOLDER", *given])
-
-
 def _option(name: str, settings: dict[str, Any]) -> str:
-    value = settings[name]
-    option = f"--{name.replace('_', '-')}"
-    return f"no {option}" if value is None else f"{option} {value}"
+    return f"--{name.replace('_', '-')} {settings[name]}"
 
 
 def _print_statistics(described: dict[str, Any], title: str) -> None:
-    names = list(described)
-    for first in range(0, len(names), FILES_A_TABLE):
-        some = names[first : first + FILES_A_TABLE]
-        rows = zip(*(_figures(described[name]) for name in some), strict=True)
-        if first:
-            console.print()
-        table(
-            ["", *some],
-            [[cells[0][0], *(figure for _, figure in cells)] for cells in rows],
-            title=None if first else title,
-            note=NOTE if some[-1] == names[-1] else None,
-        )
+    rows = zip(*map(_figures, described.values()), strict=True)
+    named = [[cells[0][0], *(figure for _, figure in cells)] for cells in rows]
+    table(["", *described], named, title=title, note=NOTE)
 
 
 def _figures(statistics: dict[str, Any]) -> list[tuple[str, str | int | float]]:

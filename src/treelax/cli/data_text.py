@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from treelax.cli.commands import command
-from treelax.cli.console import error_console, table
-from treelax.cli.folders import folder_to_write
+from treelax.cli.console import table
+from treelax.cli.output import folder_to_write
 from treelax.cli.progress import advancing, progress
 from treelax.errors import InputError
 from treelax.files import sha256
@@ -19,8 +20,6 @@ from treelax.files import sha256
 if TYPE_CHECKING:
     from treelax.data.text.corpora import Corpus
     from treelax.data.text.records import Records
-
-__all__ = ["register"]
 
 COUNT_EVERY = 1000  # records; a bar takes longer to draw than one of them to read
 HELP = """Check the files of {corpus}; fetch them if need be.
@@ -43,7 +42,9 @@ From = Annotated[
     Path | None,
     typer.Option("--from", metavar="PATH", help="The archive, its folder, or a file; no network."),
 ]
-Out = Annotated[Path | None, typer.Option(help="Folder to write; made if it is not there.")]
+Out = Annotated[
+    Path | None, typer.Option(file_okay=False, help="Folder to write; made if need be.")
+]
 Cache = Annotated[
     Path | None,
     typer.Option(help="Where the archive is kept; the user's folder for caches by default."),
@@ -60,8 +61,8 @@ def register(group: typer.Typer) -> None:
     """Add the commands for text to the group ``data``."""
     pairs = "label, premise, hypothesis"
     for name, corpus, archive, columns, function in (
-        ("snli", "SNLI", "snli_1.0.zip", pairs, snli),
-        ("multinli", "MultiNLI", "multinli_1.0.zip", f"{pairs}, genre", multinli),
+        ("snli", "SNLI", "snli_1.0.zip", pairs, _pairs("snli")),
+        ("multinli", "MultiNLI", "multinli_1.0.zip", f"{pairs}, genre", _pairs("multinli")),
         (
             "sst",
             "the Stanford Sentiment Treebank",
@@ -74,28 +75,18 @@ def register(group: typer.Typer) -> None:
         command(name, text, function)(group)
 
 
-def snli(
-    source: From = None,
-    out: Out = None,
-    cache: Cache = None,
-    unusable: Unusable = "error",
-    force: Force = False,
-    as_json: AsJson = False,
-) -> None:
-    """Check SNLI; see HELP."""
-    _check_corpus("snli", source, out, cache, unusable, force, as_json)
+def _pairs(name: str) -> Callable[..., None]:
+    def check(
+        source: From = None,
+        out: Out = None,
+        cache: Cache = None,
+        unusable: Unusable = "error",
+        force: Force = False,
+        as_json: AsJson = False,
+    ) -> None:
+        _check_corpus(name, source, out, cache, unusable, force, as_json)
 
-
-def multinli(
-    source: From = None,
-    out: Out = None,
-    cache: Cache = None,
-    unusable: Unusable = "error",
-    force: Force = False,
-    as_json: AsJson = False,
-) -> None:
-    """Check MultiNLI; see HELP."""
-    _check_corpus("multinli", source, out, cache, unusable, force, as_json)
+    return check
 
 
 def sst(
@@ -147,8 +138,6 @@ def _check_corpus(
         typer.echo(json.dumps({"splits": described, "missing": missing}, indent=2))
     else:
         _print(corpus, described, missing, path)
-    if cache is not None:
-        _tell_where(corpus, cache, path)
 
 
 def _fetch(corpus: Corpus, cache: Path | None) -> Path:
@@ -160,18 +149,6 @@ def _fetch(corpus: Corpus, cache: Path | None) -> Path:
         return download(archive, folder)
     with progress(f"fetching {archive.name}", _megabytes(archive.size), unit="MB") as bar:
         return download(archive, folder, progress=lambda done: bar.update(_megabytes(done)))
-
-
-def _tell_where(corpus: Corpus, cache: Path, archive: Path) -> None:
-    """Say how to train on an archive that is kept in another place than usual."""
-    from treelax.data.text.cache import ENVIRONMENT
-    from treelax.data.text.download import cache_folder
-
-    if cache.resolve() != cache_folder().resolve():
-        error_console.print(
-            f"{archive}: training does not look there by itself: treelax train {corpus.archive} "
-            f"--from {archive}, or {ENVIRONMENT}={cache} in the environment"
-        )
 
 
 def _megabytes(count: int) -> int:

@@ -12,8 +12,6 @@ from treelax.cli.commands import command
 from treelax.cli.console import console, error_console
 from treelax.errors import BackendError
 
-__all__ = ["register"]
-
 NEEDED = ("fastapi", "uvicorn")
 HELP = """Look at scores, noise and trees of a sentence on a web page.
 

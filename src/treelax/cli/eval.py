@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from treelax.data.listops import Expression
     from treelax.training.models import TrainedModel
 
-__all__ = ["register"]
-
 HELP = """Measure a trained ListOps model.
 
 RUN is the folder of a run, a file model.safetensors, or listops for the model

@@ -12,8 +12,6 @@ from treelax.cli.commands import command, group
 if TYPE_CHECKING:
     from treelax.pictures import Picture
 
-__all__ = ["register", "write_picture"]
-
 HELP = """Draw a figure of the paper.
 
 Every figure has its own --help.

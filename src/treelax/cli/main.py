@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import textwrap
 import traceback
-from collections.abc import Sequence
-from contextlib import suppress
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.util import find_spec
 from signal import SIGINT, SIGTERM
 from typing import TYPE_CHECKING, Annotated, Any
 
 import treelax
-from treelax.cli.memory import is_out_of_memory
-from treelax.cli.notes import warnings_as_notes
 from treelax.errors import Terminated, TreelaxError
 
 MISSING = [name for name in ("typer", "rich") if find_spec(name) is None]
 if TYPE_CHECKING or not MISSING:
     import typer
-
-__all__ = ["main"]
 
 # modules of treelax.cli in the order of the help; each has a function register(app)
 COMMANDS = (
@@ -30,9 +29,10 @@ COMMANDS = (
 # exit statuses, those of signals as a shell has them
 FAILED, INTERRUPTED, TERMINATED, CLOSED_PIPE = 2, 128 + SIGINT, 128 + SIGTERM, 1
 MEMORY_SETTINGS = (
-    "the batch size (--set train.batch_size=...) or the greatest length "
+    "the batch size (--set train.batch_size=..., or --batch-size) or the greatest length "
     "(--set data.max_length=..., or --max-length)."
 )
+OWN = "treelax: "  # what all warnings of this library begin with
 HELP = """Learn latent trees from the task alone.
 
 Write data, train on it, measure the model; every command has its own --help.
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from treelax.training.processes import quiet_unless_first
 
             quiet_unless_first()
-        with warnings_as_notes():
+        with _warnings_as_notes():
             status = app(arguments, prog_name="treelax", standalone_mode=False)
         sys.stdout.flush()  # when the interpreter ends it is too late to catch an error
     except BrokenPipeError:
@@ -94,7 +94,7 @@ def _explanation(error: Exception) -> str | None:
     """What to tell the user of an error; None if it is a fault of the program."""
     if isinstance(error, TreelaxError):
         return str(error)
-    if is_out_of_memory(error):
+    if _is_out_of_memory(error):
         return " ".join(["memory ran out: lower", MEMORY_SETTINGS, *str(error).splitlines()[:1]])
     if isinstance(error, OSError):
         file = "" if error.filename is None else f"{error.filename}: "
@@ -106,10 +106,47 @@ def _explanation(error: Exception) -> str | None:
     return None
 
 
+def _is_out_of_memory(error: Exception) -> bool:
+    """Tell whether an error says that memory ran out."""
+    torch = sys.modules.get("torch")  # without it, it cannot have raised the error
+    if torch is not None and isinstance(error, torch.OutOfMemoryError):
+        return True
+    return isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
+    )
+
+
+@contextmanager
+def _warnings_as_notes() -> Iterator[None]:
+    """Show warnings of the library as one line, ``note: ...``, and those of others as they are."""
+    usual = warnings.formatwarning
+
+    def formatted(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        line: str | None = None,
+    ) -> str:
+        text = str(message)
+        if not text.startswith(OWN):
+            return usual(message, category, filename, lineno, line)
+        return f"note: {' '.join(text.removeprefix(OWN).split())}\n"
+
+    warnings.formatwarning = formatted
+    try:
+        yield
+    finally:
+        warnings.formatwarning = usual
+
+
 def _fail(message: str) -> int:
-    """Print an error as one line."""
-    line = " ".join(part.strip() for part in message.splitlines())
-    print(f"treelax: error: {line}", file=sys.stderr)
+    """Print an error as one line, which a terminal sees wrapped at spaces."""
+    line = " ".join(["treelax: error:", *(part.strip() for part in message.splitlines())])
+    if sys.stderr.isatty():  # a terminal itself would wrap inside words
+        width = shutil.get_terminal_size().columns
+        line = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+    print(line, file=sys.stderr)
     return FAILED
 
 

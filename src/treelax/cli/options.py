@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-__all__ = [
-    "Data",
-    "Device",
-    "Input",
-    "Label",
-    "Limit",
-    "MaxLength",
-    "Resume",
-    "Settings",
-    "Show",
-    "Split",
-    "Text",
-    "Tokens",
-    "Vectors",
-]
-
 Data = Annotated[str | None, typer.Option(help="Sentences: CoNLL-U, ListOps, a table, text, or -.")]
-Split = Annotated[str, typer.Option(help="Without --data: train, dev or test set of the runs.")]
+Split = Annotated[
+    Literal["train", "dev", "test"], typer.Option(help="Without --data: which set of the runs.")
+]
 Limit = Annotated[int | None, typer.Option(min=1, help="Only the first N examples.")]
 MaxLength = Annotated[int | None, typer.Option(min=1, help="Leave out longer sentences, in words.")]
 Text = Annotated[
@@ -34,11 +20,11 @@ Text = Annotated[
 Label = Annotated[
     str | None, typer.Option(help="Column of a table with the label; as in training.")
 ]
-Input = Annotated[
-    str | None,
-    typer.Option(
-        "--input", help="Form of FILE: conllu, tsv, csv, jsonl, conll or text; by its name."
-    ),
+Form = Literal["tsv", "csv", "jsonl", "conll", "text"]
+Input = Annotated[Form | None, typer.Option("--input", help="Form of the file; by its name.")]
+CorpusInput = Annotated[
+    Literal["conllu", "tsv", "csv", "jsonl", "conll", "text"] | None,
+    typer.Option("--input", help="Form of --data; by its name."),
 ]
 Tokens = Annotated[bool, typer.Option("--tokens", help="Texts are words with spaces between.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")]

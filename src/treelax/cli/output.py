@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, get_args
@@ -14,15 +15,6 @@ from treelax.errors import InputError
 
 if TYPE_CHECKING:
     from treelax.data.conllu import Sentence
-
-__all__ = [
-    "refuse_files_of_run",
-    "refuse_folder",
-    "refuse_same_file",
-    "warn_of_long",
-    "write_lines",
-    "write_sentences",
-]
 
 LONG = 1_000  # words or tokens
 
@@ -61,6 +53,21 @@ def refuse_folder(out: Path | None) -> None:
         raise InputError(
             f"{out}: there is no folder {out.parent}; expected one: make it or give another --out"
         )
+
+
+@contextmanager
+def folder_to_write(folder: Path) -> Iterator[Path]:
+    """Make a folder and one in it for unfinished files; a new one goes again after an error."""
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with TemporaryDirectory(prefix=".treelax-", dir=folder) as temporary:
+            yield Path(temporary)
+    except BaseException:
+        if is_new:
+            with suppress(OSError):  # not empty
+                folder.rmdir()
+        raise
 
 
 def write_lines(lines: Iterable[str], out: Path | None) -> None:

@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from treelax.cli.commands import command
 from treelax.cli.console import error_console
-from treelax.cli.options import Device, Tokens, Vectors
+from treelax.cli.options import Device, Input, Tokens, Vectors
 from treelax.cli.output import (
     refuse_files_of_run,
     refuse_folder,
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from treelax.cli.parse_models import Asked, Parsed
     from treelax.cli.parse_output import Form, Look
     from treelax.cli.parse_texts import Source
-
-__all__ = ["register"]
 
 HELP = """Show the trees that a trained model finds.
 
@@ -65,10 +63,8 @@ def parse(
         typer.Option(help="Texts: lines, a table, CoNLL-U, also in a .zip; as for predict."),
     ] = None,
     form: Annotated[
-        str | None,
-        typer.Option(
-            "--format", help="tree, heads, json, conllu, svg or heatmap; by --out, or tree."
-        ),
+        Literal["tree", "heads", "json", "conllu", "svg", "heatmap"] | None,
+        typer.Option("--format", help="By --out, or tree."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -86,10 +82,7 @@ def parse(
     gold: Annotated[
         bool, typer.Option("--gold", help="Mark right and wrong arcs (ListOps, CoNLL-U files).")
     ] = False,
-    given: Annotated[
-        str | None,
-        typer.Option("--input", help="Form of --file: tsv, csv, jsonl, conll or text."),
-    ] = None,
+    given: Input = None,
     vectors: Vectors = None,
     tokens: Tokens = False,
     width: Annotated[

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from treelax.cli.parse_models import Heads, Parsed
 from treelax.data.conllu import Sentence
 
-__all__ = ["conllu_sentences", "label_comments", "tag_features", "treebank_lines"]
-
 DIGITS = 6  # of probabilities
 
 

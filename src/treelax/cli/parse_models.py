@@ -22,8 +22,6 @@ from treelax.training.models import TrainedModel
 from treelax.training.pretrained import SentenceModel
 from treelax.trees import tree_to_heads
 
-__all__ = ["Asked", "Given", "Parsed", "Tree", "parse_listops", "parse_sentences"]
-
 Heads = tuple[int, ...]
 Text = str | Sequence[str]  # to be cut into words, or words
 AT_A_TIME = 256  # expressions
@@ -110,19 +108,7 @@ class Parsed:
 def parse_listops(
     trained: TrainedModel, examples: Iterable[tuple[int, Expression]], asked: Asked
 ) -> Iterator[Parsed]:
-    """Parse expressions in their order.
-
-    Args:
-        trained: the model.
-        examples: expressions with their lines.
-        asked: what to tell besides.
-
-    Returns:
-        What the model says of each; tags are valencies.
-
-    Raises:
-        InputError: weights or samples are asked of a model whose trees are given.
-    """
+    """Parse expressions in their order."""
     model = trained.model
     if model.parser is None and (asked.weights or asked.samples):
         raise _no_scores(trained.config.model.trees)
@@ -165,21 +151,7 @@ def _parsed_listops(
 def parse_sentences(
     model: SentenceModel, examples: Iterable[Given], asked: Asked, *, tokens: bool | None = None
 ) -> Iterator[Parsed]:
-    """Parse sentences in their order.
-
-    Args:
-        model: the model.
-        examples: what to parse.
-        asked: what to tell besides.
-        tokens: texts are words with spaces between; as the model was trained by default.
-
-    Returns:
-        What the model says of each.
-
-    Raises:
-        InputError: the model finds no trees, or weights or samples are asked of one whose trees are
-            chains; or, as it is read, a text has no words.
-    """
+    """Parse sentences in their order."""
     trees = model.settings.model.trees
     if trees in ("none", "intra"):
         raise InputError(

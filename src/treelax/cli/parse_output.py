@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from treelax.cli.parse_models import Asked, Heads, Parsed, Tree
+from treelax.data.sources import COMPRESSED
 from treelax.errors import InputError
-from treelax.ops.checks import one_of
 from treelax.pictures import (
     Picture,
     draw_arcs,
@@ -20,8 +20,6 @@ from treelax.pictures import (
     stack_pictures,
 )
 from treelax.pictures.svg import draw_note
-
-__all__ = ["Form", "Look", "form_of", "lines_of", "picture_of"]
 
 Form = Literal["tree", "heads", "json", "conllu", "svg", "heatmap"]
 # what may stand in a file of each ending; the first is taken where --format says nothing
@@ -35,7 +33,6 @@ ENDINGS: dict[str, tuple[Form, ...]] = {
     ".conllu": ("conllu",),
 }
 DRAWINGS = ("svg", "heatmap")
-PACKED = (".gz", ".xz", ".bz2")
 DRAWN = 5  # different sampled trees; the others are counted
 DIGITS = 6  # of weights in JSON
 
@@ -59,11 +56,9 @@ class Look:
     number: bool = False
 
 
-def form_of(form: str | None, out: Path | None, asked: Asked) -> Form:
+def form_of(form: Form | None, out: Path | None, asked: Asked) -> Form:
     """How to write, as told or as the name of a file says; drawings by default."""
-    if form is not None:
-        one_of("--format", form, get_args(Form))
-    found: Form = "tree" if form is None else form  # type: ignore[assignment]
+    found = form or "tree"
     if out is not None:
         found = _form_of_file(form, found, out)
     if asked.weights and found in ("conllu", "heads"):
@@ -75,7 +70,7 @@ def form_of(form: str | None, out: Path | None, asked: Asked) -> Form:
 
 
 def _form_of_file(asked: str | None, form: Form, out: Path) -> Form:
-    packed = out.suffix.lower() in PACKED
+    packed = out.suffix.lower() in COMPRESSED
     ending = (out.with_suffix("") if packed else out).suffix.lower()
     fitting = ENDINGS.get(ending)
     if asked is None:

@@ -22,8 +22,6 @@ from treelax.tasks.text.new_words import refuse_vectors
 from treelax.training.models import BUILT_IN, TrainedModel, is_listops, load_model
 from treelax.training.pretrained import SentenceModel
 
-__all__ = ["Source", "listops_examples", "load", "sentence_examples", "split_arguments"]
-
 STREAM = "-"
 DEFAULT = "listops"
 CONFIG = "config.toml"  # of a run

@@ -13,8 +13,7 @@ import typer
 
 from treelax.cli.commands import command
 from treelax.cli.console import error_console
-from treelax.cli.memory import is_out_of_memory
-from treelax.cli.options import Device, Tokens, Vectors
+from treelax.cli.options import Device, Input, Tokens, Vectors
 from treelax.cli.output import (
     refuse_files_of_run,
     refuse_folder,
@@ -31,8 +30,6 @@ if TYPE_CHECKING:
     from treelax.data.text.records import CheckOptions, Found, Records, Report
     from treelax.tasks.text.prediction import SentenceSettings
     from treelax.training.pretrained import SentenceModel
-
-__all__ = ["register"]
 
 COUNT_EVERY = 100  # texts; a bar takes longer to draw than one of them to predict
 HELP = """Label new texts with a trained model and show their trees.
@@ -61,24 +58,21 @@ Examples:
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run or saved model.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", exists=True, help="Run or saved model.")],
     file: Annotated[str, typer.Argument(metavar="FILE", help="Texts, or - for standard input.")],
     out: Annotated[
         Path | None,
         typer.Option(help="File to write, in .jsonl, .tsv, .conllu; or - (stdout), the default."),
     ] = None,
     form: Annotated[
-        str | None,
-        typer.Option("--format", help="jsonl, tsv or conllu; by --out, or jsonl."),
+        Literal["jsonl", "tsv", "conllu"] | None,
+        typer.Option("--format", help="By --out, or jsonl."),
     ] = None,
     text: Annotated[
         list[str] | None,
         typer.Option(help="Column with a text or words; twice for pairs; as in training."),
     ] = None,
-    given: Annotated[
-        str | None,
-        typer.Option("--input", help="Form of FILE: tsv, csv, jsonl, conll or text; by its name."),
-    ] = None,
+    given: Input = None,
     vectors: Vectors = None,
     tokens: Tokens = False,
     unusable: Annotated[
@@ -106,15 +100,12 @@ def predict(
 ) -> None:
     """Label texts; see HELP."""
     from treelax.cli.predict_files import STREAM
-    from treelax.cli.predict_inputs import Accuracy
+    from treelax.cli.predict_inputs import Accuracy, UnknownWords, look_up
     from treelax.cli.predict_output import output_form
-    from treelax.cli.predict_vectors import UnknownWords, look_up
     from treelax.data.text.records import Report
     from treelax.training.devices import find_device
     from treelax.training.pretrained import SentenceModel
 
-    if not run.exists():
-        raise InputError(f"{run}: does not exist; expected the folder of a run or of a saved model")
     if out == Path(STREAM):
         out = None
     refuse_same_file(out, file, *(vectors or ()))
@@ -136,8 +127,8 @@ def predict(
     with progress("predicting", unit="text", transient=True) as bar:
         source = file if records is None else records.source
         asked = unknown.counted(asked)
-        said = _said(model, asked, source, accuracy, bar, soft=soft, batch_size=batch_size)
-        _write(_noted(said, blank), settings, written, out)
+        said = _said(model, asked, source, accuracy, blank, bar, soft=soft, batch_size=batch_size)
+        _write(said, settings, written, out)
     if (line := unknown.line()) is not None:
         error_console.print(line)
     for note in blank.lines():
@@ -187,13 +178,15 @@ def _said(
     asked: Iterable[Asked],
     source: str,
     accuracy: Accuracy,
+    blank: Report,
     bar: Progress,
     *,
     soft: bool,
     batch_size: int,
 ) -> Iterator[Said]:
-    """What the model says of each example, with the line that it stands on."""
+    """What the model says of each example, with its line; those without words are noted as blank."""
     from treelax.cli.predict_output import Said
+    from treelax.data.text.records import EMPTY
     from treelax.tasks.text.prediction import refuse_long
 
     waiting: deque[Asked] = deque()  # that were read and not yet predicted
@@ -206,37 +199,14 @@ def _said(
             yield each.texts[0] if model.settings.texts == 1 else each.texts
 
     said = model.stream(examples(), soft=soft, batch_size=batch_size)
-    try:
-        for number, prediction in enumerate(said, 1):
-            each = waiting.popleft()
-            accuracy.add(each.label, prediction.label)
-            yield Said(each.line, prediction, each.block)
-            if number % COUNT_EVERY == 0:
-                bar.update(number)
-    except Exception as error:
-        if not waiting or not is_out_of_memory(error):
-            raise
-        longest = max(waiting, key=_words)
-        raise InputError(
-            f"{source}, line {longest.line}: memory ran out for a text of {_words(longest):,} words; "
-            "expected a shorter one, or lower --batch-size"
-        ) from error
-
-
-def _words(asked: Asked) -> int:
-    from treelax.tasks.text.prediction import words_in
-
-    return max(len(words_in(text)) for text in asked.texts)
-
-
-def _noted(said: Iterable[Said], blank: Report) -> Iterator[Said]:
-    """The same; those without a label are noted."""
-    from treelax.data.text.records import EMPTY
-
-    for each in said:
-        if each.prediction.label is None:
+    for number, prediction in enumerate(said, 1):
+        each = waiting.popleft()
+        accuracy.add(each.label, prediction.label)
+        if prediction.label is None:
             blank.drop(EMPTY, each.line)
-        yield each
+        yield Said(each.line, prediction, each.block)
+        if number % COUNT_EVERY == 0:
+            bar.update(number)
 
 
 def _write(said: Iterator[Said], settings: SentenceSettings, form: str, out: Path | None) -> None:

@@ -6,8 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, Unpack, get_args
+from typing import Unpack, get_args
 
+from treelax.cli.options import Form
 from treelax.data.sources import Source, one_file
 from treelax.data.text.readers_plain import read_lines_of_text, read_stream, read_words
 from treelax.data.text.readers_table import SUFFIXES, read_table
@@ -15,12 +16,8 @@ from treelax.data.text.readers_tagging import WORD_SUFFIXES, column_of
 from treelax.data.text.records import CheckOptions, Record, Records
 from treelax.data.text.tokenizer import words_of
 from treelax.errors import InputError
-from treelax.ops.checks import one_of
 from treelax.tasks.text.prediction import SentenceSettings
 
-__all__ = ["STREAM", "Input", "input_records", "is_treebank", "source_of", "words"]
-
-Input = Literal["tsv", "csv", "jsonl", "conll", "text"]
 PLAIN = ("", ".txt", ".text")
 STREAM = "-"
 DATA_SUFFIXES = (*WORD_SUFFIXES, *SUFFIXES)
@@ -36,8 +33,6 @@ def input_records(
     **checks: Unpack[CheckOptions],
 ) -> Records:
     """The reader for a file of texts, by its name and what the model takes."""
-    if form is not None:
-        one_of("--input", form, get_args(Input))
     if file == STREAM:
         if form not in (None, "text"):
             raise InputError(
@@ -119,7 +114,7 @@ def _form_of(file: str, settings: SentenceSettings) -> str:
     if found is None and suffix not in PLAIN:
         raise InputError(
             f"{file}: received a file in {suffix!r}; expected {', '.join([*SUFFIXES, '.txt'])}, or "
-            f"--input with one of {', '.join(get_args(Input))}"
+            f"--input with one of {', '.join(get_args(Form))}"
         )
     return found or "text"
 

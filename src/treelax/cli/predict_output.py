@@ -14,17 +14,7 @@ from treelax.data.conllu import Sentence
 from treelax.data.sources import COMPRESSED
 from treelax.data.text.ptb import NO_BREAK_SPACE
 from treelax.errors import InputError
-from treelax.ops.checks import one_of
 from treelax.tasks.text.prediction import Prediction, SentenceSettings
-
-__all__ = [
-    "Said",
-    "conllu_sentences",
-    "json_lines",
-    "output_form",
-    "table_rows",
-    "treebank_lines",
-]
 
 Output = Literal["jsonl", "tsv", "conllu"]
 DIGITS = 6  # of probabilities
@@ -57,7 +47,6 @@ def output_form(form: str | None, out: Path | None, settings: SentenceSettings) 
     """How to write, as told or as the name of a file says; JSON lines by default."""
     if form is None:
         form = "jsonl" if out is None else _form_by_name(out)
-    one_of("--format", form, get_args(Output))
     if form == "conllu" and settings.kind != "tag" and settings.model.trees in ("none", "intra"):
         raise InputError(
             f"--format: received conllu, and the model has no trees (model.trees is "

@@ -24,8 +24,6 @@ from rich.text import Text
 
 from treelax.cli.console import error_console, is_terminal
 
-__all__ = ["Progress", "advancing", "progress"]
-
 # where there is no terminal: a line at each such part of the whole, but not more often than
 # LEAST_SECONDS, and no less often than MOST_SECONDS
 PARTS = 10
@@ -51,10 +49,6 @@ class Progress(ABC):
     def advance(self, steps: int = 1, note: str | None = None) -> None:
         """Say that so many steps more are done."""
         self.update(self.done + steps, note)
-
-    def say(self, text: str, style: str | None = None) -> None:
-        """Print a line on stderr that stays, above the bar where there is one."""
-        error_console.print(text, style=style)
 
 
 @contextmanager

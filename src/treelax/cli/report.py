@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,15 +9,23 @@ import typer
 
 from treelax.cli.commands import command
 from treelax.cli.console import console, error_console
-from treelax.cli.options import Data, Device, Input, Label, Limit, MaxLength, Split, Text, Tokens
+from treelax.cli.options import (
+    CorpusInput,
+    Data,
+    Device,
+    Label,
+    Limit,
+    MaxLength,
+    Split,
+    Text,
+    Tokens,
+)
 from treelax.cli.output import refuse_folder, refuse_same_file
 from treelax.cli.progress import progress
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
-    from treelax.report import RunRecord
-
-__all__ = ["register"]
+    pass
 
 HELP = """Write a report of runs: one HTML file, which needs no network.
 
@@ -53,7 +60,7 @@ def report(
     ] = None,
     text: Text = None,
     label: Label = None,
-    given: Input = None,
+    given: CorpusInput = None,
     tokens: Tokens = False,
     device: Device = "auto",
     force: Annotated[
@@ -61,21 +68,18 @@ def report(
     ] = False,
 ) -> None:
     """Write a report; see HELP."""
-    from treelax.analysis.corpus_readers import SPLITS
     from treelax.cli.analyse import run_names
-    from treelax.cli.analyse_data import Wanted, check_options
+    from treelax.cli.analyse_data import Wanted, all_listops, check_options
     from treelax.cli.report_trees import study_runs
-    from treelax.ops.checks import one_of
     from treelax.report import Report, read_run
     from treelax.training.devices import find_device
 
-    one_of("--split", split, SPLITS)
     # the name of one run is that of its folder, also where that is called "."
     names = [None] if len(runs) == 1 else run_names(runs)
     records = [read_run(run, name) for run, name in zip(runs, names, strict=True)]
-    _refuse_mixture(records)
+    listops = all_listops({str(run.path): run.listops for run in records})
     wanted = Wanted(data, split, limit, max_length, tuple(text or ()), label, given, tokens)
-    check_options(wanted, listops=records[0].listops)
+    check_options(wanted, listops=listops)
     file = out or (Path(NAME) if len(runs) > 1 else Path(runs[0], NAME))
     _refuse(file, force)
     refuse_same_file(file, data)
@@ -87,17 +91,6 @@ def report(
     with progress("writing", transient=True):
         made.save(file)
     console.print(f"written: {file} ({file.stat().st_size / 1e3:,.0f} kB)")
-
-
-def _refuse_mixture(runs: Sequence[RunRecord]) -> None:
-    """Refuse runs that cannot parse the same sentences."""
-    listops = [run.path for run in runs if run.listops]
-    others = [run.path for run in runs if not run.listops]
-    if listops and others:
-        raise InputError(
-            f"RUN: received {listops[0]}, of ListOps, and {others[0]}, of sentences; expected runs "
-            "that can parse the same sentences"
-        )
 
 
 def _refuse(file: Path, force: bool) -> None:

@@ -7,20 +7,17 @@ from dataclasses import dataclass, field
 
 import torch
 
-from treelax.analysis.corpora import Corpus, check_same_sentences
+from treelax.analysis.corpora import Corpus
 from treelax.analysis.parses import Parses
 from treelax.analysis.study import Study, study
-from treelax.analysis.subjects import SentenceSubject, Subject, load_subject
-from treelax.cli.analyse_data import Wanted, corpus_for
-from treelax.cli.output import warn_of_long
+from treelax.analysis.subjects import SentenceSubject, load_subject
+from treelax.cli.analyse_data import Wanted, parsed, shared_corpus
 from treelax.cli.progress import progress
 from treelax.errors import DataError, InputError
 from treelax.report import RunRecord, Said, Selection, ask
 from treelax.report.gallery import Gallery
 from treelax.tasks.text.config import TextConfig
 from treelax.training.run import Run
-
-__all__ = ["Trees", "study_runs"]
 
 WITHOUT_TREES = ("none", "intra")
 ONE_TEXT = ("text",)
@@ -58,8 +55,8 @@ def study_runs(
             continue
         subject = load_subject(run.path, name=run.name, device=device)
         try:
-            corpus = _corpus(subject, wanted, corpus)
-            own = _parsed(subject, corpus)
+            corpus = shared_corpus(subject, wanted, corpus)
+            own = parsed(subject, corpus)
         except (InputError, DataError) as error:
             if _is_asked_for(wanted):
                 raise
@@ -96,26 +93,6 @@ def _no_trees(run: RunRecord) -> str | None:
     if run.config.model.trees in WITHOUT_TREES:
         return f"there are no trees (model.trees is {run.config.model.trees!r})"
     return None
-
-
-def _corpus(subject: Subject, wanted: Wanted, before: Corpus | None) -> Corpus:
-    """The sentences that all runs share; a file that was named is read once."""
-    if before is not None and wanted.data is not None:
-        return before
-    with progress("preparing the data", transient=True):
-        own = corpus_for(subject, wanted)
-    if before is not None:
-        check_same_sentences(before, own)
-        return before
-    number, longest = max(enumerate(own.sentences, 1), key=lambda pair: len(pair[1]))
-    warn_of_long(own.name, f"sentence {number}", len(longest), "words")
-    return own
-
-
-def _parsed(subject: Subject, corpus: Corpus) -> Parses:
-    words = sum(map(len, corpus.sentences))
-    with progress(f"parsing with {subject.name}", words, unit="word", transient=True) as bar:
-        return subject.parse(corpus, progress=bar.update)
 
 
 def _kind(runs: Sequence[RunRecord], corpus: Corpus, said: dict[str, dict[int, Said]]) -> str:

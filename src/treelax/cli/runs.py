@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from treelax.training.loop import Training
     from treelax.training.run import Run
 
-__all__ = ["find_run", "follow", "in_processes", "in_run", "is_done"]
-
 Parameters = ParamSpec("Parameters")
 Prepared = TypeVar("Prepared")
 

@@ -10,8 +10,6 @@ from typing import Any, get_type_hints
 
 from treelax.cli.console import console, table
 
-__all__ = ["describe_settings", "show_settings"]
-
 _SECTION = re.compile(r"^Attributes:\n((?:[ ]{4}.*\n|\n)*)", re.MULTILINE)
 _FIELD = re.compile(r"^[ ]{4}(\w+): (.*(?:\n[ ]{5,}.*)*)", re.MULTILINE)
 

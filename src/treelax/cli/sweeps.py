@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from treelax.tasks.text.config import TextConfig
     from treelax.training.run import Run
 
-__all__ = ["every_seed", "write_results"]
-
 Config = TypeVar("Config", "ListOpsConfig", "TextConfig")
 Rows = Annotated[
     str | None, typer.Option(help="Presets, with commas between; all rows by default.")

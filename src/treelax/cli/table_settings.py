@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from treelax.tasks.text.config import TextConfig
     from treelax.training.run import Run
 
-__all__ = ["command_line", "common_settings", "differing", "refuse_settings"]
-
 
 def differing(
     presets: Sequence[ListOpsConfig | TextConfig], keys: Collection[str]

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from treelax.tasks.text.config import TextConfig
     from treelax.training.run import Run
 
-__all__ = ["register_text_tables"]
-
 TEXT_HELP = """{first}
 
 The paper's recipe takes days of a GPU for the tables of inference; --recipe

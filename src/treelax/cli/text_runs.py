@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from treelax.training.loop import Training
     from treelax.training.run import Run
 
-__all__ = ["read_texts", "train_sentences"]
-
 LIST_ALL = "--list shows all settings"
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from treelax.training.loop import Training
     from treelax.training.run import Run
 
-__all__ = ["register"]
-
 HELP = """Train a model, or go on with a run that was interrupted.
 
 Every task has its own --help.

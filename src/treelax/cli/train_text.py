@@ -13,8 +13,6 @@ from treelax.cli.options import Device, Resume, Settings, Show, Tokens
 from treelax.cli.text_runs import train_sentences
 from treelax.training.config_values import value_to_toml
 
-__all__ = ["register_text"]
-
 RUN_HELP = """A run is a folder: config.toml, data.json, metrics.jsonl, checkpoint/, best/,
 words.safetensors, tensorboard/, and test.json at its end. One that was killed
 goes on with --resume; one that has ended trains on with --resume and more
