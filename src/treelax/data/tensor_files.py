@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ class DamagedError(Exception):
 
 def write_tensors(file: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
     """Write dense tensors, which may share memory, and metadata, whose "state" is checksummed."""
-    _require_library()
+    _require("safetensors", "numpy")  # to read takes no NumPy
     from safetensors.torch import save
 
     content = save(_separate(tensors), dict(metadata))
@@ -43,7 +44,7 @@ def write_tensors(file: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
 @contextmanager
 def open_tensors(file: Path) -> Iterator[Any]:
     """The file as ``safetensors.safe_open`` gives it; its errors become `DamagedError`."""
-    _require_library()
+    _require("safetensors")
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -75,10 +76,7 @@ def _separate(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return separate
 
 
-def _require_library() -> None:
-    try:
-        import safetensors  # noqa: F401
-    except ImportError as error:
-        raise BackendError(
-            'the safetensors library is not installed: pip install "treelax[train]"'
-        ) from error
+def _require(*libraries: str) -> None:
+    for name in libraries:
+        if find_spec(name) is None:
+            raise BackendError(f'{name} is not installed: pip install "treelax[train]"')

@@ -397,9 +397,10 @@ def test_settings_are_checked(data, folder):
         cached_splits(data.sources, EncodeSettings(max_length=0), folder=folder)
 
 
-def test_without_the_library_one_is_told_what_to_install(data, folder, monkeypatch):
-    monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(BackendError, match=r'safetensors.*pip install "treelax\[train\]"'):
+@pytest.mark.parametrize("library", ["safetensors", "numpy"])
+def test_without_a_library_one_is_told_what_to_install(data, folder, monkeypatch, library):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(BackendError, match=rf'{library} .*pip install "treelax\[train\]"'):
         cached_splits(data.sources, folder=folder)
 
 
