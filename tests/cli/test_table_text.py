@@ -283,6 +283,7 @@ def test_the_command_in_a_table_is_that_of_its_runs(tmp_path: Path) -> None:
     text = (tmp_path / "results" / "table.md").read_text()
     settings = "--set data.text=a,b --set model.distances=none --set train.epochs=5"
     assert f"`treelax table snli --seeds 1 {settings} --runs " in text
+    assert " Files: a.tsv. `treelax table" in text
     assert "Runs that have not ended: snli-tree-1-0, snli-tree-2-0." in text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -236,6 +236,9 @@ def _publish(
     sizes = "; ".join(dict.fromkeys(sizes_of(chosen, result) for _, result in ended))
     trees = dict.fromkeys(map(trees_of, configs))
     given = "".join(f" Given trees are those of {name}." for name in trees if name)
+    paths = [getattr(c.data, key) for c in configs for key in ("train", "dev", "test", "mix")]
+    if names := dict.fromkeys(PurePath(path).name for path in paths if path is not None):
+        given += f" Files: {', '.join(names)}."
     table(
         [headings[i] for i in ON_SCREEN],
         [[row[i] for i in ON_SCREEN] for row in rows],
