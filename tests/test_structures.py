@@ -151,6 +151,52 @@ def test_what_is_refused(structure, scores):
             use(structure(scores))
 
 
+@every_structure
+def test_samples_of_half_types_are_rounded_last(structure, generator):
+    scores = torch.randn(4, 4, generator=generator).bfloat16()
+    drawn = structure(scores).sample((50_000,), generator=generator)
+    assert drawn.dtype == torch.bfloat16
+    assert largest_error(drawn.float().mean(0), structure(scores.float()).marginals) < 0.01
+    with torch.autocast("cpu"):
+        assert structure.log_partition(scores).dtype == structure.marginals(scores)[1].dtype
+        assert structure.log_partition(scores).dtype == torch.float32
+
+
+@every_structure
+def test_a_uniform_of_zero_draws_nothing_improbable(structure, monkeypatch):
+    monkeypatch.setattr(torch.Tensor, "uniform_", lambda self, **_: self.zero_())
+    scores = torch.zeros(3, 3)
+    scores[0, 1] = -70
+    assert structure(scores).sample()[0, 1] == 0
+
+
+@every_structure
+def test_lengths_are_checked_where_there_is_room_for_the_root_alone(structure):
+    for length in (-5, 5):
+        with pytest.raises(InputError, match="lengths"):
+            _ = structure(torch.zeros(1, 1, 1), torch.tensor([length])).log_partition
+
+
+def test_settings_that_contradict_each_other_or_are_out_of_range():
+    scorer = tx.nn.ArcScorer(4, 4)
+    for make, message in (
+        (
+            lambda: tx.nn.LatentTree(scorer, tx.Projective(), single_root=True),
+            "single_root is True",
+        ),
+        (lambda: tx.nn.LatentTree(scorer, estimator=tx.Relaxed(), noise="none"), "estimator is"),
+        (lambda: tx.nn.LatentTree(scorer, "projective", "softmax"), "estimator is 'softmax'"),
+        (lambda: tx.nn.LatentTree(scorer, temperature=1e-36), "temperature is 1e-36"),
+        (lambda: tx.Relaxed(samples=0), "samples is 0"),
+        (lambda: tx.Relaxed(noise="gumbel"), "noise is 'gumbel'"),
+        (lambda: tx.Relaxed(temperature=0), "temperature is 0"),
+        (lambda: tx.SumOfGamma(iterations=0), "iterations is 0"),
+        (lambda: tx.Gumbel(-1), "noise_scale is -1"),
+    ):
+        with pytest.raises(InputError, match=message):
+            make()
+
+
 def test_names():
     assert structure_named("projective", single_root=True) == tx.Projective(single_root=True)
     assert structure_named("heads") == tx.Heads()

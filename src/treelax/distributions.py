@@ -54,7 +54,8 @@ class StructureDistribution(Distribution):
     .. math:: p(T) = \frac{\exp \sum_i W_i T_i}{Z}
 
     Made by calling a `treelax.structures.Structure` with scores. Values are computed when first asked
-    for and kept; half types are computed in float32 and rounded once, and under autocast values such
+    for and kept with their graph, so a second backward pass through one needs ``retain_graph`` or a
+    new distribution; half types are computed in float32 and rounded once, and under autocast values such
     as log-probabilities stay float32. Finite scores beyond ±1e30 count as ±1e30. A sentence without
     words has the empty structure.
 
@@ -236,6 +237,11 @@ class StructureDistribution(Distribution):
 
     def _expanded(self, value: Tensor) -> Tensor:
         expected = tuple(self.batch_shape + self.event_shape)
+        if isinstance(value, Tensor) and (value.is_complex() or value.layout != torch.strided):
+            raise InputError(
+                f"The tree given to log_prob is {value.dtype} ({value.layout}); expected a dense "
+                "real tensor."
+            )
         if isinstance(value, Tensor):
             try:
                 if value.shape[-2:] == self.event_shape:

@@ -176,6 +176,8 @@ class SumOfGamma:
 
     def __post_init__(self) -> None:
         check_scale(self.scale)
+        if self.iterations < 1:
+            raise InputError(f"iterations is {self.iterations}; expected at least 1.")
 
     def draw(self, like: Tensor, parts: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Noise of the shape, type and device of a tensor; ``parts`` broadcasts to it."""

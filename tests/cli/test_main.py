@@ -145,6 +145,9 @@ def test_version_from_a_process() -> None:
         (["parse", "--out"], "--out", "treelax"),
         (["parse", "--gold=3"], "--gold", "treelax"),
         (["eval", "x", "y", "z"], "y z", "treelax eval --help"),
+        (["train", "listops", "--epochs", "3"], "expected --set train.epochs=3;", "treelax train"),
+        (["train", "tag", "--batch-size=8"], "expected --set train.batch_size=8;", "treelax train"),
+        (["table", "sst", "--epochs"], "expected --set train.epochs=VALUE;", "treelax table"),
     ],
 )
 def test_usage_errors(

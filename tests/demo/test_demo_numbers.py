@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from sentence_runs import train
 from torch import Tensor
 
+from treelax import ProjectiveTrees
 from treelax.data.listops import TOKEN_IDS, parse_expression
 from treelax.demo.answers import answer
 from treelax.demo.app import create_app
 from treelax.demo.messages import Arc, Edit, TreeRequest
 from treelax.demo.models import load_sources
 from treelax.demo.sources import RandomSource
-from treelax import ProjectiveTrees
 from treelax.errors import InputError
 from treelax.noise import perturbation
 from treelax.ops import best_tree, soft_tree

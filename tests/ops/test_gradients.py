@@ -226,7 +226,9 @@ def test_hooks_on_saved_tensors(layout, backend):
 
 
 @every_backend
-@pytest.mark.parametrize("change", [Tensor.half, lambda t: t[..., :-1], Tensor.to_sparse])
+@pytest.mark.parametrize(
+    "change", [Tensor.half, lambda t: t[..., :-1], Tensor.to_sparse, lambda t: t.to("meta")]
+)
 @pytest.mark.parametrize("op", [ops.soft_tree, ops.log_partition])
 def test_hooks_on_saved_tensors_that_return_something_else(op, change, backend):
     scores = some_scores(torch.float32)
@@ -238,11 +240,11 @@ def test_hooks_on_saved_tensors_that_return_something_else(op, change, backend):
 
 def test_operations_called_directly_take_any_strides():
     scores = torch.randn(5, 5, 4).permute(2, 0, 1)
-    lengths = torch.tensor([4, 3, 2, 1])
+    lengths = torch.tensor([4, 9, 3, 9, 2, 9, 1, 9])[::2]
     rest = ("softmax", False, "", True, False)
     for got, expected in zip(
         torch.ops.treelax.soft_tree(scores, lengths, *rest),
-        torch.ops.treelax.soft_tree(scores.contiguous(), lengths, *rest),
+        torch.ops.treelax.soft_tree(scores.contiguous(), lengths.contiguous(), *rest),
         strict=True,
     ):
         assert torch.equal(got, expected)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import sys
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error, end="")  # empty where typer has printed the help itself
             return FAILED
-        message = _explanation(error)
+        message = _explanation(error, sys.argv[1:] if arguments is None else arguments)
         if message is None:
             raise
         if os.environ.get("TREELAX_DEBUG", "0") != "0":
@@ -90,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status if isinstance(status, int) else 0
 
 
-def _explanation(error: Exception) -> str | None:
+def _explanation(error: Exception, arguments: Sequence[str]) -> str | None:
     """What to tell the user of an error; None if it is a fault of the program."""
     if isinstance(error, TreelaxError):
         return str(error)
@@ -102,8 +103,25 @@ def _explanation(error: Exception) -> str | None:
     if hasattr(error, "format_message"):  # typer's, from click or its own copy of it by version
         context = getattr(error, "ctx", None)
         path = "treelax" if context is None else context.command_path
-        return f"{error.format_message().removesuffix('.')}; see {path} --help"
+        hint = _as_setting(str(getattr(error, "option_name", "")), context, arguments)
+        return f"{error.format_message().removesuffix('.')}{hint}; see {path} --help"
     return None
+
+
+def _as_setting(option: str, context: Any, arguments: Sequence[str]) -> str:
+    """A word on the settings that an unknown option is named after, if there are any."""
+    if context is None or not any("--set" in each.opts for each in context.command.params):
+        return ""
+    from treelax.tasks.listops.config import ListOpsConfig
+    from treelax.tasks.text.config import TextConfig
+    from treelax.training.config_values import field_kinds
+
+    words = " ".join(arguments).replace("=", " ").split()
+    value = dict(itertools.pairwise(words)).get(option, "VALUE")
+    name = option.lstrip("-").replace("-", "_")
+    keys = field_kinds(ListOpsConfig if context.command.name == "listops" else TextConfig)
+    meant = [f"--set {key}={value}" for key in keys if name in (key, key.rpartition(".")[2])]
+    return f"; expected {' or '.join(meant)}" if meant else ""
 
 
 def _is_out_of_memory(error: Exception) -> bool:

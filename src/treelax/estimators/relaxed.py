@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from treelax.errors import InputError
 from treelax.estimators.base import Estimator
-from treelax.noise import Gumbel, Noise
+from treelax.noise import Gumbel, Noise, SumOfGamma
 from treelax.ops.canonical import precise
-from treelax.ops.checks import one_of, sample_size
+from treelax.ops.checks import check_temperature, one_of, sample_size
 from treelax.ops.eisner.common import RELAXATIONS, Relaxation
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Relaxed(Estimator):
         samples: structures that `expect` looks at.
 
     Raises:
-        InputError: there is no such relaxation.
+        InputError: a setting that does not exist or is out of range.
 
     Example:
         >>> from treelax import Projective
@@ -53,6 +54,14 @@ class Relaxed(Estimator):
 
     def __post_init__(self) -> None:
         one_of("relaxation", self.relaxation, RELAXATIONS)
+        if not isinstance(self.temperature, Tensor):
+            check_temperature(self.temperature)
+        if not isinstance(self.noise, Gumbel | SumOfGamma | None):
+            raise InputError(
+                f"noise is {self.noise!r}; expected treelax.Gumbel(), treelax.SumOfGamma() or None."
+            )
+        if self.samples < 1:
+            raise InputError(f"samples is {self.samples}; expected at least 1.")
 
     def sample(
         self,

@@ -12,9 +12,8 @@ from treelax.errors import InputError
 from treelax.estimators import Estimator, Relaxed, StraightThrough
 from treelax.nn.checks import check_lengths, check_vectors
 from treelax.noise import NoiseName, noise_named
-from treelax.ops.checks import LOWEST_TEMPERATURE
 from treelax.ops.eisner.common import Relaxation
-from treelax.structures import Structure, structure_named
+from treelax.structures import Structure, StructureName, structure_named
 
 
 class LatentTree(nn.Module):
@@ -67,7 +66,7 @@ class LatentTree(nn.Module):
     def __init__(
         self,
         scorer: nn.Module,
-        structure: Structure | str = "projective",
+        structure: Structure | StructureName = "projective",
         estimator: Estimator | None = None,
         *,
         relaxation: Relaxation = "softmax",
@@ -84,14 +83,21 @@ class LatentTree(nn.Module):
                 f"scorer is a {type(scorer).__name__}; expected a torch.nn.Module from vectors to "
                 "scores, such as treelax.nn.ArcScorer."
             )
-        if not LOWEST_TEMPERATURE <= temperature < float("inf"):
-            raise InputError(f"temperature is {temperature}; expected a positive finite number.")
         if not isinstance(structure, Structure):
             structure = structure_named(structure, single_root=single_root)
+        elif single_root:
+            raise InputError(
+                f"single_root is True beside {structure}; expected it in the structure itself."
+            )
+        relaxed = Relaxed(relaxation, temperature, noise_named(noise, noise_scale))
+        described = StraightThrough(relaxed) if straight_through else relaxed
         if estimator is None:
-            estimator = Relaxed(relaxation, temperature, noise_named(noise, noise_scale))
-            if straight_through:
-                estimator = StraightThrough(estimator)
+            estimator = described
+        elif not isinstance(estimator, Estimator) or described != Relaxed():
+            raise InputError(
+                f"estimator is {estimator!r} beside the settings of {described}; expected either an "
+                "estimator such as treelax.Relaxed() or its settings."
+            )
         self.scorer = scorer
         self.structure = structure
         self.estimator = estimator

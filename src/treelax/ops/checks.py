@@ -84,6 +84,8 @@ def check_lengths(lengths: Any, batch: tuple[int, ...], device: torch.device) ->
             f"lengths has dtype {lengths.dtype}; expected integers, the words of each sentence "
             f"without the root: use {hint}."
         )
+    if lengths.layout != torch.strided:
+        raise InputError(f"lengths has layout {lengths.layout}; expected a dense tensor.")
     if tuple(lengths.shape) != batch:
         raise InputError(
             f"lengths has shape {tuple(lengths.shape)}; expected {batch}, the batch shape."
@@ -104,9 +106,11 @@ def same_device(name: str, other: Tensor, scores: Tensor) -> None:
         )
 
 
-def check_temperature(temperature: Any, scores: Tensor, validate: bool) -> None:
+def check_temperature(
+    temperature: Any, scores: Tensor | None = None, validate: bool = True
+) -> None:
     """Raise unless ``temperature`` is a positive number, or a tensor of such that fits the batch."""
-    if isinstance(temperature, Tensor):
+    if isinstance(temperature, Tensor) and scores is not None:
         batch = tuple(scores.shape[:-2])
         if not temperature.is_floating_point():
             raise InputError(

@@ -17,12 +17,12 @@ from treelax.ops.library import fake, gradient, no_second_derivative, operation,
 @operation("select_heads(Tensor scores, Tensor lengths, bool hard, bool validate) -> Tensor")
 def _select_heads(scores: Tensor, lengths: Tensor, hard: bool, validate: bool) -> Tensor:
     size = scores.shape[-1]
-    if scores.shape[0] == 0 or size == 1:
-        return scores.new_zeros(scores.shape)
     validate = validate and checks.readable(scores)
     if validate:
         checks.check_length_values(lengths, size)
         checks.check_finite(scores, lengths)
+    if scores.shape[0] == 0 or size == 1:
+        return scores.new_zeros(scores.shape)
     arcs = checks.arc_mask(lengths, size)
     s = bounded(scores, lengths).masked_fill(~arcs, FORBIDDEN)
     best = s.argmax(-2, keepdim=True)
@@ -56,7 +56,7 @@ def _(scores: Tensor, lengths: Tensor, hard: bool, validate: bool) -> Tensor:
 @operation("select_heads_backward(Tensor grad, Tensor chosen) -> Tensor")
 def _select_heads_backward(grad: Tensor, chosen: Tensor) -> Tensor:
     """``ds = b (g - Σ b g)``, column by column."""
-    chosen = unchanged("the heads", chosen, tuple(grad.shape), grad.dtype)
+    chosen = unchanged("the heads", chosen, tuple(grad.shape), grad)
     return chosen * (grad - (chosen * grad).sum(-2, keepdim=True))
 
 

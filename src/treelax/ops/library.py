@@ -100,12 +100,22 @@ def no_second_derivative(name: str) -> None:
     gradient(name, backward, no_context)
 
 
-def unchanged(name: str, tensor: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """A tensor that autograd kept, contiguous; raise if a hook on saved tensors made another of it."""
-    if tuple(tensor.shape) != shape or tensor.dtype != dtype or tensor.layout != torch.strided:
+def unchanged(
+    name: str,
+    tensor: Tensor,
+    shape: tuple[int, ...],
+    gradient: Tensor,
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    """A tensor that autograd kept, contiguous; raise if a hook on saved tensors made another of it.
+
+    Its type, unless given, and its device are those of the gradient that comes in.
+    """
+    expected = dtype or gradient.dtype, shape, torch.strided, gradient.device
+    received = tensor.dtype, tuple(tensor.shape), tensor.layout, tensor.device
+    if received != expected:
         raise InputError(
-            f"{name}, saved for the backward pass, is {tensor.dtype} {tuple(tensor.shape)} "
-            f"({tensor.layout}); expected {dtype} {shape} (torch.strided): a hook on saved tensors "
-            "must return what it was given."
+            f"{name}, saved for the backward pass, is {' '.join(map(str, received))}; expected "
+            f"{' '.join(map(str, expected))}: a hook on saved tensors must return what it was given."
         )
     return tensor.contiguous()

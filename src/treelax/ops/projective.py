@@ -19,6 +19,18 @@ def wants_gradient(scores: Tensor) -> bool:
     return torch.is_grad_enabled() and scores.requires_grad
 
 
+def draw_uniforms(
+    shape: tuple[int, ...], like: Tensor, generator: torch.Generator | None
+) -> Tensor:
+    """Uniform variables of a tensor's type and device, for choices by a distribution function.
+
+    None is 0, which would make the first choice however small its weight.
+    """
+    where = like.device if generator is None else generator.device
+    drawn = torch.empty(shape, dtype=like.dtype, device=where).uniform_(generator=generator)
+    return drawn.clamp_(min=torch.finfo(like.dtype).eps / 4).to(like.device)
+
+
 def chosen(backend: str | None) -> str:
     """The name as the operations take it: empty to have the fastest chosen, when they run."""
     if backend is not None:
@@ -230,13 +242,7 @@ def sample_tree(
     name = chosen(backend)
     sample_shape = sample_size(sample_shape)
     batch, size, _ = form.scores.shape
-    where = form.scores.device if generator is None else generator.device
-    uniforms = torch.empty(
-        (sample_shape.numel(), batch, 2 * (size - 1)), dtype=form.scores.dtype, device=where
-    )
-    # an exact 0 would draw the first split however small its weight
-    smallest = torch.finfo(uniforms.dtype).eps / 4
-    uniforms = uniforms.uniform_(generator=generator).clamp_(min=smallest).to(form.scores.device)
+    uniforms = draw_uniforms((sample_shape.numel(), batch, 2 * (size - 1)), form.scores, generator)
     trees = torch.ops.treelax.sample_tree(
         form.scores, form.lengths, uniforms, single_root, name, validate
     )

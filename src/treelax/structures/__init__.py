@@ -1,15 +1,29 @@
 """What a latent structure is: the parts it is made of and its exact algorithms."""
 
+from typing import Literal
+
 from treelax.errors import InputError
 from treelax.ops.checks import one_of
 from treelax.structures.base import Structure
 from treelax.structures.heads import Heads
 from treelax.structures.projective import Projective, ProjectiveTrees
 
-__all__ = ["Heads", "Projective", "ProjectiveTrees", "Structure", "structure_named"]
+__all__ = [
+    "Heads",
+    "Projective",
+    "ProjectiveTrees",
+    "Structure",
+    "StructureName",
+    "structure_named",
+]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+StructureName = Literal["projective", "heads"]
 _BY_NAME: dict[str, type[Structure]] = {"projective": Projective, "heads": Heads}
-STRUCTURES: tuple[str, ...] = tuple(_BY_NAME)
 
 
 def structure_named(name: str, *, single_root: bool = False) -> Structure:
@@ -26,7 +40,7 @@ def structure_named(name: str, *, single_root: bool = False) -> Structure:
         >>> structure_named("projective", single_root=True)
         Projective(single_root=True)
     """
-    one_of("structure", name, STRUCTURES)
+    one_of("structure", name, _BY_NAME)
     if not single_root:
         return _BY_NAME[name]()
     if not hasattr(_BY_NAME[name], "single_root"):

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from treelax.distributions import StructureDistribution
+from treelax.ops.checks import arc_mask
 from treelax.ops.eisner.common import Relaxation
 
 
@@ -120,13 +121,13 @@ class Structure(ABC):
             backend: see `treelax.ops.best_tree`.
         """
 
-    @abstractmethod
     def part_mask(self, lengths: Tensor, size: int) -> Tensor:
-        """True at the entries that are parts, ``(..., size, size)``."""
+        """True at the entries that are parts, ``(..., size, size)``: arcs, none to the root."""
+        return arc_mask(lengths, size)
 
-    @abstractmethod
     def part_count(self, lengths: Tensor) -> Tensor:
-        """How many parts a structure has, ``(...)``."""
+        """How many parts a structure has, ``(...)``: an arc for every word."""
+        return lengths
 
     @abstractmethod
     def log_count(self, n: int) -> float:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from treelax.ops import select_heads
-from treelax.ops.canonical import canonical
+from treelax.ops.canonical import canonical, precise, value_type
 from treelax.ops.checks import arc_mask, sample_size
 from treelax.ops.eisner.common import LIMIT, Relaxation
+from treelax.ops.projective import draw_uniforms
 from treelax.structures.base import Structure
 from treelax.trees import one_head_each
 
@@ -71,7 +72,7 @@ class Heads(Structure):
             .masked_fill(forbidden, float("-inf"))
             .masked_fill(neutral, 0)
         )
-        return form.restore(s.logsumexp(-2).sum(-1))
+        return replace(form, dtype=value_type(scores)).restore(s.logsumexp(-2).sum(-1))
 
     def marginals(
         self,
@@ -98,22 +99,15 @@ class Heads(Structure):
         backend: str | None = None,
     ) -> Tensor:
         """Heads drawn word by word, by the inverse of their distribution function."""
-        shares = select_heads(scores.detach(), lengths, validate=validate)
-        shape = sample_size(sample_shape)
-        where = shares.device if generator is None else generator.device
-        drawn = torch.rand(
-            (*shape, *shares.shape[:-2], 1, shares.shape[-1]),
-            dtype=torch.float32 if shares.dtype != torch.float64 else torch.float64,
-            device=where,
-            generator=generator,
-        ).to(shares.device)
-        below = shares.to(drawn.dtype).cumsum(-2)
+        shares = select_heads(precise(scores.detach()), lengths, validate=validate)
+        shape = (*sample_size(sample_shape), *shares.shape[:-2], 1, shares.shape[-1])
+        below = shares.cumsum(-2)
         total = below[..., -1:, :]
         # the first head with more below it than was drawn; never one without probability
-        head = (below <= drawn * total).sum(-2, keepdim=True)
-        tree = torch.zeros((*shape, *shares.shape), dtype=shares.dtype, device=shares.device)
-        tree.scatter_(-2, head.clamp(max=shares.shape[-1] - 1), 1)
-        return (tree * (total > 0)).masked_fill(shares.isnan(), float("nan"))
+        head = (below <= draw_uniforms(shape, shares, generator) * total).sum(-2, keepdim=True)
+        position = torch.arange(shares.shape[-1], device=shares.device)[:, None]
+        tree = ((head == position) & (total > 0)).to(scores.dtype)
+        return tree.masked_fill(shares.isnan(), float("nan"))
 
     def relaxed(
         self,
@@ -139,14 +133,6 @@ class Heads(Structure):
         return (self.argmax(counts, lengths, validate=False) * counts.clamp(min=0)).sum(
             (-2, -1)
         ) > 0
-
-    def part_mask(self, lengths: Tensor, size: int) -> Tensor:
-        """Arcs between different positions of a sentence, none to the root."""
-        return arc_mask(lengths, size)
-
-    def part_count(self, lengths: Tensor) -> Tensor:
-        """A head for every word."""
-        return lengths
 
     def log_count(self, n: int) -> float:
         """Every word has ``n`` heads to choose from."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -11,8 +11,7 @@ from torch import Tensor
 
 from treelax.distributions import StructureDistribution
 from treelax.ops import best_tree, log_partition, sample_tree, soft_tree
-from treelax.ops.canonical import canonical
-from treelax.ops.checks import arc_mask
+from treelax.ops.canonical import canonical, value_type
 from treelax.ops.eisner.common import Relaxation
 from treelax.ops.projective import soft_tree_and_value
 from treelax.structures.base import Structure
@@ -75,7 +74,7 @@ class Projective(Structure):
         """The soft tree of the entropy relaxation."""
         form = canonical(scores, lengths)
         tree, value = soft_tree_and_value(form, "entropy", self.single_root, validate, backend)
-        return form.restore(tree), form.restore(value)
+        return form.restore(tree), replace(form, dtype=value_type(scores)).restore(value)
 
     def sample(
         self,
@@ -136,14 +135,6 @@ class Projective(Structure):
             counts = counts + (torch.arange(counts.shape[-1], device=counts.device) == 0)[:, None]
         tree = self.argmax(counts, lengths, validate=False, backend=backend)
         return (tree * counts.clamp(min=0)).sum((-2, -1)) > (1 if more_roots else 0)
-
-    def part_mask(self, lengths: Tensor, size: int) -> Tensor:
-        """Arcs between different positions of a sentence, none to the root."""
-        return arc_mask(lengths, size)
-
-    def part_count(self, lengths: Tensor) -> Tensor:
-        """An arc for every word."""
-        return lengths
 
     def log_count(self, n: int) -> float:
         r""":math:`\log \binom{3n}{n}/(2n+1)`; with one root :math:`\log \binom{3n-2}{n-1}/n`.

@@ -39,16 +39,23 @@ def no_words(scores: Tensor) -> bool:
     return scores.shape[0] == 0 or scores.shape[-1] == 1
 
 
-def before(scores: Tensor, lengths: Tensor, backend: str, validate: bool) -> None:
-    """Lengths are checked before a backend that would trust them touches memory."""
-    batch, size, _ = scores.shape
+def before(scores: Tensor, lengths: Tensor, backend: str, validate: bool) -> tuple[Tensor, Tensor]:
+    """Scores and lengths as a backend takes them, which trusts them with memory."""
+    batch, size, width = scores.shape
+    if size != width or scores.dtype not in (torch.float32, torch.float64):
+        raise InputError(
+            f"scores is {scores.dtype} {tuple(scores.shape)}; expected float32 or float64 and square "
+            "matrices. Call treelax.ops, which sees to it."
+        )
     if lengths.shape != (batch,) or lengths.dtype != torch.int64:
         raise InputError(
             f"lengths has shape {tuple(lengths.shape)} and dtype {lengths.dtype}; expected "
             f"({batch},) and int64. Call treelax.ops, which sees to it."
         )
-    if validate and backend not in KERNELS and checks.readable(lengths):
+    looks_itself = backend in KERNELS and not no_words(scores)
+    if validate and not looks_itself and checks.readable(lengths):
         checks.check_length_values(lengths, size)
+    return scores.contiguous(), lengths.contiguous()
 
 
 def after(scores: Tensor, lengths: Tensor, value: Tensor, backend: str, validate: bool) -> None:
@@ -84,12 +91,11 @@ def soft_tree(
     save: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Soft tree, value of the chart, and what the backward pass needs (empty unless ``save``)."""
+    name, module = resolve(backend, scores.device)
+    scores, lengths = before(scores, lengths, name, validate)
     if no_words(scores):
         made = _soft_tree_fake(scores, lengths, relaxation, single_root, backend, validate, save)
         return made[0].zero_(), made[1].zero_(), made[2].zero_()
-    name, module = resolve(backend, scores.device)
-    before(scores, lengths, name, validate)
-    scores = scores.contiguous()
     tree, value, saved = module.soft_tree(scores, lengths, relaxation, single_root, save)
     if name not in KERNELS:
         spoil(scores, lengths, tree, value)
@@ -132,14 +138,13 @@ def soft_tree_backward(
     if no_words(grad_tree):
         return torch.zeros_like(grad_tree)
     batch, size, _ = grad_tree.shape
-    dtype = grad_tree.dtype
-    name, module = resolve(backend, saved.device)
-    unchanged("scores", scores, (batch, size, size), dtype)
-    lengths = unchanged("lengths", lengths, (batch,), torch.int64)
+    name, module = resolve(backend, grad_tree.device)
+    unchanged("scores", scores, (batch, size, size), grad_tree)
+    lengths = unchanged("lengths", lengths, (batch,), grad_tree, torch.int64)
     grad = module.soft_tree_backward(
         grad_tree.contiguous(),
         grad_value.contiguous(),
-        unchanged("the chart", saved, module.saved_shape(batch, size, dtype), dtype),
+        unchanged("the chart", saved, module.saved_shape(batch, size, grad_tree.dtype), grad_tree),
         lengths,
         relaxation,
         single_root,
@@ -192,12 +197,11 @@ def log_partition(
     scores: Tensor, lengths: Tensor, single_root: bool, backend: str, validate: bool, save: bool
 ) -> tuple[Tensor, Tensor]:
     """Log-partition, and its gradient, the marginals (empty unless ``save``)."""
+    name, module = resolve(backend, scores.device)
+    scores, lengths = before(scores, lengths, name, validate)
     if no_words(scores):
         made = _log_partition_fake(scores, lengths, single_root, backend, validate, save)
         return made[0].zero_(), made[1].zero_()
-    name, module = resolve(backend, scores.device)
-    before(scores, lengths, name, validate)
-    scores = scores.contiguous()
     if save:
         marginals, value, _ = module.soft_tree(scores, lengths, "entropy", single_root, False)
     else:
@@ -220,8 +224,8 @@ def _log_partition_fake(
 def log_partition_backward(grad_value: Tensor, scores: Tensor, marginals: Tensor) -> Tensor:
     """``scores`` only ties the result to them, so that a second derivative is noticed."""
     shape = (grad_value.shape[0], scores.shape[1], scores.shape[1])
-    unchanged("scores", scores, shape, grad_value.dtype)
-    marginals = unchanged("the marginals", marginals, shape, grad_value.dtype)
+    unchanged("scores", scores, shape, grad_value)
+    marginals = unchanged("the marginals", marginals, shape, grad_value)
     return grad_value[:, None, None] * marginals
 
 
@@ -258,11 +262,10 @@ no_second_derivative("log_partition_backward")
 def best_tree(
     scores: Tensor, lengths: Tensor, single_root: bool, backend: str, validate: bool
 ) -> Tensor:
+    name, module = resolve(backend, scores.device)
+    scores, lengths = before(scores, lengths, name, validate)
     if no_words(scores):
         return scores.new_zeros(scores.shape)
-    name, module = resolve(backend, scores.device)
-    before(scores, lengths, name, validate)
-    scores = scores.contiguous()
     tree, value = module.best_tree(scores, lengths, single_root)
     if name not in KERNELS:
         spoil(scores, lengths, tree, value)
@@ -288,12 +291,13 @@ def sample_tree(
     validate: bool,
 ) -> Tensor:
     """Samples ``(S, B, N, N)`` from ``uniforms`` ``(S, B, 2n)``."""
+    name, module = resolve(backend, scores.device)
+    scores, lengths = before(scores, lengths, name, validate)
     if uniforms.numel() == 0:
         return scores.new_zeros((uniforms.shape[0], *scores.shape))
-    name, module = resolve(backend, scores.device)
-    before(scores, lengths, name, validate)
-    scores = scores.contiguous()
-    trees, value = module.sample_tree(scores, lengths, uniforms.contiguous(), single_root)
+    trees, value = module.sample_tree(
+        scores, lengths, uniforms.to(scores.dtype).contiguous(), single_root
+    )
     if name not in KERNELS:
         spoil(scores, lengths, trees, value)
     after(scores, lengths, value, name, validate)

@@ -11,6 +11,7 @@ of the same code with shorter vectors.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import importlib.resources
@@ -119,17 +120,21 @@ def _call(
 
 def _interruptible(kernel: Kernel, *values: Any) -> int:
     """Run a kernel in a thread of its own: this one can then take a Ctrl-C, and stop it."""
-    stop = ctypes.c_int(0)
+    stop, done = ctypes.c_int(0), threading.Event()
     status: list[int] = []
-    worker = threading.Thread(
-        target=lambda: status.append(kernel(*values, ctypes.addressof(stop))), daemon=True
-    )
-    worker.start()
+
+    def work() -> None:
+        status.append(kernel(*values, ctypes.addressof(stop)))
+        done.set()
+
+    threading.Thread(target=work, daemon=True).start()
     try:
-        worker.join()
+        done.wait()
     except BaseException:
         stop.value = 1
-        worker.join()  # it still writes to the tensors of this call
+        while not done.is_set():  # the kernel still writes to the tensors of this call
+            with contextlib.suppress(KeyboardInterrupt):
+                done.wait()
         raise
     return status[0]
 
