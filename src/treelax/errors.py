@@ -61,4 +61,4 @@ class Terminated(SystemExit):
 
 
 class TrainingError(TreelaxError, RuntimeError):
-    """Training cannot go on: its loss is no longer a number, say."""
+    """Training cannot go on; for example, the loss became NaN."""

@@ -79,7 +79,7 @@ def tree_to_heads(tree: Tensor, lengths: Tensor | None = None, *, padding: int =
 
     Raises:
         InputError: a word does not have exactly one head of weight 1 among the other positions of
-            its sentence (a soft tree, say), or an argument has the wrong type or shape.
+            its sentence (for example in a soft tree), or an argument has the wrong type or shape.
 
     Example:
         >>> tree_to_heads(torch.tensor([[0., 0., 1.], [0., 0., 0.], [0., 1., 0.]]))

@@ -175,7 +175,7 @@ class _Sentences:
                 return
             raise DataError(
                 f"{self.source.name}, line {number}: received id {short(cells[self.id_place])}; "
-                "expected 3, 3-4 or 3.1, say"
+                "expected for example 3, 3-4 or 3.1"
             )
         word = cells[self.word_place].strip()
         tag = NO_TAG if self.tag_place is None else cells[self.tag_place].strip()

@@ -139,7 +139,7 @@ class DataConfig:
         if self.trees is not None and SPLIT not in self.trees:
             raise InputError(
                 f"data.trees is {self.trees}; expected a name with {SPLIT} in it, which stands for "
-                f"train, dev and test: trees/{SPLIT}.conllu, say"
+                f"train, dev and test, for example trees/{SPLIT}.conllu"
             )
         if self.trees is not None and self.mix is not None:
             raise InputError(

@@ -277,7 +277,7 @@ class _OneBatch:
                     continue  # gets no label, as everywhere
                 raise InputError(
                     f"{where}: received words without heads, and model.trees is 'given'; expected a "
-                    "tree with every text: sentences that read_conllu reads, say"
+                    "tree with every text, for example sentences from read_conllu"
                 )
             check_tree(text, where)
 
