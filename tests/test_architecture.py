@@ -65,7 +65,9 @@ def test_imports_run_one_way(path):
 
 def test_the_rule_can_fail(tmp_path):
     wrong = tmp_path / "wrong.py"
-    wrong.write_text("from treelax.distributions import StructureDistribution\nimport treelax.noise\n")
+    wrong.write_text(
+        "from treelax.distributions import StructureDistribution\nimport treelax.noise\n"
+    )
     assert imported_parts(wrong) == {"distributions", "noise"}
     assert LEVEL["distributions"] > LEVEL["ops"]
 
