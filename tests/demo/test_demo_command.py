@@ -44,7 +44,7 @@ def test_a_port_in_use(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "said"),
     [
         (["nowhere"], "nowhere: does not exist; expected the folder of a run"),
-        (["--port", "70000"], "--port: received 70000"),
+        (["--port", "70000"], "'--port'"),
         (
             ["--host", "no.such.host.invalid", "--port", "0"],
             "--host: received 'no.such.host.invalid'",

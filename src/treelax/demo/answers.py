@@ -140,8 +140,8 @@ def _parsed(request: TreeRequest, source: Source, structure: Structure) -> list[
                 parsed.append(_Parsed(scored, trees, trees.mode, unused))
             except NoTreeError as error:
                 raise InputError(
-                    f"pinned and forbidden arcs leave nothing of the structure {structure}; expected at "
-                    "least one tree: free an arc"
+                    f"pinned and forbidden arcs leave {structure.none_left}; expected at least one: "
+                    "free an arc"
                 ) from error
     words = [len(text.scored.words) - text.scored.null for text in parsed]
     if sum(words) > MOST_WORDS:

@@ -38,8 +38,8 @@ class Relaxed(Estimator):
     Example:
         >>> from treelax import Projective
         >>> trees = Projective()(torch.zeros(2, 5, 5, requires_grad=True))
-        >>> Relaxed(noise=None).sample(trees).sum((-2, -1))
-        tensor([4., 4.], grad_fn=<SumBackward1>)
+        >>> Relaxed(noise=None).sample(trees).shape
+        torch.Size([2, 5, 5])
         >>> Relaxed(samples=3).expect(trees, lambda tree: tree[..., 0, 1]).shape
         torch.Size([2])
 

@@ -134,6 +134,11 @@ class Structure(ABC):
         """Log of the number of structures over ``n`` words."""
 
     @property
+    def none_left(self) -> str:
+        """What forbidden parts leave where they leave no structure, for messages."""
+        return "a word without a head"
+
+    @property
     def rules(self) -> str:
         """What makes a 0/1 tensor such a structure, for messages."""
         return "one head per word"

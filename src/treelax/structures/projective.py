@@ -150,6 +150,11 @@ class Projective(Structure):
         return math.log(math.comb(3 * n, n)) - math.log(2 * n + 1)
 
     @property
+    def none_left(self) -> str:
+        """What forbidden arcs leave where they leave no tree."""
+        return "no projective tree" + (" with a single root" if self.single_root else "")
+
+    @property
     def rules(self) -> str:
         """What makes a 0/1 tensor a projective tree."""
         return (

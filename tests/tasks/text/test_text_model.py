@@ -13,9 +13,12 @@ from torch.autograd import gradcheck
 from torch.func import functional_call
 
 from treelax.errors import InputError
-from treelax.nn import latent
-from treelax.noise import perturbation
+from treelax.estimators import Relaxed, StraightThrough
+from treelax.noise import SumOfGamma, perturbation
 from treelax.ops import best_tree, select_heads, soft_tree
+from treelax.structures import Projective
+from treelax.structures import heads as heads_module
+from treelax.structures import projective as projective_module
 from treelax.tasks.text.encoder import ModelConfig, SentenceEncoder, Sentences
 from treelax.tasks.text.model import ClassModel, PairModel, TagModel
 from treelax.tasks.text.presets import preset
@@ -216,7 +219,9 @@ def test_settings_reach_the_tree_layer() -> None:
         "single_root": True,
     }
     model = encoder(trees="latent", **options)
-    assert {name: getattr(model.tree, name) for name in options} == options
+    relaxed = Relaxed("entropy", 0.5, SumOfGamma())
+    assert model.tree.estimator == StraightThrough(relaxed)
+    assert model.tree.structure == Projective(single_root=True)
     tree = model(batch(), generator=seeded())[1]
     assert torch.equal(tree.detach(), tree.detach().round())
     assert tree.detach()[:, 0].sum(-1).tolist() == [1, 1, 1]
@@ -324,14 +329,15 @@ def test_trees_are_float32_in_half_precision(
 ) -> None:
     """Under autocast the scores are made in bfloat16; noise and trees are not."""
     seen = []
-    for name in ("soft_tree", "best_tree", "select_heads"):
-        operation = getattr(latent, name)
+    module = projective_module if trees == "latent" else heads_module
+    for name in ("soft_tree", "best_tree") if trees == "latent" else ("select_heads",):
+        operation = getattr(module, name)
 
         def spy(scores: Tensor, *args: object, operation=operation, **options: object) -> Tensor:
             seen.append(scores)
             return operation(scores, *args, **options)
 
-        monkeypatch.setattr(latent, name, spy)
+        monkeypatch.setattr(module, name, spy)
     model = settled(encoder(trees=trees)).train(mode == "train")
     with torch.autocast("cpu", torch.bfloat16):
         scores = model.scores(batch())
