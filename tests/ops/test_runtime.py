@@ -148,7 +148,7 @@ def test_a_few_sentences_take_little_memory_and_have_the_same_bits(dtype):
 def test_an_interrupt_ends_a_long_call():
     program = (
         "import torch, treelax\n"
-        "scores = torch.randn(4, 1001, 1001)\n"
+        "scores = torch.randn(64, 1001, 1001)\n"
         "treelax.ops.soft_tree(scores[:, :3, :3])\n"
         "print('ready', flush=True)\n"
         "try:\n"
@@ -159,18 +159,18 @@ def test_an_interrupt_ends_a_long_call():
         "for _ in range(20):\n"  # nothing may write to memory that others have by now
         "    torch.randn(1_000_000).sort()\n"
     )
-    run = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert run.stdout.readline() == "ready\n"
-    threading.Event().wait(1)  # by now it is in the kernel, which takes many times as long
-    run.send_signal(signal.SIGINT)
-    before = time.monotonic()
-    line = run.stdout.readline()
-    assert line == "interrupted\n", run.communicate()
-    assert time.monotonic() - before < 10  # a second where nothing else runs
-    _, errors = run.communicate(timeout=60)
-    assert run.returncode == 0, errors
+    ) as run:
+        assert run.stdout.readline() == "ready\n"
+        threading.Event().wait(1)  # by now it is in the kernel, which takes many times as long
+        run.send_signal(signal.SIGINT)
+        before = time.monotonic()
+        output, errors = run.communicate(timeout=120)
+    assert (output, run.returncode) == ("interrupted\n", 0), errors
+    assert (
+        time.monotonic() - before < 30
+    )  # a second where nothing else runs; the call takes minutes
 
 
 def test_memory_is_quadratic():
