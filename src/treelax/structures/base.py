@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -11,6 +11,13 @@ from torch import Tensor
 from treelax.distributions import StructureDistribution
 from treelax.ops.checks import arc_mask
 from treelax.ops.eisner.common import Relaxation
+
+
+class Options(TypedDict, total=False):
+    """What every operation takes: whether to check values, and which backend is to run."""
+
+    validate: bool
+    backend: str | None
 
 
 class Structure(ABC):
@@ -50,9 +57,7 @@ class Structure(ABC):
         self,
         scores: Tensor,
         lengths: Tensor | None = None,
-        *,
-        validate: bool = True,
-        backend: str | None = None,
+        **options: Unpack[Options],
     ) -> Tensor:
         """The structure of the highest score, 0/1, without a gradient."""
 
@@ -61,9 +66,7 @@ class Structure(ABC):
         self,
         scores: Tensor,
         lengths: Tensor | None = None,
-        *,
-        validate: bool = True,
-        backend: str | None = None,
+        **options: Unpack[Options],
     ) -> Tensor:
         """Log of the summed weight of all structures, ``(...)``."""
 
@@ -72,9 +75,7 @@ class Structure(ABC):
         self,
         scores: Tensor,
         lengths: Tensor | None = None,
-        *,
-        validate: bool = True,
-        backend: str | None = None,
+        **options: Unpack[Options],
     ) -> tuple[Tensor, Tensor]:
         """Probability of each part, and the log-partition, which costs nothing beside it."""
 
@@ -86,8 +87,7 @@ class Structure(ABC):
         *,
         sample_shape: Any = (),
         generator: torch.Generator | None = None,
-        validate: bool = True,
-        backend: str | None = None,
+        **options: Unpack[Options],
     ) -> Tensor:
         """Exact samples ``(*sample_shape, ..., n+1, n+1)``, without a gradient."""
 
@@ -99,8 +99,7 @@ class Structure(ABC):
         *,
         relaxation: Relaxation = "softmax",
         temperature: float | Tensor = 1.0,
-        validate: bool = True,
-        backend: str | None = None,
+        **options: Unpack[Options],
     ) -> Tensor:
         """A structure with fractional parts and a gradient."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from treelax.ops.canonical import canonical, precise, value_type
 from treelax.ops.checks import arc_mask, sample_size
 from treelax.ops.eisner.common import LIMIT, Relaxation
 from treelax.ops.projective import draw_uniforms
-from treelax.structures.base import Structure
+from treelax.structures.base import Options, Structure
 from treelax.trees import one_head_each
 
 
@@ -41,50 +41,40 @@ class Heads(Structure):
         self,
         scores: Tensor,
         lengths: Tensor | None = None,
-        *,
-        validate: bool = True,
-        backend: str | None = None,
+        **options: Unpack[Options],
     ) -> Tensor:
         """The best head of every word."""
-        return select_heads(scores, lengths, hard=True, validate=validate)
+        return select_heads(scores, lengths, hard=True, validate=options.get("validate", True))
 
     def log_partition(
         self,
         scores: Tensor,
         lengths: Tensor | None = None,
-        *,
-        validate: bool = True,
-        backend: str | None = None,
+        **options: Unpack[Options],
     ) -> Tensor:
         """The sum over words of the logsumexp over their heads."""
-        if validate:
+        if options.get("validate", True):
             select_heads(scores.detach(), lengths, hard=True)
         form = canonical(scores, lengths)
         arcs = arc_mask(form.lengths, form.scores.shape[-1])
-        forbidden = ~arcs | (form.scores == float("-inf"))
-        # nothing heads the root and the padding: give them a weight of 1, whose log is 0
-        neutral = (
-            ~arcs.any(-2, keepdim=True)
-            & (torch.arange(arcs.shape[-1], device=arcs.device) == 0)[:, None]
+        words = arcs.any(-2)
+        s = form.scores.clamp(-LIMIT, LIMIT)
+        s = s.masked_fill(~arcs | (form.scores == float("-inf")), float("-inf"))
+        # columns of the root and the padding have no heads: 0 keeps NaN out of their gradient
+        s = s.masked_fill(~words[:, None], 0)
+        return replace(form, dtype=value_type(scores)).restore(
+            s.logsumexp(-2).where(words, 0).sum(-1)
         )
-        s = (
-            form.scores.clamp(-LIMIT, LIMIT)
-            .masked_fill(forbidden, float("-inf"))
-            .masked_fill(neutral, 0)
-        )
-        return replace(form, dtype=value_type(scores)).restore(s.logsumexp(-2).sum(-1))
 
     def marginals(
         self,
         scores: Tensor,
         lengths: Tensor | None = None,
-        *,
-        validate: bool = True,
-        backend: str | None = None,
+        **options: Unpack[Options],
     ) -> tuple[Tensor, Tensor]:
         """The softmax over the heads of every word."""
         return (
-            select_heads(scores, lengths, validate=validate),
+            select_heads(scores, lengths, validate=options.get("validate", True)),
             self.log_partition(scores, lengths, validate=False),
         )
 
@@ -95,11 +85,12 @@ class Heads(Structure):
         *,
         sample_shape: Any = (),
         generator: torch.Generator | None = None,
-        validate: bool = True,
-        backend: str | None = None,
+        **options: Unpack[Options],
     ) -> Tensor:
         """Heads drawn word by word, by the inverse of their distribution function."""
-        shares = select_heads(precise(scores.detach()), lengths, validate=validate)
+        shares = select_heads(
+            precise(scores.detach()), lengths, validate=options.get("validate", True)
+        )
         shape = (*sample_size(sample_shape), *shares.shape[:-2], 1, shares.shape[-1])
         below = shares.cumsum(-2)
         total = below[..., -1:, :]
@@ -116,11 +107,12 @@ class Heads(Structure):
         *,
         relaxation: Relaxation = "softmax",
         temperature: float | Tensor = 1.0,
-        validate: bool = True,
-        backend: str | None = None,
+        **options: Unpack[Options],
     ) -> Tensor:
         """See `treelax.ops.select_heads`."""
-        return select_heads(scores, lengths, temperature=temperature, validate=validate)
+        return select_heads(
+            scores, lengths, temperature=temperature, validate=options.get("validate", True)
+        )
 
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
         """Whether every word has exactly one head, another position of its sentence."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import torch
 from torch import Tensor
@@ -14,7 +14,7 @@ from treelax.ops import best_tree, log_partition, sample_tree, soft_tree
 from treelax.ops.canonical import canonical, value_type
 from treelax.ops.eisner.common import Relaxation
 from treelax.ops.projective import soft_tree_and_value
-from treelax.structures.base import Structure
+from treelax.structures.base import Options, Structure
 from treelax.trees import crosses_nothing, one_head_each, reaches_root
 
 
@@ -41,39 +41,35 @@ class Projective(Structure):
         self,
         scores: Tensor,
         lengths: Tensor | None = None,
-        *,
-        validate: bool = True,
-        backend: str | None = None,
+        **options: Unpack[Options],
     ) -> Tensor:
         """See `treelax.ops.best_tree`."""
-        return best_tree(
-            scores, lengths, single_root=self.single_root, validate=validate, backend=backend
-        )
+        return best_tree(scores, lengths, single_root=self.single_root, **options)
 
     def log_partition(
         self,
         scores: Tensor,
         lengths: Tensor | None = None,
-        *,
-        validate: bool = True,
-        backend: str | None = None,
+        **options: Unpack[Options],
     ) -> Tensor:
         """See `treelax.ops.log_partition`."""
-        return log_partition(
-            scores, lengths, single_root=self.single_root, validate=validate, backend=backend
-        )
+        return log_partition(scores, lengths, single_root=self.single_root, **options)
 
     def marginals(
         self,
         scores: Tensor,
         lengths: Tensor | None = None,
-        *,
-        validate: bool = True,
-        backend: str | None = None,
+        **options: Unpack[Options],
     ) -> tuple[Tensor, Tensor]:
         """The soft tree of the entropy relaxation."""
         form = canonical(scores, lengths)
-        tree, value = soft_tree_and_value(form, "entropy", self.single_root, validate, backend)
+        tree, value = soft_tree_and_value(
+            form,
+            "entropy",
+            self.single_root,
+            options.get("validate", True),
+            options.get("backend"),
+        )
         return form.restore(tree), replace(form, dtype=value_type(scores)).restore(value)
 
     def sample(
@@ -83,8 +79,7 @@ class Projective(Structure):
         *,
         sample_shape: Any = (),
         generator: torch.Generator | None = None,
-        validate: bool = True,
-        backend: str | None = None,
+        **options: Unpack[Options],
     ) -> Tensor:
         """See `treelax.ops.sample_tree`."""
         return sample_tree(
@@ -93,8 +88,7 @@ class Projective(Structure):
             sample_shape=sample_shape,
             generator=generator,
             single_root=self.single_root,
-            validate=validate,
-            backend=backend,
+            **options,
         )
 
     def relaxed(
@@ -104,8 +98,7 @@ class Projective(Structure):
         *,
         relaxation: Relaxation = "softmax",
         temperature: float | Tensor = 1.0,
-        validate: bool = True,
-        backend: str | None = None,
+        **options: Unpack[Options],
     ) -> Tensor:
         """See `treelax.ops.soft_tree`."""
         return soft_tree(
@@ -114,8 +107,7 @@ class Projective(Structure):
             relaxation=relaxation,
             temperature=temperature,
             single_root=self.single_root,
-            validate=validate,
-            backend=backend,
+            **options,
         )
 
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
