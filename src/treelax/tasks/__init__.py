@@ -1,1 +1,122 @@
-"""Tasks: what the data, model, loss and metrics of each are."""
+"""Tasks by name, and trained models of any of them.
+
+A new task is a folder here with a `treelax.tasks.base.Task` in it and a line in `TASKS`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from treelax.errors import InputError
+
+if TYPE_CHECKING:
+    import torch
+
+    from treelax.tasks.base import Task, TrainedParser
+
+__all__ = ["BUILT_IN", "TASKS", "load", "task_named"]
+
+# where the `Task` of each name is; imported when it is asked for
+TASKS: dict[str, str] = {
+    "listops": "treelax.tasks.listops.task:LISTOPS",
+    "classify": "treelax.tasks.text.task:CLASSIFY",
+    "pair": "treelax.tasks.text.task:PAIR",
+    "tag": "treelax.tasks.text.task:TAG",
+}
+BUILT_IN = {"listops": "listops"}  # models that come with treelax, with their tasks
+
+
+def task_named(name: str) -> Task:
+    """The task of a name.
+
+    >>> task_named("listops").preset("gold").model.trees
+    'gold'
+    """
+    if name not in TASKS:
+        raise InputError(f"task is {name!r}; expected one of {', '.join(TASKS)}")
+    module, _, attribute = TASKS[name].partition(":")
+    task: Task = getattr(import_module(module), attribute)
+    return task
+
+
+def load(
+    name: str | os.PathLike[str],
+    *,
+    device: str | torch.device = "cpu",
+    vectors: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
+    revision: str | None = None,
+    called: str | None = None,
+) -> TrainedParser:
+    """Load a trained model of any task.
+
+    Args:
+        name: the folder of a run or of a saved model, a file ``model.safetensors`` of a ListOps run,
+            "listops" for the model that comes with treelax, or OWNER/NAME on the Hugging Face hub.
+        device: where to put it.
+        vectors: for a model trained with files of word vectors, these files in the same order, to
+            look up the words of new texts that training never saw.
+        revision: on the hub, a branch, tag or commit; the newest by default.
+        called: what messages call the model; ``name`` by default.
+
+    Returns:
+        The model, in evaluation mode. No random number is drawn.
+
+    Raises:
+        InputError: there is no such model, or it has no use for the word vectors.
+        CheckpointError: a file is missing, damaged or of another version.
+        DataError: a file of word vectors does not exist.
+        BackendError: a model on the hub is meant and the huggingface_hub library is not installed.
+
+    Example:
+        >>> parser = load("listops")
+        >>> [said] = parser.parse(["[MAX 2 [MIN 4 7 ] 0 ]"])
+        >>> said.heads[0], said.scores[0].shape
+        ((0, 1, 1, 3, 3, 3, 1, 1), torch.Size([9, 9]))
+    """
+    from treelax.tasks.text.hub import fetch_folder, looks_like_hub_name
+
+    path = Path(name)
+    if str(name) in BUILT_IN:
+        task, path = (
+            BUILT_IN[str(name)],
+            Path(str(files("treelax") / "models" / f"{name}.safetensors")),
+        )
+    else:
+        if not path.exists() and looks_like_hub_name(str(name)):
+            path = fetch_folder(str(name), revision=revision)
+        task = task_of(path)
+    given = [vectors] if isinstance(vectors, str | os.PathLike) else vectors
+    return task_named(task).load(
+        path,
+        name=str(name) if called is None else called,
+        device=device,
+        vectors=None if given is None else [Path(file) for file in given],
+    )
+
+
+def task_of(path: Path) -> str:
+    """The task of the model in a folder or file; no weights are read."""
+    from treelax.training.checkpoint import read_checkpoint_kind
+    from treelax.training.run import CONFIG, Run
+
+    if path.is_file():
+        return read_checkpoint_kind(path)
+    if (path / CONFIG).is_file():
+        return Run.open(path).task
+    saved = path / "config.json"
+    if not saved.is_file():
+        what = f"holds neither {CONFIG} nor {saved.name}" if path.exists() else "does not exist"
+        raise InputError(
+            f"{path}: {what}; expected the folder of a run or of a saved model, a model.safetensors, "
+            f"or {', '.join(BUILT_IN)} for the model that comes with treelax"
+        )
+    try:
+        return str(json.loads(saved.read_bytes())["settings"]["kind"])
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        return "classify"  # whose loader says what is wrong with the file

@@ -22,7 +22,14 @@ from torch import Tensor
 from treelax.data.tensor_files import DamagedError, check_sum, open_tensors, write_tensors
 from treelax.errors import CheckpointError, DataError, InputError
 
-__all__ = ["Checkpoint", "load_checkpoint", "read_checkpoint_state", "save_checkpoint"]
+__all__ = [
+    "Checkpoint",
+    "load_checkpoint",
+    "misfit",
+    "read_checkpoint_kind",
+    "read_checkpoint_state",
+    "save_checkpoint",
+]
 
 FORMAT, VERSION = "treelax", "1"
 DISK_IS_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -94,6 +101,23 @@ def read_checkpoint_state(path: str | os.PathLike[str]) -> dict[str, Any]:
     file = Path(path)
     with _opened(file) as opened:
         return _header(file, opened.metadata())[1]
+
+
+def read_checkpoint_kind(path: str | os.PathLike[str]) -> str:
+    """Of which task a checkpoint is."""
+    file = Path(path)
+    with _opened(file) as opened:
+        return _header(file, opened.metadata())[0]
+
+
+def misfit(file: Path, error: Exception) -> CheckpointError:
+    """The error for a file whose weights or settings are not those of this version."""
+    # torch says in the first line that something is wrong and in the second what it is
+    what = " ".join(line.strip() for line in str(error).splitlines()[:2])
+    return CheckpointError(
+        f"{file}: does not fit this version of treelax ({what}); train again or use the version "
+        "that saved it"
+    )
 
 
 @contextmanager

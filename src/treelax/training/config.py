@@ -295,3 +295,20 @@ def _replace(config: Config, changes: Mapping[str, Any]) -> Config:
     for name, inner in deeper.items():
         here[name] = _replace(getattr(config, name), inner)
     return dataclasses.replace(config, **here) if here else config
+
+
+def nested(flat: dict[str, Any]) -> dict[str, Any]:
+    """Dotted keys as nested tables; what is None is left out, as in TOML."""
+    table: dict[str, Any] = {}
+    if not isinstance(flat, dict):
+        raise InputError(f"received {flat!r:.40}; expected settings by name")
+    for key, value in flat.items():
+        *sections, last = key.split(".")
+        place = table
+        for section in sections:
+            place = place.setdefault(section, {})
+            if not isinstance(place, dict):
+                raise InputError(f"{key}: received {place!r:.40}; expected the section {section}")
+        if value is not None:
+            place[last] = value
+    return table

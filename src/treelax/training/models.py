@@ -14,7 +14,7 @@ from treelax.errors import CheckpointError, InputError
 from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.listops.model import ListOpsTagger
 from treelax.training.checkpoint import load_checkpoint
-from treelax.training.config import from_table
+from treelax.training.config import from_table, nested
 from treelax.training.run import CONFIG, Run
 
 BUILT_IN = ("listops",)
@@ -80,20 +80,3 @@ def is_listops(name: str | os.PathLike[str]) -> bool:
         model_file(name)  # which says what is missing
         return True
     return (path / CONFIG).is_file() and Run.open(path).task == "listops"
-
-
-def nested(flat: dict[str, Any]) -> dict[str, Any]:
-    """Dotted keys as nested tables; what is None is left out, as in TOML."""
-    table: dict[str, Any] = {}
-    if not isinstance(flat, dict):
-        raise InputError(f"received {flat!r:.40}; expected settings by name")
-    for key, value in flat.items():
-        *sections, last = key.split(".")
-        place = table
-        for section in sections:
-            place = place.setdefault(section, {})
-            if not isinstance(place, dict):
-                raise InputError(f"{key}: received {place!r:.40}; expected the section {section}")
-        if value is not None:
-            place[last] = value
-    return table

@@ -32,8 +32,8 @@ from treelax.tasks.text.config import Kind, TextConfig
 from treelax.tasks.text.prediction import SentenceSettings
 from treelax.tasks.text.transformer import COPY, copy_folder, with_own_copy
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
-from treelax.training.config import changes, flatten, from_table
-from treelax.training.models import model_file, nested
+from treelax.training.config import changes, flatten, from_table, nested
+from treelax.training.models import model_file
 from treelax.training.run import CONFIG as RUN_CONFIG
 from treelax.training.run import Run
 from treelax.training.words import FILE as WORDS

@@ -30,7 +30,7 @@ from treelax.training.metrics import check_metrics
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-__all__ = ["EPOCHS", "Run", "refuse_changes", "runs_in"]
+__all__ = ["EPOCHS", "Run", "best_model", "refuse_changes", "runs_in"]
 
 Config = TypeVar("Config", bound="DataclassInstance")
 CONFIG = "config.toml"
@@ -199,6 +199,19 @@ def runs_in(folder: str | os.PathLike[str]) -> list[Run]:
     if not Path(folder).is_dir():
         raise InputError(f"{Path(folder)}: is no folder; expected one that holds runs")
     return [Run.open(file.parent) for file in sorted(Path(folder).glob(f"*/{CONFIG}"))]
+
+
+def best_model(path: Path) -> Path:
+    """The file of the model in a run's folder; a file is its own."""
+    if path.is_file():
+        return path
+    run = Run.open(path)
+    if not run.best_model.exists():
+        raise InputError(
+            f"{path}: holds no model yet; expected a run that has finished its first epoch: continue "
+            "it with --resume"
+        )
+    return run.best_model
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from treelax.data.listops.expression import (
 )
 from treelax.data.listops.generator import generate_listops, generate_splits
 from treelax.data.listops.statistics import baseline_heads, listops_statistics
-from treelax.data.listops.storage import read_listops, write_listops
+from treelax.data.listops.storage import read_line, read_listops, write_listops
 from treelax.data.listops.tensors import EncodedListOps, encode_listops
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "generate_splits",
     "listops_statistics",
     "parse_expression",
+    "read_line",
     "read_listops",
     "write_listops",
 ]

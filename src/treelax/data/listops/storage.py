@@ -60,7 +60,7 @@ def read_listops(
         )
     source = one_file(path, preferred=(".tsv",), expected="a ListOps file")
     found = [
-        _parse_line(text, f"{source.name}, line {number}")
+        read_line(text, f"{source.name}, line {number}")
         for number, text in source.lines()
         if text.strip()
     ]
@@ -115,7 +115,8 @@ def write_listops(path: str | os.PathLike[str], expressions: Iterable[Expression
     return count
 
 
-def _parse_line(text: str, where: str) -> Expression:
+def read_line(text: str, where: str) -> Expression:
+    """An expression, with or without its value and a tab in front."""
     before, tab, after = text.partition("\t")
     # a tab after the start of the expression is a space like any other
     if not tab or before.lstrip().startswith(("(", "[")):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from treelax.data.batching import length_batches
 from treelax.data.listops import Expression, baseline_heads, encode_listops
 from treelax.errors import InputError
+from treelax.nn.modes import evaluating
+from treelax.tasks.base import Table
 from treelax.tasks.listops.model import ListOpsTagger
 
 # upper ends of the rows by length
@@ -28,15 +32,13 @@ class Parsed:
         heads: of the discrete tree, counted from 1, 0 the root.
         tags: valencies, read from the discrete tree.
         soft_tags: valencies, read from the soft tree.
-
-    Example:
-        >>> Parsed(heads=(0, 1, 1, 1), tags=(2, 0, 0, 0), soft_tags=(2, 0, 0, 0)).heads
-        (0, 1, 1, 1)
+        scores: of arcs, ``(n + 1, n + 1)`` on the CPU; None unless asked for.
     """
 
     heads: tuple[int, ...]
     tags: tuple[int, ...]
     soft_tags: tuple[int, ...]
+    scores: Tensor | None = None
 
 
 @torch.inference_mode()
@@ -44,52 +46,35 @@ def parse_all(
     model: ListOpsTagger,
     expressions: Sequence[Expression],
     *,
+    scores: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> list[Parsed]:
-    """Parse and tag expressions, in evaluation mode, whatever their lengths.
-
-    Args:
-        model: the tagger; its mode is left as it was.
-        expressions: what to parse.
-        progress: called with the number of tokens done; long expressions take most of the time.
-
-    Returns:
-        What the tagger says of each, in their order.
-
-    Example:
-        >>> from treelax.data.listops import parse_expression
-        >>> from treelax.tasks.listops.model import ModelConfig
-        >>> model = ListOpsTagger(ModelConfig(trees="gold"))
-        >>> parse_all(model, [parse_expression("[MAX 2 9 ]")])[0].heads
-        (0, 1, 1, 1)
-    """
+    """Parse and tag expressions, in evaluation mode, in their order."""
     device = model.composer.vertex.device
-    order = sorted(range(len(expressions)), key=lambda i: len(expressions[i]))
-    result: list[Parsed | None] = [None] * len(expressions)
-    mode = model.training
-    model.eval()
-    done = tokens = 0
-    try:
-        while done < len(order):
-            size = _batch_size([len(expressions[i]) for i in order[done : done + BATCH_MOST]])
-            chosen = order[done : done + size]
+    found: dict[int, Parsed] = {}
+    done = 0
+    lengths = [len(each) for each in expressions]
+    with evaluating(model):
+        for chosen in length_batches(lengths, most_arcs=BATCH_ENTRIES, most_sentences=BATCH_MOST):
             batch = encode_listops([expressions[i] for i in chosen]).to(device)
             discrete, soft = model.both_trees(batch)
             heads = discrete.argmax(-2)[:, 1:].tolist()
-            tags = model.composer(discrete).argmax(-1).tolist()
-            soft_tags = model.composer(soft).argmax(-1).tolist()
+            tags, soft_tags = (model.composer(t).argmax(-1).tolist() for t in (discrete, soft))
+            arcs = None
+            if scores and model.parser is not None:
+                arcs = model.parser.scores(batch.tokens, batch.lengths).cpu()
             for row, i in enumerate(chosen):
-                n = len(expressions[i])
-                result[i] = Parsed(
-                    tuple(heads[row][:n]), tuple(tags[row][:n]), tuple(soft_tags[row][:n])
+                n = lengths[i]
+                found[i] = Parsed(
+                    tuple(heads[row][:n]),
+                    tuple(tags[row][:n]),
+                    tuple(soft_tags[row][:n]),
+                    None if arcs is None else arcs[row, : n + 1, : n + 1].clone(),
                 )
-            done += size
-            tokens += sum(len(expressions[i]) for i in chosen)
+                done += n
             if progress is not None:
-                progress(tokens)
-    finally:
-        model.train(mode)
-    return [parsed for parsed in result if parsed is not None]
+                progress(done)
+    return [found[i] for i in range(len(expressions))]
 
 
 @dataclass(frozen=True)
@@ -108,6 +93,41 @@ class Evaluation:
     attachment_by_kind: dict[str, float]
     by_length: list[dict[str, Any]]
     baselines: dict[str, float]
+
+    def record(self) -> dict[str, Any]:
+        """All figures, for JSON."""
+        return asdict(self)
+
+    def tables(self, title: str) -> list[Table]:
+        """All figures, for people."""
+        both = [
+            ("tags of operators", self.operator_accuracy, self.soft_operator_accuracy),
+            ("tags of all tokens", self.token_accuracy, self.soft_token_accuracy),
+        ]
+        discrete = {
+            "attachment": self.attachment,
+            **{f"  of {kind}s": share for kind, share in self.attachment_by_kind.items()},
+            "exact trees": self.exact_trees,
+            **{f"attachment to the {name}": share for name, share in self.baselines.items()},
+        }
+        rows = [[what, f"{hard:.2f}", f"{soft:.2f}"] for what, hard, soft in both]
+        rows += [[what, f"{share:.2f}", ""] for what, share in discrete.items()]
+        title = f"{title}: {self.sentences:,} expressions, {self.operators:,} operators"
+        starts = dict(zip((*LENGTHS, None), (1, *(n + 1 for n in LENGTHS)), strict=True))
+        keys = ("operator_accuracy", "attachment", "exact_trees", "attachment_operator")
+        by_length = [
+            [
+                f"{starts[row['longest']]}–{row['longest'] or ''}",
+                f"{row['sentences']:,}",
+                *(f"{row[key]:.2f}" for key in keys),
+            ]
+            for row in self.by_length
+        ]
+        names = ("tokens", "expressions", "operators", "attachment", "exact trees", "last operator")
+        return [
+            Table(["%", "discrete trees", "soft trees"], rows, title),
+            Table(names, by_length),
+        ]
 
 
 def evaluate(
@@ -218,11 +238,3 @@ def _row(length: int) -> int:
 
 def _percent(counts: Counter[str], part: str, whole: str) -> float:
     return 100 * counts[part] / counts[whole] if counts[whole] else 0.0
-
-
-def _batch_size(lengths: Sequence[int]) -> int:
-    """How many of these expressions, sorted by length, fit into one batch; at least one."""
-    size = 1
-    while size < len(lengths) and (size + 1) * (lengths[size] + 1) ** 2 <= BATCH_ENTRIES:
-        size += 1
-    return size

@@ -1,0 +1,454 @@
+"""What every task offers: how it is trained, and what its trained models can do.
+
+A task is one folder beside this file, with a `Task` in it, and one line in ``treelax.tasks.TASKS``.
+The commands, the analysis, the report and the demo page ask for nothing but what is declared here.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from treelax.data.conllu import Sentence
+from treelax.errors import InputError
+from treelax.nn import LatentTree
+from treelax.trees import tree_to_heads
+
+if TYPE_CHECKING:
+    from treelax.training.experiment import Experiment
+    from treelax.training.loop import Training
+    from treelax.training.run import Run
+
+__all__ = [
+    "Answer",
+    "Example",
+    "Examples",
+    "Prediction",
+    "Source",
+    "Table",
+    "Task",
+    "TrainCommand",
+    "TrainOption",
+    "TrainedParser",
+]
+
+Heads = tuple[int, ...]
+# a class, or a tag for every word, None where the right one is not known or does not count
+Label = str | tuple[str | int | None, ...] | None
+Text = Sequence[str] | Sentence
+Progress = Callable[[int], None]
+MOST_ENTRIES = 4_000_000  # of trees that are sampled at a time
+
+
+@dataclass(frozen=True)
+class Source:
+    """Texts that a user names: some on the command line, or a file and how to read it.
+
+    Attributes:
+        texts: given as they are; several words without spaces are one text.
+        file: path, or ``-`` for standard input.
+        form: format of the file; None to tell it by its name.
+        columns: of a table, with the texts; those of training by default.
+        label: column with the label; that of training by default.
+        tokens: texts are words with spaces between.
+        unusable: "drop" skips lines with too many or too few columns or words; None as in training.
+        keep_empty: keep texts without words, which get no prediction.
+        gold: right trees are needed.
+    """
+
+    texts: tuple[str, ...] = ()
+    file: str | None = None
+    form: str | None = None
+    columns: tuple[str, ...] = ()
+    label: str | None = None
+    tokens: bool = False
+    unusable: str | None = None
+    keep_empty: bool = False
+    gold: bool = False
+
+
+@dataclass(frozen=True)
+class Example:
+    """An example with what is known of it.
+
+    Attributes:
+        texts: the words of each text; a `Sentence` where heads or tags are known.
+        line: where it starts in its file, from 1.
+        label: the right class or tags.
+        block: the sentence of a CoNLL-U file with its lines, to write it back; None for others.
+    """
+
+    texts: tuple[Text, ...]
+    line: int = 1
+    label: Label = None
+    block: Sentence | None = None
+
+    @property
+    def sentences(self) -> tuple[Sentence, ...]:
+        """The texts as sentences; there must be words in each."""
+        return tuple(t if isinstance(t, Sentence) else Sentence(tuple(t)) for t in self.texts)
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Examples that are read as they are asked for.
+
+    Attributes:
+        name: the file, or what else they come from.
+        rows: the examples.
+        notes: sentences on what was skipped, once all have been read.
+        has_punctuation: punctuation marks are punctuation, not words of a formal language.
+    """
+
+    name: str
+    rows: Iterable[Example]
+    notes: Callable[[], list[str]] = field(default=list)
+    has_punctuation: bool = True
+
+    def __iter__(self) -> Iterator[Example]:
+        return iter(self.rows)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a model says of one example.
+
+    An example with a text without words gets no label, no probabilities and no heads.
+
+    Attributes:
+        words: of each text, as it was cut.
+        label: the class; for a tagger the tag of every word; or None.
+        probabilities: of each class; for a tagger of each tag for every word; or None.
+        heads: of each text the head of every word, counted from 1, 0 the root; None if the model
+            has no trees. Words under the NULL token hang off what it hangs off.
+        scores: of each text the arc scores ``(n + 1, n + 1)`` on the CPU, with the NULL token as the
+            first word if the model has one; None unless they were asked for.
+
+    Example:
+        >>> said = Prediction((("Dogs", "bark"),), "yes", {"no": 0.25, "yes": 0.75}, ((2, 0),))
+        >>> said.label, said.probability, said.heads[0]
+        ('yes', 0.75, (2, 0))
+    """
+
+    words: tuple[tuple[str, ...], ...]
+    label: str | tuple[str | int, ...] | None = None
+    probabilities: Mapping[str, float] | tuple[Mapping[str, float], ...] | None = field(
+        default=None, hash=False
+    )
+    heads: tuple[Heads, ...] | None = None
+    scores: tuple[Tensor, ...] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def probability(self) -> float | tuple[float, ...] | None:
+        """Of the label; for a tagger of the tag of every word; or None."""
+        if self.label is None or self.probabilities is None:
+            return None
+        if isinstance(self.probabilities, tuple):
+            pairs = zip(self.probabilities, self.label, strict=True)
+            return tuple(each[str(tag)] for each, tag in pairs)
+        return self.probabilities[str(self.label)]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model says of texts whose trees it was told.
+
+    Attributes:
+        text: a sentence for people.
+        tags: what to write under the words; None for models that do not tag.
+        gold: the right heads, where the text determines them.
+    """
+
+    text: str
+    tags: list[str] | None = None
+    gold: list[int] | None = None
+
+
+class Table(NamedTuple):
+    """A table to print."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    title: str | None = None
+    note: str | None = None
+
+
+class Figures(Protocol):
+    """What an evaluation found."""
+
+    def record(self) -> dict[str, Any]:
+        """All of it, for JSON."""
+
+    def tables(self, title: str) -> list[Table]:
+        """All of it, for people."""
+
+
+class TrainedParser(ABC):
+    """A trained model of any task.
+
+    Attributes:
+        name: what messages call it.
+        task: its name in ``treelax.tasks.TASKS``.
+        text: names of the texts that an example has.
+        labels: names of its classes or tags.
+        is_tagger: labels are of words.
+        trees: where its trees come from: "latent" or "heads" (it scores arcs), "chain", "given" with
+            the texts, "gold", or "none" and "intra" for models without trees.
+        tree: the layer that makes trees from scores; None for models that score no arcs.
+        null: a NULL token stands in front of the words in its scores.
+        sample: a text of each name to try it with.
+    """
+
+    name: str
+    task: str
+    text: tuple[str, ...] = ("text",)
+    labels: tuple[str, ...]
+    is_tagger: bool
+    trees: str
+    tree: LatentTree | None
+    null: bool = False
+    sample: tuple[str, ...]
+
+    @abstractmethod
+    def stream(
+        self,
+        texts: Iterable[Any],
+        *,
+        soft: bool = False,
+        scores: bool = False,
+        batch_size: int = 64,
+        tokens: bool | None = None,
+    ) -> Iterator[Prediction]:
+        """Label and parse any number of texts in bounded memory, in their order.
+
+        Args:
+            texts: for each example a text, or a list of texts where it has several. A text is a
+                string, a list of words, or a `treelax.data.conllu.Sentence`.
+            soft: predict with relaxed trees.
+            scores: also return the scores of arcs, if the model has some.
+            batch_size: the most examples at a time.
+            tokens: strings are words with white space between; by default as the model was trained.
+        """
+
+    @abstractmethod
+    def words(self, text: str) -> tuple[str, ...]:
+        """A text as the model cuts it into words, also one that is not finished."""
+
+    @abstractmethod
+    def read(self, source: Source) -> Examples:
+        """The examples that a user names."""
+
+    @abstractmethod
+    def own_examples(self, split: str, *, limit: int | None = None) -> Examples:
+        """The examples of a split of the data that the model was trained with."""
+
+    @abstractmethod
+    def evaluate(self, examples: Sequence[Example], *, progress: Progress | None = None) -> Figures:
+        """Measure the model on examples with known labels or trees."""
+
+    @abstractmethod
+    def arc_scores(self, words: Sequence[str]) -> Tensor:
+        """The scores of one text ``(n + 1, n + 1)``, cut as `words` does."""
+
+    @abstractmethod
+    def answer(self, texts: Sequence[Sequence[str]], trees: Sequence[Tensor]) -> Answer | None:
+        """What the model says of texts given their trees, each ``(n + 1, n + 1)`` of 0 and 1."""
+
+    def shown_tags(self, said: Prediction) -> tuple[str, ...] | None:
+        """What to write under the words, empty for a word without; None for models without tags."""
+        return tuple(map(str, said.label)) if isinstance(said.label, tuple) else None
+
+    def predict(self, texts: Iterable[Any], **options: Any) -> list[Prediction]:
+        """Label texts and find their trees; see `stream` for the options."""
+        return list(self.stream(texts, **options))
+
+    def parse(self, texts: Iterable[Any], **options: Any) -> list[Prediction]:
+        """Find trees with the scores of their arcs; see `stream` for the options."""
+        self.require_trees()
+        return list(self.stream(texts, scores=self.tree is not None, **options))
+
+    # ------------------------------------------------------------------ trees from scores
+
+    def soft_tree(self, scores: Tensor) -> Tensor:
+        """The relaxed tree of scores, without noise and without the NULL token."""
+        return self._of_words(self._latent().soft(scores).double().cpu())
+
+    @torch.no_grad()
+    def marginals(self, scores: Tensor) -> Tensor:
+        """The probability of every arc, without the NULL token."""
+        return self._of_words(self._latent().structure(scores.detach().cpu().double()).marginals)
+
+    def sample_trees(self, scores: Tensor, count: int, *, seed: int = 0) -> list[Heads]:
+        """Exact samples of the distribution that scores define, the same on every device."""
+        structure, scores = self._latent().structure, scores.cpu()
+        generator = torch.Generator().manual_seed(seed)
+        found: list[Heads] = []
+        while left := count - len(found):
+            size = min(left, max(MOST_ENTRIES // scores.numel(), 1))
+            trees = structure(scores).sample((size,), generator=generator)
+            found += [self.heads_of_words(heads) for heads in tree_to_heads(trees).tolist()]
+        return found
+
+    def heads_of_words(self, heads: Sequence[int]) -> Heads:
+        """Heads without the NULL token, if there is one."""
+        return heads_without_null(heads) if self.null else tuple(heads)
+
+    def _of_words(self, tree: Tensor) -> Tensor:
+        return weights_without_null(tree) if self.null else tree
+
+    def _latent(self) -> LatentTree:
+        if self.tree is None:
+            raise InputError(
+                f"{self.name}: its arcs have no scores (model.trees is {self.trees!r}); expected a "
+                "model with latent trees or heads"
+            )
+        return self.tree
+
+    def require_trees(self) -> None:
+        """Refuse a model that finds no trees."""
+        if self.trees in ("none", "intra", "given"):
+            takes = "takes given trees and finds none" if self.trees == "given" else "has no trees"
+            raise InputError(
+                f"{self.name}: {takes} (model.trees is {self.trees!r}); expected a model with latent "
+                "trees, heads or chain: treelax predict gives its labels"
+            )
+
+    def require_scores(self) -> None:
+        """Refuse a model that scores no arcs."""
+        self._latent()
+
+
+def heads_without_null(heads: Sequence[int]) -> Heads:
+    """Take the NULL token, the first word, out of a tree: what hangs off it hangs off its head.
+
+    >>> heads_without_null((0, 1, 2)), heads_without_null((3, 1, 0))
+    ((0, 1), (2, 0))
+    """
+    above, *others = heads
+    found = []
+    for word, head in enumerate(others, 2):
+        place = above if head == 1 else head
+        # without a tree constraint a word and NULL may be each other's heads
+        found.append(0 if place in (0, word) else place - 1)
+    return tuple(found)
+
+
+def weights_without_null(tree: Tensor) -> Tensor:
+    """Weights of arcs between words: those through NULL are handed on by its own heads.
+
+    >>> tree = torch.tensor([[0.0, 1.0, 0.25], [0.0, 0.0, 0.75], [0.0, 0.0, 0.0]])
+    >>> weights_without_null(tree)
+    tensor([[0., 1.],
+            [0., 0.]])
+    """
+    kept = [0, *range(2, len(tree))]
+    direct = tree[kept][:, kept]
+    through = tree[kept, 1][:, None] * tree[1, kept][None, :]
+    folded = direct + through
+    folded.fill_diagonal_(0)
+    folded[0, 1:] += 1 - folded[:, 1:].sum(0)  # what a word would hand to itself is the root's
+    folded[:, 0] = 0
+    return folded.clamp(0, 1)
+
+
+# ------------------------------------------------------------------ training
+
+
+class TrainOption(NamedTuple):
+    """An option of a train command that stands for a setting.
+
+    Attributes:
+        name: ``--train``.
+        key: of the setting, ``data.train``.
+        kind: what Typer makes of it: ``Path``, ``str``, ``list[str]``, ``bool``.
+        help: one line.
+    """
+
+    name: str
+    key: str
+    kind: Any
+    help: str
+
+
+class TrainCommand(NamedTuple):
+    """A command ``treelax train NAME``.
+
+    Attributes:
+        name: of the command.
+        help: its text, with an example.
+        preset: where settings start from if none is named.
+        presets: those that ``--preset`` takes, with a line on each; none for a command without.
+        options: those beside ``--set``, ``--out``, ``--seed``, ``--device``, ``--resume``.
+    """
+
+    name: str
+    help: str
+    preset: str
+    presets: Mapping[str, str]
+    options: tuple[TrainOption, ...] = ()
+
+
+class Task(ABC):
+    """How models of a task are trained, tested and loaded.
+
+    Attributes:
+        name: in ``treelax.tasks.TASKS``; run folders bear it.
+        config_type: a dataclass with ``preset``, ``seed``, ``data``, ``model`` and ``train``.
+        files: settings that name files, which may move between runs.
+        commands: the train commands that lead to it.
+    """
+
+    name: str
+    config_type: type[Any]
+    files: ClassVar[Collection[str]] = ()
+    commands: tuple[TrainCommand, ...] = ()
+
+    @abstractmethod
+    def preset(self, name: str) -> Any:
+        """The config of a preset."""
+
+    @abstractmethod
+    def experiment(
+        self, config: Any, device: torch.device, folder: Path, tell: Callable[[str], None]
+    ) -> Experiment:
+        """Read the data and build the model; ``tell`` prints a line for the user."""
+
+    def begin(self, run: Run, training: Training) -> None:
+        """Write what a run keeps beside its checkpoints, before the first update."""
+
+    @abstractmethod
+    def headline(self, experiment: Experiment) -> str:
+        """The sizes of a training, in a line."""
+
+    @abstractmethod
+    def describe(self, dev: Mapping[str, float]) -> str:
+        """The dev figures of an epoch, in a few words."""
+
+    @abstractmethod
+    def finish(self, training: Training, progress: Progress | None = None) -> dict[str, Any]:
+        """Test the best model; what it returns is kept as ``test.json``."""
+
+    @abstractmethod
+    def check_result(self, record: dict[str, Any]) -> None:
+        """Raise a ValueError, KeyError or TypeError if a ``test.json`` is not one of this task."""
+
+    @abstractmethod
+    def result_tables(self, record: dict[str, Any]) -> list[Table]:
+        """What ``test.json`` says, for people."""
+
+    @abstractmethod
+    def load(
+        self,
+        path: Path,
+        *,
+        name: str,
+        device: str | torch.device = "cpu",
+        vectors: Sequence[Path] | None = None,
+    ) -> TrainedParser:
+        """The trained model in a run folder, a saved folder or a file."""

@@ -1,0 +1,191 @@
+"""Trained ListOps taggers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from treelax.data.conllu import Sentence
+from treelax.data.listops import TOKEN_IDS, VOCABULARY, Expression, parse_expression, read_line
+from treelax.data.text.readers_plain import read_lines_of_text, read_stream
+from treelax.errors import InputError
+from treelax.tasks.base import (
+    Answer,
+    Example,
+    Examples,
+    Prediction,
+    Progress,
+    Source,
+    TrainedParser,
+)
+from treelax.tasks.listops.config import ListOpsConfig
+from treelax.tasks.listops.evaluation import Evaluation, evaluate, parse_all
+from treelax.tasks.listops.experiment import load_splits, load_test
+from treelax.tasks.listops.model import ListOpsTagger
+from treelax.training.checkpoint import load_checkpoint, misfit
+from treelax.training.config import from_table, nested
+from treelax.training.run import best_model
+
+AT_A_TIME = 256  # expressions
+
+
+class ListOpsParser(TrainedParser):
+    """A tagger of ListOps with its settings."""
+
+    task = "listops"
+    is_tagger = True
+    sample = ("[MAX 2 9 [MIN 4 7 ] 0 ]",)
+
+    def __init__(self, model: ListOpsTagger, config: ListOpsConfig, name: str = "listops") -> None:
+        self.model, self.config, self.name = model, config, name
+        self.trees = config.model.trees
+        self.tree = None if model.parser is None else model.parser.tree
+        self.labels = tuple(map(str, range(config.model.max_valency + 1)))
+
+    def stream(
+        self,
+        texts: Iterable[Any],
+        *,
+        soft: bool = False,
+        scores: bool = False,
+        batch_size: int = AT_A_TIME,
+        tokens: bool | None = None,
+    ) -> Iterator[Prediction]:
+        """Parse and tag expressions; see `TrainedParser.stream`."""
+        expressions = (_expression(text, f"texts[{i}]") for i, text in enumerate(texts))
+        while some := list(islice(expressions, batch_size)):
+            for own, said in zip(some, parse_all(self.model, some, scores=scores), strict=True):
+                yield Prediction(
+                    (own.tokens,),
+                    said.soft_tags if soft else said.tags,
+                    heads=(said.heads,),
+                    scores=None if said.scores is None else (said.scores,),
+                )
+
+    def words(self, text: str) -> tuple[str, ...]:
+        """The tokens of an expression, also one that has not come to its end."""
+        spaced = text.replace("]", " ] ").replace("[", " [").split()
+        tokens = tuple(token for token in spaced if token not in ("(", ")"))
+        for place, token in enumerate(tokens, 1):
+            if token.upper() not in TOKEN_IDS:
+                raise InputError(
+                    f"token {place} is {token!r:.24}; expected {' '.join(VOCABULARY)}: this model "
+                    "reads ListOps only"
+                )
+        return tuple(token.upper() for token in tokens)
+
+    def shown_tags(self, said: Prediction) -> tuple[str, ...] | None:
+        """The argument counts of operators, and of others where they are not 0."""
+        assert isinstance(said.label, tuple)
+        pairs = zip(said.words[0], said.label, strict=True)
+        return tuple(str(tag) if tag or word.startswith("[") else "" for word, tag in pairs)
+
+    def read(self, source: Source) -> Examples:
+        """Expressions, each with or without its value and a tab in front."""
+        for option, value in (("--text", source.columns), ("--label", source.label)):
+            if value:
+                raise InputError(f"{option}: received it for {self.name}; ListOps has no columns")
+        if source.texts:
+            texts = source.texts
+            if not any(len(text.split()) > 1 for text in texts):
+                texts = (" ".join(texts),)
+            return _examples("TEXT", [(i, read_line(t, "TEXT")) for i, t in enumerate(texts, 1)])
+        if source.file == "-":
+            import sys
+
+            records = read_stream(sys.stdin.buffer)
+        else:
+            records = read_lines_of_text(str(source.file))
+        name = records.source
+        return _examples(
+            name, ((r.line, read_line(r.texts[0], f"{name}, line {r.line}")) for r in records)
+        )
+
+    def own_examples(self, split: str, *, limit: int | None = None) -> Examples:
+        """The expressions of a split, read or generated."""
+        data = self.config.data
+        found = load_test(data) if split == "test" else load_splits(data).expressions[split]
+        return _examples(f"{split} set of {self.name}", enumerate(found[:limit], 1))
+
+    def evaluate(
+        self, examples: Sequence[Example], *, progress: Progress | None = None
+    ) -> Evaluation:
+        """Accuracy and attachment, with discrete and with soft trees."""
+        expressions = [Expression(each.sentences[0].words) for each in examples]
+        return evaluate(self.model, expressions, progress=progress)
+
+    @torch.no_grad()
+    def arc_scores(self, words: Sequence[str]) -> Tensor:
+        """The scores of one expression, which need not be whole."""
+        self.require_scores()
+        assert self.model.parser is not None
+        ids = torch.tensor([[TOKEN_IDS[word] for word in words]], device=self._device)
+        return self.model.parser.scores(ids, torch.tensor([len(words)]))[0].float().cpu()
+
+    @torch.no_grad()
+    def answer(self, texts: Sequence[Sequence[str]], trees: Sequence[Tensor]) -> Answer:
+        """Argument counts that the composer reads off the tree; value and gold tree of the whole."""
+        words, tree = tuple(texts[0]), trees[0]
+        tags = self.model.composer(tree[None].to(self._device))[0].argmax(-1).tolist()
+        shown = [str(tag) if tag else "" for tag in tags]
+        try:
+            expression = Expression(words)
+        except InputError as error:
+            return Answer(f"Not a whole expression yet: {error}", shown)
+        heads = tree[:, 1:].argmax(0).tolist()
+        right = sum(a == b for a, b in zip(heads, expression.heads, strict=True))
+        operators = [i for i, kind in enumerate(expression.kinds) if kind == "operator"]
+        read = sum(tags[i] == expression.valencies[i] for i in operators)
+        return Answer(
+            f"Value {expression.evaluate()}. The best tree has {right} of {len(words)} heads right; "
+            f"from it the model reads {read} of {len(operators)} valencies right.",
+            shown,
+            list(expression.heads),
+        )
+
+    @property
+    def _device(self) -> torch.device:
+        return self.model.composer.vertex.device
+
+
+def load_tagger(path: Path, *, name: str, device: str | torch.device = "cpu") -> ListOpsParser:
+    """The tagger of a run's folder or of a file."""
+    file = best_model(path)
+    saved = load_checkpoint(file, kind="listops", device=device)
+    try:
+        config = from_table(ListOpsConfig, nested(saved.state.pop("config", {})), "config")
+        with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
+            model = ListOpsTagger(config.model).to(device)
+        model.load_state_dict(saved.tensors)
+        for key, value in saved.tensors.items():
+            if not bool(value.isfinite().all()):
+                raise InputError(f"{key} has numbers that are not finite")
+    except (InputError, RuntimeError) as error:
+        raise misfit(file, error) from error
+    return ListOpsParser(model.eval(), config, name)
+
+
+def _expression(text: Any, where: str) -> Expression:
+    if isinstance(text, Expression):
+        return text
+    if isinstance(text, str):
+        return parse_expression(text, where)
+    return Expression(text.words if isinstance(text, Sentence) else tuple(text))
+
+
+def _examples(name: str, expressions: Iterable[tuple[int, Expression]]) -> Examples:
+    """Expressions with their gold heads; the kind of a token is its tag, its label what counts."""
+    rows = (
+        Example(
+            (Sentence(each.tokens, each.heads, each.kinds),),
+            line,
+            tuple(valency or None for valency in each.valencies),
+        )
+        for line, each in expressions
+    )
+    return Examples(name, rows, has_punctuation=False)
