@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from treelax.analysis.bars import Bars, draw_bars
 from treelax.analysis.corpora import Corpus
 from treelax.analysis.corpus_readers import listops_corpus
 from treelax.analysis.entropy import TreeEntropy
@@ -26,7 +25,7 @@ from treelax.analysis.study import (
     study,
 )
 from treelax.analysis.study_files import csv_files, write_csv_files
-from treelax.analysis.study_plots import draw_study
+from treelax.analysis.study_plots import draw_bars, draw_study
 from treelax.analysis.study_tables import study_tables
 from treelax.cli.console import table
 from treelax.data.conllu import Sentence
@@ -265,16 +264,12 @@ def test_runs_whose_names_end_alike_stay_apart() -> None:
 
 
 def test_bars() -> None:
-    drawing = draw_bars(
-        Bars("two", "%", {"a": [1.0, None], "$b": [3.0, 4.0]}, ["x", "_y"], {"a": [0.5, 2.0]})
-    )
+    values = {"a": [1.0, None], "$b": [3.0, 4.0]}
+    drawing = draw_bars("two", "%", values, series=["x", "_y"], points={"a": [0.5, 2.0]})
     [axes] = drawing.figure.axes
     assert [patch.get_width() for patch in axes.patches] == [1, 3, 4]
     assert [text.get_text() for text in axes.get_yticklabels()] == ["a", "$b"]
-    alone = draw_bars(Bars("one", "%", {"a": [1.0]}, points={"a": [0.5, 2.0]}))
+    assert drawing.description == "%. a: x 1.0; $b: x 3.0, _y 4.0."
+    alone = draw_bars("one", "%", {"a": [1.0]}, points={"a": [0.5, 2.0]})
     [note] = alone.figure.axes[0].texts
     assert (note.get_text(), note.xy[0]) == ("1.0", 2.0)  # right of the points
-    with pytest.raises(InputError, match="received no values"):
-        Bars("none", "%", {})
-    with pytest.raises(InputError, match="bars 'odd', a: received 2 values; expected 1"):
-        Bars("odd", "%", {"a": [1.0, 2.0]})

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import mean
 
-from treelax.analysis.bars import Bars, draw_bars
 from treelax.analysis.entropy import TreeEntropy
 from treelax.analysis.grammar import Grammar
 from treelax.analysis.grammar_tables import run_name
 from treelax.analysis.study import LEFT_TO_RIGHT, RANDOM, RIGHT_TO_LEFT, Study, TreebankScores
-from treelax.pictures.curves import Curves, draw_curves, draw_panels
-from treelax.pictures.series import Curve, Panel
+from treelax.pictures import Curve, Curves, Panel, draw_curves, draw_panels
+from treelax.pictures.plot import COLOURS, FADED, look
 
 __all__ = ["draw_study"]
 
@@ -25,6 +25,8 @@ LENGTH_STEP = 5  # words by which sentences are put together
 TAGS = 20
 NAME = 28  # characters of the name of a run
 OTHER_RUNS = "other runs"
+HATCHES = ("", "///", "...", "xx", "\\\\\\", "++")  # to tell bars apart in black and white
+ROW, MARGIN, WIDTH = 0.26, 1.3, 6.4  # inches
 
 
 def draw_study(study: Study) -> dict[str, Curves]:
@@ -103,13 +105,11 @@ def _agreement(study: Study) -> Curves:
         for name, found in own.items():
             points.setdefault(name, []).append(found.uas or 0.0)
     return draw_bars(
-        Bars(
-            f"Agreement of {_label(study)}",
-            "heads that are the same, %",
-            {name: [mean(values)] for name, values in points.items()},
-            points=points if len(study.runs) > 1 else None,
-            faded=frozenset(points) - {OTHER_RUNS},
-        )
+        f"Agreement of {_label(study)}",
+        "heads that are the same, %",
+        {name: [mean(values)] for name, values in points.items()},
+        points=points if len(study.runs) > 1 else {},
+        faded=frozenset(points) - {OTHER_RUNS},
     )
 
 
@@ -119,12 +119,10 @@ def _treebank(
     labels = _labels(list(runs))
     named = {labels[name]: own for name, own in runs.items()}
     return draw_bars(
-        Bars(
-            "Agreement with gold trees",
-            "heads that are right, %",
-            {name: [own.all.uas] for name, own in {**named, **baselines}.items()},
-            faded=frozenset(baselines) - frozenset(named),
-        )
+        "Agreement with gold trees",
+        "heads that are right, %",
+        {name: [own.all.uas] for name, own in {**named, **baselines}.items()},
+        faded=frozenset(baselines) - frozenset(named),
     )
 
 
@@ -137,18 +135,16 @@ def _by_tag(runs: Mapping[str, TreebankScores], baselines: Mapping[str, Treebank
 
     label = run_name(next(iter(runs)), NAME) if len(runs) == 1 else f"mean of {len(runs)} runs"
     return draw_bars(
-        Bars(
-            "Agreement with gold trees by tag of the modifier",
-            "heads that are right, %",
-            {
-                tag: [
-                    mean(at(own, tag) for own in runs.values()),
-                    *(at(own, tag) for own in baselines.values()),
-                ]
-                for tag in tags
-            },
-            series=[label, *baselines],
-        )
+        "Agreement with gold trees by tag of the modifier",
+        "heads that are right, %",
+        {
+            tag: [
+                mean(at(own, tag) for own in runs.values()),
+                *(at(own, tag) for own in baselines.values()),
+            ]
+            for tag in tags
+        },
+        series=[label, *baselines],
     )
 
 
@@ -175,3 +171,84 @@ def _by_length(
         mean(n for n, _ in group): sum(own for _, own in group) / sum(n for n, _ in group)
         for _, group in sorted(groups.items())
     }
+
+
+def draw_bars(
+    title: str,
+    x_label: str,
+    values: Mapping[str, Sequence[float | None]],
+    *,
+    series: Sequence[str] = ("",),
+    points: Mapping[str, Sequence[float]] | None = None,
+    faded: Collection[str] = (),
+) -> Curves:
+    """Bars from left to right, a row for each name from the top, a bar for each series.
+
+    ``points`` are marked on the first bar of their name, and the bars of ``faded`` names are grey.
+    """
+    points = points or {}
+    with look():
+        from matplotlib.figure import Figure
+
+        names, count = list(values), len(series)
+        height = MARGIN + ROW * len(names) * max(1.0, 0.55 * count)
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        axes = figure.add_subplot()
+        thickness = 0.72 / count
+        for number, label in enumerate(series):
+            shown = [
+                (row + (number - (count - 1) / 2) * thickness, name, value)
+                for row, name in enumerate(names)
+                if (value := values[name][number]) is not None and math.isfinite(value)
+            ]
+            own = COLOURS[number % len(COLOURS)]
+            axes.barh(
+                [place for place, _, _ in shown],
+                [value for _, _, value in shown],
+                height=thickness,
+                color=[FADED if name in faded else own for _, name, _ in shown],
+                hatch=HATCHES[number % len(HATCHES)],
+                edgecolor="white",
+                linewidth=0.4,
+                label=label or None,
+            )
+            for place, name, value in shown if count == 1 else ():
+                axes.annotate(
+                    f"{value:.1f}",
+                    (max(value, *points.get(name, ()), value), place),
+                    xytext=(4, 0),
+                    textcoords="offset points",
+                    va="center",
+                    fontsize=9,
+                )
+        for row, name in enumerate(names):
+            own_points = list(points.get(name, ()))
+            # the rim keeps a point in sight on a bar of any colour
+            axes.plot(
+                own_points,
+                [row] * len(own_points),
+                "o",
+                color="black",
+                markersize=3.6,
+                markeredgecolor="white",
+                markeredgewidth=0.6,
+            )
+        axes.set_yticks(range(len(names)), names)
+        axes.invert_yaxis()
+        axes.grid(visible=False, axis="y")
+        axes.set_axisbelow(True)
+        axes.margins(x=0.1, y=0.02)
+        axes.set_xlim(left=0)
+        axes.set_xlabel(x_label)
+        axes.set_title(title)
+        if count > 1:
+            figure.legend(loc="outside lower center", ncols=min(count, 4), frameon=False)
+    rows = []
+    for name in names:
+        told = [
+            f"{label} {value:.1f}".strip()
+            for label, value in zip(series, values[name], strict=True)
+            if value is not None and math.isfinite(value)
+        ]
+        rows.append(f"{name}: {', '.join(told) or 'none'}")
+    return Curves(figure, title, f"{x_label}. {'; '.join(rows)}.")

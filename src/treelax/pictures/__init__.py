@@ -4,10 +4,10 @@ Matplotlib draws the curves and is imported when the first one is drawn.
 """
 
 from treelax.pictures.arcs import draw_arcs
-from treelax.pictures.curves import Curves, draw_curves, draw_panels
+from treelax.pictures.curves import Curve, Panel, draw_curves, draw_panels
 from treelax.pictures.heat_map import draw_heat_map
+from treelax.pictures.plot import Curves
 from treelax.pictures.relaxation import draw_relaxation
-from treelax.pictures.series import Curve, Panel
 from treelax.pictures.svg import Picture, stack_pictures
 from treelax.pictures.terminal import draw_tree, supports_unicode
 from treelax.pictures.weights import list_weights

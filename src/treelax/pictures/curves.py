@@ -1,136 +1,140 @@
-"""Curves over training, one or several plots side by side, as SVG, PNG or PDF.
-
-Curves are told apart by colour and by line style, so that they also differ in black and white and
-for colour-blind readers: the colours are those of Okabe and Ito, less the yellow, which is faint on
-white, and on dark pages lighter ones. Figures are made without pyplot: no global state, no window, no
-display needed.
-
-Reference: M. Okabe and K. Ito (2008), Color Universal Design.
-"""
+"""Curves over training, in one plot or several."""
 
 from __future__ import annotations
 
-import io
 import math
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
-from treelax.errors import BackendError, InputError
-from treelax.files import atomic_write
-from treelax.pictures.matplotlib_svg import COLOURS as BOTH_COLOURS
-from treelax.pictures.matplotlib_svg import EDGE, GRID, adapted
-from treelax.pictures.series import Curve, Panel
+from treelax.errors import InputError
+from treelax.pictures.plot import COLOURS, Curves, look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-__all__ = ["Curve", "Curves", "Panel", "draw_curves", "draw_panels"]
+__all__ = ["Curve", "Panel", "draw_curves", "draw_panels"]
 
-COLOURS = tuple(BOTH_COLOURS)
 # no common factor with the number of colours: 28 curves before a pair comes back
 STYLES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
-# what must not be in a file, for equal curves to give equal bytes
-NOT_WRITTEN: dict[str, dict[str, Any]] = {
-    "svg": {"Date": None},
-    "png": {"Software": None},
-    "pdf": {"CreationDate": None},
-}
-HEIGHT = 4.0  # of a figure, in inches, and what a second row of the legend adds to it
-LEGEND_ROW = 0.25
-LOOK = {
-    "axes.edgecolor": EDGE,
-    "axes.grid": True,
-    "axes.labelsize": 11,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlesize": 12,
-    "figure.titlesize": 13,
-    "grid.color": GRID,
-    "grid.linewidth": 0.6,
-    "legend.fontsize": 11,
-    "savefig.bbox": "tight",  # a label too long for the figure makes it larger
-    "savefig.dpi": 200,
-    "svg.fonttype": "none",  # text stays text: small files, and it can be searched and selected
-    "svg.hashsalt": "treelax",  # else the names inside are random
-    "text.parse_math": False,  # a $ in a label is a $
-    "xtick.labelsize": 10,
-    "ytick.labelsize": 10,
-}
+PANEL_WIDTH, HEIGHT, LEGEND_ROW = 4.9, 4.0, 0.25  # inches
 
 
-class Curves:
-    """A drawing of curves, to be saved or shown in a notebook.
+@dataclass(frozen=True)
+class Curve:
+    """A curve, and the curves of single runs behind it.
 
     Attributes:
-        figure: the matplotlib figure, for changes of one's own.
-        title: what it shows, in a few words.
-        description: the same in full, for those who hear it read.
+        label: its name in the legend.
+        x: where the values belong, for example epochs.
+        mean: the value at each x; nan leaves a gap.
+        runs: for each run the value at each x; nan where it has none.
+        look: the number of its colour and line style, from 0. Curves of several figures that mean
+            the same look the same if they have the same number; by default the first one that no
+            other curve of the figure has.
+        mark: an x at which the curve has a dot, for example the best epoch.
+
+    Raises:
+        InputError: there are no values, or their number differs from that of x.
+
+    Example:
+        >>> Curve("relaxed", x=[1, 2], mean=[50.0, 75.0], runs=[[40.0, 70.0], [60.0, 80.0]]).label
+        'relaxed'
     """
 
-    def __init__(self, figure: Figure, title: str = "Curves", description: str = "") -> None:
-        self.figure, self.title, self.description = figure, title, description
+    label: str
+    x: Sequence[float]
+    mean: Sequence[float]
+    runs: Sequence[Sequence[float]] = ()
+    look: int | None = None
+    mark: float | None = None
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the drawing to a file, whole or not at all; equal curves give equal bytes.
+    @classmethod
+    def of_runs(
+        cls, label: str, runs: Mapping[Any, Mapping[float, float]], *, look: int | None = None
+    ) -> Curve:
+        """The curve of several runs: their values and their mean wherever all of them have one.
 
         Args:
-            path: ends in ``.svg``, ``.png`` or ``.pdf``; replaced if it exists.
+            label: its name in the legend.
+            runs: by name, each with its values by x, for example accuracies by epoch.
+            look: as above.
 
         Returns:
-            The path.
+            The curve.
 
         Raises:
-            InputError: the name ends otherwise.
-            DataError: the file cannot be written.
+            InputError: there are no runs, or they have no x in common.
 
         Example:
-            >>> import tempfile
-            >>> drawing = draw_curves([Curve("one", [1, 2], [3.0, 4.0])], x_label="x", y_label="y")
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     drawing.save(Path(folder, "one.png")).read_bytes()[:4]
-            b'\\x89PNG'
+            >>> two = {"seed 0": {1: 40.0, 2: 70.0}, "seed 1": {2: 80.0, 3: 90.0}}
+            >>> curve = Curve.of_runs("relaxed", two)
+            >>> curve.x, curve.mean, curve.runs
+            ([2], [75.0], [[70.0], [80.0]])
         """
-        file = Path(path)
-        kind = file.suffix.lower().removeprefix(".")
-        if kind not in NOT_WRITTEN:
+        x = sorted(set.intersection(*map(set, runs.values()))) if runs else []
+        if not x:
             raise InputError(
-                f"{file}: received the suffix {file.suffix!r}; expected .svg, .png or .pdf"
+                f"curve {label!r}: received {len(runs)} runs without an x in common; "
+                "expected runs that have values at the same x"
             )
-        data = self._rendered(kind)
-        with atomic_write(file) as out:
-            out.write(data)
-        return file
+        lines = [[values[place] for place in x] for values in runs.values()]
+        return cls(label, x, [fmean(column) for column in zip(*lines, strict=True)], lines, look)
 
-    def svg(self) -> str:
-        """The drawing as SVG, to be put into a page, where it keeps its white ground.
+    def __post_init__(self) -> None:
+        n = len(self.x)
+        for values in (self.mean, *self.runs):
+            if n == 0 or len(values) != n:
+                raise InputError(
+                    f"curve {self.label!r}: received {len(values)} values for {n} x; expected one "
+                    "for each x, and at least one"
+                )
 
-        Returns:
-            The ``<svg>`` element, with its text as text.
 
-        Example:
-            >>> drawing = draw_curves([Curve("one", [1, 2], [3.0, 4.0])], x_label="x", y_label="y")
-            >>> drawing.svg().startswith("<svg")
-            True
-        """
-        document = self._rendered("svg").decode()
-        return document[document.index("<svg") :]
+@dataclass(frozen=True)
+class Panel:
+    """One plot of a figure.
 
-    def _repr_svg_(self) -> str:
-        return self.svg()
+    Attributes:
+        curves: what to draw; a label has the same colour and style in all panels of a figure.
+        x_label: what x is.
+        y_label: what the values are.
+        title: stands above the plot.
+        y_range: the least and the greatest value to show; by default those of the curves.
 
-    def _rendered(self, kind: str) -> bytes:
-        buffer = io.BytesIO()
-        with _look():
-            self.figure.savefig(buffer, format=kind, metadata=NOT_WRITTEN[kind])
-        if kind != "svg":
-            return buffer.getvalue()
-        return adapted(buffer.getvalue().decode(), self.title, self.description).encode()
+    Raises:
+        InputError: there are no curves, or two have the same label.
+
+    Example:
+        >>> Panel([Curve("one", [1], [2.0])], x_label="epoch", y_label="loss").y_range is None
+        True
+    """
+
+    curves: Sequence[Curve]
+    x_label: str
+    y_label: str
+    title: str | None = None
+    y_range: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        labels = [curve.label for curve in self.curves]
+        if not labels or len(set(labels)) < len(labels):
+            raise InputError(
+                f"curves: received labels {labels}; expected one or more, all different"
+            )
+
+    def in_words(self) -> str:
+        """The plot for screen readers: where each curve begins and ends."""
+        told = []
+        for curve in self.curves:
+            known = [float(value) for value in curve.mean if math.isfinite(value)]
+            if known:
+                told.append(f"{curve.label} from {known[0]:.4g} to {known[-1]:.4g}")
+        return f"{self.y_label} by {self.x_label}: {'; '.join(told)}"
 
 
 def draw_curves(
@@ -149,15 +153,15 @@ def draw_curves(
         x_label: what x is.
         y_label: what the values are.
         title: stands above the plot.
-        y_range: the least and the greatest value to show; by default all that there are.
+        y_range: the least and the greatest value to show; by default those of the curves.
         spread: shows the runs of a curve as a band from their least to their greatest value, or
             as a thin line each.
 
     Returns:
-        The drawing.
+        The plot.
 
     Raises:
-        InputError: there are no curves, two have the same label, or a range or spread is wrong.
+        InputError: there are no curves, two have the same label, or the spread is unknown.
         BackendError: matplotlib is not installed.
 
     Example:
@@ -174,6 +178,7 @@ def draw_panels(
     *,
     title: str | None = None,
     spread: Literal["band", "lines"] = "band",
+    columns: int | None = None,
 ) -> Curves:
     """Draw several plots side by side, with one legend for all of them.
 
@@ -182,13 +187,13 @@ def draw_panels(
         title: stands above all plots.
         spread: shows the runs of a curve as a band from their least to their greatest value, or
             as a thin line each.
+        columns: plots in a row; by default all of them.
 
     Returns:
-        The drawing.
+        The plots.
 
     Raises:
-        InputError: there are no panels, spread is neither of the two, or the looks of the curves
-            contradict each other.
+        InputError: there are no panels, or the spread is unknown.
         BackendError: matplotlib is not installed.
 
     Example:
@@ -200,20 +205,19 @@ def draw_panels(
     """
     if not panels:
         raise InputError("panels: received none; expected at least one")
-    if isinstance(panels, Mapping | Panel | str) or not all(isinstance(p, Panel) for p in panels):
-        raise InputError(
-            f"panels: received a {type(panels).__name__} of something else; expected a list of Panel"
-        )
     if spread not in ("band", "lines"):
         raise InputError(f"spread: received {spread!r}; expected 'band' or 'lines'")
-    with _look():
+    columns = min(columns or len(panels), len(panels))
+    rows = math.ceil(len(panels) / columns)
+    with look():
         from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(1 + 4.9 * len(panels), HEIGHT), layout="constrained")
+        size = (1 + PANEL_WIDTH * columns, HEIGHT * rows)
+        figure = Figure(figsize=size, layout="constrained")
         looks = _looks([curve for panel in panels for curve in panel.curves])
         handles: dict[str, Line2D] = {}
         for i, panel in enumerate(panels, 1):
-            axes = figure.add_subplot(1, len(panels), i)
+            axes = figure.add_subplot(rows, columns, i)
             for curve in panel.curves:
                 handles[curve.label] = _draw(axes, curve, looks[curve.label], spread)
             _finish(axes, panel)
@@ -227,27 +231,14 @@ def draw_panels(
 
 def _looks(curves: Sequence[Curve]) -> dict[str, int]:
     """The number of the colour and line style of each label: its own, or the first free one."""
-    own: dict[str, int] = {}
-    for curve in curves:
-        if curve.look is None:
-            continue
-        if own.setdefault(curve.label, curve.look) != curve.look:
-            raise InputError(
-                f"curve {curve.label!r}, look: received {own[curve.label]} and {curve.look}; "
-                "expected one look for one label"
-            )
-    if len(set(own.values())) < len(own):
-        raise InputError(f"look: received {own}; expected another one for every label")
+    own = {curve.label: curve.look for curve in curves}
     free = (number for number in count() if number not in own.values())
-    return {
-        label: own[label] if label in own else next(free)
-        for label in dict.fromkeys(curve.label for curve in curves)
-    }
+    return {label: next(free) if number is None else number for label, number in own.items()}
 
 
-def _draw(axes: Axes, curve: Curve, look: int, spread: str) -> Line2D:
+def _draw(axes: Axes, curve: Curve, number: int, spread: str) -> Line2D:
     """Draw a curve over its runs; what stands for it in the legend."""
-    colour, style = COLOURS[look % len(COLOURS)], STYLES[look % len(STYLES)]
+    colour, style = COLOURS[number % len(COLOURS)], STYLES[number % len(STYLES)]
     x, mean = list(map(float, curve.x)), list(map(float, curve.mean))
     if len(curve.runs) > 0 and spread == "band":
         at_x = [
@@ -262,9 +253,12 @@ def _draw(axes: Axes, curve: Curve, look: int, spread: str) -> Line2D:
             axes.plot(x, list(map(float, run)), color=colour, linewidth=0.7, alpha=0.45)
     (line,) = axes.plot(x, mean, color=colour, linestyle=style, linewidth=2)
     known = [False, *map(math.isfinite, mean), False]
-    alone = [i for i in range(len(x)) if known[i : i + 3] == [False, True, False]]
-    if alone:  # no line leads to them, so nothing would be seen
-        line.set(marker="o", markevery=alone)
+    # a point without neighbours has no line that would show it
+    dots = [
+        i for i in range(len(x)) if x[i] == curve.mark or known[i : i + 3] == [False, True, False]
+    ]
+    if dots:
+        line.set(marker="o", markevery=dots)
     return line
 
 
@@ -286,11 +280,10 @@ def _add_legend(figure: Figure, handles: dict[str, Line2D]) -> None:
         # only now, as matplotlib would leave out a label that begins with _
         for text, label in zip(legend.get_texts(), handles, strict=True):
             text.set_text(label)
-        if legend.get_window_extent(renderer).width <= figure.bbox.width:
+        if legend.get_window_extent(renderer).width <= figure.bbox.width or rows == len(handles):
             break
-        if rows < len(handles):
-            legend.remove()
-    figure.set_figheight(HEIGHT + LEGEND_ROW * (rows - 1))
+        legend.remove()
+    figure.set_figheight(figure.get_figheight() + LEGEND_ROW * (rows - 1))
 
 
 def _finish(axes: Axes, panel: Panel) -> None:
@@ -308,16 +301,3 @@ def _finish(axes: Axes, panel: Panel) -> None:
         axes.set_ylim(low - edge, high + edge)
     if all(float(x).is_integer() for curve in panel.curves for x in curve.x):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
-
-
-@contextmanager
-def _look() -> Iterator[None]:
-    """Matplotlib with its defaults and ours, whatever the user has set for other figures."""
-    try:
-        from matplotlib import style
-    except ImportError as error:
-        raise BackendError(
-            'curves need matplotlib, which is not installed: pip install "treelax[train]"'
-        ) from error
-    with style.context(["default", LOOK]):
-        yield

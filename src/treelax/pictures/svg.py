@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -20,9 +20,9 @@ from treelax.errors import BackendError, InputError
 from treelax.files import atomic_write
 from treelax.pictures.svg_text import clean, number, text_element, text_width
 
-__all__ = ["Picture", "draw_note", "spoken", "stack_pictures"]
+__all__ = ["Picture", "draw_note", "save", "spoken", "stack_pictures"]
 
-# of Okabe and Ito, as in curves, for light and for dark pages
+# of Okabe and Ito, for light and for dark pages
 COLOURS = {
     "blue": ("#0072B2", "#56B4E9"),
     "vermillion": ("#D55E00", "#E69F00"),
@@ -57,7 +57,7 @@ class Picture:
         height: in pixels.
         body: the elements, as SVG.
         title: what it shows, in a few words.
-        description: the same in full, for those who hear it read.
+        description: the same in full, for screen readers.
 
     Example:
         >>> picture = Picture(20, 10, "<path d='M0 5H20' stroke='currentColor'/>", "a line", "")
@@ -117,18 +117,22 @@ class Picture:
             ...     picture.save(Path(folder, "one.svg")).read_text() == picture.svg()
             True
         """
-        file = Path(path)
-        kind = file.suffix.lower().removeprefix(".")
-        if kind != "svg" and kind not in CONVERTED:
-            raise InputError(
-                f"{file}: received the suffix {file.suffix!r}; expected .svg, .png or .pdf"
-            )
         data = self.svg().encode()
-        if kind != "svg":
-            data = _converted(data, kind, file)
-        with atomic_write(file) as out:
-            out.write(data)
-        return file
+        return save(path, lambda kind: data if kind == "svg" else _converted(data, kind))
+
+
+def save(path: str | os.PathLike[str], render: Callable[[str], bytes]) -> Path:
+    """Write what ``render`` makes of the kind that the suffix names, whole or not at all."""
+    file = Path(path)
+    kind = file.suffix.lower().removeprefix(".")
+    if kind not in ("svg", "png", "pdf"):
+        raise InputError(
+            f"{file}: received the suffix {file.suffix!r}; expected .svg, .png or .pdf"
+        )
+    data = render(kind)
+    with atomic_write(file) as out:
+        out.write(data)
+    return file
 
 
 def stack_pictures(pictures: Sequence[Picture], *, title: str | None = None) -> Picture:
@@ -163,27 +167,13 @@ def stack_pictures(pictures: Sequence[Picture], *, title: str | None = None) -> 
         y,
         "\n".join(parts),
         "; ".join(picture.title for picture in pictures) if title is None else title,
-        # with their titles: those who hear it have no other sign of where the next one begins
+        # with their titles: a screen reader has no other sign of where the next one begins
         " ".join(f"{picture.title}. {picture.description}".strip() for picture in pictures),
     )
 
 
 def spoken(title: str, description: str, body: str) -> tuple[str, str]:
-    """What those who hear a picture are told: the attributes of ``<svg>``, and its first elements.
-
-    Args:
-        title: what the picture shows, in a few words.
-        description: the same in full; may be empty.
-        body: the elements of the picture.
-
-    Returns:
-        Attributes and elements, as SVG.
-
-    Example:
-        >>> role, about = spoken("a line", "from left to right", "<path d='M0 5H20'/>")
-        >>> about.endswith(">from left to right</desc>")
-        True
-    """
+    """What screen readers are told: attributes of ``<svg>``, and its first elements."""
     title, description = clean(title), clean(description)
     # two pictures in a page must not share a name, and none may change from day to day
     name = "treelax-" + sha256(f"{body}{title}{description}".encode()).hexdigest()[:10]
@@ -195,18 +185,7 @@ def spoken(title: str, description: str, body: str) -> tuple[str, str]:
 
 
 def draw_note(text: str) -> Picture:
-    """A line of text as a picture, to stand between others.
-
-    Args:
-        text: the line, shown to its first 200 characters.
-
-    Returns:
-        The picture.
-
-    Example:
-        >>> draw_note("15 others").title
-        '15 others'
-    """
+    """A line of text as a picture, to stand between others; cut after 200 characters."""
     element = text_element(
         *(NOTE_MARGIN, NOTE_MARGIN + NOTE), text, size=NOTE, anchor="start", longest=NOTE_LONGEST
     )
@@ -214,11 +193,11 @@ def draw_note(text: str) -> Picture:
     return Picture(width, NOTE + 2 * NOTE_MARGIN, element, text, "")
 
 
-def _converted(data: bytes, kind: str, file: Path) -> bytes:
+def _converted(data: bytes, kind: str) -> bytes:
     program = shutil.which(CONVERTER)
     if program is None:
         raise BackendError(
-            f"{file}: .{kind} needs the program {CONVERTER} (of librsvg), which is not installed; "
+            f".{kind} needs the program {CONVERTER} (of librsvg), which is not installed; "
             "install it, or save as .svg"
         )
     done = subprocess.run(
@@ -230,7 +209,5 @@ def _converted(data: bytes, kind: str, file: Path) -> bytes:
     )
     if done.returncode or not done.stdout:
         said = done.stderr.decode(errors="replace").strip().splitlines() or ["it gave nothing"]
-        raise BackendError(
-            f"{file}: was not written, {CONVERTER} failed ({said[0]}); save as .svg instead"
-        )
+        raise BackendError(f"{CONVERTER} failed ({said[0]}); save as .svg instead")
     return done.stdout

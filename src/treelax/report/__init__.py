@@ -5,7 +5,7 @@
 `runs.py`          what the folder of a run says: settings, metrics, result, and what is missing
 `overview.py`      the runs in a table, and what is missing
 `settings.py`      settings, those that differ first
-`training.py`      curves over training; `plot.py` draws them
+`training.py`      curves over training
 `results.py`       figures of the test set, beside the paper's
 `selection.py`     which examples the gallery shows; `examples.py` asks the models about them
 `gallery.py`       examples with their trees; `trees.py` draws them; `filters.py` is the form above

@@ -11,7 +11,7 @@ from treelax.pictures.svg_text import clean
 
 __all__ = ["Html", "join", "scroller", "table", "tag"]
 
-VOID = frozenset({"input", "link", "meta"})
+VOID = frozenset({"img", "input", "link", "meta"})
 _SPACES = re.compile(r"[\t\n\r\f\v]+")
 
 

@@ -2,47 +2,41 @@
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from treelax.pictures.series import Curve, Panel
-from treelax.report.markup import Html, join, tag
+from treelax.pictures import Curve, Panel, draw_panels
+from treelax.report.markup import Html, scroller, tag
 from treelax.report.overview import figure_name
-from treelax.report.plot import draw_legend, draw_plot
 from treelax.report.runs import RunRecord
 
 __all__ = ["training_section"]
 
 
 def training_section(runs: Sequence[RunRecord]) -> Html | None:
-    """Plots of the loss and of all figures on dev, with one legend.
-
-    Args:
-        runs: of the report.
-
-    Returns:
-        The plots; None if no run has ended its first epoch.
-    """
+    """The loss and all figures on dev by epoch; None if no run has ended its first epoch."""
     begun = [run for run in runs if run.rows]
-    if not begun:
-        return None
-    labels = [run.name for run in begun]
-    marks = {run.name: float(run.best_row["epoch"]) for run in begun if run.best_row is not None}
-    plots = []
+    panels = []
     for title, section, key in _figures(begun):
         curves = []
         for look, run in enumerate(begun):
             values = [_value(row, section, key) for row in run.rows]
             if any(map(math.isfinite, values)):
                 epochs = [float(row["epoch"]) for row in run.rows]
-                curves.append(Curve(run.name, epochs, values, look=look))
+                best = None if run.best_row is None else float(run.best_row["epoch"])
+                curves.append(Curve(run.name, epochs, values, look=look, mark=best))
         if curves:
-            drawn = draw_plot(Panel(curves, "epoch", title), marks)
-            plots.append(tag("figure", tag("figcaption", title), drawn))
-    legend = draw_legend(labels) if len(labels) > 1 else None
+            panels.append(Panel(curves, "epoch", title))
+    if not panels:
+        return None
+    drawn = draw_panels(panels, columns=2)
+    # as an image: its own style counts in it, and none of its names meets one of the page
+    data = base64.b64encode(drawn.svg().encode()).decode()
+    image = tag("img", src=f"data:image/svg+xml;base64,{data}", alt=drawn.description)
     note = tag("p", "The dot is the epoch whose model is kept.", class_="note")
-    return join([tag("div", *plots, class_="grid plots"), legend, note])
+    return tag("div", scroller(image, "Training"), note, class_="plots")
 
 
 def _figures(runs: Sequence[RunRecord]) -> list[tuple[str, str | None, str]]:
