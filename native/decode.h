@@ -97,8 +97,8 @@ void sample_of_lane(const Group<T> &g, const Chart<T> &chart, int lane, const T 
               [=](int h, int m) { out[h * full + m] = 1; });
 }
 
-// The size of chart values from which float32 loses too much in their differences.
-constexpr double centre_above = 256;
+// The size of chart values from which a type loses too much in their differences.
+template <class T> constexpr double centre_above = sizeof(T) == sizeof(float) ? 256 : 256.0 * (1 << 29);
 
 // Shift the columns of `scores` so that the best tree scores 0, in the lanes that need it; returns the
 // score of that tree.
@@ -121,7 +121,7 @@ Vec<T> centre(const Group<T> &g, const Chart<T> &chart, Vec<T> *scores, Item *st
         size += splat<T>(T(m)) <= last ? vmax<T>(top, -top) : Vec<T>{};
     }
     Vec<T> total = {};
-    const IVec<T> needed = size > splat<T>(T(centre_above));
+    const IVec<T> needed = size > splat<T>(T(centre_above<T>));
     if (!any_nonzero<T>(bits_as_real<T>(needed & bits_as_int<T>(splat<T>(1))))) return total;
     best_inside<T>(g, chart, scores);
     for (int l = 0; l < g.lanes; ++l) {

@@ -48,12 +48,9 @@ int soft_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t si
                         saved_planes * (size_t(size) * size - plane) * sizeof(Vec<T>));
         g.gather(scores, chart[tree]);
         const Faults<T> faults = g.clean(chart[tree]);
-        Vec<T> offset = {};
-        if (sizeof(T) == sizeof(float)) {
-            const Stack stack(g);
-            if (!stack.get()) return out_of_memory;
-            offset = centre<T>(g, chart, chart[tree], stack.get());
-        }
+        const Stack stack(g);
+        if (!stack.get()) return out_of_memory;
+        const Vec<T> offset = centre<T>(g, chart, chart[tree], stack.get());
         inside<T, Entropy>(g, chart, chart[tree]);
         const int status =
             g.write_values(chart[complete_right], T(log_of_2), offset, faults, values);
@@ -138,8 +135,7 @@ int sample_tree(const T *scores, const int64_t *lengths, const T *uniforms, int6
         const Chart<T> chart{scratch.get(), plane};
         g.gather(scores, chart[tree]);
         const Faults<T> faults = g.clean(chart[tree]);
-        Vec<T> offset = {};
-        if (sizeof(T) == sizeof(float)) offset = centre<T>(g, chart, chart[tree], stack.get());
+        const Vec<T> offset = centre<T>(g, chart, chart[tree], stack.get());
         inside<T, true>(g, chart, chart[tree]);
         for (int64_t s = 0; s < samples && !g.stopped(); ++s) {
             for (int l = 0; l < g.lanes; ++l) {

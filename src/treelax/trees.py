@@ -101,6 +101,11 @@ def tree_to_heads(tree: Tensor, lengths: Tensor | None = None, *, padding: int =
     if bad.any():
         where = _first(bad)
         column = arcs[where[:-1]][:, where[-1]].detach()
+        if column.isnan().any():
+            raise InputError(
+                f"{_place(where)}: heads have weight nan; expected 0 or 1: the scores held NaN, for "
+                "example because training diverged"
+            )
         found = {int(h): float(column[h]) for h in column.nonzero()[:, 0]}
         raise InputError(
             f"{_place(where)}: heads and weights {found}; expected exactly one head of weight 1, "

@@ -4,6 +4,8 @@ The float64 answers come from the C++ kernel in float64, which test_backends.py 
 reference; ``benchmarks/accuracy.py`` repeats the figures against the reference itself.
 """
 
+import math
+
 import pytest
 import torch
 from tolerances import GRADIENT_F32, VALUE_F32, largest_error
@@ -65,11 +67,15 @@ def test_a_longer_neighbour_costs_no_digits(offset):
     assert largest_error(*grads) < 1e-5
 
 
-def test_scores_beyond_the_limit_count_as_the_limit():
+@pytest.mark.parametrize("backend", ["reference", "diagonal", "native"])
+def test_scores_beyond_the_limit_count_as_the_limit(backend):
     scores = torch.zeros(1, 4, 4)
     scores[0, 0, 1] = 3e38
-    for backend in ("reference", "diagonal", "native"):
-        assert ops.log_partition(scores, backend=backend).item() == pytest.approx(1e30)
+    assert ops.log_partition(scores, backend=backend).item() == pytest.approx(1e30)
+    for large in (1e15, 1e31, 1e300):  # two trees of score 0
+        scores = torch.full((3, 3), -large, dtype=torch.float64)
+        scores[0, 1] = large
+        assert ops.log_partition(scores, backend=backend).item() == pytest.approx(math.log(2))
 
 
 def test_centring_is_used_where_it_is_needed_only():

@@ -63,6 +63,18 @@ class Relaxed(Estimator):
         if self.samples < 1:
             raise InputError(f"samples is {self.samples}; expected at least 1.")
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Relaxed) and self._settings() == other._settings()
+
+    def __hash__(self) -> int:
+        return hash(self._settings())
+
+    def _settings(self) -> tuple[object, ...]:
+        heat: object = self.temperature
+        if isinstance(heat, Tensor):  # its own == gives a tensor
+            heat = (heat.shape, *heat.flatten().tolist())
+        return self.relaxation, heat, self.noise, self.samples
+
     def sample(
         self,
         distribution: StructureDistribution,
