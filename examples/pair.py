@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from treelax.cli.main import main
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 
 SMALL = ["data.vector_size=32", "model.projection_size=32", "model.scorer_size=16"]
 SMALL += ["model.gcn_size=32", "model.output_size=32", "model.single_root=true"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from treelax.cli.main import main
 from treelax.data.conllu import Sentence, write_conllu
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 
 SMALL = ["data.vector_size=32", "model.encoder_size=16", "model.scorer_size=16"]
 SMALL += ["model.gcn_size=16", "model.output_size=16", "model.single_root=true"]

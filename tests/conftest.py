@@ -11,7 +11,7 @@ from listops_commands import QUICK, interrupt, train
 from listops_runs import options
 from sentence_runs import train as train_sentences
 
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 
 # they are loaded anyway; looked through for doctests, two of them would have the same name
 collect_ignore_glob = ["*conftest.py"]

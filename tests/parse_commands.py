@@ -14,7 +14,7 @@ import torch
 from treelax.cli.main import main
 from treelax.data.text.vectors import random_vectors
 from treelax.tasks.text.model import ModelConfig
-from treelax.training.pretrained import SentenceModel, SentenceSettings
+from treelax.tasks.text.pretrained import SentenceModel, SentenceSettings
 
 WORDS = ["the", "film", "was", "a", "plot", "good", "bad", "."]
 COLUMNS = {"classify": ("text",), "tag": ("text",), "pair": ("first", "second")}

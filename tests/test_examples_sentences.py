@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from treelax.data.conllu import read_conllu
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 from treelax.trees import is_projective, is_tree
 
 FOLDER = Path(__file__).parent.parent / "examples"

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from treelax.estimators import Relaxed, StraightThrough
     from treelax.noise import Gumbel, SumOfGamma
     from treelax.structures import Heads, Projective, ProjectiveTrees
+    from treelax.tasks import load
 
 _HOMES = {
     "Gumbel": "noise",
@@ -19,6 +20,7 @@ _HOMES = {
     "StraightThrough": "estimators",
     "SumOfGamma": "noise",
     "TreelaxError": "errors",
+    "load": "tasks",
 }
 __all__ = [
     "Gumbel",
@@ -29,6 +31,7 @@ __all__ = [
     "StraightThrough",
     "SumOfGamma",
     "TreelaxError",
+    "load",
     "nn",
     "noise",
     "ops",

@@ -27,10 +27,10 @@ from treelax.tasks.listops.evaluation import evaluate, parse_all
 from treelax.tasks.listops.model import ListOpsTagger
 from treelax.tasks.listops.model import ModelConfig as ListOpsConfig
 from treelax.tasks.text.model import ModelConfig
-from treelax.tasks.text.null_token import heads_without_null
+from treelax.tasks.base import heads_without_null
 from treelax.tasks.text.prediction import SentenceSettings
 from treelax.training.models import is_listops
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 
 WORDS = ("the", "film", "was", "good", "bad")
 TEXTS = (

@@ -24,7 +24,7 @@ from treelax.data.conllu import Sentence, write_conllu
 from treelax.data.listops import read_listops
 from treelax.tasks.listops.evaluation import evaluate
 from treelax.training.models import load_model
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 
 REPOSITORY = Path(__file__).parent.parent.parent
 SAMPLE = REPOSITORY / "tests" / "data" / "listops_sample.tsv"

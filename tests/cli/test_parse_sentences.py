@@ -13,8 +13,8 @@ from svg_parts import texts
 
 from treelax.data.conllu import Sentence, read_conllu, write_conllu
 from treelax.pictures import draw_tree
-from treelax.tasks.text.null_token import heads_without_null, weights_without_null
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.base import heads_without_null, weights_without_null
+from treelax.tasks.text.pretrained import SentenceModel
 from treelax.trees import heads_to_tree, is_projective, is_tree
 
 TEXT = "The film was good."

@@ -20,7 +20,7 @@ from treelax.cli.main import app, main
 from treelax.cli.predict_output import Said, conllu_sentences
 from treelax.data.conllu import read_conllu
 from treelax.tasks.text.prediction import Prediction, SentenceSettings
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 from treelax.trees import is_tree
 
 

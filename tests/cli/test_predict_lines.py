@@ -12,7 +12,7 @@ from sentence_runs import SIZES, SMALL, figures, train, write_files
 
 from treelax.cli.main import main
 from treelax.data.conllu import Sentence, write_conllu
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 
 RAGGED = '"one cell too many"\t"yes"\t"x"\n'
 
@@ -175,7 +175,7 @@ def test_any_white_space_parts_tokens(
 def test_given_trees_are_read_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from treelax.data.text.vectors import random_vectors
     from treelax.tasks.text.model_config import ModelConfig
-    from treelax.training.pretrained import SentenceSettings
+    from treelax.tasks.text.pretrained import SentenceSettings
 
     settings = SentenceSettings(model=ModelConfig(trees="given"))
     model = SentenceModel(settings, random_vectors(["New\u00a0York"], 4), ["x", "y"])

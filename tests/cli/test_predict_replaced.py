@@ -18,7 +18,7 @@ from treelax.errors import DataError, InputError
 from treelax.files import sha256
 from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.text.config import DataConfig, TextConfig
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 from treelax.training.run import Run
 
 FILES = {

@@ -15,7 +15,7 @@ from predict_commands import ask, fail, records, written
 
 from treelax.cli.main import main
 from treelax.data.conllu import read_conllu
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 
 TREEBANK = """\
 # newdoc id = weblog

@@ -13,7 +13,7 @@ from vector_runs import train_with, write_vectors
 
 from treelax.analysis.subjects import SentenceSubject
 from treelax.cli.main import main
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 
 
 class Runs(NamedTuple):

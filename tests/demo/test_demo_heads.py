@@ -24,7 +24,7 @@ from treelax.tasks.listops.model import ListOpsTagger
 from treelax.tasks.listops.model import ModelConfig as ListOpsModelConfig
 from treelax.tasks.text.model import ModelConfig
 from treelax.training.models import TrainedModel
-from treelax.training.pretrained import SentenceModel, SentenceSettings
+from treelax.tasks.text.pretrained import SentenceModel, SentenceSettings
 from treelax.trees import is_tree, tree_to_heads
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from treelax.errors import InputError
 from treelax.noise import perturbation
 from treelax.ops import best_tree, soft_tree
 from treelax.training.models import load_model
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 from treelax.trees import tree_to_heads
 
 WORDS = "the old cat watched a small bird"

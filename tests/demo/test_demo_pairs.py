@@ -14,8 +14,8 @@ from treelax.demo.app import create_app
 from treelax.demo.messages import SourceName
 from treelax.demo.models import load_sources
 from treelax.demo.sources import Source
-from treelax.tasks.text.null_token import heads_without_null
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.base import heads_without_null
+from treelax.tasks.text.pretrained import SentenceModel
 
 FIRST, SECOND = "the film was good", "the bad plot"
 

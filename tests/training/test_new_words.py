@@ -20,8 +20,8 @@ from treelax.tasks.text import new_words
 from treelax.tasks.text.config import DataConfig, TextConfig
 from treelax.tasks.text.new_words import vector_files
 from treelax.tasks.text.prediction import SentenceSettings
-from treelax.training.pretrained import SentenceModel
-from treelax.training.pretrained_files import read_settings
+from treelax.tasks.text.pretrained import SentenceModel
+from treelax.tasks.text.model_files import read_settings
 
 TEXTS = ["the superb Film", "zzyzx was awful", "", "film"]
 

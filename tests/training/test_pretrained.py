@@ -23,7 +23,7 @@ from treelax.errors import InputError
 from treelax.tasks.text.model_config import ModelConfig
 from treelax.tasks.text.prediction import Prediction, SentenceSettings
 from treelax.training.checkpoint import load_checkpoint
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 
 KINDS = ["classify", "pair", "tag"]
 TEXTS: dict[str, Any] = {
@@ -94,7 +94,7 @@ def test_a_saved_model_predicts_exactly_as_the_run(
 
 def test_another_process_predicts_the_same(saved_model: Path) -> None:
     code = (
-        "import sys; from treelax.training.pretrained import SentenceModel\n"
+        "import sys; from treelax.tasks.text.pretrained import SentenceModel\n"
         "model = SentenceModel.from_pretrained(sys.argv[1])\n"
         "print(repr(model.predict(['A fine film.', 'the zebra was sad'])))\n"
     )

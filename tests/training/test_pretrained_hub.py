@@ -13,7 +13,7 @@ import pytest
 from treelax.data.text.vectors import random_vectors
 from treelax.errors import BackendError, InputError
 from treelax.tasks.text.prediction import SentenceSettings
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 
 KINDS = ["classify", "pair", "tag"]
 TEXTS: dict[str, Any] = {

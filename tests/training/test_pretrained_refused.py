@@ -15,7 +15,7 @@ from treelax.data.text.vectors import Vectors
 from treelax.errors import CheckpointError, InputError
 from treelax.tasks.text.prediction import SentenceSettings
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 
 KINDS = ["classify", "pair", "tag"]
 TEXTS: dict[str, Any] = {

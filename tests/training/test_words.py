@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from treelax.data.text.vectors import Vectors, load_vectors, random_vectors
 from treelax.errors import CheckpointError
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
-from treelax.training.words import FILE, load_words, save_words
+from treelax.tasks.text.model_files import WORDS as FILE
+from treelax.tasks.text.model_files import load_words, save_words
 
 LABELS = ("no", "yes")
 some_words = st.lists(st.text(st.characters(codec=None), min_size=1), unique=True, max_size=8)

@@ -14,9 +14,9 @@ from treelax.analysis.shapes import Heads
 from treelax.data.batching import length_batches
 from treelax.errors import InputError
 from treelax.nn.modes import evaluating
-from treelax.tasks.text.null_token import heads_without_null
+from treelax.tasks.base import heads_without_null
 from treelax.tasks.text.prediction import Prediction, sentences_of
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 
 __all__ = ["parse_sentences"]
 

@@ -28,7 +28,7 @@ from treelax.tasks.text.config import SPLIT, TextConfig
 from treelax.tasks.text.new_words import VectorFiles, refuse_vectors
 from treelax.tasks.text.origins import Origin, find_again, read_origins, trees_of
 from treelax.training.models import TrainedModel, is_listops, load_model
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 from treelax.training.run import CONFIG, Run
 
 __all__ = ["ListOpsSubject", "SentenceSubject", "Subject", "load_subject"]

@@ -20,7 +20,7 @@ from treelax.data.text.readers_table import FORMATS, SUFFIXES, read_table
 from treelax.data.text.records import Records
 from treelax.errors import DataError, InputError
 from treelax.tasks.text.new_words import vector_files
-from treelax.training.pretrained_files import read_settings
+from treelax.tasks.text.model_files import read_settings
 
 CONLLU = "conllu"
 EXPECTED = "a file of sentences, or - for standard input"

@@ -140,7 +140,7 @@ def _parsed(
     from treelax.cli.parse_models import parse_listops, parse_sentences
     from treelax.cli.parse_texts import listops_examples, load, sentence_examples
     from treelax.training.devices import find_device
-    from treelax.training.pretrained import SentenceModel
+    from treelax.tasks.text.pretrained import SentenceModel
 
     model = load(source.run, find_device(device), vectors)
     if isinstance(model, SentenceModel):

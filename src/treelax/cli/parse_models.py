@@ -16,10 +16,10 @@ from treelax.errors import InputError
 from treelax.nn import LatentTree
 from treelax.nn.modes import evaluating
 from treelax.tasks.listops.evaluation import parse_all
-from treelax.tasks.text.null_token import heads_without_null, weights_without_null
+from treelax.tasks.base import heads_without_null, weights_without_null
 from treelax.tasks.text.prediction import Prediction, sentences_of
 from treelax.training.models import TrainedModel
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 from treelax.trees import tree_to_heads
 
 Heads = tuple[int, ...]

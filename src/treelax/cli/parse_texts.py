@@ -20,7 +20,7 @@ from treelax.data.text.records import Records
 from treelax.errors import DataError, InputError
 from treelax.tasks.text.new_words import refuse_vectors
 from treelax.training.models import BUILT_IN, TrainedModel, is_listops, load_model
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.pretrained import SentenceModel
 
 STREAM = "-"
 DEFAULT = "listops"

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from treelax.cli.predict_output import Said
     from treelax.data.text.records import CheckOptions, Found, Records, Report
     from treelax.tasks.text.prediction import SentenceSettings
-    from treelax.training.pretrained import SentenceModel
+    from treelax.tasks.text.pretrained import SentenceModel
 
 COUNT_EVERY = 100  # texts; a bar takes longer to draw than one of them to predict
 HELP = """Label new texts with a trained model and show their trees.
@@ -104,7 +104,7 @@ def predict(
     from treelax.cli.predict_output import output_form
     from treelax.data.text.records import Report
     from treelax.training.devices import find_device
-    from treelax.training.pretrained import SentenceModel
+    from treelax.tasks.text.pretrained import SentenceModel
 
     if out == Path(STREAM):
         out = None

@@ -15,8 +15,13 @@ from treelax.data.text.ptb import one_word
 from treelax.data.text.records import Records
 from treelax.errors import InputError
 from treelax.tasks.text.given_trees import check_tree
-from treelax.tasks.text.prediction import Example, SentenceSettings, known_spellings, words_in
-from treelax.training.pretrained import SentenceModel
+from treelax.tasks.text.prediction import (
+    SentenceSettings,
+    Texts as Example,
+    known_spellings,
+    words_in,
+)
+from treelax.tasks.text.pretrained import SentenceModel
 
 SENT_ID = re.compile(r"#\s*sent_id\s*=\s*(.+?)\s*")
 EXPECTED = "a CoNLL-U file with heads"

@@ -148,7 +148,8 @@ def _follow(run: Run, experiment: TextExperiment) -> None:
     from treelax.tasks.text.transformer import COPY, copy_folder
     from treelax.training.distributed import current
     from treelax.training.loop import Training
-    from treelax.training.words import FILE, save_words
+    from treelax.tasks.text.model_files import WORDS as FILE
+    from treelax.tasks.text.model_files import save_words
 
     config = experiment.config
     if current().first and config.model.pretrained is not None:
@@ -179,7 +180,8 @@ def _follow(run: Run, experiment: TextExperiment) -> None:
 def _refuse_other_words(run: Run, training: Training, experiment: TextExperiment) -> None:
     """Refuse other words than an older run was started with, whose checkpoint does not tell data."""
     from treelax.errors import CheckpointError
-    from treelax.training.words import FILE, load_words
+    from treelax.tasks.text.model_files import WORDS as FILE
+    from treelax.tasks.text.model_files import load_words
 
     if not training.knows_data and (run.path / FILE).exists():
         vectors, labels, _ = load_words(run.path / FILE)

@@ -16,7 +16,7 @@ from treelax.data.listops import Expression, encode_listops
 from treelax.nn import LatentTree
 from treelax.nn.modes import evaluating
 from treelax.tasks.listops.evaluation import parse_all
-from treelax.tasks.text.null_token import weights_without_null
+from treelax.tasks.base import weights_without_null
 from treelax.tasks.text.prediction import sentences_of
 
 __all__ = ["Said", "ask", "right_label"]

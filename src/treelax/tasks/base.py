@@ -264,14 +264,24 @@ class TrainedParser(ABC):
         """What to write under the words, empty for a word without; None for models without tags."""
         return tuple(map(str, said.label)) if isinstance(said.label, tuple) else None
 
-    def predict(self, texts: Iterable[Any], **options: Any) -> list[Prediction]:
-        """Label texts and find their trees; see `stream` for the options."""
-        return list(self.stream(texts, **options))
+    def predict(
+        self,
+        texts: Iterable[Any],
+        *,
+        soft: bool = False,
+        scores: bool = False,
+        batch_size: int = 64,
+        tokens: bool | None = None,
+    ) -> list[Prediction]:
+        """Label texts and find their trees; see `stream`."""
+        return list(
+            self.stream(texts, soft=soft, scores=scores, batch_size=batch_size, tokens=tokens)
+        )
 
-    def parse(self, texts: Iterable[Any], **options: Any) -> list[Prediction]:
-        """Find trees with the scores of their arcs; see `stream` for the options."""
+    def parse(self, texts: Iterable[Any], *, tokens: bool | None = None) -> list[Prediction]:
+        """Find trees with the scores of their arcs; see `stream`."""
         self.require_trees()
-        return list(self.stream(texts, scores=self.tree is not None, **options))
+        return self.predict(texts, scores=True, tokens=tokens)
 
     # ------------------------------------------------------------------ trees from scores
 
@@ -415,12 +425,32 @@ class Task(ABC):
 
     @abstractmethod
     def experiment(
-        self, config: Any, device: torch.device, folder: Path, tell: Callable[[str], None]
+        self,
+        config: Any,
+        device: torch.device,
+        folder: Path,
+        tell: Callable[[str], None],
+        progress: Callable[[int, str], None],
     ) -> Experiment:
-        """Read the data and build the model; ``tell`` prints a line for the user."""
+        """Read the data and build the model.
 
-    def begin(self, run: Run, training: Training) -> None:
+        Args:
+            config: of the run.
+            device: where to train.
+            folder: of the run, which need not be there yet.
+            tell: prints a line for the user.
+            progress: called with the number of records read, and of what.
+        """
+
+    def prepare(self, run: Run, experiment: Experiment) -> None:  # noqa: B027
+        """Put into the folder of a run what its model needs, before training reads it."""
+
+    def begin(self, run: Run, training: Training) -> None:  # noqa: B027
         """Write what a run keeps beside its checkpoints, before the first update."""
+
+    def test_size(self, experiment: Experiment) -> int | None:
+        """What `finish` counts up to in its progress; None if it does not count."""
+        return None
 
     @abstractmethod
     def headline(self, experiment: Experiment) -> str:

@@ -174,16 +174,6 @@ def paper(**model: Any) -> ListOpsConfig:
     The appendix leaves open how long expressions are and how "the dev score did not improve in the
     last 5 iterations" is meant. Here the score is that of the network as it is trained, without
     noise, and an epoch improves if it is better than the one before; docs/listops.md has the trials.
-
-    Args:
-        model: settings of the model, such as ``noise="none"``.
-
-    Returns:
-        The config.
-
-    Example:
-        >>> paper(noise="none").train.learning_rate
-        0.0001
     """
     return ListOpsConfig(
         data=DataConfig(max_length=50),
@@ -198,16 +188,6 @@ def balanced(**model: Any) -> ListOpsConfig:
     Beyond the paper: all tokens carry loss (a token that is no operator has valency 0) and every
     tag weighs the same; arcs from a head on the left start with a bias of 2; the composer learns at
     0.3 times the parser's rate, which is 3e-4 and falls along a cosine.
-
-    Args:
-        model: settings of the model, such as ``noise="none"``.
-
-    Returns:
-        The config.
-
-    Example:
-        >>> balanced().train.loss
-        'all'
     """
     return ListOpsConfig(
         model=ModelConfig(left_head_bias=2.0, **model),
@@ -218,15 +198,7 @@ def balanced(**model: Any) -> ListOpsConfig:
 
 
 def small() -> ListOpsConfig:
-    """The recipe of `balanced` in a size for two CPU cores and a few minutes.
-
-    Returns:
-        The config.
-
-    Example:
-        >>> small().model.encoder_size
-        64
-    """
+    """The recipe of `balanced` in a size for two CPU cores and a few minutes."""
     config = balanced(
         embedding_size=64, encoder_size=64, scorer_size=64, gcn_size=64, tagger_size=64
     )
@@ -238,15 +210,7 @@ def small() -> ListOpsConfig:
 
 
 def paulus() -> ListOpsConfig:
-    """The recipe of `balanced` on the data of Paulus et al. (2020).
-
-    Returns:
-        The config.
-
-    Example:
-        >>> paulus().data.variant
-        'paulus'
-    """
+    """The recipe of `balanced` on the data of Paulus et al. (2020)."""
     config = balanced()
     return replace(
         config, data=replace(config.data, variant="paulus", min_length=10, max_length=50)
@@ -303,21 +267,7 @@ PRESETS: dict[str, tuple[Callable[[], ListOpsConfig], str]] = {
 
 
 def preset(name: str) -> ListOpsConfig:
-    """The complete config of a preset.
-
-    Args:
-        name: one of `PRESETS`.
-
-    Returns:
-        The config.
-
-    Raises:
-        InputError: there is no such preset.
-
-    Example:
-        >>> preset("balanced-mc").train.schedule
-        'cosine'
-    """
+    """The complete config of a preset."""
     one_of("preset", name, tuple(PRESETS))
     return replace(PRESETS[name][0](), preset=name)
 

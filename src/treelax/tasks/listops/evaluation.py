@@ -146,24 +146,6 @@ def evaluate(
     - ``soft_…``: the same accuracies read from the soft tree of the scores, without noise.
     - ``baselines``: attachment if every token hangs off the previous token, or off the last operator
       to its left.
-
-    Args:
-        model: the tagger.
-        expressions: with their gold trees, at least one.
-        progress: called with the number of tokens done; long expressions take most of the time.
-
-    Returns:
-        The figures.
-
-    Raises:
-        InputError: there are no expressions.
-
-    Example:
-        >>> from treelax.data.listops import parse_expression
-        >>> from treelax.tasks.listops.model import ModelConfig
-        >>> model = ListOpsTagger(ModelConfig(trees="chain"))
-        >>> evaluate(model, [parse_expression("[MAX 2 9 ]")]).attachment
-        50.0
     """
     if not expressions:
         raise InputError("expressions: received none; expected at least one")

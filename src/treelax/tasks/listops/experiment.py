@@ -52,23 +52,7 @@ class Splits:
 
 @lru_cache(maxsize=2)
 def load_splits(config: DataConfig) -> Splits:
-    """Read or generate the expressions of a config; runs of one sweep share them.
-
-    Args:
-        config: which expressions.
-
-    Returns:
-        Training, dev and test expressions.
-
-    Raises:
-        DataError: a file cannot be read.
-        InputError: there are too few different expressions of these lengths.
-
-    Example:
-        >>> splits = load_splits(DataConfig(train=8, dev=2, test=2, max_length=9))
-        >>> {name: len(split) for name, split in splits.expressions.items()}
-        {'train': 8, 'dev': 2, 'test': 2}
-    """
+    """Read or generate the expressions of a config; runs of one sweep share them."""
     if config.folder is not None:
         expressions = {name: _read(config, name) for name in SPLITS}
     else:
@@ -83,22 +67,7 @@ def load_splits(config: DataConfig) -> Splits:
 
 
 def load_test(config: DataConfig) -> list[Expression]:
-    """The test expressions of a config; of files, no other is read.
-
-    Args:
-        config: which expressions.
-
-    Returns:
-        The expressions.
-
-    Raises:
-        DataError: the file cannot be read.
-        InputError: as `load_splits`.
-
-    Example:
-        >>> len(load_test(DataConfig(train=8, dev=2, test=2, max_length=9)))
-        2
-    """
+    """The test expressions of a config; of files, no other is read."""
     if config.folder is not None:
         return _read(config, "test")
     return load_splits(config).expressions["test"]
@@ -114,23 +83,7 @@ def _read(config: DataConfig, split: str) -> list[Expression]:
 
 
 class ListOpsExperiment:
-    """Model, data and loss of one run.
-
-    Args:
-        config: all settings.
-        device: where to train; the training and dev sets live there.
-
-    Raises:
-        DataError: a file of the data cannot be read.
-        InputError: there are too few different expressions, or an operator of the training data
-            has more arguments than the model has tags for.
-
-    Example:
-        >>> data = DataConfig(train=8, dev=2, test=2, max_length=9)
-        >>> experiment = ListOpsExperiment(ListOpsConfig(data=data), torch.device("cpu"))
-        >>> len(experiment.batches(seed=1))
-        100
-    """
+    """Model, data and loss of one run."""
 
     task = "listops"
     files: Collection[str] = FILES
@@ -183,12 +136,6 @@ class ListOpsExperiment:
         """The batches of one epoch: a padded length and the indices of the expressions.
 
         Every expression comes once before any comes again, over as many rounds as it takes.
-
-        Args:
-            seed: of the order.
-
-        Returns:
-            ``train.updates`` batches of ``train.batch_size`` indices each, on the CPU.
         """
         train = self.config.train
         generator = torch.Generator().manual_seed(seed)
@@ -206,16 +153,7 @@ class ListOpsExperiment:
         return result
 
     def loss(self, length: int, indices: Tensor, generator: torch.Generator) -> Tensor:
-        """The loss of one batch: the mean cross-entropy of the tags that carry loss, weighted.
-
-        Args:
-            length: that the batch is cut to; at least that of its longest expression.
-            indices: of its expressions in the training data.
-            generator: of the noise, on the device.
-
-        Returns:
-            A scalar.
-        """
+        """The loss of one batch: the mean cross-entropy of the tags that carry loss, weighted."""
         train = self.train
         batch = EncodedListOps(
             tokens=train.tokens[indices, :length],
@@ -230,29 +168,13 @@ class ListOpsExperiment:
         )
 
     def loss_weight(self, length: int, indices: Tensor) -> Tensor:
-        """What the loss of a batch is divided by: the weights of the tags that carry loss, summed.
-
-        Args:
-            length: that the batch is cut to.
-            indices: of its expressions in the training data.
-
-        Returns:
-            A scalar.
-        """
+        """What the loss of a batch is divided by: the weights of the tags that carry loss, summed."""
         tags = self._with_loss(self.train.tags[indices, :length])
         return self.weight[tags.clamp(min=0)].masked_fill(tags < 0, 0).sum()
 
     @torch.no_grad()
     def evaluate(self, part: slice = ALL) -> Tensor:
-        """Counts over the dev set, without noise; leaves the model in the mode it was in.
-
-        Args:
-            part: of the batches of the dev set.
-
-        Returns:
-            Six numbers: operators whose tag is right, operators, tokens whose tag is right, tokens
-            whose head is right, tokens; and operators whose tag is right with soft trees.
-        """
+        """Counts over the dev set, without noise; leaves the model in the mode it was in."""
         counts = torch.zeros(6, dtype=torch.float64, device=self.device)
         with evaluating(self.model):
             for batch in self.dev[part]:
@@ -278,14 +200,7 @@ class ListOpsExperiment:
         return torch.stack(found)
 
     def summary(self, counts: Tensor) -> dict[str, float]:
-        """Percentages of the counts; ``score`` chooses the best model, without gold trees.
-
-        Args:
-            counts: of `evaluate`.
-
-        Returns:
-            The percentages by name.
-        """
+        """Percentages of the counts; ``score`` chooses the best model, without gold trees."""
         operators, all_operators, tokens, arcs, all_tokens, soft = counts.tolist()
         accuracy, soft_accuracy = (
             100 * right / max(all_operators, 1) for right in (operators, soft)

@@ -108,16 +108,7 @@ class ModelConfig:
 
 
 class Parser(nn.Module):
-    """Tokens to arc scores: embeddings, BiLSTM, root, deep dotted attention.
-
-    Args:
-        config: kind and sizes.
-
-    Example:
-        >>> parser = Parser(ModelConfig(encoder_size=8))
-        >>> parser.scores(torch.tensor([[2, 8, 15, 5]]), torch.tensor([4])).shape
-        torch.Size([1, 5, 5])
-    """
+    """Tokens to arc scores: embeddings, BiLSTM, root, deep dotted attention."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -155,13 +146,6 @@ class Composer(nn.Module):
     """A tree to tags, without a look at the tokens: every vertex starts from the same vector.
 
     With one layer, a vertex's tag can depend on its (soft) number of modifiers only.
-
-    Args:
-        config: kind and sizes.
-
-    Example:
-        >>> Composer(ModelConfig())(torch.zeros(1, 5, 5)).shape
-        torch.Size([1, 4, 6])
     """
 
     def __init__(self, config: ModelConfig) -> None:
@@ -181,18 +165,9 @@ class Composer(nn.Module):
 class ListOpsTagger(nn.Module):
     """Parser and composer together; gold trees and chains do without the parser.
 
-    Args:
-        config: kind and sizes.
-
     Attributes:
         parser: None where the trees are given.
         composer: from trees to tags.
-
-    Example:
-        >>> from treelax.data.listops import encode_listops, parse_expression
-        >>> model = ListOpsTagger(ModelConfig(encoder_size=8))
-        >>> model(encode_listops([parse_expression("[MAX 2 9 ]")])).shape
-        torch.Size([1, 4, 6])
     """
 
     def __init__(self, config: ModelConfig) -> None:

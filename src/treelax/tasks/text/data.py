@@ -52,22 +52,7 @@ class TextData:
         return {n: split.heads for n, split in self.splits.items() if isinstance(split, TreedText)}
 
     def fingerprint(self, splits: Sequence[str] = ("train", "dev"), *, trees: bool = True) -> str:
-        """A short text that is another if anything is that figures depend on.
-
-        Args:
-            splits: which count; by default those that change weights or choose the model.
-            trees: given trees count too.
-
-        Returns:
-            The text.
-
-        Example:
-            >>> import torch
-            >>> vectors = Vectors(torch.eye(5), {"dog": 4}, unknown=2)
-            >>> one, other = (TextData({}, vectors, labels, 0, {}) for labels in (("a",), ("b",)))
-            >>> one.fingerprint() == one.fingerprint(), one.fingerprint() == other.fingerprint()
-            (True, False)
-        """
+        """A short text that is another if anything is that figures depend on."""
         chosen = [split for name in splits if (split := self.splits.get(name)) is not None]
         tensors: list[Tensor] = []
         words: list[str] = []
@@ -105,26 +90,6 @@ def load_text(
 
     The data of the latest call are kept, and given again for the same config while its files have
     not changed: runs of one sweep share them.
-
-    Args:
-        config: which texts.
-        progress: called while something is encoded.
-        whole_words: give every word of every split a row and none a vector, for a transformer, which
-            needs to know words by their letters.
-
-    Returns:
-        The data.
-
-    Raises:
-        DataError: a file cannot be read or has no labels; one's own training data have one label
-            only; dev or test has a label that training has not; or given trees do not fit.
-        InputError: a file is not named, or all training texts are longer than allowed.
-
-    Example:
-        >>> load_text(DataConfig())
-        Traceback (most recent call last):
-        ...
-        treelax.errors.InputError: data.train is none; expected a file: give --train FILE
     """
     global _latest
     sources = text_sources(config)
@@ -141,22 +106,7 @@ def load_text(
 
 
 def check_files(config: DataConfig) -> None:
-    """Tell what is missing before anything is read.
-
-    Args:
-        config: which texts.
-
-    Raises:
-        DataError: a file does not exist.
-        InputError: a file is not named.
-
-    Example:
-        >>> check_files(DataConfig(format="snli", path="nowhere"))
-        Traceback (most recent call last):
-        ...
-        treelax.errors.DataError: nowhere: does not exist; expected snli_1.0.zip, its folder or a
-        file from it
-    """
+    """Tell what is missing before anything is read."""
     sources = text_sources(config)
     given = [] if config.trees is None else [config.trees.replace(SPLIT, n) for n in sources]
     vectors = [] if config.vectors is None else [config.vectors, *config.more_vectors]
@@ -169,25 +119,7 @@ def check_files(config: DataConfig) -> None:
 def encoded_splits(
     config: DataConfig, progress: SplitProgress | None = None
 ) -> dict[str, EncodedText]:
-    """Read, encode and cache the texts of a config as they are: none left out, without vectors.
-
-    Args:
-        config: which texts.
-        progress: called while something is encoded.
-
-    Returns:
-        "train", "dev" and, if there are such, "test" and "mix"; one `Vocabulary` has their words.
-
-    Raises:
-        DataError: a file cannot be read, or dev or test has a label that training has not.
-        InputError: a file is not named.
-
-    Example:
-        >>> encoded_splits(DataConfig())
-        Traceback (most recent call last):
-        ...
-        treelax.errors.InputError: data.train is none; expected a file: give --train FILE
-    """
+    """Read, encode and cache the texts of a config as they are: none left out, without vectors."""
     return _encoded(config, text_sources(config), progress)
 
 

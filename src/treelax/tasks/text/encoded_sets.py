@@ -14,27 +14,7 @@ __all__ = ["joined", "without_long"]
 
 
 def without_long(data: EncodedText, longest: int) -> tuple[EncodedText, int]:
-    """Leave out the examples with a text of more words than ``longest``.
-
-    Args:
-        data: a split.
-        longest: the most words.
-
-    Returns:
-        The others, and how many were left out.
-
-    Raises:
-        InputError: nothing would be left.
-
-    Example:
-        >>> from treelax.data.text.encoding import encode_records
-        >>> from treelax.data.text.records import Record
-        >>> from treelax.data.text.vocabulary import Vocabulary
-        >>> records = [Record((text,), "x", 1) for text in ("one two three", "four five")]
-        >>> data, left_out = without_long(encode_records(records, Vocabulary()), 2)
-        >>> data.words(0), left_out
-        (['four', 'five'], 1)
-    """
+    """Leave out the examples with a text of more words than ``longest``."""
     keep = (data.lengths <= longest).all(1)
     if bool(keep.all()):
         return data, 0
@@ -68,23 +48,7 @@ def without_long(data: EncodedText, longest: int) -> tuple[EncodedText, int]:
 
 
 def joined(first: EncodedText, second: EncodedText) -> EncodedText:
-    """Put one set behind another; both have the same table and labels, and no trees.
-
-    Args:
-        first: a set.
-        second: another.
-
-    Returns:
-        All examples, each of which still names its own file; what was left out is as in the first.
-
-    Example:
-        >>> from treelax.data.text.encoding import encode_records
-        >>> from treelax.data.text.records import Record
-        >>> from treelax.data.text.vocabulary import Vocabulary
-        >>> data = encode_records([Record(("a b",), "x", 1)], Vocabulary())
-        >>> joined(data, data).offsets
-        tensor([0, 2, 4])
-    """
+    """Put one set behind another; both have the same table and labels, and no trees."""
     assert first.labels is not None
     assert second.labels is not None
     return replace(

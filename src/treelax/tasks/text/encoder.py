@@ -49,10 +49,6 @@ class Sentences:
             or None.
         subwords: what a transformer pads its sub-words to, special tokens counted; None to count
             them, which waits for the device.
-
-    Example:
-        >>> Sentences(torch.tensor([[3, 4], [5, 0]]), torch.tensor([2, 1])).heads is None
-        True
     """
 
     ids: Tensor
@@ -62,25 +58,7 @@ class Sentences:
 
 
 class SentenceEncoder(nn.Module):
-    """Words to vectors that know their neighbours in a tree.
-
-    Args:
-        config: kind and sizes.
-        table: word vectors, ``(words, size)``, row 0 for padding; not used with a transformer, which
-            has to `read` its words.
-
-    Raises:
-        InputError: the table has fewer rows than are to be learned, or a first row that is not 0;
-            or there is no transformer in the folder.
-        BackendError: a transformer needs the transformers library and it is not installed.
-
-    Example:
-        >>> encoder = SentenceEncoder(ModelConfig(projection_size=8, gcn_size=8), torch.zeros(5, 4))
-        >>> batch = Sentences(torch.tensor([[3, 4], [4, 0]]), torch.tensor([2, 1]))
-        >>> vectors, tree = encoder.eval()(batch)
-        >>> vectors.shape, tree.shape
-        (torch.Size([2, 2, 24]), torch.Size([2, 3, 3]))
-    """
+    """Words to vectors that know their neighbours in a tree."""
 
     def __init__(self, config: ModelConfig, table: Tensor) -> None:
         super().__init__()
@@ -152,15 +130,7 @@ class SentenceEncoder(nn.Module):
         )
 
     def read(self, table: WordTable) -> WordTable:
-        """Get to know words; only a transformer needs to.
-
-        Args:
-            table: gives the words their ids.
-
-        Returns:
-            What is to give them their ids: the same, or for a transformer a table that has the ids
-            of these and gives any other word the next one.
-        """
+        """Get to know words; only a transformer needs to."""
         if self.transformer is None or not isinstance(table, Vectors):
             return table
         if self._read is None or self._read[0] is not table:
@@ -194,20 +164,7 @@ class SentenceEncoder(nn.Module):
     def forward(
         self, batch: Sentences, *, soft: bool = False, generator: torch.Generator | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        """Vectors ``(batch, n, output_size)`` and the tree that they were made with, if any.
-
-        Args:
-            batch: the sentences.
-            soft: in evaluation mode, relaxed trees without noise instead of discrete ones.
-            generator: source of the noise.
-
-        Returns:
-            The vectors, and the tree ``(batch, n + 1, n + 1)`` in float32, or float64 if the layers
-            are; None without trees. Vectors in the padding mean nothing.
-
-        Raises:
-            InputError: the trees are given but the batch has no heads.
-        """
+        """Vectors ``(batch, n, output_size)`` and the tree that they were made with, if any."""
         vectors = self.words(batch)
         if self.intra is not None:
             return self.intra(vectors, batch.lengths), None
@@ -218,17 +175,7 @@ class SentenceEncoder(nn.Module):
         return self.gcn(vertices, tree)[..., 1:, :], tree
 
     def scores(self, batch: Sentences) -> Tensor:
-        """Arc scores ``(batch, n + 1, n + 1)``, as the trees are made of.
-
-        Args:
-            batch: the sentences.
-
-        Returns:
-            The scores, in float32, or float64 if the layers are.
-
-        Raises:
-            InputError: there are no scores, for the trees are not latent.
-        """
+        """Arc scores ``(batch, n + 1, n + 1)``, as the trees are made of."""
         if self.tree is None or self.root is None:
             raise InputError(
                 f"model.trees is {self.config.trees!r}; expected 'latent' or 'heads', which alone "

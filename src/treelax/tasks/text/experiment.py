@@ -42,56 +42,18 @@ TAKES = {
 
 
 def build_model(config: TextConfig, table: Tensor, classes: int) -> TextModel:
-    """The model of a config over a table of word vectors.
-
-    Args:
-        config: all settings; without ``data.vectors`` all rows of the table are learned.
-        table: word vectors, ``(words, size)``, row 0 for padding.
-        classes: number of classes or tags.
-
-    Returns:
-        The model, with new weights.
-
-    Raises:
-        InputError: the table has fewer rows than are to be learned, or a first row that is not 0.
-
-    Example:
-        >>> type(build_model(TextConfig(kind="tag"), torch.zeros(5, 4), 7)).__name__
-        'TagModel'
-    """
+    """The model of a config over a table of word vectors."""
     return NETWORKS[config.kind](with_learned_words(config, len(table)), table, classes)
 
 
 class TextExperiment:
     """Model, data and loss of one run.
 
-    Args:
-        config: all settings.
-        data: the encoded texts.
-        device: where to train; the whole data set lives there.
-        model: settings to build the model with, those of the config by default: those of a run that
-            has a copy of its transformer name the copy.
-
     Attributes:
         task: the kind, which checkpoints bear.
         model: what is trained.
         labels: names of the classes or tags.
         subwords: of each text of each split, see `subword_lengths`.
-
-    Raises:
-        InputError: the data are of another kind than the config says, or have no trees though trees
-            are to be given.
-
-    Example:
-        >>> from treelax.data.text.encoding import encode_records
-        >>> from treelax.data.text.records import Record
-        >>> from treelax.data.text.vectors import random_vectors
-        >>> vectors = random_vectors(["dogs", "bark"], 8)
-        >>> text = encode_records([Record(("dogs bark",), "yes", 1)], vectors)
-        >>> data = TextData({"train": text, "dev": text}, vectors, ("yes",), 0, {})
-        >>> experiment = TextExperiment(TextConfig(kind="classify"), data, torch.device("cpu"))
-        >>> experiment.summary(experiment.evaluate())
-        {'score': 100.0, 'accuracy': 100.0}
     """
 
     files: Collection[str] = FILES
@@ -167,14 +129,7 @@ class TextExperiment:
         ]
 
     def begin(self, epoch: int) -> bool:
-        """Whether trees are discrete and without noise from this epoch on; makes them so.
-
-        Args:
-            epoch: counted from 1.
-
-        Returns:
-            True in the last ``train.discrete_epochs``.
-        """
+        """Whether trees are discrete and without noise from this epoch on; makes them so."""
         settings = self.config
         discrete = epoch > settings.train.epochs - settings.train.discrete_epochs
         tree = self.model.encoder.tree
@@ -187,15 +142,7 @@ class TextExperiment:
         return self.data.fingerprint()
 
     def batches(self, seed: int) -> list[tuple[Shape, Tensor]]:
-        """The batches of one epoch: padded lengths and the indices of the examples.
-
-        Args:
-            seed: of the order, and of the share of the mixed-in examples.
-
-        Returns:
-            For each batch the length of each text, NULL counted, then for a transformer its
-            sub-words, and ``batch_size`` indices, on the CPU.
-        """
+        """The batches of one epoch: padded lengths and the indices of the examples."""
         generator = torch.Generator().manual_seed(seed)
         chosen = self._chosen(generator)
         train = self.config.train
@@ -218,14 +165,6 @@ class TextExperiment:
         """The loss of one batch: the mean cross-entropy of its classes, or of all its tags.
 
         With ``train.consistency`` also how far two runs of each example are apart, see `label_loss`.
-
-        Args:
-            shape: lengths that the texts are padded to, of `batches`.
-            indices: of the examples in the training data.
-            generator: of the noise, on the device; dropout draws from torch's own.
-
-        Returns:
-            A scalar, float32.
         """
         settings = self.config.train
         if settings.consistency:
@@ -240,15 +179,7 @@ class TextExperiment:
         )
 
     def loss_weight(self, shape: Shape, indices: Tensor) -> Tensor:
-        """How many labels the loss of a batch is the mean of.
-
-        Args:
-            shape: lengths that the texts are padded to, of `batches`.
-            indices: of the examples in the training data.
-
-        Returns:
-            A scalar.
-        """
+        """How many labels the loss of a batch is the mean of."""
         return (self.train.targets(indices, shape[0] - self.null) >= 0).sum()
 
     def logits(
@@ -260,18 +191,7 @@ class TextExperiment:
         soft: bool = False,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """Logits ``(batch, classes)``, or ``(batch, n, tags)`` without NULL.
-
-        Args:
-            data: a split, on the device.
-            shape: length of each text, NULL counted.
-            indices: of the examples.
-            soft: in evaluation mode, relaxed trees without noise instead of discrete ones.
-            generator: of the noise.
-
-        Returns:
-            The logits.
-        """
+        """Logits ``(batch, classes)``, or ``(batch, n, tags)`` without NULL."""
         lengths, subwords = shape[: data.texts], shape[data.texts :] or (None,) * data.texts
         texts = [
             replace(self.sentences(data, indices, which, length), subwords=longest)
@@ -281,17 +201,7 @@ class TextExperiment:
         return logits[:, self.null :] if self.config.kind == "tag" else logits
 
     def sentences(self, data: EncodedText, indices: Tensor, which: int, length: int) -> Sentences:
-        """A batch of texts, with the NULL token in front if there is one.
-
-        Args:
-            data: a split, on the device.
-            indices: of the examples.
-            which: of the texts, 0 or 1.
-            length: to pad to, NULL counted.
-
-        Returns:
-            The texts; with heads if their trees are given, NULL hanging off the root.
-        """
+        """A batch of texts, with the NULL token in front if there is one."""
         place = indices * data.texts + which
         lengths = data.offsets[place + 1] - data.offsets[place] + self.null
         ids = data.padded(indices, which, length - self.null)
@@ -317,19 +227,7 @@ class TextExperiment:
     def count(
         self, data: EncodedText, batches: list[tuple[Shape, Tensor]], *, soft: bool = False
     ) -> Tensor:
-        """Right and all labels of some batches; leaves the model in the mode it was in.
-
-        Args:
-            data: a split, on the device.
-            batches: of `evaluation_batches`.
-            soft: relaxed trees without noise instead of discrete ones.
-
-        Returns:
-            Two numbers, float64, on the device.
-
-        Raises:
-            InputError: the data have no labels.
-        """
+        """Right and all labels of some batches; leaves the model in the mode it was in."""
         counts = torch.zeros(2, dtype=torch.float64, device=self.device)
         with evaluating(self.model):
             for lengths, indices in batches:
@@ -343,14 +241,7 @@ class TextExperiment:
 
     @staticmethod
     def summary(counts: Tensor) -> dict[str, float]:
-        """Accuracy in percent, also as ``score``, which chooses the best model.
-
-        Args:
-            counts: of `count`.
-
-        Returns:
-            The percentages by name.
-        """
+        """Accuracy in percent, also as ``score``, which chooses the best model."""
         right, all_labels = counts.tolist()
         accuracy = 100 * right / max(all_labels, 1)
         return {"score": accuracy, "accuracy": accuracy}
@@ -384,25 +275,7 @@ class TextExperiment:
 def evaluation_batches(
     data: EncodedText, device: torch.device, subwords: Tensor | None = None
 ) -> list[tuple[Shape, Tensor]]:
-    """All examples, by length, so that batches need little padding.
-
-    Args:
-        data: a split, on the host.
-        device: of the indices.
-        subwords: of each text, see `subword_lengths`.
-
-    Returns:
-        For each batch the length of each text, NULL not counted, then its sub-words if they are
-        given, and indices on the device.
-
-    Example:
-        >>> from treelax.data.text.encoding import encode_records
-        >>> from treelax.data.text.records import Record
-        >>> from treelax.data.text.vocabulary import Vocabulary
-        >>> records = [Record((text,), "x", 1) for text in ("one two three", "four five")]
-        >>> evaluation_batches(encode_records(records, Vocabulary()), torch.device("cpu"))
-        [((3,), tensor([1, 0]))]
-    """
+    """All examples, by length, so that batches need little padding."""
     lengths, size = data.lengths, EVALUATION_BATCH
     if subwords is not None and subwords.shape[1]:
         lengths, size = torch.cat((lengths, subwords), 1), TRANSFORMER_BATCH

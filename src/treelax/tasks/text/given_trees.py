@@ -31,40 +31,18 @@ class TreedText(EncodedText):
     Attributes:
         heads: ``(W,)``, int32, as ``ids``: the head of each word, counted from 1 in its sentence, 0
             the root.
-
-    Example:
-        See `with_trees`.
     """
 
     heads: Tensor = field(kw_only=True)
 
     def to(self, device: torch.device | str) -> TreedText:
-        """Put all tensors on a device.
-
-        Args:
-            device: where to.
-
-        Returns:
-            The same examples there.
-        """
+        """Put all tensors on a device."""
         # super() without arguments does not know the class that slots make
         moved = cast(TreedText, EncodedText.to(self, device))
         return replace(moved, heads=self.heads.to(device))
 
     def padded_heads(self, indices: Tensor, which: int, length: int) -> Tensor:
-        """Gather the heads of one sentence of some examples, as `padded` gathers its words.
-
-        Args:
-            indices: ``(B,)`` integers from 0 to N - 1, on the same device.
-            which: 0 for the first sentence of an example, 1 for the second.
-            length: how many columns.
-
-        Returns:
-            ``(B, length)`` heads, int64, 0 where there is no word.
-
-        Raises:
-            InputError: there is no such sentence, or the length is negative.
-        """
+        """Gather the heads of one sentence of some examples, as `padded` gathers its words."""
         return self._gathered(self.heads, indices, which, length, ROOT)
 
 
@@ -76,32 +54,6 @@ def with_trees(data: EncodedText, path: str | os.PathLike[str]) -> TreedText:
     difference. The file may have trees of examples that were left out of the split, the neutral
     ones of SST for example; these are read over. Trees may be non-projective and may have several
     roots.
-
-    Args:
-        data: the split, encoded with a `Vocabulary`.
-        path: the file, also compressed or in a ``.zip``.
-
-    Returns:
-        The split with its trees.
-
-    Raises:
-        DataError: as `treelax.data.conllu.read_conllu`; or a sentence has no tree, there are more
-            trees than sentences and nothing was left out, or heads go round in a circle. The message
-            names the file, the line and the sentence in it, counted from 1.
-        InputError: the ids are not those of a `Vocabulary`.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from treelax.data.conllu import write_conllu
-        >>> from treelax.data.text.encoding import encode_records
-        >>> from treelax.data.text.records import Record
-        >>> data = encode_records([Record(("Dogs bark",), "yes", 1)], Vocabulary())
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "train.conllu")
-        ...     count = write_conllu(path, [Sentence(("Dogs", "bark"), (2, 0))])
-        ...     with_trees(data, path).heads
-        tensor([2, 0], dtype=torch.int32)
     """
     if not isinstance(data.table, Vocabulary):
         raise InputError("table: the ids are those of vectors; expected those of a vocabulary")
@@ -191,22 +143,7 @@ def _unlike(one: str, other: str) -> tuple[str, str]:
 
 
 def check_tree(tree: Sentence, where: str) -> Sequence[int]:
-    """The heads of a sentence, if all its words hang off the root.
-
-    Args:
-        tree: the sentence.
-        where: it stands, for the message.
-
-    Returns:
-        Its heads.
-
-    Raises:
-        DataError: it has no heads, or they lead round in a circle.
-
-    Example:
-        >>> check_tree(Sentence(("Dogs", "bark"), (2, 0)), "a.conllu, line 1")
-        (2, 0)
-    """
+    """The heads of a sentence, if all its words hang off the root."""
     if tree.heads is None:
         raise DataError(f"{where}: received no heads; expected one for each word")
     heads = tree.heads

@@ -13,23 +13,7 @@ NO_LABEL = -1  # of padding
 def label_loss(
     logits: Tensor, targets: Tensor, *, smoothing: float = 0.0, consistency: float = 0.0
 ) -> Tensor:
-    """The mean cross-entropy of all labels.
-
-    Args:
-        logits: ``(batch, classes)`` or ``(batch, n, classes)``.
-        targets: ``(batch)`` or ``(batch, n)``; -1 where there is none.
-        smoothing: share of the probability that is spread evenly over all classes.
-        consistency: if it is not 0, the second half of the batch has the examples of the first once
-            more, and this weighs the `divergence` of the two answers.
-
-    Returns:
-        A scalar.
-
-    Example:
-        >>> import torch
-        >>> label_loss(torch.zeros(2, 4), torch.tensor([3, 1])).item()  # log 4
-        1.3862943649291992
-    """
+    """The mean cross-entropy of all labels."""
     logits, targets = logits.flatten(0, -2), targets.flatten()
     loss = F.cross_entropy(logits, targets, ignore_index=NO_LABEL, label_smoothing=smoothing)
     if consistency:
@@ -43,23 +27,6 @@ def divergence(first: Tensor, second: Tensor, targets: Tensor) -> Tensor:
 
     .. math:: \tfrac12 \big(\mathrm{KL}(p \,\|\, q) + \mathrm{KL}(q \,\|\, p)\big)
               = \tfrac12 \sum_c (p_c - q_c)(\log p_c - \log q_c)
-
-    Args:
-        first: logits ``(n, classes)`` of :math:`p`.
-        second: logits ``(n, classes)`` of :math:`q`.
-        targets: ``(n)``; -1 where there is no question.
-
-    Returns:
-        A scalar.
-
-    Example:
-        >>> import torch
-        >>> logits = torch.tensor([[0.0, 1.0]])
-        >>> divergence(logits, logits, torch.tensor([0])).item()
-        0.0
-
-    Reference:
-        Wu et al. (2021), R-Drop: Regularized dropout for neural networks.
     """
     log_p, log_q = first.log_softmax(-1), second.log_softmax(-1)
     apart = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1) / 2

@@ -15,19 +15,7 @@ __all__ = ["ClassModel", "ModelConfig", "PairModel", "SentenceEncoder", "Sentenc
 
 
 class PairModel(nn.Module):
-    """The relation of two texts: encoder and decomposable attention.
-
-    Args:
-        config: kind and sizes.
-        table: word vectors, ``(words, size)``, row 0 for padding.
-        classes: number of them.
-
-    Example:
-        >>> model = PairModel(ModelConfig(trees="none"), torch.zeros(5, 4), 3)
-        >>> batch = Sentences(torch.tensor([[3, 4], [4, 0]]), torch.tensor([2, 1]))
-        >>> model(batch, batch).shape
-        torch.Size([2, 3])
-    """
+    """The relation of two texts: encoder and decomposable attention."""
 
     def __init__(self, config: ModelConfig, table: Tensor, classes: int) -> None:
         super().__init__()
@@ -68,21 +56,7 @@ class PairModel(nn.Module):
 
 
 def both(first: Sentences, second: Sentences) -> Sentences:
-    """Two batches of as many sentences as one, padded to the longer size.
-
-    Args:
-        first: a batch.
-        second: another; with heads if the first has them.
-
-    Returns:
-        The sentences of the first, then those of the second.
-
-    Example:
-        >>> one = Sentences(torch.tensor([[3, 4]]), torch.tensor([2]))
-        >>> two = Sentences(torch.tensor([[5]]), torch.tensor([1]))
-        >>> both(one, two).ids.tolist()
-        [[3, 4], [5, 0]]
-    """
+    """Two batches of as many sentences as one, padded to the longer size."""
     size = max(first.ids.shape[-1], second.ids.shape[-1])
 
     def padded(*tensors: Tensor) -> Tensor:
@@ -134,18 +108,7 @@ class _Labeller(nn.Module):
 
 
 class ClassModel(_Labeller):
-    """The class of a text: encoder, max-pooling, a perceptron; logits ``(batch, classes)``.
-
-    Args:
-        config: kind and sizes.
-        table: word vectors, ``(words, size)``, row 0 for padding.
-        classes: number of them.
-
-    Example:
-        >>> model = ClassModel(ModelConfig(trees="none"), torch.zeros(5, 4), 2)
-        >>> model(Sentences(torch.tensor([[3, 4], [4, 0]]), torch.tensor([2, 1]))).shape
-        torch.Size([2, 2])
-    """
+    """The class of a text: encoder, max-pooling, a perceptron; logits ``(batch, classes)``."""
 
     def _pooled(self, vectors: Tensor, batch: Sentences) -> Tensor:
         word = word_mask(batch.lengths, batch.ids.shape[-1])
@@ -153,15 +116,4 @@ class ClassModel(_Labeller):
 
 
 class TagModel(_Labeller):
-    """The tag of every word: encoder and a perceptron; logits ``(batch, n, classes)``.
-
-    Args:
-        config: kind and sizes.
-        table: word vectors, ``(words, size)``, row 0 for padding.
-        classes: number of tags.
-
-    Example:
-        >>> model = TagModel(ModelConfig(trees="none"), torch.zeros(5, 4), 7)
-        >>> model(Sentences(torch.tensor([[3, 4], [4, 0]]), torch.tensor([2, 1]))).shape
-        torch.Size([2, 2, 7])
-    """
+    """The tag of every word: encoder and a perceptron; logits ``(batch, n, classes)``."""

@@ -169,17 +169,6 @@ class ModelConfig:
             )
 
     def dropout_of(self, part: str) -> float:
-        """The dropout of a part: its own, or that of all.
-
-        Args:
-            part: "projection", "attend", "scorer" or "gcn".
-
-        Returns:
-            The probability.
-
-        Example:
-            >>> ModelConfig(dropout=0.2, gcn_dropout=0.0).dropout_of("gcn")
-            0.0
-        """
+        """The dropout of a part: its own, or that of all."""
         own: float | None = getattr(self, f"{part}_dropout")
         return self.dropout if own is None else own

@@ -41,10 +41,6 @@ class Origin:
     Attributes:
         path: where it was, absolute; of a corpus its folder or archive.
         sha256: the sum of what was in it; of a folder, of the file in it that was read.
-
-    Example:
-        >>> Origin("/data/dev.tsv", 64 * "0").path
-        '/data/dev.tsv'
     """
 
     path: str
@@ -52,40 +48,12 @@ class Origin:
 
 
 def trees_of(split: str) -> str:
-    """What the given trees of a split are called among the origins.
-
-    Args:
-        split: "train", "dev" or "test".
-
-    Returns:
-        Their name.
-
-    Example:
-        >>> trees_of("dev")
-        'dev trees'
-    """
+    """What the given trees of a split are called among the origins."""
     return f"{split} trees"
 
 
 def origins_of(config: DataConfig) -> dict[str, Origin]:
-    """The files of a config as they are now.
-
-    Args:
-        config: which texts.
-
-    Returns:
-        By the name of the split, "mix" for what is mixed in; given trees as `trees_of` says.
-
-    Raises:
-        DataError: a file is not there or cannot be read.
-        InputError: a file is not named.
-
-    Example:
-        >>> origins_of(DataConfig())
-        Traceback (most recent call last):
-        ...
-        treelax.errors.InputError: data.train is none; expected a file: give --train FILE
-    """
+    """The files of a config as they are now."""
     sums: dict[str, str] = {}  # one archive has several splits
 
     def origin(path: str, file: str | os.PathLike[str]) -> Origin:
@@ -97,37 +65,14 @@ def origins_of(config: DataConfig) -> dict[str, Origin]:
 
 
 def write_origins(folder: Path, config: DataConfig) -> None:
-    """Write down which files a run is trained with.
-
-    Args:
-        folder: of the run.
-        config: which texts.
-
-    Raises:
-        DataError: a file cannot be read, or the record not written.
-        InputError: a file is not named.
-    """
+    """Write down which files a run is trained with."""
     record = {name: asdict(origin) for name, origin in origins_of(config).items()}
     with atomic_write(folder / FILE, "w") as out:
         out.write(json.dumps(record, indent=1) + "\n")
 
 
 def read_origins(folder: Path) -> dict[str, Origin]:
-    """What `write_origins` wrote.
-
-    Args:
-        folder: of the run.
-
-    Returns:
-        The files by name; none for a run of before there was such a record.
-
-    Raises:
-        DataError: the record is damaged.
-
-    Example:
-        >>> read_origins(Path("nowhere"))
-        {}
-    """
+    """What `write_origins` wrote."""
     file = folder / FILE
     if not file.exists():
         return {}
@@ -180,18 +125,6 @@ def refuse_other_test(folder: Path, config: DataConfig, *, corpus: str = CORPUS)
 
     They have no part in training, so the checkpoint does not tell them. A run that began without
     may be given some.
-
-    Args:
-        folder: of the run.
-        config: its texts, with the names that its files have now, which are there.
-        corpus: the option that names the folder or archive of a corpus.
-
-    Raises:
-        InputError: the file has another content, is not named, or is no more in its corpus.
-        DataError: a file cannot be read, or the record is damaged.
-
-    Example:
-        >>> refuse_other_test(Path("nowhere"), DataConfig())
     """
     origins = read_origins(folder)
     known = {name: origins[name] for name in ("test", trees_of("test")) if name in origins}
@@ -216,22 +149,7 @@ def refuse_other_test(folder: Path, config: DataConfig, *, corpus: str = CORPUS)
 
 
 def trained_with(file: Path, folder: Path, config: DataConfig) -> str | None:
-    """What a file is to a run that was trained with it.
-
-    Args:
-        file: one that exists.
-        folder: of the run.
-        config: its texts.
-
-    Returns:
-        The words, "dev data" for example; None if it is no file of the run.
-
-    Raises:
-        DataError: the record is damaged.
-
-    Example:
-        >>> trained_with(Path("."), Path("nowhere"), DataConfig())
-    """
+    """What a file is to a run that was trained with it."""
     for name, origin in read_origins(folder).items():
         place = Path(origin.path)
         if _same(file, place):

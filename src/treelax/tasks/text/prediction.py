@@ -19,21 +19,17 @@ from treelax.data.text.vectors import NULL
 from treelax.data.text.vocabulary import WordTable
 from treelax.errors import InputError
 from treelax.nn.modes import evaluating
+from treelax.tasks.base import Prediction, heads_without_null
 from treelax.tasks.text.given_trees import check_tree
 from treelax.tasks.text.model import ClassModel, PairModel, Sentences, TagModel
-from treelax.tasks.text.null_token import heads_without_null
-from treelax.tasks.text.sentence_settings import (
-    Prediction,
-    SentenceSettings,
-    with_learned_words,
-)
+from treelax.tasks.text.sentence_settings import SentenceSettings, with_learned_words
 from treelax.tasks.text.subwords import SubwordTable
 
 __all__ = [
     "WINDOW",
-    "Example",
     "Prediction",
     "SentenceSettings",
+    "Texts",
     "known_spellings",
     "new_network",
     "predict_words",
@@ -44,7 +40,7 @@ __all__ = [
 ]
 
 # the words of each text, and for a model that takes given trees their heads
-Example = Sequence[Sequence[str] | Sentence]
+Texts = Sequence[Sequence[str] | Sentence]
 TextModel = PairModel | ClassModel | TagModel
 NETWORKS: dict[str, type[TextModel]] = {"pair": PairModel, "classify": ClassModel, "tag": TagModel}
 # examples are read ahead by so many batches, to be sorted by length
@@ -53,23 +49,7 @@ TABLE_IN_USE = Lock()  # of words with sub-words, which grow with every text
 
 
 def new_network(settings: SentenceSettings, table: Tensor, classes: int) -> TextModel:
-    """A network with new weights.
-
-    Args:
-        settings: kind and sizes.
-        table: word vectors, ``(words, size)``, row 0 for padding.
-        classes: number of classes or tags.
-
-    Returns:
-        The network.
-
-    Raises:
-        InputError: the table has fewer rows than are to be learned, or a first row that is not 0.
-
-    Example:
-        >>> type(new_network(SentenceSettings(), torch.zeros(5, 4), 2)).__name__
-        'ClassModel'
-    """
+    """A network with new weights."""
     return NETWORKS[settings.kind](settings.model, table, classes)
 
 
@@ -78,51 +58,25 @@ def predict_words(
     settings: SentenceSettings,
     table: WordTable,
     labels: Sequence[str],
-    examples: Iterable[Example],
+    examples: Iterable[Texts],
     *,
     soft: bool = False,
+    scores: bool = False,
     batch_size: int = 64,
 ) -> Iterator[Prediction]:
     """What a model says of some examples, in their order.
 
     Examples are read ahead a little, sorted by length and put into batches, smaller ones where
     sentences are long; so the memory that is needed does not grow with their number.
-
-    Args:
-        network: the model, on any device, in any mode; it stays in that mode.
-        settings: of the model.
-        table: gives words their ids.
-        labels: names of classes or tags.
-        examples: the words of each text of each example, read as predictions are asked for; a
-            `treelax.data.conllu.Sentence` with heads for each text if the model takes given trees.
-        soft: predict with relaxed trees; then heads are those of the tree with the most weight.
-        batch_size: the most examples at a time.
-
-    Returns:
-        A prediction for each example.
-
-    Raises:
-        InputError: the batch size is not positive; or the model takes given trees and a text has
-            none.
-        DataError: a text is too long for a transformer, or its heads form no tree.
-
-    Example:
-        >>> from treelax.data.text.vectors import random_vectors
-        >>> vectors = random_vectors(["dogs", "bark"], 8)
-        >>> settings = SentenceSettings()
-        >>> network = new_network(settings, vectors.matrix, 1)
-        >>> [said] = predict_words(network, settings, vectors, ["yes"], [[["dogs", "bark"]]])
-        >>> said.label, said.probabilities, len(said.heads[0])
-        ('yes', {'yes': 1.0}, 2)
     """
     if batch_size < 1:
         raise InputError(f"batch_size is {batch_size}; expected at least 1")
-    one_batch = _OneBatch(network, settings, table, labels, soft)
+    one_batch = _OneBatch(network, settings, table, labels, soft, scores)
     return _in_order(iter(examples), one_batch, batch_size)
 
 
 def _in_order(
-    examples: Iterator[Example], one_batch: _OneBatch, batch_size: int
+    examples: Iterator[Texts], one_batch: _OneBatch, batch_size: int
 ) -> Iterator[Prediction]:
     passed = 0
     while window := list(islice(examples, WINDOW * batch_size)):
@@ -144,40 +98,15 @@ def _in_order(
         yield from done
 
 
-def refuse_long(settings: SentenceSettings, table: WordTable, example: Example, where: str) -> None:
-    """Refuse an example with a text that is too long for a transformer; others take any.
-
-    Args:
-        settings: of the model.
-        table: gives words their ids.
-        example: the words of each text.
-        where: it stands, for the message.
-
-    Raises:
-        DataError: a text has more sub-words than the transformer takes.
-
-    Example:
-        >>> from treelax.data.text.vocabulary import Vocabulary
-        >>> refuse_long(SentenceSettings(), Vocabulary(), [["any"] * 1000], "a.txt, line 1")
-    """
+def refuse_long(settings: SentenceSettings, table: WordTable, example: Texts, where: str) -> None:
+    """Refuse an example with a text that is too long for a transformer; others take any."""
     if isinstance(table, SubwordTable):
         for text in example:
             table.check_length(known_spellings(settings, words_in(text)), where)
 
 
 def words_in(text: Sequence[str] | Sentence) -> tuple[str, ...]:
-    """The words of a text of an example.
-
-    Args:
-        text: its words, or a sentence with given trees.
-
-    Returns:
-        The words.
-
-    Example:
-        >>> words_in(["Hi"]), words_in(Sentence(("Hi",)))
-        (('Hi',), ('Hi',))
-    """
+    """Refuse an example with a text that is too long for a transformer; others take any."""
     return text.words if isinstance(text, Sentence) else tuple(text)
 
 
@@ -188,19 +117,7 @@ def _heads(text: Sequence[str] | Sentence) -> tuple[int, ...]:
 
 
 def known_spellings(settings: SentenceSettings, words: Iterable[str]) -> Iterable[str]:
-    """Words as the table knows them.
-
-    Args:
-        settings: of the model.
-        words: any.
-
-    Returns:
-        The same, in lower case if the model takes words so.
-
-    Example:
-        >>> list(known_spellings(SentenceSettings(lower=True), ["Dogs"]))
-        ['dogs']
-    """
+    """The words of a text of an example."""
     return map(str.lower, words) if settings.lower else words
 
 
@@ -212,25 +129,7 @@ def sentences_of(
     *,
     heads: Sequence[Sequence[int]] | None = None,
 ) -> Sentences:
-    """A batch of texts as the network takes them, with the NULL token in front if it has one.
-
-    Args:
-        settings: of the model.
-        table: gives words their ids.
-        texts: the words of each.
-        device: of the batch.
-        heads: of each text, if they are given; NULL hangs off the root.
-
-    Returns:
-        The batch.
-
-    Example:
-        >>> from treelax.data.text.vectors import random_vectors
-        >>> table = random_vectors(["dogs", "bark"], 8)
-        >>> sentences_of(SentenceSettings(null=True), table, [["dogs", "bark"], ["bark"]]).ids
-        tensor([[  1, 102, 103],
-                [  1, 103,   0]])
-    """
+    """A batch of texts as the network takes them, with the NULL token in front if it has one."""
     front = [NULL] * settings.null
     rows = []
     for words in texts:
@@ -258,6 +157,7 @@ class _OneBatch:
     table: WordTable
     labels: Sequence[str]
     soft: bool
+    scores: bool
 
     @property
     def given(self) -> bool:
@@ -268,7 +168,7 @@ class _OneBatch:
         """Keeps other threads out where they would change the same table of words."""
         return TABLE_IN_USE if isinstance(self.table, SubwordTable) else nullcontext()
 
-    def check(self, example: Example, where: str) -> None:
+    def check(self, example: Texts, where: str) -> None:
         """Refuse what the model cannot take."""
         refuse_long(self.settings, self.table, example, where)
         for text in example if self.given else ():
@@ -281,7 +181,7 @@ class _OneBatch:
                 )
             check_tree(text, where)
 
-    def __call__(self, batch: Sequence[Example]) -> list[Prediction]:
+    def __call__(self, batch: Sequence[Texts]) -> list[Prediction]:
         if isinstance(self.table, SubwordTable):
             self.table.forget()
         device = next(self.network.parameters()).device
@@ -298,13 +198,26 @@ class _OneBatch:
         ]
         logits, tree = self._run(batches)
         heads = [] if tree is None else self._heads(tree, batches)  # of each text
+        arcs = self._scores(batches)
         best, shares = logits.argmax(-1).tolist(), logits.float().softmax(-1).tolist()
         said = []
         for i, words in enumerate(examples):
             label, probabilities = self._named(best[i], shares[i], len(words[0]))
             own = [self._own(rows[i], len(text)) for rows, text in zip(heads, words, strict=False)]
-            said.append(Prediction(words, label, probabilities, tuple(own) or None))
+            scores = None
+            if arcs is not None:
+                sizes = [len(text) + self.settings.null + 1 for text in words]
+                scores = tuple(text[i, :n, :n].clone() for text, n in zip(arcs, sizes, strict=True))
+            said.append(Prediction(words, label, probabilities, tuple(own) or None, scores))
         return said
+
+    @torch.no_grad()
+    def _scores(self, batches: list[Sentences]) -> list[Tensor] | None:
+        """Of each text, on the CPU; None unless asked for and there are some."""
+        if not self.scores or self.network.encoder.tree is None:
+            return None
+        with evaluating(self.network):
+            return [self.network.encoder.scores(batch).float().cpu() for batch in batches]
 
     @torch.no_grad()
     def _run(self, batches: list[Sentences]) -> tuple[Tensor, Tensor | None]:

@@ -15,18 +15,7 @@ TUNED = "tuned"
 
 
 def snli(**model: Any) -> TextConfig:
-    """Natural language inference as in appendix A.2.
-
-    Args:
-        model: fields of `ModelConfig`.
-
-    Returns:
-        The config.
-
-    Example:
-        >>> snli(gcn_layers=1).train.updates
-        8500
-    """
+    """Natural language inference as in appendix A.2."""
     return TextConfig(
         kind="pair",
         data=DataConfig(format="snli"),
@@ -39,34 +28,13 @@ def multinli(**model: Any) -> TextConfig:
     """The same network on MultiNLI; ``data.mix`` adds 15 % of SNLI, drawn anew for every epoch.
 
     The share is that of the baselines in Williams et al. (2018), which the paper follows.
-
-    Args:
-        model: fields of `ModelConfig`.
-
-    Returns:
-        The config.
-
-    Example:
-        >>> multinli().data.mix_share
-        0.15
     """
     config = snli(**model)
     return replace(config, data=replace(config.data, format="multinli", mix_share=0.15))
 
 
 def sst(**model: Any) -> TextConfig:
-    """Sentiment as in appendix A.3: BiLSTM, one GCN layer, max-pooling, no distance bias.
-
-    Args:
-        model: fields of `ModelConfig`.
-
-    Returns:
-        The config.
-
-    Example:
-        >>> sst(trees="chain").model.encoder
-        'bilstm'
-    """
+    """Sentiment as in appendix A.3: BiLSTM, one GCN layer, max-pooling, no distance bias."""
     settings: dict[str, Any] = {
         "learned_words": 101,
         "projection_size": None,
@@ -95,16 +63,6 @@ def tuned_nli(config: TextConfig) -> TextConfig:
     All rows have the same recipe but for the decay, which dev chose for latent trees with two GCN
     layers, whose decay all models with such layers have, and for no intra-attention. Forty epochs are
     better on dev than twenty for the four rows of the paper's table 2, most of all for trees.
-
-    Args:
-        config: of a row.
-
-    Returns:
-        The same model, trained otherwise.
-
-    Example:
-        >>> tuned_nli(snli(trees="none")).train.weight_decay
-        0.1
     """
     train = TrainConfig(
         epochs=40,
@@ -122,16 +80,6 @@ def tuned_multinli(config: TextConfig) -> TextConfig:
 
     Chosen by dev of a part of MultiNLI mixed with a part of SNLI. Twice the epochs are better by half a
     point and more, but not all rows have been trained for so long.
-
-    Args:
-        config: of a row.
-
-    Returns:
-        The same model, trained otherwise.
-
-    Example:
-        >>> tuned_multinli(multinli()).data.mix_share
-        1.0
     """
     config = tuned_nli(config)
     return replace(
@@ -145,16 +93,6 @@ def tuned_sst(config: TextConfig) -> TextConfig:
     """The recipe for sentiment that dev of SST chose: more dropout, of whole words too; likewise.
 
     Two draws of dropout and noise are held together as in `tuned_nli`; decay did not help.
-
-    Args:
-        config: of a row.
-
-    Returns:
-        The same model, trained otherwise, and with a distance bias.
-
-    Example:
-        >>> tuned_sst(sst()).model.distances
-        11
     """
     train = TrainConfig(epochs=30, updates=100, learning_rate=2e-3, average=0.998, consistency=1.0)
     return _tuned(config, train, dropout=0.5, input_dropout=0.3, word_dropout=0.2, distances=11)
@@ -171,18 +109,7 @@ def _tuned(config: TextConfig, train: TrainConfig, **model: Any) -> TextConfig:
 
 
 def own(kind: Kind) -> TextConfig:
-    """A model for one's own files: a BiLSTM under a latent tree, or for pairs the paper's network.
-
-    Args:
-        kind: of the task.
-
-    Returns:
-        The config.
-
-    Example:
-        >>> own("tag").data.format
-        'tagging'
-    """
+    """A model for one's own files: a BiLSTM under a latent tree, or for pairs the paper's network."""
     model = snli().model if kind == "pair" else sst().model
     pair = kind == "pair"
     return TextConfig(
@@ -253,41 +180,13 @@ PRESETS = _presets()
 
 
 def preset(name: str) -> TextConfig:
-    """The complete config of a preset.
-
-    Args:
-        name: one of `PRESETS`.
-
-    Returns:
-        The config.
-
-    Raises:
-        InputError: there is no such preset.
-
-    Example:
-        >>> preset("snli-tree-2").model.gcn_layers
-        2
-    """
+    """The complete config of a preset."""
     one_of("preset", name, tuple(PRESETS))
     return replace(PRESETS[name][0](), preset=name)
 
 
 def fitting_presets(name: str) -> dict[str, tuple[Callable[[], TextConfig], str]]:
-    """The presets that are of the same task and the same data as one.
-
-    Args:
-        name: one of `PRESETS`.
-
-    Returns:
-        Those of `PRESETS`, among them the one itself.
-
-    Raises:
-        InputError: there is no such preset.
-
-    Example:
-        >>> list(fitting_presets("tag"))
-        ['tag']
-    """
+    """The presets that are of the same task and the same data as one."""
     given = preset(name)
     same = (given.kind, given.data.format)
     return {

@@ -1,8 +1,7 @@
-"""What must be known of a trained sentence model, and what it says of an example."""
+"""What must be known of a trained sentence model."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import get_args
@@ -14,7 +13,7 @@ from treelax.ops.checks import one_of
 from treelax.tasks.text.config import Kind, TextConfig
 from treelax.tasks.text.model_config import ModelConfig
 
-__all__ = ["Prediction", "SentenceSettings", "with_learned_words"]
+__all__ = ["SentenceSettings", "with_learned_words"]
 
 
 @dataclass(frozen=True)
@@ -35,14 +34,6 @@ class SentenceSettings:
             were learned from random ones or a transformer makes them.
         normalise: its word vectors have length 1.
         model: its kind and sizes; ``learned_words`` counts all rows that were learned.
-
-    Raises:
-        InputError: there is no such kind, or it takes another number of texts.
-
-    Example:
-        >>> from treelax.tasks.text.presets import preset
-        >>> SentenceSettings.of(preset("snli-tree-1"), rows=500).text
-        ('premise', 'hypothesis')
     """
 
     kind: Kind = "classify"
@@ -71,15 +62,7 @@ class SentenceSettings:
 
     @classmethod
     def of(cls, config: TextConfig, *, rows: int) -> SentenceSettings:
-        """What a run's config says of it.
-
-        Args:
-            config: of the run.
-            rows: of its word vectors, padding counted.
-
-        Returns:
-            The settings.
-        """
+        """What a run's config says of it."""
         data = config.data
         columns = {
             "table": data.text,
@@ -105,57 +88,8 @@ class SentenceSettings:
         )
 
 
-@dataclass(frozen=True)
-class Prediction:
-    """What a model says of one example.
-
-    An example with a text without words gets no label, no probabilities and no heads.
-
-    Attributes:
-        words: of each text, as it was cut.
-        label: the class; for a tagger the tag of every word; or None.
-        probabilities: of each class; for a tagger of each tag for every word; or None.
-        heads: of each text the head of every word, counted from 1, 0 the root; None if the model
-            has no trees. Words under the NULL token hang off what it hangs off.
-
-    Example:
-        >>> said = Prediction((("Dogs", "bark"),), "yes", {"no": 0.25, "yes": 0.75}, ((2, 0),))
-        >>> said.label, said.probability, said.heads[0]
-        ('yes', 0.75, (2, 0))
-    """
-
-    words: tuple[tuple[str, ...], ...]
-    label: str | tuple[str, ...] | None = None
-    probabilities: Mapping[str, float] | tuple[Mapping[str, float], ...] | None = field(
-        default=None, hash=False
-    )
-    heads: tuple[tuple[int, ...], ...] | None = None
-
-    @property
-    def probability(self) -> float | tuple[float, ...] | None:
-        """Of the label; for a tagger of the tag of every word; or None."""
-        if self.label is None or self.probabilities is None:
-            return None
-        if isinstance(self.probabilities, tuple):
-            pairs = zip(self.probabilities, self.label, strict=True)
-            return tuple(each[tag] for each, tag in pairs)
-        return self.probabilities[str(self.label)]
-
-
 def with_learned_words(config: TextConfig, rows: int) -> ModelConfig:
-    """The model of a config with as many learned rows as its word vectors ask for.
-
-    Args:
-        config: of a run.
-        rows: of its word vectors, padding counted.
-
-    Returns:
-        The settings of the model; random vectors are all learned.
-
-    Example:
-        >>> with_learned_words(TextConfig(), 500).learned_words
-        499
-    """
+    """The model of a config with as many learned rows as its word vectors ask for."""
     if config.data.vectors is not None:
         return config.model
     return replace(config.model, learned_words=max(rows - 1, 0))

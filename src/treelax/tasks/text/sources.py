@@ -28,24 +28,7 @@ NAMES = {
 
 
 def text_sources(config: DataConfig) -> dict[str, TextSource]:
-    """The files of all splits of a config.
-
-    Args:
-        config: which texts.
-
-    Returns:
-        For "train", "dev" and, if there are such, "test" and "mix" what is to be read.
-
-    Raises:
-        DataError: a file is not there, or that of the test data has no column of labels.
-        InputError: a file is not named.
-
-    Example:
-        >>> text_sources(DataConfig())
-        Traceback (most recent call last):
-        ...
-        treelax.errors.InputError: data.train is none; expected a file: give --train FILE
-    """
+    """The files of all splits of a config."""
     sources = {"train": _source(config, "train"), "dev": _source(config, "dev")}
     if config.test is not None:
         sources["test"] = _source(config, "test")
@@ -60,36 +43,14 @@ def text_sources(config: DataConfig) -> dict[str, TextSource]:
 
 
 def classes_of(config: DataConfig) -> tuple[str, ...] | None:
-    """The classes of a distribution, in their own order; None where the training data tell.
-
-    Args:
-        config: which texts.
-
-    Returns:
-        Their names, or None.
-
-    Example:
-        >>> classes_of(DataConfig(format="sst"))
-        ('negative', 'positive')
-    """
+    """The classes of a distribution, in their own order; None where the training data tell."""
     if config.format == "sst":
         return SST_CLASSES[config.classes]
     return NLI_CLASSES if config.format in NAMES else None
 
 
 def distribution(config: DataConfig) -> str | None:
-    """The folder or archive of a corpus: as told, or what ``treelax data`` has fetched.
-
-    Args:
-        config: which texts.
-
-    Returns:
-        Its path; None if there is none, or the texts are of no corpus.
-
-    Example:
-        >>> distribution(DataConfig(format="sst", path="trees.zip"))
-        'trees.zip'
-    """
+    """The folder or archive of a corpus: as told, or what ``treelax data`` has fetched."""
     if config.format not in NAMES:
         return None
     if config.path is not None or _own_files(config):
@@ -100,28 +61,7 @@ def distribution(config: DataConfig) -> str | None:
 def named_columns(
     config: DataConfig, sources: dict[str, TextSource], missing: MissingColumnError
 ) -> str:
-    """What to do about a column of one's own table that is not there, to be put behind the message.
-
-    Args:
-        config: which texts.
-        sources: its files, as `text_sources` gives them.
-        missing: the error.
-
-    Returns:
-        The option that names the column, or that training data have it; empty if the message says
-        what to do, or the columns are those of a corpus.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     file = Path(folder, "a.tsv")
-        ...     count = file.write_text("text\\tkind\\nfine\\tgood\\n")
-        ...     config = DataConfig(train=str(file), dev=str(file))
-        ...     missing = MissingColumnError("no column 'label'", "label")
-        ...     named_columns(config, text_sources(config), missing)
-        '; expected a column of labels: name it with --label'
-    """
+    """What to do about a column of one's own table that is not there, to be put behind the message."""
     own = config.format == "table" and missing.column in (*config.text, config.label)
     if not own or missing.advised:
         return ""
@@ -135,19 +75,7 @@ def named_columns(
 
 
 def read_split(config: DataConfig, split: str, path: str) -> Records:
-    """The reader of a split.
-
-    Args:
-        config: which texts, and how they are to be read.
-        split: "train", "dev" or "test".
-        path: its file, or the folder or archive of the corpus.
-
-    Returns:
-        The records, not yet read.
-
-    Raises:
-        DataError: there is no such file.
-    """
+    """The reader of a split."""
     checks: CheckOptions = {
         "ragged": config.unusable,
         "too_long": config.unusable,

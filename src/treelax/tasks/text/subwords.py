@@ -20,40 +20,13 @@ Split = Callable[[Sequence[str]], list[list[int]]]
 
 
 def whole_words(words: Iterable[str]) -> Vectors:
-    """Rows for words that need no vectors, since a transformer makes them.
-
-    Args:
-        words: all there are, also those that only dev and test have.
-
-    Returns:
-        A matrix without columns, with a row for each word.
-
-    Example:
-        >>> whole_words(["dogs", "bark"])
-        Vectors(2 known words, dim=0, unknown=1)
-    """
+    """Rows for words that need no vectors, since a transformer makes them."""
     known = {word: row for row, word in enumerate(dict.fromkeys(words), 3)}
     return Vectors(torch.zeros(len(known) + 3, 0), known, unknown=1)
 
 
 class SubwordTable:
-    """Gives words their ids, and a transformer their sub-words; a new word is given the next id.
-
-    Args:
-        layer: the transformer, whose table of sub-words is replaced.
-        split: cuts words into sub-words.
-        vectors: rows of the words to start with, see `whole_words`.
-
-    Raises:
-        InputError: as ``split``.
-
-    Example:
-        >>> layer = SubwordTransformer(torch.nn.Identity(), 4)
-        >>> letters = lambda words: [[ord(letter) for letter in word] for word in words]
-        >>> table = SubwordTable(layer, letters, whole_words(["a", "dog"]))
-        >>> table.ids(["dog", "cat", "a"]), layer.count(torch.tensor([4, 5, 3]))
-        ([4, 5, 3], tensor([3, 3, 1]))
-    """
+    """Gives words their ids, and a transformer their sub-words; a new word is given the next id."""
 
     def __init__(self, layer: SubwordTransformer, split: Split, vectors: Vectors) -> None:
         self._layer, self._split, self._started = layer, split, vectors
@@ -66,17 +39,7 @@ class SubwordTable:
         layer.set_pieces(rows)
 
     def ids(self, words: Iterable[str], /) -> list[int]:
-        """The ids of some words.
-
-        Args:
-            words: any; not one word, which would be taken for its letters.
-
-        Returns:
-            Their ids, 1 or more.
-
-        Raises:
-            InputError: one string was received.
-        """
+        """The ids of some words."""
         if isinstance(words, str):
             raise InputError(f"words: received the string {words!r}; expected several: [{words!r}]")
         words = list(words)
@@ -129,29 +92,7 @@ tokens; expected at most 3, which the transformer takes: shorten or split it
 
 
 def subword_lengths(layer: SubwordTransformer | None, data: EncodedText) -> Tensor:
-    """How many sub-words each text has, special tokens counted.
-
-    Args:
-        layer: the transformer, which knows all words of the data; None if there is none.
-        data: the texts, on the host.
-
-    Returns:
-        ``(N, texts)``, int64, on the host; ``(N, 0)`` without a transformer.
-
-    Raises:
-        DataError: a text has more sub-words than the transformer takes; the message names file and
-            line.
-
-    Example:
-        >>> from treelax.data.text.encoding import encode_records
-        >>> from treelax.data.text.records import Record
-        >>> from treelax.data.text.vocabulary import Vocabulary
-        >>> data = encode_records([Record(("dogs bark",), "x", 1)], Vocabulary())
-        >>> layer = SubwordTransformer(torch.nn.Identity(), 4, suffix=[0])
-        >>> layer.set_pieces([[], [1, 2], [3]])
-        >>> subword_lengths(layer, data), subword_lengths(None, data).shape
-        (tensor([[4]]), torch.Size([1, 0]))
-    """
+    """How many sub-words each text has, special tokens counted."""
     if layer is None:
         return torch.empty(len(data), 0, dtype=torch.int64)
     counts = layer.starts.diff().cpu()[data.ids]

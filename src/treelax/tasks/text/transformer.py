@@ -151,24 +151,7 @@ with a Hugging Face model: config.json, tokenizer.json and model.safetensors
 
 
 def copy_folder(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Copy a model, which appears whole or not at all, without what else lies in its folder.
-
-    Args:
-        folder: of the model.
-        target: the folder to make, by one process at a time; if it exists, nothing is done.
-
-    Raises:
-        CheckpointError: it cannot be written.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as place:
-        ...     Path(place, "config.json").touch()
-        ...     Path(place, "README.md").touch()
-        ...     copy_folder(place, Path(place, "copy"))
-        ...     [file.name for file in Path(place, "copy").iterdir()]
-        ['config.json']
-    """
+    """Copy a model, which appears whole or not at all, without what else lies in its folder."""
     source, place = Path(folder), Path(target)
     if place.exists():
         return
@@ -193,19 +176,7 @@ def copy_folder(folder: str | os.PathLike[str], target: str | os.PathLike[str]) 
 
 
 def with_own_copy(model: ModelConfig, folder: str | os.PathLike[str]) -> ModelConfig:
-    """Settings that name the copy in a folder, if there is one, and not where it came from.
-
-    Args:
-        model: the settings.
-        folder: of a run, or of a saved model.
-
-    Returns:
-        The settings; the same if there is no copy.
-
-    Example:
-        >>> with_own_copy(ModelConfig(), "nowhere") == ModelConfig()
-        True
-    """
+    """Settings that name the copy in a folder, if there is one, and not where it came from."""
     copy = Path(folder, COPY)
     if model.pretrained is None or not copy.is_dir():
         return model

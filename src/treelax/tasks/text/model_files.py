@@ -16,6 +16,7 @@ vectors it has the names.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -31,32 +32,23 @@ from treelax.files import atomic_write, sha256
 from treelax.tasks.text.config import Kind, TextConfig
 from treelax.tasks.text.prediction import SentenceSettings
 from treelax.tasks.text.transformer import COPY, copy_folder, with_own_copy
-from treelax.training.checkpoint import load_checkpoint, save_checkpoint
+from treelax.training.checkpoint import load_checkpoint, misfit, save_checkpoint
 from treelax.training.config import changes, flatten, from_table, nested
-from treelax.training.models import model_file
 from treelax.training.run import CONFIG as RUN_CONFIG
-from treelax.training.run import Run
-from treelax.training.words import FILE as WORDS
-from treelax.training.words import load_words, save_words
+from treelax.training.run import Run, best_model
 
 __all__ = [
-    "FILES",
     "SavedSentences",
     "load_folder",
     "load_run",
-    "misfit",
+    "load_words",
     "read_settings",
     "save_folder",
+    "save_words",
 ]
 
-CONFIG, MODEL = "config.json", "model.safetensors"
-FILES = (
-    CONFIG,
-    MODEL,
-    WORDS,
-    *(f"{COPY}/*{end}" for end in (".json", ".safetensors", ".txt", ".model")),
-)
-FORMAT, KIND = "treelax sentence model", "sentences"
+CONFIG, MODEL, WORDS = "config.json", "model.safetensors", "words.safetensors"
+FORMAT, KIND, WORDS_KIND = "treelax sentence model", "sentences", "words"
 KINDS = get_args(Kind)
 Config = TypeVar("Config", TextConfig, SentenceSettings)
 
@@ -75,7 +67,7 @@ class SavedSentences:
 def load_run(path: Path) -> SavedSentences:
     """The best model of a run."""
     run = _open_run(path)
-    file = model_file(path)
+    file = best_model(path)
     if not (path / WORDS).is_file():
         raise InputError(
             f"{path}: holds no {WORDS}; expected it beside {RUN_CONFIG}, where training puts it: "
@@ -208,16 +200,6 @@ def _replace_transformer(source: Path, folder: Path) -> None:
     copy_folder(source, copy)
 
 
-def misfit(file: Path, error: Exception) -> CheckpointError:
-    """The error for a file that another version wrote."""
-    # torch says in the first line that something is wrong and in the second what it is
-    what = " ".join(line.strip() for line in str(error).splitlines()[:2])
-    return CheckpointError(
-        f"{file}: does not fit this version of treelax ({what}); train again or use the version "
-        "that saved it"
-    )
-
-
 def _restored(kind: type[Config], kept: Any, file: Path) -> Config:
     """A config of a file."""
     try:
@@ -239,3 +221,53 @@ def _read_config(file: Path) -> dict[str, Any]:
     if not isinstance(told.get("settings"), dict):
         raise CheckpointError(f"{file}: has no settings; expected them: save the model again")
     return told
+
+
+# ------------------------------------------------------------------ words of a run
+
+
+def save_words(
+    path: str | os.PathLike[str],
+    vectors: Vectors,
+    labels: tuple[str, ...],
+    *,
+    lower: bool,
+) -> None:
+    """Save word vectors and label names as one file."""
+    save_checkpoint(
+        path,
+        {"vectors": vectors.matrix},
+        kind=WORDS_KIND,
+        state={
+            "words": list(vectors.known),
+            "rows": list(vectors.known.values()),
+            "unknown": vectors.unknown,
+            "labels": list(labels),
+            "lower": lower,
+        },
+    )
+
+
+def load_words(path: str | os.PathLike[str]) -> tuple[Vectors, tuple[str, ...], bool]:
+    """Load what `save_words` saved."""
+    saved = load_checkpoint(path, kind=WORDS_KIND)
+    state = saved.state
+    try:
+        words, rows, labels = state["words"], state["rows"], state["labels"]
+        for name, values, kind in (
+            ("words", words, str),
+            ("rows", rows, int),
+            ("labels", labels, str),
+        ):
+            if not isinstance(values, list) or not all(isinstance(v, kind) for v in values):
+                raise TypeError(f"{name} are no list of {kind.__name__}")
+        if len(words) != len(rows):
+            raise ValueError(f"{len(words)} words with {len(rows)} rows")
+        known = dict(zip(words, rows, strict=True))
+        vectors = Vectors(saved.tensors["vectors"], known, unknown=state["unknown"])
+        return vectors, tuple(labels), bool(state["lower"])
+    except (KeyError, TypeError, ValueError) as error:
+        what = f"without {error}" if isinstance(error, KeyError) else error
+        raise CheckpointError(
+            f"{path}: its words are damaged ({what}); use another run or train again"
+        ) from error

@@ -8,7 +8,6 @@ defined. Fetching and publishing folders is all that is needed of the library.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from treelax.errors import BackendError, InputError
 
 __all__ = ["fetch_folder", "looks_like_hub_name", "publish_folder"]
 
+FILES = tuple(f"*{end}" for end in (".json", ".safetensors", ".txt", ".model"))
 NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
@@ -25,11 +25,11 @@ def looks_like_hub_name(name: str) -> bool:
     return NAME.fullmatch(name) is not None and not name.startswith(".")
 
 
-def fetch_folder(name: str, files: Sequence[str], *, revision: str | None = None) -> Path:
-    """Fetch files of a repository, those that are not here already."""
+def fetch_folder(name: str, *, revision: str | None = None) -> Path:
+    """Fetch the files of a model, those that are not here already; none of them is pickled."""
     library = _library(f"{name}: is no folder here, and to look for it on the Hugging Face hub")
     try:
-        folder = library.snapshot_download(name, revision=revision, allow_patterns=list(files))
+        folder = library.snapshot_download(name, revision=revision, allow_patterns=list(FILES))
     except Exception as error:  # the library raises those of several others
         raise InputError(
             f"{name}: is no folder here and could not be fetched from the Hugging Face hub "

@@ -1,0 +1,276 @@
+"""Texts that a user gives a sentence model: arguments, tables, lines, CoNLL-U, or its own data."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from treelax.data.conllu import COLUMNS, Sentence, read_conllu
+from treelax.data.sources import one_file
+from treelax.data.text.ptb import one_word, spaced_words
+from treelax.data.text.readers_plain import read_lines_of_text, read_stream, read_words
+from treelax.data.text.readers_table import SUFFIXES, read_table
+from treelax.data.text.readers_tagging import WORD_SUFFIXES, column_of
+from treelax.data.text.records import MAX_WORDS, TOO_LONG, CheckOptions, Record, Records, Report
+from treelax.data.text.tokenizer import words_of
+from treelax.errors import DataError, InputError
+from treelax.ops.checks import one_of
+from treelax.tasks.base import Example, Examples, Source
+from treelax.tasks.text.config import SPLIT, DataConfig, TextConfig
+from treelax.tasks.text.given_trees import check_tree
+from treelax.tasks.text.origins import Origin, find_again, trees_of
+from treelax.tasks.text.sentence_settings import SentenceSettings
+from treelax.tasks.text.sources import distribution, read_split
+
+STREAM = "-"
+CONLLU = ".conllu"
+PLAIN = ("", ".txt", ".text")
+SPLITS = ("train", "dev", "test")
+FORMS = ("conll", "conllu", "text", *dict.fromkeys(SUFFIXES.values()))
+
+
+def read_examples(settings: SentenceSettings, source: Source) -> Examples:
+    """The examples that a user names, read as they are asked for."""
+    if source.texts:
+        return Examples("TEXT", list(_arguments(settings, source)))
+    file = str(source.file)
+    form = source.form or _form_of(file, settings, source)
+    if form == "conllu":
+        return _treebank(file, settings, source)
+    if source.gold:
+        raise InputError(
+            "--gold: the right trees of these texts are not known; expected ListOps expressions, or a "
+            "CoNLL-U file with heads (--file FILE.conllu)"
+        )
+    records = _records(file, form, settings, source)
+    rows = (_example(record, settings, source) for record in records)
+    return Examples(records.source, rows, lambda: records.report.lines())
+
+
+def _arguments(settings: SentenceSettings, source: Source) -> Iterator[Example]:
+    texts = list(source.texts)
+    for i, text in enumerate(texts, 1):
+        if not text.strip():
+            raise InputError(f"TEXT {i} is empty; expected words")
+        if any("\ud800" <= character <= "\udfff" for character in text):
+            raise InputError(f"TEXT {i} is not UTF-8; expected it to be")
+    count = settings.texts
+    if count == 1 and not any(len(text.split()) > 1 for text in texts):
+        texts = [" ".join(texts)]  # a sentence without quotes around it
+    if len(texts) % count:
+        raise InputError(
+            f"TEXT: received {len(texts)}; expected {count} for each example of a model of pairs, each "
+            "in quotes"
+        )
+    tokens = source.tokens or settings.tokens
+    for i, start in enumerate(range(0, len(texts), count), 1):
+        own = [spaced_words(text) if tokens else text for text in texts[start : start + count]]
+        yield _example(Record(tuple(own), None, i, tokens), settings, source)
+
+
+def _form_of(file: str, settings: SentenceSettings, source: Source) -> str:
+    """The format of a file, by its name and what the model takes."""
+    if file == STREAM:
+        return "text"
+    suffix = one_file(
+        file,
+        preferred=(*WORD_SUFFIXES, *SUFFIXES),
+        expected="a file of texts, or - for standard input",
+    ).suffix
+    if suffix == CONLLU:
+        return "conllu"
+    found = SUFFIXES.get(suffix)
+    if settings.kind == "tag" and found in (None, "tsv"):
+        if suffix in PLAIN:  # a wrong guess would go unnoticed
+            raise InputError(
+                f"{file}: its name does not say what is on a line; expected --input conll, a word, "
+                "or --input text, a sentence"
+            )
+        return "conll"  # as the files that taggers are trained on
+    if found is None and suffix not in PLAIN:
+        raise InputError(
+            f"{file}: received a file in {suffix!r}; expected {', '.join([*SUFFIXES, '.txt'])}, or "
+            f"--input with one of {', '.join(FORMS)}"
+        )
+    return found or "text"
+
+
+def _records(file: str, form: str, settings: SentenceSettings, source: Source) -> Records:
+    if settings.model.trees == "given":
+        raise InputError(
+            f"{file}: the model takes given trees with its texts (model.trees is given); expected a "
+            "CoNLL-U file with heads, FILE.conllu"
+        )
+    unusable = source.unusable or settings.unusable
+    checks: CheckOptions = {
+        "ragged": unusable,  # type: ignore[typeddict-item]
+        "too_long": unusable,  # type: ignore[typeddict-item]
+        "empty": "keep" if source.keep_empty else "drop",
+        "advice": "--unusable drop" if source.keep_empty else "",
+    }
+    tokens = source.tokens or settings.tokens
+    if form == "conll":
+        if settings.texts != 1:
+            raise InputError(
+                f"--input: received 'conll', a word a line, for a model of pairs; expected {file} to "
+                "be a table, or text with a tab between two texts"
+            )
+        word = source.columns[0] if source.columns else settings.word
+        tag = settings.label if settings.kind == "tag" else None
+        places = (None if name is None else column_of(name) for name in (word, tag))
+        return read_words(file, *places, **checks)
+    if form == "text":
+        if source.columns or source.label:
+            raise InputError(
+                f"--text and --label: received {(*source.columns, source.label)[0]!r}, a column, and "
+                f"{file} is read as text, which has none; give --input tsv, csv or jsonl"
+            )
+        if file == STREAM:
+            return read_stream(sys.stdin.buffer, texts=settings.texts, tokens=tokens, **checks)
+        return read_lines_of_text(file, texts=settings.texts, tokens=tokens, **checks)
+    names = source.columns or settings.text
+    if len(names) != settings.texts:
+        raise InputError(
+            f"--text: received {' '.join(names)}; expected {settings.texts} for a model of kind "
+            f"{settings.kind}"
+        )
+    label = None if settings.kind == "tag" else source.label or settings.label
+    return read_table(
+        file,
+        names,
+        source.label,
+        format=form,  # type: ignore[arg-type]
+        tokens=tokens,
+        quoted=settings.quoted,
+        optional=[] if label is None or source.label else [label],
+        **checks,
+    )
+
+
+def _example(record: Record, settings: SentenceSettings, source: Source) -> Example:
+    label = record.label
+    if settings.kind != "tag" and label is None and settings.label is not None:
+        label = record.extra.get(settings.label, "").strip() or None
+    whole = len(record.texts) == settings.texts
+    texts = [words_of(record, i) if whole else [] for i in range(settings.texts)]
+    words = [tuple(map(one_word, own)) for own in texts]
+    if isinstance(label, tuple) and words[0] and len(label) == len(words[0]):
+        return Example((Sentence(words[0], tags=label),), record.line, label)
+    return Example(tuple(words), record.line, label)
+
+
+# ------------------------------------------------------------------ CoNLL-U
+
+
+def _treebank(file: str, settings: SentenceSettings, source: Source) -> Examples:
+    """Sentences with their heads and tags where the file has them."""
+    if settings.texts != 1:
+        raise InputError(
+            f"{file}: is CoNLL-U, which has no pairs; expected a table or lines of text"
+        )
+    if source.label or source.tokens:
+        raise InputError(f"--label and --tokens: {file} is CoNLL-U, which has words as they are")
+    given = settings.model.trees == "given"
+    report = Report()
+
+    def rows() -> Iterator[Example]:
+        name = one_file(file, preferred=(CONLLU,)).name
+        for sentence in read_conllu(file, require_heads=source.gold or given):
+            where = f"{name}, line {sentence.line}"
+            if given:
+                check_tree(sentence, where)
+            if len(sentence) > MAX_WORDS:
+                if (source.unusable or settings.unusable) != "drop":
+                    raise DataError(
+                        f"{where}: received {len(sentence):,} words; expected at most {MAX_WORDS:,}: "
+                        "split it or take it out"
+                    )
+                report.drop(TOO_LONG, sentence.line)
+                continue
+            yield _treebank_example(sentence, settings, source, where)
+
+    return Examples(file, rows(), report.lines)
+
+
+def _treebank_example(
+    sentence: Sentence, settings: SentenceSettings, source: Source, where: str
+) -> Example:
+    column = source.columns[0] if source.columns else settings.word
+    words = sentence.words if column in (None, "FORM", "2") else _column(sentence, column, where)
+    own = replace(sentence, words=tuple(map(one_word, words)))
+    tags = sentence.tags
+    if settings.kind == "tag" and settings.label not in (None, "UPOS"):
+        tags = _column(sentence, settings.label, where)
+    return Example((own,), sentence.line, tags, sentence)
+
+
+def _column(sentence: Sentence, name: str, where: str) -> tuple[str, ...]:
+    """The cells of a column, by its name or number."""
+    number = int(name) - 1 if name.isdigit() else -1
+    if name in COLUMNS:
+        number = COLUMNS.index(name)
+    if not 0 <= number < len(COLUMNS):
+        raise InputError(f"{where}: received the column {name}; expected {', '.join(COLUMNS)}")
+    rows = [line.split("\t") for line in sentence.lines if not line.startswith("#")]
+    return tuple(row[number] for row in rows if row[0].isdigit())
+
+
+# ------------------------------------------------------------------ the data of training
+
+
+def own_examples(
+    config: TextConfig,
+    settings: SentenceSettings,
+    split: str,
+    origins: Mapping[str, Origin],
+    *,
+    limit: int | None = None,
+) -> Examples:
+    """The examples of a split, where its file is still what it was."""
+    data = config.data
+    if config.model.trees == "given" and data.trees is not None:
+        trees, name = data.trees.replace(SPLIT, split), trees_of(split)
+        file = find_again(trees, origins.get(name), f"file of {name}")
+        return _first(_treebank(str(file), settings, Source()), limit)
+    records = _split_records(data, split, origins.get(split))
+    assert records.file is not None  # all readers of runs read a file
+    # as the reader of tagged words finds it in an archive
+    if (
+        data.format == "tagging"
+        and one_file(records.file, preferred=WORD_SUFFIXES).suffix == CONLLU
+    ):
+        return _first(_treebank(str(records.file), settings, Source()), limit)
+    rows = (_example(record, settings, Source()) for record in islice(records, limit))
+
+    def notes() -> list[str]:
+        taken = f"{os.path.abspath(records.source)} is taken unchecked"
+        unchecked = [] if origins else [f"the run is too old to tell what its data were; {taken}"]
+        return [*records.report.lines(), *unchecked]
+
+    return Examples(records.source, rows, notes)
+
+
+def _first(examples: Examples, limit: int | None) -> Examples:
+    return replace(examples, rows=islice(examples.rows, limit))
+
+
+def _split_records(config: DataConfig, split: str, origin: Origin | None) -> Records:
+    one_of("split", split, SPLITS)
+    named = getattr(config, split) or distribution(config)
+    if named is None and origin is None:
+        there = [name for name in SPLITS if getattr(config, name)]
+        raise InputError(
+            f"data.{split} is none; expected a split that the run has: give --split "
+            f"{' or '.join(there)}, or --data FILE"
+        )
+
+    def file_of(path: str) -> Path:
+        file = read_split(config, split, path).file
+        assert file is not None  # all readers of runs read a file
+        return file
+
+    return read_split(config, split, find_again(named, origin, f"{split} data", file_of=file_of))

@@ -1,0 +1,565 @@
+"""Trained sentence models that can be asked, saved, passed on and loaded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from treelax.data.conllu import Sentence
+from treelax.data.text.ptb import one_word, spaced_words
+from treelax.data.text.records import Record
+from treelax.data.text.tokenizer import words_of
+from treelax.data.text.vectors import Vectors
+from treelax.data.text.vocabulary import WordTable
+from treelax.errors import InputError, TreelaxError
+from treelax.nn.modes import evaluating
+from treelax.tasks.base import (
+    Answer,
+    Example,
+    Examples,
+    Prediction,
+    Progress,
+    Source,
+    Table,
+    TrainedParser,
+)
+from treelax.tasks.text.config import TextConfig
+from treelax.tasks.text.hub import fetch_folder, looks_like_hub_name, publish_folder
+from treelax.tasks.text.inputs import own_examples, read_examples
+from treelax.tasks.text.model_files import SavedSentences, load_folder, load_run, save_folder
+from treelax.tasks.text.new_words import THE_MODEL, VectorFiles, look_up, vector_files
+from treelax.tasks.text.origins import Origin
+from treelax.tasks.text.prediction import (
+    WINDOW,
+    SentenceSettings,
+    Texts,
+    known_spellings,
+    new_network,
+    predict_words,
+    sentences_of,
+    words_in,
+)
+from treelax.training.checkpoint import misfit
+
+__all__ = ["LabelFigures", "Prediction", "SentenceModel", "SentenceSettings"]
+
+LEARNED = "encoder.embedding.learned"  # saved as rows of the word vectors, not as a weight
+SHOWN = 60  # characters of a text in a message
+MOST_SEEN = 50_000  # different words before the table of a transformer is made anew
+OUTSIDE = 1e4  # what an arc outside a given tree lacks
+GROWING = Lock()  # word vectors, which several threads may ask for
+
+
+class SentenceModel(TrainedParser, nn.Module):
+    """A model of sentences with all that it takes to give it new texts.
+
+    Make one with `from_run` or `from_pretrained`; the constructor makes an untrained one. It is in
+    evaluation mode when it is loaded, and may be trained further or moved as any other module.
+
+    Args:
+        settings: kind, sizes, and how texts become words.
+        vectors: of the words.
+        labels: names of classes or tags.
+
+    Attributes:
+        network: the layers.
+        settings: as given.
+        vectors: as given, and what was looked up since.
+        labels: as given.
+        vector_files: where words that it does not know are looked up; none unless it was loaded so.
+
+    Raises:
+        InputError: settings and vectors do not fit.
+
+    Example:
+        >>> from treelax.data.text.vectors import random_vectors
+        >>> model = SentenceModel(SentenceSettings(), random_vectors(["dogs", "bark"], 8), ["yes"])
+        >>> [said] = model.predict(["Dogs bark."])
+        >>> said.label, said.words
+        ('yes', (('Dogs', 'bark', '.'),))
+    """
+
+    sample = ("the old cat watched a small bird", "a cat saw a bird")
+
+    def __init__(self, settings: SentenceSettings, vectors: Vectors, labels: Sequence[str]) -> None:
+        super().__init__()
+        self.settings = settings
+        self.vectors = vectors
+        self.labels = tuple(labels)
+        self.name = THE_MODEL  # in messages
+        self.task, self.text, self.null = settings.kind, settings.text, settings.null
+        self.is_tagger, self.trees = settings.kind == "tag", settings.model.trees
+        self.vector_files: tuple[Path, ...] = ()
+        self.config: TextConfig | None = None  # of the run that it is from
+        self.origins: Mapping[str, Origin] = {}  # the files of that run
+        self._not_found: set[str] = set()  # in the files of vectors
+        self._seen: set[str] = set()  # by a transformer's table, which grows
+        # hooks, and that table, are for one thread at a time
+        self._lock = Lock()
+        self.network = new_network(settings, vectors.matrix, len(self.labels))
+        self.tree = self.network.encoder.tree
+
+    def forward(self, *texts: Any, **options: Any) -> Tensor:
+        """Logits, as the network gives them; see `treelax.tasks.text.model`."""
+        logits: Tensor = self.network(*texts, **options)
+        return logits
+
+    # ------------------------------------------------------------------ asking
+
+    def predict(
+        self,
+        texts: Iterable[Any],
+        *,
+        soft: bool = False,
+        scores: bool = False,
+        batch_size: int = 64,
+        tokens: bool | None = None,
+    ) -> list[Prediction]:
+        """Label texts and find their trees.
+
+        Args:
+            texts: for classes and tags a text each, for pairs two texts each. A text is a string, a
+                list of its words, or a `treelax.data.conllu.Sentence`, whose heads are used if the
+                model takes given trees, which then every text needs. A space within a word of these
+                becomes a no-break space, as in training. Words may be a tuple too, but not one of two
+                strings with white space in one of them, which reads as a pair of texts.
+            soft: predict with relaxed trees; then heads are those of the tree with the most weight.
+            scores: also return the scores of arcs, if the model has some.
+            batch_size: the most examples at a time; long texts come in smaller batches.
+            tokens: strings are words with white space between, not to be tokenised; by default as the
+                model was trained.
+
+        Returns:
+            A prediction for each, in their order; without a label where a text has no words.
+
+        Raises:
+            InputError: a text is none, or there are too few or too many, or it is a pair of texts
+                itself, or lacks a tree that the model takes; the message names it.
+            DataError: a text is too long for a transformer, or its heads form no tree.
+            BackendError: tokenising needs the nltk library and it is not installed.
+
+        Example:
+            See `SentenceModel`.
+        """
+        examples = self._examples(texts, tokens)
+        if self.vector_files:  # one reading of them for all texts
+            examples = iter(read := list(examples))
+            self.look_up(_all_words(read))
+        return list(self._said(examples, soft, scores, batch_size))
+
+    def stream(
+        self,
+        texts: Iterable[Any],
+        *,
+        soft: bool = False,
+        scores: bool = False,
+        batch_size: int = 64,
+        tokens: bool | None = None,
+    ) -> Iterator[Prediction]:
+        """Label any number of texts as `predict` does, in bounded memory.
+
+        Args:
+            texts: as for `predict`; read as predictions are asked for, 32 batches ahead. Where new
+                words are looked up in files, these are read again for every 32 batches that have
+                some; `look_up` with the words of all texts beforehand reads them once.
+            soft: as for `predict`.
+            scores: as for `predict`.
+            batch_size: as for `predict`.
+            tokens: as for `predict`.
+
+        Returns:
+            An iterator over the predictions, in the order of the texts.
+
+        Raises:
+            InputError: as `predict`.
+            DataError: as `predict`.
+            BackendError: as `predict`.
+
+        Example:
+            >>> from treelax.data.text.vectors import random_vectors
+            >>> model = SentenceModel(SentenceSettings(), random_vectors(["dogs"], 8), ["yes"])
+            >>> next(model.stream(iter(["dogs", ""]))).label
+            'yes'
+        """
+        examples = self._examples(texts, tokens)
+        if self.vector_files:
+            examples = self._looked_up(examples, max(WINDOW * batch_size, 1))
+        return self._said(examples, soft, scores, batch_size)
+
+    def _said(
+        self, examples: Iterable[Texts], soft: bool, scores: bool, batch_size: int
+    ) -> Iterator[Prediction]:
+        return predict_words(
+            self.network,
+            self.settings,
+            self.network.encoder.read(self.vectors),
+            self.labels,
+            examples,
+            soft=soft,
+            scores=scores,
+            batch_size=batch_size,
+        )
+
+    def _examples(self, texts: Iterable[Any], tokens: bool | None) -> Iterator[Texts]:
+        if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+            raise InputError(f"texts: received {_short(texts)}; expected a list of texts")
+        as_words = self.settings.tokens if tokens is None else tokens
+        return (self._example(item, f"texts[{i}]", as_words) for i, item in enumerate(texts))
+
+    def _looked_up(self, examples: Iterator[Texts], window: int) -> Iterator[Texts]:
+        """The same, so many read at a time and their words looked up."""
+        while some := list(islice(examples, window)):
+            self.look_up(_all_words(some))
+            yield from some
+
+    def look_up(self, words: Iterable[str]) -> tuple[int, int]:
+        """Look up words that the model does not know in the files that it was loaded with.
+
+        Their vectors are kept, those of other words stay as they are. `predict` does this by itself.
+
+        Args:
+            words: any; the files are read once if some of them are new.
+
+        Returns:
+            How many different words were looked for and how many of them were found. Those that were
+            not share a hundred vectors, as without the files.
+
+        Raises:
+            InputError: the files have another number of dimensions, or are not those of training;
+                the message names the model.
+            DataError: a file cannot be read.
+            BackendError: a file needs NumPy and it is not installed.
+
+        Example:
+            >>> from treelax.data.text.vectors import random_vectors
+            >>> model = SentenceModel(SentenceSettings(), random_vectors(["dogs"], 8), ["yes"])
+            >>> model.look_up(["zebra"])  # there are no files
+            (0, 0)
+        """
+        if not self.vector_files:
+            return 0, 0
+        with GROWING, torch.inference_mode(False):
+            asked = dict.fromkeys(known_spellings(self.settings, words))
+            new = [w for w in asked if w not in self.vectors.known and w not in self._not_found]
+            if not new:
+                return 0, 0
+            rows, added = look_up(self.vectors, self.vector_files, new, self.settings, self.name)
+            # words come last: other threads may ask for the rows of those that there are
+            self.network.encoder.embedding.append(added)
+            self.vectors.matrix = torch.cat([self.vectors.matrix, added])
+            self.vectors.known.update(rows)
+            self._not_found.update(word for word in new if word not in rows)
+        return len(new), len(rows)
+
+    def _example(self, item: Any, where: str, tokens: bool) -> Texts:
+        if self.settings.texts == 1:
+            return (_words(item, where, tokens),)
+        if not isinstance(item, list | tuple) or len(item) != self.settings.texts:
+            raise InputError(
+                f"{where}: received {_short(item)}; expected two texts: (first, second)"
+            )
+        return [_words(text, where, tokens) for text in item]
+
+    # ------------------------------------------------------------------ as a trained parser
+
+    def words(self, text: str) -> tuple[str, ...]:
+        """A text as the model cuts it; a word may hold no white space, as in training."""
+        return tuple(words_in(_words(" ".join(text.split()), "text", self.settings.tokens)))
+
+    def read(self, source: Source) -> Examples:
+        """The examples that a user names."""
+        return read_examples(self.settings, source)
+
+    def own_examples(self, split: str, *, limit: int | None = None) -> Examples:
+        """The examples of a split of its run."""
+        if self.config is None:
+            raise InputError(
+                f"{self.name}: is a saved model, which has no data; expected --data FILE"
+            )
+        return own_examples(self.config, self.settings, split, self.origins, limit=limit)
+
+    def evaluate(
+        self, examples: Sequence[Example], *, progress: Progress | None = None
+    ) -> LabelFigures:
+        """Accuracy with discrete and with soft trees."""
+        given = [each.texts[0] if self.settings.texts == 1 else each.texts for each in examples]
+        said = zip(self.stream(given), self.stream(given, soft=True), examples, strict=True)
+        right = soft = count = done = 0
+        for hard, other, example in said:
+            several = [
+                [label] if isinstance(label, str) else label or ()
+                for label in (example.label, hard.label, other.label)
+            ]
+            for wanted, own, relaxed in zip(*several, strict=False):
+                count, right, soft = count + 1, right + (own == wanted), soft + (relaxed == wanted)
+            done += sum(map(len, example.texts))
+            if progress is not None:
+                progress(done)
+        if not count:
+            raise InputError("examples: received none with a label; expected some to compare with")
+        return LabelFigures(len(examples), count, 100 * right / count, 100 * soft / count)
+
+    @torch.no_grad()
+    def arc_scores(self, words: Sequence[str]) -> Tensor:
+        """The scores of one text, NULL in front if the model has one."""
+        self.require_scores()
+        device = next(self.network.parameters()).device
+        with self._lock, evaluating(self.network):
+            batch = sentences_of(self.settings, self._table(words), [words], device)
+            return self.network.encoder.scores(batch)[0].float().cpu()
+
+    @torch.no_grad()
+    def answer(self, texts: Sequence[Sequence[str]], trees: Sequence[Tensor]) -> Answer | None:
+        """The label of a text or of two with its probability, or a tag for every word."""
+        if self.tree is None:
+            return None
+        if len(texts) < self.settings.texts:
+            return Answer("No label yet: this model labels two texts together.")
+        forced = _forcing(trees)
+        words = [list(text) for text in texts]
+        with self._lock:
+            hook = self.tree.scorer.register_forward_hook(lambda *_: forced)
+            try:
+                [said] = self.predict([words if len(words) == 2 else words[0]], tokens=True)
+            finally:
+                hook.remove()
+        if isinstance(said.label, tuple):
+            return Answer("Tags stand below the words.", list(map(str, said.label)))
+        share = said.probability if isinstance(said.probability, float) else 0.0
+        return Answer(f"{said.label} ({100 * share:.0f} %)")
+
+    def _table(self, words: Sequence[str]) -> WordTable:
+        """What gives words their ids; a transformer's forgets them before they are too many."""
+        self._seen.update(words)
+        if len(self._seen) > MOST_SEEN:
+            self._seen = set(words)
+            self.vectors = copy(self.vectors)  # tables are kept by identity
+        return self.network.encoder.read(self.vectors)
+
+    # ------------------------------------------------------------------ loading and saving
+
+    @classmethod
+    def from_run(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        device: str | torch.device = "cpu",
+        vectors: VectorFiles | None = None,
+    ) -> SentenceModel:
+        """The best model of a run.
+
+        Args:
+            path: the folder of the run; the files that it was trained on are not needed.
+            device: where to put it.
+            vectors: the file of word vectors that it was trained with, or all such files in the same
+                order, to look up the words of new texts that training never saw. They are read when
+                there are such words; without them these share a hundred vectors.
+
+        Returns:
+            The model, in evaluation mode. No random number is drawn.
+
+        Raises:
+            InputError: there is no run, it has no model yet, or it is of another task; or it has no
+                use for word vectors, or takes another number of files.
+            CheckpointError: a file is damaged or of another version.
+            DataError: a file of word vectors does not exist.
+
+        Example:
+            >>> SentenceModel.from_run("nowhere")
+            Traceback (most recent call last):
+            ...
+            treelax.errors.InputError: nowhere: does not exist; expected the folder of a run
+        """
+        return cls._restored(load_run(Path(path)), vectors, str(path), Path(path)).to(device)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str | os.PathLike[str],
+        *,
+        revision: str | None = None,
+        device: str | torch.device = "cpu",
+        vectors: VectorFiles | None = None,
+    ) -> SentenceModel:
+        """Load a model that `save_pretrained` saved, or that of a run.
+
+        Args:
+            name: the folder of a saved model or of a run, or OWNER/NAME of a model on the Hugging
+                Face hub, for which the huggingface_hub library is needed.
+            revision: on the hub, a branch, tag or commit; the newest by default.
+            device: where to put it.
+            vectors: as for `from_run`.
+
+        Returns:
+            The model, in evaluation mode. No random number is drawn.
+
+        Raises:
+            InputError: there is no such folder or model, or it is of another task; or as `from_run`
+                of word vectors.
+            DataError: as `from_run`.
+            BackendError: a model on the hub is meant and the library is not installed.
+            CheckpointError: a file is missing, damaged or of another version, or the files are not
+                of one model.
+
+        Example:
+            See `save_pretrained`.
+        """
+        folder = Path(name)
+        if not folder.exists() and looks_like_hub_name(str(name)):
+            folder = fetch_folder(str(name), revision=revision)
+        return cls._restored(load_folder(folder), vectors, str(name), folder).to(device)
+
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
+        """Save the model as a folder that `from_pretrained` loads.
+
+        Its words are saved with their vectors, those that were looked up since it was loaded too, so
+        they need no file any more; the names of the files are saved, not what else is in them.
+
+        Args:
+            folder: made with its parents if it does not exist; an older model in it is replaced.
+
+        Raises:
+            InputError: the folder holds a run or a model of another program, or is a file.
+            CheckpointError: a file cannot be written.
+
+        Example:
+            >>> import tempfile
+            >>> from treelax.data.text.vectors import random_vectors
+            >>> model = SentenceModel(SentenceSettings(), random_vectors(["dogs"], 8), ["yes"])
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     model.save_pretrained(folder)
+            ...     SentenceModel.from_pretrained(folder).labels
+            ('yes',)
+        """
+        weights = {k: v for k, v in self.network.state_dict().items() if k != LEARNED}
+        save_folder(Path(folder), self.settings, self._learned_vectors(), self.labels, weights)
+
+    def push_to_hub(
+        self, name: str, *, private: bool = False, message: str = "A treelax sentence model"
+    ) -> str:
+        """Publish the model on the Hugging Face hub, where `from_pretrained` finds it.
+
+        Args:
+            name: OWNER/NAME of the repository, which is made if it does not exist.
+            private: make it a private one, if it is made.
+            message: of the commit.
+
+        Returns:
+            Where the commit can be seen.
+
+        Raises:
+            BackendError: the huggingface_hub library is not installed.
+            InputError: the hub refuses, or cannot be reached.
+        """
+        with TemporaryDirectory() as folder:
+            self.save_pretrained(folder)
+            return publish_folder(name, Path(folder), private=private, message=message)
+
+    @classmethod
+    def _restored(
+        cls, saved: SavedSentences, vectors: VectorFiles | None, called: str, folder: Path
+    ) -> SentenceModel:
+        files = vector_files(vectors, saved.settings, called)
+        try:
+            with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
+                model = cls(saved.settings, saved.vectors, saved.labels)
+            new = model.network.state_dict()
+            # a saved model has its learned vectors as rows of the matrix, where they start from
+            learned = {LEARNED: new[LEARNED]} if LEARNED in new else {}
+            model.network.load_state_dict(learned | dict(saved.weights))
+        except (InputError, RuntimeError) as error:
+            if saved.settings.model.pretrained is not None and isinstance(error, TreelaxError):
+                raise  # of the transformer
+            raise misfit(saved.file, error) from error
+        model.vector_files, model.name = files, called
+        if (folder / CONFIG).is_file():
+            model.config, model.origins = Run.open(folder).config(TextConfig), read_origins(folder)
+        return model.eval()
+
+    def _learned_vectors(self) -> Vectors:
+        """The vectors with their learned rows as they are now."""
+        embedding = self.network.encoder.embedding
+        if embedding.learned is None:
+            return self.vectors
+        matrix = embedding.table.detach().cpu().clone()
+        matrix[1 : len(embedding.learned) + 1] = embedding.learned.detach()
+        return Vectors(matrix, self.vectors.known, unknown=self.vectors.unknown)
+
+
+@dataclass(frozen=True)
+class LabelFigures:
+    """Accuracy of a model's labels, in percent; a tagger's are of words."""
+
+    examples: int
+    labels: int
+    accuracy: float
+    soft_accuracy: float
+
+    def record(self) -> dict[str, Any]:
+        """All figures, for JSON."""
+        return asdict(self)
+
+    def tables(self, title: str) -> list[Table]:
+        """All figures, for people."""
+        row = [title, f"{self.labels:,}", f"{self.accuracy:.2f}", f"{self.soft_accuracy:.2f}"]
+        return [Table(["accuracy, %", "labels", "discrete trees", "soft trees"], [row])]
+
+
+def _forcing(trees: Sequence[Tensor]) -> Tensor:
+    """Scores whose best trees are these; a model with another rule of roots takes the nearest."""
+    size = max(map(len, trees))
+    scores = torch.zeros(len(trees), size, size)
+    for own, tree in zip(scores, trees, strict=True):
+        own[: len(tree), : len(tree)] = OUTSIDE * (tree - 1)
+    return scores
+
+
+def _all_words(examples: Iterable[Texts]) -> Iterator[str]:
+    for example in examples:
+        for text in example:
+            yield from words_in(text)
+
+
+def _words(text: Any, where: str, tokens: bool) -> Sequence[str] | Sentence:
+    if isinstance(text, Sentence):
+        return replace(text, words=tuple(map(one_word, text.words)))
+    if isinstance(text, str):
+        if not text or text.isspace():
+            return ()
+        return words_of(Record((spaced_words(text) if tokens else text,), None, 1, tokens), 0)
+    if not isinstance(text, list | tuple):
+        raise InputError(
+            f"{where}: received {_short(text)}; expected a text or a list of its words"
+        )
+    for word in text:
+        if not isinstance(word, str) or not word.strip():
+            raise InputError(
+                f"{where}: received {_short(word)} as a word; expected words, or the text as one "
+                "string"
+            )
+    if isinstance(text, tuple) and len(text) == 2 and any(map(_has_words, text)):
+        raise InputError(
+            f"{where}: received {_short(text)}, which reads as a pair of texts; expected one text: "
+            "give it as a string, or as a list of its words"
+        )
+    return list(map(one_word, text))
+
+
+def _has_words(text: str) -> bool:
+    """Whether there is white space between words, not only a space that holds one together."""
+    return " " in spaced_words(text)
+
+
+def _short(value: object) -> str:
+    written = repr(value)
+    return written if len(written) <= SHOWN else f"{written[:SHOWN]}…"
