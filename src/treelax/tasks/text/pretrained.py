@@ -38,7 +38,7 @@ from treelax.tasks.text.hub import fetch_folder, looks_like_hub_name, publish_fo
 from treelax.tasks.text.inputs import own_examples, read_examples
 from treelax.tasks.text.model_files import SavedSentences, load_folder, load_run, save_folder
 from treelax.tasks.text.new_words import THE_MODEL, VectorFiles, look_up, vector_files
-from treelax.tasks.text.origins import Origin
+from treelax.tasks.text.origins import Origin, read_origins
 from treelax.tasks.text.prediction import (
     WINDOW,
     SentenceSettings,
@@ -50,6 +50,7 @@ from treelax.tasks.text.prediction import (
     words_in,
 )
 from treelax.training.checkpoint import misfit
+from treelax.training.run import CONFIG, Run
 
 __all__ = ["LabelFigures", "Prediction", "SentenceModel", "SentenceSettings"]
 
