@@ -7,11 +7,6 @@ import pytest
 import torch
 from browsing import HINT, NO_BROWSER
 from hypothesis import HealthCheck, settings
-from listops_commands import QUICK, interrupt, train
-from listops_runs import options
-from sentence_runs import train as train_sentences
-
-from treelax.tasks.text.pretrained import SentenceModel
 
 # they are loaded anyway; looked through for doctests, two of them would have the same name
 collect_ignore_glob = ["*conftest.py"]
@@ -49,11 +44,15 @@ def generator() -> torch.Generator:
 
 
 # ------------------------------------------------------------------ runs that several files look at
+# imported inside: most files need neither the commands nor the models
 
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
     """A run of ListOps that has ended, and what was said; only to be looked at."""
+    from listops_commands import train
+    from listops_runs import options
+
     folder = tmp_path_factory.mktemp("finished") / "new" / "run"
     return folder, train("--out", folder, *options(), "--seed", 5)
 
@@ -61,6 +60,8 @@ def finished(tmp_path_factory):
 @pytest.fixture(scope="session")
 def halves(tmp_path_factory):
     """A run of four epochs that was interrupted in its third; copy it."""
+    from listops_commands import QUICK, interrupt
+
     folder = tmp_path_factory.mktemp("halves") / "run"
     interrupt(folder, 3, *QUICK)
     return folder
@@ -74,10 +75,12 @@ def half(halves, tmp_path):
 @pytest.fixture(scope="session")
 def moved_runs(tmp_path_factory):
     """A run of sentences of each kind, whose data are gone; only to be looked at."""
+    from sentence_runs import train
+
     found = {}
     for kind in ("classify", "pair", "tag"):
         folder = tmp_path_factory.mktemp(kind)
-        run = train_sentences(kind, folder)
+        run = train(kind, folder)
         for file in folder.iterdir():
             if file.is_file():
                 file.unlink()
@@ -88,6 +91,8 @@ def moved_runs(tmp_path_factory):
 
 @pytest.fixture
 def saved_model(moved_runs, tmp_path):
+    from treelax.tasks.text.pretrained import SentenceModel
+
     folder = tmp_path / "saved"
     SentenceModel.from_run(moved_runs["classify"]).save_pretrained(folder)
     return folder
