@@ -10,7 +10,7 @@ import typer
 from treelax.cli.commands import command, group
 
 if TYPE_CHECKING:
-    from treelax.pictures import Picture
+    from treelax.pictures import Curves, Picture
 
 HELP = """Draw a figure of the paper.
 
@@ -42,7 +42,7 @@ def relaxation(
     write_picture(draw_relaxation(temperature=temperature), out)
 
 
-def write_picture(picture: Picture, out: Path | None) -> None:
+def write_picture(picture: Picture | Curves, out: Path | None) -> None:
     """Save a picture, or print its SVG."""
     import sys
 
