@@ -7,18 +7,14 @@ from pathlib import Path
 import pytest
 
 from treelax.analysis.corpora import Corpus, check_same_sentences, punctuation
-from treelax.analysis.corpus_readers import (
-    listops_corpus,
-    read_treebank,
-    split_records,
-    text_corpus,
-)
 from treelax.data.conllu import Sentence, write_conllu
 from treelax.data.listops import parse_expression
-from treelax.data.text.readers_table import read_table
-from treelax.data.text.readers_tagging import read_tagging
 from treelax.errors import DataError, InputError
-from treelax.tasks.text.config import DataConfig
+from treelax.tasks.base import Example, Examples, Source
+from treelax.tasks.listops.parser import listops_examples
+from treelax.tasks.text.config import DataConfig, TextConfig
+from treelax.tasks.text.inputs import own_examples, read_examples
+from treelax.tasks.text.sentence_settings import SentenceSettings
 
 DOGS = Sentence(("Dogs", "bark", "!"), (2, 0, 2), ("NOUN", "VERB", "PUNCT"))
 HI = Sentence(("Hi",))
@@ -33,12 +29,14 @@ def test_what_is_known_of_all_sentences() -> None:
 
 
 def test_pairs_stay_together() -> None:
-    pairs = Corpus("pairs", (HI, DOGS, HI, HI), texts=2, labels=("no", "yes"))
+    examples = Examples(
+        "pairs", [Example((HI, DOGS), 1, "no"), Example((HI, HI), 2, "yes"), Example((HI, ()), 3)]
+    )
+    pairs = Corpus.of(examples)
     assert pairs.examples == [(HI, DOGS), (HI, HI)]
-    short = pairs.part(max_length=1)
-    assert (short.sentences, short.labels) == ((HI, HI), ("yes",))
-    assert pairs.part(limit=1).labels == ("no",)
-    assert pairs.part() == pairs
+    assert pairs.labels == ("no", "yes")
+    assert Corpus.of(examples, max_length=1).labels == ("yes",)
+    assert Corpus.of(examples, limit=1).labels == ("no",)
 
 
 def test_a_corpus_that_cannot_be() -> None:
@@ -48,8 +46,13 @@ def test_a_corpus_that_cannot_be() -> None:
         Corpus("odd", (HI, HI, HI), texts=2)
     with pytest.raises(InputError, match="two: received 1 labels; expected 2"):
         Corpus("two", (HI, HI), labels=("x",))
-    with pytest.raises(InputError, match="received 2 as the most words; expected at least 3"):
-        Corpus("dogs", (DOGS,)).part(max_length=2)
+    with pytest.raises(InputError, match=r"dogs: received no sentences.* the shortest has 3"):
+        Corpus.of(Examples("dogs", [Example((DOGS,))]), max_length=2)
+
+
+def corpus_of(file: Path, limit: int | None = None, **settings: str) -> Corpus:
+    read = read_examples(SentenceSettings(**settings), Source(file=str(file)))  # type: ignore[arg-type]
+    return Corpus.of(read, limit=limit)
 
 
 def test_a_treebank(tmp_path: Path) -> None:
@@ -57,40 +60,40 @@ def test_a_treebank(tmp_path: Path) -> None:
     wide = Sentence(("10 000", "dogs"), (2, 0), ("NUM", "NOUN"))
     file = tmp_path / "bank.conllu.xz"
     write_conllu(file, [DOGS, wide])
-    corpus = read_treebank(file)
+    corpus = corpus_of(file)
     assert corpus.words == [DOGS.words, ("10\u00a0000", "dogs")]
     assert corpus.gold == [DOGS.heads, (2, 0)]
     assert corpus.labels == (DOGS.tags, ("NUM", "NOUN"))
-    assert len(read_treebank(file, limit=1).sentences) == 1
+    assert len(corpus_of(file, limit=1).sentences) == 1
 
 
 def test_a_treebank_without_heads_or_sentences(tmp_path: Path) -> None:
     write_conllu(tmp_path / "plain.conllu", [HI])
-    corpus = read_treebank(tmp_path / "plain.conllu")
+    corpus = corpus_of(tmp_path / "plain.conllu")
     assert (corpus.gold, corpus.tags, corpus.labels) == (None, None, None)
     (tmp_path / "empty.conllu").write_text("")
-    with pytest.raises(DataError, match=r"empty\.conllu: has no sentences"):
-        read_treebank(tmp_path / "empty.conllu")
+    with pytest.raises(InputError, match=r"empty\.conllu: received no sentences"):
+        corpus_of(tmp_path / "empty.conllu")
 
 
 def test_records_with_classes_and_with_tags(tmp_path: Path) -> None:
     table = tmp_path / "a.tsv"
     table.write_text("text\tlabel\nDogs bark.\tyes\n\t no\nHi\tno\n")
-    records = read_table(table, "text", "label")
-    corpus = text_corpus(records, "a.tsv")
+    read = read_examples(SentenceSettings(label="label"), Source(file=str(table)))
+    corpus = Corpus.of(read)
     assert corpus.words == [("Dogs", "bark", "."), ("Hi",)]
     assert (corpus.labels, corpus.tags, corpus.gold) == (("yes", "no"), None, None)
-    assert records.report.lines() == ["1 line dropped: empty sentence (3)"]
-    assert text_corpus(records, "a.tsv", limit=1).labels == ("yes",)
+    assert read.notes() == ["1 line dropped: empty sentence (3)"]
     tags = tmp_path / "a.conll"
     tags.write_text("Dogs\tN\nbark\tV\n")
-    assert text_corpus(read_tagging(tags), "a.conll").tags == [("N", "V")]
+    assert corpus_of(tags, kind="tag").tags == [("N", "V")]
 
 
 def test_listops_has_gold_heads_and_kinds() -> None:
-    corpus = listops_corpus([parse_expression("[MAX 2 9 ]")], "one")
-    assert (corpus.gold, corpus.listops) == ([(0, 1, 1, 1)], True)
+    corpus = Corpus.of(listops_examples([parse_expression("[MAX 2 9 ]")], "one"))
+    assert (corpus.gold, corpus.has_punctuation) == ([(0, 1, 1, 1)], False)
     assert corpus.tags == [("operator", "argument", "argument", "bracket")]
+    assert corpus.labels == ((2, None, None, None),)
 
 
 def test_punctuation_by_tag_or_by_characters() -> None:
@@ -99,7 +102,7 @@ def test_punctuation_by_tag_or_by_characters() -> None:
     assert punctuation(Corpus("a", (plain,))) == [[False, True, True, False, False]]
     tagged = Sentence(("-", "!"), tags=("X", "PUNCT"))  # a dash that is none
     assert punctuation(Corpus("a", (tagged,))) == [[False, True]]
-    brackets = listops_corpus([parse_expression("[MAX 2 ]")], "one")
+    brackets = Corpus.of(listops_examples([parse_expression("[MAX 2 ]")], "one"))
     assert punctuation(brackets) == [[False, False, False]]
 
 
@@ -114,30 +117,35 @@ def test_sentences_of_two_runs() -> None:
         check_same_sentences(one, Corpus("short", (HI,)))
 
 
+def labels_of(data: DataConfig, split: str = "dev") -> list[object]:
+    config = TextConfig(kind="tag" if data.format == "tagging" else "classify", data=data)
+    settings = SentenceSettings.of(config, rows=2)
+    return [each.label for each in own_examples(config, settings, split, {})]
+
+
 def test_the_data_of_a_run(tmp_path: Path) -> None:
     table = tmp_path / "dev.tsv"
     table.write_text("text\tlabel\nDogs bark.\tyes\n")
     data = DataConfig(dev=str(table))
-    assert [record.label for record in split_records(data, "dev")] == ["yes"]
+    assert labels_of(data) == ["yes"]
     with pytest.raises(InputError, match=r"data\.test is none; expected a split .*--split dev"):
-        split_records(data, "test")
+        labels_of(data, "test")
     with pytest.raises(InputError, match="split is 'none'"):
-        split_records(data, "none")
+        labels_of(data, "none")
     table.unlink()
     with pytest.raises(DataError, match=r"dev\.tsv: does not exist; .*--data FILE"):
-        split_records(data, "dev")
+        labels_of(data)
 
 
 def test_the_data_of_a_run_on_sst(tmp_path: Path) -> None:
     (tmp_path / "dev.txt").write_text("(3 (2 Dogs) (2 bark))\n(2 (2 so) (2 so))\n")
     binary = DataConfig(format="sst", path=str(tmp_path))
     five = DataConfig(format="sst", path=str(tmp_path), classes="five")
-    counts = [len(list(split_records(data, "dev"))) for data in (binary, five)]
-    assert counts == [1, 2]
+    assert [len(labels_of(data)) for data in (binary, five)] == [1, 2]
 
 
 def test_the_tags_of_a_run_are_those_of_its_column(tmp_path: Path) -> None:
     file = tmp_path / "dev.conll"
     file.write_text("Dogs NNS O\nbark VBP O\n")
     data = DataConfig(format="tagging", dev=str(file), tag="2")
-    assert [record.label for record in split_records(data, "dev")] == [("NNS", "VBP")]
+    assert labels_of(data) == [("NNS", "VBP")]

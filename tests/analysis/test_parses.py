@@ -11,25 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import is_projective, is_tree
 
+import treelax
 from treelax.analysis.baselines import chain_trees, random_trees
 from treelax.analysis.corpora import Corpus
-from treelax.analysis.corpus_readers import listops_corpus
-from treelax.analysis.parse_listops import parse_listops
-from treelax.analysis.parse_sentences import parse_sentences
-from treelax.analysis.parses import MOST_SENTENCES, LabelFigures
-from treelax.analysis.subjects import load_subject
-from treelax.data.batching import length_batches
+from treelax.analysis.parses import LabelFigures, parse_corpus
 from treelax.data.conllu import Sentence
-from treelax.data.listops import generate_listops, parse_expression
+from treelax.data.listops import generate_listops
 from treelax.data.text.vectors import random_vectors
 from treelax.errors import InputError
-from treelax.tasks.listops.evaluation import evaluate, parse_all
+from treelax.tasks.base import Examples, Source, heads_without_null
+from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.listops.model import ListOpsTagger
-from treelax.tasks.listops.model import ModelConfig as ListOpsConfig
+from treelax.tasks.listops.model import ModelConfig as ListOpsModelConfig
+from treelax.tasks.listops.parser import ListOpsParser, listops_examples
 from treelax.tasks.text.model import ModelConfig
-from treelax.tasks.base import heads_without_null
 from treelax.tasks.text.prediction import SentenceSettings
-from treelax.training.models import is_listops
 from treelax.tasks.text.pretrained import SentenceModel
 
 WORDS = ("the", "film", "was", "good", "bad")
@@ -74,7 +70,7 @@ def corpus(texts: int = 1, **known: Any) -> Corpus:
 def test_the_trees_are_those_of_predictions(kind: str, trees: str, null: bool) -> None:
     own = model(kind, null=null, trees=trees)
     texts = 2 if kind == "pair" else 1
-    said = parse_sentences(own, corpus(texts), "run")
+    said = parse_corpus(own, corpus(texts))
     given = [TEXTS[i : i + texts] for i in range(0, len(TEXTS), texts)]
     predictions = own.predict([each if texts == 2 else each[0] for each in given])
     assert said.trees == tuple(heads for each in predictions for heads in each.heads or ())
@@ -90,7 +86,7 @@ def test_the_trees_are_those_of_predictions(kind: str, trees: str, null: bool) -
 def test_single_sentences_for_a_model_of_pairs() -> None:
     """Its encoder sees one sentence at a time; there is nothing to label."""
     own = model("pair", null=True)
-    alone, paired = (parse_sentences(own, corpus(texts), "run") for texts in (1, 2))
+    alone, paired = (parse_corpus(own, corpus(texts)) for texts in (1, 2))
     assert alone.trees == paired.trees
     assert alone.labels is None
     assert paired.labels is not None
@@ -104,7 +100,7 @@ def test_labels_are_those_of_predictions(kind: str) -> None:
     given = given if texts == 2 else [each[0] for each in given]
     hard = [each.label for each in own.predict(given)]
     soft = [each.label for each in own.predict(given, soft=True)]
-    said = parse_sentences(own, corpus(texts, labels=tuple(hard)), "run").labels
+    said = parse_corpus(own, corpus(texts, labels=tuple(hard))).labels
     assert said is not None
     assert said.accuracy == 100
     assert said.same == said.soft_accuracy
@@ -120,10 +116,10 @@ def test_labels_are_those_of_predictions(kind: str) -> None:
 def test_labels_of_something_else_are_not_counted() -> None:
     tags = tuple(("yes",) * len(words) for words in TEXTS)  # of words, for a model of texts
     for labels in (None, ("praise",) * 6, tags):
-        said = parse_sentences(model(), corpus(labels=labels), "run").labels
+        said = parse_corpus(model(), corpus(labels=labels)).labels
         assert said is not None
         assert (said.accuracy, said.soft_accuracy, said.gap) == (None, None, None)
-    known = parse_sentences(model(), corpus(labels=("yes", *["other"] * 5)), "run").labels
+    known = parse_corpus(model(), corpus(labels=("yes", *["other"] * 5))).labels
     assert known is not None
     assert known.accuracy in (0, pytest.approx(100 / 6))
 
@@ -131,27 +127,27 @@ def test_labels_of_something_else_are_not_counted() -> None:
 def test_the_mode_of_a_model_is_left() -> None:
     own = model()
     own.train()
-    trained = parse_sentences(own, corpus(), "run")
+    trained = parse_corpus(own, corpus())
     assert own.network.training
-    assert trained == parse_sentences(own.eval(), corpus(), "run")
+    assert trained == parse_corpus(own.eval(), corpus())
 
 
 def test_progress_comes_to_all_words() -> None:
     done: list[int] = []
-    parse_sentences(model(), corpus(), "run", progress=done.append)
+    parse_corpus(model(), corpus(), progress=done.append)
     assert done == sorted(done)
     assert done[-1] == sum(map(len, TEXTS))
 
 
 def test_models_without_trees_and_with_given_ones() -> None:
     for trees in ("none", "intra"):
-        with pytest.raises(InputError, match=f"run: has no trees .*{trees}.*; expected runs with"):
-            parse_sentences(model(trees=trees), corpus(), "run")
+        with pytest.raises(InputError, match=f"has no trees .*{trees}.*; expected a model with"):
+            parse_corpus(model(trees=trees), corpus())
     own = model(trees="given")
-    with pytest.raises(InputError, match=r"run: takes given trees .* and six has none"):
-        parse_sentences(own, corpus(), "run")
+    with pytest.raises(InputError, match=r"takes given trees .* and six has none"):
+        parse_corpus(own, corpus())
     known = Corpus("one", (Sentence(("good", "film"), (2, 0)),))
-    said = parse_sentences(own, known, "run")
+    said = parse_corpus(own, known)
     assert (said.trees, said.entropies, said.labels) == (((2, 0),), None, None)
 
 
@@ -173,20 +169,20 @@ def test_null_by_hand() -> None:
 # ------------------------------------------------------------------ ListOps
 
 
-def tagger(trees: str = "latent", **settings: Any) -> ListOpsTagger:
+def tagger(trees: str = "latent", **settings: Any) -> ListOpsParser:
     sizes = {"embedding_size": 6, "encoder_size": 6, "scorer_size": 6, "gcn_size": 6}
+    config = ListOpsModelConfig(trees=trees, **sizes | settings)  # type: ignore[arg-type]
     with torch.random.fork_rng():
         torch.manual_seed(2)
-        return ListOpsTagger(ListOpsConfig(trees=trees, **sizes | settings)).eval()  # type: ignore[arg-type]
+        return ListOpsParser(ListOpsTagger(config).eval(), ListOpsConfig(model=config))
 
 
 @pytest.mark.parametrize("trees", ["latent", "heads", "gold", "chain"])
 def test_a_tagger_as_its_evaluation(trees: str) -> None:
-    expressions = generate_listops(12, seed=1, max_length=20)
+    examples = list(listops_examples(generate_listops(12, seed=1, max_length=20), "twelve"))
     own, done = tagger(trees), list[int]()
-    said = parse_listops(own, listops_corpus(expressions, "twelve"), "run", progress=done.append)
-    figures = evaluate(own, expressions)
-    assert said.trees == tuple(one.heads for one in parse_all(own, expressions))
+    said = parse_corpus(own, Corpus.of(Examples("twelve", examples)), progress=done.append)
+    figures = own.evaluate(examples)
     assert said.labels is not None
     assert said.labels.labels == figures.operators
     assert said.labels.accuracy == pytest.approx(figures.operator_accuracy)
@@ -196,23 +192,20 @@ def test_a_tagger_as_its_evaluation(trees: str) -> None:
         assert (said.entropies, said.labels.same) == (None, 100)
     else:
         assert said.entropies is not None
-        assert [one.vertices for one in said.entropies] == list(map(len, expressions))
+        assert [one.vertices for one in said.entropies] == [len(e.texts[0]) for e in examples]
 
 
 def test_a_single_root_is_told() -> None:
-    one = listops_corpus([parse_expression("[MAX 2 9 ]")], "one")
-    said = parse_listops(tagger(single_root=True), one, "run")
+    own = tagger(single_root=True)
+    said = parse_corpus(own, Corpus.of(own.read(Source(texts=("[MAX 2 9 ]",)))))
     assert said.single_root
     assert said.entropies is not None
     assert said.entropies[0].greatest == pytest.approx(torch.tensor(30.0).log().item())
 
 
-def test_sentences_of_the_wrong_kind() -> None:
-    listops = listops_corpus([parse_expression("[MAX 2 9 ]")], "one")
-    with pytest.raises(InputError, match="run: is a model of ListOps and six has other sentences"):
-        parse_listops(tagger(), corpus(), "run")
-    with pytest.raises(InputError, match="run: is a model of sentences and one has ListOps"):
-        parse_sentences(model(), listops, "run")
+def test_sentences_that_are_no_expressions() -> None:
+    with pytest.raises(InputError, match="the"):
+        parse_corpus(tagger(), corpus())
 
 
 # ------------------------------------------------------------------ parts
@@ -224,21 +217,11 @@ def test_the_gap_between_soft_and_discrete_trees() -> None:
     assert replace(figures, accuracy=None).gap is None
 
 
-def test_batches_by_length() -> None:
-    lengths = [3] * 300 + [5000, 1, 4000]
-    batches = list(length_batches(lengths, most_sentences=MOST_SENTENCES))
-    assert sorted(i for batch in batches for i in batch) == list(range(303))
-    assert [len(batch) for batch in batches] == [128, 128, 45, 1, 1]
-    assert list(length_batches([])) == []
-
-
-def test_the_kind_of_a_run(tmp_path: Any) -> None:
-    assert is_listops("listops")
+def test_a_saved_model_has_no_data(tmp_path: Any) -> None:
     model().save_pretrained(tmp_path / "saved")
-    assert not is_listops(tmp_path / "saved")
-    subject = load_subject(tmp_path / "saved", name="mine")
-    assert subject.parse(corpus()).name == "mine"
-    with pytest.raises(InputError, match="mine: is a saved model, which has no data of its own"):
-        subject.own_corpus("dev")
+    parser = treelax.load(tmp_path / "saved", called="mine")
+    assert parse_corpus(parser, corpus()).name == "mine"
+    with pytest.raises(InputError, match="mine: is a saved model, which has no data"):
+        parser.own_examples("dev")
     with pytest.raises(InputError, match="nowhere: does not exist"):
-        is_listops("nowhere")
+        treelax.load("nowhere")

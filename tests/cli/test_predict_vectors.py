@@ -11,7 +11,7 @@ import pytest
 from predict_commands import ask, fail, records, typed, written
 from vector_runs import train_with, write_vectors
 
-from treelax.analysis.subjects import SentenceSubject
+from treelax.analysis import parses
 from treelax.cli.main import main
 from treelax.tasks.text.pretrained import SentenceModel
 
@@ -185,7 +185,7 @@ def test_analyse_gives_them_to_the_runs_that_have_a_use_for_them(
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     """The last line that analyse says, which must not have parsed anything before."""
-    with mock.patch.object(SentenceSubject, "parse", side_effect=AssertionError):
+    with mock.patch.object(parses, "parse_corpus", side_effect=AssertionError):
         assert main(["analyse", *map(str, arguments), "--device", "cpu"]) == 2
     return capsys.readouterr().err.splitlines()[-1].removeprefix("treelax: error: ")
 

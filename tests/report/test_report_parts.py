@@ -17,9 +17,8 @@ from svg_parts import texts
 
 import treelax.report
 from treelax.analysis.corpora import Corpus
-from treelax.analysis.parses import Parses
+from treelax.analysis.parses import Parses, parse_corpus
 from treelax.analysis.study import study
-from treelax.analysis.subjects import load_subject
 from treelax.data.conllu import Sentence
 from treelax.report import Report, RunRecord, Said, Selection, ask, is_report
 from treelax.report.gallery import PRINTED, Gallery
@@ -178,9 +177,9 @@ def test_right_and_wrong_tags(tmp_path: Path) -> None:
 
 
 def test_marginals_are_probabilities_of_heads(finished: tuple[Path, Any]) -> None:
-    subject = load_subject(finished[0], name="r")
-    corpus = subject.own_corpus("dev", limit=4)
-    said = ask(subject, corpus, subject.parse(corpus), range(4), mapped=[2])
+    parser = treelax.load(finished[0], called="r")
+    corpus = Corpus.of(parser.own_examples("dev", limit=4))
+    said = ask(parser, corpus, parse_corpus(parser, corpus), range(4), mapped=[2])
     assert [len(said[i].marginals) for i in range(4)] == [0, 0, 1, 0]
     [shares] = said[2].marginals
     n = len(corpus.sentences[2])
@@ -218,15 +217,13 @@ def test_style_and_script_are_small_and_own() -> None:
 def test_a_run_of_another_kind_of_labels_knows_no_right_ones() -> None:
     """`right` stays unknown where the labels of the data are none of the model's."""
     pytest.importorskip("nltk")
-    from treelax.analysis.subjects import SentenceSubject
     from treelax.data.text.vectors import random_vectors
     from treelax.tasks.text.prediction import SentenceSettings
     from treelax.tasks.text.pretrained import SentenceModel
 
     model = SentenceModel(SentenceSettings(), random_vectors(["a"], 8), ["yes", "no"]).eval()
-    subject = SentenceSubject("r", model, None)
     for labels, known in ((("up", "down"), False), (("yes", "no"), True)):
         corpus = corpus_of("a b", "b", labels=labels)
-        said = ask(subject, corpus, subject.parse(corpus), [0, 1])
+        said = ask(model, corpus, parse_corpus(model, corpus), [0, 1])
         assert [own.right is not None for own in said.values()] == [known, known]
         assert all(own.label in model.labels for own in said.values())

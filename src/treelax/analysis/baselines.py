@@ -13,7 +13,6 @@ from torch import Tensor
 from treelax.analysis.agreement import Agreement, Keep, edges
 from treelax.analysis.shapes import Heads, check_heads, check_same_words, subtrees
 from treelax.data.batching import length_batches
-from treelax.data.listops import Expression, baseline_heads
 from treelax.errors import InputError
 from treelax.ops import sample_tree
 from treelax.structures import Projective
@@ -21,7 +20,6 @@ from treelax.structures import Projective
 __all__ = [
     "chain_trees",
     "log_tree_count",
-    "operator_trees",
     "random_agreement",
     "random_trees",
 ]
@@ -59,22 +57,6 @@ def chain_trees(
     raise InputError(
         f"direction: received {direction!r}; expected 'left-to-right' or 'right-to-left'"
     )
-
-
-def operator_trees(sentences: Iterable[Sequence[str]]) -> list[tuple[int, ...]]:
-    """Hang every token of ListOps off the last operator to its left, the first off the root.
-
-    Args:
-        sentences: the tokens of each expression.
-
-    Returns:
-        The heads of each, as `treelax.data.listops.baseline_heads` gives them.
-
-    Example:
-        >>> operator_trees([("[MAX", "2", "[MIN", "4", "]", "]")])
-        [(0, 1, 1, 3, 3, 3)]
-    """
-    return [baseline_heads(Expression(tuple(tokens)), "operator") for tokens in sentences]
 
 
 def random_trees(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 
 from treelax.data.conllu import Sentence
 from treelax.errors import InputError
+from treelax.tasks.base import Baseline, Example, Examples, Label
 
-__all__ = ["Corpus", "Label", "check_same_sentences", "punctuation"]
+__all__ = ["Corpus", "check_same_sentences", "punctuation"]
 
 PUNCTUATION = "PUNCT"
 SHOWN = 60  # characters of a sentence in a message
-Label = str | tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,8 @@ class Corpus:
             where they are known.
         texts: of an example: 2 for pairs.
         labels: of each example, a class or a tag for each word; None where none are known.
-        listops: the sentences are ListOps expressions.
+        has_punctuation: punctuation marks are no words.
+        baselines: by name, the trees that a simple rule gives to words.
 
     Raises:
         InputError: there are no sentences, or they do not make whole examples.
@@ -40,7 +42,8 @@ class Corpus:
     sentences: tuple[Sentence, ...]
     texts: int = 1
     labels: tuple[Label, ...] | None = None
-    listops: bool = False
+    has_punctuation: bool = True
+    baselines: Mapping[str, Baseline] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
         examples, rest = divmod(len(self.sentences), self.texts)
@@ -54,6 +57,52 @@ class Corpus:
                 f"{self.name}: received {len(self.labels)} labels; expected {examples}, one for "
                 "every example"
             )
+
+    @classmethod
+    def of(
+        cls, examples: Examples, *, limit: int | None = None, max_length: int | None = None
+    ) -> Corpus:
+        """The corpus of some examples.
+
+        Args:
+            examples: read as far as needed; those without words are left out.
+            limit: the most examples to keep.
+            max_length: the most words of a text; longer ones do not count for the limit.
+
+        Returns:
+            The corpus.
+
+        Raises:
+            InputError: nothing is left.
+            DataError: a file cannot be read.
+        """
+        shortest = 0
+
+        def short() -> Iterator[Example]:
+            nonlocal shortest
+            for each in examples:
+                length = max(map(len, each.texts))
+                if all(each.texts) and (max_length is None or length <= max_length):
+                    yield each
+                elif length:
+                    shortest = min(shortest or length, length)
+
+        kept = list(islice(short(), limit))
+        if not kept:
+            least = f", each text of at most {max_length} words, the shortest has {shortest}"
+            raise InputError(
+                f"{examples.name}: received no sentences; expected at least one"
+                + (least if shortest else "")
+            )
+        labels = tuple(each.label for each in kept)
+        return cls(
+            examples.name,
+            tuple(own for each in kept for own in each.sentences),
+            len(kept[0].texts),
+            None if all(label is None for label in labels) else labels,
+            examples.has_punctuation,
+            examples.baselines,
+        )
 
     @property
     def words(self) -> list[tuple[str, ...]]:
@@ -77,42 +126,6 @@ class Corpus:
         """The sentences of each example."""
         step = self.texts
         return [self.sentences[i : i + step] for i in range(0, len(self.sentences), step)]
-
-    def part(self, *, limit: int | None = None, max_length: int | None = None) -> Corpus:
-        """Leave out long examples, and all but the first of the others.
-
-        Args:
-            limit: the most examples to keep.
-            max_length: the most words of a text.
-
-        Returns:
-            The others.
-
-        Raises:
-            InputError: nothing is left.
-
-        Example:
-            >>> two = (Sentence(("Hi",)), Sentence(("Dogs", "bark")))
-            >>> Corpus("two", two).part(max_length=1).words
-            [('Hi',)]
-        """
-        kept = [
-            i
-            for i, texts in enumerate(self.examples)
-            if max_length is None or max(map(len, texts)) <= max_length
-        ][:limit]
-        if not kept:
-            shortest = min(max(map(len, texts)) for texts in self.examples)
-            raise InputError(
-                f"{self.name}: received {max_length} as the most words; expected at least "
-                f"{shortest}, to keep some sentences"
-            )
-        examples, labels = self.examples, self.labels
-        return replace(
-            self,
-            sentences=tuple(text for i in kept for text in examples[i]),
-            labels=None if labels is None else tuple(labels[i] for i in kept),
-        )
 
 
 def check_same_sentences(first: Corpus, second: Corpus) -> None:
@@ -160,7 +173,7 @@ def punctuation(corpus: Corpus) -> list[list[bool]]:
         >>> punctuation(Corpus("one", (Sentence(("Hi", "!")),)))
         [[False, True]]
     """
-    if corpus.listops:  # brackets are words there
+    if not corpus.has_punctuation:
         return [[False] * len(sentence) for sentence in corpus.sentences]
     if any(PUNCTUATION in (sentence.tags or ()) for sentence in corpus.sentences):
         return [[tag == PUNCTUATION for tag in s.tags or s.words] for s in corpus.sentences]

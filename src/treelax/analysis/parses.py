@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from treelax.analysis.entropy import TreeEntropy
-from treelax.analysis.shapes import Heads
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
 
-__all__ = ["MOST_SENTENCES", "LabelFigures", "Parses", "Progress"]
+from treelax.analysis.corpora import Corpus
+from treelax.analysis.entropy import TreeEntropy, tree_entropies
+from treelax.data.batching import length_batches
+from treelax.errors import InputError
+from treelax.structures import Structure
+from treelax.tasks.base import Heads, Label, Progress, TrainedParser
 
-MOST_SENTENCES = 128  # in a batch
-Progress = Callable[[int], None]
+__all__ = ["LabelFigures", "Parses", "known_labels", "parse_corpus"]
+
+CHUNK = 512  # examples between two reports of progress
 
 
 @dataclass(frozen=True)
@@ -19,7 +28,7 @@ class LabelFigures:
     """Labels predicted with discrete trees and with soft ones, in percent.
 
     Attributes:
-        labels: predicted: of examples, of words for a tagger, of operators for ListOps.
+        labels: number of labels: of examples, of words for a tagger, of operators for ListOps.
         same: those that are the same with either tree.
         accuracy: those that are right with discrete trees; None if the right ones are not known.
         soft_accuracy: likewise with soft trees.
@@ -53,10 +62,6 @@ class Parses:
             latent.
         labels: figures of the labels; None if no labels were predicted.
         single_root: all trees have one word under the root.
-
-    Example:
-        >>> Parses("one", ((2, 0),)).entropies is None
-        True
     """
 
     name: str
@@ -64,3 +69,121 @@ class Parses:
     entropies: tuple[TreeEntropy, ...] | None = None
     labels: LabelFigures | None = None
     single_root: bool = False
+
+
+def parse_corpus(
+    parser: TrainedParser, corpus: Corpus, *, progress: Progress | None = None
+) -> Parses:
+    """Parse the sentences of a corpus and label its examples.
+
+    Labels are predicted if examples have as many texts as the model takes; trees are found in any
+    case.
+
+    Args:
+        parser: a trained model, see `treelax.load`.
+        corpus: the sentences.
+        progress: called with the number of words done.
+
+    Returns:
+        What the model says; the trees of one that takes given trees are those of the corpus.
+
+    Raises:
+        InputError: the model has no trees, cannot read these sentences, or takes given trees and the
+            corpus has none.
+
+    Example:
+        >>> import treelax
+        >>> from treelax.tasks.base import Source
+        >>> parser = treelax.load("listops")
+        >>> corpus = Corpus.of(parser.read(Source(texts=("[MAX 2 [MIN 4 7 ] 0 ]",))))
+        >>> parse_corpus(parser, corpus).trees
+        ((0, 1, 1, 3, 3, 3, 1, 1),)
+    """
+    if parser.trees == "given":
+        if corpus.gold is None:
+            raise InputError(
+                f"{parser.name}: takes given trees (model.trees is 'given') and {corpus.name} has "
+                "none; expected --data with a CoNLL-U file of them"
+            )
+        return Parses(parser.name, tuple(corpus.gold))
+    parser.require_trees()
+    texts = len(parser.text)
+    labelled = texts == corpus.texts
+    # a model of pairs parses a lone sentence as a pair with itself
+    groups = corpus.examples if labelled else [(own,) * texts for own in corpus.sentences]
+    items = [group if texts > 1 else group[0] for group in groups]
+    hard = parser.stream(items, scores=parser.tree is not None)
+    soft = parser.stream(items, soft=True) if labelled else iter(())
+    gold = known_labels(parser, corpus) if labelled else []
+    trees: list[Heads] = []
+    entropies: list[TreeEntropy] = []
+    counts: Counter[str] = Counter()
+    done = 0
+    for start in range(0, len(items), CHUNK):
+        some = list(islice(hard, CHUNK))
+        scores: list[Tensor] = []
+        for said in some:
+            kept = slice(None) if labelled else slice(1)
+            trees += (said.heads or ())[kept]
+            scores += (said.scores or ())[kept]
+        if parser.tree is not None:
+            entropies += _entropies(scores, parser.tree.structure)
+        for said, other, right in zip(some, soft, gold[start : start + CHUNK], strict=False):
+            _count(counts, said.label, other.label, right)
+        done += sum(len(own) for said in some for own in said.words)
+        if progress is not None:
+            progress(done if labelled else done // texts)
+    return Parses(
+        parser.name,
+        tuple(trees),
+        tuple(entropies) if parser.tree is not None else None,
+        _figures(counts),
+        getattr(parser.tree and parser.tree.structure, "single_root", False),
+    )
+
+
+def _entropies(scores: Sequence[Tensor], structure: Structure) -> list[TreeEntropy]:
+    found: dict[int, TreeEntropy] = {}
+    for chosen in length_batches([len(own) for own in scores]):
+        size = max(len(scores[i]) for i in chosen)
+        room = [size - len(scores[i]) for i in chosen]
+        batch = [pad(scores[i], (0, n, 0, n)) for i, n in zip(chosen, room, strict=True)]
+        lengths = torch.tensor([size - 1 - n for n in room])
+        own = tree_entropies(torch.stack(batch), lengths, structure)
+        found.update(zip(chosen, own, strict=True))
+    return [found[i] for i in range(len(scores))]
+
+
+def known_labels(parser: TrainedParser, corpus: Corpus) -> list[Label]:
+    """The right labels, None where they are of something else than the model's."""
+    kind = tuple if parser.is_tagger else str
+    labels = [own if isinstance(own, kind) else None for own in corpus.labels or ()]
+    known = {str(one) for own in labels for one in _several(own) if one is not None}
+    return labels if known & set(parser.labels) else [None] * len(corpus.examples)
+
+
+def _count(counts: Counter[str], hard: Label, soft: Label, right: Label) -> None:
+    """Count the labels of one example, or of those of its words that count."""
+    own, other = _several(hard), _several(soft)
+    wanted = _several(right) or (None,) * len(own)
+    judged = right is not None
+    for a, b, c in zip(own, other, wanted, strict=True):
+        if judged and c is None:
+            continue
+        counts.update(labels=1, same=a == b)
+        if judged:
+            counts.update(known=1, right=a == c, soft=b == c)
+
+
+def _figures(counts: Counter[str]) -> LabelFigures | None:
+    if not counts["labels"]:
+        return None
+    same = 100 * counts["same"] / counts["labels"]
+    if not counts["known"]:
+        return LabelFigures(counts["labels"], same, None, None)
+    right, soft = (100 * counts[key] / counts["known"] for key in ("right", "soft"))
+    return LabelFigures(counts["labels"], same, right, soft)
+
+
+def _several(label: Label) -> tuple[str | int | None, ...]:
+    return (label,) if isinstance(label, str) else label or ()

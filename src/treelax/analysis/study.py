@@ -18,7 +18,6 @@ from treelax.analysis.agreement import (
 )
 from treelax.analysis.baselines import (
     chain_trees,
-    operator_trees,
     random_agreement,
     random_trees,
 )
@@ -33,7 +32,6 @@ from treelax.errors import InputError
 __all__ = [
     "GOLD",
     "LEFT_TO_RIGHT",
-    "OPERATOR",
     "RANDOM",
     "RIGHT_TO_LEFT",
     "Study",
@@ -42,7 +40,7 @@ __all__ = [
 ]
 
 LEFT_TO_RIGHT, RIGHT_TO_LEFT = "left-to-right chain", "right-to-left chain"
-RANDOM, OPERATOR, GOLD = "random trees", "last operator", "gold trees"
+RANDOM, GOLD = "random trees", "gold trees"
 SEED = 0  # of the random trees whose statistics are given
 WORDS_KEPT = 20  # head words in the record of a study
 
@@ -205,8 +203,8 @@ def _fixed_baselines(corpus: Corpus) -> dict[str, Sequence[Heads]]:
         LEFT_TO_RIGHT: chain_trees(lengths),
         RIGHT_TO_LEFT: chain_trees(lengths, "right-to-left"),
     }
-    if corpus.listops:
-        found[OPERATOR] = operator_trees(corpus.words)
+    for name, rule in corpus.baselines.items():
+        found[name] = [rule(words) for words in corpus.words]
     return found
 
 

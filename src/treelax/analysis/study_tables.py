@@ -20,7 +20,6 @@ from treelax.analysis.grammar_tables import (
 )
 from treelax.analysis.study import (
     LEFT_TO_RIGHT,
-    OPERATOR,
     RANDOM,
     RIGHT_TO_LEFT,
     Study,
@@ -38,7 +37,6 @@ SHORT = {
     LEFT_TO_RIGHT: "l-to-r",
     RIGHT_TO_LEFT: "r-to-l",
     RANDOM: "random",
-    OPERATOR: "operator",
 }
 
 
@@ -119,7 +117,11 @@ def _baselines(study: Study) -> StudyTable:
         pairs = "1 pair" if count == 1 else f"{count} pairs"
         spread = "" if deviation is None else f" ± {deviation:.2f}"
         note = f"{pairs} of runs: {middle:.2f}{spread}"
-    columns = ["run", *(["runs"] if several else []), *(SHORT[name] for name in baselines)]
+    columns = [
+        "run",
+        *(["runs"] if several else []),
+        *(SHORT.get(name, name) for name in baselines),
+    ]
     return StudyTable(title, columns, rows, note)
 
 
@@ -149,8 +151,7 @@ def _treebank(
         note = (
             note.removesuffix(".") + f"; *: without the punctuation, {total.plain.words:,} words."
         )
-    kind = "gold trees" if study.corpus.listops else "treebank"
-    title = f"Agreement with the {kind}: {total.all.words:,} words"
+    title = f"Agreement with the gold trees: {total.all.words:,} words"
     return StudyTable(title, columns_named, rows, note)
 
 
@@ -168,7 +169,7 @@ def _by_tag(
             cells.append(deviation)
         rows.append([*cells, *((own.by_tag or first)[tag].uas for own in baselines.values())])
     named = [f"{len(runs)} runs", "±"] if several else ["run"]
-    columns = ["tag", "words", *named, *(SHORT[name] for name in baselines)]
+    columns = ["tag", "words", *named, *(SHORT.get(name, name) for name in baselines)]
     return StudyTable("UAS by tag of the modifier, %", columns, rows)
 
 

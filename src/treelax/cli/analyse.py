@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from treelax.cli.commands import command
-from treelax.cli.console import console, table
+from treelax.cli.console import console, error_console, table
 from treelax.cli.options import (
     CorpusInput,
     Data,
@@ -22,6 +23,7 @@ from treelax.cli.options import (
     Tokens,
     Vectors,
 )
+from treelax.cli.output import warn_of_long
 from treelax.cli.progress import progress
 from treelax.errors import InputError
 
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from treelax.analysis.corpora import Corpus
     from treelax.analysis.parses import Parses
     from treelax.analysis.study import Study
-    from treelax.cli.analyse_data import Wanted
+    from treelax.tasks.base import Source, TrainedParser
 
 HELP = """Study the trees of trained models: their grammar and how far they agree.
 
@@ -78,10 +80,9 @@ def analyse(
     import json
 
     from treelax.analysis.study import study
-    from treelax.cli.analyse_data import Wanted
 
-    wanted = Wanted(data, split, limit, max_length, tuple(text or ()), label, given, tokens)
-    corpus, parses = _parse(runs, wanted, device, vectors)
+    source = source_of(data, text, label, given, tokens)
+    corpus, parses = _parse(runs, Wanted(source, split, limit, max_length), device, vectors)
     with progress("comparing", transient=True):
         found = study(corpus, parses)
     if out is not None:
@@ -130,32 +131,87 @@ def run_names(runs: Sequence[str]) -> list[str]:
     return list(runs)
 
 
+def source_of(
+    data: str | None,
+    text: Sequence[str] | None,
+    label: str | None,
+    form: str | None,
+    tokens: bool,
+) -> Source | None:
+    """The file that is named; None for the data of the runs."""
+    from treelax.tasks.base import Source
+
+    if data is None:
+        options = {"--text": text, "--label": label, "--input": form, "--tokens": tokens}
+        for option, value in options.items():
+            if value:
+                raise InputError(f"{option}: received it without --data; expected both, or neither")
+        return None
+    return Source(file=data, form=form, columns=tuple(text or ()), label=label, tokens=tokens)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which sentences are studied: those of a file, or of a split of the runs' own data."""
+
+    source: Source | None
+    split: str
+    limit: int | None
+    max_length: int | None
+
+
+def shared_corpus(parser: TrainedParser, wanted: Wanted, before: Corpus | None) -> Corpus:
+    """The sentences that all runs share; a file that was named is read once."""
+    from treelax.analysis.corpora import Corpus, check_same_sentences
+
+    if before is not None and wanted.source is not None:
+        return before
+    with progress("preparing the data", transient=True):
+        if wanted.source is not None:
+            examples = parser.read(wanted.source)
+        else:
+            limit = wanted.limit if wanted.max_length is None else None
+            examples = parser.own_examples(wanted.split, limit=limit)
+        own = Corpus.of(examples, limit=wanted.limit, max_length=wanted.max_length)
+    for note in examples.notes():
+        error_console.print(f"{own.name}: {note}")
+    if before is not None:
+        check_same_sentences(before, own)
+        return before
+    number, longest = max(enumerate(own.sentences, 1), key=lambda pair: len(pair[1]))
+    warn_of_long(own.name, f"sentence {number}", len(longest), "words")
+    return own
+
+
+def parsed(parser: TrainedParser, corpus: Corpus) -> Parses:
+    """What a run says of all sentences, with a progress bar."""
+    from treelax.analysis.parses import parse_corpus
+
+    words = sum(map(len, corpus.sentences))
+    with progress(f"parsing with {parser.name}", words, unit="word", transient=True) as bar:
+        return parse_corpus(parser, corpus, progress=bar.update)
+
+
 def _parse(
     runs: Sequence[str], wanted: Wanted, device: str, vectors: Sequence[Path] | None
 ) -> tuple[Corpus, list[Parses]]:
     """The sentences and what each run says of them; one model is in memory at a time."""
-    from treelax.analysis.subjects import load_subject
-    from treelax.cli.analyse_data import (
-        all_listops,
-        check_options,
-        parsed,
-        shared_corpus,
-        vectors_of_runs,
-    )
+    from treelax.tasks import load
     from treelax.training.devices import find_device
-    from treelax.training.models import is_listops
 
-    place = find_device(device)
-    names = run_names(runs)
-    listops = all_listops({run: is_listops(run) for run in runs})
-    check_options(wanted, listops=listops)
-    files = vectors_of_runs(runs, vectors, listops=listops)
+    place, names = find_device(device), run_names(runs)
+    takers = set(runs)
+    if vectors:  # asked of all runs before the first is at work, which may take long
+        takers = {run for run in runs if load(run).takes_vectors} or takers
     corpus: Corpus | None = None
     parses = []
-    for run, name, own_files in zip(runs, names, files, strict=True):
-        subject = load_subject(run, name=name, device=place, vectors=own_files)
-        corpus = shared_corpus(subject, wanted, corpus)
-        parses.append(parsed(subject, corpus))
+    for run, name in zip(runs, names, strict=True):
+        if run not in takers:
+            error_console.print(f"{run}: takes no files of word vectors; the other runs do")
+        own = vectors if run in takers else None
+        parser = load(run, device=place, vectors=own, called=name)
+        corpus = shared_corpus(parser, wanted, corpus)
+        parses.append(parsed(parser, corpus))
     assert corpus is not None  # there is at least one run
     return corpus, parses
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,7 +26,10 @@ from treelax.cli.progress import progress
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
-    pass
+    import torch
+
+    from treelax.cli.analyse import Wanted
+    from treelax.report import Report, RunRecord
 
 HELP = """Write a report of runs: one HTML file, which needs no network.
 
@@ -68,29 +72,64 @@ def report(
     ] = False,
 ) -> None:
     """Write a report; see HELP."""
-    from treelax.cli.analyse import run_names
-    from treelax.cli.analyse_data import Wanted, all_listops, check_options
-    from treelax.cli.report_trees import study_runs
-    from treelax.report import Report, read_run
+    from treelax.cli.analyse import Wanted, run_names, source_of
+    from treelax.report import read_run
     from treelax.training.devices import find_device
 
     # the name of one run is that of its folder, also where that is called "."
     names = [None] if len(runs) == 1 else run_names(runs)
     records = [read_run(run, name) for run, name in zip(runs, names, strict=True)]
-    listops = all_listops({str(run.path): run.listops for run in records})
-    wanted = Wanted(data, split, limit, max_length, tuple(text or ()), label, given, tokens)
-    check_options(wanted, listops=listops)
+    wanted = Wanted(source_of(data, text, label, given, tokens), split, limit, max_length)
     file = out or (Path(NAME) if len(runs) > 1 else Path(runs[0], NAME))
     _refuse(file, force)
     refuse_same_file(file, data)
     size = max(FEWEST, min(EXAMPLES, PICTURES // len(runs))) if gallery is None else gallery
-    found = study_runs(records, wanted, find_device(device), gallery=size)
-    made = Report(records, found.study, found.gallery, found.missing)
+    made = _report(records, wanted, find_device(device), size)
     for note in made.notes:
         error_console.print(note)
     with progress("writing", transient=True):
         made.save(file)
     console.print(f"written: {file} ({file.stat().st_size / 1e3:,.0f} kB)")
+
+
+def _report(
+    runs: Sequence[RunRecord], wanted: Wanted, device: torch.device, gallery: int
+) -> Report:
+    """Parse the sentences with all runs that can; one model is in memory at a time."""
+    from treelax.analysis.study import study
+    from treelax.cli.analyse import parsed, shared_corpus
+    from treelax.errors import DataError
+    from treelax.report import Report, Selection, ask
+    from treelax.report.gallery import Gallery
+    from treelax.tasks import load
+
+    corpus = selection = None
+    parses, said, missing = [], {}, []
+    named = wanted.source is not None or wanted.max_length is not None or wanted.split != "dev"
+    for run in runs:
+        try:
+            parser = load(run.path, device=device, called=run.name)
+            corpus = shared_corpus(parser, wanted, corpus)
+            own = parsed(parser, corpus)
+        except (InputError, DataError) as error:
+            if named and run.has_model:  # sentences that were asked for must not go unheard
+                raise
+            missing.append((run.name, f"the trees are missing: {error}."))
+            continue
+        parses.append(own)
+        selection = selection or Selection.of(corpus, gallery, runs=len(runs))
+        said[run.name] = ask(parser, corpus, own, selection.asked, mapped=selection.mapped)
+    if corpus is None or selection is None or not parses:
+        return Report(runs, missing=missing)
+    with progress("comparing", transient=True):
+        found = study(corpus, parses)
+    if gallery and not selection.asked:
+        missing.append((corpus.name, "all sentences are too long to draw."))
+    shown = None
+    if gallery and selection.asked:
+        texts = parser.text if len(parser.text) == corpus.texts else ("text",)
+        shown = Gallery(corpus, selection, said, texts, parser.is_tagger)
+    return Report(runs, found, shown, missing)
 
 
 def _refuse(file: Path, force: bool) -> None:

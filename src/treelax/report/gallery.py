@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from treelax.analysis.corpora import Corpus, Label
+from treelax.analysis.corpora import Corpus
 from treelax.pictures import Picture, draw_arcs, draw_heat_map
-from treelax.report.examples import Said, right_label
+from treelax.report.examples import Said, shown_label
 from treelax.report.filters import filter_form
 from treelax.report.markup import Html, join, tag
 from treelax.report.selection import Selection
@@ -28,14 +28,14 @@ class Gallery:
         selection: which of them the runs were asked about.
         said: for each run, by its name, what it says of each of these.
         texts: the names of the texts of an example.
-        kind: "listops", "pair", "classify" or "tag".
+        tagged: labels are of words.
     """
 
     corpus: Corpus
     selection: Selection
     said: Mapping[str, Mapping[int, Said]]
     texts: tuple[str, ...]
-    kind: str
+    tagged: bool
 
     def html(self) -> Html:
         """The form, the examples, and how they were chosen.
@@ -51,7 +51,7 @@ class Gallery:
         form = filter_form(
             runs=list(self.said),
             labels=names,
-            label_title={"listops": "Operator", "tag": "Tag"}.get(self.kind, "Label"),
+            label_title="Tag" if self.tagged else "Label",
             lengths=(min(lengths, default=0), max(lengths, default=0)),
             verdicts=self._any(shown, lambda i, said: said.right is not None),
             gold=self._any(shown, lambda i, said: self._gold(i, 0) is not None),
@@ -78,10 +78,9 @@ class Gallery:
                 " Above the words stands the tree of the run, its wrong arcs dashed; below them, "
                 "dotted, the arcs of the gold tree that are missed."
             )
-        if self.kind in ("listops", "tag"):
-            what = "numbers of arguments" if self.kind == "listops" else "tags"
+        if self.tagged:
             parts.append(
-                f" Under the words are the {what} that the run predicts; after ✗ the right one."
+                " Under the words are the tags that the run predicts; after ✗ the right one."
             )
         return tag("p", "".join(parts), class_="note")
 
@@ -108,18 +107,19 @@ class Gallery:
                 return True
         return False
 
+    def _right(self, example: int) -> str | tuple[str, ...] | None:
+        labels = self.corpus.labels
+        return None if labels is None else shown_label(labels[example])
+
     def _length(self, example: int) -> int:
         return max(map(len, self.corpus.examples[example]))
 
     def _labels_of(self, example: int) -> list[str]:
         """What an example can be found by."""
-        if self.kind == "listops":
-            words = self.corpus.examples[example][0].words
-            return sorted({word for word in words if word.startswith("[")})
-        label = right_label(self.corpus, example)
+        label = self._right(example)
         if label is None:
             label = next(iter(self.said.values()))[example].label
-        return sorted({label} if isinstance(label, str) else set(label or ()))
+        return sorted({label} if isinstance(label, str) else set(label or ()) - {""})
 
     def _label_names(self, shown: Sequence[int]) -> list[str]:
         return sorted({label for i in shown for label in self._labels_of(i)})
@@ -127,7 +127,7 @@ class Gallery:
     # ------------------------------------------------------------------ one example
 
     def _card(self, example: int, labels: Mapping[str, int]) -> Html:
-        wanted = right_label(self.corpus, example)
+        wanted = self._right(example)
         length = self._length(example)
         facts = [f"{length} {'word' if length == 1 else 'words'}"]
         if isinstance(wanted, str):
@@ -191,7 +191,7 @@ class Gallery:
         )
 
     def _words_of_verdict(self) -> tuple[str, str]:
-        if self.kind in ("listops", "tag"):
+        if self.tagged:
             return "all tags right", "wrong tags"
         return "right label", "wrong label"
 
@@ -212,7 +212,7 @@ class Gallery:
         """What stands under the words: the predicted tags, and the right ones where they differ."""
         if not isinstance(said.label, tuple):
             return None
-        wanted: Label = right_label(self.corpus, example) if said.right is not None else None
+        wanted = self._right(example) if said.right is not None else None
         if not isinstance(wanted, tuple) or len(wanted) != len(said.label):
             return list(said.label)
         return [

@@ -54,7 +54,7 @@ def overview(runs: Sequence[RunRecord]) -> Html:
         rows.append(
             [
                 run.name,
-                run.kind,
+                run.task.title,
                 run.config.preset,
                 str(run.config.seed),
                 run.state,

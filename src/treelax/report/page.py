@@ -116,7 +116,7 @@ class Report:
         return Path(path)
 
     def _about(self) -> str:
-        kinds = ", ".join(dict.fromkeys(run.kind for run in self.runs))
+        kinds = ", ".join(dict.fromkeys(run.task.title for run in self.runs))
         if self.study is None:
             return f"Latent trees, {kinds}."
         corpus = self.study.corpus

@@ -10,7 +10,7 @@ from treelax.analysis.cells import Cell
 from treelax.analysis.grammar_tables import StudyTable
 from treelax.analysis.text_table import TABLES, amount, text_record, text_rows
 from treelax.report.markup import Html, join, table, tag
-from treelax.report.runs import PLACES, RunRecord
+from treelax.report.runs import RunRecord
 from treelax.report.settings import written
 from treelax.tasks.listops.evaluation import LENGTHS
 from treelax.tasks.text.config import TextConfig
@@ -33,7 +33,7 @@ def results_section(runs: Sequence[RunRecord]) -> Html | None:
     ended = [run for run in runs if run.result is not None]
     if not ended:
         return None
-    if ended[0].listops:
+    if ended[0].task.name == "listops":
         lengths = tag("details", tag("summary", "By length"), table(_by_length(ended)))
         return join([table(_listops(ended)), *_beside(_paper_listops(ended)), lengths])
     return join([table(_texts(ended)), *_beside(_paper_texts(ended))])
@@ -160,8 +160,7 @@ def _alike(runs: Sequence[RunRecord]) -> list[list[RunRecord]]:
     """Runs whose settings are the same but for the seed and where files are."""
     groups: dict[str, list[RunRecord]] = {}
     for run in runs:
-        left_out = {"seed", "data.folder"} if run.listops else PLACES | {"seed"}
-        own = {key: value for key, value in run.settings.items() if key not in left_out}
+        own = {key: value for key, value in run.settings.items() if key not in run.places}
         groups.setdefault(json.dumps(own, sort_keys=True), []).append(run)
     return list(groups.values())
 

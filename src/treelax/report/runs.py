@@ -7,31 +7,20 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from treelax.analysis.listops_results import read_result
-from treelax.analysis.text_results import read_text_result
 from treelax.errors import InputError
-from treelax.tasks.listops.config import PRESETS as LISTOPS_PRESETS
-from treelax.tasks.listops.config import ListOpsConfig
-from treelax.tasks.listops.config import preset as listops_preset
-from treelax.tasks.text.config import Kind, TextConfig
-from treelax.tasks.text.presets import PRESETS as TEXT_PRESETS
-from treelax.tasks.text.presets import preset as text_preset
+from treelax.tasks import task_named
+from treelax.tasks.base import Task
 from treelax.training.config import flatten
 from treelax.training.metrics import read_metrics
+from treelax.training.results import read_result
 from treelax.training.run import Run
 
 __all__ = ["RunRecord", "read_run"]
 
-# where files are says nothing of the experiment
-PLACES = frozenset(
-    f"data.{key}"
-    for key in (
-        *("folder", "path", "train", "dev", "test", "text", "label"),
-        *("vectors", "more_vectors", "mix", "trees"),
-    )
-)
+# which column of a file was read says as little of the experiment as where the file is
+COLUMNS = frozenset({"data.text", "data.label"})
 
 
 @dataclass(frozen=True)
@@ -41,6 +30,7 @@ class RunRecord:
     Attributes:
         name: that tells it from the other runs of the report.
         path: its folder.
+        task: what it was trained for.
         config: all of its settings.
         rows: of its metrics, one for each epoch that has ended.
         result: its ``test.json``; None if it has not ended.
@@ -48,22 +38,20 @@ class RunRecord:
 
     name: str
     path: Path
-    config: ListOpsConfig | TextConfig
+    task: Task
+    config: Any
     rows: Sequence[Mapping[str, Any]]
     result: Mapping[str, Any] | None
 
     @property
-    def listops(self) -> bool:
-        """Whether it is a run of ListOps."""
-        return isinstance(self.config, ListOpsConfig)
+    def has_model(self) -> bool:
+        """Whether there is a model to load."""
+        return Run(self.path, self.task.name).best_model.exists()
 
     @property
-    def kind(self) -> str:
-        """The task, in words."""
-        if isinstance(self.config, ListOpsConfig):
-            return "ListOps"
-        words = {"classify": "classes of texts", "pair": "pairs of texts", "tag": "tags of words"}
-        return words[self.config.kind]
+    def places(self) -> frozenset[str]:
+        """Settings that say nothing of the experiment."""
+        return COLUMNS | frozenset(self.task.files) | {"seed"}
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -73,13 +61,12 @@ class RunRecord:
     @property
     def changed(self) -> dict[str, Any]:
         """What the preset has where this run has something else, seed and places left out."""
-        name = self.config.preset
-        if isinstance(self.config, ListOpsConfig):
-            usual = flatten(listops_preset(name)) if name in LISTOPS_PRESETS else {}
-        else:
-            usual = flatten(text_preset(name)) if name in TEXT_PRESETS else {}
-        own, left_out = self.settings, {"seed"} | (PLACES if not self.listops else {"data.folder"})
-        return {k: v for k, v in usual.items() if k not in left_out and own[k] != v}
+        try:
+            usual = flatten(self.task.preset(self.config.preset))
+        except InputError:  # a preset that there is no longer
+            return {}
+        own = self.settings
+        return {k: v for k, v in usual.items() if k not in self.places and own[k] != v}
 
     @property
     def best_row(self) -> Mapping[str, Any] | None:
@@ -112,35 +99,13 @@ class RunRecord:
 
 
 def read_run(path: str | os.PathLike[str], name: str | None = None) -> RunRecord:
-    """Read all that the folder of a run says, its models left out.
-
-    Args:
-        path: the folder; the run may be unfinished.
-        name: what to call it; the name of its folder by default.
-
-    Returns:
-        The run.
-
-    Raises:
-        InputError: there is no run, it is of an unknown task, or its settings do not fit.
-        DataError: a file is damaged.
-
-    Example:
-        >>> read_run("nowhere")
-        Traceback (most recent call last):
-        ...
-        treelax.errors.InputError: nowhere: does not exist; expected the folder of a run
-    """
+    """Read all that the folder of a run says, its models left out; it may be unfinished."""
     run = Run.open(path)
     rows = read_metrics(run.metrics_file) if run.metrics_file.exists() else []
     called = run.path.absolute().name if name is None else name
-    if run.task == "listops":
-        return RunRecord(called, run.path, run.config(ListOpsConfig), rows, read_result(run))
-    if run.task not in get_args(Kind):
-        raise InputError(
-            f"{run.config_file}: task is {run.task!r}; expected listops, {', '.join(get_args(Kind))}"
-        )
-    return RunRecord(called, run.path, run.config(TextConfig), rows, read_text_result(run))
+    task = task_named(run.task)
+    result = read_result(run, task.check_result)
+    return RunRecord(called, run.path, task, run.config(task.config_type), rows, result)
 
 
 def _score(row: Mapping[str, Any]) -> float:

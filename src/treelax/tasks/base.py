@@ -7,6 +7,7 @@ The commands, the analysis, the report and the demo page ask for nothing but wha
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +44,7 @@ Heads = tuple[int, ...]
 Label = str | tuple[str | int | None, ...] | None
 Text = Sequence[str] | Sentence
 Progress = Callable[[int], None]
+Baseline = Callable[[Sequence[str]], Heads]
 MOST_ENTRIES = 4_000_000  # of trees that are sampled at a time
 
 
@@ -94,6 +96,16 @@ class Example:
         """The texts as sentences; there must be words in each."""
         return tuple(t if isinstance(t, Sentence) else Sentence(tuple(t)) for t in self.texts)
 
+    @property
+    def words(self) -> tuple[tuple[str, ...], ...]:
+        """The words of each text, of which there may be none."""
+        return tuple(t.words if isinstance(t, Sentence) else tuple(t) for t in self.texts)
+
+    @property
+    def gold(self) -> tuple[Heads | None, ...]:
+        """The right heads of each text, None where they are not known."""
+        return tuple(t.heads if isinstance(t, Sentence) else None for t in self.texts)
+
 
 @dataclass(frozen=True)
 class Examples:
@@ -104,12 +116,14 @@ class Examples:
         rows: the examples.
         notes: sentences on what was skipped, once all have been read.
         has_punctuation: punctuation marks are punctuation, not words of a formal language.
+        baselines: by name, the trees that a simple rule of the task gives to words.
     """
 
     name: str
     rows: Iterable[Example]
     notes: Callable[[], list[str]] = field(default=list)
     has_punctuation: bool = True
+    baselines: Mapping[str, Baseline] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Example]:
         return iter(self.rows)
@@ -202,6 +216,8 @@ class TrainedParser(ABC):
             the texts, "gold", or "none" and "intra" for models without trees.
         tree: the layer that makes trees from scores; None for models that score no arcs.
         null: a NULL token stands in front of the words in its scores.
+        takes_vectors: it can look up words in the files of word vectors of its training.
+        tag_column: of a CoNLL-U file, where its tags stand.
         sample: a text of each name to try it with.
     """
 
@@ -213,6 +229,8 @@ class TrainedParser(ABC):
     trees: str
     tree: LatentTree | None
     null: bool = False
+    takes_vectors: bool = False
+    tag_column: str = "UPOS"
     sample: tuple[str, ...]
 
     @abstractmethod
@@ -260,6 +278,21 @@ class TrainedParser(ABC):
     def answer(self, texts: Sequence[Sequence[str]], trees: Sequence[Tensor]) -> Answer | None:
         """What the model says of texts given their trees, each ``(n + 1, n + 1)`` of 0 and 1."""
 
+    def check(self, example: Example, where: str) -> None:  # noqa: B027
+        """Refuse an example that the model cannot take, a text that is too long for it."""
+
+    def look_up(self, words: Iterable[str]) -> tuple[int, int]:
+        """Look up new words in files of word vectors; how many were looked for, and found."""
+        return 0, 0
+
+    def unknown_words(self, words: Collection[str]) -> str | None:
+        """A sentence for people if many words are unknown that files of word vectors may have."""
+        return None
+
+    def trained_with(self, file: Path) -> str | None:
+        """What a file was to the training, "train data"; None if it was nothing."""
+        return None
+
     def shown_tags(self, said: Prediction) -> tuple[str, ...] | None:
         """What to write under the words, empty for a word without; None for models without tags."""
         return tuple(map(str, said.label)) if isinstance(said.label, tuple) else None
@@ -282,6 +315,21 @@ class TrainedParser(ABC):
         """Find trees with the scores of their arcs; see `stream`."""
         self.require_trees()
         return self.predict(texts, scores=True, tokens=tokens)
+
+    def ask(
+        self, examples: Examples, *, soft: bool = False, batch_size: int = 64
+    ) -> Iterator[tuple[Example, Prediction]]:
+        """Each example with what the model says of it; see `stream`."""
+        waiting: deque[Example] = deque()  # read and not yet predicted
+
+        def texts() -> Iterator[Any]:
+            for each in examples:
+                self.check(each, f"{examples.name}, line {each.line}")
+                waiting.append(each)
+                yield each.texts[0] if len(self.text) == 1 else each.texts
+
+        for said in self.stream(texts(), soft=soft, batch_size=batch_size, tokens=True):
+            yield waiting.popleft(), said
 
     # ------------------------------------------------------------------ trees from scores
 
@@ -411,10 +459,12 @@ class Task(ABC):
         name: in ``treelax.tasks.TASKS``; run folders bear it.
         config_type: a dataclass with ``preset``, ``seed``, ``data``, ``model`` and ``train``.
         files: settings that name files, which may move between runs.
+        title: what it does, in a few words.
         commands: the train commands that lead to it.
     """
 
     name: str
+    title: str
     config_type: type[Any]
     files: ClassVar[Collection[str]] = ()
     commands: tuple[TrainCommand, ...] = ()

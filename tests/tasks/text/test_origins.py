@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from treelax.analysis.corpus_readers import split_records
 from treelax.errors import DataError, InputError
 from treelax.files import sha256
 from treelax.tasks.text.config import DataConfig
+from treelax.tasks.text.inputs import split_records
 from treelax.tasks.text.origins import (
     Origin,
     find_again,

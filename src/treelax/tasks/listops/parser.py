@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,14 @@ import torch
 from torch import Tensor
 
 from treelax.data.conllu import Sentence
-from treelax.data.listops import TOKEN_IDS, VOCABULARY, Expression, parse_expression, read_line
+from treelax.data.listops import (
+    TOKEN_IDS,
+    VOCABULARY,
+    Expression,
+    baseline_heads,
+    parse_expression,
+    read_line,
+)
 from treelax.data.text.readers_plain import read_lines_of_text, read_stream
 from treelax.errors import InputError
 from treelax.tasks.base import (
@@ -87,9 +95,14 @@ class ListOpsParser(TrainedParser):
 
     def read(self, source: Source) -> Examples:
         """Expressions, each with or without its value and a tab in front."""
-        for option, value in (("--text", source.columns), ("--label", source.label)):
+        form = None if source.form == "text" else source.form
+        options = {"--text": source.columns, "--label": source.label, "--input": form}
+        for option, value in options.items():
             if value:
-                raise InputError(f"{option}: received it for {self.name}; ListOps has no columns")
+                raise InputError(
+                    f"{option}: received it for {self.name}; expected none: a file of ListOps has an "
+                    "expression a line"
+                )
         if source.texts:
             texts = source.texts
             if not any(len(text.split()) > 1 for text in texts):
@@ -102,15 +115,16 @@ class ListOpsParser(TrainedParser):
         else:
             records = read_lines_of_text(str(source.file))
         name = records.source
-        return _examples(
+        found = _examples(
             name, ((r.line, read_line(r.texts[0], f"{name}, line {r.line}")) for r in records)
         )
+        return replace(found, notes=lambda: records.report.lines())
 
     def own_examples(self, split: str, *, limit: int | None = None) -> Examples:
         """The expressions of a split, read or generated."""
         data = self.config.data
         found = load_test(data) if split == "test" else load_splits(data).expressions[split]
-        return _examples(f"{split} set of {self.name}", enumerate(found[:limit], 1))
+        return listops_examples(found[:limit], f"{split} set of {self.name}")
 
     def evaluate(
         self, examples: Sequence[Example], *, progress: Progress | None = None
@@ -178,6 +192,11 @@ def _expression(text: Any, where: str) -> Expression:
     return Expression(text.words if isinstance(text, Sentence) else tuple(text))
 
 
+def listops_examples(expressions: Iterable[Expression], name: str) -> Examples:
+    """Expressions as examples, with their gold heads and argument counts."""
+    return _examples(name, enumerate(expressions, 1))
+
+
 def _examples(name: str, expressions: Iterable[tuple[int, Expression]]) -> Examples:
     """Expressions with their gold heads; the kind of a token is its tag, its label what counts."""
     rows = (
@@ -188,4 +207,8 @@ def _examples(name: str, expressions: Iterable[tuple[int, Expression]]) -> Examp
         )
         for line, each in expressions
     )
-    return Examples(name, rows, has_punctuation=False)
+    return Examples(name, rows, has_punctuation=False, baselines={"last operator": _last_operator})
+
+
+def _last_operator(words: Sequence[str]) -> tuple[int, ...]:
+    return baseline_heads(Expression(tuple(words)), "operator")

@@ -51,6 +51,7 @@ class ListOps(Task):
     """Valency tagging of ListOps."""
 
     name = "listops"
+    title = "ListOps"
     config_type = ListOpsConfig
     files = FILES
     commands = (

@@ -35,10 +35,13 @@ FORMS = ("conll", "conllu", "text", *dict.fromkeys(SUFFIXES.values()))
 
 def read_examples(settings: SentenceSettings, source: Source) -> Examples:
     """The examples that a user names, read as they are asked for."""
-    if source.texts:
-        return Examples("TEXT", list(_arguments(settings, source)))
+    if source.columns and len(source.columns) != settings.texts:
+        raise InputError(
+            f"--text: received {' '.join(source.columns)}; expected {settings.texts} for a model of "
+            f"kind {settings.kind}"
+        )
     file = str(source.file)
-    form = source.form or _form_of(file, settings, source)
+    form = "arguments" if source.texts else _form_of(file, settings, source)
     if form == "conllu":
         return _treebank(file, settings, source)
     if source.gold:
@@ -46,6 +49,8 @@ def read_examples(settings: SentenceSettings, source: Source) -> Examples:
             "--gold: the right trees of these texts are not known; expected ListOps expressions, or a "
             "CoNLL-U file with heads (--file FILE.conllu)"
         )
+    if source.texts:
+        return Examples("TEXT", list(_arguments(settings, source)))
     records = _records(file, form, settings, source)
     rows = (_example(record, settings, source) for record in records)
     return Examples(records.source, rows, lambda: records.report.lines())
@@ -75,14 +80,21 @@ def _arguments(settings: SentenceSettings, source: Source) -> Iterator[Example]:
 def _form_of(file: str, settings: SentenceSettings, source: Source) -> str:
     """The format of a file, by its name and what the model takes."""
     if file == STREAM:
+        if source.form not in (None, "text"):
+            raise InputError(
+                f"--input: received {source.form!r} for standard input; expected text, a line each"
+            )
         return "text"
+    if source.form not in (None, "conll"):
+        return source.form
+    words = WORD_SUFFIXES if source.form else (*WORD_SUFFIXES, *SUFFIXES)
     suffix = one_file(
-        file,
-        preferred=(*WORD_SUFFIXES, *SUFFIXES),
-        expected="a file of texts, or - for standard input",
+        file, preferred=words, expected="a file of texts, or - for standard input"
     ).suffix
     if suffix == CONLLU:
         return "conllu"
+    if source.form is not None:
+        return source.form
     found = SUFFIXES.get(suffix)
     if settings.kind == "tag" and found in (None, "tsv"):
         if suffix in PLAIN:  # a wrong guess would go unnoticed
@@ -132,16 +144,10 @@ def _records(file: str, form: str, settings: SentenceSettings, source: Source) -
         if file == STREAM:
             return read_stream(sys.stdin.buffer, texts=settings.texts, tokens=tokens, **checks)
         return read_lines_of_text(file, texts=settings.texts, tokens=tokens, **checks)
-    names = source.columns or settings.text
-    if len(names) != settings.texts:
-        raise InputError(
-            f"--text: received {' '.join(names)}; expected {settings.texts} for a model of kind "
-            f"{settings.kind}"
-        )
     label = None if settings.kind == "tag" else source.label or settings.label
     return read_table(
         file,
-        names,
+        source.columns or settings.text,
         source.label,
         format=form,  # type: ignore[arg-type]
         tokens=tokens,
@@ -172,8 +178,8 @@ def _treebank(file: str, settings: SentenceSettings, source: Source) -> Examples
         raise InputError(
             f"{file}: is CoNLL-U, which has no pairs; expected a table or lines of text"
         )
-    if source.label or source.tokens:
-        raise InputError(f"--label and --tokens: {file} is CoNLL-U, which has words as they are")
+    if source.label:
+        raise InputError(f"--label: {file} is CoNLL-U, which has no column of classes")
     given = settings.model.trees == "given"
     report = Report()
 
@@ -191,7 +197,10 @@ def _treebank(file: str, settings: SentenceSettings, source: Source) -> Examples
                     )
                 report.drop(TOO_LONG, sentence.line)
                 continue
+            report.kept += 1
             yield _treebank_example(sentence, settings, source, where)
+        if not report.kept:
+            raise DataError(f"{name}: received nothing; expected at least one sentence")
 
     return Examples(file, rows(), report.lines)
 
@@ -236,7 +245,7 @@ def own_examples(
         trees, name = data.trees.replace(SPLIT, split), trees_of(split)
         file = find_again(trees, origins.get(name), f"file of {name}")
         return _first(_treebank(str(file), settings, Source()), limit)
-    records = _split_records(data, split, origins.get(split))
+    records = split_records(data, split, origins.get(split))
     assert records.file is not None  # all readers of runs read a file
     # as the reader of tagged words finds it in an archive
     if (
@@ -258,7 +267,7 @@ def _first(examples: Examples, limit: int | None) -> Examples:
     return replace(examples, rows=islice(examples.rows, limit))
 
 
-def _split_records(config: DataConfig, split: str, origin: Origin | None) -> Records:
+def split_records(config: DataConfig, split: str, origin: Origin | None) -> Records:
     one_of("split", split, SPLITS)
     named = getattr(config, split) or distribution(config)
     if named is None and origin is None:

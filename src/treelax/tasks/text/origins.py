@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -148,9 +148,9 @@ def refuse_other_test(folder: Path, config: DataConfig, *, corpus: str = CORPUS)
             )
 
 
-def trained_with(file: Path, folder: Path, config: DataConfig) -> str | None:
-    """What a file is to a run that was trained with it."""
-    for name, origin in read_origins(folder).items():
+def trained_with(file: Path, origins: Mapping[str, Origin], config: DataConfig) -> str | None:
+    """What a file that exists is to a run with these origins and this config."""
+    for name, origin in origins.items():
         place = Path(origin.path)
         if _same(file, place):
             return _in_words(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
@@ -38,7 +38,7 @@ from treelax.tasks.text.hub import fetch_folder, looks_like_hub_name, publish_fo
 from treelax.tasks.text.inputs import own_examples, read_examples
 from treelax.tasks.text.model_files import SavedSentences, load_folder, load_run, save_folder
 from treelax.tasks.text.new_words import THE_MODEL, VectorFiles, look_up, vector_files
-from treelax.tasks.text.origins import Origin, read_origins
+from treelax.tasks.text.origins import Origin, read_origins, trained_with
 from treelax.tasks.text.prediction import (
     WINDOW,
     SentenceSettings,
@@ -46,15 +46,17 @@ from treelax.tasks.text.prediction import (
     known_spellings,
     new_network,
     predict_words,
+    refuse_long,
     sentences_of,
     words_in,
 )
 from treelax.training.checkpoint import misfit
 from treelax.training.run import CONFIG, Run
 
-__all__ = ["LabelFigures", "Prediction", "SentenceModel", "SentenceSettings"]
+__all__ = ["LabelAccuracy", "Prediction", "SentenceModel", "SentenceSettings"]
 
 LEARNED = "encoder.embedding.learned"  # saved as rows of the word vectors, not as a weight
+MANY = 10  # one in so many words may be unknown before it is told
 SHOWN = 60  # characters of a text in a message
 MOST_SEEN = 50_000  # different words before the table of a transformer is made anew
 OUTSIDE = 1e4  # what an arc outside a given tree lacks
@@ -100,6 +102,8 @@ class SentenceModel(TrainedParser, nn.Module):
         self.name = THE_MODEL  # in messages
         self.task, self.text, self.null = settings.kind, settings.text, settings.null
         self.is_tagger, self.trees = settings.kind == "tag", settings.model.trees
+        self.takes_vectors = bool(settings.vectors)
+        self.tag_column = settings.label or "UPOS"
         self.vector_files: tuple[Path, ...] = ()
         self.config: TextConfig | None = None  # of the run that it is from
         self.origins: Mapping[str, Origin] = {}  # the files of that run
@@ -289,9 +293,32 @@ class SentenceModel(TrainedParser, nn.Module):
             )
         return own_examples(self.config, self.settings, split, self.origins, limit=limit)
 
+    def check(self, example: Example, where: str) -> None:
+        """Refuse a text that is too long for a transformer."""
+        refuse_long(self.settings, self.network.encoder.read(self.vectors), example.texts, where)
+
+    def unknown_words(self, words: Collection[str]) -> str | None:
+        """A note on the option that would look them up."""
+        if not self.takes_vectors or self.vector_files:
+            return None
+        spelled = set(known_spellings(self.settings, words))
+        unknown = sum(word not in self.vectors for word in spelled)
+        if MANY * unknown <= len(spelled):
+            return None
+        options = " ".join(f"--vectors {name}" for name in self.settings.vectors)
+        return (
+            f"note: {unknown:,} of {len(spelled):,} different words are unknown to the model and share "
+            f"a hundred vectors; look them up with {options}, as in training"
+        )
+
+    def trained_with(self, file: Path) -> str | None:
+        """What a file was to the run that the model is from."""
+        data = None if self.config is None else self.config.data
+        return None if data is None else trained_with(file, self.origins, data)
+
     def evaluate(
         self, examples: Sequence[Example], *, progress: Progress | None = None
-    ) -> LabelFigures:
+    ) -> LabelAccuracy:
         """Accuracy with discrete and with soft trees."""
         given = [each.texts[0] if self.settings.texts == 1 else each.texts for each in examples]
         said = zip(self.stream(given), self.stream(given, soft=True), examples, strict=True)
@@ -308,7 +335,7 @@ class SentenceModel(TrainedParser, nn.Module):
                 progress(done)
         if not count:
             raise InputError("examples: received none with a label; expected some to compare with")
-        return LabelFigures(len(examples), count, 100 * right / count, 100 * soft / count)
+        return LabelAccuracy(len(examples), count, 100 * right / count, 100 * soft / count)
 
     @torch.no_grad()
     def arc_scores(self, words: Sequence[str]) -> Tensor:
@@ -498,7 +525,7 @@ class SentenceModel(TrainedParser, nn.Module):
 
 
 @dataclass(frozen=True)
-class LabelFigures:
+class LabelAccuracy:
     """Accuracy of a model's labels, in percent; a tagger's are of words."""
 
     examples: int

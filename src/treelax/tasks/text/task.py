@@ -135,6 +135,7 @@ KINDS: Kinds = {
     "labels": list,
     "splits": dict,
 }
+TITLES = {"classify": "classes of texts", "pair": "pairs of texts", "tag": "tags of words"}
 LATER = ("mixed_examples", "parameters")  # numbers that the first results did not have
 
 
@@ -146,6 +147,7 @@ class TextTask(Task):
 
     def __init__(self, kind: Kind, commands: tuple[TrainCommand, ...]) -> None:
         self.name = kind
+        self.title = TITLES[kind]
         self.commands = commands
 
     def preset(self, name: str) -> TextConfig:

@@ -1,0 +1,156 @@
+"""The commands of tasks on sentences: what their help says, and options for their settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from treelax.tasks.commands import Option, TableCommand, TrainCommand
+
+RUN_HELP = """A run is a folder: config.toml, data.json, metrics.jsonl, checkpoint/, best/,
+words.safetensors, tensorboard/, and test.json at its end. One that was killed
+goes on with --resume; one that has ended trains on with --resume and more
+epochs (--set train.epochs=60)."""
+CLASSIFY_HELP = f"""Train a classifier of texts with latent trees on your own files.
+
+Files are TSV or CSV with a line of column names, or JSON lines, also
+compressed. Without --vectors words are learned from random vectors.
+
+{RUN_HELP}
+
+Example:
+  treelax train classify --train train.tsv --dev dev.tsv --text review \\
+      --label stars --out runs/stars
+"""
+PAIR_HELP = f"""Train a model of pairs of texts with latent trees on your own files.
+
+The label says how the two texts of a pair are related. Files are those of
+treelax train classify, with two columns of texts.
+
+{RUN_HELP}
+
+Example:
+  treelax train pair --train train.csv --dev dev.csv --text question \\
+      --text answer --label fits
+"""
+TAG_HELP = f"""Train a tagger of words with latent trees on your own files.
+
+Files have a word a line with its tag in the last column and a blank line
+between sentences, or are CoNLL-U. --text and --label name other columns: by
+number, counted from 1, or in CoNLL-U by name.
+
+{RUN_HELP}
+
+Examples:
+  treelax train tag --train train.conllu --dev dev.conllu --out runs/tags
+  treelax train tag --train eng.train --dev eng.testa --label 2 --out runs/pos
+  treelax train tag --train train.conllu --dev dev.conllu --label XPOS
+"""
+CORPUS_HELP = """Train on {name} as the paper does.
+
+Presets are the rows of its tables. Without --from the corpus is what treelax
+data {command} has fetched.{mixture}
+
+{run}
+
+Example:
+  treelax train {command} --preset {command}-{row} --from {archive} \\
+      --vectors glove.840B.300d.zip{mix}
+"""
+TABLE_HELP = """Train the rows of the paper's table {number} over several seeds.
+
+The paper's recipe takes days of a GPU for the tables of inference; --recipe
+tuned takes minutes, with settings that dev chose.{mixture}
+
+Writes table.md with the paper's figures beside ours and the amount of data,
+and runs.csv. Settings of treelax train {corpus}, but those that rows are
+named after, can be changed for all rows with --set. All rows have the same
+data; the same command goes on with what was interrupted.
+
+Example:
+  treelax table {name} --recipe tuned --from {archive} \\
+      --vectors glove.zip{mix}
+"""
+# what the help of MultiNLI adds: a paragraph, and an option
+MIXED = {
+    "mixture": """
+
+The paper trains on MultiNLI and SNLI: the setting data.mix=snli_1.0.zip adds
+SNLI, 15 percent of it drawn anew for each epoch or, with tuned settings, all.""",
+    "mix": " --set data.mix=snli_1.0.zip",
+}
+UNMIXED = dict.fromkeys(MIXED, "")
+CORPORA = {
+    "snli": ("SNLI", "snli_1.0.zip", "tree-2"),
+    "multinli": ("MultiNLI", "multinli_1.0.zip", "tree-2"),
+    "sst": ("the Stanford Sentiment Treebank", "trainDevTestTrees_PTB.zip", "tree"),
+}
+FILE_OPTIONS = (
+    Option("--train", "data.train", Path, "Training data."),
+    Option("--dev", "data.dev", Path, "Data to choose the best model by."),
+    Option("--test", "data.test", Path, "Data for the figures at the end."),
+)
+VECTORS = Option(
+    "--vectors",
+    "data.vectors",
+    list[Path],
+    "Word vectors: GloVe or word2vec text, zipped or not, or npz; several are joined.",
+    rest="data.more_vectors",
+)
+TABLE_OPTIONS = (
+    *FILE_OPTIONS,
+    Option(
+        "--text",
+        "data.text",
+        list[str],
+        "Column of the text; twice for pair. By default: text; first and second.",
+    ),
+    Option("--label", "data.label", str, "Column of the label; label by default."),
+    Option("--tokens", "data.tokens", bool, "Texts are words with spaces between."),
+    VECTORS,
+)
+TAG_OPTIONS = (
+    *FILE_OPTIONS,
+    Option(
+        "--text", "data.word", str, "Column of the words: 1, 2, ... or a name; the first, or FORM."
+    ),
+    Option(
+        "--label", "data.tag", str, "Column of the tags: 1, 2, ... or a name; the last, or UPOS."
+    ),
+    VECTORS,
+)
+CORPUS = Option(
+    "--from", "data.path", Path, "Folder or archive of the corpus; else what was fetched."
+)
+
+
+def _train(name: str, task: str) -> TrainCommand:
+    title, archive, row = CORPORA[name]
+    more = MIXED if name == "multinli" else UNMIXED
+    help = CORPUS_HELP.format(
+        name=title, run=RUN_HELP, command=name, archive=archive, row=row, **more
+    )
+    options = (CORPUS, *FILE_OPTIONS, VECTORS)
+    return TrainCommand(name, task, help, f"{name}-{row}", has_presets=True, options=options)
+
+
+def _table(name: str, task: str, number: str, corpus: str) -> TableCommand:
+    more = MIXED if corpus == "multinli" else UNMIXED
+    archive = CORPORA[corpus][1]
+    help = TABLE_HELP.format(number=number, corpus=corpus, name=name, archive=archive, **more)
+    return TableCommand(name, task, help, 3, f"table-{corpus}", True, (CORPUS, VECTORS))
+
+
+TRAIN = (
+    TrainCommand("classify", "classify", CLASSIFY_HELP, "classify", options=TABLE_OPTIONS),
+    TrainCommand("pair", "pair", PAIR_HELP, "pair", options=TABLE_OPTIONS),
+    TrainCommand("tag", "tag", TAG_HELP, "tag", options=TAG_OPTIONS),
+    _train("snli", "pair"),
+    _train("multinli", "pair"),
+    _train("sst", "classify"),
+)
+TABLES = (
+    _table("snli", "pair", "2 (SNLI)", "snli"),
+    _table("multinli", "pair", "3b (MultiNLI)", "multinli"),
+    _table("ablation", "pair", "3c (kinds of trees)", "multinli"),
+    _table("sst", "classify", "3a (SST)", "sst"),
+)
