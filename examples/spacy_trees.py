@@ -25,8 +25,8 @@ from treelax.cli.console import console
 from treelax.cli.progress import progress
 from treelax.data.conllu import Sentence, write_conllu
 from treelax.data.projectivity import nearest_projective
-from treelax.data.text.delimited import counted
-from treelax.data.text.encoded import EncodedText
+from treelax.data.text.encoding import EncodedText
+from treelax.data.text.rows import counted
 from treelax.errors import BackendError, InputError, TreelaxError
 from treelax.tasks.text.config import DataConfig, Format
 from treelax.tasks.text.data import encoded_splits

@@ -14,8 +14,7 @@ from typer.testing import CliRunner, Result
 
 from treelax.cli.main import app, main
 from treelax.data.text import download
-from treelax.data.text.corpora import CORPORA
-from treelax.data.text.readers_nli import read_multinli, read_snli
+from treelax.data.text.readers_corpora import CORPORA, read_multinli, read_snli
 from treelax.data.text.readers_table import read_table
 from treelax.tasks.text.config import DataConfig
 from treelax.tasks.text.sources import distribution

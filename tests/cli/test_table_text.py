@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from treelax.analysis import sweep, text_table
 from treelax.analysis.text_table import COLUMNS, TABLES, amount, text_record, text_rows
 from treelax.cli.main import app, main
-from treelax.data.text.corpora import CORPORA
+from treelax.data.text.readers_corpora import CORPORA
 from treelax.tasks.text.presets import PRESETS, preset
 from treelax.training.config import override
 from treelax.training.run import Run

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from treelax.analysis.tables import spread
-from treelax.data.text.corpora import CORPORA
+from treelax.data.text.readers_corpora import CORPORA
 from treelax.tasks.text.config import TextConfig
 from treelax.tasks.text.presets import PRESETS, TUNED
 

@@ -18,7 +18,7 @@ from treelax.errors import InputError
 from treelax.files import sha256
 
 if TYPE_CHECKING:
-    from treelax.data.text.corpora import Corpus
+    from treelax.data.text.readers_corpora import Corpus
     from treelax.data.text.records import Records
 
 COUNT_EVERY = 1000  # records; a bar takes longer to draw than one of them to read
@@ -114,7 +114,7 @@ def _check_corpus(
     force: bool,
     as_json: bool,
 ) -> None:
-    from treelax.data.text.corpora import CORPORA
+    from treelax.data.text.readers_corpora import CORPORA
 
     if source is not None and cache is not None:
         raise InputError("--cache: is for fetching; expected it without --from")
@@ -159,8 +159,8 @@ def _describe(
     corpus: Corpus, found: dict[str, Records], folder: Path | None
 ) -> dict[str, dict[str, Any]]:
     """Read every split; write it into a folder if there is one."""
-    from treelax.data.text.statistics import TextStatistics
-    from treelax.data.text.writer import write_table
+    from treelax.data.text.readers_table import write_table
+    from treelax.data.text.records import TextStatistics
 
     extra = ["genre"] if corpus.archive == "multinli" else []
     described = {}

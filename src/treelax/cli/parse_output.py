@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from treelax.cli.parse_models import Asked, Heads, Parsed, Tree
-from treelax.data.sources import COMPRESSED
+from treelax.data.input_files import COMPRESSED
 from treelax.errors import InputError
 from treelax.pictures import (
     Picture,

@@ -103,8 +103,8 @@ def predict(
     from treelax.cli.predict_inputs import Accuracy, UnknownWords, look_up
     from treelax.cli.predict_output import output_form
     from treelax.data.text.records import Report
-    from treelax.training.devices import find_device
     from treelax.tasks.text.pretrained import SentenceModel
+    from treelax.training.devices import find_device
 
     if out == Path(STREAM):
         out = None
@@ -166,8 +166,7 @@ def _read(
 def _checks(unusable: Found) -> CheckOptions:
     """What is asked of every line; one without words keeps its place."""
     return {
-        "ragged": unusable,
-        "too_long": unusable,
+        "unusable": unusable,
         "empty": "keep",
         "advice": "--unusable drop",
     }

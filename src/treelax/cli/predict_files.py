@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Unpack, get_args
 
 from treelax.cli.options import Form
-from treelax.data.sources import Source, one_file
-from treelax.data.text.readers_plain import read_lines_of_text, read_stream, read_words
+from treelax.data.input_files import Source, one_file
+from treelax.data.text.readers_plain import read_lines_of_text, read_stream
 from treelax.data.text.readers_table import SUFFIXES, read_table
-from treelax.data.text.readers_tagging import WORD_SUFFIXES, column_of
+from treelax.data.text.readers_tagging import WORD_SUFFIXES, column_of, read_tagging
 from treelax.data.text.records import CheckOptions, Record, Records
 from treelax.data.text.tokenizer import words_of
 from treelax.errors import InputError
@@ -43,8 +43,7 @@ def input_records(
     form = form or _form_of(file, settings)
     tokens = tokens or settings.tokens
     usual: CheckOptions = {
-        "ragged": settings.unusable,
-        "too_long": settings.unusable,
+        "unusable": settings.unusable,
         "advice": "",
     }
     checks = {**usual, **checks}
@@ -69,7 +68,7 @@ def input_records(
         format=form,  # type: ignore[arg-type]
         tokens=tokens,
         quoted=settings.quoted,
-        optional=labels,
+        extra=labels,
         **checks,
     )
 
@@ -96,7 +95,7 @@ def _words_records(
     word = columns[0] if columns else settings.word
     tag = settings.label if settings.kind == "tag" else None
     places = (None if name is None else column_of(name) for name in (word, tag))
-    return read_words(file, *places, **checks)
+    return read_tagging(file, *places, need_tags=False, **checks)
 
 
 def _form_of(file: str, settings: SentenceSettings) -> str:

@@ -9,17 +9,19 @@ from dataclasses import dataclass, replace
 from treelax.cli.console import error_console
 from treelax.cli.predict_files import STREAM, is_treebank, source_of, words
 from treelax.data.conllu import COLUMNS, Sentence, blocks_of_lines, read_conllu, treebank
-from treelax.data.sources import Source
-from treelax.data.text.delimited import counted, short
+from treelax.data.input_files import Source
 from treelax.data.text.ptb import one_word
 from treelax.data.text.records import Records
+from treelax.data.text.rows import counted, short
 from treelax.errors import InputError
 from treelax.tasks.text.given_trees import check_tree
 from treelax.tasks.text.prediction import (
     SentenceSettings,
-    Texts as Example,
     known_spellings,
     words_in,
+)
+from treelax.tasks.text.prediction import (
+    Texts as Example,
 )
 from treelax.tasks.text.pretrained import SentenceModel
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 from treelax.cli.parse_conllu import label_comments, tag_features
 from treelax.data.conllu import Sentence
-from treelax.data.sources import COMPRESSED
+from treelax.data.input_files import COMPRESSED
 from treelax.data.text.ptb import NO_BREAK_SPACE
 from treelax.errors import InputError
 from treelax.tasks.text.prediction import Prediction, SentenceSettings

@@ -143,13 +143,13 @@ def _print_coverage(found: int, words: int) -> None:
 
 def _follow(run: Run, experiment: TextExperiment) -> None:
     from treelax.analysis.text_results import finish_text
-    from treelax.data.text.delimited import counted
+    from treelax.data.text.rows import counted
+    from treelax.tasks.text.model_files import WORDS as FILE
+    from treelax.tasks.text.model_files import save_words
     from treelax.tasks.text.origins import write_origins
     from treelax.tasks.text.transformer import COPY, copy_folder
     from treelax.training.distributed import current
     from treelax.training.loop import Training
-    from treelax.tasks.text.model_files import WORDS as FILE
-    from treelax.tasks.text.model_files import save_words
 
     config = experiment.config
     if current().first and config.model.pretrained is not None:

@@ -102,7 +102,7 @@ def train_listops(run: Run, experiment: ListOpsExperiment) -> None:
     """Train to the end with a progress bar, evaluate on the test set, show all of it."""
     from treelax.analysis.listops_results import finish
     from treelax.cli.evaluation_tables import print_evaluation
-    from treelax.data.text.delimited import counted
+    from treelax.data.text.rows import counted
     from treelax.tasks.listops.experiment import load_splits
     from treelax.training.distributed import current
     from treelax.training.loop import Training

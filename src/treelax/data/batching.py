@@ -31,8 +31,8 @@ def draw_batches(
         lengths: ``(N,)`` or ``(N, k)`` for examples of k sentences; sorted by the longest.
         batch_size: examples in a batch.
         generator: source of the randomness, on the CPU.
-        batches: number of them; by default as many full batches as there are in one pass. More than
-            that start a new pass, shuffled anew.
+        batches: how many; by default the full batches of one pass. More than that start a new pass,
+            shuffled anew.
         pool: batches that are sorted together.
 
     Returns:
@@ -40,7 +40,7 @@ def draw_batches(
         come twice.
 
     Raises:
-        InputError: there are no examples, or a number is not positive.
+        InputError: there are no examples.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
@@ -50,9 +50,6 @@ def draw_batches(
     """
     if len(lengths) == 0:
         raise InputError("lengths: received no examples; expected at least one")
-    for name, value in (("batch_size", batch_size), ("pool", pool), ("batches", batches)):
-        if value is not None and value < 1:
-            raise InputError(f"{name} is {value}; expected at least 1")
     longest = lengths if lengths.dim() == 1 else lengths.amax(1)
     count = max(1, len(longest) // batch_size) if batches is None else batches
     wanted = count * batch_size
@@ -76,16 +73,13 @@ def length_batches(
     most_sentences: int | None = None,
     texts: int = 1,
 ) -> Iterator[list[int]]:
-    """Put sentences of similar length together, as many as fit into memory.
+    """Put sentences of similar length together, as many as fit into memory, short ones first.
 
     Args:
         lengths: words of each sentence, or of some of them by place.
         most_arcs: the most arcs of a batch, padding counted.
         most_sentences: the most sentences of a batch; any number by default.
         texts: how many sentences, of that length, each place stands for.
-
-    Returns:
-        Places of sentences, from 0; short ones first.
 
     Example:
         >>> list(length_batches([5, 2, 3], most_sentences=2))

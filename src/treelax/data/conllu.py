@@ -11,20 +11,19 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from treelax.data.sources import Source, one_file
+from treelax.data.input_files import Source, one_file
 from treelax.errors import DataError, InputError
 from treelax.files import Line, atomic_write, compressed
 
 __all__ = ["Sentence", "heads_tensor", "read_conllu", "write_conllu"]
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
-HEAD, MISC = COLUMNS.index("HEAD"), COLUMNS.index("MISC")
-NAMES = {"FORM": "word", "UPOS": "tag", "XPOS": "xpos", "DEPREL": "label"}  # for messages
 _ID = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
 
 
@@ -92,23 +91,17 @@ class Sentence:
         misc: Mapping[str, Sequence[str]] | None = None,
         comments: Mapping[str, str] | None = None,
     ) -> list[str]:
-        r"""The lines of the file with another tree in them.
-
-        Of every word HEAD is replaced and DEPREL becomes ``_``, for the label was that of the other
-        head. All other columns, comments, multiword tokens and empty nodes stay.
+        r"""The lines of the file with another tree in them; all other columns and lines stay.
 
         Args:
-            heads: of the n words, counted from 1, 0 the root; None to leave HEAD and DEPREL as they
-                are.
-            columns: by name of a column, ``"UPOS"`` for example, the n values for it.
+            heads: of the n words, counted from 1, 0 the root; DEPREL becomes ``_``, for the label was
+                that of the other head. None leaves both as they are.
+            columns: by name of a column, ``"UPOS"`` for example, its n values.
             misc: by name, n values to add to MISC; one of that name is replaced.
             comments: to add after those of the file; one of that name is replaced in its place.
 
         Returns:
             The lines, without their ends.
-
-        Raises:
-            InputError: there is another number of heads or values than of words.
 
         Example:
             >>> row = "1\tHi\thi\tINTJ\t_\t_\t0\troot\t_\t_"
@@ -127,21 +120,20 @@ def read_conllu(path: str | os.PathLike[str], *, require_heads: bool = True) -> 
     """Read the sentences of a CoNLL-U file one by one.
 
     The file is UTF-8, plain, compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``, alone or as the
-    only ``.conllu``. Heads need not form a tree: ask `treelax.trees.is_tree` and
+    only ``.conllu``. Heads need not form a tree: see `treelax.trees.is_tree` and
     `treelax.trees.is_projective`.
 
     Args:
         path: the file.
-        require_heads: refuse sentences without heads; else their ``heads`` are None.
+        require_heads: raise on sentences without heads; else their ``heads`` are None.
 
     Returns:
-        An iterator over the sentences, which reads on as it is asked; an empty file has none.
+        An iterator over the sentences, which reads lazily; an empty file has none.
 
     Raises:
-        DataError: the file is missing, cannot be decompressed or is not UTF-8; or a line does not
-            have ten columns, breaks the sequence of word ids, or has a head that is missing, no
-            integer, out of range or the word itself. Only a missing file is told before the first
-            sentence is asked for. The message names the file and the line.
+        DataError: the file is missing, damaged or not UTF-8; or a line does not have ten columns,
+            breaks the sequence of word ids, or has a wrong head. The message names the file and the
+            line.
 
     Example:
         >>> import tempfile
@@ -166,10 +158,8 @@ def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) ->
     """Write sentences as CoNLL-U, compressed if the name ends in ``.gz``, ``.xz`` or ``.bz2``.
 
     What `read_conllu` read is written as it was, line by line, but for what has been changed with
-    ``dataclasses.replace``: heads, for example. Its ``lines=()`` writes the other fields alone.
-
-    The file appears whole or not at all: it is written under a temporary name in the same folder
-    and renamed, so an error half-way leaves an older file of that name untouched.
+    ``dataclasses.replace``: heads, for example. Its ``lines=()`` writes the other fields alone. The
+    file appears whole or not at all.
 
     Args:
         path: the file, replaced if it exists; its folder must exist.
@@ -179,9 +169,8 @@ def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) ->
         The number of sentences written.
 
     Raises:
-        DataError: a word, tag, label or comment cannot be written as a column of CoNLL-U (it is
-            empty or holds a tab, a line break or two spaces in a row), a head is out of range, the
-            lines have another number of words, or the file cannot be written or is a ``.zip``. The
+        DataError: a word, tag, label or comment cannot be written as a column of CoNLL-U, a head is
+            out of range, the lines have another number of words, or the file cannot be written. The
             message names the sentence, counted from 1.
 
     Example:
@@ -227,51 +216,38 @@ def heads_tensor(sentences: Iterable[Sentence]) -> tuple[Tensor, Tensor]:
 
 def blocks_of_lines(lines: Iterable[Line]) -> Iterator[list[Line]]:
     """The lines of each sentence; blank lines stand between sentences."""
-    block: list[Line] = []
-    for number, text in lines:
-        if text.strip():
-            block.append((number, text))
-        elif block:
-            yield block
-            block = []
-    if block:
-        yield block
+    for is_text, block in groupby(lines, key=lambda line: bool(line[1].strip())):
+        if is_text:
+            yield list(block)
 
 
 def _sentence(file: str, block: list[Line], require: bool) -> Sentence:
     """The sentence in the lines of a block."""
-    lines = tuple(text for _, text in block)
-    metadata = _metadata(lines)
-    if metadata.get("global.columns", " ".join(COLUMNS)) != " ".join(COLUMNS):
-        raise DataError(
-            f"{file}, line {block[0][0]}: received global.columns = "
-            f"{metadata['global.columns']}; expected {' '.join(COLUMNS)}"
-        )
-    rows = [
-        (f"{file}, line {number}", _cells(text, f"{file}, line {number}"))
-        for number, text in block
-        if not text.startswith("#")
-    ]
-    rows = [(where, cells) for where, cells in rows if cells[0].isdigit()]
+    rows: list[list[str]] = []
+    places: list[str] = []
+    for number, text in block:
+        where = f"{file}, line {number}"
+        if not text.startswith("#") and (cells := _cells(text, where))[0].isdigit():
+            rows.append(cells)
+            places.append(where)
+            if cells[0].lstrip("0") != str(len(rows)):
+                raise DataError(
+                    f"{where}: received word id {cells[0]}; expected {len(rows)}, the next in order"
+                )
     if not rows:
         raise DataError(f"{file}, line {block[0][0]}: received no word; expected at least one")
-    columns = dict(zip(COLUMNS, zip(*(cells for _, cells in rows), strict=True), strict=True))
-    for m, (where, cells) in enumerate(rows, 1):
-        if cells[0].lstrip("0") != str(m):
-            raise DataError(
-                f"{where}: received word id {cells[0]}; expected {m}, the next in order"
-            )
-        if require or cells[HEAD] != "_":
-            _check_head(cells[HEAD], m, len(rows), where)
-        if (cells[HEAD] == "_") != (columns["HEAD"][0] == "_"):
-            raise DataError(f"{where}: some words have a head and some not; expected all or none")
+    columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
     given = {name: None if set(values) == {"_"} else values for name, values in columns.items()}
+    if require or given["HEAD"]:
+        for m, (where, head) in enumerate(zip(places, columns["HEAD"], strict=True), 1):
+            _check_head(head, m, len(rows), where)
+    lines = tuple(text for _, text in block)
     return Sentence(
         words=columns["FORM"],
         heads=None if given["HEAD"] is None else tuple(map(int, given["HEAD"])),
         tags=given["UPOS"],
         labels=given["DEPREL"],
-        metadata=metadata,
+        metadata=_metadata(lines),
         xpos=given["XPOS"],
         lines=lines,
         line=block[0][0],
@@ -292,8 +268,7 @@ def _cells(text: str, where: str) -> list[str]:
     if len(cells) != len(COLUMNS):
         raise DataError(
             f"{where}: received {len(cells)} {'column' if len(cells) == 1 else 'columns'}; expected "
-            f"{len(COLUMNS)} with tabs between: "
-            f"{' '.join(COLUMNS)}"
+            f"{len(COLUMNS)} with tabs between: {' '.join(COLUMNS)}"
         )
     for name, cell in zip(COLUMNS, cells, strict=True):
         # other readers also split at two spaces; nothing follows MISC, so there it does no harm
@@ -306,13 +281,8 @@ def _cells(text: str, where: str) -> list[str]:
 
 
 def _check_head(head: str, m: int, n: int, where: str) -> None:
-    if head == "_":
-        raise DataError(
-            f"{where}: received no head (_); expected 0 to {n}: give a file in which every word has "
-            "a head, 0 for a root"
-        )
     if not re.fullmatch("[0-9]{1,9}", head) or int(head) > n:
-        raise DataError(f"{where}: received head {head:.40}; expected 0 to {n}")
+        raise DataError(f"{where}: received head {head:.40}; expected 0 to {n} for every word")
     if int(head) == m:
         raise DataError(f"{where}: word {m} is its own head; expected another word or 0")
 
@@ -320,22 +290,22 @@ def _check_head(head: str, m: int, n: int, where: str) -> None:
 def _text(sentence: Sentence, where: str) -> bytes:
     """A sentence as CoNLL-U, with the blank line after it."""
     n = len(sentence)
-    nothing = ("_",) * n
     columns = {
         "FORM": sentence.words,
-        "UPOS": sentence.tags or nothing,
-        "XPOS": sentence.xpos or nothing,
-        "DEPREL": sentence.labels or nothing,
+        "UPOS": sentence.tags,
+        "XPOS": sentence.xpos,
+        "HEAD": None if sentence.heads is None else tuple(map(str, sentence.heads)),
+        "DEPREL": sentence.labels,
     }
-    for name, values in columns.items():
+    filled = {name: values or ("_",) * n for name, values in columns.items()}
+    for name, values in filled.items():
         for m, value in enumerate(values, 1):
             if not value or re.search(r"[\t\n\r]|  ", value):
                 raise DataError(
-                    f"{where}: {NAMES[name]} {m} is {value!r}; expected text without tabs, line "
+                    f"{where}: {name} of word {m} is {value!r}; expected text without tabs, line "
                     "breaks and double spaces"
                 )
-    heads = nothing if sentence.heads is None else tuple(map(str, sentence.heads))
-    for m, head in enumerate(heads if sentence.heads else (), 1):
+    for m, head in enumerate(columns["HEAD"] or (), 1):
         _check_head(head, m, n, where)
     for key, value in sentence.metadata.items():
         if "=" in key or re.search(r"[\n\r]", key + value):
@@ -343,34 +313,30 @@ def _text(sentence: Sentence, where: str) -> bytes:
                 f"{where}: comment {key!r} = {value!r}; expected no line break, no = in the key"
             )
     try:
-        lines = _filled(sentence, columns | {"HEAD": heads}, sentence.metadata)
+        lines = _filled(sentence, filled, sentence.metadata, {})
         return "".join(f"{line}\n" for line in [*lines, ""]).encode()
-    except InputError as error:
-        raise DataError(f"{where}: {error}") from error
-    except UnicodeEncodeError as error:
-        raise DataError(f"{where}: cannot be written as UTF-8 ({error.reason})") from error
+    except (InputError, UnicodeEncodeError) as error:
+        raise DataError(f"{where}: cannot be written: {error}") from error
 
 
 def _filled(
     sentence: Sentence,
     columns: Mapping[str, Sequence[str]],
     metadata: Mapping[str, str],
-    misc: Mapping[str, Sequence[str]] | None = None,
+    misc: Mapping[str, Sequence[str]],
 ) -> list[str]:
     """The lines of a sentence with these values, and with these comments, in them."""
-    misc = misc or {}
-    for name, values in {**columns, **misc}.items():
-        if len(values) != len(sentence):
-            raise InputError(
-                f"{name}: received {len(values)}; expected one for each of the {len(sentence)} words"
-            )
     lines = sentence.lines or ["\t".join([str(m + 1), *"_" * 9]) for m in range(len(sentence))]
     count = sum(_is_word(text) for text in lines)
-    if count != len(sentence):
-        raise InputError(
-            f"lines: have {count} words; expected {len(sentence)}: use lines=() for other words than "
-            "those of the file"
-        )
+    for name, length in {
+        "lines": count,
+        **{name: len(values) for name, values in {**columns, **misc}.items()},
+    }.items():
+        if length != len(sentence):
+            raise InputError(
+                f"{name}: received {length}; expected one for each of the {len(sentence)} words "
+                "(write other words than those of the file with lines=())"
+            )
     old, new = _metadata(lines), dict(metadata)
     comments: list[str] = []
     rows: list[str] = []
@@ -388,7 +354,8 @@ def _filled(
             for name, values in columns.items():
                 cells[COLUMNS.index(name)] = values[m]
             for name, values in misc.items():
-                cells[MISC] = _with_feature(cells[MISC], name, values[m])
+                others = [f for f in cells[-1].split("|") if f != "_" and f.split("=")[0] != name]
+                cells[-1] = "|".join([*others, f"{name}={values[m]}"])
             m += 1
         rows.append("\t".join(cells))
     return [*comments, *(_written(key, value) for key, value in new.items()), *rows]
@@ -400,9 +367,3 @@ def _is_word(text: str) -> bool:
 
 def _written(key: str, value: str) -> str:
     return f"# {key} = {value}" if value else f"# {key}"
-
-
-def _with_feature(column: str, name: str, value: str) -> str:
-    """A column of features, ``A=1|B=2`` or ``_``, with one more at its end."""
-    others = [each for each in column.split("|") if each != "_" and not each.startswith(f"{name}=")]
-    return "|".join([*others, f"{name}={value}"])

@@ -1,4 +1,4 @@
-"""Trees without crossing arcs, made of those that have some."""
+"""Projective trees made of others."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ __all__ = ["nearest_projective"]
 def nearest_projective(heads: Sequence[int]) -> tuple[int, ...]:
     """The projective tree that shares most arcs with a tree, itself if no arcs cross.
 
-    Of all projective trees with as many of its arcs, it is the one whose other words hang lowest
-    above their old places. With ``n`` words it is the best tree of scores
+    Among projective trees that share as many, it is the one whose other words hang closest above
+    their old heads. With ``n`` words it is the best tree of scores
 
     ``score[h, m] = 1`` if ``h`` is the head of ``m``, ``(n - k) / n²`` if ``h`` is found ``k`` steps
     further up, else 0,
@@ -28,7 +28,7 @@ def nearest_projective(heads: Sequence[int]) -> tuple[int, ...]:
         heads: the head of each word, counted from 1; 0 is the root, of one word or several.
 
     Returns:
-        The heads of the projective tree.
+        The heads of the projective tree, in the same form.
 
     Raises:
         InputError: there are no words, or the heads form no tree.

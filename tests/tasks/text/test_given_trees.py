@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from tiny_texts import SST_TREES, pair_data, sst_data, written, written_trees
 
 from treelax.data.conllu import Sentence, write_conllu
-from treelax.data.text.encoded import EncodedText
-from treelax.data.text.encoding import encode_records
+from treelax.data.text.encoding import EncodedText, encode_records
 from treelax.data.text.records import Record, Records
 from treelax.data.text.vectors import random_vectors
 from treelax.data.text.vocabulary import Vocabulary

@@ -21,7 +21,7 @@ from tiny_texts import (
     written,
 )
 
-from treelax.data.text.readers_sst import SST_CLASSES
+from treelax.data.text.readers_corpora import SST_CLASSES
 from treelax.data.text.vectors import FIRST_UNKNOWN, UNKNOWN
 from treelax.errors import DataError, InputError
 from treelax.tasks.text.config import DataConfig

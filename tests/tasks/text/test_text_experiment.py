@@ -24,8 +24,7 @@ from tiny_texts import (
 from tolerances import VALUE_F32
 from torch import Tensor
 
-from treelax.data.text.encoded import EncodedText
-from treelax.data.text.encoding import encode_records
+from treelax.data.text.encoding import EncodedText, encode_records
 from treelax.data.text.records import Record
 from treelax.data.text.vectors import NULL, random_vectors
 from treelax.errors import InputError

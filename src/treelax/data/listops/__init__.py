@@ -13,10 +13,12 @@ from treelax.data.listops.expression import (
     VOCABULARY,
     Expression,
     parse_expression,
+    read_line,
+    read_listops,
+    write_listops,
 )
 from treelax.data.listops.generator import generate_listops, generate_splits
 from treelax.data.listops.statistics import baseline_heads, listops_statistics
-from treelax.data.listops.storage import read_line, read_listops, write_listops
 from treelax.data.listops.tensors import EncodedListOps, encode_listops
 
 __all__ = [

@@ -1,22 +1,18 @@
-"""One ListOps expression: its tokens, its tree, its value, its two written forms."""
+"""ListOps expressions: their tokens, trees and values, and the files that hold them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import accumulate
+from pathlib import Path
+from statistics import median
 
+from treelax.data.input_files import one_file
 from treelax.errors import DataError, InputError
-
-__all__ = [
-    "CLOSE",
-    "DIGITS",
-    "OPERATORS",
-    "TOKEN_IDS",
-    "VOCABULARY",
-    "Expression",
-    "parse_expression",
-]
+from treelax.files import atomic_write, compressed
 
 OPERATORS = ("[MIN", "[MAX", "[MED", "[SM")
 CLOSE = "]"
@@ -26,7 +22,6 @@ VOCABULARY = (*OPERATORS, CLOSE, *DIGITS)
 TOKEN_IDS = {token: number for number, token in enumerate(VOCABULARY, 1)}
 
 _IS_OPERATOR = frozenset(OPERATORS)
-_ROUND = ("(", ")")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +52,25 @@ class Expression:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tokens", tuple(self.tokens))
-        fault = _fault(self.tokens)
-        if fault is not None:
-            index, what = fault
-            raise InputError(f"tokens: token {index + 1}: {what}")
+        depth, before = 0, ""
+        for place, token in enumerate(self.tokens, 1):
+            if token not in TOKEN_IDS:
+                raise InputError(
+                    f"token {place}: received {token!r}; expected one of {' '.join(VOCABULARY)}"
+                )
+            if before and not depth:
+                raise InputError(
+                    f"token {place}: received {token} after the end; expected one expression"
+                )
+            if token == CLOSE and (not depth or before in _IS_OPERATOR):
+                raise InputError(f"token {place}: received ] with no argument before it")
+            depth += (token in _IS_OPERATOR) - (token == CLOSE)
+            before = token
+        if depth or not before:
+            raise InputError(
+                f"received the end after {len(self.tokens)} tokens; expected a whole expression such "
+                "as [MAX 2 9 ]"
+            )
 
     def __len__(self) -> int:
         """The number of tokens."""
@@ -86,17 +96,9 @@ class Expression:
     @property
     def valencies(self) -> tuple[int, ...]:
         """The number of arguments of each operator, 0 for every other token."""
-        counts = [0] * len(self.tokens)
-        open_operators: list[int] = []
-        for index, token in enumerate(self.tokens):
-            if token == CLOSE:
-                open_operators.pop()
-                continue
-            if open_operators:
-                counts[open_operators[-1]] += 1
-            if token in _IS_OPERATOR:
-                open_operators.append(index)
-        return tuple(counts)
+        pairs = zip(self.heads, self.tokens, strict=True)
+        counts = Counter(head for head, token in pairs if token != CLOSE)
+        return tuple(counts[position] for position in range(1, len(self) + 1))
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -109,27 +111,10 @@ class Expression:
     @property
     def depth(self) -> int:
         """How deep operators are nested: 1 for a flat list, 0 for a lone digit."""
-        depth = deepest = 0
-        for token in self.tokens:
-            if token in _IS_OPERATOR:
-                depth += 1
-                deepest = max(deepest, depth)
-            elif token == CLOSE:
-                depth -= 1
-        return deepest
+        return max(accumulate((t in _IS_OPERATOR) - (t == CLOSE) for t in self.tokens))
 
     def evaluate(self) -> int:
-        """Compute the value, 0 to 9.
-
-        ``[MED`` is the median, rounded down; ``[SM`` is the sum modulo 10.
-
-        Returns:
-            The value, whatever `value` says.
-
-        Example:
-            >>> Expression(("[MED", "2", "7", "]")).evaluate()
-            4
-        """
+        """The value, 0 to 9; ``[MED`` is the median, rounded down, ``[SM`` the sum modulo 10."""
         outer: list[tuple[str, list[int]]] = []
         operator, arguments = "", list[int]()  # of the innermost open list; at the end, the whole
         for token in self.tokens:
@@ -145,103 +130,22 @@ class Expression:
         return arguments[0]
 
     def bracketed(self) -> str:
-        """Write the expression as the original files do, in binary brackets.
+        """The expression in binary brackets, as the original files have it.
 
         Each token after the operator is joined to all that stands before it:
         ``[OP a b ]`` is ``( ( ( [OP a ) b ) ] )``.
-
-        Returns:
-            The tokens and round brackets, with spaces between.
-
-        Example:
-            >>> Expression(("[MAX", "2", "9", "]")).bracketed()
-            '( ( ( [MAX 2 ) 9 ) ] )'
         """
         parts: list[str] = []
         for index, (token, valency) in enumerate(zip(self.tokens, self.valencies, strict=True)):
             if token in _IS_OPERATOR:
                 parts.extend("(" * (valency + 1))
-                parts.append(token)
-                continue
             parts.append(token)
             if token == CLOSE:
                 parts.append(")")
             # what has just ended, a digit or a list, is an argument unless it is the whole
-            if index + 1 < len(self.tokens):
+            if token not in _IS_OPERATOR and index + 1 < len(self.tokens):
                 parts.append(")")
         return " ".join(parts)
-
-
-def parse_expression(text: str, source: str = "expression") -> Expression:
-    """Read one expression, plain (``[MAX 2 9 ]``) or in binary brackets (see `bracketed`).
-
-    A lone digit is an expression too: the original generator makes them.
-
-    Args:
-        text: the tokens, with spaces between.
-        source: where the text comes from, for the message of an error.
-
-    Returns:
-        The expression, with no value; ask `Expression.evaluate`.
-
-    Raises:
-        DataError: a token is unknown, a bracket is missing or too many, an operator has no
-            argument, the text goes on after its end or there is none. The message names the source
-            and the token, counted from 1 with all round brackets.
-
-    Example:
-        >>> parse_expression("( ( ( [MAX 2 ) 9 ) ] )").tokens
-        ('[MAX', '2', '9', ']')
-    """
-    written = text.split()
-    places = [place for place, token in enumerate(written, 1) if token not in _ROUND]
-    tokens = tuple(written[place - 1] for place in places)
-    if not tokens:
-        raise DataError(f"{source}: received {text!r}; expected an expression such as [MAX 2 9 ]")
-    fault = _fault(tokens)
-    if fault is not None:
-        index, what = fault
-        place = places[index] if index < len(tokens) else len(written) + 1
-        raise DataError(f"{source}, token {place}: {what}")
-    expression = Expression(tokens)
-    if len(tokens) < len(written):
-        _check_round(written, expression.bracketed().split(), source)
-    return expression
-
-
-def _check_round(written: Sequence[str], expected: Sequence[str], source: str) -> None:
-    """The round brackets are those of the binary form, which the other tokens determine."""
-    pairs = zip_longest(written, expected, fillvalue="the end")
-    for place, (found, wanted) in enumerate(pairs, 1):
-        if found != wanted:
-            raise DataError(
-                f"{source}, token {place}: received {found}; expected {wanted}, "
-                "as binary brackets have it (or leave out all round brackets)"
-            )
-
-
-def _fault(tokens: Sequence[str]) -> tuple[int, str] | None:
-    """The first token (from 0) that keeps these from being one expression, and what is wrong."""
-    if not tokens:
-        return 0, "received none; expected an expression such as [MAX 2 9 ]"
-    depth, before = 0, ""
-    for index, token in enumerate(tokens):
-        if token not in TOKEN_IDS:
-            return index, f"received {token!r}; expected one of {' '.join(VOCABULARY)}"
-        if index and not depth:
-            return index, f"received {token} after the end; expected one expression"
-        if token in _IS_OPERATOR:
-            depth += 1
-        elif token == CLOSE:
-            if not depth:
-                return index, "received ] where no list is open; expected an operator or a digit"
-            if before in _IS_OPERATOR:
-                return index, f"received ] right after {before}; expected at least one argument"
-            depth -= 1
-        before = token
-    if depth:
-        return len(tokens), "received the end while a list is open; expected ]"
-    return None
 
 
 def _apply(operator: str, arguments: Sequence[int]) -> int:
@@ -252,6 +156,130 @@ def _apply(operator: str, arguments: Sequence[int]) -> int:
             return max(arguments)
         case "[SM":
             return sum(arguments) % 10
-        case _:  # the median
-            ordered, half = sorted(arguments), len(arguments) // 2
-            return (ordered[half] + ordered[~half]) // 2
+        case _:
+            return int(median(arguments))
+
+
+def parse_expression(text: str, source: str = "expression") -> Expression:
+    """Read one expression, plain (``[MAX 2 9 ]``) or in binary brackets (see `bracketed`).
+
+    A lone digit is an expression too: the original generator makes them.
+
+    Args:
+        text: the tokens, with spaces between; round brackets are ignored.
+        source: where the text comes from, for the message of an error.
+
+    Returns:
+        The expression, with no value; ask `Expression.evaluate`.
+
+    Raises:
+        DataError: the tokens are not one expression. The message names the source and the token,
+            counted from 1 without round brackets.
+
+    Example:
+        >>> parse_expression("( ( ( [MAX 2 ) 9 ) ] )").tokens
+        ('[MAX', '2', '9', ']')
+    """
+    try:
+        return Expression(tuple(token for token in text.split() if token not in ("(", ")")))
+    except InputError as error:
+        raise DataError(f"{source}: {error}") from error
+
+
+def read_listops(
+    path: str | os.PathLike[str], *, min_length: int = 1, max_length: int | None = None
+) -> list[Expression]:
+    """Read the expressions of a ListOps file, in the original format or a simpler one.
+
+    A line is a value, a tab and an expression in binary brackets, as in the original files; or with
+    plain tokens; or an expression alone. The file may be compressed (``.gz``, ``.xz``, ``.bz2``) or
+    in a ``.zip``, alone or as the only ``.tsv``.
+
+    A line with a lone digit for an expression is skipped: the original generator makes up to ten
+    of them in a file, and they have no operator to tag.
+
+    Args:
+        path: the file, UTF-8.
+        min_length: shortest expression to keep, in tokens without round brackets.
+        max_length: longest expression to keep; no limit by default.
+
+    Returns:
+        The expressions in the order of the file; `Expression.value` is None where no value is.
+
+    Raises:
+        DataError: the file is missing, empty, damaged or not UTF-8; a line is no expression, or its
+            value is not that of the expression; or no expression has a length asked for. The
+            message names the file and the line.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "two.tsv")
+        ...     count = path.write_text("9\\t( ( ( [MAX 2 ) 9 ) ] )\\n[MED 2 7 1 ]\\n")
+        ...     [(str(e), e.value) for e in read_listops(path)]
+        [('[MAX 2 9 ]', 9), ('[MED 2 7 1 ]', None)]
+    """
+    source = one_file(path, preferred=(".tsv",), expected="a ListOps file")
+    found = [
+        read_line(text, f"{source.name}, line {number}")
+        for number, text in source.lines()
+        if text.strip()
+    ]
+    if not found:
+        raise DataError(f"{path}: is empty; expected lines of value, tab, expression")
+    longest = max(map(len, found)) if max_length is None else max_length
+    kept = [e for e in found if max(min_length, 2) <= len(e) <= longest]
+    if not kept:
+        lengths = [len(expression) for expression in found]
+        limit = "any" if max_length is None else max_length
+        raise DataError(
+            f"{path}: its {len(found)} expressions have {min(lengths)} to {max(lengths)} tokens; "
+            f"expected some of {min_length} to {limit} tokens, lone digits aside"
+        )
+    return kept
+
+
+def read_line(text: str, where: str) -> Expression:
+    """An expression, with or without its value and a tab in front."""
+    before, tab, after = text.partition("\t")
+    # a tab after the start of the expression is a space like any other
+    if not tab or before.lstrip().startswith(("(", "[")):
+        return parse_expression(text, where)
+    expression = parse_expression(after, where)
+    value = expression.evaluate()
+    if before.strip() != str(value):
+        raise DataError(
+            f"{where}: received the value {before!r}; expected {value}, that of the expression"
+        )
+    return Expression(expression.tokens, value)
+
+
+def write_listops(path: str | os.PathLike[str], expressions: Iterable[Expression]) -> int:
+    """Write expressions in the original format: value, tab, expression in binary brackets.
+
+    The file is compressed if its name ends in ``.gz``, ``.xz`` or ``.bz2``, and appears whole or
+    not at all.
+
+    Args:
+        path: the file, replaced if it exists; its folder must exist.
+        expressions: what to write.
+
+    Returns:
+        The number of expressions written.
+
+    Raises:
+        DataError: the file cannot be written.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     count = write_listops(Path(folder, "one.tsv"), [parse_expression("[MAX 2 9 ]")])
+        ...     Path(folder, "one.tsv").read_text()
+        '9\\t( ( ( [MAX 2 ) 9 ) ] )\\n'
+    """
+    file, count = Path(path), 0
+    with atomic_write(file) as raw, compressed(raw, file, "wb") as out:
+        for expression in expressions:
+            out.write(f"{expression.evaluate()}\t{expression.bracketed()}\n".encode())
+            count += 1
+    return count

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 from treelax.data.listops.expression import CLOSE, DIGITS, OPERATORS, Expression
 from treelax.errors import InputError
+from treelax.ops.checks import one_of
 
 __all__ = ["generate_listops", "generate_splits"]
 
@@ -49,7 +50,6 @@ def generate_listops(
     seed: int,
     min_length: int | None = None,
     max_length: int | None = None,
-    exclude: Collection[Expression] = frozenset(),
     progress: Callable[[int], object] | None = None,
 ) -> list[Expression]:
     """Draw random expressions, no two alike; the same arguments give the same ones.
@@ -59,24 +59,23 @@ def generate_listops(
     (2020): no ``[SM``, nested up to 5 deep, 10 to 50 tokens.
 
     Lengths outside the limits are drawn again, so limits do not change how likely the expressions
-    within them are to each other. As no two are alike, the few short expressions run out when many
-    are asked for: the lengths depend on ``count``.
+    within them are relative to each other. As no two are alike, the few short expressions run out
+    when many are asked for: the lengths depend on ``count``.
 
     Args:
         count: how many.
         variant: ``"original"`` or ``"paulus"``.
-        seed: of the random numbers; they are drawn nowhere else.
+        seed: of the random numbers.
         min_length: fewest tokens; the variant's by default.
         max_length: most tokens; the variant's by default.
-        exclude: expressions not to draw.
         progress: called with the number done so far, now and then and at the end.
 
     Returns:
         The expressions with their values, in random order: any part is like the whole.
 
     Raises:
-        InputError: an argument is out of range, or there are too few such expressions, which is
-            said after many draws in a row that brought nothing new.
+        InputError: an argument is out of range, or there are too few such expressions, which shows
+            after many draws in a row that brought nothing new.
 
     References:
         Nangia & Bowman, ListOps: A Diagnostic Dataset for Latent Tree Learning, 2018.
@@ -86,17 +85,16 @@ def generate_listops(
         >>> [str(e) for e in generate_listops(2, seed=0, max_length=8)]
         ['[SM 2 4 3 5 5 ]', '[SM 2 9 9 ]']
     """
-    if variant not in VARIANTS:
-        raise InputError(f"variant: received {variant!r}; expected one of {', '.join(VARIANTS)}")
+    one_of("variant", variant, VARIANTS)
     rule = VARIANTS[variant]
     low = rule.min_length if min_length is None else min_length
     high = rule.max_length if max_length is None else max_length
-    _check_count(count, "count")
-    _check_limits(low, high)
-    if not isinstance(seed, int):
-        raise InputError(f"seed: received {seed!r}; expected an integer")
+    if count < 1:
+        raise InputError(f"count is {count}; expected at least 1")
+    if high is not None and high < max(low, SHORTEST):
+        raise InputError(f"max_length is {high}; expected at least {max(low, SHORTEST)}")
     rng = random.Random(seed)
-    seen = {expression.tokens for expression in exclude}
+    seen: set[tuple[str, ...]] = set()
     drawn: list[tuple[str, ...]] = []
     fruitless = 0
     while len(drawn) < count:
@@ -115,58 +113,44 @@ def generate_listops(
         drawn.append(tokens)
         if progress is not None and (len(drawn) % REPORT_EVERY == 0 or len(drawn) == count):
             progress(len(drawn))
-    return [_valued(tokens) for tokens in _shuffled(drawn, rng)]
+    # in random order, for the later ones are longer; Python promises the same numbers in all its
+    # versions for random.random alone, not for random.shuffle
+    keys = [rng.random() for _ in drawn]
+    order = sorted(range(count), key=keys.__getitem__)
+    return [Expression(drawn[i], Expression(drawn[i]).evaluate()) for i in order]
+
+
+class _Options(TypedDict, total=False):
+    variant: Variant
+    min_length: int | None
+    max_length: int | None
+    progress: Callable[[int], object] | None
 
 
 def generate_splits(
-    sizes: Mapping[str, int],
-    *,
-    variant: Variant = "original",
-    seed: int,
-    min_length: int | None = None,
-    max_length: int | None = None,
-    exclude: Collection[Expression] = frozenset(),
-    progress: Callable[[int], object] | None = None,
+    sizes: Mapping[str, int], *, seed: int, **options: Unpack[_Options]
 ) -> dict[str, list[Expression]]:
     """Draw several sets with the same distribution and no expression in common.
 
-    All are drawn as one set (see `generate_listops`), which is then cut.
+    All are drawn as one set, which is then cut.
 
     Args:
         sizes: how many expressions each set has, by its name.
-        variant: ``"original"`` or ``"paulus"``.
         seed: of the random numbers.
-        min_length: fewest tokens; the variant's by default.
-        max_length: most tokens; the variant's by default.
-        exclude: expressions not to draw.
-        progress: called with the number done so far, of all sets together.
+        options: see `generate_listops`.
 
     Returns:
         The sets by their names, in the order of ``sizes``.
 
     Raises:
-        InputError: as `generate_listops`; or there are no sizes.
+        InputError: as `generate_listops`.
 
     Example:
         >>> splits = generate_splits({"train": 8, "test": 2}, seed=0)
         >>> {name: len(split) for name, split in splits.items()}
         {'train': 8, 'test': 2}
     """
-    if not sizes:
-        raise InputError("sizes: received none; expected at least one set, {'train': 90000} say")
-    for name, size in sizes.items():
-        _check_count(size, f"sizes[{name!r}]")
-    everything = iter(
-        generate_listops(
-            sum(sizes.values()),
-            variant=variant,
-            seed=seed,
-            min_length=min_length,
-            max_length=max_length,
-            exclude=exclude,
-            progress=progress,
-        )
-    )
+    everything = iter(generate_listops(sum(sizes.values()), seed=seed, **options))
     return {name: list(islice(everything, size)) for name, size in sizes.items()}
 
 
@@ -201,30 +185,3 @@ def _draw(rng: random.Random, rule: _Variant, max_length: int | None) -> tuple[s
                     return tuple(tokens)
                 missing[-1] -= 1
         is_operator = len(missing) < deepest and uniform() < OPERATOR_PROBABILITY
-
-
-def _shuffled(drawn: list[tuple[str, ...]], rng: random.Random) -> list[tuple[str, ...]]:
-    """In random order: as drawn, the later ones are longer, for the short ones run out.
-
-    Python promises the same numbers in all its versions for `random.random` alone, not for
-    `random.shuffle`.
-    """
-    keys = [rng.random() for _ in drawn]
-    return [drawn[i] for i in sorted(range(len(drawn)), key=keys.__getitem__)]
-
-
-def _valued(tokens: tuple[str, ...]) -> Expression:
-    return Expression(tokens, Expression(tokens).evaluate())
-
-
-def _check_count(count: int, name: str) -> None:
-    if not isinstance(count, int) or count < 1:
-        raise InputError(f"{name}: received {count!r}; expected an integer, 1 or more")
-
-
-def _check_limits(low: int, high: int | None) -> None:
-    if high is not None and (high < low or high < SHORTEST):
-        raise InputError(
-            f"min_length and max_length: received {low} to {high}; expected at least "
-            f"{max(low, SHORTEST)} for max_length (the shortest expression has {SHORTEST} tokens)"
-        )

@@ -8,10 +8,10 @@ from itertools import accumulate
 from math import ceil
 from operator import eq
 from statistics import fmean, median
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from treelax.data.listops.expression import OPERATORS, Expression
-from treelax.errors import InputError
+from treelax.ops.checks import one_of
 
 __all__ = ["baseline_heads", "listops_statistics"]
 
@@ -22,53 +22,32 @@ QUANTILES = (5, 10, 25, 50, 75, 90, 95)  # percent
 def baseline_heads(expression: Expression, baseline: Baseline) -> tuple[int, ...]:
     """Give every token a head by a rule that does not look at brackets.
 
-    Args:
-        expression: n tokens.
-        baseline: ``"previous"``, the token before; or ``"operator"``, the nearest operator to the
-            left. The first token hangs off the root with both.
-
-    Returns:
-        The n heads, counted from 1, 0 the root.
-
-    Raises:
-        InputError: there is no such baseline.
+    ``"previous"`` is the token before, ``"operator"`` the nearest operator to the left. The first
+    token hangs off the root with both.
 
     Example:
         >>> from treelax.data.listops import parse_expression
         >>> baseline_heads(parse_expression("[MAX 2 [MIN 4 7 ] 0 ]"), "operator")
         (0, 1, 1, 3, 3, 3, 3, 3)
     """
-    match baseline:
-        case "previous":
-            return tuple(range(len(expression)))
-        case "operator":
-            places = enumerate(expression.tokens, 1)
-            own = (place if token in OPERATORS else 0 for place, token in places)
-            return tuple(accumulate(own, max, initial=0))[:-1]
-        case _:
-            raise InputError(f"baseline: received {baseline!r}; expected previous or operator")
+    one_of("baseline", baseline, get_args(Baseline))
+    if baseline == "previous":
+        return tuple(range(len(expression)))
+    places = enumerate(expression.tokens, 1)
+    own = (place if token in OPERATORS else 0 for place, token in places)
+    return tuple(accumulate(own, max, initial=0))[:-1]
 
 
 def listops_statistics(expressions: Iterable[Expression]) -> dict[str, Any]:
-    """Describe a set of expressions, and how far two trivial trees get on it.
+    """Describe one expression or more, and how far two trivial trees get on them.
 
     Args:
         expressions: at least one.
 
     Returns:
-        A dictionary that can be written as JSON:
-
-        - ``sentences``, ``tokens``: how many.
-        - ``length_mean``, ``length_median``, ``length_max``, and ``length_quantiles``: for 5 to 95
-          percent the shortest length that so many expressions do not exceed.
-        - ``depth_mean``, ``depth_max``: of nested operators.
-        - ``operator_share``: percent of the tokens that are operators.
-        - ``operators``, ``valencies``, ``values``: how often each occurs.
-        - ``attachment_previous``, ``attachment_operator``: percent of all tokens whose head is the
-          one of `baseline_heads`.
-
-    Raises:
-        InputError: there are no expressions.
+        A dictionary that can be written as JSON: numbers of sentences and tokens, their lengths and
+        depths, how often each operator, valency and value occurs, and the percentage of tokens whose
+        head is that of `baseline_heads`.
 
     Example:
         >>> from treelax.data.listops import parse_expression
@@ -77,8 +56,6 @@ def listops_statistics(expressions: Iterable[Expression]) -> dict[str, Any]:
         (8, {2: 1, 3: 1}, 75.0)
     """
     expressions = list(expressions)
-    if not expressions:
-        raise InputError("expressions: received none; expected at least one")
     lengths = sorted(map(len, expressions))
     depths = [e.depth for e in expressions]
     operators = Counter(token for e in expressions for token in e.tokens if token in OPERATORS)

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from treelax.data.listops.expression import TOKEN_IDS, Expression
-from treelax.errors import InputError
 
 __all__ = ["EncodedListOps", "encode_listops"]
 
@@ -24,12 +23,6 @@ class EncodedListOps:
         lengths: ``(N,)``, tokens of each expression.
         heads: ``(N, L)``, the gold heads, counted from 1 with 0 the root, padded with -1.
         tags: ``(N, L)``, the valency of operators, 0 for other tokens, padded with -1.
-
-    Example:
-        >>> from treelax.data.listops import parse_expression
-        >>> data = encode_listops([parse_expression("[MAX 2 9 ]")])
-        >>> len(data), data.tags
-        (1, tensor([[2, 0, 0, 0]]))
     """
 
     tokens: Tensor
@@ -42,19 +35,7 @@ class EncodedListOps:
         return len(self.lengths)
 
     def to(self, device: torch.device | str) -> EncodedListOps:
-        """Put all tensors on a device.
-
-        Args:
-            device: where to.
-
-        Returns:
-            The same expressions there.
-
-        Example:
-            >>> from treelax.data.listops import parse_expression
-            >>> encode_listops([parse_expression("[MAX 2 9 ]")]).to("cpu").lengths
-            tensor([4])
-        """
+        """The same expressions with all tensors on a device."""
         return EncodedListOps(
             self.tokens.to(device),
             self.lengths.to(device),
@@ -63,38 +44,10 @@ class EncodedListOps:
         )
 
     def select(self, indices: Tensor | Sequence[int]) -> EncodedListOps:
-        """Take some expressions, a batch say, cut to the longest of them.
-
-        Args:
-            indices: B integers from 0 to N - 1, in any order.
-
-        Returns:
-            The B expressions, in that order, with no more padding than they need.
-
-        Raises:
-            InputError: the indices are no integers or out of range.
-
-        Example:
-            >>> from treelax.data.listops import parse_expression
-            >>> data = encode_listops(map(parse_expression, ["[MAX 2 9 ]", "[MIN 2 9 7 ]"]))
-            >>> data.select([0]).heads
-            tensor([[0, 1, 1, 1]])
-        """
+        """Some expressions, a batch for example, with no more padding than they need."""
         index = torch.as_tensor(indices, device=self.lengths.device)
-        if index.numel() == 0:
-            index = index.to(torch.int64)  # an empty list comes as floats
-        if index.dim() != 1 or index.is_floating_point() or index.dtype == torch.bool:
-            raise InputError(
-                f"indices: received {index.dtype} of shape {tuple(index.shape)}; expected integers "
-                "of shape (B,)"
-            )
-        if len(index) and not 0 <= int(index.min()) <= int(index.max()) < len(self):
-            raise InputError(
-                f"indices: received {int(index.min())} to {int(index.max())}; "
-                f"expected 0 to {len(self) - 1}"
-            )
         lengths = self.lengths[index]
-        longest = int(lengths.max()) if len(lengths) else 0
+        longest = int(lengths.max())
         return EncodedListOps(
             self.tokens[index, :longest],
             lengths,
@@ -107,11 +60,10 @@ def encode_listops(expressions: Iterable[Expression]) -> EncodedListOps:
     """Put expressions into padded tensors.
 
     Args:
-        expressions: N of them, the longest of L tokens; there may be none.
+        expressions: N of them, the longest of L tokens.
 
     Returns:
-        Tokens, lengths, gold heads and gold tags, on the CPU. Each takes ``8 N L`` bytes, so a few
-        very long expressions among many short ones cost much.
+        Tokens, lengths, gold heads and gold tags, on the CPU.
 
     Example:
         >>> from treelax.data.listops import parse_expression

@@ -1,19 +1,16 @@
 """Fetching the archives of the corpora from where their authors keep them.
 
 A file appears under its name only when it is whole and its checksum is right. Until then it is
-called ``NAME.part``; if the connection is cut, the next attempt continues it.
+called ``NAME.part``, which the next attempt continues.
 """
 
 from __future__ import annotations
 
 import http.client
 import os
-import ssl
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -26,15 +23,8 @@ from treelax.files import sha256, try_lock
 __all__ = ["ARCHIVES", "Archive", "cache_folder", "download"]
 
 CHUNK = 1 << 18
-NETWORK = (
-    urllib.error.URLError,
-    http.client.HTTPException,
-    ConnectionError,
-    TimeoutError,
-    ssl.SSLError,
-)  # other kinds of OSError are the disk's
-
-Progress = Callable[[int], None]
+# other kinds of OSError are the disk's
+NETWORK = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,13 +67,11 @@ def download(
     archive: Archive,
     folder: str | os.PathLike[str],
     *,
-    progress: Progress = lambda done: None,
+    progress: Callable[[int], None] = lambda done: None,
     timeout: float = 30.0,
-    wait: float = 1.0,
 ) -> Path:
     """Fetch an archive into a folder unless it is there; `progress` gets the bytes so far."""
     file = Path(folder) / archive.name
-    part = file.with_name(f"{file.name}.part")
     if file.exists():
         if (received := sha256(file)) != archive.sha256:
             raise DataError(
@@ -91,60 +79,38 @@ def download(
                 "fetch it again, or pass it with --from if it is what you want"
             )
         return file
+    part = file.with_name(f"{file.name}.part")
+    elsewhere = f"get {archive.name} elsewhere and pass it with --from"
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         with part.open("ab") as out:
             if not try_lock(out.fileno()):
                 raise DataError(f"{part}: another process is fetching it; run this again later")
-            try:
-                _fetch(archive, out, progress, timeout, wait)
-                out.flush()
-                os.fsync(out.fileno())
-                if (received := sha256(part)) != archive.sha256:
-                    size = out.tell()
-                    out.truncate(0)
-                    raise DataError(
-                        f"{archive.url}: received {size:,} bytes with the SHA-256 {received}; "
-                        f"expected {archive.sha256}: try again, or get {archive.name} elsewhere and "
-                        "pass it with --from"
-                    )
-                os.replace(part, file)
-            finally:
-                with suppress(OSError):
-                    if not part.stat().st_size:
-                        part.unlink()
+            if out.tell() < archive.size:
+                _append(archive.url, out, progress, timeout)
+            if out.tell() < archive.size:
+                raise ConnectionError("the connection was closed too early")
+        if (received := sha256(part)) != archive.sha256:
+            part.unlink()
+            raise DataError(
+                f"{archive.url}: received a file with the SHA-256 {received}; expected "
+                f"{archive.sha256}: try again, or {elsewhere}"
+            )
+        os.replace(part, file)
+    except NETWORK as error:
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
+        done = part.stat().st_size
+        again = f"run this again to go on after {done:,} bytes, or " if done else ""
+        raise DataError(
+            f"{archive.url}: cannot be fetched ({error}): {again}{elsewhere}"
+        ) from error
     except OSError as error:
         raise DataError(f"{file}: was not written: {error}") from error
     return file
 
 
-def _fetch(
-    archive: Archive, out: IO[bytes], progress: Progress, timeout: float, wait: float
-) -> None:
-    """Append the rest of the archive, reconnecting as long as something comes."""
-    while (done := out.tell()) < archive.size:
-        try:
-            _append(archive.url, out, progress, timeout)
-            if out.tell() < archive.size:
-                raise ConnectionError("the connection was closed too early")
-        except NETWORK as error:
-            if isinstance(error, urllib.error.HTTPError):
-                error.close()
-                why = f"HTTP {error.code} {error.reason}"
-                if error.code == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
-                    out.truncate(0)  # the part belongs to another file
-            else:
-                why = str(getattr(error, "reason", None) or error) or type(error).__name__
-            if out.tell() == done:
-                again = f"run this again to go on after {done:,} bytes, or " if done else ""
-                raise DataError(
-                    f"{archive.url}: cannot be fetched ({why}): {again}get it elsewhere and pass it "
-                    "with --from"
-                ) from error
-            time.sleep(wait)
-
-
-def _append(url: str, out: IO[bytes], progress: Progress, timeout: float) -> None:
+def _append(url: str, out: IO[bytes], progress: Callable[[int], None], timeout: float) -> None:
     """Ask for what is still missing and write what comes."""
     headers = {"User-Agent": f"treelax/{treelax.__version__}", "Accept-Encoding": "identity"}
     if out.tell():

@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import accumulate
 
-from treelax.data.text.delimited import short
+from treelax.data.text.rows import short
 from treelax.errors import DataError
-
-__all__ = [
-    "binary_parse_words",
-    "labelled_tree",
-    "one_word",
-    "plain_word",
-    "single_spaces",
-    "spaced_words",
-    "unescape",
-]
 
 NO_BREAK_SPACE = "\u00a0"  # stands for a space within a word
 _BETWEEN_WORDS = re.compile(r"[^\S\u00a0\u2007\u202f]+")  # all white space but what holds together
-BRACKETS = {
-    "-LRB-": "(",
-    "-RRB-": ")",
-    "-LSB-": "[",
-    "-RSB-": "]",
-    "-LCB-": "{",
-    "-RCB-": "}",
-}
-# data in small letters has them in small letters
-ESCAPES = {**BRACKETS, **{key.lower(): value for key, value in BRACKETS.items()}}
+BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 QUOTES = {"``": '"', "''": '"'}
 _BRACKET = re.compile(r"(?<!\S)-(?:[LR][RSC]B|[lr][rsc]b)-(?!\S)")
 # white space other than the plain space belongs to a word: SST has "2\u00a01\\/2" as one
@@ -37,20 +19,19 @@ _WORD = r"[^ ()]++"
 # opening brackets, a word, closing brackets, and so on: a tree if the brackets balance
 _TREE = re.compile(rf" *+(?:(?:{_OPEN})++{_WORD}(?: *+\))++ *+)++")
 _LEAF = re.compile(rf"({_WORD}) *+\)")
-_NO_BRACKETS = bytes(set(range(256)) - set(b"()"))
 
 
 def unescape(text: str) -> str:
-    r"""Undo the escapes of the Penn Treebank in words with spaces between."""
+    """Undo the escapes of the Penn Treebank in words with spaces between."""
     if "\\" in text:
         text = text.replace("\\/", "/").replace("\\*", "*")
     if "B-" in text or "b-" in text:
-        text = _BRACKET.sub(lambda found: ESCAPES[found.group()], text)
+        text = _BRACKET.sub(lambda found: BRACKETS[found.group().upper()], text)
     return text
 
 
 def plain_word(word: str) -> str:
-    r"""A word as people write it, which is how word vectors and transformers know it."""
+    """A word as people write it, which is how word vectors and transformers know it."""
     return QUOTES.get(word) or unescape(word)
 
 
@@ -61,39 +42,25 @@ def binary_parse_words(parse: str) -> str:
 
 def single_spaces(text: str) -> str:
     """Words with single spaces between; white space of other kinds is left alone."""
-    if "  " in text or text[:1] == " " or text[-1:] == " ":
-        return " ".join([word for word in text.split(" ") if word])
-    return text
+    return " ".join([word for word in text.split(" ") if word])
 
 
 def spaced_words(text: str) -> str:
-    r"""Words with single spaces between, of a text that has any white space between them."""
-    if text.isascii():  # where all white space parts words
-        return " ".join(text.split())
+    """Words with single spaces between, of a text that has any white space between them."""
     return _BETWEEN_WORDS.sub(" ", text).strip(" ")
 
 
 def one_word(word: str) -> str:
-    r"""A word that may have spaces inside, as all readers of words give it."""
+    """A word that may have spaces inside, as all readers of words give it."""
     return word.replace(" ", NO_BREAK_SPACE)
 
 
 def labelled_tree(text: str, where: str) -> tuple[str, str]:
     """The label at the root of a tree of the Stanford Sentiment Treebank, and its words."""
-    if not _TREE.fullmatch(text) or not _is_balanced(text):
+    depths = list(accumulate((c == "(") - (c == ")") for c in text.strip(" ")))
+    if not _TREE.fullmatch(text) or depths[-1] != 0 or 0 in depths[:-1]:
         raise DataError(
             f"{where}: received {short(text)}; expected one tree, as in (3 (2 It) (4 works))"
         )
     label = text[text.index("(") + 1 :].partition(" ")[0].partition("(")[0]
     return label, unescape(" ".join(_LEAF.findall(text)))
-
-
-def _is_balanced(text: str) -> bool:
-    """Whether the last closing bracket, and no other, closes the first opening one."""
-    *runs, _ = text.encode(errors="replace").translate(None, _NO_BRACKETS).split(b")")
-    depth = 0
-    for number, opening in enumerate(runs, 1):
-        depth += len(opening) - 1
-        if depth <= 0:
-            return depth == 0 and number == len(runs)
-    return False

@@ -1,33 +1,36 @@
-"""Reader of one's own data: TSV, CSV and JSON lines with named columns."""
+"""Reader and writer of tables with named columns: TSV, CSV and JSON lines."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, Unpack, get_args
 
-from treelax.data.sources import PathLike, Source, one_file
-from treelax.data.text.delimited import (
+from treelax.data.input_files import PathLike, Source, one_file
+from treelax.data.text.ptb import one_word, spaced_words
+from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
+from treelax.data.text.rows import (
     MissingColumnError,
-    Row,
     column_places,
+    json_objects,
     missing_column,
     note_ragged,
     quoted_rows,
     short,
+    split_rows,
 )
-from treelax.data.text.json_lines import json_objects
-from treelax.data.text.ptb import one_word, spaced_words
-from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
 from treelax.errors import DataError, InputError
-from treelax.files import Line
+from treelax.files import atomic_write, compressed
 from treelax.ops.checks import one_of
 
 __all__ = ["read_table"]
 
 NO_LABEL = "no label"
+NONE = "-"  # no label, no value
 Format = Literal["tsv", "csv", "jsonl"]
 FORMATS = get_args(Format)
 SUFFIXES: dict[str, Format] = {
@@ -37,10 +40,6 @@ SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
-# tables of other programs, which no other name makes readable
-BINARY = frozenset(
-    {".xlsx", ".xls", ".xlsb", ".ods", ".numbers", ".parquet", ".feather", ".arrow", ".pkl"}
-)
 
 
 def read_table(
@@ -49,9 +48,7 @@ def read_table(
     label: str | None = "label",
     *,
     format: Format | None = None,
-    member: str | None = None,
     extra: Sequence[str] = (),
-    optional: Sequence[str] = (),
     tokens: bool = False,
     quoted: bool | None = None,
     **checks: Unpack[CheckOptions],
@@ -60,7 +57,7 @@ def read_table(
 
     In TSV and CSV the first line names the columns; in JSON lines every line is an object, whose
     text may also be a list of its words.
-    A record whose label is empty (in JSON also null) is left out and counted.
+    A record whose label is empty (in JSON also null) is skipped and counted.
 
     Args:
         path: the file, ``.tsv``, ``.csv`` or ``.jsonl``, also compressed (``.gz``, ``.xz``,
@@ -68,16 +65,14 @@ def read_table(
         text: the columns with the texts, one or two.
         label: the column with the class; None if there is none.
         format: ``"tsv"``, ``"csv"`` or ``"jsonl"``; by the name of the file if it is not given.
-        member: which file in a zip archive, if it holds several that could be meant.
-        extra: columns to keep in ``record.extra``.
-        optional: columns to keep there if the file has them.
+        extra: columns to keep in ``record.extra`` where the file has them.
         tokens: the texts are tokenised already: words with white space between.
-        quoted: cells may stand in quotes, as in CSV, which is the default there; in TSV quotes are
-            characters like others unless it is True.
+        quoted: cells may stand in quotes: the default in CSV; in TSV quotes are ordinary
+            characters unless it is True.
         checks: see `treelax.data.text.records.Checks`.
 
     Returns:
-        The records, read as they are asked for.
+        The records, read lazily.
 
     Raises:
         DataError: there is no such file, or, as it is read: it lacks a column, a line has too few
@@ -86,7 +81,6 @@ def read_table(
 
     Example:
         >>> import tempfile
-        >>> from pathlib import Path
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     file = Path(folder, "mail.csv")
         ...     count = file.write_text('subject,kind\n"Hello, you",spam\n')
@@ -99,25 +93,23 @@ def read_table(
     if format is not None:
         one_of("format", format, FORMATS)
     suffixes = [s for s, named in SUFFIXES.items() if format in (None, named)]
-    source = one_file(path, suffixes=suffixes, member=member, expected="a table")
+    source = one_file(path, suffixes=suffixes, expected="a table")
+    if format is None and source.suffix not in SUFFIXES:
+        raise InputError(
+            f"{source.name}: received a file in {source.suffix!r}; expected {', '.join(SUFFIXES)}: "
+            "rename it, export it as CSV, or in Python pass format="
+        )
     table = _Table(
         source=source,
-        format=format or _format_of(source),
+        format=format or SUFFIXES[source.suffix],
         texts=texts,
         label=label,
         extra=tuple(extra),
-        optional=tuple(optional),
         tokens=tokens,
         quoted=quoted,
         checks=Checks(**checks),
     )
-    return Records(
-        source.name,
-        table.read,
-        checks=table.checks,
-        expected="at least one record",
-        file=source.file,
-    )
+    return Records(source.name, table.read, checks=table.checks, file=source.file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,103 +121,77 @@ class _Table:
     texts: tuple[str, ...]
     label: str | None
     extra: tuple[str, ...]
-    optional: tuple[str, ...]
     tokens: bool
     quoted: bool | None
     checks: Checks
 
     def read(self, report: Report) -> Iterator[Record]:
-        return self._objects(report) if self.format == "jsonl" else self._rows(report)
+        for record in self._objects() if self.format == "jsonl" else self._rows(report):
+            if record.label == "" and self.label is not None:
+                report.drop(NO_LABEL, record.line)
+            else:
+                yield record
 
     def _rows(self, report: Report) -> Iterator[Record]:
-        where = self.source.name
-        rows = self._cut(self.source.lines())
+        where, lines = self.source.name, self.source.lines()
+        separator = "\t" if self.format == "tsv" else ","
+        if self.quoted or (self.quoted is None and self.format == "csv"):
+            rows = quoted_rows(lines, where, separator)
+        else:
+            rows = split_rows(lines, separator)
         header, columns = next(rows, (0, []))
         if not header:
             return
-        extra = [*self.extra, *(name for name in self.optional if name in columns)]
+        extra = [name for name in self.extra if name in columns]
         wanted = [*self.texts, *extra, *([] if self.label is None else [self.label])]
         _refuse_quotes(columns, wanted, f"{where}, line {header}")
-        found = column_places(columns, wanted, f"{where}, line {header}", self._separator)
+        found = column_places(columns, wanted, f"{where}, line {header}", separator)
         places = dict(zip(wanted, found, strict=True))
         text_places = [places[name] for name in self.texts]
-        extra_places = [(name, places[name]) for name in extra]
-        label_place = None if self.label is None else places[self.label]
-        width = len(columns)
         for number, cells in rows:
             if cells == [""]:
                 yield Record(("",), None, number)
-            elif len(cells) != width:
-                note_ragged(self.checks, report, where, number, len(cells), width)
+            elif len(cells) != len(columns):
+                note_ragged(self.checks, report, where, number, len(cells), len(columns))
             else:
-                label = None if label_place is None else cells[label_place].strip()
-                if label == "":
-                    report.drop(NO_LABEL, number)
-                    continue
                 yield Record(
                     tuple([self._prepared(cells[place]) for place in text_places]),
-                    label,
+                    None if self.label is None else cells[places[self.label]].strip(),
                     number,
                     self.tokens,
-                    {name: cells[place] for name, place in extra_places},
+                    {name: cells[places[name]] for name in extra},
                 )
 
-    @property
-    def _separator(self) -> str:
-        return "\t" if self.format == "tsv" else ","
-
-    def _cut(self, lines: Iterator[Line]) -> Iterator[Row]:
-        separator = self._separator
-        quoted = self.format == "csv" if self.quoted is None else self.quoted
-        if quoted:
-            return quoted_rows(lines, self.source.name, separator)
-        return ((number, text.split(separator)) for number, text in lines)
-
-    def _objects(self, report: Report) -> Iterator[Record]:
+    def _objects(self) -> Iterator[Record]:
         for number, fields in json_objects(self.source.lines(), self.source.name):
             if fields is None:
                 yield Record(("",), None, number)
                 continue
             where = f"{self.source.name}, line {number}"
-            texts, tokens = self._texts(fields, where)
-            names = [*self.extra, *(name for name in self.optional if name in fields)]
-            extra = {name: _value(fields, name, where) or "" for name in names}
-            label = None
-            if self.label is not None:
-                label = _value(fields, self.label, where)
-                if not label:
-                    report.drop(NO_LABEL, number)
-                    continue
-            yield Record(texts, label, number, tokens, extra)
+            needed = self.texts if self.label is None else (*self.texts, self.label)
+            for name in needed:
+                if name not in fields:
+                    raise missing_column(fields, name, where)
+            tokens = any(isinstance(fields[name], list) for name in self.texts)
+            read = _words if tokens else self._text
+            texts = tuple([read(fields[name], name, where) for name in self.texts])
+            label = None if self.label is None else _value(fields[self.label], self.label, where)
+            extra = {n: _value(fields[n], n, where) for n in self.extra if n in fields}
+            yield Record(texts, label, number, tokens or self.tokens, extra)
 
-    def _texts(self, fields: dict[str, Any], where: str) -> tuple[tuple[str, ...], bool]:
-        """The texts of an object, and whether they are tokenised: told so, or lists of words."""
-        values = [_field(fields, name, where) for name in self.texts]
-        if not any(isinstance(value, list) for value in values):
-            pairs = zip(values, self.texts, strict=True)
-            return tuple([self._prepared(_text(*pair, where)) for pair in pairs]), self.tokens
-        return tuple([_list(*pair, where) for pair in zip(values, self.texts, strict=True)]), True
+    def _text(self, text: Any, name: str, where: str) -> str:
+        if text is not None and not isinstance(text, str):
+            raise DataError(
+                f"{where}: received {short(text)} as {name!r}; expected text or a list of words"
+            )
+        return self._prepared(text or "")
 
     def _prepared(self, text: str) -> str:
         return spaced_words(text) if self.tokens else text
 
 
-def _format_of(source: Source) -> Format:
-    if source.suffix not in SUFFIXES:
-        received = f"a file in {source.suffix!r}" if source.suffix else "a name without a suffix"
-        to_do = (
-            "export it as CSV"
-            if source.suffix in BINARY
-            else "rename it, or in Python pass format="
-        )
-        raise InputError(
-            f"{source.name}: received {received}; expected {', '.join(SUFFIXES)}: {to_do}"
-        )
-    return SUFFIXES[source.suffix]
-
-
 def _refuse_quotes(columns: Sequence[str], wanted: Sequence[str], where: str) -> None:
-    """Say what to do about a header in quotes where quotes are characters like others."""
+    """Say what to do about a header in quotes where quotes are ordinary characters."""
     for name in wanted:
         if name not in columns and f'"{name}"' in columns:
             raise MissingColumnError(
@@ -236,44 +202,44 @@ def _refuse_quotes(columns: Sequence[str], wanted: Sequence[str], where: str) ->
             )
 
 
-def _field(fields: dict[str, Any], name: str, where: str) -> Any:
-    if name not in fields:
-        raise missing_column(fields, name, where)
-    return fields[name]
-
-
-def _text(text: Any, name: str, where: str) -> str:
-    if text is None:
-        return ""  # an empty sentence
-    if not isinstance(text, str):
-        raise DataError(
-            f"{where}: received {short(text)} as {name!r}; expected text or a list of words"
-        )
-    return text
-
-
-def _list(words: Any, name: str, where: str) -> str:
+def _words(words: Any, name: str, where: str) -> str:
     """A list of words as a `Record` has them."""
-    if words is None:
-        return ""
-    if not isinstance(words, list):
+    if words is not None and not isinstance(words, list):
         raise DataError(
             f"{where}: received {short(words)} as {name!r}, and the other text is a list; expected "
             "two lists of words, or two texts"
         )
-    for word in words:
+    for word in words or []:
         if not isinstance(word, str) or not word.strip():
             raise DataError(f"{where}: received {short(word)} as a word of {name!r}; expected text")
-    return " ".join(map(one_word, words))
+    return " ".join(map(one_word, words or []))
 
 
-def _value(fields: dict[str, Any], name: str, where: str) -> str | None:
-    """A text, or a number or truth value as JSON writes it; None for null."""
-    value = _field(fields, name, where)
+def _value(value: Any, name: str, where: str) -> str:
+    """A text, or a number or truth value as JSON writes it; empty for null and pandas' NaN."""
     if isinstance(value, str):
         return value.strip()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None  # as pandas writes what is missing
-    if value is not None and not isinstance(value, bool | int | float):
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return ""
+    if not isinstance(value, bool | int | float):
         raise DataError(f"{where}: received {short(value)} as {name!r}; expected text or a number")
-    return None if value is None else json.dumps(value)
+    return json.dumps(value)
+
+
+def write_table(
+    path: PathLike, records: Iterable[Record], text: Sequence[str], extra: Sequence[str] = ()
+) -> None:
+    """Write records as TSV whose first line names the columns: label, texts, extra ones."""
+    file = Path(path)
+    with atomic_write(file) as raw, compressed(raw, file, "wb") as out:
+        out.write(("\t".join(["label", *text, *extra]) + "\n").encode())
+        for count, record in enumerate(records, 1):
+            label = NONE if record.label is None else str(record.label)
+            cells = [label, *record.texts, *(record.extra.get(name, NONE) for name in extra)]
+            for cell in cells:
+                if re.search(r"[\t\n\r]", cell):
+                    raise DataError(
+                        f"{file}, record {count}: received {short(cell)}; expected text without tabs "
+                        "and line breaks"
+                    )
+            out.write(("\t".join(cells) + "\n").encode())

@@ -1,19 +1,21 @@
 """Records, what every reader of text gives: a text or two, and a label.
 
 `Records` streams: it opens its file when it is iterated over, keeps no record, and may be iterated
-over again. What it leaves out it counts, with line numbers, in its `Report`.
+over again. It counts what it skips, with line numbers, in its `Report`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypedDict, get_args
+from typing import Any, Literal, TypedDict, get_args
 
-from treelax.errors import DataError, InputError
+from treelax.errors import DataError
+from treelax.ops.checks import one_of
 
-__all__ = ["CheckOptions", "Checks", "Record", "Records", "Report", "without_it"]
+__all__ = ["CheckOptions", "Checks", "Record", "Records", "Report"]
 
 MAX_WORDS = 10_000
 LINES_SHOWN = 5  # line numbers in a summary
@@ -21,12 +23,12 @@ TOO_LONG = "too many words"
 EMPTY = "empty sentence"
 
 Found = Literal["error", "drop"]
-Empty = Literal["error", "drop", "keep"]
+Empty = Literal["drop", "keep"]
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One line of a data set: what is classified or tagged, and the answer.
+    """One example of a data set: what is classified or tagged, and the answer.
 
     Attributes:
         texts: one text, or two for pairs.
@@ -50,48 +52,40 @@ class Record:
 
     def words(self) -> list[list[str]]:
         """The words of each text: its tokens, or what stands between white space."""
-        if self.tokens:
-            return [text.split(" ") for text in self.texts]
-        return [text.split() for text in self.texts]
+        return [text.split(" " if self.tokens else None) for text in self.texts]
 
 
 @dataclass(slots=True)
 class Report:
-    """What was read from a file and what was left out.
+    """What was read from a file and what was skipped.
 
     Attributes:
         kept: how many records were given.
-        dropped: the line numbers of those left out, by reason.
+        dropped: the line numbers of those skipped, by reason.
 
     Example:
         >>> report = Report(kept=3)
         >>> for line in (3, 17):
         ...     report.drop("no gold label", line)
-        >>> report.read, report.lines()
-        (5, ['2 lines dropped: no gold label (3, 17)'])
+        >>> report.lines()
+        ['2 lines dropped: no gold label (3, 17)']
     """
 
     kept: int = 0
     dropped: dict[str, list[int]] = field(default_factory=dict)
 
-    @property
-    def read(self) -> int:
-        """How many records the file has up to here, kept or not."""
-        return self.kept + sum(map(len, self.dropped.values()))
-
     def drop(self, reason: str, line: int) -> None:
-        """Note that a record is left out."""
+        """Note that a record is skipped."""
         self.dropped.setdefault(reason, []).append(line)
 
     def lines(self) -> list[str]:
         """A sentence for each reason, with the first line numbers."""
         summary = []
         for reason, numbers in self.dropped.items():
-            shown = [f"{number}" for number in numbers[:LINES_SHOWN]]
-            if len(numbers) > LINES_SHOWN:
-                shown.append("…")
+            shown = ", ".join(map(str, numbers[:LINES_SHOWN]))
+            more = ", …" if len(numbers) > LINES_SHOWN else ""
             noun = "line" if len(numbers) == 1 else "lines"
-            summary.append(f"{len(numbers):,} {noun} dropped: {reason} ({', '.join(shown)})")
+            summary.append(f"{len(numbers):,} {noun} dropped: {reason} ({shown}{more})")
         return summary
 
 
@@ -99,84 +93,53 @@ class CheckOptions(TypedDict, total=False):
     """The fields of `Checks`, which every reader takes by name."""
 
     max_words: int
-    too_long: Found
+    unusable: Found
     empty: Empty
-    ragged: Found
-    advice: str | None
+    advice: str
 
 
 @dataclass(frozen=True, slots=True)
 class Checks:
-    """What is asked of every record, and what happens to one that fails.
+    """What is checked in every record, and what happens to one that fails.
 
     Attributes:
         max_words: the longest text allowed, in words. A tree over n words takes memory in n² and
             time in n³, so one line without its end would halt a training run.
-        too_long: a longer text is an ``"error"``, or ``"drop"`` leaves its record out.
-        empty: a text without words leaves its record out (``"drop"``), is an ``"error"``, or its
-            record is given like others (``"keep"``).
-        ragged: a line with too few or too many columns is an ``"error"``, or ``"drop"``.
-        advice: what the user can give to go on without a record that fails, for messages: the option
-            of a command; empty for nothing, None for the option of Python.
-
-    Raises:
-        InputError: a field has no such value.
+        unusable: a longer text, or a line with too few or too many columns, is an ``"error"``, or
+            ``"drop"`` skips it.
+        empty: ``"drop"`` skips a record with a text without words, ``"keep"`` gives it.
+        advice: the option that skips unusable records, for messages.
 
     Example:
-        >>> Checks(max_words=100, too_long="drop").empty
+        >>> Checks(max_words=100, unusable="drop").empty
         'drop'
     """
 
     max_words: int = MAX_WORDS
-    too_long: Found = "error"
+    unusable: Found = "error"
     empty: Empty = "drop"
-    ragged: Found = "error"
-    advice: str | None = None
+    advice: str = 'in Python unusable="drop"'
 
     def __post_init__(self) -> None:
-        if isinstance(self.max_words, bool) or not isinstance(self.max_words, int):
-            raise InputError(f"max_words: received {self.max_words!r}; expected an integer")
-        if self.max_words < 1:
-            raise InputError(f"max_words: received {self.max_words}; expected at least 1")
-        for name, values in (
-            ("too_long", get_args(Found)),
-            ("empty", get_args(Empty)),
-            ("ragged", get_args(Found)),
-        ):
-            if getattr(self, name) not in values:
-                raise InputError(
-                    f"{name}: received {getattr(self, name)!r}; expected "
-                    f"{' or '.join(map(repr, values))}"
-                )
+        one_of("unusable", self.unusable, get_args(Found))
+        one_of("empty", self.empty, get_args(Empty))
 
-
-def without_it(check: Literal["ragged", "too_long"], advice: str | None) -> str:
-    """How to go on without a record that fails a check, to be put behind a message.
-
-    Args:
-        check: the field of `Checks`.
-        advice: as `Checks` has it.
-
-    Returns:
-        The option of the command that reads, or that of Python; empty if there is none.
-
-    Example:
-        >>> without_it("ragged", "--unusable drop"), without_it("ragged", "")
-        ('; to go on without it: --unusable drop', '')
-    """
-    if advice is None:
-        advice = f'in Python {check}="drop"'
-    return f"; to go on without it: {advice}" if advice else ""
+    def refuse(self, report: Report, reason: str, where: str, line: int, message: str) -> None:
+        """Skip an unusable record and note it, or raise, as asked."""
+        if self.unusable == "error":
+            advice = f"; to go on without it: {self.advice}" if self.advice else ""
+            raise DataError(f"{where}, line {line}: {message}{advice}")
+        report.drop(reason, line)
 
 
 class Records:
-    """The records of one file, read as they are asked for.
+    """The records of one file, read lazily.
 
     Args:
         source: the file, for messages.
-        read: starts reading: takes a report, in which it notes what it leaves out, and gives the
+        read: starts reading: takes a report, in which it notes what it skips, and gives the
             records. Called once for each iteration.
-        checks: what is asked of every record.
+        checks: what is checked in every record.
         expected: what the file should hold, for the message if there is nothing.
         file: the file itself, or the archive that holds it, if there is one.
 
@@ -219,41 +182,60 @@ class Records:
         return f"Records({self.source!r})"
 
     def _checked(self, report: Report) -> Iterator[Record]:
-        # n words have at least n characters: nearly no text needs to be counted
-        suspicious = self._checks.max_words
+        most = self._checks.max_words
         for record in self._read(report):
-            for text in record.texts:
-                if (not text or text.isspace()) and self._fails("empty", record, report):
-                    break
-                if len(text) > suspicious and self._fails("too_long", record, report):
-                    break
-            else:
-                report.kept += 1
-                yield record
+            if self._checks.empty == "drop" and not all(map(str.strip, record.texts)):
+                report.drop(EMPTY, record.line)
+                continue
+            # n words have at least n characters: nearly no text needs to be counted
+            if max(map(len, record.texts)) > most and (longest := _most_words(record)) > most:
+                self._checks.refuse(
+                    report,
+                    TOO_LONG,
+                    self.source,
+                    record.line,
+                    f"received {longest:,} words; expected at most {most:,}: split it or take it out",
+                )
+                continue
+            report.kept += 1
+            yield record
         if not report.kept:
-            what = f"nothing left: {'; '.join(report.lines())}" if report.read else "nothing"
+            lines = report.lines()
+            what = f"nothing left: {'; '.join(lines)}" if lines else "nothing"
             raise DataError(f"{self.source}: received {what}; expected {self._expected}")
 
-    def _fails(self, check: Literal["empty", "too_long"], record: Record, report: Report) -> bool:
-        """Whether a record is to be left out, which is noted; an error if errors are asked for."""
-        where = f"{self.source}, line {record.line}"
-        if check == "empty":
-            if self._checks.empty == "keep":
-                return False
-            if self._checks.empty == "error":
-                raise DataError(f'{where}: received an empty sentence; pass empty="drop" to go on')
-            report.drop(EMPTY, record.line)
-            return True
-        from treelax.data.text.tokenizer import words_of  # which imports this module
 
-        longest = max(len(words_of(record, i)) for i in range(len(record.texts)))
-        if longest <= self._checks.max_words:
-            return False
-        if self._checks.too_long == "error":
-            raise DataError(
-                f"{where}: received {longest:,} words; expected at most "
-                f"{self._checks.max_words:,}: split it or take it out"
-                f"{without_it('too_long', self._checks.advice)}"
-            )
-        report.drop(TOO_LONG, record.line)
-        return True
+def _most_words(record: Record) -> int:
+    from treelax.data.text.tokenizer import words_of  # which imports this module
+
+    return max(len(words_of(record, i)) for i in range(len(record.texts)))
+
+
+class TextStatistics:
+    """Counts records that pass by."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.labels: Counter[str] = Counter()
+        self._words: Counter[int] = Counter()  # by place of the text in its record
+        self._longest: Counter[int] = Counter()
+
+    def watch(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Give records on as they come, and count them."""
+        for record in records:
+            self.records += 1
+            label = record.label
+            self.labels.update([label] if isinstance(label, str) else label or ())
+            for i, words in enumerate(record.words()):
+                self._words[i] += len(words)
+                self._longest[i] = max(self._longest[i], len(words))
+            yield record
+
+    def summary(self) -> dict[str, Any]:
+        """The figures: records, labels by frequency, and per text mean and greatest length."""
+        return {
+            "records": self.records,
+            "labels": dict(self.labels.most_common()),
+            "length_mean": [words / self.records for words in self._words.values()],
+            "length_max": list(self._longest.values()),
+        }

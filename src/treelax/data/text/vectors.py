@@ -8,14 +8,14 @@ et al. 2016).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 import torch
 from torch import Tensor
 
 from treelax.data.text.ptb import plain_word
-from treelax.data.text.vector_files import BytesProgress, read_vectors
+from treelax.data.text.vector_files import read_vectors
 from treelax.errors import DataError, InputError
 
 __all__ = ["FIRST_UNKNOWN", "NULL", "UNKNOWN", "Vectors", "load_vectors", "random_vectors"]
@@ -50,13 +50,11 @@ class Vectors:
     """
 
     def __init__(self, matrix: Tensor, known: Mapping[str, int], *, unknown: int = UNKNOWN) -> None:
-        if unknown < 1:
-            raise InputError(f"unknown: received {unknown}; expected 1 or more")
         first = FIRST_UNKNOWN + unknown
-        if matrix.dim() != 2 or len(matrix) < first:
+        if unknown < 1 or matrix.dim() != 2 or len(matrix) < first:
             raise InputError(
-                f"matrix: received shape {tuple(matrix.shape)}; expected (rows, dim) with {first} "
-                "or more rows: padding, NULL and those for unknown words come first"
+                f"matrix: received shape {tuple(matrix.shape)} for unknown={unknown}; expected (rows, "
+                "dim): rows for padding, NULL and at least one for unknown words come first"
             )
         if known and not first <= min(known.values()) <= max(known.values()) < len(matrix):
             raise InputError(
@@ -73,41 +71,16 @@ class Vectors:
         return self.matrix.shape[1]
 
     def id(self, word: str) -> int:
-        """The row of a word.
-
-        Args:
-            word: any.
-
-        Returns:
-            Its row, 2 or more.
-
-        Example:
-            >>> Vectors(torch.eye(5, 4), {"dog": 4}, unknown=2).id("DOG")
-            4
-        """
+        """The row of a word, 2 or more."""
         for spelling in spellings(word):
             if spelling in self.known:
                 return self.known[spelling]
         return FIRST_UNKNOWN + _hash(word) % self.unknown
 
     def ids(self, words: Iterable[str], /) -> list[int]:
-        """The rows of some words.
-
-        Args:
-            words: any; not one word, which would be taken for its letters.
-
-        Returns:
-            Their rows.
-
-        Raises:
-            InputError: one string was received.
-
-        Example:
-            >>> Vectors(torch.eye(5, 4), {"dog": 4}, unknown=2).ids(["a", "dog"])
-            [3, 4]
-        """
+        """The rows of some words."""
         if isinstance(words, str):
-            raise InputError(f"words: received the string {words!r}; use id, or give a list")
+            raise InputError(f"words: received the string {words!r}; expected several: [{words!r}]")
         known, other = self.known.get, self.id
         return [known(word) or other(word) for word in words]
 
@@ -126,15 +99,13 @@ def load_vectors(
     normalise: bool = True,
     unknown: int = UNKNOWN,
     seed: int = 0,
-    own_only: bool = False,
-    member: str | None = None,
-    progress: BytesProgress | None = None,
 ) -> Vectors:
     """Load the vectors of some words.
 
-    Each word is looked for as it is, then in lower case, then as the marks that the Penn Treebank
-    writes otherwise (``-LRB-`` for an opening bracket, ``\\/`` for a slash). The formats are those
-    of `treelax.data.text.vector_files.read_vectors`.
+    The file is text as GloVe or word2vec write it, a word and its numbers on each line, which may be
+    compressed (``.gz``, ``.xz``, ``.bz2``, ``.zip``); or a NumPy archive (``.npz``) with ``words``
+    and their vectors ``vec``. Each word is looked for as it is, then in lower case, then as the marks
+    that the Penn Treebank writes otherwise (``-LRB-`` for an opening bracket, ``\\/`` for a slash).
 
     Args:
         path: the file.
@@ -142,16 +113,13 @@ def load_vectors(
         normalise: give every vector, those for unknown words too, length 1.
         unknown: how many vectors the unknown words share.
         seed: of the normal distribution that these are drawn from.
-        own_only: in an archive with ``own``, take words with another's vector for unknown.
-        member: which file of a ``.zip`` that has several.
-        progress: called now and then with the bytes read and the size of the file.
 
     Returns:
-        The vectors, known words in the order of ``words``; ``known`` tells which were found.
+        The vectors, known words in the order of ``words``; ``known`` has those that were found.
 
     Raises:
-        DataError: as `read_vectors`; or none of the words is in the file.
-        BackendError: as `read_vectors`.
+        DataError: the file is missing, damaged or in another format, or has none of the words.
+        BackendError: ``.npz`` needs NumPy, which is not installed.
         InputError: ``unknown`` is not positive.
 
     Example:
@@ -167,7 +135,7 @@ def load_vectors(
     """
     words = list(words)
     wanted = {spelling for word in words for spelling in spellings(word)}
-    found, vectors = read_vectors(path, wanted, member=member, own_only=own_only, progress=progress)
+    found, vectors = read_vectors(path, wanted)
     if words and not found:
         raise DataError(
             f"{path}: has none of the {len(words):,} words, such as {words[0]!r}; expected vectors "
@@ -180,7 +148,8 @@ def load_vectors(
         if spelling is not None:
             row = order.setdefault(found[spelling], len(order))
             known[word] = FIRST_UNKNOWN + unknown + row
-    return _assembled(vectors[list(order)], known, normalise, unknown, _generator(seed))
+    generator = torch.Generator().manual_seed(seed)
+    return _assembled(vectors[list(order)], known, normalise, unknown, generator)
 
 
 def random_vectors(
@@ -213,13 +182,42 @@ def random_vectors(
     if dim < 1:
         raise InputError(f"dim: received {dim}; expected 1 or more")
     known = {word: FIRST_UNKNOWN + unknown + row for row, word in enumerate(dict.fromkeys(words))}
-    generator = _generator(seed)
+    generator = torch.Generator().manual_seed(seed)
     rows = torch.randn(len(known), dim, generator=generator)
     return _assembled(rows, known, normalise, unknown, generator)
 
 
+def load_joined(
+    files: Sequence[str | os.PathLike[str]],
+    words: Iterable[str],
+    *,
+    normalise: bool = True,
+    seed: int = 0,
+) -> Vectors:
+    """Load the vectors of some words from one file, or those of several files side by side."""
+    words = list(words)
+    parts = [
+        # another draw for each, or the parts of an unknown word's vector would be alike
+        load_vectors(file, words, normalise=normalise, seed=seed + number)
+        for number, file in enumerate(files)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    known: dict[str, int] = {}
+    # rows in the parts, 0 for zeros, to the row here: words that share all of them share it
+    rows = {(number,) * len(parts): number for number in range(FIRST_UNKNOWN + UNKNOWN)}
+    for word in dict.fromkeys(word for part in parts for word in part.known):
+        place = tuple(part.id(word) if word in part else 0 for part in parts)
+        known[word] = rows.setdefault(place, len(rows))
+    columns = zip(*rows, strict=True)
+    matrix = torch.cat(
+        [part.matrix[list(column)] for part, column in zip(parts, columns, strict=True)], 1
+    )
+    return Vectors(_normalised(matrix) if normalise else matrix, known)
+
+
 def spellings(word: str) -> Iterator[str]:
-    """How a word may be written in a file of vectors, what to try first first."""
+    """How a word may be written in a file of vectors, in the order to try them."""
     yield word
     yield word.lower()
     plain = plain_word(word)
@@ -234,17 +232,13 @@ def _hash(word: str) -> int:
     return int.from_bytes(blake2b(letters, digest_size=8).digest(), "big")
 
 
-def _generator(seed: int) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
 def _assembled(
     rows: Tensor, known: dict[str, int], normalise: bool, unknown: int, generator: torch.Generator
 ) -> Vectors:
-    if unknown < 1:
-        raise InputError(f"unknown: received {unknown}; expected 1 or more")
-    drawn = torch.randn(unknown, rows.shape[1], generator=generator)
+    drawn = torch.randn(max(unknown, 0), rows.shape[1], generator=generator)
     matrix = torch.cat([rows.new_zeros(FIRST_UNKNOWN, rows.shape[1]), drawn, rows])
-    if normalise:  # zero vectors stay zero
-        matrix = torch.nn.functional.normalize(matrix, eps=1e-30)
-    return Vectors(matrix, known, unknown=unknown)
+    return Vectors(_normalised(matrix) if normalise else matrix, known, unknown=unknown)
+
+
+def _normalised(matrix: Tensor) -> Tensor:
+    return torch.nn.functional.normalize(matrix, eps=1e-30)  # zero vectors stay zero

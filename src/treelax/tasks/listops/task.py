@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from treelax.data.text.delimited import counted
+from treelax.data.text.rows import counted
 from treelax.errors import InputError
 from treelax.tasks.base import Progress, Table, Task, TrainCommand
 from treelax.tasks.listops.config import FILES, PRESETS, ListOpsConfig, preset

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from treelax.data.text.delimited import short
 from treelax.data.text.records import Found
+from treelax.data.text.rows import short
 from treelax.errors import InputError
 from treelax.ops.checks import MOST_THREADS, one_of
 from treelax.tasks.text.encoder import ModelConfig

@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 
 from treelax.data.fingerprint import fingerprint
-from treelax.data.text.cache import EncodeSettings, SplitProgress, TextSource, cached_splits
-from treelax.data.text.delimited import MissingColumnError, counted, short
-from treelax.data.text.encoded import EncodedText
-from treelax.data.text.joined_vectors import load_joined
-from treelax.data.text.vectors import Vectors, random_vectors
+from treelax.data.text.cache import SplitProgress, TextSource, cached_splits
+from treelax.data.text.encoding import EncodedText
+from treelax.data.text.rows import MissingColumnError, counted, short
+from treelax.data.text.vectors import Vectors, load_joined, random_vectors
 from treelax.data.text.vocabulary import Vocabulary
 from treelax.errors import DataError
 from treelax.tasks.text.config import SPLIT, DataConfig
@@ -129,7 +128,7 @@ def _encoded(
     try:
         return cached_splits(
             sources,
-            EncodeSettings(lower=config.lower),
+            lower=config.lower,
             labels=classes_of(config),
             progress=progress,
         )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import torch
 
-from treelax.data.text.encoded import EncodedText
+from treelax.data.text.encoding import EncodedText
 from treelax.errors import InputError
 from treelax.tasks.text.given_trees import TreedText
 

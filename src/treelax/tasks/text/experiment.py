@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from treelax.data.batching import draw_batches, length_batches
-from treelax.data.text.encoded import EncodedText
+from treelax.data.text.encoding import EncodedText
 from treelax.data.text.vectors import NULL
 from treelax.errors import InputError
 from treelax.nn.modes import evaluating

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from treelax.data.conllu import Sentence, read_conllu
-from treelax.data.text.delimited import SHOWN, counted, short
-from treelax.data.text.encoded import EncodedText
+from treelax.data.text.encoding import EncodedText
 from treelax.data.text.ptb import one_word, plain_word
+from treelax.data.text.rows import SHOWN, counted, short
 from treelax.data.text.vocabulary import Vocabulary
 from treelax.errors import DataError, InputError
 

@@ -10,11 +10,11 @@ from itertools import islice
 from pathlib import Path
 
 from treelax.data.conllu import COLUMNS, Sentence, read_conllu
-from treelax.data.sources import one_file
+from treelax.data.input_files import one_file
 from treelax.data.text.ptb import one_word, spaced_words
-from treelax.data.text.readers_plain import read_lines_of_text, read_stream, read_words
+from treelax.data.text.readers_plain import read_lines_of_text, read_stream
 from treelax.data.text.readers_table import SUFFIXES, read_table
-from treelax.data.text.readers_tagging import WORD_SUFFIXES, column_of
+from treelax.data.text.readers_tagging import WORD_SUFFIXES, column_of, read_tagging
 from treelax.data.text.records import MAX_WORDS, TOO_LONG, CheckOptions, Record, Records, Report
 from treelax.data.text.tokenizer import words_of
 from treelax.errors import DataError, InputError
@@ -119,8 +119,7 @@ def _records(file: str, form: str, settings: SentenceSettings, source: Source) -
         )
     unusable = source.unusable or settings.unusable
     checks: CheckOptions = {
-        "ragged": unusable,  # type: ignore[typeddict-item]
-        "too_long": unusable,  # type: ignore[typeddict-item]
+        "unusable": unusable,  # type: ignore[typeddict-item]
         "empty": "keep" if source.keep_empty else "drop",
         "advice": "--unusable drop" if source.keep_empty else "",
     }
@@ -134,7 +133,7 @@ def _records(file: str, form: str, settings: SentenceSettings, source: Source) -
         word = source.columns[0] if source.columns else settings.word
         tag = settings.label if settings.kind == "tag" else None
         places = (None if name is None else column_of(name) for name in (word, tag))
-        return read_words(file, *places, **checks)
+        return read_tagging(file, *places, need_tags=False, **checks)
     if form == "text":
         if source.columns or source.label:
             raise InputError(
@@ -152,7 +151,7 @@ def _records(file: str, form: str, settings: SentenceSettings, source: Source) -
         format=form,  # type: ignore[arg-type]
         tokens=tokens,
         quoted=settings.quoted,
-        optional=[] if label is None or source.label else [label],
+        extra=[] if label is None or source.label else [label],
         **checks,
     )
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from treelax.data.text.joined_vectors import load_joined
-from treelax.data.text.vectors import Vectors
+from treelax.data.text.vectors import Vectors, load_joined
 from treelax.errors import DataError, InputError
 from treelax.tasks.text.sentence_settings import SentenceSettings
 

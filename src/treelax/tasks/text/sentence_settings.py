@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import get_args
 
-from treelax.data.text.corpora import CORPORA
+from treelax.data.text.readers_corpora import CORPORA
 from treelax.data.text.records import Found
 from treelax.errors import InputError
 from treelax.ops.checks import one_of

@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from treelax.data.sources import NoSuchSplitError
+from treelax.data.input_files import NoSuchSplitError
 from treelax.data.text.cache import TextSource, cache_folder
-from treelax.data.text.delimited import MissingColumnError
 from treelax.data.text.download import ARCHIVES
-from treelax.data.text.readers_nli import GOLD, NLI_CLASSES, read_multinli, read_snli
-from treelax.data.text.readers_sst import SST_CLASSES, read_sst
+from treelax.data.text.readers_corpora import (
+    GOLD,
+    NLI_CLASSES,
+    SST_CLASSES,
+    read_multinli,
+    read_snli,
+    read_sst,
+)
 from treelax.data.text.readers_table import read_table
 from treelax.data.text.readers_tagging import column_of, read_tagging
 from treelax.data.text.records import CheckOptions, Records
+from treelax.data.text.rows import MissingColumnError
 from treelax.errors import DataError, InputError
 from treelax.tasks.text.config import DataConfig
 
@@ -77,8 +83,7 @@ def named_columns(
 def read_split(config: DataConfig, split: str, path: str) -> Records:
     """The reader of a split."""
     checks: CheckOptions = {
-        "ragged": config.unusable,
-        "too_long": config.unusable,
+        "unusable": config.unusable,
         "advice": "--set data.unusable=drop",
     }
     match config.format:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import torch
 from torch import Tensor
 
-from treelax.data.text.encoded import EncodedText
+from treelax.data.text.encoding import EncodedText
 from treelax.data.text.ptb import plain_word
 from treelax.data.text.vectors import Vectors
 from treelax.errors import DataError, InputError

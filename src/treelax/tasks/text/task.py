@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from treelax.data.text.delimited import counted
+from treelax.data.text.rows import counted
 from treelax.errors import CheckpointError
 from treelax.tasks.base import Progress, Table, Task, TrainCommand, TrainOption
 from treelax.tasks.text.config import FILES, Kind, TextConfig

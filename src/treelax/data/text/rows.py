@@ -1,27 +1,16 @@
-"""Rows of TSV and CSV files, columns found by name, and what messages about them share."""
+"""Rows of TSV, CSV and JSON-lines files, columns found by name, and what their messages share."""
 
 from __future__ import annotations
 
 import csv
 import difflib
+import json
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
-from treelax.data.text.records import Checks, Report, without_it
+from treelax.data.text.records import Checks, Report
 from treelax.errors import DataError
 from treelax.files import LONGEST_LINE, Line
-
-__all__ = [
-    "MOST_DIGITS",
-    "MissingColumnError",
-    "Row",
-    "column_places",
-    "counted",
-    "missing_column",
-    "note_ragged",
-    "quoted_rows",
-    "short",
-    "tab_rows",
-]
 
 Row = tuple[int, list[str]]  # number of its first line, cells
 RAGGED = "wrong number of columns"
@@ -30,18 +19,13 @@ MOST_DIGITS = 19  # of a number of words or columns; Python reads no number of t
 SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
 
 
-def tab_rows(lines: Iterable[Line]) -> Iterator[Row]:
-    """Lines split at tabs; quotes are ordinary characters."""
-    return ((number, text.split("\t")) for number, text in lines)
+def split_rows(lines: Iterable[Line], separator: str = "\t") -> Iterator[Row]:
+    """Lines split at a separator; quotes are ordinary characters."""
+    return ((number, text.split(separator)) for number, text in lines)
 
 
 def quoted_rows(lines: Iterable[Line], where: str, separator: str = ",") -> Iterator[Row]:
-    r"""Rows as in RFC 4180: a cell in quotes may hold any character, a quote inside is doubled.
-
-    Example:
-        >>> list(quoted_rows([(1, 'a,"b, ""c""'), (2, 'd"')], "a.csv"))
-        [(1, ['a', 'b, "c"\nd'])]
-    """
+    """Rows as in RFC 4180: a cell in quotes may hold any character, a quote inside is doubled."""
     # the limit is the csv module's own, for the whole process; an unclosed quote meets it
     csv.field_size_limit(max(LONGEST_LINE, csv.field_size_limit()))
     rows = csv.reader((text + "\n" for _, text in lines), delimiter=separator, strict=True)
@@ -50,16 +34,32 @@ def quoted_rows(lines: Iterable[Line], where: str, separator: str = ",") -> Iter
         try:
             cells = next(rows, None)
         except csv.Error as error:
-            lines_read = (
-                f"line {first}" if rows.line_num <= first else f"lines {first} to {rows.line_num}"
-            )
+            last = f" to {rows.line_num}" if rows.line_num > first else ""
             raise DataError(
-                f"{where}, {lines_read}: not a valid row ({error}); expected cells separated by "
-                f'{SEPARATORS[separator]}, and "" for a quote inside quotes'
+                f"{where}, line {first}{last}: not a valid row ({error}); expected cells separated "
+                f'by {SEPARATORS[separator]}, and "" for a quote inside quotes'
             ) from error
         if cells is None:
             return
         yield first, cells or [""]
+
+
+def json_objects(lines: Iterable[Line], where: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """The object on each line; None for a blank line."""
+    for number, text in lines:
+        if not text.strip():
+            yield number, None
+            continue
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            column = f", column {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
+            raise DataError(f"{where}, line {number}{column}: is no JSON: {error}") from error
+        if not isinstance(value, dict):
+            raise DataError(
+                f"{where}, line {number}: received {short(value)}; expected an object in {{}}"
+            )
+        yield number, value
 
 
 def column_places(
@@ -88,15 +88,16 @@ class MissingColumnError(DataError):
 def missing_column(
     columns: Iterable[str], name: str, where: str, separator: str | None = None
 ) -> MissingColumnError:
-    """The error for a missing column; a header `separator` did not split gets a hint.
+    """The error for a missing column; a header that `separator` did not split gets a hint.
 
     Example:
         >>> print(missing_column(["id", "lable"], "label", "a.tsv, line 1"))
         a.tsv, line 1: no column 'label'; did you mean 'lable'? It has: id, lable
     """
     columns = list(columns)
-    names = ", ".join(map(_listed, columns[:SHOWN])) or "none"
-    more = ", …" if len(columns) > SHOWN else ""
+    # quoted if one could be taken for two
+    shown = [short(c) if "," in c or len(c) > SHOWN else c for c in columns[:SHOWN]]
+    names = ", ".join([*shown, *(["…"] if len(columns) > SHOWN else [])]) or "none"
     if separator and len(columns) == 1:
         for other, called in SEPARATORS.items():
             if other in columns[0]:
@@ -108,26 +109,15 @@ def missing_column(
                 )
     near = difflib.get_close_matches(name, columns, n=1)
     meant = f"; did you mean {short(near[0])}? It has: " if near else "; it has: "
-    return MissingColumnError(f"{where}: no column {name!r}{meant}{names}{more}", name)
-
-
-def _listed(column: str) -> str:
-    """The name of a column in a list: quoted if it could be taken for two."""
-    if "," in column:
-        return short(column)
-    return column if len(column) <= SHOWN else f"{column[:SHOWN]}…"
+    return MissingColumnError(f"{where}: no column {name!r}{meant}{names}", name)
 
 
 def note_ragged(
     checks: Checks, report: Report, where: str, line: int, received: int, expected: int | str
 ) -> None:
     """Skip a line with the wrong number of columns and note it, or raise, as `checks` asks."""
-    if checks.ragged == "error":
-        raise DataError(
-            f"{where}, line {line}: received {counted(received, 'column')}; expected {expected}: "
-            f"mend it or take it out{without_it('ragged', checks.advice)}"
-        )
-    report.drop(RAGGED, line)
+    message = f"received {counted(received, 'column')}; expected {expected}: mend it or take it out"
+    checks.refuse(report, RAGGED, where, line, message)
 
 
 def counted(count: int, noun: str) -> str:

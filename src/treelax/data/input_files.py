@@ -1,9 +1,8 @@
-"""Where lines come from: a file, plain or compressed, in a folder or in a zip archive."""
+"""The files that readers read: plain or compressed, in a folder or in a zip archive."""
 
 from __future__ import annotations
 
 import io
-import itertools
 import os
 import re
 import zipfile
@@ -15,17 +14,6 @@ from typing import IO
 
 from treelax.errors import DataError, InputError
 from treelax.files import DAMAGE, REFUSED, Line, compressed, decoded_lines, read_lines
-
-__all__ = [
-    "NoSuchSplitError",
-    "Source",
-    "find_split",
-    "is_archive",
-    "listed",
-    "members_of",
-    "no_file",
-    "one_file",
-]
 
 PathLike = str | os.PathLike[str]
 COMPRESSED = (".gz", ".xz", ".bz2")
@@ -57,8 +45,8 @@ class Source:
 
     @property
     def suffix(self) -> str:
-        """The last suffix, in small letters, that is no compression; it may be empty."""
-        return _suffix(self.member or self.file.name)
+        """The last suffix, in lower case, that is no compression; it may be empty."""
+        return _suffix(self.base)
 
     def lines(self) -> Iterator[Line]:
         """The lines with their numbers, as `treelax.files.read_lines` gives them."""
@@ -74,7 +62,6 @@ def one_file(
     *,
     suffixes: Collection[str] = (),
     preferred: Collection[str] = (),
-    member: str | None = None,
     expected: str = "a file",
 ) -> Source:
     """The file that a path names, or the right one in a zip archive."""
@@ -82,19 +69,10 @@ def one_file(
     if not file.is_file():
         raise no_file(file, expected)
     if not is_archive(file):
-        if member is not None:
-            raise InputError(f"member: received {member!r} for {file}; expected a .zip archive")
         return Source(file)
     names = _members(file)
-    if member is not None:
-        fitting = [n for n in names if n == member] or [
-            n for n in names if n.endswith(f"/{member}")
-        ]
-        wanted = repr(member)
-    else:
-        fitting = [name for name in names if not suffixes or _suffix(name) in suffixes]
-        fitting = [name for name in fitting if _suffix(name) in preferred] or fitting
-        wanted = f"a file in {' or '.join(suffixes)}" if suffixes else "a file"
+    fitting = [name for name in names if not suffixes or _suffix(name) in suffixes]
+    fitting = [name for name in fitting if _suffix(name) in preferred] or fitting
     if len(fitting) == 1:
         return Source(file, fitting[0])
     if fitting:
@@ -102,6 +80,7 @@ def one_file(
             f"{file}: holds {len(fitting)} files that fit ({listed(fitting)}); expected one: "
             "unpack it and give the file itself"
         )
+    wanted = f"a file in {' or '.join(suffixes)}" if suffixes else "a file"
     raise DataError(f"{file}: holds {listed(names)}; expected {wanted} in it")
 
 
@@ -141,14 +120,10 @@ def find_split(
 
 def no_file(file: Path, expected: str) -> DataError:
     """The error for a path that names no file to read."""
-    if file.is_dir():
-        return DataError(f"{file}: is a folder; expected {expected}")
-    if file.exists():  # a pipe can be read once only, and most files are read more often
-        return DataError(
-            f"{file}: is no plain file but a pipe or a device; expected {expected}: write it to a "
-            "file and give that"
-        )
-    return DataError(f"{file}: does not exist; expected {expected}")
+    what = "does not exist"
+    if file.exists():  # a pipe can be read only once, and most files are read more often
+        what = "is a folder" if file.is_dir() else "is a pipe or a device, no plain file"
+    return DataError(f"{file}: {what}; expected {expected}")
 
 
 def is_archive(file: Path) -> bool:
@@ -176,19 +151,14 @@ def _shown(name: str) -> str:
 
 
 def _printable(name: str) -> str:
-    """The name without what would act on a terminal, written as Python writes it."""
+    """The name with control characters escaped, which would act on a terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
 
 
 def members_of(archive: zipfile.ZipFile) -> list[str]:
-    """The files in an archive, less what macOS adds to it."""
+    """The files in an archive, without what macOS adds to it."""
     names = [info.filename for info in archive.infolist() if not info.is_dir()]
-    paths = map(PurePosixPath, names)
-    return [
-        name
-        for name, path in zip(names, paths, strict=True)
-        if "__MACOSX" not in path.parts and not path.name.startswith(".")
-    ]
+    return [n for n in names if not re.search(r"(?:^|/)(?:__MACOSX/|\.[^/]*$)", n)]
 
 
 def _members(archive: Path) -> list[str]:
@@ -200,18 +170,16 @@ def _members(archive: Path) -> list[str]:
 
 
 def _with_ends(lines: Iterator[Line], where: str) -> Iterator[Line]:
-    """The same lines; an error if the only one has ends of lines inside."""
-    for first in itertools.islice(lines, 1):
-        second = next(lines, None) if "\r" in first[1] else None
-        if "\r" in first[1] and second is None:
-            raise DataError(
-                f"{where}: received lines that end in CR alone, as on old Macs; expected LF or CRLF: "
-                "convert it, tr '\\r' '\\n' say"
-            )
-        yield first
-        if second is not None:
-            yield second
-        yield from lines
+    """The same lines; an error if there is only one, with CR for line ends inside."""
+    first = next(lines, None)
+    second = next(lines, None) if first else None
+    if first and not second and "\r" in first[1]:
+        raise DataError(
+            f"{where}: received lines that end in CR alone, as on old Macs; expected LF or CRLF: run "
+            "tr '\\r' '\\n'"
+        )
+    yield from filter(None, (first, second))
+    yield from lines
 
 
 @contextmanager
