@@ -13,7 +13,7 @@ import treelax
 PACKAGE = Path(__file__).parent.parent / "src" / "treelax"
 # what a part may import from: parts of its own level or below
 LEVELS = [
-    {"errors"},
+    {"errors", "table"},
     {"ops", "files"},
     {"noise", "trees"},
     {"estimators", "distributions", "structures"},

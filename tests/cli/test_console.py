@@ -12,7 +12,7 @@ from rich.console import Console
 from terminals import Terminal, bare, terminal_of_80
 
 import treelax.cli.console as shown
-from treelax.analysis.cells import Cell, cell_text
+from treelax.table import Cell, cell_text
 from treelax.cli.console import is_terminal, table
 
 

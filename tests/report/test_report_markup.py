@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treelax.analysis.grammar_tables import StudyTable
 from treelax.report.markup import Html, join, scroller, table, tag
+from treelax.table import Table
 
 TEXTS = st.text(st.characters(codec=None), max_size=20) | st.sampled_from(
     ["<script>alert(1)</script>", "</style>", "<!--", "&lt;", "\"'", "\u202e", "\ud800", "a\nb"]
@@ -49,7 +49,7 @@ def test_texts_stay_texts(child: str, value: str) -> None:
 
 @given(st.lists(st.lists(TEXTS, min_size=2, max_size=2), max_size=3), TEXTS)
 def test_tables_stay_tables(rows: list[list[str]], title: str) -> None:
-    made = table(StudyTable(title, ["a", "b"], rows, title))
+    made = table(Table(["a", "b"], rows, title, title))
     assert Seen(made).tags == [
         *("figure", "figcaption", "div", "table", "thead", "tr", "th", "th", "tbody"),
         *(["tr", "th", "td"] * len(rows)),
@@ -68,7 +68,7 @@ def test_what_is_markup_is_not_escaped_again() -> None:
 
 def test_columns_of_numbers_are_flush_right() -> None:
     rows = [["a", "99.1 ± 0.2", "x", 1234], ["b", "–", "1", None]]
-    made = table(StudyTable("t", ["run", "n", "text", "count"], rows), markers=["changed", ""])
+    made = table(Table(["run", "n", "text", "count"], rows, "t"), markers=["changed", ""])
     assert made.count('class="number"') == 6  # two columns of three cells
     assert '<tr class="changed"><th scope="row">a</th>' in made
     assert ">1,234<" in made

@@ -26,6 +26,7 @@ from treelax.report.results import results_section
 from treelax.report.selection import LONGEST
 from treelax.report.settings import settings_section
 from treelax.report.training import training_section
+from treelax.tasks import task_named
 from treelax.tasks.text.presets import preset
 
 NASTY = "<script>alert('1')</script>"
@@ -49,7 +50,7 @@ def text_run(name: str, accuracy: float, seed: int = 0, **changes: Any) -> RunRe
         "splits": {"dev": figures, "test": figures},
     }
     rows = [{"epoch": 1, "loss": 1.0, "dev": {"score": 5.0, "accuracy": 5.0}}]
-    return RunRecord(name, Path(name), config, rows, result)
+    return RunRecord(name, Path(name), task_named("pair"), config, rows, result)
 
 
 # ------------------------------------------------------------------ selection

@@ -33,23 +33,7 @@ Direction = Literal["left-to-right", "right-to-left"]
 def chain_trees(
     lengths: Iterable[int], direction: Direction = "left-to-right"
 ) -> list[tuple[int, ...]]:
-    """A chain over each sentence: every word hangs off its neighbour.
-
-    Args:
-        lengths: words of each sentence.
-        direction: "left-to-right", where the head is the word before and the first word hangs off
-            the root, or "right-to-left", where it is the word after.
-
-    Returns:
-        The heads of each sentence.
-
-    Raises:
-        InputError: there is no such direction.
-
-    Example:
-        >>> chain_trees([3]), chain_trees([3], "right-to-left")
-        ([(0, 1, 2)], [(2, 3, 0)])
-    """
+    """A chain over each sentence: every word hangs off its neighbour."""
     if direction == "left-to-right":
         return [tuple(range(n)) for n in lengths]
     if direction == "right-to-left":
@@ -142,19 +126,7 @@ def random_agreement(
 
 @lru_cache(maxsize=LENGTHS_KEPT)
 def uniform_marginals(n: int, single_root: bool = False) -> Tensor:
-    """Probability of each arc in a random projective tree.
-
-    Args:
-        n: words.
-        single_root: only trees with one word under the root.
-
-    Returns:
-        ``(n + 1, n + 1)``, float64; not to be changed.
-
-    Example:
-        >>> uniform_marginals(2)[0, 1:]
-        tensor([0.6667, 0.6667], dtype=torch.float64)
-    """
+    """Probability of each arc in a random projective tree."""
     scores = torch.zeros(n + 1, n + 1, dtype=torch.float64)
     return Projective(single_root)(scores).marginals
 

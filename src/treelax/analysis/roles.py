@@ -27,11 +27,6 @@ class Role:
         left_heads: share of those whose head stands to their left.
         usual_head: what it hangs off most often, a word or a tag, or "root".
         usual: share of those that do.
-
-    Example:
-        >>> [role] = roles([("a", "a")], [(0, 1)])
-        >>> role.heads, role.leaves, role.mean_modifiers
-        (50.0, 50.0, 0.5)
     """
 
     name: str
@@ -57,24 +52,7 @@ class Role:
 def roles(
     names: Sequence[Sequence[str]], trees: Sequence[Heads], *, most: int | None = None
 ) -> list[Role]:
-    """The part of each word or tag, those with the most modifiers first.
-
-    Args:
-        names: the words, or the tags, of each sentence.
-        trees: their heads, counted from 1, 0 the root.
-        most: how many to give; all by default.
-
-    Returns:
-        The parts; of those with as many modifiers the more frequent first, then by name.
-
-    Raises:
-        InputError: names and trees are not of the same words, a head is out of range, or fewer than
-            one is asked for.
-
-    Example:
-        >>> [(r.name, r.modifiers, r.usual_head) for r in roles([("a", "dog", "barks")], [(2, 3, 0)])]
-        [('barks', 1, 'root'), ('dog', 1, 'barks'), ('a', 0, 'dog')]
-    """
+    """The part of each word or tag, those with the most modifiers first."""
     if most is not None and most < 1:
         raise InputError(f"most: received {most}; expected at least 1")
     check_heads(trees)

@@ -24,10 +24,6 @@ class Subtree:
         size: number of its words.
         first: place of its leftmost word, counted from 1.
         last: place of its rightmost word.
-
-    Example:
-        >>> Subtree(size=2, first=1, last=3).contiguous
-        False
     """
 
     size: int
@@ -74,22 +70,7 @@ not 2 itself
 def check_same_words(
     name: str, found: Sequence[Sequence[object]], trees: Sequence[Sequence[object]]
 ) -> None:
-    """Refuse things that do not belong to the words of the same sentences.
-
-    Args:
-        name: what they are, for the message.
-        found: one thing for each word of each sentence.
-        trees: the sentences, of as many words.
-
-    Raises:
-        InputError: there are more or fewer sentences, or a sentence has another length.
-
-    Example:
-        >>> check_same_words("tags", [("DET",)], [(2, 0)])
-        Traceback (most recent call last):
-        ...
-        treelax.errors.InputError: tags: sentence 1: received 1; expected 2, one for each word
-    """
+    """Refuse things that do not belong to the words of the same sentences."""
     if len(found) != len(trees):
         raise InputError(
             f"{name}: received {len(found)} sentences; expected {len(trees)}, as many as the trees"
@@ -103,18 +84,7 @@ def check_same_words(
 
 
 def depths(heads: Heads) -> list[int] | None:
-    """How many arcs lead from the root to each word.
-
-    Args:
-        heads: of one sentence, in range.
-
-    Returns:
-        1 for a word that hangs off the root, and so on; None if some words go round in a circle.
-
-    Example:
-        >>> depths((2, 0, 2)), depths((2, 1))
-        ([2, 1, 2], None)
-    """
+    """How many arcs lead from the root to each word."""
     found = [0] * (len(heads) + 1)
     for start in range(1, len(heads) + 1):
         path: list[int] = []
@@ -130,18 +100,7 @@ def depths(heads: Heads) -> list[int] | None:
 
 
 def subtrees(heads: Heads) -> list[Subtree] | None:
-    """The subtree of each word.
-
-    Args:
-        heads: of one sentence, in range.
-
-    Returns:
-        What each word covers; None if some words go round in a circle.
-
-    Example:
-        >>> [subtree.size for subtree in subtrees((2, 0, 2))]
-        [1, 3, 1]
-    """
+    """The subtree of each word."""
     depth = depths(heads)
     if depth is None:
         return None

@@ -29,25 +29,6 @@ def csv_files(study: Study) -> dict[str, str]:
     - ``treebank.csv``, ``treebank_tags.csv``: agreement with a treebank;
     - ``entropy.csv``: means of each run; ``sentences.csv``: each sentence of each run;
     - ``labels.csv``: labels with discrete and with soft trees.
-
-    Args:
-        study: the study.
-
-    Returns:
-        Texts by the name of the file; a file without lines is left out.
-
-    Example:
-        >>> from treelax.analysis.corpora import Corpus
-        >>> from treelax.analysis.parses import Parses
-        >>> from treelax.analysis.study import study
-        >>> from treelax.data.conllu import Sentence
-        >>> found = study(Corpus("a", (Sentence(("Dogs", "bark")),)), [Parses("run", ((2, 0),))])
-        >>> print(csv_files(found)["baselines.csv"])
-        run,baseline,uas,uuas,exact_trees
-        run,left-to-right chain,0,100,0
-        run,right-to-left chain,100,100,100
-        run,random trees,50,66.6667,33.3333
-        <BLANKLINE>
     """
     tables: dict[str, list[Row]] = {
         "grammar.csv": [
@@ -84,19 +65,7 @@ def csv_files(study: Study) -> dict[str, str]:
 
 
 def write_csv_files(study: Study, folder: Path) -> list[Path]:
-    """Write all CSV files of a study, each whole or not at all.
-
-    Args:
-        study: the study.
-        folder: made with its parents if it does not exist; older files of these names are replaced.
-
-    Returns:
-        The files.
-
-    Raises:
-        InputError: the folder is a file.
-        DataError: a file cannot be written.
-    """
+    """Write all CSV files of a study, each whole or not at all."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; expected a folder: give another --out")
     folder.mkdir(parents=True, exist_ok=True)

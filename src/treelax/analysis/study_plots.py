@@ -8,8 +8,8 @@ from statistics import mean
 
 from treelax.analysis.entropy import TreeEntropy
 from treelax.analysis.grammar import Grammar
-from treelax.analysis.grammar_tables import run_name
 from treelax.analysis.study import LEFT_TO_RIGHT, RANDOM, RIGHT_TO_LEFT, Study, TreebankScores
+from treelax.analysis.study_tables import run_name
 from treelax.pictures import Curve, Curves, Panel, draw_curves, draw_panels
 from treelax.pictures.plot import COLOURS, FADED, look
 
@@ -36,24 +36,6 @@ def draw_study(study: Study) -> dict[str, Curves]:
     - ``agreement``: of the runs with each other and with baselines;
     - ``treebank`` and ``treebank_tags``: with a treebank, if there is one;
     - ``entropy``: by length of the sentence, if there are latent trees.
-
-    Args:
-        study: the study.
-
-    Returns:
-        Drawings by name.
-
-    Raises:
-        BackendError: matplotlib is not installed.
-
-    Example:
-        >>> from treelax.analysis.corpora import Corpus
-        >>> from treelax.analysis.parses import Parses
-        >>> from treelax.analysis.study import study
-        >>> from treelax.data.conllu import Sentence
-        >>> found = study(Corpus("a", (Sentence(("Dogs", "bark")),)), [Parses("run", ((2, 0),))])
-        >>> list(draw_study(found))
-        ['distributions', 'agreement']
     """
     found = {"distributions": _distributions(study), "agreement": _agreement(study)}
     if study.treebank is not None and study.treebank_baselines is not None:

@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import mean
 
 from treelax.analysis.agreement import mean_and_deviation
-from treelax.analysis.cells import Cell
-from treelax.analysis.grammar_tables import (
-    NAME,
-    StudyTable,
-    arcs_table,
-    one_decimal,
-    roles_table,
-    run_name,
-    shares_table,
-    short_word,
-    spans_table,
-)
-from treelax.analysis.study import (
-    LEFT_TO_RIGHT,
-    RANDOM,
-    RIGHT_TO_LEFT,
-    Study,
-    TreebankScores,
-)
+from treelax.analysis.grammar import Grammar
+from treelax.analysis.roles import roles
+from treelax.analysis.study import LEFT_TO_RIGHT, RANDOM, RIGHT_TO_LEFT, Study, TreebankScores
+from treelax.table import Cell, Table
 
-__all__ = ["StudyTable", "study_tables"]
+__all__ = ["run_name", "study_tables"]
 
+NAME, WORD = 20, 13  # characters of the name of a run, and of a word
 MATRIX = range(3, 7)  # runs whose agreement fits into a square
 HEAD_WORDS = 10
 # ranges of values that share a column: first, last, heading
@@ -40,30 +26,8 @@ SHORT = {
 }
 
 
-def study_tables(study: Study) -> Iterator[StudyTable]:
-    """The tables of a study, in the order to read them.
-
-    Args:
-        study: the study.
-
-    Returns:
-        The tables.
-
-    Example:
-        >>> from treelax.analysis.corpora import Corpus
-        >>> from treelax.analysis.parses import Parses
-        >>> from treelax.analysis.study import study
-        >>> from treelax.data.conllu import Sentence
-        >>> found = study(Corpus("a", (Sentence(("Dogs", "bark")),)), [Parses("run", ((2, 0),))])
-        >>> for table in study_tables(found):
-        ...     print(table.title)
-        Arcs
-        Branching and spans
-        Arcs by length, %
-        Words by number of modifiers, %
-        Words with the most modifiers
-        Agreement with baselines: heads that are the same, %
-    """
+def study_tables(study: Study) -> Iterator[Table]:
+    """The tables of a study, in the order to read them."""
     yield arcs_table(study)
     yield spans_table(study)
     yield shares_table(study, "Arcs by length, %", "arc_lengths", ARC_LENGTHS)
@@ -86,7 +50,7 @@ def study_tables(study: Study) -> Iterator[StudyTable]:
         yield _labels(study)
 
 
-def _matrix(study: Study) -> StudyTable:
+def _matrix(study: Study) -> Table:
     names = [run.name for run in study.runs]
     found = {(pair.first, pair.second): pair.uas for pair in study.pairs}
     rows: list[list[Cell]] = []
@@ -96,10 +60,10 @@ def _matrix(study: Study) -> StudyTable:
             cells.append(one_decimal(found.get((name, other), found.get((other, name)))))
         rows.append(cells)
     columns = ["run", *map(str, range(1, len(names) + 1))]
-    return StudyTable("Agreement of runs: heads that are the same, %", columns, rows)
+    return Table(columns, rows, "Agreement of runs: heads that are the same, %")
 
 
-def _baselines(study: Study) -> StudyTable:
+def _baselines(study: Study) -> Table:
     baselines = list(next(iter(study.baselines.values())))
     several = len(study.runs) > 1
     rows: list[list[Cell]] = []
@@ -122,12 +86,12 @@ def _baselines(study: Study) -> StudyTable:
         *(["runs"] if several else []),
         *(SHORT.get(name, name) for name in baselines),
     ]
-    return StudyTable(title, columns, rows, note)
+    return Table(columns, rows, title, note)
 
 
 def _treebank(
     study: Study, runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]
-) -> StudyTable:
+) -> Table:
     def cells(own: TreebankScores) -> list[float | None]:
         found = [own.all.uas, own.all.uuas, own.all.exact_trees]
         return found if own.plain is None else [*found, own.plain.uas, own.plain.uuas]
@@ -152,12 +116,12 @@ def _treebank(
             note.removesuffix(".") + f"; *: without the punctuation, {total.plain.words:,} words."
         )
     title = f"Agreement with the gold trees: {total.all.words:,} words"
-    return StudyTable(title, columns_named, rows, note)
+    return Table(columns_named, rows, title, note)
 
 
 def _by_tag(
     study: Study, runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]
-) -> StudyTable:
+) -> Table:
     first = next(iter(runs.values())).by_tag or {}
     several = len(runs) > 1
     rows: list[list[Cell]] = []
@@ -170,18 +134,18 @@ def _by_tag(
         rows.append([*cells, *((own.by_tag or first)[tag].uas for own in baselines.values())])
     named = [f"{len(runs)} runs", "±"] if several else ["run"]
     columns = ["tag", "words", *named, *(SHORT.get(name, name) for name in baselines)]
-    return StudyTable("UAS by tag of the modifier, %", columns, rows)
+    return Table(columns, rows, "UAS by tag of the modifier, %")
 
 
-def _entropies(study: Study) -> StudyTable:
+def _entropies(study: Study) -> Table:
     rows = [
         [run_name(name), _three(own.entropy), _three(own.per_word), own.relative, own.best_arcs]
         for name, own in study.entropies.items()
     ]
-    return StudyTable(
-        "Entropy of the distribution over trees",
+    return Table(
         ["run", "nats", "per word", "% of random", "best arcs"],
         rows,
+        "Entropy of the distribution over trees",
         "nats: mean over sentences; per word: all nats over all words; % of random: all\n"
         "nats over those of random trees; best arcs: mean probability of the arcs of the\n"
         "best trees, %.",
@@ -192,7 +156,7 @@ def _three(value: float) -> str:
     return f"{value:.3f}"
 
 
-def _labels(study: Study) -> StudyTable:
+def _labels(study: Study) -> Table:
     rows = [
         [
             run_name(run.name),
@@ -205,11 +169,134 @@ def _labels(study: Study) -> StudyTable:
         for run in study.runs
         if run.labels is not None
     ]
-    return StudyTable(
-        "Labels with discrete and with soft trees",
+    return Table(
         ["run", "labels", "discrete", "soft", "gap", "same label"],
         rows,
+        "Labels with discrete and with soft trees",
         "discrete, soft: labels that are right with these trees, %, empty where none are\n"
         "known; gap: by how much discrete trees are better; same label: labels that are\n"
         "the same with both, %.",
+    )
+
+
+def run_name(name: str, width: int = NAME) -> str:
+    """The end of a name, which tells runs apart."""
+    return name if len(name) <= width else f"…{name[1 - width :]}"
+
+
+def short_word(word: str) -> str:
+    """The beginning of a word."""
+    return word if len(word) <= WORD else f"{word[: WORD - 1]}…"
+
+
+def one_decimal(value: float | None) -> str:
+    """A number with one decimal, which takes less room than two."""
+    return "" if value is None else f"{value:.1f}"
+
+
+def _grammars(study: Study) -> Iterator[tuple[str, Grammar]]:
+    for name, own in (*study.grammars.items(), *study.reference_grammars.items()):
+        yield run_name(name), own
+
+
+def arcs_table(study: Study) -> Table:
+    """Which way arcs run and how far, and how deep trees are."""
+    rows = [
+        [
+            name,
+            own.left_to_right,
+            own.mean_arc_length,
+            one_decimal(own.median_arc_length),
+            own.mean_depth,
+            own.mean_roots,
+            own.leaves,
+        ]
+        for name, own in _grammars(study)
+    ]
+    return Table(
+        ["trees", "l-to-r", "length", "median", "depth", "roots", "leaves"],
+        rows,
+        "Arcs",
+        "l-to-r: arcs whose head stands left of the modifier, %; length: words from head\n"
+        "to modifier; depth: of a sentence; roots: words under the root in a sentence;\n"
+        "leaves: words without modifiers, %.",
+    )
+
+
+def spans_table(study: Study) -> Table:
+    """How trees branch, and what spans their words make."""
+    rows = [
+        [
+            name,
+            own.one_modifier,
+            own.both_sides,
+            own.mean_subtree_size,
+            own.contiguous,
+            own.mean_runs,
+            own.mean_run_length,
+        ]
+        for name, own in _grammars(study)
+    ]
+    return Table(
+        ["trees", "1 mod.", "2 sides", "subtree", "contig.", "spans", "words"],
+        rows,
+        "Branching and spans",
+        "Of words with modifiers, %: 1 mod.: those with one; 2 sides: those with some on\n"
+        "either side; contig.: those whose subtree no other word interrupts; subtree:\n"
+        "its mean size. spans: series of words in a sentence each of which hangs off the\n"
+        "word before it; words: in such a span.",
+    )
+
+
+def shares_table(
+    study: Study, title: str, what: str, ranges: Sequence[tuple[int, int | None, str]]
+) -> Table:
+    """A distribution, in percent."""
+    rows: list[list[Cell]] = []
+    for name, own in _grammars(study):
+        counts: Mapping[int, int] = getattr(own, what)
+        total = sum(counts.values())
+        cells: list[Cell] = [name]
+        for first, last, _ in ranges:
+            part = sum(
+                times
+                for value, times in counts.items()
+                if first <= value and (last is None or value <= last)
+            )
+            cells.append(one_decimal(100 * part / total) if total else None)
+        rows.append(cells)
+    return Table(["trees", *(heading for _, _, heading in ranges)], rows, title)
+
+
+def roles_table(
+    study: Study, title: str, unit: str, names: Sequence[Sequence[str]], most: int | None
+) -> Table:
+    """The parts that words or tags play in the trees of all runs."""
+    count = len(study.runs)
+    trees = [heads for run in study.runs for heads in run.trees]
+    rows: list[list[Cell]] = []
+    for role in roles([*names] * count, trees, most=most):
+        if most is not None and not role.modifiers:
+            break  # the others have none either
+        rows.append(
+            [
+                short_word(role.name),
+                role.times // count,
+                one_decimal(role.mean_modifiers),
+                one_decimal(role.heads),
+                one_decimal(role.leaves),
+                one_decimal(role.roots),
+                one_decimal(role.left_heads),
+                short_word(role.usual_head),
+                one_decimal(role.usual),
+            ]
+        )
+    of_all = f"; all {count} runs together" if count > 1 else ""
+    return Table(
+        [unit, "times", "mod.", "head", "leaf", "root", "left", "hangs off", "%"],
+        rows,
+        title + of_all,
+        f"mod.: modifiers of each; of all times, %: head: with modifiers; leaf: without;\n"
+        f"root: under the root; left: with its head to the left; hangs off: the {unit} that\n"
+        "is its head most often.",
     )

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from treelax.analysis.cells import Cell, cell_text, looks_like_number
+from treelax.table import Cell, cell_text, looks_like_number
 
 console = Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
 error_console = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)

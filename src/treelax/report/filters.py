@@ -22,28 +22,7 @@ def filter_form(
     gold: bool,
     count: int,
 ) -> Html:
-    """The fields that choose among the examples; those that could choose nothing are left out.
-
-    Args:
-        runs: their names.
-        labels: of the examples.
-        label_title: what they are.
-        lengths: the least and the greatest, in words.
-        verdicts: for some examples it is known whether the prediction is right.
-        gold: for some examples the gold tree is known.
-        count: how many examples there are.
-
-    Returns:
-        The form, hidden.
-
-    Example:
-        >>> form = filter_form(
-        ...     runs=["a"], labels=["no", "yes"], label_title="Label", lengths=(1, 9),
-        ...     verdicts=True, gold=False, count=3,
-        ... )
-        >>> "hidden" in form, "f-run" in form, "f-label" in form
-        (True, False, True)
-    """
+    """The fields that choose among the examples; those that could choose nothing are left out."""
     least, most = lengths
     fields = [
         _field("text", "Words", tag("input", type="search", id="f-text", autocomplete="off")),

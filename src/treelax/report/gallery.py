@@ -38,11 +38,7 @@ class Gallery:
     tagged: bool
 
     def html(self) -> Html:
-        """The form, the examples, and how they were chosen.
-
-        Returns:
-            The section.
-        """
+        """The form, the examples, and how they were chosen."""
         shown = self.selection.shown(self._went_wrong)
         names = self._label_names(shown)
         labels = {name: i for i, name in enumerate(names)}

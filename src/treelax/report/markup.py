@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from treelax.analysis.cells import cell_text, looks_like_number
-from treelax.analysis.grammar_tables import StudyTable
 from treelax.pictures.svg_text import clean
+from treelax.table import Table, cell_text, looks_like_number
 
 __all__ = ["Html", "join", "scroller", "table", "tag"]
 
@@ -22,21 +21,7 @@ class Html(str):
 
 
 def tag(name: str, /, *children: str | None, **attributes: str | int | bool | None) -> Html:
-    """An element; children and attributes that are not `Html` are escaped.
-
-    Args:
-        name: of the element.
-        children: text or `Html`; None is left out.
-        attributes: ``class_`` is class, ``data_run`` is data-run; True stands alone, False and None
-            are left out.
-
-    Returns:
-        The element.
-
-    Example:
-        >>> tag("p", "a < b", tag("b", "!"), class_="note", hidden=True)
-        '<p class="note" hidden>a &lt; b<b>!</b></p>'
-    """
+    """An element; children and attributes that are not `Html` are escaped."""
     parts = [name]
     for key, value in attributes.items():
         written = key.rstrip("_").replace("_", "-")
@@ -51,40 +36,16 @@ def tag(name: str, /, *children: str | None, **attributes: str | int | bool | No
 
 
 def join(parts: Iterable[str | None], between: str = "") -> Html:
-    """Texts and elements one after the other; texts are escaped.
-
-    Args:
-        parts: in order; None is left out.
-        between: stands between two of them, as HTML.
-
-    Returns:
-        The whole.
-
-    Example:
-        >>> join(["a & b", tag("i", "c"), None], ", ")
-        'a &amp; b, <i>c</i>'
-    """
+    """Texts and elements one after the other; texts are escaped."""
     return Html(between.join(_escaped(part) for part in parts if part is not None))
 
 
 def scroller(content: Html, label: str) -> Html:
-    """A box that scrolls where its content is too wide, so that the page does not.
-
-    Args:
-        content: what is in it.
-        label: what to call it where it can be reached by keyboard.
-
-    Returns:
-        The box.
-
-    Example:
-        >>> scroller(Html("<b>wide</b>"), "words")
-        '<div class="scroll" data-label="words"><b>wide</b></div>'
-    """
+    """A box that scrolls where its content is too wide, so that the page does not."""
     return tag("div", content, class_="scroll", data_label=label)
 
 
-def table(content: StudyTable, *, markers: Sequence[str] = ()) -> Html:
+def table(content: Table, *, markers: Sequence[str] = ()) -> Html:
     """A table with its title above and its note below; columns of numbers are flush right.
 
     Args:
@@ -95,7 +56,7 @@ def table(content: StudyTable, *, markers: Sequence[str] = ()) -> Html:
         A figure that holds the table.
 
     Example:
-        >>> print(table(StudyTable("T", ["run", "UAS"], [["a", 50.0]])))
+        >>> print(table(Table(["run", "UAS"], [["a", 50.0]], "T")))
         <figure class="table"><figcaption>T</figcaption><div class="scroll" data-label="T">\
 <table aria-label="T"><thead><tr><th scope="col">run</th><th scope="col" class="number">UAS</th>\
 </tr></thead><tbody><tr><th scope="row">a</th><td class="number">50.00</td></tr></tbody></table>\

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from treelax.analysis.cells import Cell, cell_text
-from treelax.analysis.grammar_tables import StudyTable
 from treelax.report.markup import Html, join, table, tag
 from treelax.report.runs import RunRecord
+from treelax.table import Cell, Table, cell_text
 
 __all__ = ["figure_name", "missing_notes", "overview"]
 
@@ -21,30 +20,12 @@ NAMES = {
 
 
 def figure_name(key: str) -> str:
-    """What a figure of the metrics is called.
-
-    Args:
-        key: in ``metrics.jsonl``.
-
-    Returns:
-        A word or two.
-
-    Example:
-        >>> figure_name("operator_accuracy"), figure_name("new_figure")
-        ('operators', 'new figure')
-    """
+    """What a figure of the metrics is called."""
     return NAMES.get(key, key.replace("_", " "))
 
 
 def overview(runs: Sequence[RunRecord]) -> Html:
-    """The runs: what they are, how far they have come, and their best figures on dev.
-
-    Args:
-        runs: of the report.
-
-    Returns:
-        A table of several runs, a list of facts of one.
-    """
+    """The runs: what they are, how far they have come, and their best figures on dev."""
     keys = list(dict.fromkeys(key for run in runs for key in _dev(run)))
     columns = ["run", "task", "preset", "seed", "state", "best epoch", "time", "device"]
     rows: list[list[Cell]] = []
@@ -70,22 +51,11 @@ def overview(runs: Sequence[RunRecord]) -> Html:
         pairs = [tag("div", tag("dt", name), tag("dd", text)) for name, text in facts]
         return tag("dl", *pairs, class_="facts")
     note = "dev: figures of the best epoch, with discrete trees." if keys else None
-    return table(StudyTable(f"The {len(runs)} runs", columns, rows, note))
+    return table(Table(columns, rows, f"The {len(runs)} runs", note))
 
 
 def missing_notes(notes: Sequence[str]) -> Html | None:
-    """A box that says what a report lacks.
-
-    Args:
-        notes: a sentence each.
-
-    Returns:
-        The box; None if nothing is missing.
-
-    Example:
-        >>> missing_notes([]) is None
-        True
-    """
+    """A box that says what a report lacks."""
     if not notes:
         return None
     items = join(tag("li", note) for note in notes)
@@ -93,12 +63,7 @@ def missing_notes(notes: Sequence[str]) -> Html | None:
 
 
 def duration(seconds: float) -> str:
-    """A time in words.
-
-    Example:
-        >>> duration(4.2), duration(3725.0)
-        ('4 s', '1 h 2 min')
-    """
+    """A time in words."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

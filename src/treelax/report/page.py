@@ -69,11 +69,7 @@ class Report:
         return found
 
     def html(self) -> str:
-        """The whole file; equal runs give equal text.
-
-        Returns:
-            The text.
-        """
+        """The whole file; equal runs give equal text."""
         sections = [(name, title, body) for name, title, body in self._sections() if body]
         links = [tag("li", tag("a", title, href=f"#{name}")) for name, title, _ in sections]
         body = [
@@ -100,17 +96,7 @@ class Report:
         return f"<!DOCTYPE html>\n{tag('html', self._head(), tag('body', *body), lang='en')}\n"
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the report to a file, whole or not at all.
-
-        Args:
-            path: replaced if it exists.
-
-        Returns:
-            The path.
-
-        Raises:
-            DataError: the file cannot be written.
-        """
+        """Write the report to a file, whole or not at all."""
         with atomic_write(path, "w") as out:
             out.write(self.html())
         return Path(path)
@@ -161,21 +147,7 @@ class Report:
 
 
 def is_report(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is a report, which a new one may replace.
-
-    Args:
-        path: a file that exists.
-
-    Returns:
-        Whether it is.
-
-    Raises:
-        OSError: it cannot be read.
-
-    Example:
-        >>> is_report(__file__)
-        False
-    """
+    """Whether a file is a report, which a new one may replace."""
     with open(path, "rb") as file:
         return f'<meta name="generator" content="{MARK} '.encode() in file.read(BEGINNING)
 

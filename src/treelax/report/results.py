@@ -6,13 +6,11 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from treelax.analysis import listops_table
-from treelax.analysis.cells import Cell
-from treelax.analysis.grammar_tables import StudyTable
 from treelax.analysis.text_table import TABLES, amount, text_record, text_rows
 from treelax.report.markup import Html, join, table, tag
 from treelax.report.runs import RunRecord
 from treelax.report.settings import written
-from treelax.tasks.listops.evaluation import LENGTHS
+from treelax.table import Table
 from treelax.tasks.text.config import TextConfig
 
 __all__ = ["results_section"]
@@ -22,24 +20,28 @@ CHANGES = 6  # that are named
 
 
 def results_section(runs: Sequence[RunRecord]) -> Html | None:
-    """The figures of the runs that have ended.
-
-    Args:
-        runs: all of ListOps, or all of sentences.
-
-    Returns:
-        Tables; None if no run has ended.
-    """
+    """The figures of the runs that have ended."""
     ended = [run for run in runs if run.result is not None]
     if not ended:
         return None
-    if ended[0].task.name == "listops":
-        lengths = tag("details", tag("summary", "By length"), table(_by_length(ended)))
-        return join([table(_listops(ended)), *_beside(_paper_listops(ended)), lengths])
-    return join([table(_texts(ended)), *_beside(_paper_texts(ended))])
+    parts: list[Html] = []
+    for task in dict.fromkeys(run.task for run in ended):
+        own = [run for run in ended if run.task is task]
+        found = [(run.name, row) for run in own for row in task.summary(run.result or {})]
+        columns = list(dict.fromkeys(name for _, row in found for name in row))
+        rows = [[name, *(row.get(column) for column in columns)] for name, row in found]
+        parts.append(table(Table(["run", *columns], rows, f"{task.title}, results, %")))
+        details = [
+            table(each._replace(title=f"{run.name}: {each.title or 'more'}"))
+            for run in own
+            for each in task.result_tables(run.result or {})[1:]
+        ]
+        if details:
+            parts.append(tag("details", tag("summary", "More figures of each run"), *details))
+    return join([*parts, *_beside(_paper_listops(ended)), *_beside(_paper_texts(ended))])
 
 
-def _beside(paper: Iterable[tuple[StudyTable, Sequence[RunRecord]]]) -> Iterator[Html]:
+def _beside(paper: Iterable[tuple[Table, Sequence[RunRecord]]]) -> Iterator[Html]:
     """Tables with the paper's figures, and which of their runs are not what their presets are."""
     runs: dict[str, RunRecord] = {}
     for content, own in paper:
@@ -48,77 +50,12 @@ def _beside(paper: Iterable[tuple[StudyTable, Sequence[RunRecord]]]) -> Iterator
     yield from _caution(list(runs.values()))
 
 
-# ------------------------------------------------------------------ our own figures
-
-
-def _listops(runs: Sequence[RunRecord]) -> StudyTable:
-    rows: list[list[Cell]] = []
-    for run in runs:
-        assert run.result is not None
-        test = run.result["test"]
-        rows.append(
-            [
-                run.name,
-                test["sentences"],
-                *(float(test[f"{soft}operator_accuracy"]) for soft in ("", "soft_")),
-                *(float(test[f"{soft}token_accuracy"]) for soft in ("", "soft_")),
-                float(test["attachment"]),
-                float(test["exact_trees"]),
-            ]
-        )
-    columns = ["run", "expressions", "operators", "… soft", "all tokens", "… soft"]
-    return StudyTable(
-        "Test set, %",
-        [*columns, "attachment", "exact trees"],
-        rows,
-        "operators, all tokens: tags that are right, with discrete trees and with soft ones; "
-        "attachment: tokens with the right head; exact trees: expressions with all heads right.",
-    )
-
-
-def _texts(runs: Sequence[RunRecord]) -> StudyTable:
-    rows: list[list[Cell]] = []
-    for run in runs:
-        assert run.result is not None
-        for split, figures in run.result["splits"].items():
-            discrete, soft = float(figures["accuracy"]), float(figures["soft_accuracy"])
-            rows.append([run.name, split, figures["examples"], discrete, soft, discrete - soft])
-    return StudyTable(
-        "Accuracy, %",
-        ["run", "data", "examples", "discrete", "soft", "gap"],
-        rows,
-        "discrete, soft: labels that are right with discrete and with soft trees; gap: by how "
-        "much discrete trees are better.",
-    )
-
-
-def _by_length(runs: Sequence[RunRecord]) -> StudyTable:
-    starts = dict(zip((*LENGTHS, None), (1, *(longest + 1 for longest in LENGTHS)), strict=True))
-    rows: list[list[Cell]] = []
-    for run in runs:
-        assert run.result is not None
-        for row in run.result["test"]["by_length"]:
-            longest = row["longest"]
-            figures = ("operator_accuracy", "attachment", "exact_trees", "attachment_operator")
-            tokens = f"{starts[longest]}–{longest}" if longest else f"{starts[None]} and more"
-            values = [float(row[key]) for key in figures]
-            rows.append([run.name, tokens, row["sentences"], *values])
-    return StudyTable(
-        "Test set by length, %",
-        *(
-            ["run", "tokens", "expressions", "operators", "attachment", "exact trees", "baseline"],
-            rows,
-            "baseline: attachment if every token hung off the last operator to its left.",
-        ),
-    )
-
-
 # ------------------------------------------------------------------ beside the paper
 
 
 def _paper_listops(
     runs: Sequence[RunRecord],
-) -> Iterator[tuple[StudyTable, Sequence[RunRecord]]]:
+) -> Iterator[tuple[Table, Sequence[RunRecord]]]:
     known = {row.preset for row in listops_table.ROWS if row.paper is not None}
     chosen = [run for run in runs if run.config.preset in known]
     if not chosen:
@@ -137,7 +74,7 @@ def _paper_listops(
 
 def _paper_texts(
     runs: Sequence[RunRecord],
-) -> Iterator[tuple[StudyTable, Sequence[RunRecord]]]:
+) -> Iterator[tuple[Table, Sequence[RunRecord]]]:
     for each in [form for own in TABLES.values() for form in (own, own.tuned)]:
         chosen = [run for run in runs if run.config.preset in each.presets]
         if not chosen:
@@ -171,7 +108,7 @@ def _names(runs: Sequence[RunRecord]) -> str:
 
 def _shortened(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], note: str
-) -> StudyTable:
+) -> Table:
     """A table without what says nothing of rows that are one run each."""
     seeds = columns.index(SEEDS)
     alone = all(row[seeds] == "1" for row in rows)
@@ -181,7 +118,7 @@ def _shortened(
         if not (alone and (name == SEEDS or name.startswith(EVERY_SEED)))
     ]
     shown = [[row[i] for i in kept] for row in rows]
-    return StudyTable(title, [columns[i] for i in kept], shown, note)
+    return Table([columns[i] for i in kept], shown, title, note)
 
 
 def _caution(runs: Sequence[RunRecord]) -> list[Html]:

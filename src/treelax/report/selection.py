@@ -26,13 +26,6 @@ class Selection:
         fixed: those of them that are shown whatever the models say.
         mapped: those of these that have a heat map.
         too_long: how many examples were passed over for their length.
-
-    Example:
-        >>> from treelax.data.conllu import Sentence
-        >>> corpus = Corpus("a", tuple(Sentence(("w",) * n) for n in range(1, 21)))
-        >>> chosen = Selection.of(corpus, 3)
-        >>> chosen.fixed, chosen.shown(lambda i: i == 17)
-        ((0, 9), (0, 9, 17))
     """
 
     size: int
@@ -43,16 +36,7 @@ class Selection:
 
     @classmethod
     def of(cls, corpus: Corpus, size: int, *, runs: int = 1) -> Selection:
-        """Choose the examples to ask about.
-
-        Args:
-            corpus: the sentences.
-            size: how many examples a gallery shows at most.
-            runs: how many there are; heat maps are few in all.
-
-        Returns:
-            The selection; it is the same whenever it is made.
-        """
+        """Choose the examples to ask about."""
         lengths = [max(map(len, texts)) for texts in corpus.examples]
         short = [i for i, length in enumerate(lengths) if length <= LONGEST]
         asked = _spread(short, ASKED * size)
@@ -63,14 +47,7 @@ class Selection:
         return cls(size, tuple(asked), tuple(fixed), tuple(mapped), too_long)
 
     def shown(self, wrong: Callable[[int], bool]) -> tuple[int, ...]:
-        """The examples of the gallery: the fixed ones, some that went wrong, then any others.
-
-        Args:
-            wrong: whether something went wrong with an example.
-
-        Returns:
-            Their numbers, in the order of the corpus.
-        """
+        """The examples of the gallery: the fixed ones, some that went wrong, then any others."""
         found = list(self.fixed)
         others = [i for i in self.asked if i not in set(found)]
         for some in ([i for i in others if wrong(i)], others):

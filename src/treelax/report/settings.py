@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from treelax.analysis.grammar_tables import StudyTable
 from treelax.report.markup import Html, join, table, tag
 from treelax.report.runs import RunRecord
+from treelax.table import Table
 
 __all__ = ["settings_section", "written"]
 
@@ -16,18 +16,7 @@ CHANGED = "changed"
 
 
 def written(value: Any) -> str:
-    """A value as people write it.
-
-    Args:
-        value: of a setting.
-
-    Returns:
-        The text.
-
-    Example:
-        >>> written(None), written(True), written((64, 32)), written(1e-4)
-        ('none', 'true', '64, 32', '0.0001')
-    """
+    """A value as people write it."""
     match value:
         case None:
             return "none"
@@ -40,22 +29,14 @@ def written(value: Any) -> str:
 
 
 def settings_section(runs: Sequence[RunRecord]) -> Html:
-    """All settings of some runs.
-
-    Args:
-        runs: all of ListOps, or all of sentences.
-
-    Returns:
-        For several runs a table of the settings that differ; then those that all share, section by
-        section, with the preset's value where a run has another.
-    """
+    """All settings of some runs."""
     settings = {run.name: run.settings for run in runs}
     first = next(iter(settings.values()))
     differing = [key for key in first if len({repr(own[key]) for own in settings.values()}) > 1]
     parts: list[Html] = []
     if differing:
         rows = [[key, *(written(own[key]) for own in settings.values())] for key in differing]
-        parts.append(table(StudyTable("Settings that differ", ["setting", *settings], rows)))
+        parts.append(table(Table(["setting", *settings], rows, "Settings that differ")))
     shared = [key for key in first if key not in differing]
     groups: dict[str, list[str]] = {}
     for key in shared:
@@ -82,4 +63,4 @@ def _group(name: str, keys: Sequence[str], runs: Sequence[RunRecord]) -> Html:
     columns = ["setting", "value", *(["preset has"] if shown else [])]
     markers = [CHANGED if key in shown else "" for key in keys]
     title = SECTIONS.get(name, name)
-    return table(StudyTable(title, columns, rows), markers=markers)
+    return table(Table(columns, rows, title), markers=markers)

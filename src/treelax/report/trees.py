@@ -19,21 +19,7 @@ FACTORED = {
 
 
 def inline_picture(picture: Picture, name: str, title: str) -> Html:
-    """A picture in a box that scrolls.
-
-    Args:
-        picture: of a tree or of a matrix.
-        name: of the element, which no other of the page has.
-        title: what it shows.
-
-    Returns:
-        The box.
-
-    Example:
-        >>> from treelax.pictures import draw_arcs
-        >>> 'id="t1-title"' in inline_picture(draw_arcs(["Hi"], [0]), "t1", "A tree")
-        True
-    """
+    """A picture in a box that scrolls."""
     body = picture.body
     # texts have no quotation marks of their own, so that nothing else can look like this
     for attributes, short in FACTORED.items():

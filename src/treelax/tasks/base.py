@@ -11,7 +11,8 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import torch
 from torch import Tensor
@@ -19,6 +20,10 @@ from torch import Tensor
 from treelax.data.conllu import Sentence
 from treelax.errors import InputError
 from treelax.nn import LatentTree
+from treelax.table import Cell, Table
+from treelax.tasks.tables import PaperTable
+from treelax.training.config import override
+from treelax.training.results import read_result
 from treelax.trees import tree_to_heads
 
 if TYPE_CHECKING:
@@ -34,8 +39,6 @@ __all__ = [
     "Source",
     "Table",
     "Task",
-    "TrainCommand",
-    "TrainOption",
     "TrainedParser",
 ]
 
@@ -45,6 +48,7 @@ Label = str | tuple[str | int | None, ...] | None
 Text = Sequence[str] | Sentence
 Progress = Callable[[int], None]
 Baseline = Callable[[Sequence[str]], Heads]
+LIST_ALL = "--list shows all settings"
 MOST_ENTRIES = 4_000_000  # of trees that are sampled at a time
 
 
@@ -182,15 +186,6 @@ class Answer:
     text: str
     tags: list[str] | None = None
     gold: list[int] | None = None
-
-
-class Table(NamedTuple):
-    """A table to print."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[object]]
-    title: str | None = None
-    note: str | None = None
 
 
 class Figures(Protocol):
@@ -418,40 +413,6 @@ def weights_without_null(tree: Tensor) -> Tensor:
 # ------------------------------------------------------------------ training
 
 
-class TrainOption(NamedTuple):
-    """An option of a train command that stands for a setting.
-
-    Attributes:
-        name: ``--train``.
-        key: of the setting, ``data.train``.
-        kind: what Typer makes of it: ``Path``, ``str``, ``list[str]``, ``bool``.
-        help: one line.
-    """
-
-    name: str
-    key: str
-    kind: Any
-    help: str
-
-
-class TrainCommand(NamedTuple):
-    """A command ``treelax train NAME``.
-
-    Attributes:
-        name: of the command.
-        help: its text, with an example.
-        preset: where settings start from if none is named.
-        presets: those that ``--preset`` takes, with a line on each; none for a command without.
-        options: those beside ``--set``, ``--out``, ``--seed``, ``--device``, ``--resume``.
-    """
-
-    name: str
-    help: str
-    preset: str
-    presets: Mapping[str, str]
-    options: tuple[TrainOption, ...] = ()
-
-
 class Task(ABC):
     """How models of a task are trained, tested and loaded.
 
@@ -460,18 +421,38 @@ class Task(ABC):
         config_type: a dataclass with ``preset``, ``seed``, ``data``, ``model`` and ``train``.
         files: settings that name files, which may move between runs.
         title: what it does, in a few words.
-        commands: the train commands that lead to it.
+        unchecked: those of them whose content a table does not compare, so that they may not move.
+        tables: those of the paper, by the names of their commands; ``NAME-RECIPE`` of other recipes.
     """
 
     name: str
     title: str
     config_type: type[Any]
     files: ClassVar[Collection[str]] = ()
-    commands: tuple[TrainCommand, ...] = ()
+    unchecked: ClassVar[Collection[str]] = ()
+    tables: Mapping[str, PaperTable] = MappingProxyType({})
 
     @abstractmethod
     def preset(self, name: str) -> Any:
         """The config of a preset."""
+
+    @abstractmethod
+    def presets(self, name: str) -> Mapping[str, str]:
+        """The presets with the data of one, and what they are."""
+
+    def configured(self, name: str, settings: Sequence[str]) -> Any:
+        """The config of a preset with some settings changed, each ``key=value``."""
+        config = override(self.preset(name), settings, list_all=LIST_ALL)
+        if config.preset != name:
+            raise InputError(
+                f"preset: received the setting preset={config.preset}; expected the name of a preset "
+                f"as an option, --preset {config.preset}, where the command has it"
+            )
+        return config
+
+    def check_data(self, configs: Sequence[Any], progress: Callable[[int, str], None]) -> list[str]:
+        """Raise what is wrong with the data of some configs; returns their fingerprints, if any."""
+        return []
 
     @abstractmethod
     def experiment(
@@ -512,15 +493,27 @@ class Task(ABC):
 
     @abstractmethod
     def finish(self, training: Training, progress: Progress | None = None) -> dict[str, Any]:
-        """Test the best model; what it returns is kept as ``test.json``."""
+        """Test the model, which is the best one now; what it returns is kept as ``test.json``."""
+
+    def drawn(self, training: Training) -> list[tuple[Sequence[str], Heads, Heads]]:
+        """A few examples to draw after training: words, the heads found, the right ones."""
+        return []
 
     @abstractmethod
     def check_result(self, record: dict[str, Any]) -> None:
         """Raise a ValueError, KeyError or TypeError if a ``test.json`` is not one of this task."""
 
+    def result(self, run: Run) -> dict[str, Any] | None:
+        """The ``test.json`` of a run, or None if it has not ended."""
+        return read_result(run, self.check_result)
+
     @abstractmethod
-    def result_tables(self, record: dict[str, Any]) -> list[Table]:
+    def result_tables(self, record: Mapping[str, Any]) -> list[Table]:
         """What ``test.json`` says, for people."""
+
+    @abstractmethod
+    def summary(self, record: Mapping[str, Any]) -> list[dict[str, Cell]]:
+        """The main figures of a ``test.json`` by name, a row for each set that was tested on."""
 
     @abstractmethod
     def load(

@@ -1,4 +1,4 @@
-"""ListOps as a task: its train command, its test, its models."""
+"""ListOps as a task: its training, its test, its models."""
 
 from __future__ import annotations
 
@@ -11,29 +11,17 @@ import torch
 
 from treelax.data.text.rows import counted
 from treelax.errors import InputError
-from treelax.tasks.base import Progress, Table, Task, TrainCommand
+from treelax.table import Cell
+from treelax.tasks.base import Heads, Progress, Table, Task
 from treelax.tasks.listops.config import FILES, PRESETS, ListOpsConfig, preset
-from treelax.tasks.listops.evaluation import Evaluation, evaluate
+from treelax.tasks.listops.evaluation import Evaluation, evaluate, parse_all
 from treelax.tasks.listops.experiment import ListOpsExperiment, load_splits
 from treelax.tasks.listops.parser import ListOpsParser, load_tagger
+from treelax.tasks.listops.table import TABLE
 from treelax.training.experiment import Experiment
 from treelax.training.loop import Training
 from treelax.training.results import NUMBER, Kinds, device_name, expect
 
-HELP = """Train a tagger of ListOps valencies with latent trees.
-
-A run is a folder: config.toml, metrics.jsonl, checkpoint/, best/,
-tensorboard/, and test.json at its end. A checkpoint is written after every
-epoch; a run that was killed goes on with --resume and ends with the numbers
-it would have had; one that has ended trains on with --resume and more epochs.
---list shows the presets and all settings.
-
-Examples:
-  treelax train listops --preset small --out runs/small
-  treelax train listops --out runs/small --resume
-  treelax train listops --out runs/small --resume --set train.epochs=60
-  treelax train listops --device cuda --seed 1 --set train.epochs=50
-"""
 KINDS: Kinds = {
     **dict.fromkeys(("preset", "device"), str),
     **dict.fromkeys(("seed", "max_length", "best_epoch", "epochs"), int),
@@ -45,6 +33,7 @@ FIGURES = {field.name: NUMBER for field in fields(Evaluation) if field.type in (
     "by_length": list,
     "baselines": dict,
 }
+DRAWN, DRAWN_LENGTH = 3, 16  # test expressions to draw, of at most so many tokens
 
 
 class ListOps(Task):
@@ -54,15 +43,15 @@ class ListOps(Task):
     title = "ListOps"
     config_type = ListOpsConfig
     files = FILES
-    commands = (
-        TrainCommand(
-            "listops", HELP, "balanced-mc", {name: text for name, (_, text) in PRESETS.items()}
-        ),
-    )
+    tables = {"listops": TABLE}  # noqa: RUF012
 
     def preset(self, name: str) -> ListOpsConfig:
         """The config of a preset."""
         return preset(name)
+
+    def presets(self, name: str) -> Mapping[str, str]:
+        """All presets: they have the same kind of data."""
+        return {each: text for each, (_, text) in PRESETS.items()}
 
     def experiment(
         self,
@@ -107,13 +96,35 @@ class ListOps(Task):
             "test": figures.record(),
         }
 
+    def drawn(self, training: Training) -> list[tuple[Sequence[str], Heads, Heads]]:
+        """The first short test expressions."""
+        test = load_splits(training.experiment.config.data).expressions["test"]
+        short = [e for e in test if e.depth > 1 and len(e) <= DRAWN_LENGTH][:DRAWN]
+        parsed = parse_all(training.experiment.model, short)
+        return [(e.tokens, p.heads, e.heads) for e, p in zip(short, parsed, strict=True)]
+
     def check_result(self, record: dict[str, Any]) -> None:
         """Raise a ValueError if a result is damaged."""
         expect(record, KINDS)
         expect(record["test"], FIGURES)
         Evaluation(**record["test"]).tables("")
 
-    def result_tables(self, record: dict[str, Any]) -> list[Table]:
+    def summary(self, record: Mapping[str, Any]) -> list[dict[str, Cell]]:
+        """The figures of the test set."""
+        test = Evaluation(**record["test"])
+        return [
+            {
+                "expressions": test.sentences,
+                "operators": test.operator_accuracy,
+                "operators, soft trees": test.soft_operator_accuracy,
+                "all tokens": test.token_accuracy,
+                "all tokens, soft trees": test.soft_token_accuracy,
+                "attachment": test.attachment,
+                "exact trees": test.exact_trees,
+            }
+        ]
+
+    def result_tables(self, record: Mapping[str, Any]) -> list[Table]:
         """The figures of a result."""
         return Evaluation(**record["test"]).tables(f"test, at most {record['max_length']} tokens")
 

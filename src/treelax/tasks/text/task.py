@@ -9,125 +9,24 @@ from typing import Any
 import torch
 
 from treelax.data.text.rows import counted
-from treelax.errors import CheckpointError
-from treelax.tasks.base import Progress, Table, Task, TrainCommand, TrainOption
-from treelax.tasks.text.config import FILES, Kind, TextConfig
-from treelax.tasks.text.data import load_text
+from treelax.errors import CheckpointError, InputError
+from treelax.table import Cell
+from treelax.tasks.base import Progress, Table, Task
+from treelax.tasks.tables import PaperTable
+from treelax.tasks.text.config import FILES, DataConfig, Kind, TextConfig
+from treelax.tasks.text.data import TextData, check_files, load_text
 from treelax.tasks.text.experiment import TextExperiment, evaluation_batches
 from treelax.tasks.text.model_files import WORDS, load_words, save_words
 from treelax.tasks.text.origins import refuse_missing, refuse_other_test, write_origins
-from treelax.tasks.text.presets import fitting_presets, preset
+from treelax.tasks.text.presets import TUNED, fitting_presets, preset
 from treelax.tasks.text.pretrained import SentenceModel
+from treelax.tasks.text.table import TABLES
 from treelax.tasks.text.transformer import COPY, check_folder, copy_folder, with_own_copy
 from treelax.training.experiment import Experiment
 from treelax.training.loop import Training
 from treelax.training.results import NUMBER, Kinds, device_name, expect
 from treelax.training.run import CONFIG, Run
 
-RUN_HELP = """A run is a folder: config.toml, data.json, metrics.jsonl, checkpoint/, best/,
-words.safetensors, tensorboard/, and test.json at its end. One that was killed
-goes on with --resume; one that has ended trains on with --resume and more
-epochs (--set train.epochs=60)."""
-CLASSIFY_HELP = f"""Train a classifier of texts with latent trees on your own files.
-
-Files are TSV or CSV with a line of column names, or JSON lines, also
-compressed. Without --vectors words are learned from random vectors.
-
-{RUN_HELP}
-
-Example:
-  treelax train classify --train train.tsv --dev dev.tsv --text review \\
-      --label stars --out runs/stars
-"""
-PAIR_HELP = f"""Train a model of pairs of texts with latent trees on your own files.
-
-The label says how the two texts of a pair are related. Files are those of
-treelax train classify, with two columns of texts.
-
-{RUN_HELP}
-
-Example:
-  treelax train pair --train train.csv --dev dev.csv --text question \\
-      --text answer --label fits
-"""
-TAG_HELP = f"""Train a tagger of words with latent trees on your own files.
-
-Files have a word a line with its tag in the last column and a blank line
-between sentences, or are CoNLL-U. --text and --label name other columns: by
-number, counted from 1, or in CoNLL-U by name.
-
-{RUN_HELP}
-
-Examples:
-  treelax train tag --train train.conllu --dev dev.conllu --out runs/tags
-  treelax train tag --train eng.train --dev eng.testa --label 2 --out runs/pos
-  treelax train tag --train train.conllu --dev dev.conllu --label XPOS
-"""
-CORPUS_HELP = """Train on {name} as the paper does.
-
-Presets are the rows of its tables. Without --from the corpus is what treelax
-data {command} has fetched.{mixture}
-
-{run}
-
-Example:
-  treelax train {command} --preset {command}-{row} --from {archive} \\
-      --vectors glove.840B.300d.zip{mix}
-"""
-# what the help of MultiNLI has besides, here and for its tables: a paragraph, and an option
-MIXED = {
-    "mixture": """
-
-The paper trains on MultiNLI and SNLI: the setting data.mix=snli_1.0.zip adds
-SNLI, 15 percent of it drawn anew for each epoch or, with tuned settings, all.""",
-    "mix": " --set data.mix=snli_1.0.zip",
-}
-UNMIXED = dict.fromkeys(MIXED, "")
-CORPORA = {
-    "snli": ("SNLI", "snli_1.0.zip", "tree-2"),
-    "multinli": ("MultiNLI", "multinli_1.0.zip", "tree-2"),
-    "sst": ("the Stanford Sentiment Treebank", "trainDevTestTrees_PTB.zip", "tree"),
-}
-FILE_OPTIONS = (
-    TrainOption("--train", "data.train", Path, "Training data."),
-    TrainOption("--dev", "data.dev", Path, "Data to choose the best model by."),
-    TrainOption("--test", "data.test", Path, "Data for the figures at the end."),
-)
-VECTORS = TrainOption(
-    "--vectors",
-    "data.vectors",  # the others are data.more_vectors
-    list[Path],
-    "Word vectors: GloVe or word2vec text, zipped or not, or npz; several are joined.",
-)
-TABLE_OPTIONS = (
-    *FILE_OPTIONS,
-    TrainOption(
-        "--text",
-        "data.text",
-        list[str],
-        "Column of the text; twice for pair. By default: text; first and second.",
-    ),
-    TrainOption("--label", "data.label", str, "Column of the label; label by default."),
-    TrainOption("--tokens", "data.tokens", bool, "Texts are words with spaces between."),
-    VECTORS,
-)
-TAG_OPTIONS = (
-    *FILE_OPTIONS,
-    TrainOption(
-        "--text", "data.word", str, "Column of the words: 1, 2, ... or a name; the first, or FORM."
-    ),
-    TrainOption(
-        "--label", "data.tag", str, "Column of the tags: 1, 2, ... or a name; the last, or UPOS."
-    ),
-    VECTORS,
-)
-CORPUS_OPTIONS = (
-    TrainOption(
-        "--from", "data.path", Path, "Folder or archive of the corpus; else what was fetched."
-    ),
-    *FILE_OPTIONS,
-    VECTORS,
-)
 KINDS: Kinds = {
     **dict.fromkeys(("preset", "kind", "device"), str),
     **dict.fromkeys(("seed", "training_examples", "best_epoch", "epochs", "updates"), int),
@@ -144,15 +43,41 @@ class TextTask(Task):
 
     config_type = TextConfig
     files = FILES
+    unchecked = ("data.trees",)
 
-    def __init__(self, kind: Kind, commands: tuple[TrainCommand, ...]) -> None:
+    def __init__(self, kind: Kind, tables: Mapping[str, PaperTable]) -> None:
         self.name = kind
         self.title = TITLES[kind]
-        self.commands = commands
+        self.tables = tables
 
     def preset(self, name: str) -> TextConfig:
         """The config of a preset."""
         return preset(name)
+
+    def presets(self, name: str) -> Mapping[str, str]:
+        """The presets with the same data."""
+        return {each: text for each, (_, text) in fitting_presets(name).items()}
+
+    def check_data(
+        self, configs: Sequence[TextConfig], progress: Callable[[int, str], None]
+    ) -> list[str]:
+        """Find files that are missing first, then read and encode all data once."""
+        for config in configs:
+            if config.model.trees == "given" and config.data.trees is None:
+                others = dict.fromkeys(c.preset for c in configs if c.model.trees != "given")
+                raise InputError(
+                    f"data.trees is none and {config.preset} takes given trees; expected CoNLL-U "
+                    "files of them: give --set data.trees=FILES, such as trees/{split}.conllu, or "
+                    f"leave that row out: --rows {','.join(others)}"
+                )
+        for data in dict.fromkeys(config.data for config in configs):
+            check_files(data)
+        for folder in dict.fromkeys(config.model.pretrained for config in configs):
+            if folder is not None:
+                check_folder(folder)
+        wanted = dict.fromkeys((c.data, c.model.pretrained is not None) for c in configs)
+        texts = (_texts(data, whole, progress) for data, whole in wanted)
+        return [each.fingerprint(tuple(each.splits), trees=False) for each in texts]
 
     def experiment(
         self,
@@ -169,11 +94,7 @@ class TextTask(Task):
         if (folder / CONFIG).exists():  # a run to go on with: a new one gets its folder later
             refuse_missing(folder, config.data)
             refuse_other_test(folder, config.data)
-        data = load_text(
-            config.data,
-            lambda split, done, total: progress(done, split),
-            whole_words=model.pretrained is not None,
-        )
+        data = _texts(config.data, model.pretrained is not None, progress)
         for split, notes in data.notes.items():
             for note in notes:
                 tell(f"{split}: {note}")
@@ -255,7 +176,20 @@ class TextTask(Task):
         for figures in record["splits"].values():
             expect(figures, dict.fromkeys(("examples", "accuracy", "soft_accuracy"), NUMBER))
 
-    def result_tables(self, record: dict[str, Any]) -> list[Table]:
+    def summary(self, record: Mapping[str, Any]) -> list[dict[str, Cell]]:
+        """Accuracy on dev and test."""
+        return [
+            {
+                "data": split,
+                "examples": own["examples"],
+                "discrete trees": float(own["accuracy"]),
+                "soft trees": float(own["soft_accuracy"]),
+                "gap": float(own["accuracy"] - own["soft_accuracy"]),
+            }
+            for split, own in record["splits"].items()
+        ]
+
+    def result_tables(self, record: Mapping[str, Any]) -> list[Table]:
         """The figures of a result."""
         rows = [
             [split, own["examples"], f"{own['accuracy']:.2f}", f"{own['soft_accuracy']:.2f}"]
@@ -277,6 +211,13 @@ class TextTask(Task):
         return model
 
 
+def _texts(config: DataConfig, whole_words: bool, progress: Callable[[int, str], None]) -> TextData:
+    def tell(split: str, done: int, total: int | None) -> None:
+        progress(done, split)
+
+    return load_text(config, tell, whole_words=whole_words)
+
+
 @torch.no_grad()
 def _figures(experiment: TextExperiment, split: str) -> dict[str, float | int]:
     data = experiment.data.splits[split].to(experiment.device)
@@ -290,26 +231,11 @@ def _figures(experiment: TextExperiment, split: str) -> dict[str, float | int]:
     return {"examples": len(data), "accuracy": discrete, "soft_accuracy": soft}
 
 
-def _corpus(name: str) -> TrainCommand:
-    title, archive, row = CORPORA[name]
-    more = MIXED if name == "multinli" else UNMIXED
-    help = CORPUS_HELP.format(
-        name=title, run=RUN_HELP, command=name, archive=archive, row=row, **more
-    )
-    presets = {each: text for each, (_, text) in fitting_presets(f"{name}-{row}").items()}
-    return TrainCommand(name, help, f"{name}-{row}", presets, CORPUS_OPTIONS)
+def _with_tuned(*names: str) -> dict[str, PaperTable]:
+    paper = {name: TABLES[name] for name in names}
+    return {**paper, **{f"{name}-{TUNED}": table.tuned for name, table in paper.items()}}
 
 
-PAIR = TextTask(
-    "pair",
-    (
-        TrainCommand("pair", PAIR_HELP, "pair", {}, TABLE_OPTIONS),
-        _corpus("snli"),
-        _corpus("multinli"),
-    ),
-)
-CLASSIFY = TextTask(
-    "classify",
-    (TrainCommand("classify", CLASSIFY_HELP, "classify", {}, TABLE_OPTIONS), _corpus("sst")),
-)
-TAG = TextTask("tag", (TrainCommand("tag", TAG_HELP, "tag", {}, TAG_OPTIONS),))
+PAIR = TextTask("pair", _with_tuned("snli", "multinli", "ablation"))
+CLASSIFY = TextTask("classify", _with_tuned("sst"))
+TAG = TextTask("tag", {})
