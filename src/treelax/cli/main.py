@@ -114,7 +114,7 @@ def _as_setting(option: str, context: Any, arguments: Sequence[str]) -> str:
         return ""
     from treelax.tasks.listops.config import ListOpsConfig
     from treelax.tasks.text.config import TextConfig
-    from treelax.training.config_values import field_kinds
+    from treelax.training.config import field_kinds
 
     words = " ".join(arguments).replace("=", " ").split()
     value = dict(itertools.pairwise(words)).get(option, "VALUE")

@@ -16,8 +16,7 @@ _FIELD = re.compile(r"^[ ]{4}(\w+): (.*(?:\n[ ]{5,}.*)*)", re.MULTILINE)
 
 def show_settings(presets: Mapping[str, tuple[Callable[[], Any], str]], config: Any) -> None:
     """Print what presets there are and all settings of a config, values as ``--set`` takes them."""
-    from treelax.training.config import flatten, written
-    from treelax.training.config_values import field_kinds
+    from treelax.training.config import field_kinds, flatten, written
 
     table(["preset", "what it is"], [[name, text] for name, (_, text) in presets.items()])
     console.print()

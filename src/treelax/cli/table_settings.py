@@ -54,8 +54,7 @@ def common_settings(
     What one run has unlike its preset all runs must have; it may be the preset's own value in others,
     for presets of a table differ.
     """
-    from treelax.training.config import flatten, written
-    from treelax.training.config_values import field_kinds
+    from treelax.training.config import field_kinds, flatten, written
 
     usual = [presets(result["preset"]) for _, result in ended]
     configs = [run.config(type(preset)) for (run, _), preset in zip(ended, usual, strict=True)]

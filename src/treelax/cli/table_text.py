@@ -112,7 +112,7 @@ def _command(name: str, family: str) -> Callable[..., None]:
         from treelax.ops.checks import one_of
         from treelax.tasks.text.config import FILES
         from treelax.tasks.text.presets import preset as find
-        from treelax.training.config_values import value_to_toml
+        from treelax.training.config import value_to_toml
 
         changes = list(settings or [])
         given = vector_files(vectors)

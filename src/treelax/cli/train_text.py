@@ -11,7 +11,7 @@ import typer
 from treelax.cli.commands import command
 from treelax.cli.options import Device, Resume, Settings, Show, Tokens
 from treelax.cli.text_runs import train_sentences
-from treelax.training.config_values import value_to_toml
+from treelax.training.config import value_to_toml
 
 RUN_HELP = """A run is a folder: config.toml, data.json, metrics.jsonl, checkpoint/, best/,
 words.safetensors, tensorboard/, and test.json at its end. One that was killed

@@ -7,7 +7,6 @@ pickled, so a checkpoint from elsewhere can be loaded without running it.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -20,19 +19,9 @@ import torch
 from torch import Tensor
 
 from treelax.data.tensor_files import DamagedError, check_sum, open_tensors, write_tensors
-from treelax.errors import CheckpointError, DataError, InputError
-
-__all__ = [
-    "Checkpoint",
-    "load_checkpoint",
-    "misfit",
-    "read_checkpoint_kind",
-    "read_checkpoint_state",
-    "save_checkpoint",
-]
+from treelax.errors import CheckpointError, DataError
 
 FORMAT, VERSION = "treelax", "1"
-DISK_IS_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 @dataclass(frozen=True)
@@ -53,26 +42,16 @@ def save_checkpoint(
 ) -> None:
     """Save tensors and a state as one file."""
     file = Path(path)
-    try:
-        text = json.dumps(dict(state))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"state: received what is not JSON ({error})") from error
-    header = {"format": FORMAT, "version": VERSION, "kind": kind, "state": text}
+    header = {"format": FORMAT, "version": VERSION, "kind": kind, "state": json.dumps(dict(state))}
     before = file.is_file()
     try:
         write_tensors(file, tensors, header)
     except (OSError, DataError) as error:
         reason = error.__cause__ if isinstance(error, DataError) else error
-        what = (reason.strerror if isinstance(reason, OSError) else None) or str(reason)
-        full = isinstance(reason, OSError) and reason.errno in DISK_IS_FULL
-        advice = "free some space" if full else "mend that"
+        intact = "the previous checkpoint is intact: " if before else ""
         raise CheckpointError(
-            f"{file}: was not saved: {what}; "
-            + (
-                f"the previous checkpoint is intact, {advice} and use --resume"
-                if before
-                else f"{advice} and use --resume, which starts again"
-            )
+            f"{file}: was not saved: {getattr(reason, 'strerror', None) or reason}; {intact}solve "
+            "this and use --resume"
         ) from error
 
 
@@ -81,13 +60,11 @@ def load_checkpoint(
 ) -> Checkpoint:
     """Load a checkpoint."""
     file = Path(path)
-    with _opened(file) as opened:
-        found, state = _header(file, opened.metadata())
+    with _opened(file) as (opened, found, state):
         check_sum(file, opened.metadata())
         if kind is not None and found != kind:
             raise CheckpointError(
-                f"{file}: holds a checkpoint of {found!r}; expected one of {kind!r}: give the "
-                f"checkpoint of a {kind!r} run"
+                f"{file}: holds a checkpoint of {found!r}; expected one of {kind!r}"
             )
         # copied, for the library's tensors are windows on the file
         tensors = {
@@ -98,16 +75,14 @@ def load_checkpoint(
 
 def read_checkpoint_state(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read the state of a checkpoint without its tensors."""
-    file = Path(path)
-    with _opened(file) as opened:
-        return _header(file, opened.metadata())[1]
+    with _opened(Path(path)) as (_, _, state):
+        return state
 
 
 def read_checkpoint_kind(path: str | os.PathLike[str]) -> str:
     """Of which task a checkpoint is."""
-    file = Path(path)
-    with _opened(file) as opened:
-        return _header(file, opened.metadata())[0]
+    with _opened(Path(path)) as (_, kind, _):
+        return kind
 
 
 def misfit(file: Path, error: Exception) -> CheckpointError:
@@ -121,44 +96,25 @@ def misfit(file: Path, error: Exception) -> CheckpointError:
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[Any]:
-    """The open file; its faults as errors that say what to do."""
+def _opened(file: Path) -> Iterator[tuple[Any, str, dict[str, Any]]]:
+    """The open file, its kind and its state; raises errors that say what to do."""
     if not file.is_file():
         what = "is a folder" if file.is_dir() else "does not exist"
         raise CheckpointError(f"{file}: {what}; expected a checkpoint")
     try:
         with open_tensors(file) as opened:
-            yield opened
-    except DamagedError as error:
-        with file.open("rb") as raw:
-            start = raw.read(9)
-        if len(start) < 9 or start.endswith(b"{"):  # eight bytes of length, then JSON
-            raise CheckpointError(
-                f"{file}: is cut off or damaged ({error}); use another checkpoint or train again"
-            ) from error
+            metadata = opened.metadata() or {}
+            if metadata.get("format") != FORMAT:
+                raise DamagedError("not saved by treelax")
+            if metadata.get("version") != VERSION:
+                raise CheckpointError(
+                    f"{file}: is a checkpoint of version {metadata.get('version')}; expected "
+                    f"{VERSION}: load it with the treelax that saved it"
+                )
+            yield opened, metadata["kind"], json.loads(metadata["state"])
+    except (DamagedError, KeyError, json.JSONDecodeError) as error:
         raise CheckpointError(
-            f"{file}: is no safetensors file; expected a checkpoint that treelax saved"
+            f"{file}: is cut off or damaged, or no checkpoint ({error}); use another or train again"
         ) from error
     except OSError as error:
         raise CheckpointError(f"{file}: cannot be read: {error}") from error
-
-
-def _header(file: Path, metadata: Mapping[str, str] | None) -> tuple[str, dict[str, Any]]:
-    """The kind and the state in a header."""
-    metadata = metadata or {}
-    if metadata.get("format") != FORMAT:
-        raise CheckpointError(
-            f"{file}: is a safetensors file of something else; expected a checkpoint that treelax "
-            "saved"
-        )
-    if metadata.get("version") != VERSION:
-        raise CheckpointError(
-            f"{file}: is a checkpoint of version {metadata.get('version')}; expected {VERSION}: "
-            "load it with the treelax that saved it"
-        )
-    try:
-        return metadata["kind"], dict(json.loads(metadata["state"]))
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise CheckpointError(
-            f"{file}: its header is damaged ({error!r}); use another checkpoint or train again"
-        ) from error

@@ -4,7 +4,7 @@ A field is an int, float, bool, str, ``Literal[...]``, one of these ``| None``, 
 ``tuple[X, ...]`` of them, or another config, which makes a section. A key names a field by its
 path, with dots between: ``model.gcn_layers``.
 
-TOML knows no None. A field that is None is written as a comment, ``# noise = none``, and a field
+TOML has no None. A field that is None is written as a comment, ``# noise = none``, and a field
 that may be None and is absent is read as None; so the string ``"none"`` stays a string.
 """
 
@@ -12,23 +12,16 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
+import math
 import tomllib
-from collections.abc import Mapping, Sequence
+import types
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from treelax.errors import InputError
-from treelax.training.config_values import (
-    MismatchError,
-    check_value,
-    describe,
-    field_kinds,
-    may_be_none,
-    parse_value,
-    settable_fields,
-    value_to_toml,
-)
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -36,64 +29,22 @@ if TYPE_CHECKING:
 __all__ = ["flatten", "from_table", "from_toml", "override", "to_toml"]
 
 Config = TypeVar("Config", bound="DataclassInstance")
-KEYS_SHOWN = 8  # in an error
 LIST_ALL = "treelax.training.config.flatten(config) lists all keys"
-
-
-def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """The first three differences between two flattened configs, as ``key old → new``."""
-
-    def plain(value: Any) -> Any:
-        return list(value) if isinstance(value, tuple) else value  # as JSON has it
-
-    keys = list(old) + [key for key in new if key not in old]
-    found = [key for key in keys if plain(old.get(key)) != plain(new.get(key))]
-    return ", ".join(f"{key} {_plain(old.get(key))} → {_plain(new.get(key))}" for key in found[:3])
-
-
-def settings_between(old: DataclassInstance, new: DataclassInstance) -> dict[str, str]:
-    """The settings that make one config of another, each as `override` takes it."""
-    before, kinds = flatten(old), field_kinds(type(new))
-    return {
-        key: written(key, kinds[key], value)
-        for key, value in flatten(new).items()
-        if value != before[key]
-    }
-
-
-def written(key: str, kind: Any, value: Any) -> str:
-    """A value as `override` takes it: plainly where that is read back, else as in TOML."""
-    plain = _plain(value)
-    with suppress(MismatchError):
-        if parse_value(kind, plain.strip()) == value:
-            return plain
-    # where "none" is one of the choices and means itself
-    return "None" if value is None else value_to_toml(key, value)
-
-
-def _plain(value: Any) -> str:
-    """A value in words; see `written`, which knows its kind."""
-    if value is None:
-        return "none"
-    if isinstance(value, tuple | list):
-        if any("," in str(part) for part in value):  # the name of a file may have one
-            return value_to_toml("", tuple(value))
-        return ",".join(map(_plain, value))
-    return str(value).lower() if isinstance(value, bool) else str(value)
+EXPECTED = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 
 
 def override(config: Config, settings: Sequence[str], *, list_all: str = LIST_ALL) -> Config:
-    """Change some fields of a config, told as ``key=value``.
+    """Change some fields of a config.
 
     A value is written plainly: ``3``, ``1e-3``, ``true``, ``some text``; ``none`` for a field that
     may be None; ``64,32`` for a tuple, nothing for an empty one. It may also be written as in TOML:
-    ``[64, 32]``, or ``"none"`` for the text where ``none`` is None. All settings are applied at
-    once, the last one of a key wins, and only then the config checks itself.
+    ``[64, 32]``, or ``"none"`` for the text where ``none`` is None. All settings are applied
+    together, the last one of a key wins, and then the config validates itself.
 
     Args:
-        config: a frozen dataclass; stays as it is.
+        config: a frozen dataclass; not modified.
         settings: the changes, each ``key=value``.
-        list_all: what an error says on how to see all keys.
+        list_all: how to see all keys, for error messages.
 
     Returns:
         The changed config, of the same type.
@@ -110,32 +61,19 @@ def override(config: Config, settings: Sequence[str], *, list_all: str = LIST_AL
         >>> override(Training(), ["learning_rate=0.1", "noise=none"])
         Training(learning_rate=0.1, noise=None)
     """
-    kinds = field_kinds(type(config))
-    changes: dict[str, Any] = {}
+    kinds, values = field_kinds(type(config)), flatten(config)
     for setting in settings:
         key, equals, text = (part.strip() for part in setting.partition("="))
         if not equals:
-            raise InputError(
-                f"received the setting {setting!r}; expected key=value with a key such as "
-                f"{next(iter(kinds), 'model.width')}; {list_all}"
-            )
+            raise InputError(f"received the setting {setting!r}; expected key=value; {list_all}")
         if key not in kinds:
             raise InputError(_unknown(key, kinds, list_all))
-        try:
-            changes[key] = parse_value(kinds[key], text)
-        except MismatchError:
-            raise InputError(f"{key}: received {text!r}; expected {describe(kinds[key])}") from None
-    return _replace(config, changes)
+        values[key] = _value(key, kinds[key], text, _parse)
+    return _build(type(config), values)
 
 
 def flatten(config: DataclassInstance) -> dict[str, Any]:
     """Every field of a config by its dotted key, in the order of the fields.
-
-    Args:
-        config: a dataclass.
-
-    Returns:
-        A dictionary from key to value.
 
     Example:
         >>> Model = dataclasses.make_dataclass("Model", [("width", int, 8)], frozen=True)
@@ -147,16 +85,7 @@ def flatten(config: DataclassInstance) -> dict[str, Any]:
 
 
 def to_toml(config: DataclassInstance) -> str:
-    """Write a config as TOML, complete: every field of every section.
-
-    Args:
-        config: a dataclass.
-
-    Returns:
-        The text, which `from_toml` reads back to an equal config.
-
-    Raises:
-        InputError: a value is not of its field's type.
+    """Write all fields of a config as TOML, which `from_toml` reads back to an equal config.
 
     Example:
         >>> @dataclasses.dataclass(frozen=True)
@@ -167,39 +96,20 @@ def to_toml(config: DataclassInstance) -> str:
         learning_rate = 0.001
         # noise = none
     """
-    return "\n".join(_toml_blocks(config))
-
-
-def _toml_blocks(config: DataclassInstance, section: str = "") -> list[str]:
-    """The text of each section with fields of its own, outer sections first."""
-    lines, inner = [], []
-    for field, hint in settable_fields(type(config)):
-        key, value = f"{section}.{field.name}".lstrip("."), getattr(config, field.name)
-        if dataclasses.is_dataclass(hint):
-            inner += _toml_blocks(value, key)
-        elif (value := _checked(hint, key, value)) is None:
-            lines.append(f"# {field.name} = none\n")
-        else:
-            lines.append(f"{field.name} = {value_to_toml(key, value)}\n")
-    if not lines:
-        return inner
-    return ["".join([f"[{section}]\n"] * bool(section) + lines), *inner]
+    kinds = field_kinds(type(config))
+    sections: dict[str, list[str]] = {}
+    for key, value in sorted(flatten(config).items(), key=lambda item: item[0].count(".")):
+        section, _, name = key.rpartition(".")
+        lines = sections.setdefault(section, [f"[{section}]\n"] if section else [])
+        value = _value(key, kinds[key], value, _check)
+        lines.append(
+            f"# {name} = none\n" if value is None else f"{name} = {value_to_toml(key, value)}\n"
+        )
+    return "\n".join("".join(lines) for lines in sections.values())
 
 
 def from_toml(kind: type[Config], text: str, source: str) -> Config:
-    """Read a config from TOML.
-
-    Args:
-        kind: the dataclass.
-        text: what `to_toml` wrote, or someone by hand.
-        source: where the text comes from, for errors.
-
-    Returns:
-        The config.
-
-    Raises:
-        InputError: the text is not TOML; a key is unknown, missing or of another type; or the
-            config itself refuses the values. The message names the source.
+    """Read a config from TOML; see `from_table`.
 
     Example:
         >>> @dataclasses.dataclass(frozen=True)
@@ -211,39 +121,147 @@ def from_toml(kind: type[Config], text: str, source: str) -> Config:
     """
     try:
         table = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except tomllib.TOMLDecodeError as error:
         raise InputError(f"{source}: is not TOML: {error}") from error
     return from_table(kind, table, source)
 
 
 def from_table(kind: type[Config], table: Mapping[str, Any], source: str) -> Config:
-    """Read a config from a parsed TOML table; see `from_toml`.
+    """Read a config from a parsed TOML table, or from the dotted keys of `flatten`.
 
-    A key that is missing has its default, so that what was written before there was such a setting
-    can still be read; one that may be None is None.
+    A missing key has its default, so that files older than a setting can still be read; one that
+    may be None is None.
 
     Args:
         kind: the dataclass.
-        table: nested dictionaries, as ``tomllib`` returns them.
-        source: where they come from, for errors.
-
-    Returns:
-        The config.
+        table: nested or dotted keys and their values.
+        source: where they come from, for error messages.
 
     Raises:
-        InputError: as `from_toml`.
-
-    Example:
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Training:
-        ...     learning_rate: float = 1e-3
-        >>> from_table(Training, {"learning_rate": 0.5}, "config.toml")
-        Training(learning_rate=0.5)
+        InputError: a key is unknown, missing or of another type; or the config itself refuses the
+            values.
     """
+    kinds = field_kinds(kind)
     try:
-        return _build(kind, table, field_kinds(kind))
+        given = _dotted(table)
+        for key in given:
+            if key not in kinds:
+                raise InputError(_unknown(key, kinds, f"there are {', '.join(kinds)}"))
+        values = {}
+        for key, field, hint in _leaves(kind):
+            if key in given or _optional(hint)[1]:
+                values[key] = _value(key, hint, given.get(key), _check)
+            elif field.default is dataclasses.MISSING:
+                raise InputError(f"{key}: is missing; expected {_expected(hint)}")
+        return _build(kind, values)
     except InputError as error:
         raise InputError(f"{source}: {error}") from error
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """The first three differences between two flattened configs, as ``key old → new``."""
+
+    def plain(value: Any) -> Any:
+        return list(value) if isinstance(value, tuple) else value  # as in JSON
+
+    found = [
+        f"{key} {_plain(old.get(key))} → {_plain(new.get(key))}"
+        for key in dict.fromkeys((*old, *new))
+        if plain(old.get(key)) != plain(new.get(key))
+    ]
+    return ", ".join(found[:3])
+
+
+def settings_between(old: DataclassInstance, new: DataclassInstance) -> dict[str, str]:
+    """The settings that turn one config into another, as `override` takes them."""
+    before, kinds = flatten(old), field_kinds(type(new))
+    return {
+        key: written(key, kinds[key], value)
+        for key, value in flatten(new).items()
+        if value != before[key]
+    }
+
+
+def written(key: str, kind: Any, value: Any) -> str:
+    """A value as `override` takes it: plainly if that is read back unchanged, else as in TOML."""
+    plain = _plain(value)
+    with suppress(ValueError):
+        if _parse(kind, plain.strip()) == value:
+            return plain
+    # where "none" is one of the choices and means itself
+    return "None" if value is None else value_to_toml(key, value)
+
+
+def value_to_toml(key: str, value: Any) -> str:
+    """A value other than None as TOML; the key is for error messages."""
+    if isinstance(value, tuple):
+        return f"[{', '.join(value_to_toml(key, item) for item in value)}]"
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"{key}: received {value!r}, which is not UTF-8 text") from error
+        # TOML reads JSON's escapes, but requires one more character to be escaped
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return _plain(value) if isinstance(value, bool) else repr(value)
+
+
+def field_kinds(kind: type[DataclassInstance]) -> dict[str, Any]:
+    """The annotation of every field of a config, by dotted key."""
+    return {key: hint for key, _, hint in _leaves(kind)}
+
+
+def field_defaults(kind: type[DataclassInstance]) -> dict[str, Any]:
+    """The default of every field of a config that has one, by dotted key."""
+    return {
+        key: field.default
+        for key, field, _ in _leaves(kind)
+        if field.default is not dataclasses.MISSING
+    }
+
+
+def nested(flat: dict[str, Any]) -> dict[str, Any]:
+    """Settings by dotted key, which `from_table` takes as they are."""
+    return flat
+
+
+def _leaves(
+    kind: type[DataclassInstance], prefix: str = ""
+) -> Iterator[tuple[str, dataclasses.Field[Any], Any]]:
+    """Key, field and annotation of everything that can be set."""
+    hints = get_type_hints(kind)
+    for field in dataclasses.fields(kind):
+        key, hint = prefix + field.name, hints[field.name]
+        if dataclasses.is_dataclass(hint):
+            yield from _leaves(hint, f"{key}.")  # type: ignore[arg-type]
+        elif field.init:
+            yield key, field, hint
+
+
+def _build(kind: type[Config], values: Mapping[str, Any], prefix: str = "") -> Config:
+    """A config from values by dotted key; what is missing has its default."""
+    hints = get_type_hints(kind)
+    arguments: dict[str, Any] = {}
+    for field in dataclasses.fields(kind):
+        key = prefix + field.name
+        if dataclasses.is_dataclass(hints[field.name]):
+            arguments[field.name] = _build(hints[field.name], values, f"{key}.")
+        elif key in values:
+            arguments[field.name] = values[key]
+    return kind(**arguments)
+
+
+def _dotted(table: Any, prefix: str = "") -> dict[str, Any]:
+    """Nested tables as one with dotted keys; what is None is left out, as in TOML."""
+    if not isinstance(table, Mapping):
+        raise InputError(f"received {table!r:.40}; expected settings by name")
+    flat: dict[str, Any] = {}
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            flat |= _dotted(value, f"{prefix}{name}.")
+        elif value is not None:
+            flat[prefix + name] = value
+    return flat
 
 
 def _unknown(key: str, kinds: Mapping[str, Any], list_all: str) -> str:
@@ -257,58 +275,84 @@ def _unknown(key: str, kinds: Mapping[str, Any], list_all: str) -> str:
     return f"{key}: no such key; {meant}{list_all}"
 
 
-def _checked(kind: Any, key: str, value: Any) -> Any:
+def _optional(kind: Any) -> tuple[Any, bool]:
+    """X of ``X | None`` or of X itself, and whether None is allowed."""
+    if get_origin(kind) not in (Union, types.UnionType):
+        return kind, False
+    inner, *_ = (member for member in get_args(kind) if member is not types.NoneType)
+    return inner, True
+
+
+def _expected(kind: Any) -> str:
+    """What a field expects, for error messages."""
+    kind, may_be_none = _optional(kind)
+    if get_origin(kind) is Literal:
+        text = f"one of {', '.join(map(_plain, get_args(kind)))}"
+    elif get_origin(kind) is tuple:
+        text = f"a list such as [a, b], each item {_expected(get_args(kind)[0])}"
+    else:
+        text = EXPECTED[kind]
+    return f"{text}, or none" if may_be_none else text
+
+
+def _plain(value: Any) -> str:
+    """A value in words; see `written`, which knows its kind."""
+    if isinstance(value, tuple | list):
+        if any("," in str(part) for part in value):  # for example in a file name
+            return value_to_toml("", tuple(value))
+        return ",".join(map(_plain, value))
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def _value(key: str, kind: Any, value: Any, read: Any) -> Any:
+    """The value of a field as `_check` or `_parse` reads it."""
     try:
-        return check_value(kind, value)
-    except MismatchError:
-        raise InputError(f"{key}: received {value!r}; expected {describe(kind)}") from None
+        return read(kind, value)
+    except ValueError:
+        raise InputError(f"{key}: received {value!r}; expected {_expected(kind)}") from None
 
 
-def _build(kind: type[Config], table: Any, kinds: Mapping[str, Any], prefix: str = "") -> Config:
-    """A config from nested tables; a missing key has its default, None where that may be."""
-    fields = {field.name: (field, hint) for field, hint in settable_fields(kind)}
-    strange = [name for name in table if name not in fields] if isinstance(table, Mapping) else [""]
-    if strange:
-        listed = f"the keys are {', '.join(list(kinds)[:KEYS_SHOWN])}, …"
-        raise InputError(_unknown((prefix + strange[0]).rstrip("."), kinds, listed))
-    values: dict[str, Any] = {}
-    for name, (field, hint) in fields.items():
-        key = prefix + name
-        if dataclasses.is_dataclass(hint):
-            values[name] = _build(hint, table.get(name, {}), kinds, f"{key}.")  # type: ignore[arg-type]
-        elif name in table or may_be_none(hint):
-            values[name] = _checked(hint, key, table.get(name))
-        elif field.default is field.default_factory is dataclasses.MISSING:
-            raise InputError(f"{key}: is missing; expected {describe(hint)}")
-    return kind(**values)
+def _check(kind: Any, value: Any) -> Any:
+    """A Python value as a field of this kind holds it: ints become floats, lists tuples."""
+    kind, may_be_none = _optional(kind)
+    if value is None and may_be_none:
+        return None
+    if get_origin(kind) is Literal:
+        if any(choice == value and type(choice) is type(value) for choice in get_args(kind)):
+            return value
+    elif get_origin(kind) is tuple:
+        if isinstance(value, list | tuple):
+            return tuple(_check(get_args(kind)[0], item) for item in value)
+    elif kind is float and type(value) in (int, float):
+        with suppress(OverflowError):
+            if not math.isnan(number := float(value)):
+                return number
+    elif type(value) is kind:
+        return value
+    raise ValueError
 
 
-def _replace(config: Config, changes: Mapping[str, Any]) -> Config:
-    here: dict[str, Any] = {}
-    deeper: dict[str, dict[str, Any]] = {}
-    for key, value in changes.items():
-        name, dot, rest = key.partition(".")
-        if dot:
-            deeper.setdefault(name, {})[rest] = value
-        else:
-            here[name] = value
-    for name, inner in deeper.items():
-        here[name] = _replace(getattr(config, name), inner)
-    return dataclasses.replace(config, **here) if here else config
-
-
-def nested(flat: dict[str, Any]) -> dict[str, Any]:
-    """Dotted keys as nested tables; what is None is left out, as in TOML."""
-    table: dict[str, Any] = {}
-    if not isinstance(flat, dict):
-        raise InputError(f"received {flat!r:.40}; expected settings by name")
-    for key, value in flat.items():
-        *sections, last = key.split(".")
-        place = table
-        for section in sections:
-            place = place.setdefault(section, {})
-            if not isinstance(place, dict):
-                raise InputError(f"{key}: received {place!r:.40}; expected the section {section}")
-        if value is not None:
-            place[last] = value
-    return table
+def _parse(kind: Any, text: str) -> Any:
+    """The value that the text of a setting means for a field of this kind."""
+    plain, may_be_none = _optional(kind)
+    if text.startswith(("[", '"', "'")) and "\n" not in text:
+        with suppress(ValueError):
+            return _check(kind, tomllib.loads(f"value = {text}")["value"])
+    if get_origin(plain) is Literal:
+        choices = {_plain(choice): choice for choice in get_args(plain)}
+        if text in choices:
+            return choices[text]
+    if may_be_none and text.lower() == "none":
+        return None
+    if get_origin(plain) is tuple:
+        if text.startswith("[") and text.endswith("]"):  # items without quotes
+            text = text[1:-1].strip()
+        parts = text.split(",") if text else []
+        return tuple(_parse(get_args(plain)[0], part.strip()) for part in parts)
+    if plain is bool and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if plain is str:
+        return text
+    if plain in (int, float):
+        return _check(plain, plain(text))
+    raise ValueError

@@ -6,7 +6,7 @@ import torch
 
 from treelax.errors import InputError
 from treelax.ops.checks import MOST_THREADS
-from treelax.training.distributed import World, current
+from treelax.training.distributed import current
 
 
 def find_device(name: str, *, threads: int = 0) -> torch.device:
@@ -29,22 +29,13 @@ def find_device(name: str, *, threads: int = 0) -> torch.device:
     if (device.index or 0) >= count:
         raise InputError(f"device is {name!r} but {count} GPUs are here; expected cpu or auto")
     world = current()
-    return device if world.size == 1 else _own_gpu(name, device, count, world)
-
-
-def _own_gpu(name: str, device: torch.device, count: int, world: World) -> torch.device:
-    """The GPU of this process, which torch then takes wherever none is named."""
-    if world.local_size > 1:
-        if device.index is not None:
-            raise InputError(
-                f"device is {name!r} for {world.local_size} processes on this machine; expected "
-                "cuda: each takes the GPU of its number"
-            )
-        if world.local_size > count:
-            raise InputError(
-                f"device is {name!r} for {world.local_size} processes on this machine but {count} "
-                f"GPUs are here; expected one for each: start {count} or give --device cpu"
-            )
+    if world.size == 1:
+        return device
+    if world.local_size > 1 and (device.index is not None or world.local_size > count):
+        raise InputError(
+            f"device is {name!r} for {world.local_size} processes on this machine with {count} GPUs; "
+            f"expected cuda and at most {count} processes, each with a GPU of its own, or cpu"
+        )
     place = torch.device("cuda", world.local_rank if device.index is None else device.index)
-    torch.cuda.set_device(place)
+    torch.cuda.set_device(place)  # which torch then uses wherever none is named
     return place

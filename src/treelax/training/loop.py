@@ -1,15 +1,14 @@
 """The training loop: epochs of updates, dev figures, the best model, checkpoints.
 
 All randomness of an epoch comes from the run's seed and the epoch's number, so a checkpoint needs no
-random state: a run that is killed goes on from its last epoch with the numbers it would have had.
+random state: a run that is killed continues from its last epoch with the numbers it would have had.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from time import monotonic
@@ -20,12 +19,10 @@ from torch import Tensor, nn
 
 from treelax.errors import CheckpointError, TrainingError
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
-from treelax.training.config import changes, flatten
-from treelax.training.config_values import field_defaults
+from treelax.training.config import changes, field_defaults, flatten
 from treelax.training.distributed import current
 from treelax.training.experiment import Experiment
 from treelax.training.metrics import MetricsLog
-from treelax.training.optimizer_state import flatten_optimizer, restore_optimizer
 from treelax.training.run import EPOCHS, Run
 from treelax.training.schedule import Schedule
 from treelax.training.steps import Stepper
@@ -49,8 +46,8 @@ class Progress:
 class Training:
     """A run under way.
 
-    Of several processes (`treelax.training.processes.joined`) the first alone reads and writes the
-    folder; the others begin with the state that it has, whatever is on their own disks.
+    Of several processes (`treelax.training.processes.joined`) only the first reads and writes the
+    folder; the others begin with its state, whatever is on their own disks.
 
     Args:
         run: its folder; the caller holds its lock.
@@ -60,15 +57,16 @@ class Training:
         epoch: epochs done.
         seconds: spent on them, also before an interruption.
         best_epoch: the one with the best score; of equal ones the last.
-        knows_data: the data are those the run was started with, or it begins with them.
+        knows_data: whether the data are known to be those that the run was started with.
 
     Raises:
         CheckpointError: the folder holds a checkpoint that does not fit.
-        TrainingError: several processes have not got the same data, model or kind of device.
+        TrainingError: several processes differ in data, model or kind of device.
     """
 
     def __init__(self, run: Run, experiment: Experiment) -> None:
         self.run, self.experiment, self.world = run, experiment, current()
+        self.kind = f"{experiment.task} training"  # of checkpoints
         self.model: nn.Module = experiment.model.train()  # parts may come in evaluation mode
         settings = experiment.config.train
         self.epochs, self.updates = settings.epochs, experiment.updates
@@ -94,9 +92,7 @@ class Training:
         )
         self.data = experiment.fingerprint()
         self.knows_data = True
-        self.epoch = 0  # epochs done
-        self.seconds = 0.0  # spent on them
-        self.best_epoch = 0
+        self.epoch, self.best_epoch, self.seconds = 0, 0, 0.0
         self.best = {name: value.clone() for name, value in self.model.state_dict().items()}
         self.evaluation: tuple[torch.cuda.CUDAGraph, Tensor] | None = None
         if self.world.first:
@@ -107,7 +103,7 @@ class Training:
             self._begin_together()
 
     def steps(self) -> Iterator[Progress]:
-        """Train to the end, telling after every update; a checkpoint is saved after every epoch.
+        """Train to the end, with a `Progress` after every update; each epoch ends with a checkpoint.
 
         Raises:
             TrainingError: the loss is no longer finite.
@@ -121,7 +117,7 @@ class Training:
                 yield from self._epoch(self.epoch + 1, log)
 
     def load_best(self) -> None:
-        """Put the weights of the best epoch into the model."""
+        """Load the weights of the best epoch into the model."""
         for name, value in self.model.state_dict().items():
             value.copy_(self.best[name])
 
@@ -163,21 +159,16 @@ class Training:
         yield Progress(epoch, len(batches), row)
 
     def _check_finite(self, epoch: int, loss: float) -> None:
-        """Stop before a checkpoint of numbers that nothing can be done with."""
-        if math.isfinite(loss):
-            if all(bool(weight.isfinite().all()) for weight in self.model.parameters()):
-                return
-            what = f"weights are not finite after epoch {epoch}"
-        else:
-            what = f"the loss of epoch {epoch} is {loss}"
-        intact = f"; the checkpoint of epoch {self.epoch} is intact" if self.epoch else ""
-        raise TrainingError(
-            f"{self.run.path}: {what}; expected finite numbers: train anew with a lower "
-            f"train.learning_rate or train.clip{intact}"
-        )
+        """Stop before a useless checkpoint replaces a good one."""
+        weights = (weight.isfinite().all() for weight in self.model.parameters())
+        if not math.isfinite(loss) or not all(map(bool, weights)):
+            raise TrainingError(
+                f"{self.run.path}: the loss is {loss} or weights are not finite after epoch {epoch}; "
+                "expected finite numbers: train anew with a lower train.learning_rate or train.clip"
+            )
 
     def _finish(self, epoch: int, score: float) -> None:
-        """Take notice of the score and save."""
+        """Update the learning rate and save."""
         if self.schedule.update(score):
             self.load_best()
             self.stepper.average.restart(epoch * self.updates)
@@ -189,7 +180,7 @@ class Training:
         self._save()
 
     def _evaluate(self) -> Tensor:
-        """Counts over the dev set; on a GPU captured at the second time."""
+        """Counts over the dev set; on a GPU captured for later epochs."""
         if self.world.size > 1:
             return self.world.sum_(self.experiment.evaluate(self.world.part))
         stream = self.stepper.stream
@@ -209,29 +200,23 @@ class Training:
 
     def _save(self) -> None:
         tensors, state = self._state()
-        save_checkpoint(
-            self.run.last_checkpoint,
-            tensors,
-            kind=f"{self.experiment.task} training",
-            state={"config": flatten(self.experiment.config), "data": self.data} | state,
-        )
+        state |= {"config": flatten(self.experiment.config), "data": self.data}
+        save_checkpoint(self.run.last_checkpoint, tensors, kind=self.kind, state=state)
+
+    def _save_best(self) -> None:
+        state = {"config": flatten(self.experiment.config), "epoch": self.best_epoch}
+        save_checkpoint(self.run.best_model, self.best, kind=self.experiment.task, state=state)
 
     def _state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """All that a run goes on from, beside its config."""
-        optimizer, groups = flatten_optimizer(self.stepper.optimizer)
+        """All that a run continues from, apart from its config."""
         tensors = {f"model.{name}": value for name, value in self.model.state_dict().items()}
-        tensors |= {f"best.{name}": value for name, value in self.best.items()} | optimizer
-        tensors |= {f"average.{i}": value for i, value in enumerate(self.stepper.average.sums)}
-        return tensors, {
+        tensors |= {f"best.{name}": value for name, value in self.best.items()}
+        return tensors | self.stepper.state(), {
             "epoch": self.epoch,
             "best_epoch": self.best_epoch,
             "seconds": self.seconds,
             "schedule": self.schedule.state(),
-            "optimizer": groups,
         }
-
-    def _save_best(self) -> None:
-        save_model(self.run.best_model, self.experiment, self.best, epoch=self.best_epoch)
 
     def _remove_leftovers(self) -> None:
         """Remove what a kill left half-written; nobody else writes here while the run is locked."""
@@ -239,114 +224,66 @@ class Training:
             for file in folder.glob(".*.tmp"):
                 file.unlink(missing_ok=True)
 
-    def _check_config(self, old: dict[str, Any], files: Collection[str]) -> None:
-        """Refuse to go on with other settings than the checkpoint was made with, these apart."""
-        config = self.experiment.config
+    def _restore(self) -> None:
+        file, config = self.run.last_checkpoint, self.experiment.config
+        saved = load_checkpoint(file, kind=self.kind)
+        self.knows_data = "data" in saved.state  # older checkpoints do not say
+        free = (*(self.experiment.files if self.knows_data else ()), EPOCHS)
+        now = flatten(config)
         # settings that are newer than the checkpoint had their defaults
-        before, now = field_defaults(type(config)) | old, flatten(config)
-        changed = changes(before | {key: now[key] for key in (*files, EPOCHS)}, now)
-        if changed:
+        before = field_defaults(type(config)) | saved.state.get("config", {})
+        if changed := changes(before | {key: now[key] for key in free}, now):
             raise CheckpointError(
                 f"{self.run.config_file}: was changed since the last checkpoint ({changed}); restore "
                 "it, or train anew with another --out"
             )
-
-    def _restore(self) -> None:
-        file = self.run.last_checkpoint
-        saved = load_checkpoint(file, kind=f"{self.experiment.task} training")
-        self.knows_data = "data" in saved.state  # older checkpoints do not say
-        files = self.experiment.files if self.knows_data else ()
-        try:
-            self._check_config(saved.state.get("config", {}), files)
-            if self.knows_data and saved.state["data"] != self.data:
-                raise CheckpointError(
-                    f"{self.run.path}: its training or dev data, or their word vectors, are not those "
-                    "it was started with; restore the files, or train anew with another --out"
-                )
-            self._set_state(saved.tensors, saved.state)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            what = f"lacks {error}" if isinstance(error, KeyError) else f"is damaged ({error})"
+        if self.knows_data and saved.state["data"] != self.data:
             raise CheckpointError(
-                f"{file}: its state {what}; load it with the treelax that saved it, or train anew with "
-                "another --out"
+                f"{self.run.path}: its training or dev data, or their word vectors, are not those "
+                "it was started with; restore the files, or train anew with another --out"
+            )
+        try:
+            self._set_state(saved.tensors, saved.state)
+        except (KeyError, RuntimeError) as error:
+            raise CheckpointError(
+                f"{file}: does not fit the model of {self.run.config_file} ({error}); restore that "
+                "file, or train anew with another --out"
             ) from error
         if not self.run.best_model.exists():
             self._save_best()
 
     def _set_state(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         """Go on from what `_state` gave."""
-        file = self.run.last_checkpoint
         for prefix, place in (("model.", self.model.state_dict()), ("best.", self.best)):
             for name, value in place.items():
-                old = tensors.get(prefix + name)
-                if old is None or old.shape != value.shape:
-                    raise CheckpointError(
-                        f"{file}: does not fit the model of {self.run.config_file} ({name}); "
-                        "restore that file or train anew with another --out"
-                    )
-                value.copy_(old)
-        restore_optimizer(self.stepper.optimizer, tensors, state["optimizer"])
-        average = self.stepper.average
-        average.restore([tensors[f"average.{i}"] for i in range(len(average.sums))])
+                value.copy_(tensors[prefix + name])
+        self.stepper.restore(tensors)
         self.schedule.restore(state["schedule"])
         self.epoch, self.best_epoch = state["epoch"], state["best_epoch"]
         self.seconds = state["seconds"]
 
     def _begin_together(self) -> None:
-        """Let all processes go on from the state of the first, if they are to do the same work."""
-        batches = self.experiment.batches(0)
+        """Let all processes start from the state of the first, if they are to do the same work."""
         work = [
             self.experiment.device.type,
             self.data,
             [(name, value.shape) for name, value in self.model.state_dict().items()],
-            [(shape, batch.tolist()) for shape, batch in batches],
+            [(shape, batch.tolist()) for shape, batch in self.experiment.batches(0)],
         ]
         self.world.check_same(
             work,
-            f"the {self.world.size} processes have not got the same data, model or kind of device; "
-            "expected the same on every machine: compare the files and versions there",
+            f"the {self.world.size} processes differ in data, model or kind of device; expected the "
+            "same on every machine: compare the files and versions there",
         )
         tensors, state = self._state()
-        tensors = self.world.tell_tensors(tensors, self.experiment.device)
-        state = self.world.tell(state)
+        tensors = {name: value.cpu() for name, value in tensors.items()}
+        tensors, state = self.world.tell((tensors, state))
         if not self.world.first:
             self._set_state(tensors, state)
 
 
-def save_model(
-    path: str | os.PathLike[str],
-    experiment: Experiment,
-    weights: dict[str, Tensor],
-    **state: Any,
-) -> None:
-    """Save weights with the config they belong to, as a model that can be loaded on its own.
-
-    Args:
-        path: the file.
-        experiment: the task and its config.
-        weights: the state of the model.
-        state: what else to keep, such as the epoch.
-
-    Raises:
-        CheckpointError: the file cannot be written.
-    """
-    save_checkpoint(
-        path,
-        weights,
-        kind=experiment.task,
-        state={"config": flatten(experiment.config), **state},
-    )
-
-
 def derive(seed: int, *path: str | int) -> int:
-    """A seed for a part of a run, unlike those of other parts.
-
-    Args:
-        seed: of the run.
-        path: which part, such as ``"noise", 3``.
-
-    Returns:
-        A number below 2⁵⁶.
+    """A seed below 2⁵⁶ for a part of a run, such as ``"noise", 3``, unlike those of other parts.
 
     Example:
         >>> derive(0, "noise", 1) != derive(0, "noise", 2)

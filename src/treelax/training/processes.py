@@ -1,7 +1,7 @@
 """How processes that train together find each other, and how they end together.
 
 torchrun ends all processes when one fails. A process that fails says why in one line; one that only
-lost another says so if it is the first, which speaks to the user, and else nothing.
+lost another says so if it is the first, which speaks to the user, and says nothing otherwise.
 """
 
 from __future__ import annotations
@@ -21,23 +21,15 @@ import torch.distributed as dist
 from treelax.errors import InputError, TreelaxError
 from treelax.training.distributed import LostProcessError, World, launched
 
-__all__ = ["joined", "quiet_unless_first"]
+__all__ = ["joined"]
 
 FAILED = 2  # exit status, as that of the program
 GRACE = 2.0  # seconds for the first to speak: launchers end all processes with one
-# for each other at the start; later for what another process does alone, such as reading data
-MEETING, WAITING = timedelta(minutes=5), timedelta(hours=2)
+WAITING = timedelta(hours=2)  # for what another process does alone, such as reading data
 
 
 def quiet_unless_first() -> None:
-    """Let this process say nothing if it is not the first of those that train together.
-
-    Raises:
-        InputError: a variable of the environment is no number.
-
-    Example:
-        >>> quiet_unless_first()
-    """
+    """Silence this process if it is not the first of those that train together."""
     if not launched().first:
         sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
 
@@ -46,9 +38,9 @@ def quiet_unless_first() -> None:
 def joined() -> Iterator[World]:
     """Join the processes that torchrun or accelerate started, as a context manager or a decorator.
 
-    Alone, without such a start, it does nothing. Otherwise all begin together and end together: the
-    others wait for the first at the end. If one of them fails it says why, and all end. Processes
-    other than the first then end at once with status 2, whatever surrounds the context.
+    Without such a start it does nothing. Otherwise all begin together and end together: the others
+    wait for the first at the end. If one of them fails it says why, and all end. Processes other
+    than the first then exit at once with status 2, whatever surrounds the context.
 
     Returns:
         A context manager that gives the processes.
@@ -62,10 +54,18 @@ def joined() -> Iterator[World]:
         1
     """
     world = launched()
-    if world.size == 1 or (dist.is_available() and dist.is_initialized()):
+    if world.size == 1 or dist.is_initialized():
         yield world
         return
-    _meet(world)
+    try:
+        backend = "cpu:gloo,cuda:nccl" if dist.is_nccl_available() else "gloo"
+        dist.init_process_group(backend, timeout=WAITING)
+    except (RuntimeError, ValueError) as error:
+        reason = str(error).partition("\n")[0]
+        raise InputError(
+            f"process {world.rank} of {world.size} finds no others ({reason}); expected all: start "
+            "them with torchrun"
+        ) from error
     try:
         yield world
         world.sum_(torch.zeros(()))  # wait for the first
@@ -87,21 +87,4 @@ def _tell(world: World, error: BaseException) -> None:
         where = f"process {world.rank} on {socket.gethostname()}"
         print(f"treelax: error: {where}: {text}", file=sys.__stderr__, flush=True)
     else:
-        traceback.print_exception(error, file=sys.__stderr__)  # a fault of the program
-
-
-def _meet(world: World) -> None:
-    """Form the group of all processes."""
-    try:
-        from torch.distributed.rendezvous import rendezvous
-
-        backend = "cpu:gloo,cuda:nccl" if dist.is_nccl_available() else "gloo"
-        store, rank, size = next(rendezvous("env://", timeout=MEETING))
-        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=WAITING)
-    except (ImportError, RuntimeError, ValueError) as error:
-        reason = next(iter(str(error).splitlines()), "")
-        address, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
-        raise InputError(
-            f"process {world.rank} of {world.size} finds no others at MASTER_ADDR {address!r} and "
-            f"MASTER_PORT {port!r} ({reason}); expected all: start them with torchrun"
-        ) from error
+        traceback.print_exception(error, file=sys.__stderr__)  # a bug

@@ -1,4 +1,4 @@
-"""Runs: a run is a folder that holds all there is to know of one training.
+"""Runs: a run is a folder that holds everything about one training.
 
 .. code-block:: text
 
@@ -13,24 +13,21 @@
 from __future__ import annotations
 
 import os
+import socket
 import tomllib
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import treelax
-from treelax.errors import DataError, InputError
-from treelax.files import atomic_write
-from treelax.training.config import changes, flatten, from_table, to_toml
-from treelax.training.lock import lock
+from treelax.errors import DataError, InputError, RunInUseError
+from treelax.files import atomic_write, try_lock
+from treelax.training.config import changes, flatten, from_table, to_toml, value_to_toml
 from treelax.training.metrics import check_metrics
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
-
-__all__ = ["EPOCHS", "Run", "best_model", "refuse_changes", "runs_in"]
 
 Config = TypeVar("Config", bound="DataclassInstance")
 CONFIG = "config.toml"
@@ -43,6 +40,11 @@ class Run:
     def __init__(self, path: Path, task: str) -> None:
         self.path = path
         self.task = task
+        self.config_file = path / CONFIG
+        self.metrics_file = path / "metrics.jsonl"
+        self.last_checkpoint = path / "checkpoint" / "last.safetensors"
+        self.best_model = path / "best" / "model.safetensors"
+        self.lock_file = path / ".lock"
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], config: DataclassInstance, *, task: str) -> Run:
@@ -61,18 +63,14 @@ class Run:
         first trains, and the others hear that it is in use.
         """
         run = cls(Path(path), task)
-        if any(key.partition(".")[0] == "task" for key in flatten(config)):
-            raise InputError("config: received a key task; expected none, for the run names it")
-        title = f"# A run of {' '.join(task.split())} by treelax {treelax.__version__}"
-        text = f"{title}\n{to_toml(_Header(task))}\n{to_toml(config)}"
         run.refuse_to_start()
         with ExitStack() as stack:
             try:
                 run.path.mkdir(parents=True, exist_ok=True)
                 stack.enter_context(run.lock())
                 run._refuse_leftovers()  # another process may have been quicker
-                with atomic_write(run.config_file, "w") as out:
-                    out.write(text)
+                title = f"# A run of {' '.join(task.split())} by treelax {treelax.__version__}"
+                run._write_config(title, config)
             except (OSError, DataError) as error:
                 reason = error.__cause__ if isinstance(error, DataError) else error
                 what = getattr(reason, "strerror", None) or reason
@@ -81,31 +79,20 @@ class Run:
                 ) from error
             yield run
 
-    def keep_config(self, config: DataclassInstance) -> None:
-        """Write the config anew where it has changed: files have moved, or the run is extended."""
-        title = self.config_file.read_text(encoding="utf-8").partition("\n")[0]
-        text = f"{title}\n{to_toml(_Header(self.task))}\n{to_toml(config)}"
-        if text != self.config_file.read_text(encoding="utf-8"):
-            with atomic_write(self.config_file, "w") as out:
-                out.write(text)
-
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Run:
         """Open the folder of an existing run."""
         run = cls(Path(path), "")
-        if not run.path.is_dir():
-            what = "is a file" if run.path.exists() else "does not exist"
-            raise InputError(f"{run.path}: {what}; expected the folder of a run")
         if not run.config_file.is_file():
-            inside = sorted(file.parent.name for file in run.path.glob(f"*/{CONFIG}"))
+            what = f"holds no {CONFIG}" if run.path.exists() else "does not exist"
+            inside = sorted(file.parent for file in run.path.glob(f"*/{CONFIG}"))
             raise InputError(
-                f"{run.path}: holds no {CONFIG}; expected the folder of a run"
-                + (f", such as {run.path / inside[0]}" if inside else "")
+                f"{run.path}: {what}; expected the folder of a run"
+                + (f", such as {inside[0]}" if inside else "")
             )
-        task = run._table().get("task")
-        if not isinstance(task, str):
+        run.task = run._table().get("task", "")
+        if not isinstance(run.task, str) or not run.task:
             raise DataError(f'{run.config_file}: names no task; expected task = "..." in it')
-        run.task = task
         check_metrics(run.metrics_file)
         return run
 
@@ -114,36 +101,57 @@ class Run:
         table = {key: value for key, value in self._table().items() if key != "task"}
         return from_table(kind, table, str(self.config_file))
 
-    @property
-    def config_file(self) -> Path:
-        """The whole config and the task."""
-        return self.path / CONFIG
-
-    @property
-    def metrics_file(self) -> Path:
-        """A line an epoch."""
-        return self.path / "metrics.jsonl"
-
-    @property
-    def last_checkpoint(self) -> Path:
-        """What resuming needs."""
-        return self.path / "checkpoint" / "last.safetensors"
-
-    @property
-    def best_model(self) -> Path:
-        """The best model so far."""
-        return self.path / "best" / "model.safetensors"
-
-    @property
-    def lock_file(self) -> Path:
-        """Which process is at work here."""
-        return self.path / ".lock"
+    def keep_config(self, config: DataclassInstance) -> None:
+        """Update the config, where files have moved or the run is extended."""
+        if self.config(type(config)) != config:
+            title, _, _ = self.config_file.read_text(encoding="utf-8").partition("\n")
+            self._write_config(title, config)
 
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Keep other processes from training in this folder, as a context manager."""
-        with lock(self.lock_file):
-            yield
+        try:
+            descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise InputError(
+                f"{self.path}: cannot be locked: {error.strerror}; give a folder that can be written"
+            ) from error
+        try:
+            if not try_lock(descriptor):
+                holder = os.pread(descriptor, 1000, 0).decode(errors="replace").strip()
+                raise RunInUseError(
+                    f"{self.path}: is in use by {holder or 'another process'}; wait until it ends, or "
+                    "give another --out"
+                )
+            with suppress(OSError):  # a full disk: the lock holds all the same
+                os.ftruncate(descriptor, 0)
+                os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+            try:
+                yield
+            finally:
+                os.ftruncate(descriptor, 0)
+        finally:
+            os.close(descriptor)
+
+    def refuse_to_start(self) -> None:
+        """Raise an error if no run can be started in this folder; nothing is written."""
+        try:
+            self._refuse_leftovers()
+        except InputError:
+            if self.lock_file.exists():
+                with suppress(InputError, OSError), self.lock():  # says if it is in use
+                    pass
+            raise
+
+    def _refuse_leftovers(self) -> None:
+        if self.path.is_file():
+            raise InputError(f"{self.path}: is a file; expected a folder: give another --out")
+        for part in (self.config_file, self.metrics_file, self.last_checkpoint, self.best_model):
+            if part.exists():
+                raise InputError(
+                    f"{self.path}: already holds a run ({part.relative_to(self.path)}); continue "
+                    "it with --resume or give another --out"
+                )
 
     def _table(self) -> dict[str, Any]:
         try:
@@ -151,27 +159,10 @@ class Run:
         except (OSError, ValueError, RecursionError) as error:
             raise DataError(f"{self.config_file}: cannot be read as TOML: {error}") from error
 
-    def refuse_to_start(self) -> None:
-        """Say why no run can be started in this folder, if so; nothing is written."""
-        try:
-            self._refuse_leftovers()
-        except InputError:
-            if self.lock_file.exists():
-                with suppress(InputError, OSError), self.lock():  # no lock, no other process
-                    pass
-            raise
-
-    def _refuse_leftovers(self) -> None:
-        if self.path.exists() and not self.path.is_dir():
-            raise InputError(
-                f"{self.path}: is a file; expected a folder for the run: give another --out"
-            )
-        for part in (self.config_file, self.metrics_file, self.last_checkpoint, self.best_model):
-            if part.exists():
-                raise InputError(
-                    f"{self.path}: already holds a run ({part.relative_to(self.path)}); continue "
-                    "it with --resume or give another --out"
-                )
+    def _write_config(self, title: str, config: DataclassInstance) -> None:
+        text = f"{title}\ntask = {value_to_toml('task', self.task)}\n\n{to_toml(config)}"
+        with atomic_write(self.config_file, "w") as out:
+            out.write(text)
 
 
 def refuse_changes(
@@ -194,13 +185,6 @@ def refuse_changes(
         )
 
 
-def runs_in(folder: str | os.PathLike[str]) -> list[Run]:
-    """Find the runs directly in a folder."""
-    if not Path(folder).is_dir():
-        raise InputError(f"{Path(folder)}: is no folder; expected one that holds runs")
-    return [Run.open(file.parent) for file in sorted(Path(folder).glob(f"*/{CONFIG}"))]
-
-
 def best_model(path: Path) -> Path:
     """The file of the model in a run's folder; a file is its own."""
     if path.is_file():
@@ -212,8 +196,3 @@ def best_model(path: Path) -> Path:
             "it with --resume"
         )
     return run.best_model
-
-
-@dataclass(frozen=True)
-class _Header:
-    task: str

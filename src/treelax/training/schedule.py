@@ -16,36 +16,24 @@ class Schedule:
     score so far or, with ``improve_on="previous"``, on that of the epoch before. "cosine" lets the
     rate fall along half a cosine, "constant" leaves it.
 
-    Args:
-        kind: "plateau", "cosine" or "constant".
-        rate: at the start.
-        epochs: of the whole run.
-        patience: for "plateau".
-        decay: for "plateau".
-        improve_on: "best" or "previous", for "plateau".
-        factor: of the rate so far, for "plateau".
-        best: score so far.
-        previous: score of the last epoch.
-        waited: epochs since the last improvement, or since the last fall of the rate.
-
     Example:
         >>> schedule = Schedule("plateau", 1.0, epochs=10, patience=2, decay=0.5)
-        >>> [schedule.update(score) for score in (50, 40, 50)]  # the third tells: back to the best
+        >>> [schedule.update(score) for score in (50, 40, 50)]  # after the third: back to the best
         [False, False, True]
         >>> schedule.current(epoch=4)
         0.5
     """
 
     kind: str
-    rate: float
+    rate: float  # at the start
     epochs: int
     patience: int = 5
     decay: float = 0.9
     improve_on: str = "best"
-    factor: float = 1.0
-    best: float = -math.inf
-    previous: float = -math.inf
-    waited: int = 0
+    factor: float = 1.0  # of the rate so far
+    best: float = -math.inf  # score so far
+    previous: float = -math.inf  # score of the last epoch
+    waited: int = 0  # epochs since the last improvement, or since the rate last fell
 
     def current(self, epoch: int) -> float:
         """The rate of an epoch, counted from 1."""
@@ -54,13 +42,10 @@ class Schedule:
         return self.rate * self.factor
 
     def update(self, score: float) -> bool:
-        """Take notice of an epoch's score; true if the best model is to be loaded."""
+        """Take an epoch's score into account; true if the best model is to be loaded."""
         improved = score > (self.previous if self.improve_on == "previous" else self.best)
         self.best, self.previous = max(self.best, score), score
-        if improved:
-            self.waited = 0
-            return False
-        self.waited += 1
+        self.waited = 0 if improved else self.waited + 1
         if self.kind != "plateau" or self.waited < self.patience:
             return False
         self.factor *= self.decay

@@ -1,18 +1,16 @@
-"""One optimisation step, run as it is or replayed as a CUDA graph, by one process or several."""
+"""Optimisation steps, run as they are or replayed as CUDA graphs, by one process or several."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from treelax.training.average import RunningMean
 from treelax.training.distributed import World
 from treelax.training.draws import WholeBatchDraws
-from treelax.training.optimizer_state import flatten_optimizer, restore_optimizer
 
 Loss = Callable[[Any, Tensor, torch.Generator], Tensor]
 Weight = Callable[[Any, Tensor], Tensor]
@@ -27,7 +25,7 @@ class Stepper:
 
     Several processes take each step together: each takes its share of the batch, and losses and
     gradients are added up before the gradient is clipped, so that the step is the one that a
-    process alone would take. Nothing is captured then.
+    single process would take. Nothing is captured then.
     """
 
     def __init__(
@@ -48,7 +46,10 @@ class Stepper:
         self.world, self.weight = world or World(), weight
         self.captured = device.type == "cuda" and self.world.size == 1
         # copies: the optimiser keeps and changes the dictionaries it is given
-        groups = [dict(group, lr=self._rate(0.0)) for group in groups]
+        groups = [
+            dict(group, lr=torch.zeros((), device=device) if self.captured else 0.0)
+            for group in groups
+        ]
         self.optimizer = torch.optim.AdamW(
             groups, fused=True, capturable=self.captured, weight_decay=0.0
         )
@@ -70,7 +71,7 @@ class Stepper:
         """Set the learning rate; each group has its factor of it."""
         with self._in_order():
             for group in self.optimizer.param_groups:
-                if isinstance(group["lr"], Tensor):
+                if self.captured:
                     group["lr"].fill_(rate * group["rate"])
                 else:
                     group["lr"] = rate * group["rate"]
@@ -81,17 +82,16 @@ class Stepper:
         if not self.captured or not new:
             return
         torch.cuda.synchronize(self.device)
-        weights = {name: value.clone() for name, value in self.model.state_dict().items()}
-        optimizer, total = flatten_optimizer(self.optimizer), self.total.clone()
-        sums = [value.clone() for value in self.average.sums]
+        changing = [*self.model.state_dict().values(), *self.average.sums, self.total]
+        kept = [value.clone() for value in changing]
+        moments = {name: value.clone() for name, value in self._moments().items()}
         for shape, batch in new.items():
             self._capture(shape, batch.to(self.device))
         # in place: the graphs hold the addresses
-        for name, value in self.model.state_dict().items():
-            value.copy_(weights[name])
-        restore_optimizer(self.optimizer, *optimizer)
-        self.total.copy_(total)
-        self.average.restore(sums)
+        for value, old in zip(changing, kept, strict=True):
+            value.copy_(old)
+        for name, value in self._moments().items():
+            value.copy_(moments.get(name, torch.zeros_like(value)))
         torch.cuda.synchronize(self.device)
 
     def step(self, shape: Hashable, batch: Tensor) -> None:
@@ -112,6 +112,29 @@ class Stepper:
         if self.stream is not None:
             self.stream.synchronize()
         return mean
+
+    def state(self) -> dict[str, Tensor]:
+        """What steps go on from beside the weights: Adam's moments and the running mean."""
+        return self._moments() | {f"average.{i}": sums for i, sums in enumerate(self.average.sums)}
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go on from `state`, before anything is captured; other tensors are ignored."""
+        moments: dict[int, dict[str, Tensor]] = {}
+        for name, value in tensors.items():
+            match name.split("."):
+                case ["optimizer", parameter, key]:
+                    moments.setdefault(int(parameter), {})[key] = value
+        self.optimizer.load_state_dict(self.optimizer.state_dict() | {"state": moments})
+        for i, sums in enumerate(self.average.sums):
+            sums.copy_(tensors[f"average.{i}"])
+
+    def _moments(self) -> dict[str, Tensor]:
+        """The state of the optimiser, by the number of the parameter and the name of the moment."""
+        return {
+            f"optimizer.{i}.{key}": value
+            for i, values in self.optimizer.state_dict()["state"].items()
+            for key, value in values.items()
+        }
 
     def _step(self, shape: Hashable, batch: Tensor) -> None:
         if self.world.size == 1:
@@ -141,7 +164,7 @@ class Stepper:
         """Add up gradients and loss over all processes, all in one message."""
         gradients = [p.grad for p in self.parameters if p.grad is not None]
         flat = torch.cat([part.reshape(-1) for part in (*gradients, loss.detach())])
-        # a mean over no labels is no number, but what it contributes is 0
+        # a mean over no labels is NaN, but contributes 0
         flat = self.world.sum_(torch.where(share > 0, flat, share))
         *parts, total = flat.split([*(gradient.numel() for gradient in gradients), 1])
         for gradient, part in zip(gradients, parts, strict=True):
@@ -149,8 +172,7 @@ class Stepper:
         return total[0]
 
     def _capture(self, shape: Hashable, batch: Tensor) -> None:
-        assert self.stream is not None
-        with torch.cuda.stream(self.stream):
+        with self._in_order():
             for _ in range(2):  # libraries set themselves up in the first runs
                 self._step(shape, batch)
         torch.cuda.synchronize(self.device)
@@ -165,5 +187,49 @@ class Stepper:
         """Work in here comes after all steps so far and before those to come."""
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
 
-    def _rate(self, rate: float) -> Any:
-        return torch.tensor(rate, device=self.device) if self.captured else rate
+
+class RunningMean:
+    r"""The mean of some parameters over steps; with a decay of 0, the parameters themselves.
+
+    .. math:: s_t = d \, s_{t-1} + (1 - d) \, \theta_t, \qquad \bar\theta_t = s_t / (1 - d^t)
+
+    from :math:`s_0 = 0`: each step's weights count :math:`d` times as much as the next step's. The
+    divisor is known without the device, so steps can be captured as a CUDA graph.
+    """
+
+    def __init__(self, parameters: Sequence[nn.Parameter], decay: float) -> None:
+        self.parameters: list[Tensor] = list(parameters)
+        self.decay = decay
+        self.sums = [torch.zeros_like(p) for p in self.parameters] if decay else []
+
+    @torch.no_grad()
+    def add(self) -> None:
+        """Count the weights as they are now; without waiting for the device."""
+        if self.decay:
+            torch._foreach_lerp_(self.sums, self.parameters, 1 - self.decay)
+
+    @contextmanager
+    def in_place(self, steps: int) -> Iterator[None]:
+        """Replace the parameters by their mean over so many steps, as a context manager."""
+        if not self.decay:
+            yield
+            return
+        own = [p.detach().clone() for p in self.parameters]
+        self._set([value / (1 - self.decay**steps) for value in self.sums])
+        try:
+            yield
+        finally:
+            self._set(own)
+
+    @torch.no_grad()
+    def restart(self, steps: int) -> None:
+        """Forget the weights so far and take the present ones for the mean over so many steps."""
+        for value, parameter in zip(self.sums, self.parameters, strict=False):
+            value.copy_(parameter * (1 - self.decay**steps))
+
+    @torch.no_grad()
+    def _set(self, values: Sequence[Tensor]) -> None:
+        for parameter, value in zip(self.parameters, values, strict=True):
+            parameter.copy_(value)
+        if values and values[0].is_cuda:
+            torch.cuda.synchronize(values[0].device)  # steps and evaluation run on other streams
