@@ -1,4 +1,4 @@
-"""Gradients by finite differences, the custom-op contract, torch.compile, second derivatives."""
+"""Gradients by finite differences, the contract of torch.library, second derivatives."""
 
 import pytest
 import torch
@@ -61,11 +61,13 @@ def test_temperature_by_finite_differences(relaxation):
     )
 
 
-def test_temperature_gradient_with_a_forbidden_arc():
+@pytest.mark.parametrize("op", [ops.soft_tree, ops.select_heads])
+def test_temperature_gradient_with_a_forbidden_arc_and_dirty_padding(op):
     scores = some_scores().detach()
     scores[:, 1, 2] = -torch.inf
+    scores[:, :, 3:] = torch.nan
     heat = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
-    ops.soft_tree(scores, temperature=heat).square().sum().backward()
+    op(scores, torch.tensor([2, 2, 1]), temperature=heat).square().sum().backward()
     assert torch.isfinite(heat.grad)
 
 
@@ -102,53 +104,6 @@ def test_opcheck_of_the_backward_ops(backend):
     opcheck(torch.ops.treelax.select_heads_backward.default, (tree, tree))
 
 
-COMPILED = {
-    "soft_tree": lambda s, n: ops.soft_tree(s, n, relaxation="entropy", temperature=0.5),
-    "log_partition": lambda s, n: ops.log_partition(s, n),
-    "select_heads": lambda s, n: ops.select_heads(s, n),
-    "best_tree": lambda s, n: ops.best_tree(s, n) * s,
-}
-
-
-@pytest.mark.parametrize("dynamic", [False, True])
-@pytest.mark.parametrize("name", COMPILED)
-def test_compiles_whole(name, dynamic):
-    """fullgraph=True, the same values and gradients; shapes fixed and dynamic."""
-    torch._dynamo.reset()
-    function = COMPILED[name]
-    compiled = torch.compile(function, fullgraph=True, dynamic=dynamic, backend="aot_eager")
-    for batch, n in [(3, 4), (5, 6)] if dynamic else [(3, 4)]:
-        scores = some_scores(torch.float32, batch, n)
-        lengths = torch.arange(batch) % n + 1
-        expected, got = function(scores, lengths), compiled(scores, lengths)
-        assert torch.equal(got, expected)
-        weight = torch.randn(expected.shape, generator=torch.Generator().manual_seed(9))
-        assert torch.equal(
-            torch.autograd.grad(got, scores, weight)[0],
-            torch.autograd.grad(expected, scores, weight)[0],
-        )
-
-
-def test_samples_compile_whole():
-    torch._dynamo.reset()
-    scores = some_scores(torch.float32).detach()
-    compiled = torch.compile(
-        lambda s: ops.sample_tree(s, LENGTHS, sample_shape=(5,)),
-        fullgraph=True,
-        backend="aot_eager",
-    )
-    assert compiled(scores).shape == (5, 3, 5, 5)
-
-
-def test_compiled_code_still_refuses_bad_values():
-    torch._dynamo.reset()
-    compiled = torch.compile(lambda s: ops.soft_tree(s), fullgraph=True, backend="aot_eager")
-    scores = torch.zeros(2, 3, 3)
-    scores[1, 1, 2] = float("nan")
-    with pytest.raises(ValueError, match=r"scores\[1, 1, 2\]"):
-        compiled(scores)
-
-
 # ── only first derivatives ───────────────────────────────────────────────────────────────────────
 
 
@@ -156,9 +111,7 @@ def test_compiled_code_still_refuses_bad_values():
     "function",
     [
         lambda s: ops.soft_tree(s).square().sum(),
-        lambda s: ops.soft_tree(s)[
-            0, 0, 1
-        ],  # linear: nothing but the scores ties the graph together
+        lambda s: ops.soft_tree(s)[0, 0, 1],  # linear: only the scores tie the graph together
         lambda s: ops.soft_tree(s, relaxation="entropy", backend="diagonal").square().sum(),
         lambda s: ops.soft_tree(s, backend="reference").square().sum(),
         lambda s: ops.log_partition(s).sum(),
@@ -173,21 +126,19 @@ def test_second_derivative_is_an_error(function):
         grad.square().sum().backward()
 
 
-def test_discrete_trees_have_no_gradient():
+def test_what_has_no_gradient_and_keeps_nothing():
     scores = some_scores()
     assert not ops.best_tree(scores).requires_grad
     assert not ops.sample_tree(scores).requires_grad
     assert not ops.select_heads(scores, hard=True).requires_grad
-
-
-def test_nothing_is_kept_without_a_gradient():
-    scores = some_scores().detach()
-    assert (
-        torch.ops.treelax.soft_tree(scores, LENGTHS, "softmax", False, "", True, False)[2].numel()
-        == 0
-    )
     with torch.no_grad():
-        assert not ops.soft_tree(some_scores()).requires_grad
+        assert not ops.soft_tree(scores).requires_grad
+    options = (LENGTHS, "softmax", False, "", True, False)
+    assert torch.ops.treelax.soft_tree(scores.detach(), *options)[2].numel() == 0
+    with pytest.raises(ValueError, match="save=False"):
+        torch.ops.treelax.soft_tree(scores, *options)
+    with pytest.raises(ValueError, match="save=False"):
+        torch.ops.treelax.log_partition(scores, LENGTHS, False, "", True, False)
 
 
 # ── other ways to ask ────────────────────────────────────────────────────────────────────────────
@@ -236,7 +187,10 @@ def test_hooks_on_saved_tensors_that_return_something_else(op, change, backend):
         result.square().sum().backward()
 
 
-def test_operations_called_directly_take_any_strides():
+def test_operations_called_directly():
+    """They take any strides, and refuse lengths that would read memory that is not ours."""
+    with pytest.raises(ValueError, match="lengths"):
+        torch.ops.treelax.best_tree(torch.zeros(9, 4, 4), LENGTHS, False, "native", False)
     scores = torch.randn(5, 5, 4).permute(2, 0, 1)
     lengths = torch.tensor([4, 9, 3, 9, 2, 9, 1, 9])[::2]
     rest = ("softmax", False, "", True, False)
@@ -248,30 +202,8 @@ def test_operations_called_directly_take_any_strides():
         assert torch.equal(got, expected)
 
 
-@pytest.mark.parametrize("op", [ops.soft_tree, ops.select_heads])
-def test_temperature_gradient_with_dirty_padding(op):
-    scores = some_scores().detach()
-    scores[:, :, 3:] = torch.nan
-    heat = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
-    op(scores, torch.tensor([2, 2, 1]), temperature=heat).square().sum().backward()
-    assert torch.isfinite(heat.grad)
-
-
-def test_an_operation_told_to_keep_nothing_says_so():
-    with pytest.raises(ValueError, match="save=False"):
-        torch.ops.treelax.soft_tree(some_scores(), LENGTHS, "softmax", False, "", True, False)
-    with pytest.raises(ValueError, match="save=False"):
-        torch.ops.treelax.log_partition(some_scores(), LENGTHS, False, "", True, False)
-
-
 def test_a_graph_can_be_walked_twice():
     scores = some_scores()
     loss = ops.soft_tree(scores, LENGTHS).square().sum()
     first, second = (torch.autograd.grad(loss, scores, retain_graph=True)[0] for _ in range(2))
     assert torch.equal(first, second)
-
-
-def test_lengths_that_do_not_fit_are_refused_by_the_operation_itself():
-    """It would read memory that is not ours."""
-    with pytest.raises(ValueError, match="lengths"):
-        torch.ops.treelax.best_tree(torch.zeros(9, 4, 4), LENGTHS, False, "native", False)

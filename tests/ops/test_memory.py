@@ -26,29 +26,14 @@ def test_a_block_comes_back_when_its_tensor_dies():
     assert pool.empty(LARGE, torch.float32).data_ptr() == address
 
 
-def test_two_live_tensors_never_share():
-    pool = Pool(limit=1 << 22)
-    one, two = (pool.empty(LARGE, torch.float64) for _ in range(2))
-    one.fill_(1)
-    two.fill_(2)
-    assert float(one.sum()) == LARGE[0]
-
-
-def test_no_more_than_the_limit_lies_idle():
+def test_no_more_than_the_limit_lies_idle_and_no_two_tensors_share():
     pool = Pool(limit=3 * rounded(LARGE[0] * 4))
-    tensors = [pool.empty(LARGE, torch.float32) for _ in range(10)]
+    tensors = [pool.empty(LARGE, torch.float32).fill_(k) for k in range(10)]
+    assert [float(tensor.mean()) for tensor in tensors] == list(range(10))
+    tensors.append(pool.empty((2, 3), torch.float32))  # small ones are ordinary
     del tensors
     gc.collect()
     assert pool.idle == pool.limit
-
-
-def test_small_tensors_are_ordinary():
-    pool = Pool(limit=1 << 22)
-    small = pool.empty((2, 3), torch.float32)
-    assert small.shape == (2, 3)
-    del small
-    gc.collect()
-    assert pool.idle == 0
 
 
 def test_graphs_that_live_at_once_keep_their_own_memory():

@@ -37,18 +37,13 @@ def same(a, b):
     return all(torch.equal(x, y) for x, y in zip(a, b, strict=True))
 
 
-@pytest.mark.parametrize("threads", [2, 4])
-def test_threads_give_the_same_bits(threads):
+def test_threads_and_runs_give_the_same_bits():
     scores = some_scores(batch=150)
     torch.set_num_threads(1)
     one = everything(scores)
-    torch.set_num_threads(threads)
-    assert same(everything(scores), one)
-
-
-def test_runs_are_deterministic():
-    scores = some_scores()
-    assert same(everything(scores), everything(scores))
+    for threads in (1, 2, 4):
+        torch.set_num_threads(threads)
+        assert same(everything(scores), one)
 
 
 def test_several_python_threads_at_once():
@@ -142,13 +137,15 @@ def test_a_few_sentences_take_little_memory_and_have_the_same_bits(dtype):
         assert torch.equal(soft[0], together[0][b])
         (grad,) = torch.autograd.grad(soft.square().sum(), alone)
         assert torch.equal(grad[0], together[1][b])
-    assert torch.Size(native.saved_shape(1, 3001, dtype)).numel() * dtype.itemsize <= 1.5e9
+    sizes = [torch.Size(native.saved_shape(1, n, dtype)).numel() for n in (41, 81, 3001)]
+    assert sizes[1] / sizes[0] == pytest.approx((81 / 41) ** 2)  # not n³
+    assert sizes[2] * dtype.itemsize <= 1.5e9
 
 
 def test_an_interrupt_ends_a_long_call():
     program = (
         "import torch, treelax\n"
-        "scores = torch.randn(64, 1001, 1001)\n"
+        "scores = torch.randn(64, 801, 801)\n"
         "treelax.ops.soft_tree(scores[:, :3, :3])\n"
         "print('ready', flush=True)\n"
         "try:\n"
@@ -163,20 +160,13 @@ def test_an_interrupt_ends_a_long_call():
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as run:
         assert run.stdout.readline() == "ready\n"
-        threading.Event().wait(1)  # by now it is in the kernel, which takes many times as long
+        threading.Event().wait(0.5)  # by now it is in the kernel, which takes many times as long
         run.send_signal(signal.SIGINT)
         before = time.monotonic()
         output, errors = run.communicate(timeout=120)
     assert (output, run.returncode) == ("interrupted\n", 0), errors
-    assert (
-        time.monotonic() - before < 30
-    )  # a second where nothing else runs; the call takes minutes
-
-
-def test_memory_is_quadratic():
-    """What is kept for the backward pass grows with n², not n³."""
-    sizes = [torch.Size(native.saved_shape(1, n + 1, torch.float32)).numel() for n in (40, 80)]
-    assert sizes[1] / sizes[0] == pytest.approx((81 / 41) ** 2)
+    # a second where nothing else runs; the call takes minutes
+    assert time.monotonic() - before < 30
 
 
 def test_uninitialised_memory_is_never_read():
