@@ -20,8 +20,8 @@ if not __package__:  # run as a script: `benchmarks` is the package, not the sea
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from benchmarks.report import short, table
-from treelax.analysis.listops_table import ROWS, TURN, not_run, turns
 from treelax.analysis.tables import spread
+from treelax.tasks.listops.table import ROWS, TURN, turns
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -193,7 +193,8 @@ def listops() -> str:
         "seeds",
     ]
     [longest] = {run["max_length"] for run in runs}
-    missing = not_run(run["preset"] for run in runs)
+    there = {run["preset"] for run in runs}
+    missing = [row.label for row in ROWS if row.preset not in there]
     machines = " and ".join(sorted({run["device"] for run in runs}, reverse=True))
     return "\n\n".join(
         [

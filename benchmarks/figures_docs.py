@@ -18,7 +18,7 @@ from benchmarks.figures import (
     spread,
     table,
 )
-from treelax.analysis.listops_table import ROWS
+from treelax.tasks.listops.table import ROWS
 
 # the presets of the balanced recipe, and how a row of the choice between them begins
 ESTIMATORS = {

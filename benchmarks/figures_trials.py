@@ -7,8 +7,8 @@ from dataclasses import asdict
 
 from benchmarks.figures import spread, table
 from benchmarks.figures_text import runs_of
-from treelax.analysis.text_table import label
 from treelax.tasks.text.presets import preset
+from treelax.tasks.text.table import label
 from treelax.training.config import override
 
 # Trials of five epochs to compare: what a line says, the round, and the settings that single it out.

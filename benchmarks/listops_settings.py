@@ -4,27 +4,35 @@
     python benchmarks/listops_settings.py --report         write the records of what has ended
 
 Runs go to runs/listops-settings/CHANGE/PRESET-SEED and go on where they were; those on record in
-results/listops/settings/runs.csv are not trained again. `benchmarks/figures.py` makes a table.
+results/listops/settings/runs.csv are not trained again. All of them are trained at once: a run leaves
+most of a GPU idle, so a process has several, each on a stream of its own, and takes their updates in
+turn. `benchmarks/figures.py` makes a table.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import multiprocessing
 import sys
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 if not __package__:  # run as a script: `benchmarks` is the package, not the search path
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from treelax.analysis.listops_results import read_result
-from treelax.analysis.listops_table import COLUMNS, record
-from treelax.analysis.run_folders import configure, name
-from treelax.analysis.sweep import sweep
+from treelax.analysis.sweep import open_or_create, run_name
 from treelax.analysis.tables import to_csv
 from treelax.files import atomic_write
 from treelax.tasks.listops.config import ListOpsConfig
+from treelax.tasks.listops.experiment import ListOpsExperiment
+from treelax.tasks.listops.table import TABLE
+from treelax.tasks.listops.task import LISTOPS
+from treelax.training.devices import find_device
+from treelax.training.loop import Training
 from treelax.training.metrics import read_metrics
+from treelax.training.results import write_result
 from treelax.training.run import Run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,7 +68,46 @@ CHANGES: dict[str, tuple[str, tuple[str, ...], str]] = {
 def configs(change: str) -> list[ListOpsConfig]:
     """The runs of a change."""
     preset, settings, _ = CHANGES[change]
-    return [configure(preset, [*settings, f"seed={seed}"]) for seed in range(SEEDS)]
+    return [LISTOPS.configured(preset, [*settings, f"seed={seed}"]) for seed in range(SEEDS)]
+
+
+def result(folder: Path) -> dict[str, Any] | None:
+    """What a run's test said, if it has ended."""
+    return LISTOPS.result(Run.open(folder)) if (folder / "config.toml").exists() else None
+
+
+def train(configs: dict[Path, ListOpsConfig], device: str) -> None:
+    """Train and test runs on the same data side by side, an update of each in turn."""
+    with ExitStack() as locks:
+        trainings: dict[Training, Path] = {}
+        for folder, config in configs.items():
+            run = open_or_create(LISTOPS, folder, config)
+            locks.enter_context(run.lock())
+            experiment = ListOpsExperiment(config, find_device(device, threads=1))
+            trainings[Training(run, experiment)] = folder
+        going = {training: training.steps() for training in trainings}
+        while going:
+            for training, steps in list(going.items()):
+                if next(steps, None) is None:
+                    del going[training]
+                    training.load_best()
+                    write_result(training.run, LISTOPS.finish(training))
+
+
+def train_all(configs: dict[Path, ListOpsConfig], device: str, together: int) -> int:
+    """Train all runs at once, so many in a process; returns how many processes failed."""
+    context = multiprocessing.get_context("fork")
+    processes = []
+    for data in {config.data: None for config in configs.values()}:
+        own = [(folder, config) for folder, config in configs.items() if config.data == data]
+        for first in range(0, len(own), together):
+            share = dict(own[first : first + together])
+            processes.append(context.Process(target=train, args=(share, device)))
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    return sum(process.exitcode != 0 for process in processes)
 
 
 def main() -> int:
@@ -69,7 +116,8 @@ def main() -> int:
         description="Train ListOps with one setting changed at a time."
     )
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--jobs", type=int, default=10, help="runs at a time")
+    parser.add_argument("--changes", nargs="+", choices=CHANGES, help="all by default")
+    parser.add_argument("--together", type=int, default=6, help="runs in a process")
     parser.add_argument("--report", action="store_true", help="train nothing")
     options = parser.parse_args()
     there: dict[tuple[str, int], dict[str, object]] = {}
@@ -82,22 +130,25 @@ def main() -> int:
         for config in configs(change)
         if (change, config.seed) not in there
     }
-    for change in CHANGES:
-        missing = [config for (own, _), config in wanted.items() if own == change]
-        if missing and not options.report:
-            sweep(missing, RUNS / change, device=options.device, jobs=options.jobs)
-    for (change, seed), config in wanted.items():
-        folder = RUNS / change / name(config)
-        if (folder / "config.toml").exists() and (result := read_result(Run.open(folder))):
-            log = read_metrics(folder)
-            there[change, seed] = {"change": change, **record(result, log)}
+    folders = {key: RUNS / key[0] / run_name(config) for key, config in wanted.items()}
+    failed = 0
+    if not options.report:
+        missing = {
+            folders[key]: config
+            for key, config in wanted.items()
+            if key[0] in (options.changes or CHANGES) and result(folders[key]) is None
+        }
+        failed = train_all(missing, options.device, options.together)
+    for (change, seed), folder in folders.items():
+        if figures := result(folder):
+            there[change, seed] = {"change": change, **TABLE.record(figures, read_metrics(folder))}
     order = {change: number for number, change in enumerate(CHANGES)}
     records = [there[key] for key in sorted(there, key=lambda key: (order[key[0]], key[1]))]
     RESULTS.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(RESULTS, "w") as file:
-        file.write(to_csv(("change", *COLUMNS), records))
+        file.write(to_csv(("change", *TABLE.keys), records))
     print(f"{len(records)} of {SEEDS * len(CHANGES)} runs: {RESULTS.relative_to(ROOT)}")
-    return 0
+    return min(failed, 1)
 
 
 if __name__ == "__main__":

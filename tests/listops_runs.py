@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from treelax.analysis.run_folders import configure
 from treelax.tasks.listops.config import ListOpsConfig
+from treelax.tasks.listops.task import LISTOPS
 from treelax.training.metrics import read_metrics
 
 TINY = {
@@ -31,7 +31,10 @@ TINY = {
 def tiny(preset: str = "balanced-mc", **changes: object) -> ListOpsConfig:
     """A preset in tiny; changes have ``__`` where their keys have dots: ``train__epochs=2``."""
     settings = TINY | {key.replace("__", "."): str(value) for key, value in changes.items()}
-    return configure(preset, [f"{key}={value}" for key, value in settings.items()])
+    config: ListOpsConfig = LISTOPS.configured(
+        preset, [f"{key}={value}" for key, value in settings.items()]
+    )
+    return config
 
 
 def options(**changes: object) -> list[str]:

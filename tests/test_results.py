@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from treelax.analysis.text_table import TABLES, text_rows
+from treelax.analysis.tables import table_rows
+from treelax.tasks.text.table import TABLES
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 NUMBERS = ("accuracy", "parameters", "seed")
@@ -30,7 +31,7 @@ def test_a_table_is_that_of_its_runs(folder: str) -> None:
     table = TABLES[folder.partition("-")[0]].tuned
     lines = (RESULTS / folder / "table.md").read_text(encoding="utf-8").splitlines()
     found = [line for line in lines if line.startswith("| ")][1:]  # without the headings
-    assert found == [f"| {' | '.join(row)} |" for row in text_rows(table, runs)]
+    assert found == [f"| {' | '.join(row)} |" for row in table_rows(table, runs)]
 
 
 def test_all_tables_are_there() -> None:

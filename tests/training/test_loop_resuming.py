@@ -12,12 +12,13 @@ import torch
 from line_runs import CPU, Line, epochs, line_run, same, same_file, weights
 from listops_runs import metrics, result, tiny
 
-from treelax.analysis.listops_results import finish
 from treelax.errors import CheckpointError, TrainingError, TreelaxError
 from treelax.tasks.listops.experiment import ListOpsExperiment
+from treelax.tasks.listops.task import LISTOPS
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
 from treelax.training.loop import Training
 from treelax.training.metrics import read_metrics
+from treelax.training.results import write_result
 from treelax.training.run import Run
 
 # ------------------------------------------------------------------ resuming
@@ -32,7 +33,8 @@ def listops(folder: Path, preset: str, create: bool = False) -> Training:
 def end(training: Training) -> Training:
     for _ in training.steps():
         pass
-    finish(training.run, training, training.experiment.config)
+    training.load_best()
+    write_result(training.run, LISTOPS.finish(training))
     return training
 
 

@@ -15,18 +15,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from treelax.analysis.run_folders import (
-    epochs_of,
-    moved_files,
-    name,
-    open_or_create,
-    result_of,
-)
-from treelax.errors import TrainingError
-from treelax.tasks.listops.config import ListOpsConfig
-from treelax.tasks.text.config import TextConfig
+from treelax.errors import InputError, TrainingError
+from treelax.tasks.base import Task
+from treelax.training.config import settings_between
 from treelax.training.metrics import read_metrics
-from treelax.training.run import Run
+from treelax.training.run import CONFIG, Run, refuse_changes
 from treelax.training.signals import end_when_told
 
 # called with the run that has come further, its last row of metrics, and the epochs of all runs
@@ -37,8 +30,46 @@ POLL = 0.5  # seconds
 ERROR = "treelax: error: "
 
 
+def run_name(config: Any) -> str:
+    """A run's folder in a sweep: ``PRESET-SEED``."""
+    return f"{config.preset}-{config.seed}"
+
+
+def epochs_of(path: Path) -> int:
+    """How many epochs of a run are done: whole lines of its metrics; 0 if it is not there yet."""
+    file = Run(path, "").metrics_file
+    return file.read_bytes().count(b"\n") if file.exists() else 0
+
+
+def refuse_other_settings(task: Task, run: Run, config: Any) -> None:
+    """Refuse a run that was started with other settings; files may have moved."""
+    if run.task != task.name:
+        raise InputError(
+            f"{run.path}: is a run of {run.task!r}; expected one of {task.name!r}: give another "
+            "--runs"
+        )
+    advice = "give the --set that it was started with, or another --runs"
+    free = set(task.files) - set(task.unchecked)
+    refuse_changes(run, run.config(task.config_type), config, advice, free=free)
+
+
+def open_or_create(task: Task, path: Path, config: Any) -> Run:
+    """The run in a folder: new, or one with the same settings, or one of which nothing was trained."""
+    if not (path / CONFIG).exists():
+        return Run.create(path, config, task=task.name)
+    run = Run.open(path)
+    trained = run.last_checkpoint.exists() or epochs_of(path) or task.result(run) is not None
+    if not trained and run.task == task.name and run.config(task.config_type) != config:
+        with run.lock():  # a run that failed before it began keeps nobody from the right settings
+            run.config_file.unlink()
+        return Run.create(path, config, task=task.name)
+    refuse_other_settings(task, run, config)
+    return run
+
+
 def sweep(
-    configs: Sequence[ListOpsConfig | TextConfig],
+    task: Task,
+    configs: Sequence[Any],
     folder: Path,
     *,
     device: str,
@@ -48,6 +79,7 @@ def sweep(
     """Train and test all configs, ``jobs`` at a time; runs that have ended are left alone.
 
     Args:
+        task: of all of them.
         configs: what to run.
         folder: holds a folder for each run, ``PRESET-SEED``.
         device: where to, as torch names it.
@@ -61,9 +93,12 @@ def sweep(
         InputError: a folder holds a run with other settings.
         TrainingError: some runs failed; the others have gone to their ends.
     """
-    runs = [open_or_create(folder / name(config), config) for config in configs]
-    moved = {run.path: moved_files(run, config) for run, config in zip(runs, configs, strict=True)}
-    waiting = [run for run in runs if result_of(run) is None]
+    runs = [open_or_create(task, folder / run_name(config), config) for config in configs]
+    moved = {}
+    for run, config in zip(runs, configs, strict=True):
+        between = settings_between(run.config(task.config_type), config)
+        moved[run.path] = [f"{key}={value}" for key, value in between.items()]
+    waiting = [run for run in runs if task.result(run) is None]
     going: dict[Path, tuple[Run, subprocess.Popen[bytes]]] = {}
     epochs = {run.path: epochs_of(run.path) for run in runs}
     failed: list[str] = []

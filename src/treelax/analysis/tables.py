@@ -1,51 +1,67 @@
-"""What all tables of results share: means and spreads, files, and care for those that are there."""
+"""Tables of the paper with our runs beside them: rows, CSV, Markdown, curves."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
 from treelax.errors import DataError, InputError
+from treelax.pictures import Curve, Panel, draw_panels
+from treelax.tasks.tables import Column, PaperTable, Record
 
-RUNS = "runs.csv"
-TABLE = "table.md"
+RUNS, TABLE, CURVES = "runs.csv", "table.md", "curves.csv"
+Logs = Mapping[str, Mapping[int, Sequence[Mapping[str, Any]]]]  # by preset and seed
+
+
+def headings(table: PaperTable) -> list[str]:
+    """Headings of the columns of `table_rows`."""
+    return ["trees", table.paper, *table.columns]
+
+
+def table_rows(table: PaperTable, records: Sequence[Record]) -> list[list[str]]:
+    """A row for each preset that has runs: what it is, the paper's figures, ours.
+
+    Args:
+        table: of the paper.
+        records: of `PaperTable.record`, in any order.
+    """
+    rows = []
+    for preset in dict.fromkeys((*table.figures, *table.labels, *(r["preset"] for r in records))):
+        own = sorted((r for r in records if r["preset"] == preset), key=lambda r: r["seed"])
+        if own:
+            paper = table.figures.get(preset) or "–"
+            cells = (_cell(column, own) for column in table.columns.values())
+            rows.append([table.labels.get(preset, preset), paper, *cells])
+    return rows
+
+
+def _cell(column: Column, records: Sequence[Record]) -> str:
+    if not isinstance(column, str):
+        return column(records)
+    values = [r[column] for r in records if r[column] is not None]
+    return spread(values) if values else "–"
 
 
 def spread(values: Sequence[float]) -> str:
-    """Mean and standard deviation, in words.
+    """Mean and standard deviation, or the value alone if there is only one.
 
-    Args:
-        values: at least one.
-
-    Returns:
-        ``MEAN ± DEVIATION``, or the value alone if there is only one.
-
-    Example:
-        >>> spread([98.0, 100.0])
-        '99.00 ± 1.41'
+    >>> spread([98.0, 100.0])
+    '99.00 ± 1.41'
     """
     if len(values) == 1:
         return f"{values[0]:.2f}"
     return f"{mean(values):.2f} ± {stdev(values):.2f}"
 
 
-def to_csv(columns: Sequence[str], records: Iterable[dict[str, Any]]) -> str:
-    """Records as CSV, a line each, with three decimals.
+def to_csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
+    """Records as CSV, numbers with three decimals; what is missing or None is left empty.
 
-    Args:
-        columns: their names, in order.
-        records: a value for each column; one that is missing or None is left empty.
-
-    Returns:
-        The text, with a line of column names in front.
-
-    Example:
-        >>> to_csv(["preset", "accuracy"], [{"preset": "gold", "accuracy": 99.5}])
-        'preset,accuracy\\ngold,99.500\\n'
+    >>> to_csv(["preset", "accuracy"], [{"preset": "gold", "accuracy": 99.5}])
+    'preset,accuracy\\ngold,99.500\\n'
     """
     out = io.StringIO()
     writer = csv.DictWriter(out, columns, lineterminator="\n")
@@ -58,35 +74,20 @@ def to_csv(columns: Sequence[str], records: Iterable[dict[str, Any]]) -> str:
 def to_markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A table in Markdown.
 
-    Args:
-        headings: of the columns.
-        rows: a cell for each.
-
-    Returns:
-        The lines, without one at the end.
-
-    Example:
-        >>> print(to_markdown(["trees", "accuracy"], [["gold", "100.00"]]))
-        | trees | accuracy |
-        |---|---|
-        | gold | 100.00 |
+    >>> print(to_markdown(["trees", "accuracy"], [["gold", "100.00"]]))
+    | trees | accuracy |
+    |---|---|
+    | gold | 100.00 |
     """
     lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
     return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows)])
 
 
-def where(results: Iterable[dict[str, Any]]) -> str:
-    """The machines of some runs, in words; which preset ran on which, if there are several.
+def where(results: Iterable[Record]) -> str:
+    """The machines of some runs; which preset ran on which, if there are several.
 
-    Args:
-        results: each with its ``device`` and ``preset``.
-
-    Returns:
-        The words.
-
-    Example:
-        >>> where([{"device": "CPU", "preset": "gold"}])
-        'CPU'
+    >>> where([{"device": "CPU", "preset": "gold"}])
+    'CPU'
     """
     devices: dict[str, dict[str, None]] = {}
     for result in results:
@@ -96,19 +97,50 @@ def where(results: Iterable[dict[str, Any]]) -> str:
     return "; ".join(f"{name} ({', '.join(presets)})" for name, presets in devices.items())
 
 
+def curves_csv(table: PaperTable, logs: Logs) -> str:
+    """All epochs of all runs as CSV."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["preset", "run", "epoch", "loss", *table.curves])
+    for preset, seeds in logs.items():
+        for seed, log in seeds.items():
+            for row in log:
+                # older runs say nothing of soft trees
+                values = [row["loss"], *(row["dev"].get(key) for key in table.curves)]
+                cells = ("" if value is None else f"{value:.4f}" for value in values)
+                writer.writerow([preset, seed, row["epoch"], *cells])
+    return out.getvalue()
+
+
+def plot_curves(table: PaperTable, logs: Logs, folder: Path) -> None:
+    """Dev figures by epoch, a file for each plot that has runs."""
+    for name, presets in table.plots.items():
+        if not any(preset in logs for preset in presets):
+            continue
+        panels = []
+        for key, title in table.panels.items():
+            lines = [
+                Curve.of_runs(
+                    label,
+                    {
+                        seed: {row["epoch"]: row["dev"][key] for row in log}
+                        for seed, log in logs[preset].items()
+                    },
+                    look=look,  # so that a cell looks the same in every plot
+                )
+                for look, (preset, label) in enumerate(presets.items())
+                if preset in logs
+            ]
+            panels.append(Panel(lines, "epoch", f"dev {title}, %", title.capitalize(), (0, 100)))
+        draw_panels(panels).save(folder / f"curves-{name}.svg")
+
+
 def refuse_to_shrink(folder: Path, coming: Iterable[tuple[str, int]]) -> None:
     """Refuse to write a table over one that has runs which the new one lacks.
 
     Args:
         folder: where the table goes.
         coming: preset and seed of the runs of the new table.
-
-    Raises:
-        InputError: runs would be lost.
-        DataError: the list of runs that is there cannot be read.
-
-    Example:
-        >>> refuse_to_shrink(Path("nowhere"), [("gold", 0)])
     """
     file = folder / RUNS
     if not file.exists():
@@ -116,7 +148,7 @@ def refuse_to_shrink(folder: Path, coming: Iterable[tuple[str, int]]) -> None:
     try:
         with file.open(encoding="utf-8", newline="") as lines:
             there = [(row["preset"], int(row["seed"])) for row in csv.DictReader(lines)]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise DataError(
             f"{file}: cannot be read as a list of runs ({error!r}); move it away or give another "
             "--results"

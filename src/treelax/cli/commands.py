@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter, Signature, signature
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 import typer.core
+
+from treelax.tasks.commands import Option
 
 Register = Callable[[typer.Typer], None]
 VALUES = {int: "N", float: "X", Path: "PATH", str: "TEXT"}
@@ -72,3 +75,65 @@ def group(name: str, help: str, *commands: Register) -> Register:
         app.add_typer(inner, name=name, help=help)
 
     return register
+
+
+def with_options(
+    function: Callable[..., None], command: Any, left_out: Sequence[str] = (), **others: Any
+) -> Callable[..., None]:
+    """A function for Typer that calls another with a command of a task and the values of its options.
+
+    Args:
+        function: takes the command, common options with annotations, and those of the task as others.
+        command: with ``options``.
+        left_out: common options that this command does not have.
+        others: defaults of common options, where they are others.
+    """
+    hints = get_type_hints(function, include_extras=True)
+    hints |= {
+        option.parameter: Annotated[
+            bool if option.kind is bool else option.kind | None,
+            typer.Option(option.name, help=option.help),
+        ]
+        for option in command.options
+    }
+    defaults = {
+        option.parameter: False if option.kind is bool else None for option in command.options
+    }
+    _, *common = signature(function).parameters.values()
+    defaults |= {
+        each.name: others.get(each.name, each.default)
+        for each in common
+        if each.kind is Parameter.POSITIONAL_OR_KEYWORD and each.name not in left_out
+    }
+
+    def call(**given: Any) -> None:
+        function(command, **given)
+
+    call.__annotations__ = {name: hints[name] for name in defaults}
+    call.__signature__ = Signature(  # type: ignore[attr-defined]
+        [
+            Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=hints[name])
+            for name, default in defaults.items()
+        ]
+    )
+    return call
+
+
+def option_settings(options: Sequence[Option], given: Mapping[str, Any]) -> list[str]:
+    """The settings that options stand for, ``key=value``; a file may have commas in its name."""
+    from treelax.training.config import value_to_toml
+
+    found = []
+    for option in options:
+        value = given[option.parameter]
+        if value is None or value is False or value == []:
+            continue
+        if not isinstance(value, list):
+            found.append((option.key, value if value is True else str(value)))
+        elif option.rest is None:
+            found.append((option.key, tuple(map(str, value))))
+        else:
+            found.append((option.key, str(value[0])))
+            if len(value) > 1:
+                found.append((option.rest, tuple(map(str, value[1:]))))
+    return [f"{key}={value_to_toml(key, value)}" for key, value in found]

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as Drawing
 from rich.text import Text
 
-from treelax.table import Cell, cell_text, looks_like_number
+from treelax.table import Cell, Table, cell_text, looks_like_number
 
 console = Console(markup=False, highlight=False, emoji=False, soft_wrap=True)
 error_console = Console(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=True)
@@ -54,7 +54,7 @@ def table(
         below = [] if note is None else ["", note]
         print("\n".join(above + lines + below), file=console.file)
         return
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    drawn = Drawing(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, (name, flush_right) in enumerate(zip(columns, right, strict=True)):
         drawn.add_column(
             name,
@@ -70,6 +70,13 @@ def table(
     console.print(drawn, soft_wrap=False)
     if note is not None:
         console.print(note, soft_wrap=False)
+
+
+def show(tables: Iterable[Table]) -> None:
+    """Print tables, with a line between."""
+    for each in tables:
+        table(each.columns, each.rows, title=each.title, note=each.note)
+        console.print()
 
 
 def _writable(text: str) -> str:

@@ -1,4 +1,4 @@
-"""How the commands begin a run, go on with one, and end when they are told to."""
+"""How ``treelax train`` begins a run, goes on with one, and ends when it is told to."""
 
 from __future__ import annotations
 
@@ -7,63 +7,46 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from treelax.cli.console import error_console
-from treelax.cli.progress import progress
 from treelax.errors import CheckpointError
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-    from treelax.training.loop import Training
     from treelax.training.run import Run
 
-Parameters = ParamSpec("Parameters")
 Prepared = TypeVar("Prepared")
+RESTORE = "put it back, or train anew with another --out"
 
 
 def find_run(folder: Path, *, resume: bool) -> Run | None:
     """The run to go on with, or None where one is to be started."""
     from treelax.training.run import Run
 
-    if resume and (folder / "config.toml").exists():
+    new = Run(folder, "")
+    if resume and new.config_file.exists():
         run = Run.open(folder)
         _refuse_damage(run)
         return run
-    left = Run(folder, "").metrics_file
-    if resume and left.exists():
+    if resume and new.metrics_file.exists():
         raise CheckpointError(
-            f"{folder}: has {left.name} but no config.toml; expected all of a run: put it back, or "
-            "train anew with another --out"
+            f"{folder}: has {new.metrics_file.name} but no config.toml; expected all of a run: "
+            f"{RESTORE}"
         )
-    Run(folder, "").refuse_to_start()  # now, before any data are read
+    new.refuse_to_start()  # now, before any data are read
     return None
 
 
-def in_processes(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """A command that joins the processes that torchrun or accelerate started, if there are any."""
-
-    @wraps(command)
-    def together(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
-        from treelax.training.processes import joined
-
-        with joined():
-            command(*args, **kwargs)
-
-    return together
+def is_done(run: Run, result: dict[str, Any], epochs: int) -> bool:
+    """Whether a run has nothing left to do."""
+    kept = run.best_model.exists() or not run.last_checkpoint.exists()
+    return kept and result["epochs"] >= epochs
 
 
 @contextmanager
 def in_run(
-    run: Run | None,
-    folder: Path,
-    config: DataclassInstance,
-    *,
-    task: str,
-    prepare: Callable[[], Prepared],
+    run: Run | None, folder: Path, config: Any, *, task: str, prepare: Callable[[], Prepared]
 ) -> Iterator[tuple[Run, Prepared]]:
     """Hold the lock of a run, new or old, as a context manager.
 
@@ -83,27 +66,6 @@ def in_run(
         if run is None:
             run = stack.enter_context(Run.start(folder, config, task=task))
         yield run, prepared
-
-
-def follow(training: Training, describe: Callable[[dict[str, float]], str]) -> None:
-    """Train to the end, with a progress bar."""
-    from treelax.analysis.result_file import FILE
-    from treelax.training.distributed import current
-
-    if current().first:
-        if training.epoch < training.epochs:  # the result is no longer that of the run
-            (training.run.path / FILE).unlink(missing_ok=True)
-        training.run.keep_config(training.experiment.config)
-    total, done = training.epochs * training.updates, training.epoch * training.updates
-    with progress("training", total, start=done, unit="update") as bar:
-        for step in training.steps():
-            note, row = None, step.metrics
-            if row is not None:
-                note = (
-                    f"epoch {row['epoch']}/{training.epochs} loss {row['loss']:.3f} "
-                    f"dev {describe(row['dev'])}"
-                )
-            bar.update((step.epoch - 1) * training.updates + step.update, note)
 
 
 def _refuse_damage(run: Run) -> None:
@@ -131,12 +93,6 @@ def _refuse_damage(run: Run) -> None:
         ) from error
 
 
-def is_done(run: Run, result: dict[str, Any], epochs: int) -> bool:
-    """Whether a run has nothing left to do."""
-    kept = run.best_model.exists() or not run.last_checkpoint.exists()
-    return kept and result["epochs"] >= epochs
-
-
 def _refuse_lost_checkpoint(run: Run) -> None:
     """Refuse to go on with a run that would start again at epoch 1 without a word.
 
@@ -151,7 +107,7 @@ def _refuse_lost_checkpoint(run: Run) -> None:
     if epoch > 1:
         raise CheckpointError(
             f"{run.last_checkpoint}: does not exist, but {run.metrics_file.name} has {epoch} epochs; "
-            "expected what to go on from: put it back, or train anew with another --out"
+            f"expected what to go on from: {RESTORE}"
         )
     if epoch:
         error_console.print(f"{run.path}: has no checkpoint yet; starting again at epoch 1")

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from treelax.cli.commands import command, group
-from treelax.cli.table_listops import LISTOPS_HELP, listops
-from treelax.cli.table_text import register_text_tables
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-__all__ = ["register"]
+import typer
+
+from treelax.cli.commands import command, group, option_settings, with_options
+from treelax.cli.console import console, error_console, table
+from treelax.cli.options import Device, Settings
+from treelax.cli.progress import progress
+from treelax.errors import InputError, TrainingError
+from treelax.tasks import command_modules
+from treelax.tasks.commands import TableCommand
+
+if TYPE_CHECKING:
+    from treelax.tasks.base import Task
+    from treelax.tasks.tables import PaperTable
+    from treelax.training.run import Run
+
+    Ended = list[tuple[Run, dict[str, Any]]]
 
 HELP = """Repeat a table of the paper: many runs, then the table.
 
@@ -22,4 +39,250 @@ Examples:
 """
 
 
-register = group("table", HELP, command("listops", LISTOPS_HELP, listops), register_text_tables)
+def make_table(
+    own: TableCommand,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: 0 to N-1.")] = 1,
+    recipe: Annotated[
+        Literal["paper", "tuned"], typer.Option(help="Settings of training.")
+    ] = "paper",
+    rows: Annotated[
+        str | None, typer.Option(help="Presets, with commas between; all rows by default.")
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path(),
+    results: Annotated[
+        Path | None, typer.Option(help="Where the table goes; results/TABLE by default.")
+    ] = None,
+    settings: Settings = None,
+    device: Device = "auto",
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Runs at a time; 10 on a GPU, one a core on a CPU.")
+    ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Train nothing; show and write what has ended so far.")
+    ] = False,
+    **options: Any,
+) -> None:
+    """Train all rows of a table over several seeds, and write it."""
+    from treelax.analysis.sweep import run_name
+    from treelax.analysis.tables import refuse_to_shrink
+    from treelax.tasks import task_named
+
+    task = task_named(own.task)
+    key = own.name if recipe == "paper" else f"{own.name}-{recipe}"
+    chosen, place = task.tables[key], results or Path("results", key)
+    if place.exists() and not place.is_dir():
+        raise InputError(f"--results: {place} is a file; expected a folder, or a new name")
+    presets, changes = _presets(chosen, rows), list(settings or [])
+    _refuse_settings(task, chosen, presets, changes)
+    files = option_settings(own.options, options)
+    configs = [
+        chosen.row_config(task.configured(preset, [*files, *changes, f"seed={seed}"]))
+        for preset in presets
+        for seed in range(seeds)
+    ]
+    refuse_to_shrink(place, [(config.preset, config.seed) for config in configs])
+    failure = None if report else _train(task, configs, runs, device, jobs)
+    ended = _ended(task, configs, runs)
+    try:
+        if not ended:
+            raise InputError("no run has ended yet; expected at least one: train without --report")
+        _refuse_other_data(ended)
+        refuse_to_shrink(place, [(result["preset"], result["seed"]) for _, result in ended])
+    except InputError as error:
+        raise failure or error from None  # why runs are missing
+    there = {run.path for run, _ in ended}
+    missing = [run_name(c) for c in configs if runs / run_name(c) not in there]
+    if missing:
+        error_console.print(f"not ended yet: {', '.join(missing)}")
+    words = ["--recipe", recipe] if own.has_recipes and recipe != "paper" else []
+    words += ["--seeds", str(seeds), *_said_files(task, own, options, changes)]
+    words += ["--rows", rows] if rows is not None else []
+    words += [w for s in changes if _key(s) not in task.files for w in ("--set", s)]
+    words += ["--runs", str(runs)] if runs != Path("runs", own.runs) else []
+    words += ["--results", str(place)] if place != Path("results", key) else []
+    _publish(task, chosen, ended, place, f"treelax table {own.name} {shlex.join(words)}", missing)
+    if failure is not None:
+        raise failure
+
+
+def _key(setting: str) -> str:
+    return setting.partition("=")[0].strip()
+
+
+def _said_files(
+    task: Task, own: TableCommand, options: dict[str, Any], changes: Sequence[str]
+) -> list[str]:
+    """The options that name files, by the names of these alone."""
+    words: list[str] = []
+    for option in own.options:
+        value = options[option.parameter] or []
+        for path in value if isinstance(value, list) else [value]:
+            words += [option.name, PurePath(path).name]
+    for setting in changes:
+        if _key(setting) in task.files:
+            name = PurePath(setting.partition("=")[2].strip()).name
+            words += ["--set", f"{_key(setting)}={name}"]
+    return words
+
+
+def _presets(chosen: PaperTable, rows: str | None) -> list[str]:
+    from treelax.ops.checks import one_of
+
+    if rows is None:
+        return list(chosen.figures)
+    names = list(dict.fromkeys(name for row in rows.split(",") if (name := row.strip())))
+    if not names:
+        raise InputError(f"--rows is {rows!r}; expected presets with commas between them")
+    for name in names:
+        one_of("--rows", name, tuple(chosen.labels))
+    return names
+
+
+def _refuse_settings(
+    task: Task, chosen: PaperTable, presets: Sequence[str], changes: Sequence[str]
+) -> None:
+    """Refuse to change what makes the rows of a table different."""
+    from treelax.training.config import flatten
+
+    configs = [flatten(task.preset(preset)) for preset in presets]
+    for setting in changes:
+        key = _key(setting)
+        if key == "seed":
+            raise InputError(
+                f"seed: received the setting {setting}; expected --seeds N for 0 to N-1"
+            )
+        if key in chosen.named_after and any(row[key] != configs[0][key] for row in configs):
+            raise InputError(
+                f"--set: received {setting}, in which the rows of the table differ; expected another "
+                "setting: choose rows with --rows, or train one model with treelax train"
+            )
+
+
+def _ended(task: Task, configs: Sequence[Any], folder: Path) -> Ended:
+    """The runs that have ended, with their results."""
+    from treelax.analysis.sweep import refuse_other_settings, run_name
+    from treelax.training.run import CONFIG, Run
+
+    found = []
+    for config in configs:
+        path = folder / run_name(config)
+        if (path / CONFIG).exists():
+            run = Run.open(path)
+            result = task.result(run) if run.task == task.name else {}
+            if result is not None:
+                refuse_other_settings(task, run, config)
+                found.append((run, result))
+    return found
+
+
+def _refuse_other_data(ended: Ended, now: str | None = None) -> None:
+    """Refuse a table of runs that were trained or tested on other data than each other."""
+    told = [(run, result["data"]) for run, result in ended if result.get("data")]
+    for run, other in told:
+        first, data = told[0]
+        if other != data or now not in (None, other):
+            than = first.path if other != data else "are there now"
+            raise InputError(
+                f"{run.path}: was trained or tested on other data than {than}; expected the same for "
+                "all rows of a table: restore the files, or give another --runs"
+            )
+
+
+def _train(
+    task: Task, configs: Sequence[Any], folder: Path, device: str, jobs: int | None
+) -> TrainingError | None:
+    """Train what has not been trained; returns what was wrong with runs that failed."""
+    from treelax.analysis.sweep import epochs_of, run_name, sweep
+    from treelax.training.devices import find_device
+
+    place = find_device(device)
+    ended = _ended(task, configs, folder)
+    if len(ended) < len(configs):
+        with progress("reading the data", unit="record", transient=True) as bar:
+            for data in task.check_data(configs, bar.update):
+                _refuse_other_data(ended, data)
+    at_once = jobs or (10 if place.type == "cuda" else os.cpu_count() or 1)
+    number = "1 run" if len(configs) == 1 else f"{len(configs)} runs"
+    error_console.print(f"{number}, {at_once} at a time, on {place}")
+    total = sum(config.train.epochs for config in configs)
+    done = sum(epochs_of(folder / run_name(config)) for config in configs)
+    with progress("sweep", total, start=done, unit="epoch") as bar:
+
+        def tell(run: Run, row: dict[str, Any], epochs: int) -> None:
+            bar.update(
+                epochs, f"{run.path.name} epoch {row['epoch']} dev {task.describe(row['dev'])}"
+            )
+
+        try:
+            sweep(task, configs, folder, device=str(place), jobs=at_once, report=tell)
+        except TrainingError as error:
+            return error
+    return None
+
+
+def _publish(
+    task: Task,
+    chosen: PaperTable,
+    ended: Ended,
+    results: Path,
+    command: str,
+    missing: Sequence[str],
+) -> None:
+    """Print the table and write it, the runs and the curves."""
+    from treelax.analysis import tables
+    from treelax.files import atomic_write
+    from treelax.training.metrics import read_metrics
+
+    configs = [run.config(task.config_type) for run, _ in ended]
+    chosen = chosen.adapted(configs[0])
+    logs: dict[str, dict[int, list[dict[str, Any]]]] = {}
+    records = []
+    for run, result in ended:
+        log = read_metrics(run.metrics_file) if chosen.curves else []
+        logs.setdefault(result["preset"], {})[result["seed"]] = log
+        records.append(chosen.record(result, log))
+    rows, headings = tables.table_rows(chosen, records), tables.headings(chosen)
+    shown = [0, 1, *(headings.index(name) for name in chosen.shown)]
+    table(
+        [headings[i] for i in shown],
+        [[row[i] for i in shown] for row in rows],
+        title=f"{chosen.title}, %",
+        note=f"every seed and more columns in {results / tables.TABLE}",
+    )
+    found = [result for _, result in ended]
+    about = chosen.about(list(zip(configs, found, strict=True)))
+    lines = [
+        *(f"# {chosen.title}", "", f"{about} `{command}` on {tables.where(found)}.", ""),
+        *(tables.to_markdown(headings, rows), ""),
+        *([f"Runs that have not ended: {', '.join(missing)}.", ""] if missing else []),
+    ]
+    files = {tables.RUNS: tables.to_csv(chosen.keys, records), tables.TABLE: "\n".join(lines)}
+    if chosen.curves:
+        files[tables.CURVES] = tables.curves_csv(chosen, logs)
+    results.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        with atomic_write(results / name, "w") as file:
+            file.write(text)
+    tables.plot_curves(chosen, logs, results)
+    console.print(f"written to {results}")
+
+
+register = group(
+    "table",
+    HELP,
+    *(
+        command(
+            each.name,
+            each.help,
+            with_options(
+                make_table,
+                each,
+                left_out=() if each.has_recipes else ("recipe",),
+                seeds=each.seeds,
+                runs=Path("runs", each.runs),
+            ),
+        )
+        for module in command_modules()
+        for each in module.TABLES
+    ),
+)

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from treelax.cli.commands import command, group
-from treelax.cli.console import console, error_console
+from treelax.cli.commands import command, group, option_settings, with_options
+from treelax.cli.console import console, error_console, show, table
 from treelax.cli.options import Device, Resume, Settings, Show
 from treelax.cli.progress import progress
-from treelax.cli.runs import find_run, follow, in_processes, in_run, is_done
-from treelax.cli.settings import show_settings
-from treelax.cli.train_text import register_text
+from treelax.cli.runs import find_run, in_run, is_done
+from treelax.tasks import command_modules
+from treelax.tasks.commands import TrainCommand
 
 if TYPE_CHECKING:
-    from treelax.data.listops import Expression
-    from treelax.tasks.listops.config import ListOpsConfig
-    from treelax.tasks.listops.experiment import ListOpsExperiment
+    from treelax.tasks.base import Task
+    from treelax.training.experiment import Experiment
     from treelax.training.loop import Training
     from treelax.training.run import Run
 
@@ -32,165 +34,203 @@ Every task has its own --help.
 Example:
   treelax train listops --preset small --out runs/small
 """
-LISTOPS_HELP = """Train a tagger of ListOps valencies with latent trees.
-
-A run is a folder: config.toml, metrics.jsonl, checkpoint/, best/,
-tensorboard/, and test.json at its end. A checkpoint is written after every
-epoch; a run that was killed goes on with --resume and ends with the numbers
-it would have had; one that has ended trains on with --resume and more epochs.
---list shows the presets and all settings.
-
-Examples:
-  treelax train listops --preset small --out runs/small
-  treelax train listops --out runs/small --resume
-  treelax train listops --out runs/small --resume --set train.epochs=60
-  treelax train listops --device cuda --seed 1 --set train.epochs=50
-"""
-DEFAULT = "balanced-mc"
-DRAWN = 3  # test expressions, of at most so many tokens
-DRAWN_LENGTH = 16
+_SECTION = re.compile(r"^Attributes:\n((?:[ ]{4}.*\n|\n)*)", re.MULTILINE)
+_FIELD = re.compile(r"^[ ]{4}(\w+): (.*(?:\n[ ]{5,}.*)*)", re.MULTILINE)
 
 
-@in_processes
-def listops(
-    preset: Annotated[
-        str | None, typer.Option(help="Where to start from, balanced-mc by default; see --list.")
-    ] = None,
+def train(
+    own: TrainCommand,
+    preset: Annotated[str | None, typer.Option(help="Where to start from; see --list.")] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the run; runs/listops-PRESET-SEED by default."),
+        Path | None, typer.Option(help="Folder of the run; in runs/ by default.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of weights, batches and noise.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of weights, batches, noise, dropout.")] = None,
     settings: Settings = None,
     device: Device = "auto",
     resume: Resume = False,
-    show: Show = False,
+    show_all: Show = False,
+    **options: Any,
 ) -> None:
-    """Train on ListOps; see LISTOPS_HELP."""
-    from treelax.analysis.listops_results import read_result
-    from treelax.analysis.run_folders import configure
-    from treelax.tasks.listops.config import PRESETS
-    from treelax.training.distributed import current, in_turn
+    """Train on the data of a command, to the end."""
+    from treelax.ops.checks import one_of
+    from treelax.tasks import task_named
+    from treelax.training.distributed import in_turn
+    from treelax.training.processes import joined
     from treelax.training.run import Run
 
-    changes = [*(settings or []), *([f"seed={seed}"] if seed is not None else [])]
-    if show:
-        show_settings(PRESETS, configure(preset or DEFAULT, changes))
-        return
-    if out is None:
-        named = configure(preset or DEFAULT, changes)
-        out = Path("runs") / f"listops-{named.preset}-{named.seed}"
-    if not current().first:  # it trains with the first process, which has the folder
-        experiment = in_turn(configure(preset or DEFAULT, changes), _prepare, device)
-        train_listops(Run(out, experiment.task), experiment)
-        return
-    run = find_run(out, resume=resume)
-    if run is not None:
-        config = _same_settings(run, preset, changes)
-        result = read_result(run)
-        if result is not None and is_done(run, result, config.train.epochs):
-            _show_result(run, result)
+    task = task_named(own.task)
+    presets = task.presets(own.preset)
+    changes = [*option_settings(own.options, options), *(settings or [])]
+    changes += [] if seed is None else [f"seed={seed}"]
+    with joined() as world:
+        if preset is not None:
+            one_of("--preset", preset, tuple(presets))
+        config = task.configured(preset or own.preset, changes)
+        if show_all:
+            show_settings(presets, config)
             return
-    else:
-        config = configure(preset or DEFAULT, changes)
-    prepare = partial(in_turn, config, _prepare, device)
-    with in_run(run, out, config, task="listops", prepare=prepare) as (run, experiment):
-        train_listops(run, experiment)
+        named = config.preset
+        named = named if named.startswith(own.name) else f"{own.name}-{named}"
+        folder = out or Path("runs") / f"{named}-{config.seed}"
+        if not world.first:  # it trains with the first process, which has the folder
+            experiment = in_turn(config, _prepare, task, device, folder)
+            _follow(task, Run(folder, task.name), experiment)
+            return
+        run = find_run(folder, resume=resume)
+        if run is not None:
+            config = _resumed(task, run, own, preset, changes)
+            result = task.result(run)
+            if result is not None and is_done(run, result, config.train.epochs):
+                error_console.print(
+                    f"{folder}: has ended already, after {result['epochs']} epochs; these are its "
+                    "figures"
+                )
+                _show_result(task, run, result)
+                return
+        prepare = partial(in_turn, config, _prepare, task, device, folder)
+        with in_run(run, folder, config, task=task.name, prepare=prepare) as (run, experiment):
+            _follow(task, run, experiment)
 
 
-def train_listops(run: Run, experiment: ListOpsExperiment) -> None:
-    """Train to the end with a progress bar, evaluate on the test set, show all of it."""
-    from treelax.analysis.listops_results import finish
-    from treelax.cli.evaluation_tables import print_evaluation
-    from treelax.data.text.rows import counted
-    from treelax.tasks.listops.experiment import load_splits
-    from treelax.training.distributed import current
-    from treelax.training.loop import Training
-
-    config = experiment.config
-    training = Training(run, experiment)
-    error_console.print(
-        f"{config.preset}, seed {config.seed}, on {current().on(experiment.device)}: expressions of "
-        f"at most {config.data.max_length} tokens, {counted(config.train.epochs, 'epoch')} of "
-        f"{counted(config.train.updates, 'update')}"
-    )
-    if training.epoch:
-        error_console.print(f"going on after epoch {training.epoch} of {training.epochs}")
-    follow(training, describe)
-    if not current().first:
-        return
-    test = load_splits(config.data).expressions["test"]
-    with progress("testing", sum(map(len, test)), unit="token", transient=True) as bar:
-        figures = finish(run, training, config, progress=bar.update)
-    print_evaluation(figures, _title(config.data.max_length))
-    _draw(training, test)
-    console.print(f"run: {run.path}")
-
-
-def describe(dev: dict[str, float]) -> str:
-    """A few words on the dev figures of an epoch."""
-    return f"acc {dev['operator_accuracy']:.1f} att {dev['attachment']:.1f}"
-
-
-def _same_settings(run: Run, preset: str | None, changes: Sequence[str]) -> ListOpsConfig:
+def _resumed(
+    task: Task, run: Run, own: TrainCommand, preset: str | None, changes: Sequence[str]
+) -> Any:
     """The settings of a run, which those on the command line must not contradict, epochs apart."""
-    from treelax.analysis.run_folders import LIST_ALL, check_same, configure, settings_of
+    from treelax.errors import InputError
+    from treelax.tasks.base import LIST_ALL
     from treelax.training.config import override
-    from treelax.training.run import EPOCHS
+    from treelax.training.run import EPOCHS, refuse_changes
 
-    wanted = override(settings_of(run), changes, list_all=LIST_ALL)
-    # a preset alone does not extend a run
-    extended = any(change.partition("=")[0].strip() == EPOCHS for change in changes)
-    asked = configure(preset, changes) if preset else wanted
-    check_same(run, asked, free=(EPOCHS,) if extended else ())
+    if run.task != task.name:
+        raise InputError(
+            f"{run.path}: is a run of {run.task!r}; expected one of {task.name!r}: give another --out"
+        )
+    config = run.config(task.config_type)
+    fits = config.preset in task.presets(own.preset) or not own.has_presets
+    if not fits or preset not in (None, config.preset):
+        raise InputError(
+            f"{run.path}: is a run of {config.preset}; expected one of {preset or own.name}: resume "
+            f"it with treelax train {run.task}, or give another --out"
+        )
+    wanted = override(config, changes, list_all=LIST_ALL)
+    # what is in files is compared when they are read
+    refuse_changes(run, config, wanted, free={*task.files, EPOCHS})
     return wanted
 
 
-def _prepare(config: ListOpsConfig, device: str) -> ListOpsExperiment:
-    from treelax.tasks.listops.experiment import ListOpsExperiment
+def _prepare(config: Any, task: Task, device: str, folder: Path) -> Experiment:
     from treelax.training.devices import find_device
     from treelax.training.distributed import current
 
     current().share(config.train.batch_size)  # refuses batches that are too small for all
     place = find_device(device, threads=config.train.threads)
-    with progress("preparing the data", transient=True):
-        return ListOpsExperiment(config, place)
+    with progress("reading the data", unit="record", transient=True) as bar:
+        return task.experiment(config, place, folder, error_console.print, bar.update)
 
 
-def _title(max_length: int) -> str:
-    return f"test, at most {max_length} tokens"
+def _follow(task: Task, run: Run, experiment: Experiment) -> None:
+    """Train to the end, test, show and keep the figures."""
+    from treelax.training.distributed import current
+    from treelax.training.loop import Training
+    from treelax.training.results import FILE, write_result
 
-
-def _draw(training: Training, expressions: Sequence[Expression]) -> None:
-    """A few short test expressions with the induced tree against the gold one."""
-    from treelax.pictures import draw_tree, supports_unicode
-    from treelax.tasks.listops.evaluation import parse_all
-
-    short = [e for e in expressions if e.depth > 1 and len(e) <= DRAWN_LENGTH][:DRAWN]
-    console.print(
-        "learned trees; arcs that are not gold are dotted, the gold ones in their place below:"
-    )
-    for expression, parsed in zip(short, parse_all(training.experiment.model, short), strict=True):
-        picture = draw_tree(
-            expression.tokens,
-            parsed.heads,
-            gold=expression.heads,
-            ascii=not supports_unicode(sys.stdout),
-        )
-        console.print(picture)
-        console.print()
-
-
-def _show_result(run: Run, result: dict[str, Any]) -> None:
-    """The figures of a run that has ended, from its file."""
-    from treelax.analysis.listops_results import figures_of
-    from treelax.cli.evaluation_tables import print_evaluation
-
+    world, config = current(), experiment.config
+    if world.first:
+        task.prepare(run, experiment)
+    training = Training(run, experiment)  # which refuses other data than it was started with
+    if world.first:
+        task.begin(run, training)
+        if training.epoch < training.epochs:  # the result is no longer that of the run
+            (run.path / FILE).unlink(missing_ok=True)
+        run.keep_config(config)
     error_console.print(
-        f"{run.path}: has ended already, after {result['epochs']} epochs; these are its figures"
+        f"{config.preset}, seed {config.seed}, on {world.on(experiment.device)}: "
+        f"{task.headline(experiment)}"
     )
-    print_evaluation(figures_of(result), _title(result["max_length"]))
+    if training.epoch:
+        error_console.print(f"going on after epoch {training.epoch} of {training.epochs}")
+    _train_to_the_end(task, training)
+    if not world.first:
+        return
+    training.load_best()
+    with progress("testing", task.test_size(experiment), unit="token", transient=True) as bar:
+        result = task.finish(training, bar.update)
+    write_result(run, result)
+    _show_result(task, run, result, training)
+
+
+def _train_to_the_end(task: Task, training: Training) -> None:
+    total, done = training.epochs * training.updates, training.epoch * training.updates
+    with progress("training", total, start=done, unit="update") as bar:
+        for step in training.steps():
+            note, row = None, step.metrics
+            if row is not None:
+                note = (
+                    f"epoch {row['epoch']}/{training.epochs} loss {row['loss']:.3f} "
+                    f"dev {task.describe(row['dev'])}"
+                )
+            bar.update((step.epoch - 1) * training.updates + step.update, note)
+
+
+def _show_result(
+    task: Task, run: Run, result: dict[str, Any], training: Training | None = None
+) -> None:
+    from treelax.pictures import draw_tree, supports_unicode
+
+    show(task.result_tables(result))
+    pictures = [] if training is None else task.drawn(training)
+    if pictures:
+        console.print("learned trees; wrong arcs are dotted, the right ones drawn below:")
+    for words, heads, gold in pictures:
+        ascii_only = not supports_unicode(sys.stdout)
+        console.print(draw_tree(words, heads, gold=gold, ascii=ascii_only))
+        console.print()
     console.print(f"run: {run.path}")
 
 
-register = group("train", HELP, command("listops", LISTOPS_HELP, listops), register_text)
+# ------------------------------------------------------------------ --list
+
+
+def show_settings(presets: Mapping[str, str], config: Any) -> None:
+    """Print what presets there are and all settings of a config, values as ``--set`` takes them."""
+    from treelax.training.config import field_kinds, flatten, written
+
+    table(["preset", "what it is"], list(presets.items()))
+    console.print()
+    told, kinds = describe_settings(type(config)), field_kinds(type(config))
+    table(
+        [f"settings of {config.preset}", "value", "what it is"],
+        [
+            [key, written(key, kinds[key], value), told.get(key)]
+            for key, value in flatten(config).items()
+        ],
+    )
+
+
+def describe_settings(kind: type) -> dict[str, str]:
+    """What the docstring of a config says of its settings, and those of its sections of theirs."""
+    section = _SECTION.search(f"{inspect.getdoc(kind) or ''}\n")
+    told = dict(_FIELD.findall(section[1])) if section else {}
+    kinds = get_type_hints(kind)
+    found: dict[str, str] = {}
+    for field in fields(kind):
+        if is_dataclass(kinds[field.name]):
+            inside = describe_settings(kinds[field.name])
+            found |= {f"{field.name}.{key}": text for key, text in inside.items()}
+        elif field.name in told:
+            text = " ".join(told[field.name].split()).replace("`", "").removesuffix(".")
+            found[field.name] = re.sub(r"\bNone\b", "none", text)
+    return found
+
+
+register = group(
+    "train",
+    HELP,
+    *(
+        command(
+            each.name, each.help, with_options(train, each, () if each.has_presets else ("preset",))
+        )
+        for module in command_modules()
+        for each in module.TRAIN
+    ),
+)

@@ -1,6 +1,7 @@
 """Tasks by name, and trained models of any of them.
 
-A new task is a folder here with a `treelax.tasks.base.Task` in it and a line in `TASKS`.
+A new task is a folder here with a `treelax.tasks.base.Task` in it, a module ``commands`` with its
+commands (see `treelax.tasks.commands`), and a line in `TASKS`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from treelax.errors import InputError
 
@@ -43,6 +44,12 @@ def task_named(name: str) -> Task:
     module, _, attribute = TASKS[name].partition(":")
     task: Task = getattr(import_module(module), attribute)
     return task
+
+
+def command_modules() -> list[Any]:
+    """The modules with the commands of all tasks, ``TRAIN`` and ``TABLES``; without torch."""
+    folders = dict.fromkeys(place.partition(":")[0].rpartition(".")[0] for place in TASKS.values())
+    return [import_module(f"{folder}.commands") for folder in folders]
 
 
 def load(
