@@ -12,9 +12,9 @@ import typer
 from treelax.cli.commands import command
 from treelax.cli.console import console, error_console, table
 from treelax.cli.options import (
-    CorpusInput,
     Data,
     Device,
+    Input,
     Label,
     Limit,
     MaxLength,
@@ -68,7 +68,7 @@ def analyse(
     max_length: MaxLength = None,
     text: Text = None,
     label: Label = None,
-    given: CorpusInput = None,
+    given: Input = None,
     vectors: Vectors = None,
     tokens: Tokens = False,
     device: Device = "auto",

@@ -15,7 +15,7 @@ import treelax
 from treelax.cli import data_text
 from treelax.cli.commands import command, group
 from treelax.cli.console import error_console, table
-from treelax.cli.output import folder_to_write
+from treelax.cli.data_text import folder_to_write
 from treelax.cli.progress import advancing, progress
 from treelax.errors import InputError
 from treelax.files import atomic_write, sha256

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from treelax.cli.commands import command
 from treelax.cli.console import table
-from treelax.cli.output import folder_to_write
 from treelax.cli.progress import advancing, progress
 from treelax.errors import InputError
 from treelax.files import sha256
@@ -181,6 +182,21 @@ def _describe(
             "dropped_summary": records.report.lines(),
         }
     return described
+
+
+@contextmanager
+def folder_to_write(folder: Path) -> Iterator[Path]:
+    """Make a folder and one in it for unfinished files; a new one goes again after an error."""
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with TemporaryDirectory(prefix=".treelax-", dir=folder) as temporary:
+            yield Path(temporary)
+    except BaseException:
+        if is_new:
+            with suppress(OSError):  # not empty
+                folder.rmdir()
+        raise
 
 
 def _put_in_place(temporary: Path, folder: Path, force: bool) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from treelax.cli.commands import command, group
-
-if TYPE_CHECKING:
-    from treelax.pictures import Curves, Picture
+from treelax.cli.output import write_picture
 
 HELP = """Draw a figure of the paper.
 
@@ -40,18 +38,6 @@ def relaxation(
     from treelax.pictures import draw_relaxation
 
     write_picture(draw_relaxation(temperature=temperature), out)
-
-
-def write_picture(picture: Picture | Curves, out: Path | None) -> None:
-    """Save a picture, or print its SVG."""
-    import sys
-
-    if out is not None:
-        picture.save(out)
-        return
-    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
-    # what the encoding lacks can be written as the number of its character
-    sys.stdout.write(picture.svg().encode(encoding, "xmlcharrefreplace").decode(encoding))
 
 
 register = group("figure", HELP, command("relaxation", RELAXATION_HELP, relaxation))

@@ -20,11 +20,9 @@ Text = Annotated[
 Label = Annotated[
     str | None, typer.Option(help="Column of a table with the label; as in training.")
 ]
-Form = Literal["tsv", "csv", "jsonl", "conll", "text"]
-Input = Annotated[Form | None, typer.Option("--input", help="Form of the file; by its name.")]
-CorpusInput = Annotated[
+Input = Annotated[
     Literal["conllu", "tsv", "csv", "jsonl", "conll", "text"] | None,
-    typer.Option("--input", help="Form of --data; by its name."),
+    typer.Option("--input", help="Form of the file; by its name."),
 ]
 Tokens = Annotated[bool, typer.Option("--tokens", help="Texts are words with spaces between.")]
 Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")]

@@ -1,50 +1,40 @@
-"""What commands that write trees share: files or standard output, and a word before long work."""
+"""What commands write: files, standard output, and what a model says in every form."""
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any
 
 from treelax.cli.console import error_console
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
     from treelax.data.conllu import Sentence
+    from treelax.pictures import Curves, Picture
+    from treelax.tasks.base import Example, Heads, Prediction, TrainedParser
 
 LONG = 1_000  # words or tokens
+DIGITS = 6  # of probabilities and weights
+DRAWN = 5  # different sampled trees; the others are counted
+PICTURES = ("svg", "heatmap")
+PICTURE_ENDINGS = (".svg", ".png", ".pdf")
+# columns of CoNLL-U to fields of a sentence; tags of others go where tags usually are
+TAG_FIELDS = {"UPOS": "tags", "XPOS": "xpos", "DEPREL": "labels"}
+_SPACE = re.compile(r"\s")
+
+# ------------------------------------------------------------------ files and standard output
 
 
-def refuse_same_file(out: Path | None, *files: str | Path | None) -> None:
-    """Refuse to write into a file that is read."""
-    for file in files:
-        if out is None or file is None or not (out.exists() and Path(file).exists()):
-            continue
-        if out.samefile(file):
-            raise InputError(f"--out: received {out}, the file that is read; expected another")
-
-
-def refuse_files_of_run(out: Path | None, run: Path) -> None:
-    """Refuse to write into a file that a run on sentences was trained with."""
-    from treelax.tasks.text.config import Kind, TextConfig
-    from treelax.tasks.text.origins import trained_with
-    from treelax.training.run import CONFIG, Run
-
-    if out is None or not (out.exists() and (run / CONFIG).is_file()):
-        return
-    trained = Run.open(run)
-    if trained.task not in get_args(Kind):
-        return
-    if (what := trained_with(out, run, trained.config(TextConfig).data)) is not None:
-        raise InputError(f"--out: received {out}, the {what} of {run}; expected another file")
-
-
-def refuse_folder(out: Path | None) -> None:
-    """Refuse a file that is a folder, or that has none to be in, before any work is done."""
+def refuse_output(out: Path | None, *read: str | Path | None) -> None:
+    """Refuse a file that is a folder, has none to be in, or is read, before any work is done."""
     if out is None:
         return
     if out.is_dir():
@@ -53,21 +43,31 @@ def refuse_folder(out: Path | None) -> None:
         raise InputError(
             f"{out}: there is no folder {out.parent}; expected one: make it or give another --out"
         )
+    for file in filter(None, read):
+        if out.exists() and Path(file).exists() and out.samefile(file):
+            raise InputError(f"--out: received {out}, the file that is read; expected another")
 
 
-@contextmanager
-def folder_to_write(folder: Path) -> Iterator[Path]:
-    """Make a folder and one in it for unfinished files; a new one goes again after an error."""
-    is_new = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with TemporaryDirectory(prefix=".treelax-", dir=folder) as temporary:
-            yield Path(temporary)
-    except BaseException:
-        if is_new:
-            with suppress(OSError):  # not empty
-                folder.rmdir()
-        raise
+def form_of(form: str | None, out: Path | None, by_ending: Mapping[str, str], default: str) -> str:
+    """How to write: as told, as the name of a file says, or by default."""
+    from treelax.data.input_files import COMPRESSED
+
+    if out is None:
+        return form or default
+    plain = out.with_suffix("") if out.suffix.lower() in COMPRESSED else out
+    form = form or by_ending.get(plain.suffix.lower())
+    if form is None:
+        raise InputError(
+            f"--out: received {out}, whose ending says no format; expected "
+            f"{', '.join(filter(None, by_ending))}, or --format"
+        )
+    if (form in PICTURES) != (out.suffix.lower() in PICTURE_ENDINGS):
+        article = "a" if form in PICTURES else "no"
+        raise InputError(
+            f"--out: received {out} for the format {form}; expected {article} name in "
+            f"{', '.join(PICTURE_ENDINGS)}"
+        )
+    return form
 
 
 def write_lines(lines: Iterable[str], out: Path | None) -> None:
@@ -84,8 +84,17 @@ def write_lines(lines: Iterable[str], out: Path | None) -> None:
             file.write((line + "\n").encode(errors="backslashreplace"))
 
 
-def write_sentences(sentences: Iterable[Sentence], out: Path | None) -> None:
-    """Write trees as CoNLL-U into a file, or to standard output."""
+def write_picture(picture: Picture | Curves, out: Path | None) -> None:
+    """Save a picture, or print its SVG."""
+    if out is not None:
+        picture.save(out)
+        return
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+    # what the encoding lacks can be written as the number of its character
+    sys.stdout.write(picture.svg().encode(encoding, "xmlcharrefreplace").decode(encoding))
+
+
+def _write_sentences(sentences: Iterable[Sentence], out: Path | None) -> None:
     from treelax.data.conllu import write_conllu
 
     if out is not None:
@@ -102,6 +111,322 @@ def warn_of_long(source: str, what: str, length: int, unit: str) -> None:
     """Say what makes a command take long: time grows with the cube of the length."""
     if length > LONG:
         error_console.print(
-            f"{source}: {what} has {length:,} {unit}, which may take long; --max-length {LONG} "
-            "leaves out such"
+            f"{source}: {what} has {length:,} {unit}, which may take long; use --max-length {LONG} "
+            "to skip these"
         )
+
+
+# ------------------------------------------------------------------ what a model says
+
+
+@dataclass(frozen=True)
+class Said:
+    """An example with what a model says of it.
+
+    Attributes:
+        example: as it was read.
+        said: label, words and heads.
+        tags: what to write under the words; None for models without tags.
+        weights: of each text the weights of its arcs, ``[h][m]``; none if not asked for.
+        samples: of each text the sampled heads and how often, the most frequent first.
+    """
+
+    example: Example
+    said: Prediction
+    tags: tuple[str, ...] | None = None
+    weights: tuple[list[list[float]], ...] = ()
+    samples: tuple[tuple[tuple[Heads, int], ...], ...] = ()
+
+    @property
+    def heads(self) -> tuple[Heads, ...]:
+        """The heads of each text that has words."""
+        return self.said.heads or ()
+
+    @property
+    def name(self) -> str | None:
+        """The sentence's name in its treebank, if it is from one and has one."""
+        return (self.example.block and self.example.block.id) or None
+
+    @property
+    def labelled(self) -> str | None:
+        """The class with its probability, for people."""
+        share = self.said.probability
+        return f"{self.said.label} ({share:.2f})" if isinstance(share, float) else None
+
+
+@dataclass(frozen=True)
+class Look:
+    """How trees are shown.
+
+    Attributes:
+        gold: mark right and wrong arcs.
+        samples: how many trees were sampled.
+        seed: of the samples.
+        width: columns to fit into; the terminal's by default.
+        ascii: in ASCII characters only.
+        number: say on which line a text stands.
+        replace_tags: those of a CoNLL-U file by those of the model, in the column they were learned
+            from; else, and for other columns than UPOS, XPOS and DEPREL, they are beside in MISC.
+    """
+
+    gold: bool = False
+    samples: int = 0
+    seed: int = 0
+    width: int | None = None
+    ascii: bool = False
+    number: bool = False
+    replace_tags: bool = False
+
+
+def write_said(
+    said: Iterator[Said], form: str, parser: TrainedParser, out: Path | None, look: Look
+) -> None:
+    """Write all that a model says: in lines, as CoNLL-U, or as a picture."""
+    if form in PICTURES:
+        write_picture(_picture(said, form, look), out)
+    elif form == "conllu":
+        first = next(said, None)
+        said = chain([] if first is None else [first], said)
+        if first is not None and first.example.block is not None:
+            write_lines(_treebank_lines(said, parser, look), out)
+        else:
+            _write_sentences(_sentences(said, parser), out)
+    elif form == "tsv":
+        write_lines(_table_rows(said, parser), out)
+    else:
+        write_lines(_lines(said, form, parser, look), out)
+
+
+def _lines(several: Iterable[Said], form: str, parser: TrainedParser, look: Look) -> Iterator[str]:
+    lines = {"tree": _drawn, "heads": _heads, "json": _tree_json, "jsonl": _label_json}[form]
+    for number, each in enumerate(several):
+        if number and form == "tree":
+            yield ""
+        yield from lines(each, parser, look)
+
+
+def _one(values: Sequence[Any] | None) -> Any:
+    """What there is of a single text, or a list with that of each."""
+    if values is None:
+        return None
+    return values[0] if len(values) == 1 else list(values)
+
+
+def _label_json(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
+    """The label with all probabilities; for a tagger, of each word that of its tag."""
+    said = each.said
+    shares: Any = said.probabilities
+    if isinstance(shares, tuple):
+        shares = [round(share, DIGITS) for share in _shares(said)]
+    elif shares is not None:
+        shares = {name: round(share, DIGITS) for name, share in shares.items()}
+    record = _record(each) | {"tags" if parser.is_tagger else "label": said.label}
+    record |= {"probabilities": shares, "words": _one(said.words), "heads": _one(said.heads)}
+    yield json.dumps(record, ensure_ascii=False)
+
+
+def _tree_json(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
+    """The tree, with whatever else was asked for."""
+    said, record = each.said, _record(each)
+    if isinstance(said.probability, float):
+        record |= {"label": said.label, "probability": round(said.probability, DIGITS)}
+    if parser.is_tagger:
+        record["tags"] = said.label
+    record |= {"words": _one(said.words), "heads": _one(said.heads)}
+    if look.gold:
+        record["gold"] = _one(each.example.gold)
+    if each.weights:
+        rounded = [[[round(w, DIGITS) for w in row] for row in own] for own in each.weights]
+        record["weights"] = _one(rounded)
+    if each.samples:
+        counts = [[{"heads": heads, "count": n} for heads, n in own] for own in each.samples]
+        record["samples"] = _one(counts)
+    yield json.dumps(record, ensure_ascii=False)
+
+
+def _record(each: Said) -> dict[str, Any]:
+    return {"line": each.example.line} | ({} if each.name is None else {"sent_id": each.name})
+
+
+def _table_rows(several: Iterable[Said], parser: TrainedParser) -> Iterator[str]:
+    """The lines of a TSV file, first the names of its columns."""
+    names = ["tags", "probabilities"] if parser.is_tagger else ["label", "probability"]
+    numbers = [""] if len(parser.text) == 1 else ["_1", "_2"]
+    both = [f"{name}{number}" for number in numbers for name in ("words", "heads")]
+    yield "\t".join(["line", *names, *both])
+    for each in several:
+        said = each.said
+        label = said.label or ""
+        if not isinstance(label, str):
+            label = " ".join(_one_word(str(tag)) for tag in label)
+        shares = " ".join(f"{share:.{DIGITS}f}" for share in _shares(said))
+        cells = [str(each.example.line), _SPACE.sub(" ", label), shares]
+        for i, text in enumerate(said.words):
+            cells.append(" ".join(map(_one_word, text)))
+            cells.append(" ".join(map(str, each.heads[i])) if each.heads else "")
+        yield "\t".join(cells)
+
+
+def _heads(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
+    """A line of heads, or with samples a line for each different tree with its count in front."""
+    if not each.samples:
+        yield "\t".join(" ".join(map(str, heads)) for heads in each.heads)
+    for heads, count in chain.from_iterable(each.samples):
+        yield f"{count}\t{' '.join(map(str, heads))}"
+
+
+def _shares(said: Prediction) -> tuple[float, ...]:
+    """The probability of the label, or of each tag; nothing where there is none."""
+    share = said.probability
+    return share if isinstance(share, tuple) else () if share is None else (share,)
+
+
+def _one_word(word: str) -> str:
+    """A word that takes one place in a line: white space inside it does not part it."""
+    return _SPACE.sub("\u00a0", word)
+
+
+# ------------------------------------------------------------------ CoNLL-U
+
+
+def _sentences(several: Iterable[Said], parser: TrainedParser) -> Iterator[Sentence]:
+    """A sentence for each text, or for each different sampled tree; none for those without words."""
+    from treelax.data.conllu import Sentence
+
+    for each in several:
+        if each.said.label is None:
+            continue
+        tags: dict[str, Any] = {}
+        if each.tags is not None:
+            field = TAG_FIELDS.get(parser.tag_column, "tags")
+            tags[field] = tuple(_one_word(tag) or "_" for tag in each.tags)
+        for i, words in enumerate(each.said.words):
+            forms = tuple(map(_one_word, words))
+            line = str(each.example.line)
+            named = line if len(each.said.words) == 1 else f"{line}-{i + 1}"
+            for name, heads, more in _variants(each, i, named):
+                about = {"sent_id": name, "text": " ".join(forms), **_about(each.said), **more}
+                yield Sentence(forms, heads, metadata=about, **tags)
+
+
+def _treebank_lines(several: Iterable[Said], parser: TrainedParser, look: Look) -> Iterator[str]:
+    """The lines of a CoNLL-U file with what a model says in them, so that both can be aligned.
+
+    HEAD is replaced and DEPREL is ``_``, unless the model has no trees of its own; all else stays.
+    Labels are comments, ``predicted_label`` and ``predicted_probability``, for the file may have its
+    own; tags are in their column or in MISC, ``PredictedTag=N``. Each different sampled tree is a
+    sentence, whose ``sent_id`` tells which sample it is.
+    """
+    for each in several:
+        block = each.example.block
+        if block is None or each.said.label is None:
+            continue
+        columns, misc = {}, {}
+        if each.tags is not None:
+            tags = tuple(_one_word(tag) or "_" for tag in each.tags)
+            if look.replace_tags and parser.tag_column in TAG_FIELDS:
+                columns = {parser.tag_column: tags}
+            else:  # a bar would part features; UD writes it so
+                misc = {"PredictedTag": tuple(tag.replace("|", r"\p") for tag in tags)}
+        for name, heads, more in _variants(each, 0, block.id or str(each.example.line)):
+            about = {**({"sent_id": name} if more else {}), **_about(each.said, "predicted_")}
+            # given trees are those of the file, whose labels of arcs fit them
+            own = None if parser.trees == "given" else heads
+            yield from block.with_tree(own, columns=columns, misc=misc, comments=about | more)
+            yield ""
+
+
+def _variants(
+    each: Said, text: int, name: str
+) -> Iterator[tuple[str, Heads | None, dict[str, str]]]:
+    """The tree of a text, or those that were sampled: name, heads, and how often."""
+    if not each.samples:
+        yield name, each.heads[text] if each.heads else None, {}
+        return
+    for k, (heads, count) in enumerate(each.samples[text], 1):
+        yield f"{name}-sample-{k}", heads, {"count": str(count)}
+
+
+def _about(said: Prediction, prefix: str = "") -> dict[str, str]:
+    """What is said of a class in comments."""
+    if not isinstance(said.label, str):
+        return {}
+    [share] = _shares(said)
+    label = _SPACE.sub(" ", said.label)
+    return {f"{prefix}label": label, f"{prefix}probability": f"{share:.{DIGITS}f}"}
+
+
+# ------------------------------------------------------------------ drawings
+
+
+def _drawn(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
+    from treelax.pictures import draw_tree, list_weights
+
+    def drawn(i: int, heads: Heads) -> str:
+        gold = each.example.gold[i] if look.gold else None
+        return draw_tree(each.said.words[i], heads, gold=gold, width=look.width, ascii=look.ascii)
+
+    if look.number:
+        yield f"line {each.example.line}" + (f": {each.name}" if each.name else "")
+    for i, words in enumerate(each.said.words):
+        if i:
+            yield ""
+        yield drawn(i, each.heads[i])
+        if each.tags is not None:
+            told = [f"{w} {tag}" for w, tag in zip(words, each.tags, strict=True) if tag]
+            yield f"tags: {', '.join(told) or 'none'}"
+        if each.weights:
+            yield "weights of heads:"
+            yield list_weights(words, each.weights[i], width=look.width, ascii=look.ascii)
+        for heads, note in _shown_samples(each, i, look):
+            yield note
+            if heads is not None:
+                yield drawn(i, heads)
+    if each.labelled is not None:
+        yield f"label: {each.labelled}"
+
+
+def _shown_samples(each: Said, text: int, look: Look) -> Iterator[tuple[Heads | None, str]]:
+    """What to say of the samples, each time with the tree to draw after it, if any."""
+    from treelax.data.text.rows import counted
+
+    if not each.samples:
+        return
+    samples = each.samples[text]
+    total = counted(look.samples, "exact sample")
+    yield None, f"{total} (seed {look.seed}): {counted(len(samples), 'different tree')}"
+    for heads, count in samples[:DRAWN]:
+        yield heads, f"{count} of {look.samples}:"
+    if rest := samples[DRAWN:]:
+        times = sum(count for _, count in rest)
+        others = counted(len(rest), "other")
+        yield None, f"{times} of {look.samples}: {others} (all with --format json)"
+
+
+def _picture(several: Iterable[Said], form: str, look: Look) -> Picture:
+    """All trees in one picture, above each other."""
+    from treelax.pictures import draw_arcs, draw_heat_map, stack_pictures
+    from treelax.pictures.svg import draw_note
+
+    pictures = []
+    for each in several:
+        for i, words in enumerate(each.said.words):
+            heads, title = each.heads[i], each.labelled if i == 0 else None
+            weights = each.weights[i] if each.weights else None
+            if form == "heatmap":
+                pictures.append(
+                    draw_heat_map(words, weights or [], heads=heads, title=title, name="weight")
+                )
+                continue
+            gold = each.example.gold[i] if look.gold else None
+            pictures.append(
+                draw_arcs(words, heads, weights=weights, gold=gold, tags=each.tags, title=title)
+            )
+            for sampled, told in _shown_samples(each, i, look):
+                title = f"sampled {told.removesuffix(':')}"
+                pictures.append(
+                    draw_note(told)
+                    if sampled is None
+                    else draw_arcs(words, sampled, gold=gold, title=title)
+                )
+    return stack_pictures(pictures)

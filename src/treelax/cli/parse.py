@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,20 +14,13 @@ import typer
 from treelax.cli.commands import command
 from treelax.cli.console import error_console
 from treelax.cli.options import Device, Input, Tokens, Vectors
-from treelax.cli.output import (
-    refuse_files_of_run,
-    refuse_folder,
-    refuse_same_file,
-    write_lines,
-    write_sentences,
-)
-from treelax.cli.progress import progress
-from treelax.errors import InputError
+from treelax.cli.output import Look, Said, form_of, refuse_output, write_said
+from treelax.cli.predict import STREAM, load_parser, read
+from treelax.cli.progress import advancing, progress
+from treelax.errors import DataError, InputError
 
 if TYPE_CHECKING:
-    from treelax.cli.parse_models import Asked, Parsed
-    from treelax.cli.parse_output import Form, Look
-    from treelax.cli.parse_texts import Source
+    from treelax.tasks.base import Examples, TrainedParser
 
 HELP = """Show the trees that a trained model finds.
 
@@ -51,6 +45,11 @@ Examples:
   treelax parse runs/tags --file new.conllu --gold --format json
 """
 COUNT_EVERY = 20  # texts; a bar takes longer to draw than one of them to parse
+DEFAULT = "listops"
+ENDINGS = {
+    **{".txt": "tree", ".json": "json", ".jsonl": "json", ".conllu": "conllu"},
+    **{".svg": "svg", ".png": "svg", ".pdf": "svg"},
+}
 
 
 def parse(
@@ -91,92 +90,85 @@ def parse(
     device: Device = "auto",
 ) -> None:
     """Show trees; see HELP."""
-    from treelax.cli.parse_models import Asked
-    from treelax.cli.parse_output import Look, form_of
-    from treelax.cli.parse_texts import STREAM, Source, split_arguments
     from treelax.pictures import supports_unicode
-    from treelax.training.models import is_listops
+    from treelax.tasks.base import Source
 
-    if out == Path(STREAM):
-        out = None
     run, texts = split_arguments(arguments or [])
     if file is None and texts == [STREAM]:
         file, texts = STREAM, []
-    if bool(texts) == (file is not None):
-        nothing = "none" if run is None else f"none beside RUN, {run}"
-        received = f"both {texts[0]!r} and {file}" if texts else nothing
+    if bool(texts) == (file is not None) or STREAM in texts:
+        received = f"{texts[0]!r} and {file or STREAM}" if texts else f"none beside RUN, {run}"
         raise InputError(
             f"TEXT: received {received}; expected one of: texts as arguments, --file FILE, or - "
             "for standard input"
         )
-    if STREAM in texts:
-        raise InputError("TEXT: received - beside other texts; expected - alone")
-    refuse_same_file(out, file, *(vectors or ()))
-    refuse_folder(out)
-    if run is not None and not is_listops(run):
-        refuse_files_of_run(out, Path(run))
-    asked = Asked(weights=soft, samples=samples, seed=seed)
-    written = form_of(form, out, asked)
-    if written == "heatmap":
-        asked = Asked(weights=True, samples=samples, seed=seed)
-    source = Source(texts, file, given, tokens, run)
+    out = None if out == Path(STREAM) else out
+    refuse_output(out, file, *(vectors or ()))
+    written = form_of(form, out, ENDINGS, "tree")
+    if soft and written in ("conllu", "heads"):
+        raise InputError(
+            f"--soft: received it with the format {written}, which has no place for weights; "
+            "expected tree, json, svg or heatmap"
+        )
+    weights = soft or written == "heatmap"
     look = Look(
-        gold=gold,
-        asked=asked,
-        width=width,
+        gold,
+        samples,
+        seed,
+        width,
         ascii=out is None and not supports_unicode(sys.stdout),
         number=file is not None,
     )
-    _write(_parsed(source, asked, gold, device, vectors), written, look, out)
-    if source.records is not None:
-        for note in source.records.report.lines():
-            error_console.print(f"{source.records.source}: {note}")
-
-
-def _parsed(
-    source: Source, asked: Asked, gold: bool, device: str, vectors: Sequence[Path] | None
-) -> Iterator[Parsed]:
-    """What the model says of each text."""
-    from treelax.cli.parse_models import parse_listops, parse_sentences
-    from treelax.cli.parse_texts import listops_examples, load, sentence_examples
-    from treelax.training.devices import find_device
-    from treelax.tasks.text.pretrained import SentenceModel
-
-    model = load(source.run, find_device(device), vectors)
-    if isinstance(model, SentenceModel):
-        examples = sentence_examples(model, source, gold=gold)
-        tokens = True if source.tokens else None
-        return parse_sentences(model, examples, asked, tokens=tokens)
-    return parse_listops(model, listops_examples(source), asked)
-
-
-def _write(parsed: Iterator[Parsed], form: Form, look: Look, out: Path | None) -> None:
-    from treelax.cli.figure import write_picture
-    from treelax.cli.parse_conllu import conllu_sentences, treebank_lines
-    from treelax.cli.parse_output import lines_of, picture_of
-
-    if out is not None:
-        parsed = _counted(parsed)
-    if form in ("svg", "heatmap"):
-        write_picture(picture_of(parsed, form, look), out)
-    elif form == "conllu":
-        first = next(parsed, None)
-        parsed = chain([] if first is None else [first], parsed)
-        if first is not None and first.block is not None:
-            write_lines(treebank_lines(parsed), out)
+    parser = load_parser(run or DEFAULT, device, vectors, out)
+    parser.require_trees()
+    if weights or samples:
+        parser.require_scores()
+    try:
+        source = Source(tuple(texts), file, given, tokens=tokens, gold=gold)
+        examples = read(parser, source, vectors)
+        said = _said(parser, examples, weights, look)
+        if out is None:
+            write_said(said, written, parser, out, look)
         else:
-            write_sentences(conllu_sentences(parsed), out)
-    else:
-        write_lines(lines_of(parsed, form, look), out)
+            with progress("parsing", unit="text", transient=True) as bar:
+                write_said(advancing(said, bar, every=COUNT_EVERY), written, parser, out, look)
+    except DataError as error:
+        if run is not None:
+            raise
+        raise DataError(
+            f"{error} (no RUN was named, so the ListOps model that comes with treelax reads it)"
+        ) from error
+    for note in examples.notes():
+        error_console.print(f"{examples.name}: {note}")
 
 
-def _counted(parsed: Iterator[Parsed]) -> Iterator[Parsed]:
-    """The same, with a bar that shows how many there were."""
-    with progress("parsing", unit="text", transient=True) as bar:
-        for number, each in enumerate(parsed, 1):
-            yield each
-            if number % COUNT_EVERY == 0:
-                bar.update(number)
+def split_arguments(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
+    """Tell the model from the texts."""
+    from treelax.tasks import BUILT_IN
+
+    first = arguments[0] if arguments else ""
+    # not with a Path: a long text is no name of a file, which it takes for an error
+    is_run = first in BUILT_IN or os.path.isdir(first) or first.endswith(".safetensors")
+    # one word with a separator is meant as a RUN too: expressions, read where none is named, have none
+    if is_run or (first.split() == [first] and {os.sep, "/"} & set(first)):
+        return first, list(arguments[1:])
+    return None, list(arguments)
+
+
+def _said(parser: TrainedParser, examples: Examples, weights: bool, look: Look) -> Iterator[Said]:
+    """Each example with its trees; scores are those of the text alone."""
+    for example, said in parser.ask(examples):
+        if said.heads is None:
+            raise InputError(f"{examples.name}, line {example.line}: has no words; expected some")
+        asked = said.words if weights or look.samples else ()
+        scores = [parser.arc_scores(words) for words in asked]
+        soft = [parser.soft_tree(own).tolist() for own in scores] if weights else []
+        counts = [
+            Counter(parser.sample_trees(own, look.samples, seed=look.seed))
+            for own in (scores if look.samples else ())
+        ]
+        samples = [sorted(own.items(), key=lambda item: (-item[1], item[0])) for own in counts]
+        yield Said(example, said, parser.shown_tags(said), tuple(soft), tuple(map(tuple, samples)))
 
 
 register = command("parse", HELP, parse)

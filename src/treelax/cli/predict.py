@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,30 +12,24 @@ import typer
 from treelax.cli.commands import command
 from treelax.cli.console import error_console
 from treelax.cli.options import Device, Input, Tokens, Vectors
-from treelax.cli.output import (
-    refuse_files_of_run,
-    refuse_folder,
-    refuse_same_file,
-    write_lines,
-    write_sentences,
-)
-from treelax.cli.progress import Progress, progress
+from treelax.cli.output import Look, Said, form_of, refuse_output, write_said
+from treelax.cli.progress import advancing, progress
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
-    from treelax.cli.predict_inputs import Accuracy, Asked
-    from treelax.cli.predict_output import Said
-    from treelax.data.text.records import CheckOptions, Found, Records, Report
-    from treelax.tasks.text.prediction import SentenceSettings
-    from treelax.tasks.text.pretrained import SentenceModel
+    from treelax.tasks.base import Example, Examples, Label, Source, TrainedParser
 
+STREAM = "-"
 COUNT_EVERY = 100  # texts; a bar takes longer to draw than one of them to predict
+MOST_WORDS = 1_000_000  # different ones that are counted: texts without end must fit into memory
+ENDINGS = {".jsonl": "jsonl", ".tsv": "tsv", ".conllu": "conllu", "": "jsonl"}
 HELP = """Label new texts with a trained model and show their trees.
 
-RUN is the folder of a run on sentences or of a saved model. FILE is a table
-(TSV, CSV, JSON lines), a file with a word a line for taggers, plain text with
-a sentence a line (two with a tab between, for pairs), also compressed or in a
-.zip, or - for lines on standard input.
+RUN is the folder of a run or of a saved model, or listops for the model that
+comes with treelax. FILE is a table (TSV, CSV, JSON lines), a file with a word
+a line for taggers, plain text with a sentence or a ListOps expression a line
+(two with a tab between, for pairs), also compressed or in a .zip, or - for
+lines on standard input.
 
 Every text gets a line with its label, probabilities, words and their heads,
 counted from 1, 0 the root; a line without words gets no label. Where the file
@@ -58,7 +50,7 @@ Examples:
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(metavar="RUN", exists=True, help="Run or saved model.")],
+    run: Annotated[str, typer.Argument(metavar="RUN", help="Run, saved model, or listops.")],
     file: Annotated[str, typer.Argument(metavar="FILE", help="Texts, or - for standard input.")],
     out: Annotated[
         Path | None,
@@ -78,8 +70,8 @@ def predict(
     unusable: Annotated[
         Literal["error", "drop"] | None,
         typer.Option(
-            help="drop: leave out lines with too few or too many columns or words; by default as "
-            "in training."
+            help="drop: skip lines with too few or too many columns or words; by default as in "
+            "training."
         ),
     ] = None,
     soft: Annotated[
@@ -99,132 +91,105 @@ def predict(
     ] = 0,
 ) -> None:
     """Label texts; see HELP."""
-    from treelax.cli.predict_files import STREAM
-    from treelax.cli.predict_inputs import Accuracy, UnknownWords, look_up
-    from treelax.cli.predict_output import output_form
-    from treelax.data.text.records import Report
-    from treelax.tasks.text.pretrained import SentenceModel
+    from treelax.data.text.records import EMPTY, Report
+    from treelax.tasks.base import Source
     from treelax.training.devices import find_device
 
-    if out == Path(STREAM):
-        out = None
-    refuse_same_file(out, file, *(vectors or ()))
-    refuse_folder(out)
-    refuse_files_of_run(out, run)
-    place = find_device(device, threads=threads)
-    model = SentenceModel.from_pretrained(run, device=place, vectors=vectors)
-    settings = model.settings
-    written = output_form(form, out, settings)
-    read = partial(_read, file, settings, given, text or (), tokens, unusable)
-    records, asked = read()
-    if vectors:
-        asked = asked if Path(file).is_file() else list(asked)  # what cannot be read twice is kept
-        with progress("looking up words", transient=True):
-            look_up(model, asked)
-        if not isinstance(asked, list):
-            records, asked = read()
-    accuracy, blank, unknown = Accuracy(model.labels), Report(), UnknownWords(model)
+    out = None if out == Path(STREAM) else out
+    refuse_output(out, file, *(vectors or ()))
+    written = form_of(form, out, ENDINGS, "jsonl")
+    find_device(device, threads=threads)
+    parser = load_parser(run, device, vectors, out)
+    columns = tuple(text or ())
+    source = Source((), file, given, columns, None, tokens, unusable, keep_empty=True)
+    examples = read(parser, source, vectors)
+    accuracy, blank, words = Accuracy(parser), Report(), set[str]()
+
+    def said() -> Iterator[Said]:
+        for example, found in parser.ask(examples, soft=soft, batch_size=batch_size):
+            accuracy.add(example.label, found.label)
+            if found.label is None:
+                blank.drop(EMPTY, example.line)
+            if parser.takes_vectors and not vectors and len(words) < MOST_WORDS:
+                words.update(*example.words)
+            yield Said(example, found, parser.shown_tags(found))
+
     with progress("predicting", unit="text", transient=True) as bar:
-        source = file if records is None else records.source
-        asked = unknown.counted(asked)
-        said = _said(model, asked, source, accuracy, blank, bar, soft=soft, batch_size=batch_size)
-        _write(said, settings, written, out)
-    if (line := unknown.line()) is not None:
-        error_console.print(line)
-    for note in blank.lines():
-        error_console.print(f"{file}: {note.replace('dropped', 'without a label')}")
-    for note in [] if records is None else records.report.lines():
-        error_console.print(f"{file}: {note}")
-    if (line := accuracy.line("word" if settings.kind == "tag" else "text")) is not None:
-        error_console.print(line)
+        each = advancing(said(), bar, every=COUNT_EVERY)
+        write_said(each, written, parser, out, Look(replace_tags=True))
+    without = [note.replace("dropped", "without a label") for note in blank.lines()]
+    notes = [f"{examples.name}: {note}" for note in (*without, *examples.notes())]
+    for line in (parser.unknown_words(words), *notes, accuracy.line()):
+        if line is not None:
+            error_console.print(line)
 
 
-def _read(
-    file: str,
-    settings: SentenceSettings,
-    form: str | None,
-    columns: Sequence[str],
-    tokens: bool,
-    unusable: Found | None,
-) -> tuple[Records | None, Iterable[Asked]]:
-    """The examples of a file, read as they are asked for, and the records that they are made of."""
-    from treelax.cli.predict_files import input_records
-    from treelax.cli.predict_inputs import examples_of, examples_with_trees
+def load_parser(
+    run: str, device: str, vectors: Sequence[Path] | None, out: Path | None
+) -> TrainedParser:
+    """The model of a run; a file that it was trained with may not be written."""
+    from treelax.tasks import BUILT_IN, load
+    from treelax.training.devices import find_device
 
-    if settings.model.trees == "given":
-        if unusable == "drop":
-            raise InputError(
-                "--unusable: received drop, and the model takes given trees (model.trees is given), "
-                "whose file is read whole; expected no --unusable: mend the file"
-            )
-        return None, examples_with_trees(file, settings, form=form, columns=columns)
-    checks = _checks(unusable or settings.unusable)
-    records = input_records(file, settings, form=form, columns=columns, tokens=tokens, **checks)
-    return records, examples_of(records, settings, form=form)
+    if run not in BUILT_IN and not Path(run).exists():
+        raise InputError(
+            f"RUN: received {run!r}, which does not exist; expected the folder of a run or of a saved "
+            f"model, a file in .safetensors, or {', '.join(BUILT_IN)}"
+        )
+    parser = load(run, device=find_device(device), vectors=vectors)
+    if out is not None and out.exists() and (what := parser.trained_with(out)) is not None:
+        raise InputError(f"--out: received {out}, the {what} of {run}; expected another file")
+    return parser
 
 
-def _checks(unusable: Found) -> CheckOptions:
-    """What is asked of every line; one without words keeps its place."""
-    return {
-        "unusable": unusable,
-        "empty": "keep",
-        "advice": "--unusable drop",
-    }
+def read(parser: TrainedParser, source: Source, vectors: Sequence[Path] | None) -> Examples:
+    """The examples of a source; with files of word vectors, once all words have been looked up."""
+    examples = parser.read(source)
+    if not vectors:
+        return examples
+    with progress("looking up words", transient=True):
+        kept: list[Example] = list(examples)
+        new, found = parser.look_up(word for each in kept for words in each.words for word in words)
+    if new:
+        error_console.print(
+            f"word vectors: {found:,} of {new:,} words that are new to the model found"
+        )
+    return replace(examples, rows=kept)
 
 
-def _said(
-    model: SentenceModel,
-    asked: Iterable[Asked],
-    source: str,
-    accuracy: Accuracy,
-    blank: Report,
-    bar: Progress,
-    *,
-    soft: bool,
-    batch_size: int,
-) -> Iterator[Said]:
-    """What the model says of each example, with its line; those without words are noted as blank."""
-    from treelax.cli.predict_output import Said
-    from treelax.data.text.records import EMPTY
-    from treelax.tasks.text.prediction import refuse_long
+class Accuracy:
+    """How many labels of a file a model has found."""
 
-    waiting: deque[Asked] = deque()  # that were read and not yet predicted
-    table = model.network.encoder.read(model.vectors)
+    def __init__(self, parser: TrainedParser) -> None:
+        self.known, self.unit = parser.labels, "word" if parser.is_tagger else "text"
+        self.count = self.right = 0
+        self.unknown: list[str] = []
 
-    def examples() -> Iterator[object]:
-        for each in asked:
-            refuse_long(model.settings, table, each.texts, f"{source}, line {each.line}")
-            waiting.append(each)
-            yield each.texts[0] if model.settings.texts == 1 else each.texts
+    def add(self, right: Label, said: Label) -> None:
+        """Count the labels of an example, if the right ones are known and of the same kind."""
+        pairs = [(right, said)] if isinstance(right, str) and isinstance(said, str) else []
+        if isinstance(right, tuple) and isinstance(said, tuple):
+            pairs = [pair for pair in zip(right, said, strict=True) if pair[0] is not None]
+        for one, other in pairs:
+            self.count += 1
+            self.right += one == other
+            if str(one) not in self.known:
+                self.unknown.append(str(one))
 
-    said = model.stream(examples(), soft=soft, batch_size=batch_size)
-    for number, prediction in enumerate(said, 1):
-        each = waiting.popleft()
-        accuracy.add(each.label, prediction.label)
-        if prediction.label is None:
-            blank.drop(EMPTY, each.line)
-        yield Said(each.line, prediction, each.block)
-        if number % COUNT_EVERY == 0:
-            bar.update(number)
+    def line(self) -> str | None:
+        """The accuracy in words, and how many labels the model cannot find."""
+        from treelax.data.text.rows import counted, short
 
-
-def _write(said: Iterator[Said], settings: SentenceSettings, form: str, out: Path | None) -> None:
-    from treelax.cli.predict_output import (
-        conllu_sentences,
-        json_lines,
-        table_rows,
-        treebank_lines,
-    )
-
-    if form != "conllu":
-        write_lines((json_lines if form == "jsonl" else table_rows)(said, settings), out)
-        return
-    first = next(said, None)
-    said = chain([] if first is None else [first], said)
-    if first is not None and first.block is not None:
-        write_lines(treebank_lines(said, settings), out)
-    else:
-        write_sentences(conllu_sentences(said, settings), out)
+        if not self.count:
+            return None
+        labelled = counted(self.count, f"labelled {self.unit}")
+        share = f"accuracy: {100 * self.right / self.count:.2f} % of {labelled}"
+        if not self.unknown:
+            return share
+        return (
+            f"{share}; {len(self.unknown):,} with a label that the model does not know, counted as "
+            f"wrong (the first: {short(self.unknown[0])})"
+        )
 
 
 register = command("predict", HELP, predict)

@@ -11,9 +11,9 @@ import typer
 from treelax.cli.commands import command
 from treelax.cli.console import console, error_console
 from treelax.cli.options import (
-    CorpusInput,
     Data,
     Device,
+    Input,
     Label,
     Limit,
     MaxLength,
@@ -21,7 +21,7 @@ from treelax.cli.options import (
     Text,
     Tokens,
 )
-from treelax.cli.output import refuse_folder, refuse_same_file
+from treelax.cli.output import refuse_output
 from treelax.cli.progress import progress
 from treelax.errors import InputError
 
@@ -64,7 +64,7 @@ def report(
     ] = None,
     text: Text = None,
     label: Label = None,
-    given: CorpusInput = None,
+    given: Input = None,
     tokens: Tokens = False,
     device: Device = "auto",
     force: Annotated[
@@ -73,7 +73,7 @@ def report(
 ) -> None:
     """Write a report; see HELP."""
     from treelax.cli.analyse import Wanted, run_names, source_of
-    from treelax.report import read_run
+    from treelax.report import is_report, read_run
     from treelax.training.devices import find_device
 
     # the name of one run is that of its folder, also where that is called "."
@@ -81,8 +81,11 @@ def report(
     records = [read_run(run, name) for run, name in zip(runs, names, strict=True)]
     wanted = Wanted(source_of(data, text, label, given, tokens), split, limit, max_length)
     file = out or (Path(NAME) if len(runs) > 1 else Path(runs[0], NAME))
-    _refuse(file, force)
-    refuse_same_file(file, data)
+    refuse_output(file, data)
+    if file.exists() and not force and not is_report(file):
+        raise InputError(
+            f"{file}: was not written by treelax report; give another --out, or --force to replace it"
+        )
     size = max(FEWEST, min(EXAMPLES, PICTURES // len(runs))) if gallery is None else gallery
     made = _report(records, wanted, find_device(device), size)
     for note in made.notes:
@@ -130,17 +133,6 @@ def _report(
         texts = parser.text if len(parser.text) == corpus.texts else ("text",)
         shown = Gallery(corpus, selection, said, texts, parser.is_tagger)
     return Report(runs, found, shown, missing)
-
-
-def _refuse(file: Path, force: bool) -> None:
-    """Refuse a name that cannot be written, or is that of something else, before any work."""
-    from treelax.report import is_report
-
-    refuse_folder(file)
-    if file.exists() and not force and not is_report(file):
-        raise InputError(
-            f"{file}: was not written by treelax report; give another --out, or --force to replace it"
-        )
 
 
 register = command("report", HELP, report)
