@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treelax.errors import InputError
@@ -73,10 +73,7 @@ DEFAULT = Experiment()
 @pytest.mark.parametrize(
     ("setting", "key", "value"),
     [
-        ("model.gcn_layers=1", "model.gcn_layers", 1),
         ("model.gcn_layers=-1", "model.gcn_layers", -1),
-        (" model.gcn_layers = 1 ", "model.gcn_layers", 1),
-        ("model.encoder.width=1_000", "model.encoder.width", 1000),
         ("train.learning_rate=1e-3", "train.learning_rate", 0.001),
         ("train.learning_rate=2", "train.learning_rate", 2.0),
         ("train.learning_rate=inf", "train.learning_rate", math.inf),
@@ -89,33 +86,24 @@ DEFAULT = Experiment()
         ("train.schedule=cosine", "train.schedule", "cosine"),
         ("train.schedule=none", "train.schedule", "none"),  # a choice before it is None
         ("train.schedule=None", "train.schedule", None),
-        ("name=two words", "name", "two words"),
         ("name=a=b", "name", "a=b"),
         ("name=", "name", ""),
         ("name=none", "name", "none"),
         ("name=3", "name", "3"),
-        ("name='", "name", "'"),
         ("noise=none", "noise", None),
-        ("noise=None", "noise", None),
         ("noise='none'", "noise", "none"),
         ('noise=" spaced "', "noise", " spaced "),
-        ('noise="tab\\t"', "noise", "tab\t"),
         ('noise="a" or "b"', "noise", '"a" or "b"'),
-        ('noise="a"\nx = 1', "noise", '"a"\nx = 1'),
         ("noise=[a]", "noise", "[a]"),
         ('model.pooling="mean"', "model.pooling", "mean"),
-        ('train.schedule="none"', "train.schedule", "none"),
-        ("model.widths=3", "model.widths", (3,)),
         ("model.widths=3, 2,1", "model.widths", (3, 2, 1)),
         ("model.widths=[3, 2]", "model.widths", (3, 2)),
         ("model.widths=", "model.widths", ()),
         ("model.widths=[]", "model.widths", ()),
         ("files=a.txt,b.txt", "files", ("a.txt", "b.txt")),
         ("files=[a.txt, b.txt]", "files", ("a.txt", "b.txt")),
-        ("files=[a", "files", ("[a",)),
         ('files=["a,b", "c"]', "files", ("a,b", "c")),
         ("rates=[1, 1e-3]", "rates", (1.0, 0.001)),
-        ("rates=none", "rates", None),
         ("rates=", "rates", ()),
     ],
 )
@@ -156,24 +144,12 @@ def test_what_cannot_be_overridden(setting: str, message: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_the_command_line_says_how_it_lists_all_keys() -> None:
-    with pytest.raises(InputError, match="zzz: no such key; treelax train --keys lists all"):
-        override(DEFAULT, ["zzz=1"], list_all="treelax train --keys lists all")
-
-
-def test_settings_are_applied_at_once_and_the_last_one_wins() -> None:
+def test_settings_are_applied_together_and_the_last_one_wins() -> None:
     changed = override(DEFAULT, ["train.warm_up=20", "train.epochs=5", "train.epochs=30"])
     assert (changed.train.warm_up, changed.train.epochs) == (20, 30)
-    assert flatten(DEFAULT) == flatten(Experiment())
-
-
-def test_what_a_config_refuses_passes_through() -> None:
+    assert override(DEFAULT, []) == DEFAULT
     with pytest.raises(InputError, match=r"^train.warm_up: received 20; expected at most epochs$"):
         override(DEFAULT, ["train.warm_up=20"])
-
-
-def test_no_settings_change_nothing() -> None:
-    assert override(DEFAULT, []) is DEFAULT
 
 
 # ------------------------------------------------------------------ TOML
@@ -192,10 +168,6 @@ def test_toml_is_complete_and_readable() -> None:
         'pooling = "max"\n'
         "widths = [4, 2]\n"
         "\n"
-        "[model.encoder]\n"
-        "width = 8\n"
-        "dropout = 0.1\n"
-        "\n"
         "[train]\n"
         "learning_rate = 0.001\n"
         "clip = 5.0\n"
@@ -203,6 +175,10 @@ def test_toml_is_complete_and_readable() -> None:
         "warm_up = 1\n"
         "# schedule = none\n"
         "bits = 32\n"
+        "\n"
+        "[model.encoder]\n"
+        "width = 8\n"
+        "dropout = 0.1\n"
     )
 
 
@@ -232,30 +208,13 @@ experiments = st.builds(
 )
 
 
-@given(experiments)
-def test_what_is_written_is_read_back(config: Experiment) -> None:
-    assert from_toml(Experiment, to_toml(config), "here") == config
-
-
-@given(experiments)
-def test_every_line_of_the_toml_is_a_setting(config: Experiment) -> None:
-    settings, section = [], ""
-    for line in to_toml(config).split("\n"):
-        if line.startswith("["):
-            section = f"{line[1:-1]}."
-        elif line.startswith("#"):
-            settings.append(section + line.removeprefix("# ").replace("none", "None"))
-        elif line:
-            settings.append(section + line)
-    assert override(DEFAULT, settings) == config
-
-
+@settings(max_examples=50)
 @given(experiments, experiments)
-def test_the_settings_between_two_configs_make_one_of_the_other(
-    old: Experiment, new: Experiment
-) -> None:
-    settings = [f"{key}={value}" for key, value in settings_between(old, new).items()]
-    assert override(old, settings) == new
+def test_what_is_written_is_read_back(config: Experiment, other: Experiment) -> None:
+    assert from_toml(Experiment, to_toml(config), "here") == config
+    assert from_table(Experiment, json.loads(json.dumps(flatten(config))), "here") == config
+    between = [f"{key}={value}" for key, value in settings_between(other, config).items()]
+    assert override(other, between) == config
 
 
 def test_settings_are_in_quotes_only_where_they_would_be_misread() -> None:
@@ -268,16 +227,10 @@ def test_settings_are_in_quotes_only_where_they_would_be_misread() -> None:
     assert settings_between(config, DEFAULT)["train.schedule"] == "None"
 
 
-@pytest.mark.parametrize("value", [1e-5, 1e22, 1e16, 5e-324, -0.0, math.inf, -math.inf])
-def test_numbers_are_written_to_the_bit(value: float) -> None:
-    read = from_toml(Encoder, to_toml(Encoder(dropout=value)), "here").dropout
-    assert read.hex() == value.hex()
-
-
-def test_a_whole_number_does_for_a_number() -> None:
-    config = Encoder(dropout=1)
-    assert "dropout = 1.0\n" in to_toml(config)
-    assert type(from_toml(Encoder, "width = 1\ndropout = 0", "here").dropout) is float
+def test_numbers_are_written_to_the_bit() -> None:
+    for value in (1e-5, 1e22, 5e-324, -0.0, math.inf, 1):
+        read = from_toml(Encoder, to_toml(Encoder(dropout=value)), "here").dropout
+        assert read.hex() == float(value).hex()
 
 
 WHOLE = to_toml(DEFAULT)
@@ -289,14 +242,15 @@ WHOLE = to_toml(DEFAULT)
         ("gcn_layers = 2", "gcn_layer = 2", r"model.gcn_layer: no such key; .* model.gcn_layers\?"),
         ("gcn_layers = 2", "gcn_layers = 2.0", "model.gcn_layers: received 2.0; .* an integer"),
         ("dropout = 0.1", "dropout = nan", "dropout: received nan; expected a number"),
-        ("dropout = 0.1", f"dropout = 1{'0' * 400}", "expected a number"),
         ("dense = false", "dense = 0", "model.dense: received 0; expected true or false"),
         ('name = "first"', "name = 1", "name: received 1; expected text"),
-        ('"max"', '"sum"', "model.pooling: received 'sum'; expected one of max, mean"),
         ("bits = 32", 'bits = "32"', "train.bits: received '32'; expected one of 16, 32"),
         ("widths = [4, 2]", "widths = 4", "model.widths: received 4; expected a list"),
-        ("widths = [4, 2]", "widths = [4, 'x']", "model.widths: received .* expected a list"),
-        ("[train]", "[other]", "other: no such key; the keys are [^,]+(, [^,]+){7}, …$"),
+        (
+            "[train]",
+            "[other]",
+            "other.learning_rate: no such key; did you mean train.learning_rate",
+        ),
         ("dense = false", "dense = no", r"is not TOML: .* line 8"),
         ("warm_up = 1", "warm_up = 11", "train.warm_up: received 11; expected at most epochs"),
     ],
@@ -320,9 +274,7 @@ def test_a_key_without_a_default_is_needed() -> None:
 
 
 def test_a_setting_that_is_newer_than_the_file_has_its_default() -> None:
-    assert WHOLE.count("gcn_layers = 2\n") == 1
-    changed = dataclasses.replace(DEFAULT, model=dataclasses.replace(DEFAULT.model, gcn_layers=3))
-    old = to_toml(changed).replace("gcn_layers = 3\n", "")
+    old = to_toml(DEFAULT).replace("gcn_layers = 2\n", "").replace("# rates = none\n", "")
     assert from_toml(Experiment, old, "here") == DEFAULT
 
 
@@ -331,9 +283,7 @@ def test_a_section_must_be_a_section() -> None:
         from_table(Experiment, tomllib.loads(WHOLE) | {"model": 1}, "here")
 
 
-def test_a_config_with_values_of_other_types_is_not_written() -> None:
-    with pytest.raises(InputError, match="width: received 'wide'; expected an integer"):
-        to_toml(Encoder(width="wide"))  # type: ignore[arg-type]
+def test_what_is_not_text_is_not_written() -> None:
     with pytest.raises(InputError, match=r"name: received '\\ud800', which is not UTF-8 text"):
         to_toml(Experiment(name="\ud800"))
 
@@ -343,4 +293,3 @@ def test_flatten_keeps_the_order_of_the_fields() -> None:
     assert list(flat)[:3] == ["model.encoder.width", "model.encoder.dropout", "model.gcn_layers"]
     assert flat["rates"] is None
     assert "ready" not in flat
-    assert json.loads(json.dumps(flat)).keys() == flat.keys()

@@ -2,62 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 import pytest
 import torch
 
 from treelax.errors import InputError
 from treelax.ops.checks import MOST_THREADS
-from treelax.tasks.listops import config as listops
-from treelax.tasks.text import config as text
+from treelax.training import devices
 from treelax.training.devices import find_device
+from treelax.training.distributed import World
 
 
 @pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Two GPUs, as far as torch says."""
+def chosen(monkeypatch: pytest.MonkeyPatch) -> list[torch.device]:
+    """Two GPUs, as far as torch says; and those that were set."""
+    chosen: list[torch.device] = []
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    return monkeypatch
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    return chosen
 
 
-@pytest.fixture
-def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
-
-
-@pytest.mark.usefixtures("gpus")
+@pytest.mark.usefixtures("chosen")
 def test_names_where_there_are_gpus() -> None:
     assert find_device("auto") == find_device("cuda") == torch.device("cuda")
     assert find_device("cuda:1") == torch.device("cuda:1")
-    assert find_device("cpu") == torch.device("cpu")
+    assert find_device("cpu") == find_device("cpu:0") == torch.device("cpu")
     with pytest.raises(InputError, match=r"^device is 'cuda:2' but 2 GPUs are here; expected"):
         find_device("cuda:2")
 
 
-@pytest.mark.usefixtures("no_gpu")
-def test_names_where_there_is_none() -> None:
+def test_each_process_has_its_gpu(
+    chosen: list[torch.device], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(devices, "current", lambda: World(3, 4, 1, 2))
+    assert find_device("cuda") == find_device("auto") == torch.device("cuda:1") == chosen[-1]
+    assert find_device("cpu") == torch.device("cpu")
+    with pytest.raises(InputError, match=r"^device is 'cuda:0' for 2 processes on this machine"):
+        find_device("cuda:0")
+    monkeypatch.setattr(devices, "current", lambda: World(1, 2, 0, 1))  # two machines
+    assert find_device("cuda:1") == torch.device("cuda:1") == chosen[-1]
+    assert find_device("cuda") == torch.device("cuda:0") == chosen[-1]
+    monkeypatch.setattr(devices, "current", lambda: World(0, 3, 0, 3))
+    with pytest.raises(InputError, match=r"3 processes on this machine with 2 GPUs; .* at most 2"):
+        find_device("auto")
+
+
+def test_names_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert find_device("auto") == torch.device("cpu")
-    for name in ("cuda", "cuda:0"):
-        with pytest.raises(
-            InputError, match=f"^device is '{name}' but 0 GPUs are here; expected cpu or auto$"
-        ):
-            find_device(name)
+    with pytest.raises(InputError, match=r"^device is 'cuda' but 0 GPUs are here; expected cpu or"):
+        find_device("cuda")
 
 
-def test_there_is_one_cpu() -> None:
-    assert find_device("cpu:0") == torch.device("cpu")
-
-
-@pytest.mark.parametrize("name", ["gpu", "", "cuda:x", "cuda:-1", "cpu:7", "meta", "mps", "Auto"])
+@pytest.mark.parametrize("name", ["gpu", "", "cuda:-1", "cpu:7", "mps", "Auto"])
 def test_names_that_mean_nothing(name: str) -> None:
-    with pytest.raises(InputError, match=r"expected cpu, cuda, cuda:N or auto$") as caught:
+    with pytest.raises(InputError, match=rf"^device is '{name}'; expected cpu, cuda, cuda:N or a"):
         find_device(name)
-    assert repr(name) in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_threads() -> None:
@@ -66,13 +66,5 @@ def test_threads() -> None:
     assert torch.get_num_threads() == before
     find_device("cpu", threads=before + 1)
     assert torch.get_num_threads() == before + 1
-
-
-@pytest.mark.parametrize(
-    "taking", [listops.TrainConfig, text.TrainConfig, partial(find_device, "cpu")]
-)
-def test_all_refuse_the_same_number_of_threads(taking: Callable[..., object]) -> None:
-    before = torch.get_num_threads()
-    with pytest.raises(InputError, match=r"threads is 1025; expected .*\b1,024\b"):
-        taking(threads=MOST_THREADS + 1)
-    assert torch.get_num_threads() == before
+    with pytest.raises(InputError, match=r"threads is 1025; expected at most 1,024"):
+        find_device("cpu", threads=MOST_THREADS + 1)

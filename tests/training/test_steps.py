@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from treelax.training.optimizer_state import flatten_optimizer
+from treelax.training.checkpoint import load_checkpoint, save_checkpoint
 from treelax.training.steps import Stepper
 
 CPU = torch.device("cpu")
@@ -33,12 +34,12 @@ def new_loss(model: nn.Module) -> Loss:
     return loss
 
 
-def new_stepper(clip: float = 0.5) -> Stepper:
+def new_stepper(clip: float = 0.5, average: float = 0.0) -> Stepper:
     model = new_model()
-    parameters = list(model.parameters())
+    parameters = [*model.parameters(), nn.Parameter(torch.ones(3))]  # the last has no gradient
     groups = [{"params": parameters[:2], "rate": 1.0}, {"params": parameters[2:], "rate": 0.5}]
     generator = torch.Generator().manual_seed(0)
-    return Stepper(model, new_loss(model), groups, generator, clip, CPU)
+    return Stepper(model, new_loss(model), groups, generator, clip, CPU, average=average)
 
 
 def batch(number: int, size: int = 8) -> Tensor:
@@ -70,8 +71,8 @@ def test_steps_are_those_of_adam_with_clipping() -> None:
         optimizer.step()
         losses.append(value.item())
     assert clipped > 0
-    for received, expected in zip(weights(stepper), model.state_dict().values(), strict=True):
-        assert torch.equal(received, expected)
+    for name, expected in model.state_dict().items():
+        assert torch.equal(stepper.model.state_dict()[name], expected)
     assert stepper.mean_loss(5) == pytest.approx(sum(losses) / 5)
 
 
@@ -93,12 +94,37 @@ def test_each_group_has_its_factor_of_the_rate() -> None:
     assert all(map(torch.equal, weights(stepper), before))
 
 
-def test_the_groups_that_are_given_stay_as_they_are() -> None:
-    parameter = nn.Parameter(torch.ones(2))
-    group = {"params": [parameter], "rate": 1.0}
-    generator = torch.Generator()
-    Stepper(nn.Module(), lambda *_: parameter.sum(), [group], generator, 1.0, CPU)
-    assert group == {"params": [parameter], "rate": 1.0}
+@pytest.mark.parametrize("average", [0.0, 0.9])
+def test_steps_go_on_from_their_state_to_the_bit(tmp_path: Path, average: float) -> None:
+    path = tmp_path / "x.safetensors"
+    straight, resumed = new_stepper(average=average), new_stepper(average=average)
+    straight.set_rate(0.1)
+    for number in range(4):
+        straight.step(8, batch(number))
+    tensors = straight.state() | straight.model.state_dict()
+    save_checkpoint(path, tensors, kind="x", state={})
+    noise = straight.generator.get_state()
+    for number in range(4, 8):
+        straight.step(8, batch(number))
+
+    saved = load_checkpoint(path).tensors
+    old = {"optimizer.group.0.lr": torch.tensor(7.0)}  # as older files have it
+    resumed.restore(saved | old)
+    assert resumed.state().keys() == straight.state().keys()
+    resumed.model.load_state_dict({key: saved[key] for key in resumed.model.state_dict()})
+    resumed.generator.set_state(noise)
+    resumed.set_rate(0.1)
+    for number in range(4, 8):
+        resumed.step(8, batch(number))
+    assert all(map(torch.equal, weights(resumed), weights(straight)))
+    for name, value in straight.state().items():
+        assert torch.equal(resumed.state()[name], value), name
+    fresh = new_stepper(average=average)  # without the state the weights are others
+    fresh.model.load_state_dict({key: saved[key] for key in fresh.model.state_dict()})
+    fresh.generator.set_state(noise)
+    fresh.set_rate(0.1)
+    fresh.step(8, batch(4))
+    assert not torch.equal(weights(fresh)[1], weights(straight)[1])
 
 
 def test_on_the_cpu_there_is_nothing_to_prepare() -> None:
@@ -107,4 +133,4 @@ def test_on_the_cpu_there_is_nothing_to_prepare() -> None:
     stepper.prepare({8: batch(0)})
     assert all(map(torch.equal, weights(stepper), before))
     assert not stepper.graphs
-    assert not flatten_optimizer(stepper.optimizer)[0]
+    assert not stepper.state()

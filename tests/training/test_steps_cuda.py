@@ -7,7 +7,6 @@ Skipped without a CUDA device. Where there is one but no pytest, the file runs a
 import torch
 from torch import nn
 
-from treelax.training.optimizer_state import flatten_optimizer
 from treelax.training.steps import Stepper
 
 try:
@@ -18,7 +17,7 @@ else:
     pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
 
-def new_stepper(device, noise=0.1):
+def new_stepper(device, noise=0.1, average=0.0):
     """Steps towards the sum of four numbers; a shape cuts the batch."""
     torch.manual_seed(3)
     model = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Linear(8, 1)).to(device)
@@ -34,7 +33,8 @@ def new_stepper(device, noise=0.1):
     parameters = list(model.parameters())
     groups = [{"params": parameters[:2], "rate": 1.0}, {"params": parameters[2:], "rate": 0.5}]
     device = torch.device(device)
-    return Stepper(model, loss, groups, torch.Generator(device).manual_seed(0), 0.5, device)
+    generator = torch.Generator(device).manual_seed(0)
+    return Stepper(model, loss, groups, generator, 0.5, device, average=average)
 
 
 def batch(number):
@@ -46,13 +46,12 @@ def weights(stepper):
 
 
 def averages(stepper):
-    """What Adam keeps of each parameter."""
-    tensors = flatten_optimizer(stepper.optimizer)[0]
-    return [value for name, value in tensors.items() if ".group." not in name]
+    """What Adam keeps of each parameter, and the running mean."""
+    return [value.clone() for value in stepper.state().values()]
 
 
 def test_preparing_changes_nothing():
-    stepper = new_stepper("cuda")
+    stepper = new_stepper("cuda", average=0.9)
     stepper.set_rate(0.1)
     fresh = weights(stepper)
     stepper.prepare({8: batch(0)})
@@ -119,6 +118,28 @@ def test_a_new_phase_is_captured_anew():
         losses.append(stepper.mean_loss(1))
     assert losses[1] == losses[0]
     assert abs(losses[2] - 3 * losses[0]) < 1e-5 * losses[0]
+
+
+def test_captured_steps_go_on_from_their_state():
+    def steps(stepper, numbers):
+        stepper.prepare({8: batch(0)})
+        stepper.set_rate(0.1)
+        stepper.generator.manual_seed(1)
+        for number in numbers:
+            stepper.step(8, batch(number))
+        torch.cuda.synchronize()
+        return stepper
+
+    first = steps(new_stepper("cuda", average=0.9), range(4))
+    saved = {name: value.cpu() for name, value in first.state().items()}
+    trained = {name: value.cpu() for name, value in first.model.state_dict().items()}
+    steps(first, range(4, 8))
+    resumed = new_stepper("cuda", average=0.9)
+    resumed.model.load_state_dict(trained)
+    resumed.restore(saved)
+    steps(resumed, range(4, 8))
+    assert all(map(torch.equal, weights(resumed), weights(first)))
+    assert all(map(torch.equal, averages(resumed), averages(first)))
 
 
 if __name__ == "__main__":
