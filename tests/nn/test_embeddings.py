@@ -43,12 +43,7 @@ def test_a_step_moves_learned_rows_alone():
     assert torch.equal(after[1:3], before[1:3] / 2)
     assert torch.equal(after[[0, 3, 4, 5]], before[[0, 3, 4, 5]])
     assert torch.equal(embedding.table, table())
-
-
-def test_padding_is_zero_whatever_is_learned():
-    embedding = WordEmbedding(table(), learned=5)
-    embedding.learned.data += 1
-    assert not embedding(torch.zeros(4, dtype=torch.int64)).any()
+    assert not after[0].any()
 
 
 def test_the_state_is_without_the_table():
@@ -71,54 +66,23 @@ def test_the_given_table_is_neither_copied_nor_changed():
     assert not WordEmbedding(wanting)(IDS).requires_grad
 
 
-# ── types ────────────────────────────────────────────────────────────────────────────────────────
-
-every_number = pytest.mark.parametrize("learned", [0, 2])
-half_types = pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
-
-
-@every_number
-@half_types
-def test_a_table_of_a_half_type(learned, half):
-    embedding = WordEmbedding(table(dtype=half), learned=learned)
-    assert embedding.table.dtype == half
-    vectors = embedding(IDS)
-    assert vectors.dtype == torch.float32
-    assert torch.equal(vectors, table(dtype=half).float()[IDS])
-
-
-@every_number
-@pytest.mark.parametrize("kind", [torch.float32, torch.float16], ids=str)
-def test_vectors_follow_the_module_from_type_to_type(learned, kind):
-    embedding = WordEmbedding(table(dtype=kind), learned=learned).double()
-    assert embedding(IDS).dtype == torch.float64
-    assert embedding.bfloat16()(IDS).dtype == torch.bfloat16
-    assert embedding.float()(IDS).dtype == torch.float32
-
-
-@every_number
-def test_built_in_the_default_type_as_other_layers(learned):
+@pytest.mark.parametrize("learned", [0, 2])
+@pytest.mark.parametrize("kind", [torch.float32, torch.float16, torch.bfloat16], ids=str)
+def test_vectors_are_of_the_modules_type_whatever_the_table_has(learned, kind):
+    embedding = WordEmbedding(table(dtype=kind), learned=learned)
+    assert embedding.table.dtype == kind
+    assert embedding(IDS).dtype == torch.float32
+    assert torch.equal(embedding(IDS), table(dtype=kind).float()[IDS])
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(embedding(IDS), table(dtype=kind).float()[IDS])
+    for moved in (embedding.double(), embedding.bfloat16(), embedding.float()):
+        assert moved(IDS.int()).dtype == moved.like.dtype
     torch.set_default_dtype(torch.float64)
     try:
-        embedding, layer = WordEmbedding(table(), learned=learned), torch.nn.Linear(3, 2)
+        embedding = WordEmbedding(table(), learned=learned)
     finally:
         torch.set_default_dtype(torch.float32)
     assert embedding(IDS).dtype == torch.float64
-    assert layer(embedding(IDS)).dtype == torch.float64
-
-
-@every_number
-def test_autocast_changes_the_layers_not_the_table(learned):
-    embedding, layer = WordEmbedding(table(), learned=learned), torch.nn.Linear(3, 2)
-    with torch.autocast("cpu", torch.bfloat16):
-        vectors = embedding(IDS)
-        assert layer(vectors).dtype == torch.bfloat16
-    assert torch.equal(vectors, table()[IDS])
-
-
-@pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
-def test_integer_ids(dtype):
-    assert torch.equal(WordEmbedding(table(), learned=1)(IDS.to(dtype)), table()[IDS])
 
 
 def test_to_another_device_and_copied():
@@ -128,9 +92,6 @@ def test_to_another_device_and_copied():
     embedding.to("meta")
     assert embedding.table.is_meta
     assert embedding.learned.is_meta
-
-
-# ── errors ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -147,9 +108,6 @@ def test_to_another_device_and_copied():
 def test_tables_that_will_not_do(rows, learned, message):
     with pytest.raises(InputError, match=message):
         WordEmbedding(rows, learned=learned)
-
-
-def test_ids_that_are_no_integers():
     with pytest.raises(InputError, match=r"ids has dtype torch\.float32"):
         WordEmbedding(table())(torch.zeros(2))
 
@@ -164,7 +122,3 @@ def test_appended_rows_are_not_learned():
     assert [tuple(each.shape) for each in embedding.parameters()] == [(2, 3)]
     with pytest.raises(InputError, match=r"rows has shape \(2, 4\); expected \(words, 3\)"):
         embedding.append(torch.ones(2, 4))
-
-
-def test_the_printed_form_shows_the_sizes():
-    assert repr(WordEmbedding(table(), learned=2)) == "WordEmbedding(6, 3, learned=2)"

