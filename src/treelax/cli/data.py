@@ -1,32 +1,31 @@
-"""``treelax data``: make data sets, and say what is in them."""
+"""``treelax data``: make data sets, fetch corpora, and say what is in them."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 import treelax
-from treelax.cli import data_text
-from treelax.cli.commands import command, group
-from treelax.cli.console import error_console, table
-from treelax.cli.data_text import folder_to_write
+from treelax.cli.commands import Register, command, group
+from treelax.cli.console import table
 from treelax.cli.progress import advancing, progress
 from treelax.errors import InputError
 from treelax.files import atomic_write, sha256
 
 if TYPE_CHECKING:
-    from treelax.data.listops import Expression
+    from treelax.data.text.readers_corpora import Corpus
+    from treelax.data.text.records import Records
 
-INFO = "info.json"
-ONLY_WRITING = ("out", "variant", "train", "dev", "test", "seed", "force")
-NOTE = "attached to ...: the heads that a tree built by this rule alone gets right"
-COUNT_EVERY = 500  # expressions; a bar takes longer to draw than one of them to write
+INFO, MADE_BY = "info.json", "made_by"
+COUNT_EVERY = 500  # records; a bar takes longer to draw than one of them to read or write
 HELP = """Make data sets, and say what is in them.
 
 Every kind of data has its own --help.
@@ -34,6 +33,10 @@ Every kind of data has its own --help.
 Example:
   treelax data listops --out data/listops
 """
+AsJson = Annotated[bool, typer.Option("--json", help="Print the figures as one JSON object.")]
+
+# ------------------------------------------------------------------ ListOps
+
 LISTOPS_HELP = """Write random ListOps data, or describe the data in files.
 
 With --out: writes train.tsv, dev.tsv and test.tsv, a line an expression, no
@@ -46,7 +49,7 @@ Examples:
   treelax data listops --out data/short --variant paulus --train 1000 --seed 1
   treelax data listops --stats data/listops/dev.tsv data/listops/test.tsv
 """
-
+NOTE = "attached to ...: the heads that a tree built by this rule alone gets right"
 # What training generates by itself, so that a folder of the same data can be had without a thought.
 # Not taken from the presets, which load torch: help should not take seconds. Tests hold them equal.
 SIZES = {"train": 90_000, "dev": 1_000, "test": 10_000}
@@ -55,9 +58,7 @@ LENGTHS = {
     "original": {"min_length": 1, "max_length": 100},
     "paulus": {"min_length": 10, "max_length": 50},
 }
-
 _writing = partial(typer.Option, rich_help_panel="Writing a data set")
-Splits = dict[str, list["Expression"]]
 
 
 def _limits(name: str) -> str:
@@ -67,20 +68,16 @@ def _limits(name: str) -> str:
 
 
 def listops(
-    context: typer.Context,
     files: Annotated[
         list[Path] | None, typer.Argument(metavar="FILE", help="What --stats describes.")
     ] = None,
     stats: Annotated[bool, typer.Option("--stats", help="Describe FILE...; write none.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the statistics as one JSON object.")
-    ] = False,
+    as_json: AsJson = False,
     min_length: Annotated[
-        int | None,
-        typer.Option(min=1, help=f"Leave out shorter expressions{_limits('min_length')}"),
+        int | None, typer.Option(min=1, help=f"Skip shorter expressions{_limits('min_length')}")
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option(min=1, help=f"Leave out longer expressions{_limits('max_length')}")
+        int | None, typer.Option(min=1, help=f"Skip longer expressions{_limits('max_length')}")
     ] = None,
     out: Annotated[
         Path | None, _writing(file_okay=False, help="Folder to write; made if need be.")
@@ -99,49 +96,27 @@ def listops(
     force: Annotated[bool, _writing("--force", help="Replace files with other content.")] = False,
 ) -> None:
     """Write ListOps data or describe it; see LISTOPS_HELP."""
-    _check_usage(context, files, stats, out)
+    if stats != bool(files) or stats == (out is not None):
+        raise InputError(
+            "data listops: expected either --out FOLDER to write data, or --stats FILE... to "
+            "describe it"
+        )
     if out is None:
         described = _describe_files(files or [], min_length or 1, max_length)
         title = "ListOps, lone digits left out"
     else:
-        settings = {
-            "variant": variant,
-            "train": train,
-            "dev": dev,
-            "test": test,
-            "seed": seed,
+        lengths = {
             "min_length": min_length or LENGTHS[variant]["min_length"],
             "max_length": max_length or LENGTHS[variant]["max_length"],
         }
-        described = _write_splits(out, settings, force)
+        settings = {"variant": variant, "seed": seed, **lengths}
+        described = _write_splits(out, {"train": train, "dev": dev, "test": test}, settings, force)
         title = f"ListOps, {variant}, seed {seed}, in {out}"
     if as_json:
         typer.echo(json.dumps(described, indent=2))
     else:
-        _print_statistics(described, title)
-
-
-def _check_usage(
-    context: typer.Context, files: Sequence[Path] | None, stats: bool, out: Path | None
-) -> None:
-    """Refuse options that contradict each other or would do nothing."""
-    if stats:
-        if not files:
-            raise InputError("--stats: received no file; expected --stats FILE...")
-        for name in ONLY_WRITING:
-            source = context.get_parameter_source(name)
-            if source is not None and source.name == "COMMANDLINE":
-                raise InputError(f"--{name}: is for writing; expected it without --stats")
-    elif files:
-        raise InputError(
-            f"{files[0]}: received a file without --stats; expected --stats FILE... to describe "
-            "files, or --out FOLDER alone to write them"
-        )
-    elif out is None:
-        raise InputError(
-            "--out: received none; expected --out FOLDER to write data, or --stats FILE... to "
-            "describe it"
-        )
+        columns = {name: _expression_figures(each) for name, each in described.items()}
+        _print_columns(columns, title, NOTE)
 
 
 def _describe_files(
@@ -158,102 +133,271 @@ def _describe_files(
     return described
 
 
-def _write_splits(folder: Path, settings: dict[str, Any], force: bool) -> dict[str, Any]:
+def _write_splits(
+    folder: Path, sizes: dict[str, int], settings: dict[str, Any], force: bool
+) -> dict[str, Any]:
     """Draw the data, write it and describe it."""
-    from treelax.data.listops import generate_splits, listops_statistics
+    from treelax.data.listops import generate_splits, listops_statistics, write_listops
 
-    if not force:
-        _refuse_other_data(folder, settings)
-    sizes = {name: settings[name] for name in ("train", "dev", "test")}
-    others = {name: settings[name] for name in ("variant", "seed", "min_length", "max_length")}
+    info = {MADE_BY: f"treelax {treelax.__version__}", "settings": {**sizes, **settings}}
+    total = sum(sizes.values())
     with folder_to_write(folder) as temporary:
-        with progress("drawing", sum(sizes.values())) as bar:
-            splits = generate_splits(sizes, **others, progress=bar.update)
-        _write_files(folder, temporary, splits, settings, force)
+        with progress("drawing", total) as bar:
+            splits = generate_splits(sizes, **settings, progress=bar.update)
+        with progress("writing", total) as bar:
+            for name, split in splits.items():
+                write_listops(temporary / f"{name}.tsv", advancing(split, bar, every=COUNT_EVERY))
+        sums = {file.name: sha256(file) for file in sorted(temporary.iterdir())}
+        with atomic_write(temporary / INFO, "w") as out:
+            out.write(json.dumps(info | {"sha256": sums}, indent=2) + "\n")
+        _put_in_place(temporary, folder, force)
     described = {}
-    with progress("measuring", sum(sizes.values()), transient=True) as bar:
+    with progress("measuring", total, transient=True) as bar:
         for name, split in splits.items():
             described[name] = listops_statistics(split)
             bar.advance(len(split))
     return described
 
 
-def _refuse_other_data(folder: Path, settings: dict[str, Any]) -> None:
-    """Refuse a folder whose data was made otherwise; told before the data is drawn."""
-    info = folder / INFO
-    if not info.exists():
-        return
-    try:
-        there = json.loads(info.read_text(encoding="utf-8"))["settings"]
-        differing = [name for name, value in settings.items() if there[name] != value]
-    except (ValueError, KeyError, TypeError, RecursionError):
-        raise InputError(
-            f"{info}: was not written by treelax data; give another --out, or --force to replace it"
-        ) from None
-    if differing:
-        raise InputError(
-            f"{folder}: holds data made with {_option(differing[0], there)}, received "
-            f"{_option(differing[0], settings)}; give another --out, or --force to replace it"
-        )
-
-
-def _write_files(
-    folder: Path, temporary: Path, splits: Splits, settings: dict[str, Any], force: bool
-) -> None:
-    """Write all files aside, then put them in place: an error leaves what was there untouched."""
-    from treelax.data.listops import write_listops
-
-    with progress("writing", sum(map(len, splits.values()))) as bar:
-        for name, split in splits.items():
-            write_listops(temporary / f"{name}.tsv", advancing(split, bar, every=COUNT_EVERY))
-    sums = {f"{name}.tsv": sha256(temporary / f"{name}.tsv") for name in splits}
-    there = [file for file in sums if (folder / file).exists()]
-    changed = [file for file in there if sha256(folder / file) != sums[file]]
-    if changed and not force:
-        raise InputError(
-            f"{folder / changed[0]}: is there already with other content; give another --out, or "
-            "--force to replace it"
-        )
-    info = {
-        "made_by": f"treelax {treelax.__version__}",
-        "settings": settings,
-        "sha256": sums,
+def _expression_figures(statistics: dict[str, Any]) -> dict[str, str | int | float]:
+    return {
+        "sentences": statistics["sentences"],
+        "tokens": statistics["tokens"],
+        "length, mean": statistics["length_mean"],
+        "length, median": f"{statistics['length_median']:g}",
+        "length, longest": statistics["length_max"],
+        "depth, mean": statistics["depth_mean"],
+        "depth, deepest": statistics["depth_max"],
+        **{f"operator {token}": count for token, count in statistics["operators"].items()},
+        "operators, % of tokens": statistics["operator_share"],
+        "attached to the token before, %": statistics["attachment_previous"],
+        "attached to the operator before, %": statistics["attachment_operator"],
     }
-    if changed:  # what it says must not stand beside data that is half replaced
-        (folder / INFO).unlink(missing_ok=True)
-    for file in sums:
-        os.replace(temporary / file, folder / file)
-    with atomic_write(folder / INFO, "w") as out:
-        out.write(json.dumps(info, indent=2) + "\n")
-    if len(there) == len(sums) and not changed:
-        error_console.print(f"{folder}: the same files were there already")
 
 
-def _option(name: str, settings: dict[str, Any]) -> str:
-    return f"--{name.replace('_', '-')} {settings[name]}"
+# ------------------------------------------------------------------ corpora of text
+
+CORPUS_HELP = """Check the files of {corpus}; fetch them if need be.
+
+Reads every split and says what is in it, what is left out and why.
+
+With --from it reads {archive}, its folder, or one file;
+also what --out wrote.
+Without, it fetches that archive once and keeps it.
+With --out it also writes what was read, SPLIT.tsv.gz, with the columns
+{columns}.
+
+Examples:
+  treelax data {name}
+  treelax data {name} --from {archive} --out data/{name}
+"""
+From = Annotated[
+    Path | None,
+    typer.Option("--from", metavar="PATH", help="The archive, its folder, or a file; no network."),
+]
+Out = Annotated[
+    Path | None, typer.Option(file_okay=False, help="Folder to write; made if need be.")
+]
+Cache = Annotated[
+    Path | None,
+    typer.Option(help="Where the archive is kept; the user's folder for caches by default."),
+]
+Unusable = Annotated[
+    Literal["error", "drop"],
+    typer.Option(help="drop: skip lines with too few or too many columns or words."),
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace files with other content.")]
 
 
-def _print_statistics(described: dict[str, Any], title: str) -> None:
-    rows = zip(*map(_figures, described.values()), strict=True)
-    named = [[cells[0][0], *(figure for _, figure in cells)] for cells in rows]
-    table(["", *described], named, title=title, note=NOTE)
+def _pairs(name: str) -> Callable[..., None]:
+    def check(
+        source: From = None,
+        out: Out = None,
+        cache: Cache = None,
+        unusable: Unusable = "error",
+        force: Force = False,
+        as_json: AsJson = False,
+    ) -> None:
+        _check_corpus(name, source, out, cache, unusable, force, as_json)
+
+    return check
 
 
-def _figures(statistics: dict[str, Any]) -> list[tuple[str, str | int | float]]:
-    """The rows of the table for one set."""
-    return [
-        ("sentences", statistics["sentences"]),
-        ("tokens", statistics["tokens"]),
-        ("length, mean", statistics["length_mean"]),
-        ("length, median", f"{statistics['length_median']:g}"),
-        ("length, longest", statistics["length_max"]),
-        ("depth, mean", statistics["depth_mean"]),
-        ("depth, deepest", statistics["depth_max"]),
-        *((f"operator {token}", count) for token, count in statistics["operators"].items()),
-        ("operators, % of tokens", statistics["operator_share"]),
-        ("attached to the token before, %", statistics["attachment_previous"]),
-        ("attached to the operator before, %", statistics["attachment_operator"]),
+def sst(
+    source: From = None,
+    out: Out = None,
+    cache: Cache = None,
+    classes: Annotated[
+        Literal["binary", "five"],
+        typer.Option(help="binary: negative and positive, neutral left out. five: all five."),
+    ] = "binary",
+    unusable: Unusable = "error",
+    force: Force = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check SST; see CORPUS_HELP."""
+    _check_corpus(f"sst-{classes}", source, out, cache, unusable, force, as_json)
+
+
+def _check_corpus(
+    name: str,
+    source: Path | None,
+    out: Path | None,
+    cache: Path | None,
+    unusable: Literal["error", "drop"],
+    force: bool,
+    as_json: bool,
+) -> None:
+    from treelax.data.text.readers_corpora import CORPORA
+
+    corpus = CORPORA[name]
+    path = _fetch(corpus, cache) if source is None else source
+    if path.is_file() and path.suffix.lower() != ".zip" and out is not None:
+        raise InputError(
+            f"{path}: is one file; expected an archive or a folder to write with --out"
+        )
+    found = corpus.splits(path, unusable)
+    if out is None:
+        described = _describe(corpus, found, None)
+    else:
+        with folder_to_write(out) as temporary:
+            described = _describe(corpus, found, temporary)
+            _put_in_place(temporary, out, force)
+    missing = [] if path.name in found else [s for s in corpus.official if s not in found]
+    if as_json:
+        typer.echo(json.dumps({"splits": described, "missing": missing}, indent=2))
+        return
+    notes = [
+        f"{split}: {line}" for split, each in described.items() for line in each["dropped_summary"]
     ]
+    notes += [f"{split}: is not there" for split in missing]
+    columns = {split: _corpus_figures(corpus, each) for split, each in described.items()}
+    _print_columns(columns, f"{corpus.title}, from {path}", "\n".join(notes) or None)
 
 
-register = group("data", HELP, command("listops", LISTOPS_HELP, listops), data_text.register)
+def _fetch(corpus: Corpus, cache: Path | None) -> Path:
+    from treelax.data.text.download import ARCHIVES, cache_folder, download
+
+    folder = cache_folder() if cache is None else cache
+    archive = ARCHIVES[corpus.archive]
+    if (folder / archive.name).exists():
+        return download(archive, folder)
+    with progress(f"fetching {archive.name}", _megabytes(archive.size), unit="MB") as bar:
+        return download(archive, folder, progress=lambda done: bar.update(_megabytes(done)))
+
+
+def _megabytes(count: int) -> int:
+    return -(-count // 1_000_000)
+
+
+def _describe(
+    corpus: Corpus, found: dict[str, Records], folder: Path | None
+) -> dict[str, dict[str, Any]]:
+    """Read every split; write it into a folder if there is one."""
+    from treelax.data.text.readers_table import write_table
+    from treelax.data.text.records import TextStatistics
+
+    extra = ["genre"] if corpus.archive == "multinli" else []
+    described = {}
+    for split, records in found.items():
+        statistics = TextStatistics()
+        with progress(f"reading {split}", unit="lines", transient=True) as bar:
+            watched = statistics.watch(advancing(records, bar, every=COUNT_EVERY))
+            if folder is None:
+                for _ in watched:
+                    pass
+            else:
+                write_table(folder / f"{split}.tsv.gz", watched, corpus.texts, extra=extra)
+        described[split] = {
+            "source": records.source,
+            **statistics.summary(),
+            "official": corpus.official.get(split),
+            "dropped": records.report.dropped,
+            "dropped_summary": records.report.lines(),
+        }
+    return described
+
+
+def _corpus_figures(corpus: Corpus, figures: dict[str, Any]) -> dict[str, str | int | float]:
+    count, official = figures["records"], figures["official"]
+    share = "–"
+    if official is not None:
+        share = "100 %" if count == official else f"{100 * count / official:.1f} % of {official:,}"
+    rows: dict[str, str | int | float] = {
+        "sentences" if len(corpus.texts) == 1 else "pairs": count,
+        "of the official split": share,
+        **{label: figures["labels"].get(label, 0) for label in corpus.classes},
+    }
+    for what, key in (("words, mean", "length_mean"), ("words, most", "length_max")):
+        for name, value in zip(corpus.texts, figures[key], strict=True):
+            rows[what if len(corpus.texts) == 1 else f"{name}: {what}"] = value
+    rows["dropped"] = sum(map(len, figures["dropped"].values()))
+    return rows
+
+
+# ------------------------------------------------------------------ what both write and print
+
+
+@contextmanager
+def folder_to_write(folder: Path) -> Iterator[Path]:
+    """Make a folder and one in it for unfinished files; a new one goes again after an error."""
+    is_new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with TemporaryDirectory(prefix=".treelax-", dir=folder) as temporary:
+            yield Path(temporary)
+    except BaseException:
+        if is_new:
+            with suppress(OSError):  # not empty
+                folder.rmdir()
+        raise
+
+
+def _put_in_place(temporary: Path, folder: Path, force: bool) -> None:
+    """Move finished files into the folder, unless others would be replaced; INFO comes last."""
+
+    def is_other(there: Path) -> bool:
+        if there.name == INFO:  # tells of the other files, or is not of this program
+            return MADE_BY not in there.read_text(encoding="utf-8", errors="replace")
+        return sha256(there) != sha256(temporary / there.name)
+
+    files = sorted(temporary.iterdir(), key=lambda file: (file.name == INFO, file.name))
+    there = [folder / file.name for file in files]
+    others = [file for file in there if file.exists() and is_other(file)]
+    if others and not force:
+        raise InputError(
+            f"{others[0]}: is there already with other content; give another --out, or --force to "
+            "replace it"
+        )
+    if others:  # what INFO says must not stand beside data that is half replaced
+        (folder / INFO).unlink(missing_ok=True)
+    for file in files:
+        os.replace(file, folder / file.name)
+
+
+def _print_columns(
+    columns: dict[str, dict[str, str | int | float]], title: str, note: str | None
+) -> None:
+    """A table with a column for each set and a row for each figure."""
+    names = list(next(iter(columns.values())))
+    rows = [[name, *(figures[name] for figures in columns.values())] for name in names]
+    table(["", *columns], rows, title=title, note=note)
+
+
+def _corpus(
+    name: str, corpus: str, archive: str, columns: str, function: Callable[..., None]
+) -> Register:
+    text = CORPUS_HELP.format(name=name, corpus=corpus, archive=archive, columns=columns)
+    return command(name, text, function)
+
+
+PAIRS = "label, premise, hypothesis"
+SST = "the Stanford Sentiment Treebank", "trainDevTestTrees_PTB.zip", "label, sentence"
+register = group(
+    "data",
+    HELP,
+    command("listops", LISTOPS_HELP, listops),
+    _corpus("snli", "SNLI", "snli_1.0.zip", PAIRS, _pairs("snli")),
+    _corpus("multinli", "MultiNLI", "multinli_1.0.zip", f"{PAIRS}, genre", _pairs("multinli")),
+    _corpus("sst", *SST, sst),
+)

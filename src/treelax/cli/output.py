@@ -43,8 +43,8 @@ def refuse_output(out: Path | None, *read: str | Path | None) -> None:
         raise InputError(
             f"{out}: there is no folder {out.parent}; expected one: make it or give another --out"
         )
-    for file in filter(None, read):
-        if out.exists() and Path(file).exists() and out.samefile(file):
+    for file in read:
+        if file and out.exists() and Path(file).exists() and out.samefile(file):
             raise InputError(f"--out: received {out}, the file that is read; expected another")
 
 
@@ -121,20 +121,13 @@ def warn_of_long(source: str, what: str, length: int, unit: str) -> None:
 
 @dataclass(frozen=True)
 class Said:
-    """An example with what a model says of it.
-
-    Attributes:
-        example: as it was read.
-        said: label, words and heads.
-        tags: what to write under the words; None for models without tags.
-        weights: of each text the weights of its arcs, ``[h][m]``; none if not asked for.
-        samples: of each text the sampled heads and how often, the most frequent first.
-    """
+    """An example with what a model says of it."""
 
     example: Example
     said: Prediction
-    tags: tuple[str, ...] | None = None
-    weights: tuple[list[list[float]], ...] = ()
+    tags: tuple[str, ...] | None = None  # to write under the words
+    weights: tuple[list[list[float]], ...] = ()  # of each text, [h][m]; none if not asked for
+    # of each text the sampled heads and how often, the most frequent first
     samples: tuple[tuple[tuple[Heads, int], ...], ...] = ()
 
     @property
@@ -156,25 +149,15 @@ class Said:
 
 @dataclass(frozen=True)
 class Look:
-    """How trees are shown.
+    """How trees are shown."""
 
-    Attributes:
-        gold: mark right and wrong arcs.
-        samples: how many trees were sampled.
-        seed: of the samples.
-        width: columns to fit into; the terminal's by default.
-        ascii: in ASCII characters only.
-        number: say on which line a text stands.
-        replace_tags: those of a CoNLL-U file by those of the model, in the column they were learned
-            from; else, and for other columns than UPOS, XPOS and DEPREL, they are beside in MISC.
-    """
-
-    gold: bool = False
-    samples: int = 0
-    seed: int = 0
-    width: int | None = None
+    gold: bool = False  # mark right and wrong arcs
+    samples: int = 0  # how many trees were sampled
+    seed: int = 0  # of the samples
+    width: int | None = None  # columns to fit into; the terminal's by default
     ascii: bool = False
-    number: bool = False
+    number: bool = False  # say on which line a text stands
+    # put the tags of the model where those of a CoNLL-U file are, not beside them
     replace_tags: bool = False
 
 

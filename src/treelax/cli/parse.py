@@ -97,7 +97,7 @@ def parse(
     if file is None and texts == [STREAM]:
         file, texts = STREAM, []
     if bool(texts) == (file is not None) or STREAM in texts:
-        received = f"{texts[0]!r} and {file or STREAM}" if texts else f"none beside RUN, {run}"
+        received = f"{texts[0]!r} and {file or STREAM}" if texts else f"none, with the RUN {run}"
         raise InputError(
             f"TEXT: received {received}; expected one of: texts as arguments, --file FILE, or - "
             "for standard input"

@@ -167,10 +167,13 @@ class Accuracy:
 
     def add(self, right: Label, said: Label) -> None:
         """Count the labels of an example, if the right ones are known and of the same kind."""
-        pairs = [(right, said)] if isinstance(right, str) and isinstance(said, str) else []
-        if isinstance(right, tuple) and isinstance(said, tuple):
-            pairs = [pair for pair in zip(right, said, strict=True) if pair[0] is not None]
-        for one, other in pairs:
+        if isinstance(right, str) and isinstance(said, str):
+            right, said = (right,), (said,)
+        if not (isinstance(right, tuple) and isinstance(said, tuple)):
+            return
+        for one, other in zip(right, said, strict=True):
+            if one is None:
+                continue
             self.count += 1
             self.right += one == other
             if str(one) not in self.known:
