@@ -6,57 +6,68 @@ import pytest
 
 pytest.importorskip("fastapi", reason="needs fastapi: pip install 'treelax[demo]'")
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from browsing import a_browser
-from demo_serving import a_server
+from demo_visits import Sources, Visit, Visitor, a_server
 from fastapi.testclient import TestClient
 
 from treelax.demo.app import create_app
-from treelax.demo.messages import SourceName
-from treelax.demo.models import load_sources
-from treelax.demo.sources import Source
+from treelax.demo.sources import load_sources
 
 if TYPE_CHECKING:
-    from demo_browser import Visitor
     from playwright.sync_api import Browser
 
 
 @pytest.fixture(scope="session")
-def sources() -> Mapping[SourceName, Source]:
+def built_in() -> Sources:
     return load_sources()
 
 
-@pytest.fixture(scope="session")
-def client(sources: Mapping[SourceName, Source]) -> TestClient:
+@pytest.fixture(scope="module")
+def sources(built_in: Sources) -> Sources:
+    """Those of the client and of the page; some modules have their own."""
+    return built_in
+
+
+@pytest.fixture(scope="module")
+def client(sources: Sources) -> TestClient:
     return TestClient(create_app(sources), raise_server_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def ask(client: TestClient) -> Callable[..., dict[str, Any]]:
+    def asked(**request: Any) -> dict[str, Any]:
+        reply = client.post("/api/trees", json=request)
+        assert reply.status_code == 200, reply.text
+        return dict(reply.json())
+
+    return asked
 
 
 # not for the session: while it is there, its event loop is that of the thread
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
     with a_browser() as browser:
         yield browser
 
 
 @pytest.fixture(scope="module")
-def home(browser: Browser, sources: Mapping[SourceName, Source]) -> Iterator[str]:
+def home(browser: Browser, sources: Sources) -> Iterator[str]:
     with a_server(sources) as address:
         yield address
 
 
 @pytest.fixture
-def visitor(browser: Browser, home: str, sources: Mapping[SourceName, Source]) -> Iterator[Visitor]:
+def visitor(browser: Browser, home: str, sources: Sources) -> Iterator[Visitor]:
     """Someone with a new browser; at the end nothing may have gone wrong."""
-    from demo_browser import Visit
-
     visits = []
 
     def come(width: int = 1280, **options: Any) -> Visit:
         context = browser.new_context(viewport={"width": width, "height": 900}, **options)
         visits.append(Visit(context.new_page(), home, sources))
-        visits[-1].listen()
         return visits[-1]
 
     yield come

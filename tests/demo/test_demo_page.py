@@ -6,12 +6,13 @@ import pytest
 
 pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
 
-from demo_browser import WORDS, Visitor, eventually
+from demo_visits import LEAST_WEIGHT, WORDS, Visitor, eventually, request_of
 from playwright.sync_api import expect
 
-MANY = " ".join(f"w{i}" for i in range(60))  # whose cells are too small for gaps between them
+from treelax.demo.answers import answer
+from treelax.demo.messages import MOST_WORDS, Matrix
 
-# ------------------------------------------------------------------ pictures and controls
+MANY = " ".join(f"w{i}" for i in range(60))  # whose cells are too small for gaps between them
 
 
 def test_the_first_picture(visitor: Visitor) -> None:
@@ -185,7 +186,7 @@ def test_samples(visitor: Visitor) -> None:
         for rows in zip(reply.marginals, reply.samples.frequencies, strict=True)
         for a, b in zip(*rows, strict=True)
     )
-    facts = f"111 drawn; largest difference between frequency and marginal {gap:.3f}."
+    facts = f"111 drawn; largest difference between frequency and marginal: {gap:.3f}."
     eventually(lambda: page.inner_text("#sample-facts"), facts)
     dots = page.locator("#scatter circle").evaluate_all(
         "all => all.map(dot => ['head', 'word'].map(name => Number(dot.dataset[name]))"
@@ -208,8 +209,9 @@ def test_samples(visitor: Visitor) -> None:
     visit.shows_its_state()
 
 
-@pytest.mark.parametrize("text", [WORDS, MANY], ids=["cells", "pixels"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("scheme", "text"), [("light", WORDS), ("dark", MANY)], ids=["cells", "pixels"]
+)
 def test_cells_have_the_colours_of_their_numbers(visitor: Visitor, scheme: str, text: str) -> None:
     visit = visitor(1500, color_scheme=scheme).open(
         source="random", text=text, samples=30, forbidden="0-1", arc="7-1"
@@ -285,6 +287,7 @@ def test_every_matrix_of_scores_has_a_scale_of_its_own(visitor: Visitor) -> None
     assert most >= 10
     ends = visit.page.locator("#legend-perturbed span").all_text_contents()
     assert ends == [f"−{most:.0f}", f"{most:.0f}"]
+    assert visit.page.inner_text("#soft-facts") == visit.page.inner_text("#scatter-facts") == ""
 
 
 def test_a_line_says_when_scores_are_far_larger_than_the_noise(visitor: Visitor) -> None:
@@ -301,7 +304,7 @@ def test_a_line_says_when_scores_are_far_larger_than_the_noise(visitor: Visitor)
     expect(spread).to_have_text(
         f"Scores differ by up to {max(scores) - min(scores):.0f}, noise by about "
         f"{max(noise) - min(noise):.0f}: turn up the noise or the temperature to see other trees. "
-        "Exact samples have neither."
+        "Exact samples use neither."
     )
     # both sliders go far enough to see some, and then there is no line
     page.focus("#noise")
@@ -341,3 +344,43 @@ def test_the_table_of_words(visitor: Visitor) -> None:
         f"{max(column):.3f}",
         label[(reply.samples.last or [])[2]],
     ]
+
+
+# ------------------------------------------------------------------ long texts
+
+LONGEST = " ".join(f"w{i}" for i in range(1, MOST_WORDS + 1))
+MOST_ARCS, MOST_DOTS = 600, 1500
+
+
+def numbers(matrix: Matrix) -> dict[tuple[int, int], float]:
+    return {
+        (head, word): value or 0.0
+        for head, row in enumerate(matrix)
+        for word, value in enumerate(row)
+    }
+
+
+def test_only_the_heaviest_arcs_and_largest_dots_of_long_texts_are_drawn(visitor: Visitor) -> None:
+    visit = visitor().open(source="zero", text=LONGEST, noise=0, samples=5, temperature=1)
+    page, reply = visit.page, answer(request_of(visit.state()), visit.sources)
+
+    soft = numbers(reply.soft)
+    heavy = sorted((weight for weight in soft.values() if weight >= LEAST_WEIGHT), reverse=True)
+    drawn = visit.arcs("soft-arcs")
+    assert len(heavy) > MOST_ARCS
+    assert all(drawn[arc] == soft[arc] for arc in drawn)
+    assert sorted(drawn.values(), reverse=True) == heavy[:MOST_ARCS]
+    assert page.inner_text("#soft-facts").startswith(f"The {len(heavy) - MOST_ARCS} lightest ")
+    assert len(visit.arcs("best-arcs", ".arc-line:not(.below)")) == MOST_WORDS
+
+    marginals, frequencies = numbers(reply.marginals), numbers(reply.samples.frequencies)
+    sizes = [max(marginals[arc], frequencies[arc]) for arc in marginals]
+    large = sorted((size for size in sizes if size >= 0.001), reverse=True)
+    dots = page.locator("#scatter circle").evaluate_all(
+        "all => all.map(dot => [dot.dataset.head, dot.dataset.word].map(Number))"
+    )
+    found = sorted((max(marginals[h, m], frequencies[h, m]) for h, m in dots), reverse=True)
+    assert found == large[:MOST_DOTS]
+    assert (
+        page.inner_text("#scatter-facts") == f"The {len(large) - MOST_DOTS} smallest are not drawn."
+    )

@@ -5,23 +5,32 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+import select
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
+from demo_visits import Sources, a_server
 from fastapi.testclient import TestClient
+from torch import Tensor
 
 import treelax.demo
-from treelax.demo.app import create_app, static_files
-from treelax.demo.limits import MOST_BYTES
-from treelax.demo.messages import MOST_WORDS, SourceName
-from treelax.demo.sources import Scored, Source, ZeroSource
+from treelax.demo.app import MOST_BYTES, create_app
+from treelax.demo.messages import MOST_WORDS
+from treelax.demo.server import listen, own_hosts
+from treelax.demo.sources import ZeroSource
 
 JSON = {"content-type": "application/json"}
 PAGE = Path(treelax.demo.__file__).parent / "static"
+ONE = {"source": "zero", "text": "a b"}
+LONG = 15.0  # seconds; only a test that fails waits that long
 
 
 def refused(client: TestClient, body: bytes | dict[str, Any], **headers: str) -> tuple[int, str]:
@@ -37,130 +46,49 @@ def refused(client: TestClient, body: bytes | dict[str, Any], **headers: str) ->
     return reply.status_code, detail
 
 
-ONE = {"source": "zero", "text": "a b"}
+def arcs(*places: tuple[int, int]) -> list[dict[str, int]]:
+    return [{"head": head, "word": word} for head, word in places]
 
 
 @pytest.mark.parametrize(
     ("body", "status", "detail"),
     [
-        (b"", 422, "body: received nothing; expected a JSON object"),
-        (b"{", 400, "the body is not JSON"),
-        (b"nonsense", 400, "the body is not JSON"),
-        (b'{"text": "a"} more', 400, "the body is not JSON"),
-        (b"\xff\xfe{}", 400, "the body is not UTF-8 (byte 1)"),
-        (b'{"text": "caf\xe9"}', 400, "the body is not UTF-8 (byte 14)"),
-        ('{"text": "a"}'.encode("utf-16-be"), 400, "the body has a NUL byte (byte 1)"),
-        (b'{"text": "a\0b"}', 400, "a NUL byte (byte 12); expected JSON in UTF-8, which has none"),
+        (b"", 422, "body: Field required; see /openapi.json"),
+        (b"nonsense", 422, "JSON decode error"),
+        (b"[1]", 422, "body is [1]; expected a valid dictionary"),
+        (b'{"text": "caf\xe9"}', 400, "There was an error parsing the body"),
+        (b"[" * 100_000, 400, "There was an error parsing the body"),
+        (b'{"score_seed": ' + b"9" * 5_000 + b"}", 400, "There was an error parsing the body"),
+        (b'{"text": "\\ud800"}', 422, "text"),
+        (b'{"text": "a", "\\ud800": 1}', 422, ""),
+        ({}, 422, "text: Field required"),
+        ({"text": 5}, 422, "text is 5; expected a valid string; see /openapi.json"),
+        ({"text": "x" * 20_001}, 422, "text: String should have at most 20000 characters"),
+        ({"text": "  \n "}, 409, "text has no words; expected 1 to 200"),
+        (ONE | {"text": "w " * 201}, 409, "received 201 words; expected at most 200 in all"),
+        (ONE | {"more": 1}, 422, "more: Extra inputs are not permitted"),
+        (ONE | {"<b>\n": 1}, 422, "<b> : Extra inputs"),
+        (ONE | {"source": "../etc"}, 422, "source is '../etc'; expected 'zero', 'random', 'list"),
+        (ONE | {"source": "run"}, 409, "source is 'run'; expected one of listops, zero, random"),
+        (b'{"text": "a", "temperature": NaN}', 422, "temperature is nan; expected a finite number"),
+        (b'{"text": "a", "noise_scale": 1e999}', 422, "noise_scale is inf; expected a finite"),
+        (ONE | {"temperature": 0}, 422, "temperature is 0; expected greater than or equal to 0.01"),
+        (ONE | {"temperature": True}, 422, "temperature is True; expected a valid number"),
+        (ONE | {"samples": 1_001}, 422, "samples is 1001; expected less than or equal to 1000"),
+        (ONE | {"edits": arcs((0, 1))}, 422, "edits.0.score: Field required"),
+        (ONE | {"pinned": arcs((2, 0))}, 422, "pinned.0.word is 0; expected greater than or"),
+        (ONE | {"pinned": arcs((2, 2))}, 409, "arcs leave no projective tree; free an arc"),
+        (ONE | {"pinned": arcs((0, 1), (2, 1))}, 409, "arcs leave no projective tree"),
+        (ONE | {"pinned": arcs((0, 1)), "forbidden": arcs((0, 1))}, 409, "leave no projective"),
+        (ONE | {"single_root": True, "pinned": arcs((0, 1), (0, 2))}, 409, "with a single root"),
         (
-            b"[" * 100_000,
-            400,
-            f"too deep inside each other, '{'[' * 40}...'; expected at most four levels: see",
-        ),
-        (
-            b'{"text": "a", "score_seed": ' + b"9" * 5_000 + b"}",
-            400,
-            """thousands of digits, '{"text": "a", "score_seed": 999999999999...'; expected numbers""",
-        ),
-        (b"[1]", 422, "body: received a list of 1; expected a JSON object"),
-        (b"null", 422, "body: received null; expected a JSON object"),
-        (b'{"text": "\\ud800"}', 422, "text: received '\\ud800'; expected text without halves"),
-        (b'{"text": "a", "\\ud800": 1}', 422, "received '\\ud800'; expected text without halves"),
-        ({}, 422, "text: received no such field; expected one: see /openapi.json"),
-        ({"text": 5}, 422, "text: received 5; expected a string: see /openapi.json"),
-        ({"text": None}, 422, "text: received null; expected a string"),
-        ({"text": ["a"]}, 422, "text: received a list of 1; expected a string"),
-        ({"text": "  \n "}, 422, "text: received no words; expected 1 to 200"),
-        ({"text": "x" * 20_001}, 422, "text: received 20001 characters; expected at most 20000"),
-        (ONE | {"text": "w " * 201}, 409, "text: received 201 words; expected at most 200"),
-        (ONE | {"text": "w", "more": 1}, 422, "more: received 1 in a field that is not known"),
-        (ONE | {"<b>\n": 1}, 422, "<b> : received 1 in a field that is not known"),
-        (
-            ONE | {"source": "../../etc/passwd"},
-            422,
-            "source: received '../../etc/passwd'; expected 'zero', 'random', 'listops' or 'run'",
-        ),
-        (ONE | {"source": "run"}, 409, "without a run; expected one of listops, zero, random"),
-        (ONE | {"source": ["zero"]}, 422, "source: received a list of 1; expected 'zero'"),
-        (
-            b'{"text": "a", "temperature": NaN}',
-            422,
-            "temperature: received NaN; expected a finite number",
-        ),
-        (
-            b'{"text": "a", "noise_scale": Infinity}',
-            422,
-            "noise_scale: received Infinity; expected a finite",
-        ),
-        (
-            b'{"text": "a", "noise_scale": 1e999}',
-            422,
-            "noise_scale: received Infinity; expected a finite",
-        ),
-        (ONE | {"temperature": 0}, 422, "temperature: received 0; expected at least 0.01: see"),
-        (ONE | {"temperature": "1"}, 422, "temperature: received '1'; expected a number"),
-        (ONE | {"temperature": True}, 422, "temperature: received true; expected a number"),
-        (ONE | {"single_root": 1}, 422, "single_root: received 1; expected true or false"),
-        (
-            ONE | {"relaxation": "sparsemax"},
-            422,
-            "relaxation: received 'sparsemax'; expected 'softmax' or",
-        ),
-        (ONE | {"noise_seed": -1}, 422, "noise_seed: received -1; expected at least 0"),
-        (ONE | {"noise_seed": 1.5}, 422, "noise_seed: received 1.5; expected a whole number"),
-        (ONE | {"samples": 1_001}, 422, "samples: received 1001; expected at most 1000"),
-        (ONE | {"edits": [{"head": 0, "word": 1}]}, 422, "edits.0.score: received no such field"),
-        (
-            ONE | {"edits": [{"head": 0, "word": 1, "score": 2e6}]},
-            422,
-            "edits.0.score: received 2000000.0; expected at most 1000000",
-        ),
-        (
-            ONE | {"edits": [{"head": 0, "word": 1, "score": "x"}]},
-            422,
-            "edits.0.score: received 'x'; expected a number",
-        ),
-        (
-            ONE | {"pinned": [{"head": 2, "word": 2}]},
+            ONE | {"second": {"text": "c"}},
             409,
-            "arcs: received one from word 2 to itself",
+            "second is a text; expected null: the source 'zero'",
         ),
-        (
-            ONE | {"pinned": [{"head": 2, "word": 0}]},
-            422,
-            "pinned.0.word: received 0; expected at least 1",
-        ),
-        (
-            ONE | {"pinned": [{"head": -1, "word": 1}]},
-            422,
-            "pinned.0.head: received -1; expected at least 0",
-        ),
-        (
-            ONE | {"forbidden": [{"head": 0, "word": 999}]},
-            422,
-            "forbidden.0.word: received 999; expected at most",
-        ),
-        (ONE | {"forbidden": [{"head": 0, "word": m} for m in (1, 2)]}, 409, "no projective tree;"),
-        (
-            ONE | {"single_root": True, "pinned": [{"head": 0, "word": m} for m in (1, 2)]},
-            409,
-            "no projective tree with a single root;",
-        ),
-        (
-            ONE | {"pinned": [{"head": 0, "word": 1}, {"head": 2, "word": 1}]},
-            409,
-            "for word 1; expected one",
-        ),
-        (
-            ONE | {"pinned": [{"head": 0, "word": 1}], "forbidden": [{"head": 0, "word": 1}]},
-            409,
-            "pinned: received the arc from 0 to 1, which is forbidden too",
-        ),
-        (ONE | {"second": {"text": "c"}}, 409, "second: received a text, but the source 'zero'"),
-        (ONE | {"second": {"text": " "}}, 422, "second.text: received no words; expected 1 to 200"),
-        (ONE | {"second": "c"}, 422, "second: received 'c'; expected a JSON object: see"),
-        (ONE | {"shown": "second"}, 409, "shown: received 'second' without a second text"),
-        ({"text": "<script>alert(1)</script>"}, 409, "token 1: received '<script>alert(1)</sc...'"),
-        ({"text": "[MAX 2 dogs ]"}, 409, "text, token 3: received 'dogs'; expected [MIN [MAX"),
+        (ONE | {"shown": "second"}, 409, "shown is 'second'; expected 'first', or a text"),
+        ({"text": "<script>alert(1)</script>"}, 409, "text: token 1 is '<script>"),
+        ({"text": "[MAX 2 dogs ]"}, 409, "text: token 3 is 'dogs'; expected [MIN [MAX"),
     ],
 )
 def test_bad_requests(client: TestClient, body: Any, status: int, detail: str) -> None:
@@ -168,55 +96,67 @@ def test_bad_requests(client: TestClient, body: Any, status: int, detail: str) -
     assert (received, detail in said) == (status, True), said
 
 
-def test_other_types_of_content(client: TestClient) -> None:
-    status, detail = refused(client, ONE, **{"content-type": "text/plain"})
-    assert status == 422
-    assert "sent as application/json" in detail
-
-
-def test_large_bodies(client: TestClient) -> None:
-    assert refused(client, b"x" * (MOST_BYTES + 1)) == (
-        413,
-        "the body has more than 4,000,000 bytes; expected fewer",
-    )
-
-    def pieces() -> Any:
-        for _ in range(5):
-            yield b" " * 1_000_000
-
-    reply = client.post("/api/trees", content=pieces(), headers=JSON)
-    assert reply.status_code == 413
-
-
-def test_the_largest_request_is_small_enough(client: TestClient) -> None:
-    """All arcs between as many words as there may be, each with a long score."""
-    words = range(1, MOST_WORDS + 1)
+def test_the_size_of_bodies(client: TestClient) -> None:
+    """All arcs between as many words as there may be fit; other large bodies are not read."""
     edits = [
         {"head": head, "word": word, "score": -123.456789}
-        for word in words
+        for word in range(1, MOST_WORDS + 1)
         for head in range(MOST_WORDS + 1)
-        if head != word
     ]
     request = {"source": "zero", "text": "w " * MOST_WORDS, "edits": edits, "samples": 1}
-    assert len(json.dumps(request)) < MOST_BYTES
     reply = client.post("/api/trees", json=request)
     assert reply.status_code == 200
     assert reply.json()["scores"][0][1] == -123.456789
 
+    message = f"the body has more than {MOST_BYTES:,} bytes; expected fewer"
+    assert refused(client, b"x" * (MOST_BYTES + 1)) == (413, message)
+    pieces = (b" " * 1_000_000 for _ in range(5))
+    assert client.post("/api/trees", content=pieces, headers=JSON).status_code == 413
+
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "<script>alert(1)</script> <b>x</b> &amp; \"'",
-        "\u202e \x00 \x1b[31m 🌳 é ﷽",
-        "{{7*7}} ${7*7} %s %n",
-    ],
+    "text", ["<script>alert(1)</script> &amp; \"'", "\u202e \x00 \x1b[31m 🌳 ﷽", "{{7*7}} %s %n"]
 )
-def test_markup_is_text(client: TestClient, text: str) -> None:
-    reply = client.post("/api/trees", json={"source": "zero", "text": text})
-    assert reply.status_code == 200
-    assert reply.json()["words"] == text.split()
-    assert reply.headers["content-type"] == "application/json"
+def test_markup_is_text(ask: Callable[..., dict[str, Any]], text: str) -> None:
+    assert ask(source="zero", text=text)["words"] == text.split()
+
+
+# ------------------------------------------------------------------ the schema
+
+
+def test_replies_are_as_the_schema_says(sources: Sources) -> None:
+    """Requests made at random from the schema are answered or refused as it says."""
+    schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis import strategies as st
+    from schemathesis import GenerationMode
+    from schemathesis.checks import CHECKS
+    from schemathesis.specs.openapi import checks as _  # noqa: F401  (they add themselves)
+
+    schema = schemathesis.openapi.from_asgi("/openapi.json", create_app(sources))
+    operation = schema["/api/trees"]["POST"]
+    checks = CHECKS.get_all()
+    assert {"not_a_server_error", "response_schema_conformance"} <= {c.__name__ for c in checks}
+    for mode, expected in (
+        (GenerationMode.POSITIVE, {200, 409}),
+        (GenerationMode.NEGATIVE, {400, 422}),
+    ):
+        statuses = set()
+
+        @settings(
+            max_examples=15,
+            phases=[Phase.generate],
+            suppress_health_check=list(HealthCheck),
+            derandomize=True,
+            deadline=None,
+        )
+        @given(data=st.data())
+        def some(data: st.DataObject) -> None:
+            case = data.draw(operation.as_strategy(generation_mode=mode))  # noqa: B023
+            statuses.add(case.call_and_validate(checks=checks).status_code)  # noqa: B023
+
+        some()
+        assert statuses <= expected
 
 
 # ------------------------------------------------------------------ addresses and headers
@@ -225,30 +165,13 @@ def test_markup_is_text(client: TestClient, text: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "/static/../app.py",
-        "/static/..%2fapp.py",
-        "/static/%2e%2e/app.py",
-        "/static//etc/passwd",
-        "/static/%2fetc%2fpasswd",
-        "/static/app.js%00",
-        "/static/",
-        "/docs",
-        "/redoc",
+        *("/static/../app.py", "/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static/app.js%00"),
+        *("/static//etc/passwd", "/static/%2fetc%2fpasswd", "/static/", "/docs", "/redoc"),
     ],
 )
 def test_nothing_else_is_served(client: TestClient, path: str) -> None:
     reply = client.get(path)
     assert (reply.status_code, reply.json()) == (404, {"detail": "Not Found"})
-
-
-def test_the_files_of_the_page(client: TestClient) -> None:
-    served = static_files()
-    assert set(served) == {file.name for file in PAGE.iterdir()}
-    for name, content in served.items():
-        reply = client.get(f"/static/{name}")
-        assert reply.content == content
-    assert client.get("/").content == served["index.html"]
-    assert client.get("/static/app.js").headers["content-type"].startswith("text/javascript")
 
 
 @pytest.mark.parametrize("path", ["/", "/static/app.js", "/api/info", "/nowhere"])
@@ -262,21 +185,17 @@ def test_headers_of_every_reply(client: TestClient, path: str) -> None:
     assert headers["referrer-policy"] == "no-referrer"
 
 
-def test_the_page_asks_no_other_server() -> None:
-    """No address with a host but that of SVG's name space; no markup from strings."""
+def test_the_files_of_the_page(client: TestClient) -> None:
+    """They name no host but that of SVG's name space, and make no markup from strings."""
+    assert client.get("/").content == (PAGE / "index.html").read_bytes()
+    assert client.get("/static/app.js").headers["content-type"].startswith("text/javascript")
     for file in PAGE.iterdir():
+        assert client.get(f"/static/{file.name}").content == file.read_bytes()
         text = file.read_text(encoding="utf-8")
         addresses = set(re.findall(r"(?:https?:)?//[a-z][\w.-]+\.[a-z]{2,}[\w./]*", text))
         assert addresses <= {"http://www.w3.org/2000/svg"}, file.name
         for wrong in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
             assert wrong not in text, file.name
-
-
-@pytest.mark.parametrize("path", ["/", "/static/app.js", "/api/info", "/openapi.json", "/nowhere"])
-def test_head_is_get_without_the_body(client: TestClient, path: str) -> None:
-    head, get = client.head(path), client.get(path)
-    assert (head.status_code, head.content) == (get.status_code, b"")
-    assert head.headers == get.headers
 
 
 def test_what_the_server_has(client: TestClient) -> None:
@@ -286,10 +205,36 @@ def test_what_the_server_has(client: TestClient) -> None:
     assert info["sources"][0]["defaults"]["relaxation"] in ("softmax", "entropy")
 
 
-def test_wrong_methods(client: TestClient) -> None:
-    for method, path in (("GET", "/api/trees"), ("POST", "/api/info"), ("PUT", "/")):
-        reply = client.request(method, path)
-        assert (reply.status_code, reply.json()) == (405, {"detail": "Method Not Allowed"})
+@pytest.fixture(scope="module")
+def local(sources: Sources) -> TestClient:
+    with listen("127.0.0.1", 0) as bound:
+        return TestClient(create_app(sources, hosts=own_hosts("Mine", bound)))
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:8000", "127.0.0.1:9", "[::1]", "[::1]:8000", "mine:8000"]
+)
+def test_own_hosts_are_answered(local: TestClient, host: str) -> None:
+    assert local.get("/api/info", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "[::2]", "[", ""]
+)
+def test_foreign_hosts_are_refused(local: TestClient, host: str) -> None:
+    """A page elsewhere whose name leads to this machine would read the answers."""
+    for path in ("/", "/api/info", "/nowhere"):
+        reply = local.get(path, headers={"host": host.encode("latin-1")})
+        assert reply.status_code == 400
+    assert reply.json()["detail"].startswith(
+        f"Host is {host!a}; expected 127.0.0.1, ::1, localhost, mine: open the address"
+    )
+    assert "content-security-policy" in reply.headers
+
+
+def test_for_other_machines_it_has_any_name() -> None:
+    with listen("0.0.0.0", 0) as bound:
+        assert own_hosts("0.0.0.0", bound) is None
 
 
 # ------------------------------------------------------------------ load and faults
@@ -301,9 +246,9 @@ class Waiting(ZeroSource):
     def __init__(self) -> None:
         self.go = Event()
 
-    def scored(self, text: str, seed: int) -> Scored:
-        assert self.go.wait(30)
-        return super().scored(text, seed)
+    def scores(self, words: Sequence[str], seed: int) -> Tensor:
+        assert self.go.wait(LONG)
+        return super().scores(words, seed)
 
 
 def test_too_many_requests_are_told_to_come_back() -> None:
@@ -314,24 +259,20 @@ def test_too_many_requests_are_told_to_come_back() -> None:
         transport = httpx2.ASGITransport(app)
         async with httpx2.AsyncClient(transport=transport, base_url="http://demo") as client:
             asked = [asyncio.create_task(client.post("/api/trees", json=ONE)) for _ in range(6)]
-            refused = []
-            while len(refused) < 3:  # all the others wait
-                done, _ = await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
-                refused = [task for task in asked if task in done]
+            while sum(task.done() for task in asked) < 3:  # all the others wait
                 await asyncio.sleep(0.01)
             source.go.set()
             return list(await asyncio.gather(*asked))
 
     replies = asyncio.run(many())
-    statuses = [reply.status_code for reply in replies]
-    assert (statuses.count(200), statuses.count(503)) == (3, 3)
+    assert sorted(reply.status_code for reply in replies) == [200] * 3 + [503] * 3
     busy = next(reply for reply in replies if reply.status_code == 503)
     assert busy.headers["retry-after"] == "1"
-    assert busy.json() == {"detail": "too many requests wait; try again in 1 s"}
+    assert busy.json() == {"detail": "too many requests are waiting; try again in 1 s"}
 
 
-def test_turns_are_given_back_after_errors(sources: Mapping[SourceName, Source]) -> None:
-    with TestClient(create_app(sources, at_once=1, waiting=0)) as client:
+def test_turns_are_given_back_after_errors(sources: Sources) -> None:
+    with TestClient(create_app(sources, at_once=1, waiting=1)) as client:
         for _ in range(3):
             assert client.post("/api/trees", json={"text": "nonsense"}).status_code == 409
         assert client.post("/api/trees", json={"text": "[MAX 2 9 ]"}).status_code == 200
@@ -340,7 +281,7 @@ def test_turns_are_given_back_after_errors(sources: Mapping[SourceName, Source])
 class Broken(ZeroSource):
     """A source with a fault."""
 
-    def scored(self, text: str, seed: int) -> Scored:
+    def scores(self, words: Sequence[str], seed: int) -> Tensor:
         raise RuntimeError("secret /path")
 
 
@@ -349,3 +290,59 @@ def test_a_fault_of_the_program_shows_no_traceback() -> None:
     reply = client.post("/api/trees", json=ONE)
     assert reply.status_code == 500
     assert reply.json() == {"detail": "the demo made a mistake; its terminal says more"}
+
+
+# ------------------------------------------------------------------ slow clients
+
+HALF_HEAD = b"POST /api/trees HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+HALF_BODY = HALF_HEAD + b'Content-Length: 999\r\n\r\n{"source": "zero", '
+WHOLE = b"GET /static/style.css HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+
+
+@contextmanager
+def a_client(address: str, sent: bytes = b"") -> Iterator[socket.socket]:
+    """Someone who sends this, as far as it is taken, and no more."""
+    where = urlsplit(address)
+    with socket.create_connection((where.hostname, where.port)) as made:
+        made.setblocking(False)
+        while sent and select.select([], [made], [], 0.2)[1]:
+            sent = sent[made.send(sent) :]
+        yield made
+
+
+def is_cut_off(client: socket.socket) -> bool:
+    """Whether the server has closed the connection."""
+    try:
+        while select.select([client], [], [], 0.02)[0]:
+            if client.recv(1 << 20) == b"":
+                return True
+    except ConnectionError:
+        return True
+    return False
+
+
+def answered(address: str) -> int:
+    """Status of a request like any other."""
+    with httpx2.Client(trust_env=False, timeout=LONG) as client:
+        return client.post(f"{address}api/trees", json=ONE).status_code
+
+
+def test_who_keeps_the_server_waiting_is_cut_off(sources: Sources) -> None:
+    with a_server(sources, patience=0.3) as address, ExitStack() as stack:
+        for sent in (b"", HALF_HEAD, HALF_BODY, WHOLE + HALF_BODY):
+            client = stack.enter_context(a_client(address, sent))
+            begin = time.monotonic()
+            while not is_cut_off(client):
+                assert time.monotonic() < begin + LONG
+        assert answered(address) == 200
+
+
+def test_the_number_of_connections_is_bounded(sources: Sources) -> None:
+    """Those who have kept the server waiting longest make room."""
+    with a_server(sources, patience=LONG, most=10) as address, ExitStack() as stack:
+        kinds = [HALF_HEAD, HALF_BODY, b""]
+        clients = [stack.enter_context(a_client(address, kinds[i % 3])) for i in range(40)]
+        assert answered(address) == 200
+        left = [i for i, client in enumerate(clients) if not is_cut_off(client)]
+        assert 8 <= len(left) <= 10
+        assert left == list(range(40 - len(left), 40))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -20,75 +20,58 @@ from treelax.demo.messages import (
     TreeReply,
     TreeRequest,
 )
-from treelax.demo.sources import Scored, Source
+from treelax.demo.sources import Source
 from treelax.distributions import StructureDistribution
 from treelax.errors import InputError, NoTreeError
 from treelax.noise import perturbation
 from treelax.structures import Structure, structure_named
 from treelax.trees import tree_to_heads
 
-__all__ = ["answer", "warm_up"]
-
 DECIMALS = 6
 SAMPLED_AT_ONCE = 4_000_000  # numbers: samples are matrices, and every batch fills a chart
 FORBIDDEN = float("-inf")
+SomeArc = TypeVar("SomeArc", bound=Arc)
 
 
 @dataclass(frozen=True, eq=False)
 class _Parsed:
-    """A text with its trees; `unused` changes lie beyond its last word."""
-
-    scored: Scored
+    words: tuple[str, ...]  # without NULL
     trees: StructureDistribution
     best: Tensor
-    unused: int
 
 
 @torch.no_grad()
 def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeReply:
     """All that the page shows of one text, and of the pair if there are two.
 
-    Args:
-        request: the texts and all settings.
-        sources: of scores, by name.
-
-    Returns:
-        The same reply for the same request, always.
-
-    Raises:
-        InputError: a text or the source is not known, the source takes another number of texts, an
-            arc leads to where it comes from or is pinned and forbidden at once, or no tree is left.
-
-    Example:
-        >>> from treelax.demo.sources import ZeroSource
-        >>> pinned = [Arc(head=0, word=2)]
-        >>> request = TreeRequest(source="zero", text="dogs bark", pinned=pinned, noise_scale=0.0)
-        >>> reply = answer(request, {"zero": ZeroSource()})
-        >>> reply.marginals[0], reply.best_log_probability
-        ([0.0, 0.5, 1.0], -0.693147)
+    >>> from treelax.demo.sources import ZeroSource
+    >>> pinned = [Arc(head=0, word=2)]
+    >>> request = TreeRequest(source="zero", text="dogs bark", pinned=pinned, noise_scale=0.0)
+    >>> reply = answer(request, {"zero": ZeroSource()})
+    >>> reply.marginals[0], reply.best_log_probability
+    ([0.0, 0.5, 1.0], -0.693147)
     """
     source = sources.get(request.source)
     if source is None:
         raise InputError(
-            f"source: received {request.source!r}, but the demo was started without a run; expected "
-            f"one of {', '.join(sources)}, or start it with treelax demo RUN"
+            f"source is {request.source!r}; expected one of {', '.join(sources)}, or a demo started "
+            "with treelax demo RUN"
         )
-    structure = structure_named(source.structure.name, single_root=request.single_root)
+    structure = structure_named(source.info.structure, single_root=request.single_root)
     texts = _parsed(request, source, structure)
-    shown = texts[request.shown == "second"]
-    others = [text for text in texts if text is not shown]
-    scores, trees = shown.trees.scores, shown.trees
+    shown, *others = reversed(texts) if request.shown == "second" else texts
+    trees, scores = shown.trees, shown.trees.scores
     generator = torch.Generator().manual_seed(request.noise_seed)
     noise = perturbation("gumbel", scores, generator=generator)
     perturbed = scores + request.noise_scale * noise
     soft = structure.relaxed(
         perturbed, relaxation=request.relaxation, temperature=request.temperature
     )
-    said = source.answer([text.scored for text in texts], [text.best.float() for text in texts])
+    null = ["NULL"] * source.null
     return TreeReply(
-        words=list(shown.scored.words),
-        null=shown.scored.null,
-        other_words=list(others[0].scored.words) if others else None,
+        words=[*null, *shown.words],
+        null=source.null,
+        other_words=[*null, *others[0].words] if others else None,
         scores=_scores(scores),
         perturbed=_scores(perturbed),
         soft=_numbers(soft),
@@ -99,108 +82,73 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
         log_partition=_number(trees.log_partition),
         entropy=_number(trees.entropy()),
         samples=_samples(trees, request.samples, request.sample_seed),
-        answer=said,
-        unused=shown.unused,
+        answer=source.answer([text.words for text in texts], [text.best.float() for text in texts]),
     )
 
 
 def warm_up(sources: Mapping[SourceName, Source]) -> None:
-    """Answer once with each source: the first answer takes ten times as long as those after it.
-
-    Args:
-        sources: of scores, by name.
-
-    Example:
-        >>> from treelax.demo.sources import ZeroSource
-        >>> warm_up({"zero": ZeroSource()})
-    """
+    """Answer once with each source: the first answer takes ten times as long as those after it."""
     for name, source in sources.items():
-        second = None if source.second_example is None else SecondText(text=source.second_example)
-        answer(TreeRequest(source=name, text=source.example, second=second, samples=1), sources)
+        first, *more = source.info.examples
+        second = SecondText(text=more[0]) if more else None
+        answer(TreeRequest(source=name, text=first, second=second, samples=1), sources)
 
 
 def _parsed(request: TreeRequest, source: Source, structure: Structure) -> list[_Parsed]:
     """The texts of a request with their trees, the first one first."""
-    if request.second is not None and len(source.texts) == 1:
+    texts: dict[str, Text] = {"text": request}
+    if request.second is not None:
+        texts["second text"] = request.second
+    if len(texts) > len(source.info.texts):
         raise InputError(
-            f"second: received a text, but the source {request.source!r} takes one; expected null, "
-            "or a run of pairs"
+            f"second is a text; expected null: the source {request.source!r} takes one"
         )
-    if request.second is None and request.shown == "second":
-        raise InputError(
-            "shown: received 'second' without a second text; expected 'first', or a text in second"
-        )
+    if request.shown == "second" and request.second is None:
+        raise InputError("shown is 'second'; expected 'first', or a text in second")
+    words = {name: _words(name, text.text, source) for name, text in texts.items()}
+    counts = [len(own) for own in words.values()]
+    if sum(counts) > MOST_WORDS:
+        received = " and ".join(map(str, counts))
+        raise InputError(f"received {received} words; expected at most {MOST_WORDS} in all")
     parsed = []
-    for number, text in enumerate([request, request.second] if request.second else [request]):
-        with _named(number):
-            scored = source.scored(text.text, request.score_seed)
-            scores, unused = _constrained(scored.scores.double(), text)
-            try:
-                trees = structure(scores)
-                parsed.append(_Parsed(scored, trees, trees.mode, unused))
-            except NoTreeError as error:
-                raise InputError(
-                    f"pinned and forbidden arcs leave {structure.none_left}; expected at least one: "
-                    "free an arc"
-                ) from error
-    words = [len(text.scored.words) - text.scored.null for text in parsed]
-    if sum(words) > MOST_WORDS:
-        received = " and ".join(map(str, words))
-        raise InputError(f"texts: received {received} words; expected at most {MOST_WORDS} in all")
+    for name, text in texts.items():
+        scores = source.scores(words[name], request.score_seed).double()
+        try:
+            trees = structure(_constrained(scores, text))
+            parsed.append(_Parsed(words[name], trees, trees.mode))
+        except NoTreeError as error:
+            raise InputError(
+                f"{name}: pinned and forbidden arcs leave {structure.none_left}; free an arc"
+            ) from error
     return parsed
 
 
-@contextmanager
-def _named(number: int) -> Iterator[None]:
-    """Errors of the second text say that they are of the second."""
+def _words(name: str, text: str, source: Source) -> tuple[str, ...]:
     try:
-        yield
+        words = source.words(text) if text.strip() else ()
     except InputError as error:
-        if number == 0:
-            raise
-        raise InputError(f"second text: {str(error).removeprefix('text: ')}") from error
+        raise InputError(f"{name}: {error}") from error
+    if not words:
+        raise InputError(f"{name} has no words; expected 1 to {MOST_WORDS}")
+    return words
 
 
-def _constrained(scores: Tensor, text: Text) -> tuple[Tensor, int]:
-    """Scores after edits, forbidden and pinned arcs, and how many of these lie beyond the text."""
-    for arc in (*text.edits, *text.forbidden, *text.pinned):
-        if arc.head == arc.word:
-            raise InputError(
-                f"arcs: received one from word {arc.word} to itself; expected two positions"
-            )
-    scores, size = scores.clone(), len(scores)
-    inside = [edit for edit in text.edits if _is_inside(edit, size)]
-    for edit in inside:
-        scores[edit.head, edit.word] = FORBIDDEN if edit.score is None else edit.score
-    forbidden = _places(text.forbidden, size)
-    for head, word in forbidden:
-        scores[head, word] = FORBIDDEN
-    pinned = _places(text.pinned, size)
-    heads: dict[int, int] = {}
-    for head, word in pinned:
-        if (head, word) in forbidden:
-            raise InputError(
-                f"pinned: received the arc from {head} to {word}, which is forbidden too; expected "
-                "one of both"
-            )
-        if heads.setdefault(word, head) != head:
-            raise InputError(
-                f"pinned: received heads {heads[word]} and {head} for word {word}; expected one"
-            )
-        score = scores[head, word].item()
-        scores[:, word] = FORBIDDEN
-        scores[head, word] = score
-    given = len(text.edits) + len(text.forbidden) + len(text.pinned)
-    kept = len(inside) + sum(_is_inside(arc, size) for arc in (*text.forbidden, *text.pinned))
-    return scores, given - kept
+def _constrained(scores: Tensor, text: Text) -> Tensor:
+    """Scores after edits, forbidden and pinned arcs; those beyond the last word have no effect."""
+    scores = scores.clone()
 
+    def inside(arcs: Iterable[SomeArc]) -> Sequence[SomeArc]:
+        return [arc for arc in arcs if max(arc.head, arc.word) < len(scores)]
 
-def _is_inside(arc: Arc, size: int) -> bool:
-    return arc.head < size and arc.word < size
-
-
-def _places(arcs: Iterable[Arc], size: int) -> set[tuple[int, int]]:
-    return {(arc.head, arc.word) for arc in arcs if _is_inside(arc, size)}
+    for edit in inside(text.edits):
+        scores[edit.head, edit.word] = edit.score
+    for arc in inside(text.forbidden):
+        scores[arc.head, arc.word] = FORBIDDEN
+    for arc in inside(text.pinned):
+        score = scores[arc.head, arc.word].item()
+        scores[:, arc.word] = FORBIDDEN
+        scores[arc.head, arc.word] = score
+    return scores
 
 
 def _samples(trees: StructureDistribution, count: int, seed: int) -> Samples:

@@ -1,79 +1,67 @@
-"""The addresses of the demo: the page, its files, and two for data."""
+"""The web application: addresses, limits, and errors of one line."""
 
 from __future__ import annotations
 
+import mimetypes
 import os
+import re
+import reprlib
 from collections.abc import Collection, Mapping
 from functools import partial
-from http import HTTPStatus
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import FileResponse, JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import treelax
 from treelax.demo.answers import answer
-from treelax.demo.limits import Busy, CheckedBody, Gate, HeadAsGet, OwnHost, SafeHeaders
 from treelax.demo.messages import (
     MOST_SAMPLES,
     MOST_WORDS,
     Info,
     Problem,
-    SourceInfo,
     SourceName,
     TreeReply,
     TreeRequest,
 )
-from treelax.demo.problems import invalid, unreadable
 from treelax.demo.sources import Source
 from treelax.errors import TreelaxError
 
-__all__ = ["create_app", "static_files"]
+__all__ = ["create_app"]
 
+STATIC = Path(__file__).parent / "static"
+MOST_BYTES = 4_000_000  # edits of all arcs between 200 words
 WAITING = 64
-RETRY_AFTER = 1  # seconds
-GONE = 499  # nobody reads it
 LONGEST_DETAIL = 300
-TYPES = {
-    ".css": "text/css; charset=utf-8",
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".svg": "image/svg+xml",
+HEADERS = {
+    # nothing from elsewhere, no script or style inside the page, no frame around it
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-cache",
 }
-DESCRIPTION = "Scores, noise, soft trees and best trees of a sentence. The page is at /."
 PROBLEMS: dict[int | str, dict[str, Any]] = {
     status: {"model": Problem, "description": what}
     for status, what in {
         400: "The body cannot be read, or the request is for another host.",
-        413: "The body is too large.",
         409: "The request has no answer: its words, its source and its arcs do not go together.",
+        413: "The body is too large.",
         422: "The body is not such a request.",
-        503: "Too many requests wait; try again after the seconds in Retry-After.",
+        503: "Too many requests are waiting; try again after the seconds in Retry-After.",
     }.items()
 }
-
-
-def static_files() -> dict[str, bytes]:
-    """The files of the page, by name.
-
-    Returns:
-        Their content, read once: no path from a request reaches the file system.
-
-    Example:
-        >>> sorted(static_files())[-2:]
-        ['style.css', 'texts.js']
-    """
-    folder = files("treelax.demo") / "static"
-    found = {file.name: file for file in folder.iterdir()}
-    return {
-        name: file.read_bytes()
-        for name, file in found.items()
-        if os.path.splitext(name)[1] in TYPES
-    }
+mimetypes.add_type("text/javascript", ".js")  # the registry of Windows may say text/plain
 
 
 def create_app(
@@ -93,32 +81,23 @@ def create_app(
 
     Returns:
         The application.
-
-    Example:
-        >>> from treelax.demo.sources import ZeroSource
-        >>> sorted(create_app({"zero": ZeroSource()}).openapi()["paths"])
-        ['/api/info', '/api/trees']
     """
     # no /docs: FastAPI's pages fetch scripts from elsewhere
     app = FastAPI(
         title="treelax demo",
         version=treelax.__version__,
-        description=DESCRIPTION,
+        description="Scores, noise, soft trees and best trees of a sentence. The page is at /.",
         docs_url=None,
         redoc_url=None,
     )
-    app.add_middleware(CheckedBody)
-    if hosts is not None:
-        app.add_middleware(OwnHost, hosts=hosts)
-    app.add_middleware(HeadAsGet)
-    app.add_middleware(SafeHeaders)
+    app.add_middleware(Guard, hosts=hosts)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(TreelaxError, _unanswerable)
-    app.add_exception_handler(Busy, _busy)
-    app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(Exception, _failed)
-    gate = Gate(at_once=at_once or os.cpu_count() or 1, waiting=waiting)
-    content = static_files()
+    app.mount("/static", StaticFiles(directory=STATIC))
+    at_once = at_once or os.cpu_count() or 1
+    turns = CapacityLimiter(at_once)
+    inside = 0  # requests that compute or wait
 
     @app.get("/api/info")
     async def info() -> Info:
@@ -127,75 +106,91 @@ def create_app(
             version=treelax.__version__,
             most_words=MOST_WORDS,
             most_samples=MOST_SAMPLES,
-            sources=[
-                SourceInfo(
-                    name=name,
-                    label=source.label,
-                    texts=list(source.texts),
-                    example=source.example,
-                    second_example=source.second_example,
-                    structure=source.structure.name,
-                    defaults=source.defaults,
-                )
-                for name, source in sources.items()
-            ],
+            sources=[source.info for source in sources.values()],
         )
 
     @app.post("/api/trees", responses=PROBLEMS)
-    async def trees(request: TreeRequest, connection: Request) -> TreeReply:
+    async def trees(request: TreeRequest) -> TreeReply:
         """Scores, trees, marginals and samples of one text, and what the model says."""
-        async with gate.turn():
-            if await connection.is_disconnected():
-                raise HTTPException(GONE, "the client is gone")
-            return await run_sync(partial(answer, request, sources))
+        nonlocal inside
+        if inside >= at_once + waiting:
+            detail = "too many requests are waiting; try again in 1 s"
+            raise HTTPException(503, detail, {"retry-after": "1"})
+        inside += 1
+        try:
+            return await run_sync(partial(answer, request, sources), limiter=turns)
+        finally:
+            inside -= 1
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:
-        return Response(content["index.html"], media_type=TYPES[".html"])
-
-    @app.get("/static/{name}", include_in_schema=False)
-    async def static(name: str) -> Response:
-        if name not in content:
-            raise HTTPException(HTTPStatus.NOT_FOUND)
-        return Response(content[name], media_type=TYPES[os.path.splitext(name)[1]])
+        return FileResponse(STATIC / "index.html")
 
     return app
 
 
-def _problem(status: int, detail: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """A reply of one line, which is ASCII where a request may have put anything."""
-    line = " ".join(detail.split())
-    if len(line) > LONGEST_DETAIL:
-        line = f"{line[: LONGEST_DETAIL - 3]}..."
-    return JSONResponse({"detail": line}, status, headers=headers)
+class Guard:
+    """Refuses requests for other hosts and large bodies, and puts `HEADERS` on every reply."""
+
+    def __init__(self, app: ASGIApp, hosts: Collection[str] | None) -> None:
+        self.app = app
+        self.hosts = hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Look at the header Host, and count the bytes as they come."""
+        taken = 0
+
+        async def limited() -> Message:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > MOST_BYTES:
+                # what is left of the body is not read, so the connection cannot go on
+                detail = f"the body has more than {MOST_BYTES:,} bytes; expected fewer"
+                raise HTTPException(413, detail, {"connection": "close"})
+            return message
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        if scope["type"] == "http" and self.hosts is not None:
+            given = Headers(scope=scope).get("host", "")
+            if re.sub(r":\d+$", "", given.lower()).strip("[]") not in self.hosts:
+                refusal = _problem(
+                    400,
+                    f"Host is {given[:100]!a}; expected {', '.join(sorted(self.hosts))}: open the "
+                    "address that treelax demo printed, or start it with --host 0.0.0.0 to let "
+                    "other machines in",
+                )
+                await refusal(scope, receive, with_headers)
+                return
+        await self.app(scope, limited, with_headers)
+
+
+def _problem(status: int, detail: str) -> JSONResponse:
+    line = " ".join(detail.split())[:LONGEST_DETAIL]
+    # a request may have halves of surrogate pairs in it
+    return JSONResponse({"detail": line.encode("utf-8", "backslashreplace").decode()}, status)
 
 
 async def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    return _problem(*invalid(error.errors()))
+    first = error.errors()[0]
+    place = ".".join(str(part)[:40] for part in first["loc"][1:]) or "body"
+    said = str(first["msg"])
+    wanted = said.removeprefix("Input should be ")
+    if wanted == said:
+        return _problem(422, f"{place}: {said}; see /openapi.json")
+    given = reprlib.repr(first["input"])
+    return _problem(422, f"{place} is {given}; expected {wanted}; see /openapi.json")
 
 
 async def _unanswerable(request: Request, error: Exception) -> JSONResponse:
     # not 422: the request is as the schema says, so a client may well have sent it
-    return _problem(HTTPStatus.CONFLICT, str(error))
-
-
-async def _busy(request: Request, error: Exception) -> JSONResponse:
-    return _problem(
-        HTTPStatus.SERVICE_UNAVAILABLE,
-        f"too many requests wait; try again in {RETRY_AFTER} s",
-        {"retry-after": str(RETRY_AFTER)},
-    )
-
-
-async def _refused(request: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, HTTPException)
-    if error.status_code == HTTPStatus.BAD_REQUEST and error.__cause__ is not None:
-        return _problem(error.status_code, unreadable(await request.body(), error.__cause__))
-    return _problem(error.status_code, error.detail, error.headers)
+    return _problem(409, str(error))
 
 
 async def _failed(request: Request, error: Exception) -> JSONResponse:
-    return _problem(
-        HTTPStatus.INTERNAL_SERVER_ERROR, "the demo made a mistake; its terminal says more"
-    )
+    return _problem(500, "the demo made a mistake; its terminal says more")

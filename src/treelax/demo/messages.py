@@ -1,29 +1,12 @@
-"""What the page and the server say to each other, as types."""
+"""What the page and the server say to each other, as types; `/openapi.json` describes them."""
 
 from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-__all__ = [
-    "MOST_SAMPLES",
-    "MOST_WORDS",
-    "Answer",
-    "Arc",
-    "Defaults",
-    "Edit",
-    "Info",
-    "Matrix",
-    "Problem",
-    "Samples",
-    "SecondText",
-    "SourceInfo",
-    "SourceName",
-    "Text",
-    "TreeReply",
-    "TreeRequest",
-]
+from treelax.tasks.base import Answer
 
 MOST_WORDS = 200
 MOST_CHARACTERS = 20_000
@@ -38,11 +21,8 @@ def _whole(value: object) -> object:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
+Whole = Annotated[int, BeforeValidator(_whole)]
 SourceName = Literal["zero", "random", "listops", "run"]
-Position = Annotated[int, Field(ge=0, le=MOST_WORDS + 1), BeforeValidator(_whole)]
-WordPosition = Annotated[int, Field(ge=1, le=MOST_WORDS + 1), BeforeValidator(_whole)]
-Seed = Annotated[int, Field(ge=0, le=LARGEST_SEED), BeforeValidator(_whole)]
-SampleCount = Annotated[int, Field(ge=0, le=MOST_SAMPLES), BeforeValidator(_whole)]
 Matrix = list[list[float | None]]
 
 
@@ -55,16 +35,14 @@ class _Message(BaseModel):
 class Arc(_Message):
     """An arc from a head to a word."""
 
-    head: Position = Field(description="Position of the head; 0 is the root.")
-    word: WordPosition = Field(description="Position of the word, counted from 1.")
+    head: Whole = Field(ge=0, le=MOST_WORDS + 1, description="Position; 0 is the root.")
+    word: Whole = Field(ge=1, le=MOST_WORDS + 1, description="Position, counted from 1.")
 
 
 class Edit(Arc):
     """A score in place of the one from the source."""
 
-    score: float | None = Field(
-        ge=-LARGEST_SCORE, le=LARGEST_SCORE, description="The score; null forbids the arc."
-    )
+    score: float = Field(ge=-LARGEST_SCORE, le=LARGEST_SCORE)
 
 
 class Text(_Message):
@@ -73,7 +51,6 @@ class Text(_Message):
     text: str = Field(
         max_length=MOST_CHARACTERS,
         description=f"A sentence or expression of 1 to {MOST_WORDS} words.",
-        json_schema_extra={"pattern": r"\S"},
     )
     edits: list[Edit] = Field(
         default=[], max_length=MOST_ARCS, description="Scores put in by hand; the last one counts."
@@ -86,13 +63,6 @@ class Text(_Message):
     forbidden: list[Arc] = Field(
         default=[], max_length=MOST_ARCS, description="Arcs that no tree has."
     )
-
-    @field_validator("text")
-    @classmethod
-    def _has_words(cls, text: str) -> str:
-        if not text or text.isspace():
-            raise ValueError(f"received no words; expected 1 to {MOST_WORDS}")
-        return text
 
 
 class SecondText(Text):
@@ -115,16 +85,16 @@ class TreeRequest(Text):
     shown: Literal["first", "second"] = Field(
         default="first", description="The text whose scores and trees are asked for."
     )
-    score_seed: Seed = Field(default=0, description="Of random scores.")
+    score_seed: Whole = Field(default=0, ge=0, le=LARGEST_SEED, description="Of random scores.")
     noise_scale: float = Field(default=1.0, ge=0, le=100, description="Factor of Gumbel noise.")
-    noise_seed: Seed = Field(default=0, description="Of the noise.")
+    noise_seed: Whole = Field(default=0, ge=0, le=LARGEST_SEED, description="Of the noise.")
     relaxation: Literal["softmax", "entropy"] = Field(
         default="softmax", description="softmax is that of Corro & Titov; entropy gives marginals."
     )
     temperature: float = Field(default=1.0, ge=0.01, le=100, description="Of the relaxation.")
-    single_root: bool = Field(default=False, description="Allow one word below the root only.")
-    samples: SampleCount = Field(default=0, description="How many exact samples.")
-    sample_seed: Seed = Field(default=0, description="Of the samples.")
+    single_root: bool = Field(default=False, description="The root has one child only.")
+    samples: Whole = Field(default=0, ge=0, le=MOST_SAMPLES, description="How many exact samples.")
+    sample_seed: Whole = Field(default=0, ge=0, le=LARGEST_SEED, description="Of the samples.")
 
 
 class Samples(BaseModel):
@@ -133,14 +103,6 @@ class Samples(BaseModel):
     count: int = Field(description="How many were drawn.")
     last: list[int] | None = Field(description="Heads of the last one; null if there is none.")
     frequencies: Matrix = Field(description="Share of the samples that have each arc.")
-
-
-class Answer(BaseModel):
-    """What the model says with the best tree of the scores."""
-
-    text: str = Field(description="One line for people.")
-    tags: list[str] | None = Field(default=None, description="A tag for every word.")
-    gold: list[int] | None = Field(default=None, description="The right heads, where known.")
 
 
 class TreeReply(BaseModel):
@@ -169,9 +131,9 @@ class TreeReply(BaseModel):
     log_partition: float
     entropy: float = Field(description="In nats.")
     samples: Samples
-    answer: Answer | None = Field(description="Of the model, if there is one that answers.")
-    unused: int = Field(
-        description="Edits, pins and forbidden arcs beyond the last word of the text that is shown."
+    answer: Answer | None = Field(
+        description="What the model says with the best tree of the scores: a line, tags of the "
+        "words, the right heads where known."
     )
 
 
@@ -189,14 +151,18 @@ class SourceInfo(BaseModel):
 
     name: SourceName
     label: str = Field(description="For people.")
-    texts: list[str] = Field(description="Names of the texts that it takes: one, or two for pairs.")
-    example: str = Field(description="A text that it knows what to do with.")
-    second_example: str | None = Field(description="A second one; null where it takes one.")
-    structure: str = Field(
-        description="Projective trees, or heads: every word chooses its head alone, so that best "
-        "trees and samples need not be trees."
+    texts: list[str] = Field(
+        default=["text"], description="Names of the texts that it takes: one, or two for pairs."
     )
-    defaults: Defaults = Field(description="What its model was trained with.")
+    examples: list[str] = Field(
+        default=["the old cat watched a small bird"], description="A text for each name."
+    )
+    structure: str = Field(
+        default="projective",
+        description="projective trees, or heads: every word chooses its head alone, so that best "
+        "trees and samples need not be trees.",
+    )
+    defaults: Defaults = Field(default=Defaults(), description="What its model was trained with.")
 
 
 class Info(BaseModel):

@@ -1,136 +1,120 @@
-"""Where the scores on the page come from: the base of all sources, zeros, and random numbers."""
+"""Where the scores on the page come from: trained models, random numbers, zeros."""
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from treelax.demo.messages import MOST_WORDS, Answer, Defaults
-from treelax.errors import InputError
-from treelax.structures import Projective, Structure
-
-__all__ = ["RandomSource", "Scored", "Source", "ZeroSource", "counted"]
+from treelax.demo.messages import MOST_WORDS, Defaults, SourceInfo, SourceName
+from treelax.nn import LatentTree
+from treelax.tasks import load
+from treelax.tasks.base import Answer, TrainedParser
 
 RANDOM_SCALE = 2.0  # of random scores: enough for one tree to stand out
 
 
-@dataclass(frozen=True, eq=False)
-class Scored:
-    """A text as words, and the scores of all arcs between them.
-
-    Attributes:
-        words: of the text, without the root.
-        scores: ``(n + 1, n + 1)``, float32; ``scores[h, m]`` for head ``h`` and word ``m``.
-        null: the first word is the NULL token, which no text has.
-    """
-
-    words: tuple[str, ...]
-    scores: Tensor
-    null: bool = False
-
-
 class Source(ABC):
-    """Something that has scores for a text; usable from several threads.
+    """Something that has scores for the words of a text; usable from several threads."""
 
-    Attributes:
-        label: what it is, for people.
-        texts: names of the texts that it takes, one or two.
-        example: a text that it knows what to do with.
-        second_example: a second one; None if it takes one.
-        structure: what the words choose, such as projective trees.
-        defaults: settings to begin with.
-    """
+    info: SourceInfo
+    null = False  # the NULL token stands in front of the words in its scores
 
-    label: str
-    texts: tuple[str, ...] = ("text",)
-    second_example: str | None = None
-    example = "the old cat watched a small bird"
-    structure: Structure = Projective()
-    defaults = Defaults()
+    def words(self, text: str) -> tuple[str, ...]:
+        """A text as words."""
+        return tuple(text.split())
 
     @abstractmethod
-    def scored(self, text: str, seed: int) -> Scored:
-        """The words of a text and their scores.
+    def scores(self, words: Sequence[str], seed: int) -> Tensor:
+        """Scores ``(n + 1, n + 1)`` of all arcs; the seed is of random ones."""
 
-        Args:
-            text: any.
-            seed: of random scores.
-
-        Raises:
-            InputError: it has too many words, none, or words that are not known.
-        """
-
-    def answer(self, texts: Sequence[Scored], trees: Sequence[Tensor]) -> Answer | None:
-        """What the model behind the scores says of the texts, given their trees.
-
-        Args:
-            texts: as `scored` gave them; one, or two where the source takes two.
-            trees: of each text, ``(n + 1, n + 1)`` of 0 and 1.
-
-        Returns:
-            The answer, or None if there is no model or it has none to give.
-        """
+    def answer(self, texts: Sequence[Sequence[str]], trees: Sequence[Tensor]) -> Answer | None:
+        """What the model says of texts given their trees, each ``(n + 1, n + 1)`` of 0 and 1."""
         return None
 
 
 class ZeroSource(Source):
-    """All scores 0: every tree is as good as any other.
+    """All scores 0: every tree is as good as any other."""
 
-    Example:
-        >>> ZeroSource().scored("dogs bark", 0).scores.shape
-        torch.Size([3, 3])
-    """
+    info = SourceInfo(name="zero", label="no model: all scores 0")
 
-    label = "no model: all scores 0"
-
-    def scored(self, text: str, seed: int) -> Scored:
-        """The words between white space, and zeros."""
-        words = counted(text.split())
-        return Scored(words, torch.zeros(len(words) + 1, len(words) + 1))
+    def scores(self, words: Sequence[str], seed: int) -> Tensor:
+        """Zeros."""
+        return torch.zeros(len(words) + 1, len(words) + 1)
 
 
 class RandomSource(Source):
     """Gaussian scores; a word more leaves those of the words before it as they were.
 
-    Example:
-        >>> short, long = (RandomSource().scored(text, 7).scores for text in ("a b", "a b c"))
-        >>> torch.equal(short, long[:3, :3])
-        True
+    >>> short, long = (RandomSource().scores(words, 7) for words in ("ab", "abc"))
+    >>> torch.equal(short, long[:3, :3])
+    True
     """
 
-    label = "no model: random scores"
+    info = SourceInfo(name="random", label="no model: random scores")
 
-    def scored(self, text: str, seed: int) -> Scored:
-        """The words between white space, and the scores that the seed gives."""
-        words = counted(text.split())
+    def scores(self, words: Sequence[str], seed: int) -> Tensor:
+        """The scores that the seed gives."""
         generator = torch.Generator().manual_seed(seed)
         everything = torch.randn(MOST_WORDS + 1, MOST_WORDS + 1, generator=generator)
         size = len(words) + 1
-        return Scored(words, RANDOM_SCALE * everything[:size, :size])
+        return RANDOM_SCALE * everything[:size, :size]
 
 
-def counted(words: Sequence[str]) -> tuple[str, ...]:
-    """The words, if there are neither none nor too many.
+class ModelSource(Source):
+    """A trained model of any task."""
+
+    def __init__(self, parser: TrainedParser, name: SourceName, label: str) -> None:
+        parser.require_scores()
+        assert parser.tree is not None
+        self.parser = parser
+        self.null = parser.null
+        self.words = parser.words  # type: ignore[method-assign]
+        self.info = SourceInfo(
+            name=name,
+            label=label,
+            texts=list(parser.text),
+            examples=list(parser.sample[: len(parser.text)]),
+            structure=parser.tree.structure.name,
+            defaults=_defaults(parser.tree),
+        )
+
+    def scores(self, words: Sequence[str], seed: int) -> Tensor:
+        """Those of the model."""
+        return self.parser.arc_scores(words)
+
+    def answer(self, texts: Sequence[Sequence[str]], trees: Sequence[Tensor]) -> Answer | None:
+        """What the model says."""
+        return self.parser.answer(texts, trees)
+
+
+def load_sources(run: str | os.PathLike[str] | None = None) -> dict[SourceName, Source]:
+    """All sources of a demo, the one to begin with first.
 
     Args:
-        words: of one text.
+        run: what `treelax.load` takes; "listops" and None for nothing beside the model in the box.
 
-    Returns:
-        The same.
-
-    Raises:
-        InputError: there are none, or too many.
-
-    Example:
-        >>> counted(["dogs", "bark"])
-        ('dogs', 'bark')
+    >>> list(load_sources())
+    ['listops', 'zero', 'random']
     """
-    if not words:
-        raise InputError(f"text: received no words; expected 1 to {MOST_WORDS}")
-    if len(words) > MOST_WORDS:
-        raise InputError(f"text: received {len(words)} words; expected at most {MOST_WORDS}")
-    return tuple(words)
+    sources: dict[SourceName, Source] = {}
+    if run is not None and str(run) != "listops":
+        label = f"run {Path(run).resolve().name}"
+        sources["run"] = ModelSource(load(run), "run", label)
+    sources["listops"] = ModelSource(load("listops"), "listops", "ListOps model, built in")
+    return sources | {"zero": ZeroSource(), "random": RandomSource()}
+
+
+def _defaults(layer: LatentTree) -> Defaults:
+    relaxed = getattr(layer.estimator, "relaxed", layer.estimator)  # straight-through holds one
+    noise = getattr(relaxed, "noise", None)
+    return Defaults(
+        relaxation=getattr(relaxed, "relaxation", "softmax"),
+        temperature=float(getattr(relaxed, "temperature", 1.0)),
+        noise_scale=0.0 if noise is None else noise.scale,
+        single_root=getattr(layer.structure, "single_root", False),
+    )

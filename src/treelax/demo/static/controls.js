@@ -63,8 +63,8 @@ export function connectControls() {
     const now = sourceInfo();
     Object.assign(page.state, ofSource(now));
     startAnew(
-      first.trim() === before.example ? now.example : first,
-      [before.second_example ?? "", ""].includes(second.trim()) ? (now.second_example ?? "") : second,
+      first.trim() === before.examples[0] ? now.examples[0] : first,
+      [before.examples[1] ?? "", ""].includes(second.trim()) ? (now.examples[1] ?? "") : second,
     );
   });
   for (const [at, id] of ["text", "second"].entries()) {
@@ -73,7 +73,7 @@ export function connectControls() {
       refresh();
     });
   }
-  on("example", "click", () => startAnew(sourceInfo().example, sourceInfo().second_example ?? ""));
+  on("example", "click", () => startAnew(sourceInfo().examples[0], sourceInfo().examples[1] ?? ""));
   for (const radio of radios("shown")) {
     radio.addEventListener("change", () => {
       page.state.shown = radio.value === "second" ? 1 : 0;

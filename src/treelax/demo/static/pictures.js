@@ -55,7 +55,7 @@ export class Pictures {
       );
     over("soft-arcs", fromMatrix(reply.soft), null, (left) => {
       byId("soft-facts").textContent = left
-        ? `The ${left} lightest of those that can be seen are left out; the matrix below has all.`
+        ? `The ${left} lightest visible arcs are not drawn; the matrix below has all.`
         : "";
     });
     over("best-arcs", [...fromHeads(reply.best), ...fromHeads(reply.best_perturbed, true)], tags);
@@ -69,9 +69,9 @@ export class Pictures {
       const { count, frequencies } = samples;
       const { gap, left } = drawScatter(byId("scatter"), reply.marginals, frequencies, count);
       byId("sample-facts").textContent = count
-        ? `${count} drawn; largest difference between frequency and marginal ${gap.toFixed(3)}.`
+        ? `${count} drawn; largest difference between frequency and marginal: ${gap.toFixed(3)}.`
         : "None drawn yet.";
-      byId("scatter-facts").textContent = left ? `Without the ${left} smallest.` : "";
+      byId("scatter-facts").textContent = left ? `The ${left} smallest are not drawn.` : "";
     });
     byId("said").textContent = reply.answer?.text ?? "";
     this.drawTable();
@@ -204,7 +204,7 @@ function spreadFacts({ scores, perturbed, best_log_probability }, { temperature 
   if (!certain || spread <= MUCH * Math.max(noise, temperature)) return "";
   return (
     `Scores differ by up to ${spread.toFixed(0)}, noise by about ${noise.toFixed(0)}: turn up the noise ` +
-    "or the temperature to see other trees. Exact samples have neither."
+    "or the temperature to see other trees. Exact samples use neither."
   );
 }
 

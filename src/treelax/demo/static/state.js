@@ -9,7 +9,7 @@ const MOST_CHARACTERS = 20000;
 export function initial(source) {
   return {
     ...ofSource(source),
-    texts: [newText(source.example), newText(source.second_example ?? "")],
+    texts: [newText(source.examples[0]), newText(source.examples[1] ?? "")],
     noiseSeed: 0,
     scoreSeed: 0,
     sampleSeed: 0,
@@ -114,9 +114,9 @@ export function fromHash(hash, info) {
   state.sampleSeed = whole("drawn", MOST_SEED, 0);
   state.samples = whole("samples", info.most_samples, 0);
   state.click = one("click", ["choose", "pin", "forbid"], "choose");
-  state.texts[0] = textOf(link, link.get("text") ?? source.example, "", info);
+  state.texts[0] = textOf(link, link.get("text") ?? source.examples[0], "", info);
   if (state.pair) {
-    state.texts[1] = textOf(link, link.get("second") ?? source.second_example, "2", info);
+    state.texts[1] = textOf(link, link.get("second") ?? source.examples[1], "2", info);
     state.shown = link.get("shown") === "second" ? 1 : 0;
   }
   const chosen = link.get("arc") ?? "";

@@ -1,48 +1,60 @@
-"""A browser on the page of the demo, and what the page should show."""
+"""The demo on a port of this machine, a browser on its page, and what the page should show."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode
 
-from playwright.sync_api import Page
-
 from treelax.demo.answers import answer
+from treelax.demo.app import create_app
 from treelax.demo.messages import Arc, Edit, SecondText, SourceName, TreeReply, TreeRequest
+from treelax.demo.server import address, listen, own_hosts, server_of
 from treelax.demo.sources import Source
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+Sources = Mapping[SourceName, Source]
 LEAST_WEIGHT = 0.01  # lighter arcs are not drawn
 PATIENCE = 15.0  # seconds; only a test that fails waits that long
 WORDS = "the old cat watched a small bird"
+# what the page puts off, such as the link, comes at once
+IMPATIENT = "const later = setTimeout; window.setTimeout = (act, wait) => later(act, wait / 20);"
+ARCS = """([picture, which]) => [...document.querySelectorAll(`#${picture} ${which}`)].map((arc) =>
+  [arc.dataset.head, arc.dataset.word, getComputedStyle(arc).opacity].map(Number))"""
 
 
-@dataclass
+@contextmanager
+def a_server(sources: Sources, *, at_once: int | None = None, **limits: Any) -> Iterator[str]:
+    """The demo in a thread, and its address."""
+    with listen("127.0.0.1", 0) as bound:
+        app = create_app(sources, hosts=own_hosts("127.0.0.1", bound), at_once=at_once)
+        server = server_of(app, **limits)
+        thread = Thread(target=server.run, args=([bound],))
+        thread.start()
+        try:
+            yield address(bound)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
 class Visit:
-    """A page that someone looks at.
+    """A page that someone looks at, what its browser complains about, and all that it asks for."""
 
-    Attributes:
-        page: in the browser.
-        home: its address, without a state.
-        sources: those of the server.
-        complaints: what the browser said on its console, and errors of scripts.
-        asked: the addresses of all requests.
-    """
-
-    page: Page
-    home: str
-    sources: Mapping[SourceName, Source]
-    complaints: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
-
-    def listen(self) -> None:
-        """Take down what the browser says and asks for."""
-        self.page.set_default_timeout(1000 * PATIENCE)
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self.asked.append(request.url))
+    def __init__(self, page: Page, home: str, sources: Sources) -> None:
+        self.page, self.home, self.sources = page, home, sources
+        self.complaints: list[str] = []
+        self.asked: list[str] = []
+        page.set_default_timeout(1000 * PATIENCE)
+        page.add_init_script(IMPATIENT)
+        page.on("console", lambda message: self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.asked.append(request.url))
 
     def open(self, **state: object) -> Visit:
         """Open the page in some state and wait for its first picture."""
@@ -57,37 +69,40 @@ class Visit:
         link = self.page.evaluate("location.hash.slice(1)")
         return {name: value for name, [value] in parse_qs(link).items()}
 
-    def expected(self) -> TreeReply:
-        """What the library says of the state in the link."""
-        return answer(request_of(self.state()), self.sources)
-
     def shows_its_state(self, **changed: str) -> TreeReply:
         """Wait until the link has these values and the page shows what the library says of it."""
         eventually(lambda: {name: self.state().get(name, "") for name in changed}, changed)
-        reply = self.expected()
+        reply = answer(request_of(self.state()), self.sources)
         soft = {
             (head, word): weight
             for head, row in enumerate(reply.soft)
             for word, weight in enumerate(row)
             if weight and weight >= LEAST_WEIGHT
         }
-        eventually(lambda: self.arcs("soft-arcs"), soft)
-        best = arcs_of(reply.best)
-        eventually(lambda: self.arcs("best-arcs", ".arc-line:not(.below)"), best)
-        below = arcs_of(reply.best_perturbed)
-        eventually(lambda: self.arcs("best-arcs", ".arc-line.below"), below)
-        last = arcs_of(reply.samples.last or [])
-        eventually(lambda: self.arcs("sample-arcs"), last)
         words = [word if len(word) <= 20 else f"{word[:19]}…" for word in reply.words]
-        eventually(lambda: self.words("soft-arcs"), ["root", *words])
+        expected = [soft, *map(arcs_of, (reply.best, reply.best_perturbed)), ["root", *words]]
+        expected.append(arcs_of(reply.samples.last or []))
+        eventually(
+            lambda: [
+                self.arcs("soft-arcs"),
+                self.arcs("best-arcs", ".arc-line:not(.below)"),
+                self.arcs("best-arcs", ".arc-line.below"),
+                self.words("soft-arcs"),
+                self.arcs("sample-arcs"),
+            ],
+            expected,
+        )
         return reply
+
+    def refused(self, *statuses: str) -> None:
+        """These are the refusals that the browser has noted on its console, and nothing else."""
+        found = [text.partition("status of ")[2][:3] for text in self.complaints]
+        assert found == list(statuses)
+        self.complaints.clear()
 
     def arcs(self, picture: str, which: str = ".arc-line") -> dict[tuple[int, int], float]:
         """The arcs of a picture with their opacity."""
-        found: list[list[float]] = self.page.locator(f"#{picture} {which}").evaluate_all(
-            "all => all.map(arc => [arc.dataset.head, arc.dataset.word,"
-            " getComputedStyle(arc).opacity].map(Number))"
-        )
+        found = self.page.evaluate(ARCS, [picture, which])
         return {(int(head), int(word)): round(weight, 6) for head, word, weight in found}
 
     def words(self, picture: str) -> list[str]:
@@ -167,6 +182,6 @@ def eventually(found: Callable[[], Any], expected: Any) -> None:
     end = time.monotonic() + PATIENCE
     now = found()
     while now != expected and time.monotonic() < end:
-        time.sleep(0.03)
+        time.sleep(0.01)
         now = found()
     assert now == expected

@@ -1,0 +1,292 @@
+"""Models of pairs and of heads on the page: two texts and NULL, words that choose alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from demo_visits import WORDS, Sources, Visitor
+from fastapi.testclient import TestClient
+from sentence_runs import train
+from torch import Tensor
+
+from treelax.data.text.vectors import random_vectors
+from treelax.demo.sources import ModelSource, load_sources
+from treelax.noise import perturbation
+from treelax.ops import select_heads
+from treelax.tasks import load
+from treelax.tasks.base import heads_without_null
+from treelax.tasks.listops.config import ListOpsConfig
+from treelax.tasks.listops.model import ListOpsTagger
+from treelax.tasks.listops.model import ModelConfig as ListOpsModelConfig
+from treelax.tasks.listops.parser import ListOpsParser
+from treelax.tasks.text.model import ModelConfig
+from treelax.tasks.text.pretrained import SentenceModel, SentenceSettings
+from treelax.trees import is_tree, tree_to_heads
+
+Ask = Callable[..., dict[str, Any]]
+FIRST, SECOND = "the film was good", "the bad plot"
+EXPRESSION = "[MAX 2 9 [MIN 4 7 ] 0 ]"
+ROUNDED = 0.51e-6  # replies have six decimals
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return train("pair", tmp_path_factory.mktemp("pair"), train__epochs=2, data__null=True)
+
+
+@pytest.fixture(scope="module")
+def tagger() -> ListOpsParser:
+    """Whose best heads form a cycle, as no tree does."""
+    torch.manual_seed(0)
+    model = ListOpsModelConfig(trees="heads", embedding_size=8, encoder_size=8, scorer_size=8)
+    return ListOpsParser(ListOpsTagger(model).eval(), ListOpsConfig(model=model))
+
+
+@pytest.fixture(scope="module")
+def sources(run: Path, built_in: Sources, tagger: ListOpsParser) -> Sources:
+    tiny = ModelSource(tagger, "listops", "tiny")
+    return {**load_sources(run), "listops": tiny}
+
+
+def label_of(run: Path, *texts: str) -> str:
+    [said] = load(run).predict([texts])
+    assert isinstance(said.probability, float)
+    return f"{said.label} ({100 * said.probability:.0f} %)"
+
+
+# ------------------------------------------------------------------ pairs
+
+
+def test_the_label_and_trees_are_those_of_the_library(
+    ask: Ask, client: TestClient, run: Path
+) -> None:
+    own, other, *_ = client.get("/api/info").json()["sources"]
+    assert (own["texts"], len(own["examples"])) == (["q", "a"], 2)
+    assert (other["texts"], len(other["examples"])) == (["text"], 1)
+    [said] = load(run).predict([(FIRST, SECOND)])
+    assert said.heads is not None
+    texts = {"first": FIRST, "second": SECOND}
+    for at, shown in enumerate(texts):
+        reply = ask(source="run", text=FIRST, second={"text": SECOND}, shown=shown)
+        text, other_text = texts[shown], texts["second" if at == 0 else "first"]
+        assert reply["words"] == ["NULL", *text.split()]
+        assert reply["other_words"] == ["NULL", *other_text.split()]
+        assert reply["null"] is True
+        assert heads_without_null(reply["best"]) == said.heads[at]
+        assert reply["answer"]["text"] == label_of(run, FIRST, SECOND)
+
+
+def test_without_a_second_text_there_is_no_label(ask: Ask) -> None:
+    reply = ask(source="run", text=FIRST)
+    assert reply["answer"]["text"] == "No label yet: this model labels two texts together."
+    assert reply["other_words"] is None
+    both = ask(source="run", text=FIRST, second={"text": SECOND})
+    assert {**both, "answer": reply["answer"], "other_words": None} == reply
+
+
+def test_the_model_is_asked_with_the_trees_of_both_texts(ask: Ask, sources: Sources) -> None:
+    """Pins of either text change its tree, whichever is shown, and are forgotten after."""
+    source: Any = sources["run"]
+    seen: list[Any] = []
+    hook = source.parser.network.encoder.register_forward_hook(
+        lambda module, given, result: seen.append(result[1])
+    )
+    pair = {"source": "run", "text": FIRST, "second": {"text": SECOND}}
+    pins = {
+        "pinned": [{"head": 5, "word": 2}],
+        "second": {"text": SECOND, "pinned": [{"head": 4, "word": 1}]},
+    }
+    try:
+        for shown in ("first", "second"):
+            ask(**{**pair, **pins, "shown": shown})
+        ask(**pair)
+    finally:
+        hook.remove()
+    for tree in seen[:2]:
+        assert tree[0, 5, 2] == tree[1, 4, 1] == 1
+    assert seen[0].equal(seen[1])
+    assert not seen[0].equal(seen[2])
+
+
+@pytest.mark.parametrize(
+    ("change", "detail"),
+    [
+        (
+            {"text": "w " * 150, "second": {"text": "w " * 51}},
+            "received 150 and 51 words; expected at most 200 in all",
+        ),
+        ({"second": {"text": " "}}, "second text has no words; expected 1 to 200"),
+        (
+            {"second": {"text": "a", "forbidden": [{"head": h, "word": 2} for h in (0, 1)]}},
+            "second text: pinned and forbidden arcs leave no projective tree; free an arc",
+        ),
+    ],
+)
+def test_pairs_that_are_refused(client: TestClient, change: dict[str, Any], detail: str) -> None:
+    reply = client.post("/api/trees", json={"source": "run", "text": FIRST} | change)
+    assert (reply.status_code, reply.json()["detail"]) == (409, detail)
+
+
+def test_two_texts_on_the_page(visitor: Visitor, run: Path) -> None:
+    from playwright.sync_api import expect
+
+    visit = visitor().open()
+    page = visit.page
+    visit.shows_its_state(source="run", second="a cat saw a bird")
+    expect(page.get_by_label("First text (q)")).to_have_value(WORDS)
+    page.fill("#text", FIRST)
+    page.get_by_label("Second text (a)").fill(SECOND)
+    visit.shows_its_state(text=FIRST, second=SECOND)
+    expect(page.locator("#said")).to_have_text(label_of(run, FIRST, SECOND))
+    assert visit.words("soft-arcs") == ["root", "NULL", *FIRST.split()]
+
+    # pins are of the text that is shown
+    visit.choose(5, 2)
+    page.click("#pin")
+    visit.shows_its_state(pinned="5-2")
+    page.check("input[name=shown][value=second]")
+    visit.shows_its_state(shown="second", pinned="5-2")
+    assert visit.words("soft-arcs") == ["root", "NULL", *SECOND.split()]
+    assert page.is_hidden("#changes-row")
+    visit.choose(0, 4)
+    page.click("#forbid")
+    visit.shows_its_state(pinned="5-2", forbidden2="0-4")
+    # and follow the words of either, shown or not
+    page.fill("#text", f"so {FIRST}")
+    page.fill("#second", f"so {SECOND}")
+    visit.shows_its_state(pinned="6-3", forbidden2="0-5", arc="0-5")
+
+    page.fill("#second", "")
+    expect(page.locator("#alert")).to_have_text("second text has no words; expected 1 to 200")
+    page.check("input[name=shown][value=first]")
+    visit.shows_its_state(shown="", second="")
+    expect(page.locator("#said")).to_contain_text("No label yet")
+    page.click("#example")
+    visit.shows_its_state(second="a cat saw a bird", pinned="", forbidden2="")
+
+    page.select_option("#source", "zero")
+    visit.shows_its_state(source="zero", second="", shown="")
+    assert page.is_hidden("#second")
+    assert page.is_hidden("input[name=shown] >> nth=0")
+    page.select_option("#source", "run")
+    visit.shows_its_state(source="run", second="a cat saw a bird")
+    visit.complaints[:] = [said for said in visit.complaints if "status of 409" not in said]
+
+
+def test_a_link_restores_both_texts(visitor: Visitor) -> None:
+    state = {
+        "source": "run", "text": FIRST, "second": SECOND, "shown": "second", "arc": "4-2",
+        "pinned": "5-2", "forbidden": "0-1", "edits": "1-3:2",
+        "pinned2": "4-2", "forbidden2": "0-2,0-3", "edits2": "2-3:-4.5",
+    }  # fmt: skip
+    visit = visitor().open(**state)
+    visit.shows_its_state(**state)
+    page = visit.page
+    assert page.input_value("#second") == SECOND
+    assert page.is_checked("input[name=shown][value=second]")
+    assert page.get_attribute("#pin", "aria-pressed") == "true"
+    # a link for another model leaves out what that has not
+    page.evaluate("location.hash = '#source=zero&text=x+y&second=z&shown=second&pinned2=1-2'")
+    visit.shows_its_state(source="zero", text="x y", second="", shown="", pinned2="")
+
+
+def test_null_is_told_from_the_words(visitor: Visitor) -> None:
+    from browsing import axe_violations
+    from playwright.sync_api import expect
+
+    visit = visitor(bypass_csp=True).open(source="run", text=FIRST, second=SECOND, arc="1-3")
+    page = visit.page
+    visit.shows_its_state(arc="1-3")
+    assert axe_violations(page) == []
+    assert page.locator("#soft-arcs .null").all_text_contents() == ["NULL"]
+    numbers = page.locator("#soft-arcs .number").all_text_contents()
+    assert numbers == ["0", "", "1", "2", "3", "4"]
+    assert page.inner_text("#readout").startswith("NULL → 2 film: ")
+    assert page.inner_text("#timing").startswith("4 words, ")
+    assert page.locator("#null-facts").is_visible()
+    page.click("summary")
+    expect(page.locator("#words tbody td:first-child")).to_have_text(["", *"1234"])
+    page.select_option("#source", "zero")
+    visit.shows_its_state(source="zero")
+    assert page.locator("#null-facts").is_hidden()
+    assert page.locator("#soft-arcs .null").count() == 0
+
+
+# ------------------------------------------------------------------ heads
+
+
+def test_best_heads_are_those_of_the_model(ask: Ask, tagger: ListOpsParser) -> None:
+    [said] = tagger.predict([EXPRESSION])
+    assert said.heads is not None
+    assert not is_tree(torch.tensor(said.heads[0]))
+    assert ask(text=EXPRESSION)["best"] == list(said.heads[0])
+
+
+def test_a_sentence_model_of_heads() -> None:
+    torch.manual_seed(1)
+    settings = SentenceSettings(model=ModelConfig(trees="heads", encoder_size=8, scorer_size=8))
+    model = SentenceModel(settings, random_vectors(WORDS.split(), 8), ["no", "yes"]).eval()
+    source = ModelSource(model, "run", "tiny")
+    assert source.info.structure == "heads"
+    assert source.info.examples == [WORDS]
+
+
+@pytest.mark.parametrize("relaxation", ["softmax", "entropy"])
+def test_all_numbers_of_heads(ask: Ask, relaxation: str) -> None:
+    """A column of scores is a distribution of its own."""
+    reply = ask(
+        text=EXPRESSION, noise_seed=5, noise_scale=1.5, relaxation=relaxation,
+        temperature=0.7, forbidden=[{"head": 1, "word": 2}], samples=500, sample_seed=3,
+    )  # fmt: skip
+    rows = [[float("-inf") if score is None else score for score in row] for row in reply["scores"]]
+    scores = torch.tensor(rows, dtype=torch.float64)
+    noise = perturbation("gumbel", scores, generator=torch.Generator().manual_seed(5))
+    perturbed = scores + 1.5 * noise
+    assert reply["best_perturbed"] == tree_to_heads(select_heads(perturbed, hard=True)).tolist()
+    shares = scores[:, 1:].softmax(0)
+    expected: dict[str, Tensor] = {
+        "soft": (perturbed[:, 1:] / 0.7).softmax(0),
+        "marginals": shares,
+        "log_partition": scores[:, 1:].logsumexp(0).sum(),
+        "entropy": -torch.xlogy(shares, shares).sum(),
+        "best_log_probability": shares.amax(0).log().sum(),
+    }
+    for name, numbers in expected.items():
+        own = torch.tensor(reply[name], dtype=torch.float64)
+        own = own[:, 1:] if own.dim() else own
+        # scores are rounded too
+        torch.testing.assert_close(own, numbers, rtol=0, atol=20 * ROUNDED, msg=name)
+    drawn = torch.tensor(reply["samples"]["frequencies"], dtype=torch.float64)[:, 1:]
+    error = (shares * (1 - shares) / 500).sqrt()
+    assert ((drawn - shares).abs() <= 5 * error).all()
+    assert drawn[1, 1] == 0
+    assert all(drawn[head, at] > 0 for at, head in enumerate(reply["samples"]["last"]))
+    first, again = (ask(text=EXPRESSION, samples=n)["samples"]["last"] for n in (1, 7))
+    assert first == ask(text=EXPRESSION, samples=1)["samples"]["last"] != again
+
+
+def test_pins_of_heads_may_cross_and_close_a_cycle(ask: Ask, client: TestClient) -> None:
+    pinned = [{"head": head, "word": word} for head, word in ((3, 1), (4, 2), (1, 3))]
+    reply = ask(text=EXPRESSION, pinned=pinned, samples=1)
+    for heads in (reply["best"], reply["best_perturbed"], reply["samples"]["last"]):
+        assert heads[:3] == [3, 4, 1]
+    single = client.post("/api/trees", json={"text": EXPRESSION, "single_root": True})
+    assert single.status_code == 409
+    assert single.json()["detail"].startswith('single_root is True with structure "heads"')
+    forbidden = [{"head": head, "word": 1} for head in (0, 2)]
+    none = client.post("/api/trees", json={"text": "2 9", "forbidden": forbidden})
+    assert "leave a word without a head" in none.json()["detail"]
+
+
+def test_the_page_of_a_model_of_heads(visitor: Visitor) -> None:
+    """With a link of another model, which asks for a single root."""
+    visit = visitor().open(source="listops", text=EXPRESSION, roots="single", samples="1")
+    reply = visit.shows_its_state(roots="several")
+    assert not is_tree(torch.tensor(reply.best))
+    assert visit.page.locator("#heads-facts").is_visible()
+    assert not visit.page.locator("#relaxations, #roots").first.is_visible()
+    assert "The best heads have probability" in visit.page.locator("#best-facts").inner_text()
