@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from base64 import b64decode
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,9 @@ from treelax.analysis.corpora import Corpus
 from treelax.analysis.parses import Parses, parse_corpus
 from treelax.analysis.study import study
 from treelax.data.conllu import Sentence
-from treelax.report import Report, RunRecord, Said, Selection, ask, is_report
-from treelax.report.gallery import PRINTED, Gallery
-from treelax.report.results import results_section
-from treelax.report.selection import LONGEST
-from treelax.report.settings import settings_section
-from treelax.report.training import training_section
+from treelax.report import Gallery, Report, RunRecord, Said, Selection, ask, is_report
+from treelax.report.examples import LONGEST
+from treelax.report.gallery import PRINTED
 from treelax.tasks import task_named
 from treelax.tasks.text.presets import preset
 
@@ -36,8 +34,8 @@ def corpus_of(*sentences: str, **options: Any) -> Corpus:
     return Corpus("some", tuple(Sentence(tuple(s.split())) for s in sentences), **options)
 
 
-def page_of(part: str) -> ReportPage:
-    return ReportPage(f"<!DOCTYPE html>\n<html>{part}</html>")
+def page_of(runs: Sequence[RunRecord], gallery: Gallery | None = None) -> ReportPage:
+    return ReportPage(Report(runs, gallery=gallery).html())
 
 
 def text_run(name: str, accuracy: float, seed: int = 0, **changes: Any) -> RunRecord:
@@ -84,14 +82,14 @@ def test_curves_of_metrics_with_gaps() -> None:
             {"epoch": 3, "loss": 1.0},
         ],
     )
-    [image] = page_of(training_section([run]) or "").all("img")
+    [image] = page_of([run]).all("img")
     assert image["alt"] == (
         "training loss by epoch: a from 2 to 1. dev: accuracy, % by epoch: a from 1 to 3."
     )
     kind, _, data = image["src"].partition(",")
     assert kind == "data:image/svg+xml;base64"
     assert {"training loss", "dev: accuracy, %", "a"} <= set(texts(b64decode(data).decode()))
-    assert training_section([dataclasses.replace(run, rows=[])]) is None
+    assert page_of([dataclasses.replace(run, rows=[])]).all("img") == []
 
 
 # ------------------------------------------------------------------ the paper, settings
@@ -99,31 +97,40 @@ def test_curves_of_metrics_with_gaps() -> None:
 
 def test_the_papers_figures_of_sentences() -> None:
     runs = [text_run("a", 85.0, 0), text_run("b", 87.0, 1)]
-    page = page_of(results_section(runs) or "")
+    page = page_of(runs)
     assert "Beside the paper: SNLI" in page.texts
     assert "86.2" in page.texts
     assert "86.00 ± 1.41" in page.texts
     assert "all 549,367 training pairs of SNLI" in page.text
-    assert "preset" not in page.text
+    assert "Not the settings of their presets" not in page.text
     other = text_run("c", 50.0, train=dataclasses.replace(runs[0].config.train, epochs=3))
-    page = page_of(results_section([*runs, other]) or "")
+    page = page_of([*runs, other])
     assert "86.00 ± 1.41" in page.texts  # what was trained otherwise is no other seed
     assert "c: train.epochs 3 (preset: 200)." in page.text
-    assert results_section([dataclasses.replace(other, result=None)]) is None
+    assert "Results" not in page_of([dataclasses.replace(other, result=None)]).texts
 
 
 def test_settings_that_differ_stand_first() -> None:
     config = tiny("balanced-mc", model__gcn_size=9)
-    one = RunRecord("one", Path("one"), config, [], None)
+    one = RunRecord("one", Path("one"), task_named("listops"), config, [], None)
     two = dataclasses.replace(one, name="two", config=dataclasses.replace(config, seed=7))
-    page = page_of(settings_section([one]))
+    page = page_of([one])
     at = page.texts.index("gcn_size")
     assert page.texts[at : at + 3] == ["gcn_size", "9", "100"]  # and what the preset has
-    page = page_of(settings_section([one, two]))
-    assert page.texts[:7] == ["Settings that differ", "setting", "one", "two", "seed", "0", "7"]
+    page = page_of([one, two])
+    at = page.texts.index("Settings that differ")
+    assert page.texts[at : at + 7] == [
+        "Settings that differ",
+        "setting",
+        "one",
+        "two",
+        "seed",
+        "0",
+        "7",
+    ]
     assert len(page.all("details")) == 1
     same = dataclasses.replace(one, name="same")
-    assert "All runs have the same settings." in page_of(settings_section([one, same])).texts
+    assert "All runs have the same settings." in page_of([one, same]).texts
 
 
 # ------------------------------------------------------------------ the gallery and the page
@@ -133,9 +140,9 @@ def test_settings_that_differ_stand_first() -> None:
 def test_a_long_gallery_says_that_paper_has_less(count: int) -> None:
     corpus = corpus_of(*["a b"] * count)
     said = {i: Said(((0, 1),), "yes", "yes", 0.5, None, ()) for i in range(count)}
-    html = Gallery(corpus, Selection.of(corpus, count), {"r": said}, ("text",), "classify").html()
+    gallery = Gallery(corpus, Selection.of(corpus, count), {"r": said}, ("text",), False)
     told = f"On paper are at most the first {PRINTED} examples; the file itself has all {count}."
-    assert (told in html) == (count > PRINTED)
+    assert (told in page_of([text_run("r", 50.0)], gallery).texts) == (count > PRINTED)
 
 
 def test_paper_has_as_many_as_is_said() -> None:
@@ -154,7 +161,7 @@ def test_everything_is_escaped(tmp_path: Path) -> None:
     made = Report(
         [run],
         study(corpus, [Parses(run.name, tuple(heads))]),
-        Gallery(corpus, chosen, {run.name: said}, ("text",), "classify"),
+        Gallery(corpus, chosen, {run.name: said}, ("text",), False),
         [(NASTY, NASTY)],
     ).save(tmp_path / "a.html")
     page = read_page(made)
@@ -164,13 +171,23 @@ def test_everything_is_escaped(tmp_path: Path) -> None:
     assert "\u202e" not in page.text
 
 
-def test_right_and_wrong_tags(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name", ["<!--", "&lt;", "\"'", "</style>", "a\nb", "{{ 7 * 7 }}", "\ud800"]
+)
+def test_any_name_stays_text(name: str) -> None:
+    page = page_of([dataclasses.replace(text_run(name, 50.0), rows=[])])
+    shown = "�" if name == "\ud800" else " ".join(name.split())
+    assert f"Report of {shown}" in page.texts
+
+
+def test_right_and_wrong_tags() -> None:
     corpus = corpus_of("a b", "c", labels=(("A", "B"), ("C",)))
     said = {
         0: Said(((0, 1),), ("A", "X"), ("Y", "X"), right=False),
         1: Said(((0,),), ("C",), ("C",), right=True),
     }
-    page = page_of(Gallery(corpus, Selection.of(corpus, 5), {"r": said}, ("text",), "tag").html())
+    gallery = Gallery(corpus, Selection.of(corpus, 5), {"r": said}, ("text",), True)
+    page = page_of([text_run("r", 50.0)], gallery)
     assert "X ✗ B" in page.texts
     assert "1 tag differs with soft trees" in page.texts
     assert [own["data-right"] for own in page.all("div", class_="said")] == ["0", "1"]

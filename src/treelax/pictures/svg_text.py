@@ -31,7 +31,12 @@ def clean(text: str) -> str:
         >>> clean("<b> & \\x00")
         '&lt;b&gt; &amp; �'
     """
-    return escape(_FORBIDDEN.sub("�", _TURNING.sub("", text)))
+    return escape(without_control(text))
+
+
+def without_control(text: str) -> str:
+    """A text without what XML cannot hold, or would turn the direction of what follows."""
+    return _FORBIDDEN.sub("�", _TURNING.sub("", text))
 
 
 def text_element(

@@ -5,29 +5,39 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import treelax
 from treelax.analysis.study import Study
 from treelax.analysis.study_tables import study_tables
 from treelax.files import atomic_write
-from treelax.report.gallery import Gallery
-from treelax.report.markup import Html, join, table, tag
-from treelax.report.overview import missing_notes, overview
-from treelax.report.results import results_section
+from treelax.pictures.svg import COLOURS, Picture
+from treelax.pictures.svg_text import number, without_control
+from treelax.report import sections
+from treelax.report.gallery import PRINTED, Gallery
 from treelax.report.runs import RunRecord
-from treelax.report.settings import settings_section
-from treelax.report.training import training_section
+from treelax.table import Table, cell_text, looks_like_number
 
 __all__ = ["MARK", "Report", "is_report"]
 
 MARK = "treelax report"  # by which a report is known
 NAMED = 5  # runs that lack the same
 BEGINNING = 2_000  # bytes of a file that are looked at for it
+# attributes that many elements of pictures have alike, and the class that stands for them in the style
+FACTORED = {
+    **{f' color="{light}" fill="currentColor"': "" for light, _ in COLOURS.values()},
+    ' fill="none" stroke="currentColor" stroke-width="1.8"': ' class="arc"',
+    ' font-size="16" text-anchor="middle"': ' class="word"',
+    ' font-size="12" text-anchor="middle" opacity="0.75"': ' class="tag"',
+    ' font-size="11" text-anchor="middle"': ' class="label"',
+}
+_SPACES = re.compile(r"[\t\n\r\f\v]+")
 
 
 @dataclass(frozen=True)
@@ -35,7 +45,7 @@ class Report:
     """All that a report says.
 
     Attributes:
-        runs: all of ListOps, or all of sentences.
+        runs: of any tasks.
         study: of their trees; None if there are none.
         gallery: of examples; None if there is none.
         missing: what the report lacks besides what the folders lack: of which run or file, and what.
@@ -57,10 +67,8 @@ class Report:
     def notes(self) -> list[str]:
         """All that is missing, a sentence each; runs that lack the same stand together."""
         lacking: dict[str, list[str]] = {}
-        for name, what in (
-            *((run.name, note) for run in self.runs for note in run.missing),
-            *self.missing,
-        ):
+        own = ((run.name, note) for run in self.runs for note in run.missing)
+        for name, what in (*own, *self.missing):
             lacking.setdefault(what, []).append(name)
         found = []
         for what, names in lacking.items():
@@ -70,30 +78,36 @@ class Report:
 
     def html(self) -> str:
         """The whole file; equal runs give equal text."""
-        sections = [(name, title, body) for name, title, body in self._sections() if body]
-        links = [tag("li", tag("a", title, href=f"#{name}")) for name, title, _ in sections]
-        body = [
-            tag("a", "Skip to the report", href="#report", class_="skip"),
-            tag(
-                "header",
-                tag("h1", self.title),
-                tag("p", self._about(), class_="note"),
-                tag("nav", tag("ul", *links), aria_label="Sections"),
-            ),
-            tag(
-                "main",
-                overview(self.runs),
-                missing_notes(self.notes),
-                *(
-                    tag("section", tag("h2", title, id=name), content)
-                    for name, title, content in sections
+        style, script = _static("report.css"), _static("report.js")
+        overview = sections.overview(self.runs)
+        facts = zip(overview.columns[1:], map(cell_text, overview.rows[0][1:]), strict=True)
+        page: str = (
+            _environment()
+            .get_template("report.html")
+            .render(
+                mark=f"{MARK} {treelax.__version__}",
+                version=treelax.__version__,
+                policy=(
+                    f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+                    "img-src data:; base-uri 'none'; form-action 'none'"
                 ),
-                id="report",
-            ),
-            tag("footer", f"Made by treelax {treelax.__version__}."),
-            Html(f"<script>{_static('report.js')}</script>"),
-        ]
-        return f"<!DOCTYPE html>\n{tag('html', self._head(), tag('body', *body), lang='en')}\n"
+                style=style,
+                script=script,
+                title=self.title,
+                about=self._about(),
+                several=len(self.runs) > 1,
+                facts=list(facts) if len(self.runs) == 1 else None,
+                overview=overview,
+                notes=self.notes,
+                results=sections.results(self.runs),
+                training=sections.training(self.runs),
+                settings=sections.settings(self.runs),
+                grammar=None if self.study is None else list(study_tables(self.study)),
+                gallery=self.gallery,
+                printed=PRINTED,
+            )
+        )
+        return page
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the report to a file, whole or not at all."""
@@ -102,47 +116,14 @@ class Report:
         return Path(path)
 
     def _about(self) -> str:
-        kinds = ", ".join(dict.fromkeys(run.task.title for run in self.runs))
+        tasks = ", ".join(dict.fromkeys(run.task.title for run in self.runs))
         if self.study is None:
-            return f"Latent trees, {kinds}."
+            return f"Latent trees, {tasks}."
         corpus = self.study.corpus
         words = sum(map(len, corpus.sentences))
         return (
-            f"Latent trees, {kinds}. The trees below are those of {len(corpus.sentences):,} sentences, "
+            f"Latent trees, {tasks}. The trees below are those of {len(corpus.sentences):,} sentences, "
             f"{words:,} words: {corpus.name}."
-        )
-
-    def _sections(self) -> Iterator[tuple[str, str, Html | None]]:
-        yield "results", "Results", results_section(self.runs)
-        yield "training", "Training", training_section(self.runs)
-        yield "settings", "Settings", settings_section(self.runs)
-        if self.study is not None:
-            tables = map(table, study_tables(self.study))
-            yield "grammar", "Grammar and agreement", tag("div", *tables, class_="grid tables")
-        if self.gallery is not None:
-            yield "gallery", "Gallery", self.gallery.html()
-
-    def _head(self) -> Html:
-        style, script = _static("report.css"), _static("report.js")
-        policy = (
-            f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-            "img-src data:; base-uri 'none'; form-action 'none'"
-        )
-        # a policy is no text of a user: escaped, its quotation marks would be none
-        return join(
-            [
-                Html("<head>"),
-                tag("meta", charset="utf-8"),
-                tag("meta", name_="generator", content=f"{MARK} {treelax.__version__}"),
-                Html(f'<meta http-equiv="Content-Security-Policy" content="{policy}">'),
-                tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
-                tag("meta", name_="color-scheme", content="light dark"),
-                tag("meta", name_="referrer", content="no-referrer"),
-                tag("title", self.title),
-                tag("link", rel="icon", href="data:,"),
-                Html(f"<style>{style}</style>"),
-                Html("</head>"),
-            ]
         )
 
 
@@ -150,6 +131,40 @@ def is_report(path: str | os.PathLike[str]) -> bool:
     """Whether a file is a report, which a new one may replace."""
     with open(path, "rb") as file:
         return f'<meta name="generator" content="{MARK} '.encode() in file.read(BEGINNING)
+
+
+@cache
+def _environment() -> Any:
+    """Templates in which all that is inserted is escaped, and holds nothing that XML cannot."""
+    from jinja2 import Environment, PackageLoader
+    from markupsafe import Markup
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Markup) or not isinstance(value, str):
+            return value
+        return without_control(_SPACES.sub(" ", value))
+
+    def cells(content: Table) -> tuple[list[list[str]], list[bool]]:
+        """The rows as text, and which columns but the first are numbers."""
+        texts = [[cell_text(cell) for cell in row] for row in content.rows]
+        columns = zip(*texts, strict=True) if texts else [() for _ in content.columns]
+        return texts, [bool(i) and all(map(looks_like_number, c)) for i, c in enumerate(columns)]
+
+    def svg(drawn: Picture) -> Markup:
+        body = drawn.body
+        # texts have no quotation marks of their own, so that nothing else can look like this
+        for attributes, short in FACTORED.items():
+            body = body.replace(attributes, short)
+        return Markup(body)  # made by `treelax.pictures`, which escapes
+
+    loader = PackageLoader("treelax.report")
+    made = Environment(loader=loader, autoescape=True, finalize=plain, trim_blocks=True)
+    made.filters |= {"cells": cells, "px": number, "svg": svg, "numbered": _numbered}
+    return made
+
+
+def _numbered(names: Sequence[str]) -> list[tuple[str, str]]:
+    return [(str(i), name) for i, name in enumerate(names)]
 
 
 @cache

@@ -77,6 +77,20 @@ class RunRecord:
         return max(scored, key=_score, default=None)
 
     @property
+    def dev(self) -> dict[str, float]:
+        """Figures of the best row."""
+        found = {} if self.best_row is None else self.best_row["dev"]
+        numbers = {key: value for key, value in found.items() if isinstance(value, int | float)}
+        return {key: float(value) for key, value in numbers.items() if key != "score"}
+
+    @property
+    def seconds(self) -> float | None:
+        """How long it was trained."""
+        source = self.result or (self.rows[-1] if self.rows else {})
+        value = source.get("seconds")
+        return float(value) if isinstance(value, int | float) else None
+
+    @property
     def state(self) -> str:
         """How far it has come, in words."""
         if self.result is not None:
