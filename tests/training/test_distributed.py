@@ -26,9 +26,7 @@ from treelax.tasks.text import data
 from treelax.tasks.text.config import DataConfig, TextConfig, TrainConfig
 from treelax.tasks.text.encoder import ModelConfig
 from treelax.tasks.text.experiment import TextExperiment
-from treelax.training import devices
 from treelax.training.checkpoint import load_checkpoint
-from treelax.training.devices import find_device
 from treelax.training.distributed import World, current, launched
 from treelax.training.draws import WholeBatchDraws
 from treelax.training.run import Run
@@ -37,17 +35,9 @@ from treelax.training.steps import Stepper
 WORKER = Path(__file__).parents[1] / "distributed_worker.py"
 SMALL = {"projection_size": 8, "encoder_size": 4, "scorer_size": 6, "gcn_size": 6, "output_size": 8}
 SENTENCES = [
-    "dogs bark",
-    "the dog barks loudly at a cat",
-    "cats sleep",
-    "a very old cat sleeps here today",
-    "birds",
-    "birds sing a song",
-    "a fish swims",
-    "hi",
+    *("dogs bark", "the dog barks loudly at a cat", "cats sleep", "birds", "birds sing a song"),
+    *("a very old cat sleeps here today", "a fish swims", "hi", "songs end", "a bird swims"),
     "the old dog sleeps and the cat barks",
-    "songs end",
-    "a bird swims",
 ]
 
 
@@ -81,7 +71,7 @@ def text_config(folder: Path, kind: str, **model: Any) -> TextConfig:
             vector_size=6,
         ),
         model=ModelConfig(**SMALL | model),
-        train=TrainConfig(epochs=3, batch_size=5, learning_rate=1e-3, clip=0.5, pool=1, patience=1),
+        train=TrainConfig(epochs=2, batch_size=5, learning_rate=1e-3, clip=0.5, pool=1, patience=1),
     )
 
 
@@ -103,45 +93,39 @@ class Both:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    """All runs that two processes make here, for a start of processes is dear.
+    """All runs that two processes make here, since starting processes is slow.
 
-    ``later`` was begun by one process and is ended by two, ``sooner`` the other way round.
+    ``classify`` is begun by one process and ended by two, ``tag`` the other way round.
     """
     place = tmp_path_factory.mktemp("distributed")
-    folders = Both(place / "one", place / "two")
+    one, two = place / "one", place / "two"
     configs: dict[str, Any] = {k: text_config(place, k, **m) for k, m in CONFIGS.items()}
-    # two runs of each example, and weights that shrink
-    configs["twice"] = replace(
-        configs["pair"],
-        train=replace(
-            configs["pair"].train, consistency=1.0, weight_decay=0.1, label_smoothing=0.1
-        ),
-    )
+    # two passes over each example, and weights that shrink
+    more = {"consistency": 1.0, "weight_decay": 0.1, "label_smoothing": 0.1}
+    configs["pair"] = replace(configs["pair"], train=replace(configs["pair"].train, **more))
     configs["listops"] = tiny("balanced-mc", train__epochs=2, train__batch_size=15)
-    configs["later"] = configs["sooner"] = configs["pair"]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TREELAX_CACHE", str(place / "cache"))
         patch.setattr(data, "_latest", None)
         for name, config in configs.items():
-            task = "listops" if name == "listops" else config.kind
-            for folder in (folders.one, folders.two):
-                Run.create(folder / name, config, task=task)
-            train(folders.one / name)
-        train(folders.two / "later", 1)
-        jobs = [f"{folders.two / name}{'=1' if name == 'sooner' else ''}" for name in configs]
+            for folder in (one, two):
+                Run.create(folder / name, config, task=name)
+            train(one / name)
+        train(two / "classify", 1)
+        jobs = [f"{two / name}{'=1' if name == 'tag' else ''}" for name in configs]
         first, second = wait(start([str(WORKER), *jobs], [str(WORKER), *jobs]))
         assert second == (9, "", "")
         assert first[:2] == (1, "")
         patch.setattr(data, "_latest", None)
-        assert len(metrics(folders.two / "sooner")) == 1
-        train(folders.two / "sooner")
-        yield Both(folders.one, folders.two, first[2])
+        assert len(metrics(two / "tag")) == 1
+        train(two / "tag")
+        yield Both(one, two, first[2])
 
 
-@pytest.mark.parametrize("name", [*CONFIGS, "twice", "listops", "later", "sooner"])
+@pytest.mark.parametrize("name", [*CONFIGS, "listops"])
 def test_two_processes_give_what_one_gives(both: Both, name: str) -> None:
     one, two = metrics(both.one / name), metrics(both.two / name)
-    assert [row["epoch"] for row in two] == [row["epoch"] for row in one] == [1, 2, 3][: len(one)]
+    assert [row["epoch"] for row in two] == [row["epoch"] for row in one] == [1, 2]
     for expected, received in zip(one, two, strict=True):
         assert received["loss"] == pytest.approx(expected["loss"], rel=1e-5)
         assert received["dev"] == expected["dev"]
@@ -155,16 +139,10 @@ def test_two_processes_give_what_one_gives(both: Both, name: str) -> None:
     }
     for key, value in first.tensors.items():
         assert torch.allclose(second.tensors[key], value, rtol=1e-3, atol=1e-5), key
-
-
-def test_all_processes_have_the_same_weights(both: Both) -> None:
-    for name in CONFIGS:
-        first, second = (
-            load_checkpoint(both.two / name / f"rank{rank}.safetensors") for rank in (0, 1)
-        )
-        assert first.state == second.state
-        assert first.tensors.keys() == second.tensors.keys()
-        assert all(torch.equal(first.tensors[key], second.tensors[key]) for key in first.tensors)
+    ranks = [load_checkpoint(both.two / name / f"rank{rank}.safetensors") for rank in (0, 1)]
+    assert ranks[0].state == ranks[1].state
+    for key, value in ranks[0].tensors.items():
+        assert torch.equal(ranks[1].tensors[key], value), key
 
 
 def test_a_process_that_dies_does_not_let_the_other_wait(both: Both) -> None:
@@ -194,12 +172,6 @@ def test_shares_are_the_batch_in_its_order(size: int, more: int) -> None:
     lengths = {len(share) for share in shares}
     assert min(lengths) >= 1
     assert max(lengths) - min(lengths) <= 1
-
-
-@given(st.integers(1, 9), st.lists(st.integers(), max_size=30))
-def test_parts_are_all_items(size: int, items: list[int]) -> None:
-    parts = [items[World(rank, size).part] for rank in range(size)]
-    assert sorted(i for part in parts for i in part) == sorted(items)
 
 
 def test_a_batch_has_an_example_for_each() -> None:
@@ -274,7 +246,7 @@ def drawn(rank: int, size: int, draw: Any, count: int = 7) -> Tensor:
         return draw(world.share(count))
 
 
-@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("size", [3])
 @pytest.mark.parametrize("what", ["gumbel", "normal", "dropout", "half", "mask", "bool", "float"])
 def test_an_example_has_the_noise_of_the_whole_batch(what: str, size: int) -> None:
     values = torch.randn(7, 4, 6, generator=torch.Generator().manual_seed(0))
@@ -343,43 +315,12 @@ def test_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     assert launched() == World(2, 4, 0, 2)
     monkeypatch.setenv("WORLD_SIZE", "1")
     assert launched() == World()
-    monkeypatch.setenv("WORLD_SIZE", "two")
-    with pytest.raises(
-        InputError, match=r"^WORLD_SIZE is 'two' in the environment; expected a num"
-    ):
-        launched()
-
-
-@pytest.fixture
-def gpus(monkeypatch: pytest.MonkeyPatch) -> list[torch.device]:
-    """Two GPUs, as far as torch says; and those that were set."""
-    chosen: list[torch.device] = []
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
-    return chosen
-
-
-def test_each_process_has_its_gpu(
-    gpus: list[torch.device], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(devices, "current", lambda: World(3, 4, 1, 2))
-    assert find_device("cuda") == find_device("auto") == torch.device("cuda:1") == gpus[-1]
-    assert find_device("cpu") == torch.device("cpu")
-    with pytest.raises(InputError, match=r"^device is 'cuda:0' for 2 processes on this machine; e"):
-        find_device("cuda:0")
-    monkeypatch.setattr(devices, "current", lambda: World(1, 2, 0, 1))  # two machines
-    assert find_device("cuda:1") == torch.device("cuda:1") == gpus[-1]
-    assert find_device("cuda") == torch.device("cuda:0") == gpus[-1]
-    monkeypatch.setattr(devices, "current", lambda: World(0, 3, 0, 3))
-    with pytest.raises(InputError, match=r"3 processes on this machine but 2 GPUs .* start 2 or g"):
-        find_device("auto")
 
 
 # ------------------------------------------------------------------ dev figures
 
 
-@pytest.mark.parametrize("size", [2, 3, 5])
+@pytest.mark.parametrize("size", [2, 3])
 def test_counts_of_parts_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(data, "_latest", None)

@@ -1,21 +1,34 @@
-"""The training loop: its rules, the best model, what a checkpoint holds."""
+"""The training loop: its rules, the best model, and runs that are interrupted, killed and resumed."""
 
 from __future__ import annotations
 
+import errno
+import os
+from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import torch
-from line_runs import Line, epochs, line_run, same, weights
-from listops_runs import metrics
+from line_runs import CPU, Line, epochs, line_run, same, same_file, weights
+from listops_runs import metrics, tiny
 from torch import Tensor
 
-from treelax.errors import CheckpointError
+from treelax.errors import CheckpointError, TrainingError, TreelaxError
+from treelax.tasks.listops.experiment import ListOpsExperiment
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
 from treelax.training.config import flatten
-from treelax.training.loop import Progress, Training, derive
+from treelax.training.loop import Training, derive
 from treelax.training.metrics import read_metrics
+from treelax.training.run import Run
+
+
+def stop_after(training: Training, updates: int) -> None:
+    steps = training.steps()
+    for _ in range(updates):
+        next(steps)
+    steps.close()
 
 
 def test_progress_is_told_after_every_update(tmp_path: Path) -> None:
@@ -25,11 +38,12 @@ def test_progress_is_told_after_every_update(tmp_path: Path) -> None:
     assert [(p.epoch, p.update) for p in told] == [(e, u) for e in (1, 2) for u in (1, 2, 3)]
     assert [p.metrics is not None for p in told] == [False, False, True] * 2
     assert [p.metrics for p in told if p.metrics] == read_metrics(run.path)
-    assert isinstance(told[0], Progress)
     row = read_metrics(run.path)[-1]
     assert list(row) == ["epoch", "loss", "learning_rate", "seconds", "dev"]
     assert row["dev"] == {"score": 2.0}
     assert training.seconds == row["seconds"] > 0
+    saved = load_checkpoint(run.last_checkpoint, kind="line training")
+    assert {"model.weight", "best.bias", "optimizer.0.exp_avg"} <= set(saved.tensors)
 
 
 def test_the_plateau_rule(tmp_path: Path) -> None:
@@ -103,37 +117,198 @@ def test_the_plateau_rule_takes_the_mean_back_too(tmp_path: Path) -> None:
             assert torch.allclose(value, training.best[name], atol=1e-6)
 
 
+def test_parts_of_a_run_have_seeds_of_their_own() -> None:
+    seeds = {derive(seed, part, e) for seed in (0, 1) for part in ("a", "b") for e in range(50)}
+    assert len(seeds) == 200
+    assert derive(1, "a", 1) != derive(11, "a")
+
+
+# ------------------------------------------------------------------ resuming
+
+
+def listops(folder: Path, preset: str, seed: int = 0) -> Training:
+    config = tiny(preset, train__patience=1, train__updates=3, seed=seed)
+    new = not folder.exists()
+    run = Run.create(folder, config, task="listops") if new else Run.open(folder)
+    return Training(run, ListOpsExperiment(config, CPU))
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory: pytest.TempPathFactory) -> object:
+    """Runs that nothing interrupted, by preset."""
+
+    @cache
+    def train(preset: str, seed: int = 0) -> Training:
+        training = listops(tmp_path_factory.mktemp("straight") / preset, preset, seed)
+        stop_after(training, 4 * 3)
+        return training
+
+    return train
+
+
+@pytest.mark.parametrize(
+    ("preset", "stops"),
+    [
+        ("balanced-mc", (1,)),
+        ("balanced-mc", (5,)),
+        ("paper-mc", (6,)),
+        ("paper-mc", (2, 3, 4)),
+        ("balanced-zero-st", (3,)),
+        ("gold", (11,)),
+    ],
+)
+def test_an_interrupted_run_ends_like_any_other(
+    tmp_path: Path, straight: object, preset: str, stops: tuple[int, ...]
+) -> None:
+    """It stops after so many updates, in or at the end of an epoch of three, once or repeatedly."""
+    expected: Training = straight(preset)  # type: ignore[operator]
+    for stop in stops:
+        stop_after(listops(tmp_path / "run", preset), stop)
+    training = listops(tmp_path / "run", preset)
+    assert 0 < training.epoch < 4 or stops == (1,)
+    list(training.steps())
+    assert metrics(training.run.path) == metrics(expected.run.path)
+    assert same(weights(training), weights(expected))
+    assert same_file(training.run.best_model, expected.run.best_model)
+    other: Training = straight("balanced-mc", 1)  # type: ignore[operator]
+    assert metrics(other.run.path) != metrics(expected.run.path)  # so this test can fail
+
+
+def test_a_run_that_has_ended_has_nothing_to_do(straight: object) -> None:
+    ended: Training = straight("balanced-mc")  # type: ignore[operator]
+    files = (ended.run.metrics_file, ended.run.last_checkpoint)
+    before = [file.read_bytes() for file in files]
+    again = listops(ended.run.path, "balanced-mc")
+    assert again.epoch == 4
+    assert list(again.steps()) == []
+    assert [file.read_bytes() for file in files] == before
+
+
 def test_a_run_with_a_running_mean_goes_on(tmp_path: Path) -> None:
     run, settings = line_run(tmp_path / "straight", average=0.9)
     list(Training(run, Line(settings)).steps())
     other, _ = line_run(tmp_path / "halves", average=0.9)
-    steps = Training(other, Line(settings)).steps()
-    for _ in range(7):
-        next(steps)
-    steps.close()
+    first = Training(other, Line(settings))
+    stop_after(first, 7)
     list(Training(other, Line(settings)).steps())
-    first, second = load_checkpoint(run.last_checkpoint), load_checkpoint(other.last_checkpoint)
-    assert "average.1" in first.tensors
-    assert same(first.tensors, second.tensors)
-    kept = {name: value for name, value in first.tensors.items() if name != "average.1"}
-    save_checkpoint(run.last_checkpoint, kept, kind=first.kind, state=first.state)
-    with pytest.raises(CheckpointError, match=r"its state lacks 'average.1'"):
+    one, two = load_checkpoint(run.last_checkpoint), load_checkpoint(other.last_checkpoint)
+    assert "average.1" in one.tensors
+    assert same(one.tensors, two.tensors)
+    seconds = [row["seconds"] for row in read_metrics(other.path)]
+    assert seconds == sorted(seconds)
+    assert seconds[1] == first.seconds < seconds[2]
+
+
+def test_what_a_kill_left_half_written_goes(tmp_path: Path) -> None:
+    run, settings = line_run(tmp_path / "run", epochs=1)
+    kept = run.path / "notes.tmp"
+    for file in (
+        run.path / ".metrics.jsonl.0.tmp",
+        run.last_checkpoint.with_name(".last.safetensors.0.tmp"),
+        run.best_model.with_name(".model.safetensors.0.tmp"),
+        kept,
+    ):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("half")
+    list(Training(run, Line(settings)).steps())
+    assert list(run.path.rglob("*.tmp")) == [kept]
+
+
+@pytest.mark.parametrize("part", ["_save", "_save_best"])
+def test_a_kill_between_the_row_and_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
+) -> None:
+    straight, settings = line_run(tmp_path / "straight")
+    list(Training(straight, Line(settings)).steps())
+    run, _ = line_run(tmp_path / "run")
+    original = getattr(Training, part)
+
+    def die(self: Training) -> None:
+        if self.epoch == 3:
+            raise KeyboardInterrupt
+        original(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Training, part, die)
+        with pytest.raises(KeyboardInterrupt):
+            list(Training(run, Line(settings)).steps())
+    assert len(metrics(run.path)) == 3
+    resumed = Training(run, Line(settings))
+    assert resumed.epoch == 2
+    list(resumed.steps())
+    assert metrics(run.path) == metrics(straight.path)
+    assert same_file(run.best_model, straight.best_model)
+
+
+@pytest.mark.parametrize("call", range(1, 7))
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int) -> None:
+    """Each epoch brings a row, the best model and a checkpoint to the disk; each may fail."""
+    straight, settings = line_run(tmp_path / "straight")
+    list(Training(straight, Line(settings)).steps())
+    run, _ = line_run(tmp_path / "run")
+    calls = 0
+
+    def full(descriptor: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(TreelaxError, match="No space left on device") as caught:
+            list(Training(run, Line(settings)).steps())
+    assert "\n" not in str(caught.value)
+    resumed = Training(run, Line(settings))
+    assert resumed.epoch == (call - 1) // 3
+    list(resumed.steps())
+    assert metrics(run.path) == metrics(straight.path)
+    assert same_file(run.best_model, straight.best_model)
+    assert not list(run.path.rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("poison", ["loss", "weights"])
+def test_numbers_that_are_none(tmp_path: Path, poison: str) -> None:
+    run, settings = line_run(tmp_path / "run")
+    with pytest.raises(
+        TrainingError, match=r"run: the loss is .* not finite after epoch 3; expect"
+    ):
+        list(Training(run, Line(settings, poison=poison)).steps())
+    assert [row["epoch"] for row in metrics(run.path)] == [1, 2]
+    resumed = Training(run, Line(settings))
+    assert resumed.epoch == resumed.best_epoch == 2
+    assert all(value.isfinite().all() for value in weights(resumed).values())
+    list(resumed.steps())
+    assert len(metrics(run.path)) == 6
+
+
+def test_a_checkpoint_that_does_not_fit(tmp_path: Path) -> None:
+    run, settings = line_run(tmp_path / "run", epochs=1)
+    list(Training(run, Line(settings)).steps())
+    with pytest.raises(CheckpointError, match=r"config.toml: was changed .* \(size \d+ → 5\)"):
+        Training(run, Line(replace(settings, size=5)))
+    file, saved = run.last_checkpoint, load_checkpoint(run.last_checkpoint)
+    wrong = saved.tensors | {"model.weight": torch.zeros(1, 5)}
+    save_checkpoint(file, wrong, kind=saved.kind, state=saved.state)
+    with pytest.raises(CheckpointError, match=r"last.safetensors: does not fit .*\(The size of"):
+        Training(run, Line(settings))
+    state = {name: value for name, value in saved.state.items() if name != "schedule"}
+    save_checkpoint(file, saved.tensors, kind=saved.kind, state=state)
+    with pytest.raises(CheckpointError, match=r"last.safetensors: does not fit .*\('schedule'\)"):
+        Training(run, Line(settings))
+    save_checkpoint(file, saved.tensors, kind="line", state=saved.state)
+    with pytest.raises(CheckpointError, match="holds a checkpoint of 'line'; expected one of"):
         Training(run, Line(settings))
 
 
-def test_what_a_checkpoint_holds(tmp_path: Path) -> None:
-    run, settings = line_run(tmp_path / "run", epochs=1)
-    training = Training(run, Line(settings))
-    list(training.steps())
-    saved = load_checkpoint(run.last_checkpoint, kind="line training")
-    assert set(saved.state) == {
-        *("config", "data", "epoch", "best_epoch", "seconds", "schedule", "optimizer")
-    }
-    assert {"model.weight", "best.bias", "optimizer.0.exp_avg"} <= set(saved.tensors)
-
-
-def test_parts_of_a_run_have_seeds_of_their_own() -> None:
-    seeds = {derive(seed, part, e) for seed in (0, 1) for part in ("a", "b") for e in range(50)}
-    assert len(seeds) == 200
-    assert all(0 <= seed < 2**56 for seed in seeds)
-    assert derive(1, "a", 1) != derive(11, "a")
+def test_other_data_than_it_was_started_with(tmp_path: Path) -> None:
+    run, settings = line_run(tmp_path / "run", epochs=2)
+    next(epochs(Training(run, Line(settings))))
+    assert Training(run, Line(settings)).epoch == 1
+    with pytest.raises(CheckpointError, match="are not those it was started with; restore the"):
+        Training(run, Line(settings, data="other"))
+    # a checkpoint of before data were told fits any, and one of before a setting had its default
+    saved = load_checkpoint(run.last_checkpoint)
+    del saved.state["data"], saved.state["config"]["train.average"]
+    save_checkpoint(run.last_checkpoint, saved.tensors, kind=saved.kind, state=saved.state)
+    assert Training(run, Line(settings, data="other")).epoch == 1
