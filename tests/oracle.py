@@ -18,8 +18,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-MOST_WORDS = 6
-
 
 def ancestors(heads: Sequence[int], word: int) -> list[int]:
     """The positions met by following heads from a word, up to the root or the first repetition."""
@@ -53,8 +51,6 @@ def is_projective(heads: Sequence[int]) -> bool:
 @functools.cache
 def all_trees(n: int, single_root: bool = False) -> Tensor:
     """Every projective tree over n words as heads, ``(count, n)``, int64. Do not write into it."""
-    if not 1 <= n <= MOST_WORDS:
-        raise ValueError(f"received {n} words; enumeration is for 1 to {MOST_WORDS}")
     return torch.tensor(
         [
             heads
@@ -104,11 +100,6 @@ def best(
     n = _words(scores, length)
     value, index = tree_scores(scores, all_trees(n, single_root)).max(-1)
     return _padded(indicators(n, single_root)[index], scores), value
-
-
-def entropy(scores: Tensor, single_root: bool = False, length: int | None = None) -> Tensor:
-    """``-Σ_T p(T) log p(T)``, shape ``(...)``."""
-    return torch.special.entr(probabilities(scores, single_root, length)).sum(-1)
 
 
 def _words(scores: Tensor, length: int | None) -> int:

@@ -20,11 +20,6 @@ def test_number_of_trees(single_root: bool, counts: list[int]) -> None:
         assert len(trees.unique(dim=0)) == count
 
 
-def test_trees_over_two_words_are_listed() -> None:
-    assert oracle.all_trees(2).tolist() == [[0, 0], [0, 1], [2, 0]]
-    assert oracle.all_trees(2, True).tolist() == [[0, 1], [2, 0]]
-
-
 @pytest.mark.parametrize(
     ("heads", "tree", "projective"),
     [
@@ -67,14 +62,6 @@ def test_marginals_are_the_gradient_of_the_log_partition(single_root: bool) -> N
     torch.testing.assert_close(arcs.sum(-2)[..., 1:], torch.ones(2, 3, 4, dtype=torch.float64))
 
 
-def test_entropy_is_that_of_the_probabilities() -> None:
-    scores = torch.randn(4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    expected_score = (oracle.marginals(scores) * scores).sum()
-    torch.testing.assert_close(
-        oracle.entropy(scores), oracle.log_partition(scores) - expected_score
-    )
-
-
 def test_a_short_sentence_reads_nothing_beyond_its_length() -> None:
     scores = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))
     short = scores[:3, :3]
@@ -84,17 +71,3 @@ def test_a_short_sentence_reads_nothing_beyond_its_length() -> None:
     tree, _ = oracle.best(scores, length=2)
     assert tree.shape == (5, 5)
     assert tree.sum() == 2
-
-
-def test_a_forbidden_arc_has_no_probability() -> None:
-    scores = torch.zeros(4, 4)
-    scores[0, 2] = -math.inf
-    arcs = oracle.marginals(scores)
-    assert arcs[0, 2] == 0
-    assert arcs.isfinite().all()
-
-
-@pytest.mark.parametrize("n", [0, 7])
-def test_enumeration_has_bounds(n: int) -> None:
-    with pytest.raises(ValueError, match=f"received {n} words"):
-        oracle.all_trees(n)

@@ -21,14 +21,7 @@ import torch
 from torch import Tensor
 
 from treelax.errors import InputError
-from treelax.ops.checks import (
-    arc_mask,
-    broadcasts,
-    check_scores,
-    is_integer,
-    one_of,
-    same_device,
-)
+from treelax.ops.checks import arc_mask, broadcasts, check_lengths, check_scores, one_of
 
 __all__ = [
     *("NOISES", "Gumbel", "Noise", "NoiseName", "SumOfGamma"),
@@ -109,8 +102,8 @@ def sum_of_gamma(
         Tensor of that shape, finite everywhere.
 
     Raises:
-        InputError: ``k``, ``tau`` or ``iterations`` is not positive, ``k`` does not broadcast to
-            ``shape``, or ``dtype`` is not a floating point type.
+        InputError: ``k`` (on the CPU), ``tau`` or ``iterations`` is not positive, ``k`` does not
+            broadcast to ``shape``, or ``dtype`` is not a floating point type.
 
     Example:
         >>> noise = sum_of_gamma((3, 4), k=4, generator=torch.Generator().manual_seed(0))
@@ -121,7 +114,9 @@ def sum_of_gamma(
         Niepert, Minervini & Franceschi, Implicit MLE (NeurIPS 2021), arXiv:2106.01798.
     """
     counts = torch.as_tensor(k)
-    if not bool((counts > 0).all()):
+    # reading values would make a GPU wait, and torch.compile break its graph
+    readable = counts.device.type == "cpu" and not torch.compiler.is_compiling()
+    if readable and not bool((counts > 0).all()):
         raise InputError(f"k: received {k}; expected positive numbers")
     if not tau > 0:
         raise InputError(f"tau: received {tau}; expected a positive number")
@@ -132,7 +127,17 @@ def sum_of_gamma(
             f"k: received shape {tuple(counts.shape)}; expected one that broadcasts to "
             f"{tuple(shape)}"
         )
-    return _sum_of_gamma(shape, counts, tau, iterations, generator, dtype, device)
+    target, source, compute = _places(generator, dtype, device)
+    if source.type not in _GAMMA_DEVICES:
+        source = torch.device("cpu")
+    counts = counts.to(source, compute)
+    concentration = (1 / counts).expand(tuple(shape)).contiguous()
+    # Gamma(1/k, k/i) is k/i · Gamma(1/k, 1), and the k cancels against the 1/k in front
+    total = torch.zeros_like(concentration)
+    for i in range(1, iterations + 1):
+        # the function behind torch.distributions.Gamma, which takes no generator
+        total += torch._standard_gamma(concentration, generator=generator) / i
+    return (tau * (total - math.log(iterations) / counts)).to(target, dtype)
 
 
 @dataclass(frozen=True)
@@ -181,9 +186,13 @@ class SumOfGamma:
 
     def draw(self, like: Tensor, parts: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Noise of the shape, type and device of a tensor; ``parts`` broadcasts to it."""
-        k = parts.clamp(min=1)
-        drawn = _sum_of_gamma(
-            like.shape, k, 1.0, self.iterations, generator, like.dtype, like.device
+        drawn = sum_of_gamma(
+            like.shape,
+            parts.clamp(min=1),
+            iterations=self.iterations,
+            generator=generator,
+            dtype=like.dtype,
+            device=like.device,
         )
         return drawn if self.scale == 1 else drawn * self.scale
 
@@ -246,11 +255,16 @@ def perturbation(
     """
     source = noise_named(noise)
     check_scores(scores)
-    words = _words(lengths, scores)
+    batch, size = scores.shape[:-2], scores.shape[-1]
+    if lengths is None:
+        lengths = torch.full((), size - 1, device=scores.device)
+    if isinstance(lengths, Tensor) and broadcasts(tuple(lengths.shape), tuple(batch)):
+        lengths = lengths.expand(batch)
+    check_lengths(lengths, batch, scores.device)
     if source is None:
         return torch.zeros(scores.shape, dtype=scores.dtype, device=scores.device)
-    arcs = arc_mask(words[..., 0, 0], scores.shape[-1])
-    return source.draw(scores, words, generator).masked_fill(~arcs, 0)
+    drawn = source.draw(scores, lengths[..., None, None], generator)
+    return drawn.masked_fill(~arc_mask(lengths, size), 0)
 
 
 def _negative_log(exponential: Tensor) -> Tensor:
@@ -263,29 +277,6 @@ def _negative_log(exponential: Tensor) -> Tensor:
     return exponential.clamp_(min=torch.finfo(exponential.dtype).tiny).log_().neg_()
 
 
-def _sum_of_gamma(
-    shape: Sequence[int],
-    k: Tensor,
-    tau: float,
-    iterations: int,
-    generator: torch.Generator | None,
-    dtype: torch.dtype,
-    device: torch.device | str | None,
-) -> Tensor:
-    """`sum_of_gamma` without the checks, which would wait for the GPU."""
-    target, source, compute = _places(generator, dtype, device)
-    if source.type not in _GAMMA_DEVICES:
-        source = torch.device("cpu")
-    counts = k.to(source, compute)
-    concentration = (1 / counts).expand(tuple(shape)).contiguous()
-    # Gamma(1/k, k/i) is k/i · Gamma(1/k, 1), and the k cancels against the 1/k in front
-    total = torch.zeros_like(concentration)
-    for i in range(1, iterations + 1):
-        # the function behind torch.distributions.Gamma, which takes no generator
-        total += torch._standard_gamma(concentration, generator=generator) / i
-    return (tau * (total - math.log(iterations) / counts)).to(target, dtype)
-
-
 def _places(
     generator: torch.Generator | None, dtype: torch.dtype, device: torch.device | str | None
 ) -> tuple[torch.device, torch.device, torch.dtype]:
@@ -296,20 +287,3 @@ def _places(
     # a generator only serves its own device
     source = target if generator is None else generator.device
     return target, source, torch.float64 if dtype == torch.float64 else torch.float32
-
-
-def _words(lengths: Tensor | None, scores: Tensor) -> Tensor:
-    """The lengths as ``(..., 1, 1)``, to be compared with positions."""
-    if lengths is None:
-        return torch.full((1, 1), scores.shape[-1] - 1, device=scores.device)
-    if not is_integer(lengths):
-        kind = lengths.dtype if isinstance(lengths, Tensor) else type(lengths).__name__
-        raise InputError(f"lengths: received {kind}; expected an integer tensor")
-    batch = tuple(scores.shape[:-2])
-    if not broadcasts(tuple(lengths.shape), batch):
-        raise InputError(
-            f"lengths: received shape {tuple(lengths.shape)}; expected one that broadcasts to "
-            f"the batch's {batch}"
-        )
-    same_device("lengths", lengths, scores)
-    return lengths[..., None, None]
