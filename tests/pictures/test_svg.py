@@ -10,9 +10,8 @@ import pytest
 from svg_parts import SVG, root_of
 
 from treelax.errors import BackendError, DataError, InputError
-from treelax.pictures import Picture, draw_arcs, stack_pictures
+from treelax.pictures import draw_arcs, stack_pictures
 from treelax.pictures.svg import COLOURS, INK, PAPER
-from treelax.pictures.svg_text import text_width
 
 ONE = draw_arcs(["Dogs", "bark"], [2, 0], title="One")
 HAS_CONVERTER = shutil.which("rsvg-convert") is not None
@@ -32,12 +31,8 @@ def contrast(one: str, other: str) -> float:
 # ------------------------------------------------------------------ what is in it
 
 
-def test_a_notebook_shows_it() -> None:
-    assert ONE._repr_svg_() == ONE.svg()
-
-
 def test_it_has_a_name_and_a_description() -> None:
-    root = root_of(ONE.svg())
+    root = root_of(ONE._repr_svg_())
     assert root.get("role") == "img"
     by_id = {element.get("id"): element for element in root.iter() if element.get("id")}
     named = [by_id[name] for name in (root.get("aria-labelledby") or "").split()]
@@ -76,13 +71,6 @@ def test_colours_can_be_seen_on_light_and_on_dark() -> None:
     assert contrast(INK[1], PAPER[1]) >= 7
 
 
-def test_text_takes_the_colour_of_its_page() -> None:
-    assert root_of(ONE.svg()).get("fill") == "currentColor"
-    paper = root_of(ONE.svg()).find(f"{SVG}rect")
-    assert paper is not None
-    assert paper.get("fill") == "none"
-
-
 def test_above_each_other() -> None:
     both = stack_pictures([ONE, draw_arcs(["Hi"], [0])])
     assert both.height == ONE.height + draw_arcs(["Hi"], [0]).height
@@ -103,12 +91,6 @@ def test_above_each_other() -> None:
         stack_pictures([])
 
 
-def test_widths_are_about_right() -> None:
-    assert text_width("", 10) == 0
-    assert text_width("詞", 10) > text_width("e", 10)
-    assert text_width("e\u0301", 10) == text_width("e", 10)
-
-
 # ------------------------------------------------------------------ files
 
 
@@ -119,32 +101,18 @@ def test_save(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["one.SVG"]
 
 
-def test_what_cannot_be_saved(tmp_path: Path) -> None:
+def test_what_cannot_be_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r"received the suffix '\.gif'; expected \.svg"):
         ONE.save(tmp_path / "one.gif")
-    with pytest.raises(InputError, match="received the suffix ''"):
-        ONE.save(tmp_path / "one")
     with pytest.raises(DataError, match="was not written"):
         ONE.save(tmp_path / "nowhere" / "one.svg")
-    assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("kind", ["png", "pdf"])
-def test_without_a_converter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setattr("shutil.which", lambda name: None)
-    with pytest.raises(BackendError, match=f"{kind} needs the program rsvg-convert"):
-        ONE.save(tmp_path / f"one.{kind}")
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_converter_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = tmp_path / "rsvg-convert"
-    program.write_text("#!/bin/sh\necho no memory >&2\nexit 3\n")
-    program.chmod(0o755)
-    monkeypatch.setattr("shutil.which", lambda name: str(program))
-    with pytest.raises(BackendError, match=r"one\.png: was not written.*no memory.*\.svg"):
+    with pytest.raises(BackendError, match="png needs the program rsvg-convert"):
         ONE.save(tmp_path / "one.png")
-    assert not (tmp_path / "one.png").exists()
+    monkeypatch.setattr("shutil.which", lambda name: "/bin/false")
+    with pytest.raises(BackendError, match=r"rsvg-convert failed .* save as \.svg"):
+        ONE.save(tmp_path / "one.pdf")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.skipif(not HAS_CONVERTER, reason="rsvg-convert is not installed")
@@ -155,7 +123,3 @@ def test_converted(tmp_path: Path) -> None:
     pdf = ONE.save(tmp_path / "one.pdf").read_bytes()
     assert pdf.startswith(b"%PDF")
     assert ONE.save(tmp_path / "two.pdf").read_bytes() == pdf
-
-
-def test_an_empty_title_is_allowed() -> None:
-    assert root_of(Picture(10, 10, "", "", "").svg()).get("width") == "10"

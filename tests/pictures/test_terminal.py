@@ -1,19 +1,24 @@
-"""Trees as arcs above the words, exactly as drawn; gold arcs below them."""
+"""Trees as text, exactly as drawn; whatever tree it is, its arcs can be read back, and it fits."""
 
 from __future__ import annotations
 
-from drawings import (
-    FOX,
-    FOX_HEADS,
-    HEARING,
-    HEARING_HEADS,
-    MAX,
-    MAX_FOUND,
-    MAX_GOLD,
-    block,
-)
+import io
+import unicodedata
+from collections.abc import Sequence
 
-from treelax.pictures.terminal import draw_tree
+import numpy
+import oracle
+import pytest
+import torch
+from drawings import FOX, FOX_HEADS, HEARING, HEARING_HEADS, MAX, MAX_FOUND, MAX_GOLD, block
+from hypothesis import given
+from hypothesis import strategies as st
+
+import treelax as tx
+from treelax.errors import InputError
+from treelax.pictures import draw_tree, list_weights, supports_unicode
+
+WEIGHTS = [[0, 0.25, 0.04], [0, 0, 0.96], [0, 0.75, 0]]
 
 # ------------------------------------------------------------------ arcs
 
@@ -96,10 +101,6 @@ def test_two_roots_and_a_cycle() -> None:
     assert draw_tree(list("abcd"), [2, 1, 0, 0]) == block(expected)
 
 
-def test_a_single_word() -> None:
-    assert draw_tree(["Hi"], [0]) == "╷\n▼\nHi"
-
-
 def test_wide_characters_keep_the_arcs_above_their_words() -> None:
     expected = """
           ╷
@@ -148,18 +149,319 @@ def test_a_word_that_should_hang_off_the_root() -> None:
     assert draw_tree(["Dogs", "bark"], [0, 1], gold=[0, 0], ascii=True) == block(expected)
 
 
-def test_an_arc_that_is_right_keeps_the_stem_it_shares_solid() -> None:
+# ------------------------------------------------------------------ listings
+
+
+def test_words_that_do_not_fit_on_a_line_are_listed() -> None:
     expected = """
-      ╷
-      │ ╭┄┄┄╮
-      │ ├─╮ ┆
-      ▼ │ ▼ ▼
+    1    ╭─ The
+    2    ├─ quick
+    3 ╭─ fox
+    4 │  │  ╭─ that
+    5 │  │  ├─ I
+    6 │  ╰─ saw
+    7 ├─ did
+    8 ├─ not
+    9 jump
     """
-    drawn = draw_tree(["abcde", "f", "g"], [0, 1, 1], gold=[0, 1, 0])
-    assert drawn.splitlines()[:4] == block(expected).splitlines()
+    for width in (15, 36):
+        assert draw_tree(FOX, FOX_HEADS, width=width) == block(expected)
 
 
-def test_with_the_right_arcs_only_the_score_is_new() -> None:
-    assert (
-        draw_tree(MAX, MAX_GOLD, gold=MAX_GOLD) == draw_tree(MAX, MAX_GOLD) + "\n9 of 9 arcs right"
+def test_a_listing_of_arcs_that_cross_keeps_the_tree_and_the_numbers() -> None:
+    expected = """
+    3 is
+    1 │     ╭─ a
+    2 │  ╭─ hearing
+    5 │  │  ╰─ on
+    6 │  │     │  ╭─ the
+    7 │  │     ╰─ issue
+    4 ╰─ scheduled
+    8    ╰─ today
+    """
+    assert draw_tree(HEARING, HEARING_HEADS, width=30) == block(expected)
+
+
+def test_a_listing_with_gold_heads() -> None:
+    expected = """
+     1 ╭┄ one  ✗ gold three (3)
+     2 two
+     3 ├─ three
+     4 │  │  ╭─ four
+     5 │  ╰─ five
+     6 ├─ six
+     7 ├─ seven
+     8 ├─ eight
+     9 ├─ nine
+    10 ╰─ ten
+    9 of 10 arcs right
+    """
+    words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+    heads = [2, 0, 2, 5, 3, 2, 2, 2, 2, 2]
+    assert draw_tree(words, heads, gold=[3, *heads[1:]], width=30) == block(expected)
+
+
+def test_the_steps_grow_shorter_with_the_width_and_words_are_cut() -> None:
+    expected = """
+    1  +The
+    2  +q..
+    3 +fox
+    4 ||+t..
+    5 ||+I
+    6 |+saw
+    7 +did
+    8 +not
+    9 j..
+    """
+    assert draw_tree(FOX, FOX_HEADS, width=12).splitlines()[:3] == [
+        "1   ╭─The",
+        "2   ├─qui…",
+        "3 ╭─fox",
+    ]
+    assert draw_tree(FOX, FOX_HEADS, width=9, ascii=True) == block(expected)
+
+
+def test_a_listing_of_a_cycle_names_the_head_of_its_first_word() -> None:
+    expected = """
+    1 once  (a cycle: head thrice (3))
+    2 │  ╭─ twice
+    3 ╰─ thrice
+    4 upon
+    5 ╰─ a
+    6    ╰─ time, long…
+    """
+    words = ["once", "twice", "thrice", "upon", "a", "time, long ago"]
+    assert draw_tree(words, [3, 3, 1, 0, 4, 5], width=34) == block(expected)
+
+
+def test_a_tree_too_deep_for_a_listing_is_told_in_words() -> None:
+    n = 100
+    drawn = draw_tree(["w"] * n, [*range(2, n + 1), 0], gold=[0] * n, width=28)
+    assert drawn.splitlines()[0] == "  1 w ← w (2)  ✗ gold root …"
+    assert drawn.splitlines()[n - 1 :] == ["100 w ← root (0)", "1 of 100 arcs right"]
+    assert [int(line.split()[0]) for line in drawn.splitlines()[:n]] == [*range(1, n + 1)]
+
+
+def test_the_width_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for width in (41, 40, 20):
+        monkeypatch.setenv("COLUMNS", str(width))
+        assert draw_tree(FOX, FOX_HEADS) == draw_tree(FOX, FOX_HEADS, width=width)
+    assert draw_tree(FOX, FOX_HEADS) != draw_tree(FOX, FOX_HEADS, width=41)
+
+
+# ------------------------------------------------------------------ any tree
+
+
+def columns(text: str) -> int:
+    return sum(
+        (unicodedata.category(c) not in ("Mn", "Me"))
+        * (2 if unicodedata.east_asian_width(c) in ("W", "F") else 1)
+        for c in text
     )
+
+
+def read_back(drawn: str, n: int) -> list[int]:
+    """The heads that a reader finds who follows each arc from its arrow to the other end."""
+    lines = drawn.splitlines()
+    *rows, arrows, _ = [line.ljust(max(map(len, lines)) + 1) for line in lines]
+    stems = [i for i, character in enumerate(arrows) if character in "▼v"]
+    assert len(stems) == n
+    heads = []
+    for column in stems:
+        row = len(rows) - 1
+        while row >= 0 and rows[row][column] in "│┼|":
+            row -= 1
+        if row < 0 or rows[row][column] == "╷":
+            heads.append(0)
+            continue
+        step = 1 if rows[row][column + 1] in "─┼-" else -1
+        end = column + step
+        while rows[row][end] in "─┼-|":
+            end += step
+        # a stem for modifiers on the right stands on the right of its word's arrow
+        before = sum(stem <= end for stem in stems)
+        heads.append(before if step < 0 else before + 1)
+    return heads
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_every_small_tree_can_be_read_back(n: int) -> None:
+    for i, heads in enumerate(oracle.all_trees(n).tolist()):
+        drawn = draw_tree(["w"] * n, heads, width=200, ascii=bool(i % 2))
+        assert read_back(drawn, n) == heads
+        assert "┼" not in drawn
+
+
+def tree_over(draw: st.DrawFn, first: int, last: int, head: int, heads: list[int]) -> None:
+    """Choose a projective tree: split the words into parts, each with a word that heads the rest."""
+    while first <= last:
+        end = draw(st.integers(first, last))
+        top = draw(st.integers(first, end))
+        heads[top - 1] = head
+        tree_over(draw, first, top - 1, top, heads)
+        tree_over(draw, top + 1, end, top, heads)
+        first = end + 1
+
+
+@st.composite
+def projective_trees(draw: st.DrawFn) -> list[int]:
+    heads = [0] * draw(st.integers(1, 25))
+    tree_over(draw, 1, len(heads), 0, heads)
+    return heads
+
+
+@st.composite
+def head_vectors(draw: st.DrawFn) -> list[int]:
+    n = draw(st.integers(1, 12))
+    return [draw(st.integers(0, n).filter(lambda h, m=m: h != m)) for m in range(1, n + 1)]
+
+
+@given(projective_trees(), st.data())
+def test_projective_trees_can_be_read_back_and_never_cross(
+    heads: list[int], data: st.DataObject
+) -> None:
+    words = data.draw(
+        st.lists(
+            st.sampled_from(["a", "is", "fox", "saw it", "hearing"]),
+            min_size=len(heads),
+            max_size=len(heads),
+        )
+    )
+    assert oracle.is_projective(heads)
+    drawn = draw_tree(words, heads, width=1000)
+    assert read_back(drawn, len(heads)) == heads
+    assert "┼" not in drawn
+
+
+@given(head_vectors(), st.booleans())
+def test_any_heads_can_be_read_back(heads: list[int], ascii: bool) -> None:
+    drawn = draw_tree(["w"] * len(heads), heads, width=1000, ascii=ascii)
+    assert read_back(drawn, len(heads)) == heads
+
+
+@given(head_vectors(), st.data())
+def test_whatever_is_drawn_fits(heads: list[int], data: st.DataObject) -> None:
+    """Every line within the width, one mark for every word, no character that could do harm."""
+    n = len(heads)
+    words = data.draw(st.lists(st.text(max_size=12), min_size=n, max_size=n))
+    gold = data.draw(
+        st.none() | st.permutations(heads).filter(lambda g: all(h != m for m, h in enumerate(g, 1)))
+    )
+    width, ascii = data.draw(st.integers(1, 120)), data.draw(st.booleans())
+    drawn = draw_tree(words, heads, gold=gold, width=width, ascii=ascii)
+    lines = drawn.split("\n")
+    assert drawn.splitlines() == lines
+    assert all(columns(line) <= width for line in lines)
+    assert len(lines) >= n or sum(line.count("v" if ascii else "▼") for line in lines) >= n
+    harmful = {unicodedata.category(c) for c in "".join(lines)} & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    assert not harmful
+    assert drawn.isascii() or not ascii
+
+
+# ------------------------------------------------------------------ words
+
+
+@pytest.mark.parametrize(
+    ("word", "shown", "in_ascii"),
+    [
+        ("a\x1b[2Jb", "a�[2Jb", "a?[2Jb"),
+        ("a\nb\tc\r", "a�b�c�", "a?b?c?"),
+        ("a\u202eb", "ab", "ab"),  # would turn the direction of writing
+        ("\ud800", "�", "?"),
+        ("\u2028", "�", "?"),
+        ("", "_", "_"),
+        ("e\u0301te\u0301", "été", "\\xe9t\\xe9"),
+        ("❤\ufe0f", "❤", "\\u2764"),
+    ],
+)
+def test_words_cannot_harm_the_terminal(word: str, shown: str, in_ascii: str) -> None:
+    assert draw_tree([word], [0]).splitlines()[-1] == shown
+    assert draw_tree([word], [0], ascii=True).splitlines()[-1] == in_ascii
+
+
+def test_marks_without_a_width_of_their_own() -> None:
+    word = "q\u0302" * 4  # there is no single character for it
+    assert draw_tree([word, "z"], [0, 1]) == f" ╷\n │ ╭─╮\n ▼ │ ▼\n{word} z"
+
+
+def test_a_long_word_is_cut_to_a_third_of_the_width() -> None:
+    drawn = draw_tree(["see", "https://example.org/" + "a" * 90, "."], [0, 1, 1], width=60)
+    assert drawn.splitlines()[-1] == "see https://example.org… ."
+    assert draw_tree(["我" * 9], [0], width=18).splitlines()[-1] == "我我…"
+
+
+@pytest.mark.parametrize(
+    "heads", [torch.tensor([2, 0]), torch.tensor([2, 0], dtype=torch.int8), numpy.array([2, 0])]
+)
+def test_heads_of_any_kind(heads: Sequence[int]) -> None:
+    assert draw_tree(["Dogs", "bark"], heads, gold=heads).endswith("2 of 2 arcs right")
+
+
+@pytest.mark.parametrize(
+    ("heads", "message"),
+    [
+        ([0], "received 1; expected one for each of the 2 words"),
+        ([3, 0], "word 1 has head 3; expected one of the positions 0 to 2 other than 1 itself"),
+        ([0, -1], "word 2 has head -1; expected one of the positions 0 to 2"),
+        ([0, 2], "word 2 has head 2; expected one of the positions 0 to 2 other than 2 itself"),
+        ([0, "1"], "word 2 has head '1'"),
+        (torch.tensor([0.0, 1.0]), "word 1 has head 0.0"),
+    ],
+)
+def test_wrong_heads(heads: Sequence[int], message: str) -> None:
+    with pytest.raises(InputError, match="^heads: " + message):
+        draw_tree(["Dogs", "bark"], heads)
+    with pytest.raises(InputError, match="^gold: " + message):
+        draw_tree(["Dogs", "bark"], [2, 0], gold=heads)
+
+
+def test_wrong_words_and_widths() -> None:
+    with pytest.raises(InputError, match=r"^words: received one string; expected a list"):
+        draw_tree("Dogs bark", [2, 0])
+    with pytest.raises(InputError, match=r"^words: received none; expected a list"):
+        draw_tree([], [])
+    with pytest.raises(InputError, match=r"^width: received 0; expected a positive number"):
+        draw_tree(["Hi"], [0], width=0)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "answer"), [("utf-8", True), ("utf-16", True), ("ascii", False), ("cp437", False)]
+)
+def test_streams_by_their_encoding(encoding: str, answer: bool) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    assert supports_unicode(stream) == answer
+    stream.write(draw_tree(MAX, MAX_FOUND, gold=MAX_GOLD, ascii=not answer))
+    stream.flush()
+    assert not supports_unicode(io.StringIO())
+
+
+# ------------------------------------------------------------------ soft trees
+
+
+def test_the_heaviest_head_first_and_no_light_ones() -> None:
+    assert list_weights(["Dogs", "b"], WEIGHTS, width=60).splitlines() == [
+        "1 Dogs  b (2) 0.75  root (0) 0.25",
+        "2 b     Dogs (1) 0.96",
+    ]
+    assert "root (0) 0.04" in list_weights(["Dogs", "b"], WEIGHTS, width=60, least=0.01)
+    assert list_weights(["été", "b"], WEIGHTS, width=60, ascii=True).startswith("1 \\xe9t\\xe9  b")
+    # a word always has a head
+    assert list_weights(["a"], torch.full((2, 2), 0.01), width=60) == "1 a  root (0) 0.01"
+
+
+@given(
+    st.lists(st.text(max_size=30), min_size=1, max_size=8), st.integers(1, 60), st.integers(0, 9)
+)
+def test_a_list_of_weights_fits(words: list[str], width: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(len(words) + 1, len(words) + 1, generator=generator)
+    lines = list_weights(words, tx.ops.soft_tree(scores), width=width).splitlines()
+    assert len(lines) == len(words)
+    assert max(map(columns, lines)) <= width
+
+
+def test_wrong_weights() -> None:
+    with pytest.raises(InputError, match=r"expected \(3, 3\)"):
+        list_weights(["a", "b"], torch.zeros(2, 2))
+    with pytest.raises(InputError, match="least: received 2"):
+        list_weights(["a", "b"], torch.zeros(3, 3), least=2)

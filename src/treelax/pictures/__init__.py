@@ -9,8 +9,7 @@ from treelax.pictures.heat_map import draw_heat_map
 from treelax.pictures.plot import Curves
 from treelax.pictures.relaxation import draw_relaxation
 from treelax.pictures.svg import Picture, stack_pictures
-from treelax.pictures.terminal import draw_tree, supports_unicode
-from treelax.pictures.weights import list_weights
+from treelax.pictures.terminal import draw_tree, list_weights, supports_unicode
 
 __all__ = [
     "Curve",

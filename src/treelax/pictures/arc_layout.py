@@ -8,13 +8,15 @@ projective tree meet or cross. An arc is one level above all arcs that lie under
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-__all__ = ["Arc", "Layout", "Side", "lay_out"]
+from treelax.pictures.svg_text import text_width
+
+__all__ = ["LABEL", "Arc", "Kind", "Side", "lay_out"]
 
 Kind = Literal["tree", "other", "right", "wrong", "missed"]
+LABEL = 11.0  # font size of the labels of arcs
 PORT = 8.0  # between the ends of arcs at a word
 MOST = 96.0  # that the ends at a word may take, however many
 BETWEEN = 15.0  # words
@@ -28,7 +30,11 @@ class Arc(NamedTuple):
     kind: Kind
     weight: float = 1.0
     label: str = ""
-    label_width: float = 0.0
+
+    @property
+    def label_width(self) -> float:
+        """With some room on both sides."""
+        return text_width(self.label, LABEL) + 8
 
     @property
     def size(self) -> tuple[int, bool]:
@@ -36,22 +42,16 @@ class Arc(NamedTuple):
         return abs(self.head - self.modifier), self.head < self.modifier
 
 
-@dataclass(frozen=True)
-class Side:
-    """The arcs on one side of the words.
+class Side(NamedTuple):
+    """The arcs above or below the words."""
 
-    Attributes:
-        arcs: what is drawn there.
-        ends: of each arc where it leaves its head and where it meets its modifier; the same for an
-            arc from the root.
-        levels: of each arc, from 1; those from the root have none.
-        highest: the number of levels.
-    """
+    ends: dict[Arc, tuple[float, float]]  # x at the head and at the modifier; equal for the root's
+    levels: dict[Arc, int]  # from 1; the root's arcs have none
 
-    arcs: list[Arc]
-    ends: dict[Arc, tuple[float, float]]
-    levels: dict[Arc, int]
-    highest: int
+    @property
+    def highest(self) -> int:
+        """The number of levels."""
+        return max(self.levels.values(), default=0)
 
     def label_place(self, arc: Arc) -> float:
         """Where on an arc a label is met by no other arc, or by as few as can be."""
@@ -64,62 +64,34 @@ class Side:
             for x in ends
             if left < x < right
         )
-        edges = [left, *stems, right]
-        _, place = max(
-            ((b - a, (a + b) / 2) for a, b in pairwise(edges)),
-            key=lambda gap: (round(gap[0], 3), -abs(gap[1] - (left + right) / 2)),
-        )
-        return place
+        gaps = ((b - a, (a + b) / 2) for a, b in pairwise([left, *stems, right]))
+        middle = (left + right) / 2
+        return max(gaps, key=lambda gap: (round(gap[0], 3), -abs(gap[1] - middle)))[1]
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Where all stands, from the left end of the first word.
+def lay_out(
+    widths: Sequence[float], above: Sequence[Arc], below: Sequence[Arc]
+) -> tuple[list[float], float, Side, Side]:
+    """Place words of these widths, from x = 0, and their arcs.
 
-    Attributes:
-        centres: of the words.
-        width: up to the right end of the last word.
-        above: the arcs above the words.
-        below: those below.
+    Returns the middles of the words, the width of the whole, and the arcs above and below.
     """
-
-    centres: list[float]
-    width: float
-    above: Side
-    below: Side
-
-
-def lay_out(widths: Sequence[float], above: Sequence[Arc], below: Sequence[Arc]) -> Layout:
-    """Place words and arcs.
-
-    Args:
-        widths: of the words, each with what stands under it.
-        above: the arcs above the words.
-        below: those below.
-
-    Returns:
-        The places.
-
-    Example:
-        >>> arcs = [Arc(0, 2, "tree"), Arc(2, 1, "tree"), Arc(2, 3, "tree")]
-        >>> layout = lay_out([30, 30, 30], arcs, [])
-        >>> layout.centres, layout.above.highest
-        ([15.0, 60.0, 105.0], 1)
-    """
-    both = (above, below)
-    ports = [_ports(arcs, len(widths)) for arcs in both]
+    ports = [_ports(arcs, len(widths)) for arcs in (above, below)]
     slots = [max(width, *(_room(side[m]) for side in ports)) for m, width in enumerate(widths)]
     centres, x = [], 0.0
     for slot in slots:
         centres.append(x + slot / 2)
         x += slot + BETWEEN
-    offsets = [_offsets(side) for side in ports]
-    for arcs, own in zip(both, offsets, strict=True):
-        for arc in sorted(arcs, key=lambda arc: arc.size):
-            _make_room(arc, own, centres)
+    offsets = _offsets(ports[0]), _offsets(ports[1])
+    for arcs, own in zip((above, below), offsets, strict=True):
+        for arc in sorted((arc for arc in arcs if arc.head and arc.label), key=lambda a: a.size):
+            left, right = sorted((arc.head, arc.modifier))
+            start, end = (centres[m - 1] + own[arc, m] for m in (left, right))
+            missing = arc.label_width - (end - start)
+            if missing > 0:  # move words apart until the label fits on its arc
+                centres[right - 1 :] = [centre + missing for centre in centres[right - 1 :]]
     width = centres[-1] + slots[-1] / 2
-    sides = (_side(arcs, own, centres) for arcs, own in zip(both, offsets, strict=True))
-    return Layout(centres, width, *sides)
+    return centres, width, _side(above, offsets[0], centres), _side(below, offsets[1], centres)
 
 
 def _ports(arcs: Sequence[Arc], n: int) -> list[list[Arc]]:
@@ -129,13 +101,13 @@ def _ports(arcs: Sequence[Arc], n: int) -> list[list[Arc]]:
         for position in {arc.head, arc.modifier} - {0}:
             found[position - 1].append(arc)
 
-    def place(arc: Arc, m: int) -> tuple[int, tuple[int, int]]:
-        if arc.head == 0:
-            return 1, (0, 0)
+    def place(arc: Arc, m: int) -> tuple[int, int, int]:
         span, forwards = arc.size
+        if arc.head == 0:
+            return 1, 0, 0
         if max(arc.head, arc.modifier) == m:
-            return 0, (span, forwards)
-        return 2, (-span, -forwards)
+            return 0, span, forwards
+        return 2, -span, -forwards
 
     for m, own in enumerate(found, 1):
         own.sort(key=lambda arc: place(arc, m))
@@ -160,18 +132,6 @@ def _offsets(ports: Sequence[Sequence[Arc]]) -> dict[tuple[Arc, int], float]:
     return offsets
 
 
-def _make_room(arc: Arc, offsets: dict[tuple[Arc, int], float], centres: list[float]) -> None:
-    """Move words apart until the label of an arc fits on it."""
-    if arc.head == 0 or not arc.label:
-        return
-    left, right = sorted((arc.head, arc.modifier))
-    ends = [centres[m - 1] + offsets[arc, m] for m in (left, right)]
-    missing = arc.label_width - (ends[1] - ends[0])
-    if missing > 0:
-        for m in range(right, len(centres) + 1):
-            centres[m - 1] += missing
-
-
 def _side(
     arcs: Sequence[Arc], offsets: dict[tuple[Arc, int], float], centres: Sequence[float]
 ) -> Side:
@@ -188,4 +148,4 @@ def _side(
         left, right = sorted(rank[x] for x in ends[arc])
         levels[arc] = 1 + max(skyline[left : right + 1])
         skyline[left : right + 1] = [levels[arc]] * (right - left + 1)
-    return Side(list(arcs), ends, levels, max(levels.values(), default=0))
+    return Side(ends, levels)

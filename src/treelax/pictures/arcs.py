@@ -2,26 +2,56 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor
 
 from treelax.errors import InputError
-from treelax.pictures.arc_drawing import FAINTEST, READABLE, ArcDrawing, LegendItem, new_arc
-from treelax.pictures.arc_layout import Arc, Kind
-from treelax.pictures.characters import named
-from treelax.pictures.svg import Picture
-from treelax.pictures.svg_text import is_right_to_left
-from treelax.pictures.words import checked_heads, checked_matrix, checked_texts, checked_words
+from treelax.pictures.arc_layout import LABEL, Arc, Kind, Side, lay_out
+from treelax.pictures.svg import COLOURS, Picture
+from treelax.pictures.svg_text import (
+    TITLE_LONGEST,
+    clean,
+    is_right_to_left,
+    number,
+    text_element,
+    text_width,
+    title_element,
+)
+from treelax.pictures.words import (
+    checked_heads,
+    checked_matrix,
+    checked_texts,
+    checked_words,
+    named,
+)
 
 __all__ = ["draw_arcs"]
 
+MARGIN = 16.0
+WORD, TAG, TITLE = 16.0, 12.0, 15.0  # sizes of fonts
+STEP, LABELLED_STEP, LEAST_STEP = 15.0, 19.0, 7.0  # from one level of arcs to the next
+HIGHEST = 300.0  # of arcs without labels, as long as levels stay LEAST_STEP apart
+ARROW = 7.0
+ROUND = 12.0  # radius of corners
+SAMPLE, BESIDE = 24.0, 14.0  # of a legend: the line, and the room between two items
+LEGEND_LEAST = 300.0  # that a row of it may take
 SCALE = (0.1, 0.4, 0.7, 1.0)  # weights that the legend of a soft tree shows
+FAINTEST, READABLE = 0.2, 0.6  # opacity of arcs that weigh nothing, and of a tree among others
 NEARLY = 1e-3  # by which rounding may take a weight out of its range
+LOOKS: dict[Kind, tuple[str, str]] = {  # colour and dashes
+    "tree": ("blue", ""),
+    "other": ("grey", "3 3"),
+    "right": ("blue", ""),
+    "wrong": ("vermillion", "7 4"),
+    "missed": ("green", "1.5 3.5"),
+}
 
-Heads = list[int]
 Matrix = list[list[float]]
+LegendItem = tuple[Kind | None, float, str]  # an arc to show, if any, its weight, and a text
 
 
 def draw_arcs(
@@ -38,11 +68,11 @@ def draw_arcs(
 ) -> Picture:
     """Draw a dependency tree as arcs above its words, each with its arrow at the modifier.
 
-    A modifier of the root has an arrow from the top. With weights all arcs that weigh enough are
-    drawn, strong and wide as they weigh; with heads besides, those are never faint, and arcs of other
-    heads are dashed. With
-    gold heads the wrong arcs are dashed, and those that should stand in their place are dotted and
-    below the words. The heads need not form a tree: arcs may cross, and a cycle is drawn as it is.
+    A modifier of the root has an arrow from the top. With weights, all arcs that weigh enough are
+    drawn, darker and wider the more they weigh; with heads besides, those are never faint, and arcs
+    of other heads are dashed. With gold heads, wrong arcs are dashed, and those that should stand in
+    their place are dotted and below the words. The heads need not form a tree: arcs may cross, and a
+    cycle is drawn as it is.
 
     Args:
         words: the n words; those of more than 32 characters are cut.
@@ -73,24 +103,16 @@ def draw_arcs(
     found = None if heads is None else checked_heads(heads, "heads", n)
     right = None if gold is None else checked_heads(gold, "gold", n)
     soft = None if weights is None else _checked_weights(weights, n)
-    if found is None and soft is None:
-        raise InputError("heads: received neither heads nor weights; expected one of them")
-    if labels is not None and found is None:
-        raise InputError("labels: received some without heads; expected the heads of their arcs")
+    if found is None and (soft is None or labels is not None):
+        what = "neither heads nor weights" if soft is None else "labels without heads"
+        raise InputError(f"heads: received {what}; expected the heads of the words")
     if not 0 < least <= 1:
         raise InputError(f"least: received {least}; expected more than 0 and at most 1")
-    named_arcs, below = checked_texts(labels, "labels", n), checked_texts(tags, "tags", n)
-    above, missed = _arcs(found, soft, right, named_arcs, least)
     if right_to_left is None:
         right_to_left = 2 * sum(map(is_right_to_left, words)) > n
-    # a tree that was chosen is to be read, however little its arcs weigh
-    floor = FAINTEST if found is None else READABLE
-    drawing = ArcDrawing(words, below, above, missed, right_to_left, floor)
-    return drawing.picture(
-        title,
-        _legend([*above, *missed], found, soft, right),
-        _description(words, found, soft, right, below, least),
-    )
+    named_arcs, below_words = checked_texts(labels, "labels", n), checked_texts(tags, "tags", n)
+    drawing = _Drawing(words, found, soft, right, named_arcs, below_words, least, right_to_left)
+    return drawing.picture(title)
 
 
 def _checked_weights(weights: Any, n: int) -> Matrix:
@@ -105,81 +127,214 @@ def _checked_weights(weights: Any, n: int) -> Matrix:
     return matrix
 
 
-def _arcs(
-    heads: Heads | None, weights: Matrix | None, gold: Heads | None, labels: list[str], least: float
-) -> tuple[list[Arc], list[Arc]]:
-    """The arcs to draw above the words, and below them those that are missing."""
-    above, below = [], []
-    for m, label in enumerate(labels, 1):
-        own = set() if heads is None else {heads[m - 1]}
-        heavy = _heavy(weights, m, least)
-        right = None if gold is None else gold[m - 1]
-        for h in sorted(own | heavy.keys()):
-            kind: Kind = "tree"
-            if own and h not in own:
-                kind = "other"
-            elif right is not None:
-                kind = "right" if h == right else "wrong"
-            weight = 1.0 if weights is None else min(max(weights[h][m], 0.0), 1.0)
-            above.append(new_arc(h, m, kind, weight, label if h in own else ""))
-        if right is not None and right not in (own or heavy):
-            below.append(new_arc(right, m, "missed"))
-    return above, below
+@dataclass
+class _Drawing:
+    """Words with arcs above and below them."""
 
+    words: list[str]
+    heads: list[int] | None
+    weights: Matrix | None
+    gold: list[int] | None
+    labels: list[str]
+    tags: list[str]
+    least: float
+    right_to_left: bool
+    start: float = MARGIN
 
-def _heavy(weights: Matrix | None, m: int, least: float) -> dict[int, float]:
-    """The heads of a word that weigh enough, the heaviest first."""
-    if weights is None:
-        return {}
-    found = {h: row[m] for h, row in enumerate(weights) if h != m and row[m] >= least}
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    def __post_init__(self) -> None:
+        widths = [
+            max(text_width(word, WORD), text_width(tag, TAG))
+            for word, tag in zip(self.words, self.tags, strict=True)
+        ]
+        above, below = self._arcs()
+        self.kinds = {arc.kind for arc in [*above, *below]}
+        self.centres, self.width, self.above, self.below = lay_out(widths, above, below)
+        highest = max(self.above.highest, self.below.highest, 1)
+        self.step = min(STEP, max(HIGHEST / highest, LEAST_STEP))
+        if any(arc.label and arc.head for arc in above):
+            self.step = LABELLED_STEP
 
+    def picture(self, title: str | None) -> Picture:
+        """The whole, from the title down to the legend."""
+        parts, y = [], MARGIN
+        # the legend in one row if it is no wider than the drawing, else a row for each group
+        legend = self._legend()
+        rows = [[item for group in legend for item in group]] if legend else []
+        if rows and _legend_width(rows[0]) > max(self.width, LEGEND_LEAST):
+            rows = legend
+        width = max([self.width, *map(_legend_width, rows)])
+        if title is not None:
+            width = max(width, text_width(title, TITLE, TITLE_LONGEST))
+            parts.append(title_element(MARGIN, y + TITLE - 2, title, TITLE))
+            y += TITLE + 12
+        if self.right_to_left:  # begins at the right edge
+            self.start = MARGIN + width - self.width
+        y += self._height(self.above)
+        parts += self._side(self.above, y, -1)
+        y += WORD + 1
+        parts += self._words(y)
+        y += 24 if any(self.tags) else 8
+        parts += self._side(self.below, y, 1)
+        y += self._height(self.below)
+        for i, row in enumerate(rows):
+            y += 18 if i else 22
+            parts += self._legend_row(row, y)
+        size = width + 2 * MARGIN, y + MARGIN - 2
+        return Picture(*size, "\n".join(parts), title or "Dependency tree", self._description())
 
-def _legend(
-    arcs: list[Arc], heads: Heads | None, weights: Matrix | None, gold: Heads | None
-) -> list[list[LegendItem]]:
-    """What has to be explained; nothing for a tree alone."""
-    kinds = {arc.kind for arc in arcs}
-    groups: list[list[LegendItem]] = [[]]
-    if gold is not None:
-        if heads is not None:
-            score = sum(h == g for h, g in zip(heads, gold, strict=True))
-            groups[0].append((None, 1.0, f"{score} of {len(gold)} arcs right"))
-        told: tuple[Kind, ...] = ("right", "wrong", "missed")
-        groups[0] += [(kind, 1.0, kind) for kind in told if kind in kinds]
-    elif "other" in kinds:
-        groups[0].append(("tree", 1.0, "tree"))
-    if "other" in kinds:
-        groups[0].append(("other", 1.0, "other heads"))
-    if weights is not None:
+    def _arcs(self) -> tuple[list[Arc], list[Arc]]:
+        """The arcs to draw above the words, and below them those that are missing."""
+        above, below = [], []
+        for m, label in enumerate(self.labels, 1):
+            own = set() if self.heads is None else {self.heads[m - 1]}
+            heavy = self._heavy(m)
+            right = None if self.gold is None else self.gold[m - 1]
+            for h in sorted(own | heavy.keys()):
+                kind: Kind = "tree"
+                if own and h not in own:
+                    kind = "other"
+                elif right is not None:
+                    kind = "right" if h == right else "wrong"
+                weight = 1.0 if self.weights is None else min(max(self.weights[h][m], 0.0), 1.0)
+                told = label if h in own else ""
+                above.append(Arc(h, m, kind, weight, told if told or h else "root"))
+            if right is not None and right not in (own or heavy):
+                below.append(Arc(right, m, "missed", 1.0, "" if right else "root"))
+        return above, below
+
+    def _heavy(self, m: int) -> dict[int, float]:
+        """The heads of a word that weigh enough, the heaviest first."""
+        column = {h: row[m] for h, row in enumerate(self.weights or []) if h != m}
+        heavy = {h: weight for h, weight in column.items() if weight >= self.least}
+        return dict(sorted(heavy.items(), key=lambda item: -item[1]))
+
+    def _legend(self) -> list[list[LegendItem]]:
+        """What has to be explained, in groups that stay together; nothing for a tree alone."""
+        items: list[LegendItem] = []
+        if self.gold is not None:
+            if self.heads is not None:
+                score = sum(map(operator.eq, self.heads, self.gold))
+                items.append((None, 1.0, f"{score} of {len(self.gold)} arcs right"))
+            told: tuple[Kind, ...] = ("right", "wrong", "missed")
+            items += [(kind, 1.0, kind) for kind in told if kind in self.kinds]
+        elif "other" in self.kinds:
+            items.append(("tree", 1.0, "tree"))
+        if "other" in self.kinds:
+            items.append(("other", 1.0, "other heads"))
         scale: list[LegendItem] = [("tree", weight, f"{weight:g}") for weight in SCALE]
-        groups.append([(None, 1.0, "weight"), *scale])
-    return [group for group in groups if group]
+        weighed = [] if self.weights is None else [(None, 1.0, "weight"), *scale]
+        return [group for group in (items, weighed) if group]
 
-
-def _description(
-    words: list[str],
-    heads: Heads | None,
-    weights: Matrix | None,
-    gold: Heads | None,
-    tags: list[str],
-    least: float,
-) -> str:
-    """The tree in words."""
-    sentences = []
-    for m, tag in enumerate(tags, 1):
-        told = [tag] if tag else []
-        if heads is not None:
-            told.append(f"head {named(words, heads[m - 1])}")
-        if gold is not None and heads is not None:
-            if heads[m - 1] == gold[m - 1]:
+    def _description(self) -> str:
+        """The tree in words."""
+        sentences = []
+        for m, tag in enumerate(self.tags, 1):
+            told = [tag] if tag else []
+            head, right = (None if own is None else own[m - 1] for own in (self.heads, self.gold))
+            if head is not None:
+                told.append(f"head {named(self.words, head)}")
+            if right is not None and head == right:
                 told.append("right")
+            elif right is not None:
+                wrong = "" if head is None else "wrong, "
+                told.append(f"{wrong}should be {named(self.words, right)}")
+            for h, weight in self._heavy(m).items():
+                told.append(f"{named(self.words, h)} weighs {weight:.2f}")
+            sentences.append(f"{named(self.words, m)}: {', '.join(told)}.")
+        return " ".join(sentences)
+
+    def _x(self, x: float) -> float:
+        return self.start + (self.width - x if self.right_to_left else x)
+
+    def _height(self, side: Side) -> float:
+        """Of the arcs on one side, with the labels of the highest ones."""
+        if not side.ends:
+            return 0.0
+        root = 12 if any(arc.head == 0 for arc in side.ends) else 0
+        return ARROW + 5 + side.highest * self.step + root + LABEL + 2
+
+    def _words(self, y: float) -> list[str]:
+        parts = []
+        for x, word, tag in zip(map(self._x, self.centres), self.words, self.tags, strict=True):
+            parts.append(text_element(x, y, word or "_", size=WORD))
+            if tag:
+                parts.append(text_element(x, y + 17, tag, size=TAG, attributes='opacity="0.75"'))
+        return parts
+
+    def _side(self, side: Side, base: float, sign: int) -> list[str]:
+        """The arcs that leave the words upwards (sign -1) or downwards (1), the light ones first."""
+        parts, highest = [], side.highest
+        for arc in sorted(side.ends, key=lambda arc: (arc.kind != "other", arc.weight, arc)):
+            head, modifier = map(self._x, side.ends[arc])
+            tip = base + sign * ARROW
+            if arc.head == 0:
+                y = tip + sign * (17 + highest * self.step)
+                path, label_x = f"M{number(modifier)} {number(y)}V{number(tip)}", modifier
             else:
-                told.append(f"wrong, should be {named(words, gold[m - 1])}")
-        elif gold is not None:
-            told.append(f"should be {named(words, gold[m - 1])}")
-        if weights is not None:
-            heavy = _heavy(weights, m, least)
-            told += [f"{named(words, h)} weighs {weight:.2f}" for h, weight in heavy.items()]
-        sentences.append(f"{named(words, m)}: {', '.join(told)}.")
-    return " ".join(sentences)
+                y = tip + sign * (5 + side.levels[arc] * self.step)
+                path = _arch(head, modifier, base, y, sign)
+                label_x = self._x(side.label_place(arc)) if arc.label else 0.0
+            more = (
+                f'<path d="M{number(modifier)} {number(base)}l{number(-ARROW / 2)} '
+                f'{number(sign * ARROW)}h{number(ARROW)}z"/>'
+            )
+            if arc.label:
+                label_y = y - 4 if sign < 0 else y + LABEL
+                more += text_element(label_x, label_y, arc.label, size=LABEL)
+            told = f"{named(self.words, arc.head)} → {named(self.words, arc.modifier)}"
+            if arc.kind in ("right", "wrong", "missed"):
+                told += f", {arc.kind}"
+            if arc.weight != 1:
+                told += f", {arc.weight:.3f}"
+            before = f"<title>{clean(told)}</title>"
+            parts.append(self._group(arc.kind, arc.weight, path, before, more))
+        return parts
+
+    def _group(
+        self, kind: Kind, weight: float, path: str, before: str = "", after: str = ""
+    ) -> str:
+        """An arc with what belongs to it."""
+        colour, dashes = LOOKS[kind]
+        # a tree that was chosen is to be read, however little its arcs weigh
+        least = FAINTEST if kind == "other" or self.heads is None else READABLE
+        strength = least + (1 - least) * weight
+        faint = f' opacity="{number(strength)}"' if strength < 1 else ""
+        dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+        return (
+            f'<g class="treelax-{colour}" color="{COLOURS[colour][0]}" fill="currentColor"{faint}>'
+            f'{before}<path d="{path}" fill="none" stroke="currentColor" '
+            f'stroke-width="{number(0.7 + 1.1 * weight)}"{dashed}/>{after}</g>'
+        )
+
+    def _legend_row(self, items: Sequence[LegendItem], y: float) -> list[str]:
+        """The items beside each other on a line."""
+        parts, x = [], MARGIN
+        for kind, weight, text in items:
+            at = x
+            if kind is not None:
+                path = f"M{number(x)} {number(y - 4)}h{number(SAMPLE)}"
+                parts.append(self._group(kind, weight, path))
+                at += SAMPLE + 6
+            parts.append(text_element(at, y, text, size=TAG, anchor="start"))
+            x += _legend_width([(kind, weight, text)]) + BESIDE
+        return parts
+
+
+def _legend_width(items: Sequence[LegendItem]) -> float:
+    widths = (
+        (SAMPLE + 6 if kind else 0) + text_width(text, TAG) + BESIDE for kind, _, text in items
+    )
+    return sum(widths) - BESIDE
+
+
+def _arch(head: float, modifier: float, base: float, y: float, sign: int) -> str:
+    """From a head over to its modifier, with round corners."""
+    side = 1 if modifier > head else -1
+    radius = min(ROUND, abs(modifier - head) / 2, abs(y - base) - ARROW)
+    corner = f"A{number(radius)} {number(radius)} 0 0 {int(side * sign < 0)}"
+    down = y - sign * radius
+    return (
+        f"M{number(head)} {number(base)}V{number(down)}"
+        f"{corner} {number(head + side * radius)} {number(y)}H{number(modifier - side * radius)}"
+        f"{corner} {number(modifier)} {number(down)}V{number(base + sign * ARROW)}"
+    )

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from torch import Tensor
 
 from treelax.errors import InputError
-from treelax.pictures.characters import named
 from treelax.pictures.svg import COLOURS, Picture
-from treelax.pictures.svg_text import clean, number, text_element, text_width
-from treelax.pictures.words import checked_heads, checked_matrix, checked_words
+from treelax.pictures.svg_text import (
+    TITLE_LONGEST,
+    clean,
+    number,
+    text_element,
+    text_width,
+    title_element,
+)
+from treelax.pictures.words import checked_heads, checked_matrix, checked_words, named
 
 __all__ = ["draw_heat_map"]
 
 MARGIN, TITLE, WORD, SMALL = 16.0, 15.0, 13.0, 10.0
 CELL, LARGE_CELL = 20.0, 34.0
 NUMBERS_UP_TO = 12  # words: numbers fit into larger cells and can still be read
-TOLD_UP_TO = 60  # words: an element for each of their cells makes 0.4 MB, for 200 words 5 MB
-TOO_WIDE = 10_000  # from here on a number does not fit into a cell
-TURN = 50  # degrees that the words above the columns are turned by
+TOLD_UP_TO = 60  # words: the tooltips of more would make a file of megabytes
+TURN = math.radians(50)  # by which the words above the columns are turned
 AXES = "rows: heads, columns: modifiers"
 STEPS = 5  # of the legend
+BLUE = f'class="treelax-blue" color="{COLOURS["blue"][0]}"'
 FAINTEST = 0.04  # strength of the cell of the least number
 # from where on a number on a cell is better seen in the other colour, on dark and on light pages
 DARK_ON_STRONG, WHITE_ON_STRONG = 0.62, 0.9
@@ -40,9 +47,9 @@ def draw_heat_map(
     """Draw a number for every arc, a row for each head and a column for each modifier.
 
     The root is the first row; it is never a modifier and has no column. The stronger a cell, the
-    greater its number, in one hue, so that it can also be read in black and white. Cells of arcs
-    that cannot be are left out: a word as its own head, and ``-inf``, which is crossed out. Every
-    cell tells its number on demand with at most 60 words, and shows it with at most 12.
+    greater its number, in one hue, so that it can also be read in black and white. Forbidden arcs
+    (``-inf``) are crossed out. With at most 60 words every cell has its number as a tooltip; with at
+    most 12 it shows it.
 
     Args:
         words: the n words.
@@ -69,21 +76,15 @@ def draw_heat_map(
         True
     """
     words = checked_words(words)
-    n = len(words)
-    matrix = checked_matrix(values, "values", n)
-    framed = None if heads is None else checked_heads(heads, "heads", n)
-    low, high = _limits(matrix, limits)
+    matrix = checked_matrix(values, "values", len(words))
+    framed = [] if heads is None else checked_heads(heads, "heads", len(words))
+    low, high = limits or _limits(matrix)
+    if not -math.inf < low < high < math.inf:
+        raise InputError(f"limits: received {limits}; expected two numbers, the lesser first")
     return _HeatMap(words, matrix, framed, low, high).picture(title, name)
 
 
-def _limits(matrix: list[list[float]], limits: tuple[float, float] | None) -> tuple[float, float]:
-    if limits is not None:
-        low, high = limits
-        if not (math.isfinite(low) and math.isfinite(high) and low < high):
-            raise InputError(
-                f"limits: received {limits}; expected two numbers, the lesser one first"
-            )
-        return low, high
+def _limits(matrix: list[list[float]]) -> tuple[float, float]:
     finite = [value for _, _, value in _cells(matrix) if value > -math.inf]
     low, high = min(finite, default=0.0), max(finite, default=1.0)
     if low >= 0 and high <= 1:
@@ -99,110 +100,80 @@ def _cells(matrix: list[list[float]]) -> Iterator[tuple[int, int, float]]:
                 yield h, m, value
 
 
+@dataclass
 class _HeatMap:
     """The parts of a heat map as SVG."""
 
-    def __init__(
-        self,
-        words: list[str],
-        matrix: list[list[float]],
-        heads: list[int] | None,
-        low: float,
-        high: float,
-    ) -> None:
-        self.words, self.matrix, self.heads = words, matrix, heads
-        self.low, self.high = low, high
-        greatest = max(abs(low), abs(high), 1)
-        self.has_numbers = len(words) <= NUMBERS_UP_TO and greatest < TOO_WIDE
-        self.cell = LARGE_CELL if self.has_numbers else CELL
+    words: list[str]
+    matrix: list[list[float]]
+    heads: list[int]
+    low: float
+    high: float
+
+    def __post_init__(self) -> None:
+        n = len(self.words)
+        self.cell = LARGE_CELL if n <= NUMBERS_UP_TO else CELL
         # numbers of one map have one form: that which the widest range needs
-        self.digits = max(0, 2 - int(math.log10(greatest)))
+        self.digits = max(0, 2 - int(math.log10(max(abs(self.low), abs(self.high), 1))))
+        widths = [text_width(word, WORD) for word in ("root", *self.words)]
+        self.left = MARGIN + max(*widths, text_width("head", SMALL)) + 8
+        self.above = MARGIN + max(widths[1:]) * math.sin(TURN) + WORD + 4
+        # the words above the last columns lean over the right edge
+        leaning = (widths[m] * math.cos(TURN) + (m - 0.5) * self.cell for m in range(1, n + 1))
+        self.right = self.left + max(*leaning, n * self.cell) + 4
 
     def picture(self, title: str | None, name: str) -> Picture:
-        widths = [text_width(word, WORD) for word in ("root", *self.words)]
-        top = MARGIN if title is None else MARGIN + TITLE + 10
-        slant = math.radians(TURN)
-        left = MARGIN + max(*widths, text_width("head", SMALL)) + 8
-        above = top + max(widths[1:]) * math.sin(slant) + WORD + 4
-        n = len(self.words)
-        right = left + n * self.cell
-        bottom = above + (n + 1) * self.cell
-        parts = []
+        parts, right = [], self.right
         if title is not None:
-            parts.append(
-                text_element(
-                    *(MARGIN, MARGIN + TITLE - 2, title),
-                    size=TITLE,
-                    anchor="start",
-                    attributes='font-weight="600"',
-                    longest=200,
-                )
-            )
-        parts += self._axes(left, above)
-        parts += self._squares(left, above)
-        parts += self._frames(left, above)
-        legend_width, legend = self._legend(MARGIN, bottom + 20, name)
-        parts += legend
+            parts.append(title_element(MARGIN, MARGIN + TITLE - 2, title, TITLE))
+            self.above += TITLE + 10
+            right = max(right, MARGIN + text_width(title, TITLE, TITLE_LONGEST))
+        bottom = self.above + (len(self.words) + 1) * self.cell
+        legend_width, legend = self._legend(bottom + 20, name)
+        parts += [*self._axes(), *self._squares(), *self._frames(), *legend]
         parts.append(text_element(MARGIN, bottom + 66, AXES, size=12, anchor="start"))
-        # the last column's word leans over the right edge
-        over = max(widths[m] * math.cos(slant) - (n - m + 0.5) * self.cell for m in range(1, n + 1))
-        width = max(right + max(over, 0) + 4, MARGIN + max(legend_width, text_width(AXES, 12, 60)))
-        if title is not None:
-            width = max(width, MARGIN + text_width(title, TITLE, 200))
-        return Picture(
-            width + MARGIN,
-            bottom + 62 + MARGIN,
-            "\n".join(parts),
-            title or f"Heat map of arcs ({name})",
-            self._description(name),
-        )
+        right = max(right, MARGIN + legend_width, MARGIN + text_width(AXES, 12, 60))
+        size = right + MARGIN, bottom + 62 + MARGIN
+        about = title or f"Heat map of arcs ({name})"
+        return Picture(*size, "\n".join(parts), about, self._description(name))
 
-    def _axes(self, left: float, above: float) -> list[str]:
-        parts = []
+    def _axes(self) -> Iterator[str]:
         for h, word in enumerate(("root", *self.words)):
-            y = above + (h + 0.5) * self.cell + WORD / 3
+            y = self.above + (h + 0.5) * self.cell + WORD / 3
             more = "" if h else 'font-style="italic"'
-            parts.append(
-                text_element(left - 6, y, word or "_", size=WORD, anchor="end", attributes=more)
+            yield text_element(
+                self.left - 6, y, word or "_", size=WORD, anchor="end", attributes=more
             )
         for m, word in enumerate(self.words):
-            x, y = left + (m + 0.5) * self.cell + 3, above - 6
-            turn = f'transform="rotate({-TURN} {number(x)} {number(y)})"'
-            parts.append(
-                text_element(x, y, word or "_", size=WORD, anchor="start", attributes=turn)
-            )
-        return parts
+            x, y = self.left + (m + 0.5) * self.cell + 3, self.above - 6
+            turn = f'transform="rotate({-math.degrees(TURN):.0f} {number(x)} {number(y)})"'
+            yield text_element(x, y, word or "_", size=WORD, anchor="start", attributes=turn)
 
-    def _squares(self, left: float, above: float) -> list[str]:
-        """All cells, then what stands on them, which must not hide what they tell."""
-        blue = f'<g class="treelax-blue" color="{COLOURS["blue"][0]}" fill="currentColor">'
-        squares, shown, size = [blue], ['<g pointer-events="none">'], self.cell
-        together: dict[str, list[str]] = {}  # of many cells those of one strength
+    def _squares(self) -> list[str]:
+        """All cells, then what stands on them, which must not hide their tooltips."""
+        squares, shown, size = [f'<g {BLUE} fill="currentColor">'], [], self.cell
         for h, m, value in _cells(self.matrix):
-            x, y = left + (m - 1) * size, above + h * size
+            x, y = self.left + (m - 1) * size, self.above + h * size
             told = f"{named(self.words, h)} → {named(self.words, m)}: {value:.4g}"
             share = min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
             strength = FAINTEST + (1 - FAINTEST) * share
             if value == -math.inf:
                 told, strength = f"{told}, forbidden", 0.0
-                shown.append(_cross(x + size * 0.35, y + size * 0.35, size * 0.3))
-            elif self.has_numbers:
+                at, side = f"{number(x + size * 0.35)} {number(y + size * 0.35)}", size * 0.3
+                shown.append(
+                    f'<path d="M{at}l{number(side)} {number(side)}m0 -{number(side)}'
+                    f'l-{number(side)} {number(side)}" fill="none" stroke="currentColor" '
+                    'opacity="0.5"/>'
+                )
+            elif len(self.words) <= NUMBERS_UP_TO:
                 shown.append(self._number(x + size / 2, y + size / 2, value, share))
-            if len(self.words) > TOLD_UP_TO:
-                line = f"M{number(x + 0.5)} {number(y + size / 2)}h{number(size - 1)}"
-                together.setdefault(number(strength), []).append(line)
-                continue
+            tip = f"<title>{clean(told)}</title>" if len(self.words) <= TOLD_UP_TO else ""
             squares.append(
                 f'<path d="M{number(x + 0.5)} {number(y + 0.5)}h{number(size - 1)}'
                 f'v{number(size - 1)}h{number(1 - size)}z" fill-opacity="{number(strength)}">'
-                f"<title>{clean(told)}</title></path>"
+                f"{tip}</path>"
             )
-        squares += [
-            f'<path d="{"".join(lines)}" fill="none" stroke="currentColor" '
-            f'stroke-width="{number(size - 1)}" stroke-opacity="{strength}"/>'
-            for strength, lines in together.items()
-        ]
-        return [*squares, "</g>", *shown, "</g>"]
+        return [*squares, "</g>", '<g pointer-events="none">', *shown, "</g>"]
 
     def _number(self, x: float, y: float, value: float, share: float) -> str:
         look = 'class="treelax-on"' if share > DARK_ON_STRONG else ""
@@ -210,46 +181,34 @@ class _HeatMap:
         return text_element(x, y + SMALL * 0.36, self._written(value), size=SMALL, attributes=look)
 
     def _written(self, value: float) -> str:
-        if max(abs(self.low), abs(self.high)) >= TOO_WIDE:
-            return f"{value:.2g}".replace("-", "−")
         return f"{round(value, self.digits) + 0:.{self.digits}f}".replace("-", "−")
 
-    def _frames(self, left: float, above: float) -> list[str]:
-        size = self.cell - 2
+    def _frames(self) -> list[str]:
         return [
-            f'<rect x="{number(left + (m - 1) * self.cell + 1)}" '
-            f'y="{number(above + h * self.cell + 1)}" width="{number(size)}" '
-            f'height="{number(size)}" fill="none" stroke="currentColor" stroke-width="2"/>'
-            for m, h in enumerate(self.heads or [], 1)
+            _frame(
+                self.left + (m - 1) * self.cell + 1, self.above + h * self.cell + 1, self.cell - 2
+            )
+            for m, h in enumerate(self.heads, 1)
         ]
 
-    def _legend(self, x: float, y: float, name: str) -> tuple[float, list[str]]:
+    def _legend(self, y: float, name: str) -> tuple[float, list[str]]:
         """A row of cells from the least to the greatest number; its width and parts."""
-        size = 26.0
-        start = x + text_width(name, 12) + 10
-        parts = [text_element(x, y + 12, name, size=12, anchor="start")]
+        size, start = 26.0, MARGIN + text_width(name, 12) + 10
+        parts = [text_element(MARGIN, y + 12, name, size=12, anchor="start")]
         for i in range(STEPS):
-            share = i / (STEPS - 1)
+            share, x = i / (STEPS - 1), start + i * (size + 12)
             value = self.low + share * (self.high - self.low)
             parts.append(
-                f'<rect class="treelax-blue" color="{COLOURS["blue"][0]}" '
-                f'x="{number(start + i * (size + 12))}" y="{number(y)}" width="{number(size)}" '
+                f'<rect {BLUE} x="{number(x)}" y="{number(y)}" width="{number(size)}" '
                 f'height="14" fill-opacity="{number(FAINTEST + (1 - FAINTEST) * share)}"/>'
             )
-            parts.append(
-                text_element(
-                    start + i * (size + 12) + size / 2, y + 27, self._written(value), size=SMALL
-                )
-            )
-        end = start + STEPS * (size + 12) - x
-        if self.heads is not None:
-            parts.append(
-                f'<rect x="{number(x + end + 6)}" y="{number(y + 1)}" width="12" height="12" '
-                'fill="none" stroke="currentColor" stroke-width="2"/>'
-            )
-            parts.append(text_element(x + end + 24, y + 12, "tree", size=12, anchor="start"))
+            parts.append(text_element(x + size / 2, y + 27, self._written(value), size=SMALL))
+        end = start + STEPS * (size + 12)
+        if self.heads:
+            parts.append(_frame(end + 6, y + 1, 12))
+            parts.append(text_element(end + 24, y + 12, "tree", size=12, anchor="start"))
             end += 24 + text_width("tree", 12)
-        return end, parts
+        return end - MARGIN, parts
 
     def _description(self, name: str) -> str:
         """For each word its greatest number."""
@@ -263,9 +222,8 @@ class _HeatMap:
         )
 
 
-def _cross(x: float, y: float, size: float) -> str:
-    side = number(size)
+def _frame(x: float, y: float, size: float) -> str:
     return (
-        f'<path d="M{number(x)} {number(y)}l{side} {side}m0 -{side}l-{side} {side}" fill="none" '
-        'stroke="currentColor" opacity="0.5"/>'
+        f'<rect x="{number(x)}" y="{number(y)}" width="{number(size)}" height="{number(size)}" '
+        'fill="none" stroke="currentColor" stroke-width="2"/>'
     )

@@ -6,12 +6,13 @@ import re
 import unicodedata
 from html import escape
 
-__all__ = ["clean", "is_right_to_left", "number", "shortened", "text_element", "text_width"]
+__all__ = ["clean", "is_right_to_left", "number", "text_element", "text_width", "title_element"]
 
 # what XML cannot hold, and what would turn the direction of all that follows
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u2028\u2029]")
 _TURNING = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 _NARROW, _WIDE = frozenset("!'(),.:;I[]`fijlrt|{}/\\ "), frozenset("%@MWmw")
+LONGEST, TITLE_LONGEST = 32, 200  # characters of a word and of a title that are shown
 
 
 def number(value: float) -> str:
@@ -31,12 +32,7 @@ def clean(text: str) -> str:
         >>> clean("<b> & \\x00")
         '&lt;b&gt; &amp; �'
     """
-    return escape(without_control(text))
-
-
-def without_control(text: str) -> str:
-    """A text without what XML cannot hold, or would turn the direction of what follows."""
-    return _FORBIDDEN.sub("�", _TURNING.sub("", text))
+    return escape(_FORBIDDEN.sub("�", _TURNING.sub("", text)))
 
 
 def text_element(
@@ -47,28 +43,18 @@ def text_element(
     size: float,
     anchor: str = "middle",
     attributes: str = "",
-    longest: int = 32,
+    longest: int = LONGEST,
 ) -> str:
     """A ``<text>`` element of its own for a word, so that no word turns the direction of another.
 
-    Args:
-        x: where it begins, has its middle or ends, by ``anchor``.
-        y: of the base line.
-        text: shown to its first ``longest`` characters; the whole is told on demand.
-        size: of the font.
-        anchor: "start" (left), "middle" or "end" (right), also for text from right to left.
-        attributes: more of them, as SVG.
-        longest: characters to show.
-
-    Returns:
-        The element.
+    It is cut after ``longest`` characters and then has the whole as its tooltip. An anchor "start" is
+    the left end, "end" the right one, also for text from right to left.
 
     Example:
         >>> text_element(5, 9, "a<b", size=12)
         '<text x="5" y="9" font-size="12" text-anchor="middle">a&lt;b</text>'
     """
-    whole = text
-    text = shortened(text, longest)
+    whole, text = text, _shortened(text, longest)
     if is_right_to_left(text):
         attributes = f'{attributes} direction="rtl" unicode-bidi="isolate"'.strip()
         anchor = {"start": "end", "end": "start"}.get(anchor, anchor)
@@ -80,13 +66,15 @@ def text_element(
     )
 
 
-def shortened(text: str, longest: int = 32) -> str:
-    """The first characters of a text, with a sign if there are more.
+def title_element(x: float, y: float, title: str, size: float) -> str:
+    """The title of a picture, from its left edge."""
+    bold = 'font-weight="600"'
+    return text_element(
+        x, y, title, size=size, anchor="start", attributes=bold, longest=TITLE_LONGEST
+    )
 
-    Example:
-        >>> shortened("elephants", 5)
-        'elep…'
-    """
+
+def _shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
@@ -106,15 +94,10 @@ def is_right_to_left(text: str) -> bool:
     return False
 
 
-def text_width(text: str, size: float, longest: int = 32) -> float:
-    """About how wide a text is in a wide sans-serif font: which one there will be is not known.
-
-    Example:
-        >>> text_width("iii", 10) < text_width("www", 10)
-        True
-    """
+def text_width(text: str, size: float, longest: int = LONGEST) -> float:
+    """About how wide a text is in a wide sans-serif font, as the reader's font is not known."""
     width = 0.0
-    for character in shortened(text, longest):
+    for character in _shortened(text, longest):
         if unicodedata.category(character) in ("Mn", "Me", "Cf"):
             continue
         if unicodedata.east_asian_width(character) in "WF":

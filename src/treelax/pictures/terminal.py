@@ -9,17 +9,37 @@ inside the other may share a row.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+import shutil
+import unicodedata
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TextIO
 
 from torch import Tensor
 
-from treelax.pictures.characters import ASCII, UNICODE, Symbols, columns, cut, named, shown
-from treelax.pictures.words import checked_heads, checked_width, checked_words
+from treelax.errors import InputError
+from treelax.pictures.words import checked_heads, checked_matrix, checked_words, named
 
-__all__ = ["draw_tree", "supports_unicode"]
+__all__ = ["draw_tree", "list_weights", "supports_unicode"]
 
 UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8  # where the lines in a cell lead
+
+
+class _Symbols(NamedTuple):
+    """What a drawing is made of; ``lines[mask]`` shows a cell whose lines lead where mask says."""
+
+    lines: str
+    dashed: str  # across, up and down
+    down: str
+    up: str
+    wrong: str
+    unknown: str
+    cut: str
+    arrow: str
+
+
+UNICODE = _Symbols(" ╵╷│╴╯╮┤╶╰╭├─┴┬┼", "┄┆", "▼", "▲", "✗", "�", "…", "←")
+# where two arcs cross, the one across passes behind: a + is always a corner
+ASCII = _Symbols(" |||-+++-+++-++|", ".:", "v", "^", "x", "?", "..", "<-")
 
 
 class _Arc(NamedTuple):
@@ -52,8 +72,8 @@ def draw_tree(
     Where the words fit on one line, the arcs stand above them and an arrow from the top marks a
     modifier of the root. Else every word has a line of its own with its number in front: modifiers
     on the left stand above their head, those on the right below it, one step further in, so that a
-    projective tree is read from top to bottom in the order of the sentence. Where even that is too
-    wide, every word is listed with its head.
+    projective tree is read from top to bottom in the order of the sentence. Where that is too wide,
+    every word is listed with its head.
 
     With gold heads the wrong arcs are dashed, the arcs that should stand in their place are drawn
     below the words, and the gold heads of those words and the number of right arcs are told.
@@ -63,7 +83,7 @@ def draw_tree(
 
     Args:
         words: the n words. What cannot be seen is left out, control characters are replaced, and
-            words that do not fit are cut.
+            words wider than a third of the width are cut.
         heads: the n heads, ``heads[m - 1]`` that of word ``m``, 0 the root.
         gold: the n right heads.
         width: columns to fit into; the terminal's by default.
@@ -73,8 +93,7 @@ def draw_tree(
         The lines, with no line end after the last.
 
     Raises:
-        InputError: there are no words, the number of heads is another, or a head is no integer,
-            out of range or the word itself.
+        InputError: there are no words, or the heads or the width do not fit.
 
     Example:
         >>> print(draw_tree("[MAX 2 [MIN 4 7 ] ]".split(), [0, 1, 1, 3, 3, 3, 1]))
@@ -86,76 +105,138 @@ def draw_tree(
          ▼ │ ▼  ▼ │ ▼ ▼ ▼ ▼
         [MAX 2 [MIN 4 7 ] ]
     """
-    symbols = ASCII if ascii else UNICODE
-    whole = [shown(word, symbols) for word in checked_words(words)]
-    n = len(whole)
+    symbols, width, shown = _prepared(words, width, ascii)
+    n = len(shown)
     found = checked_heads(heads, "heads", n)
     right = found if gold is None else checked_heads(gold, "gold", n)
-    width = checked_width(width)
-    for layout in _layouts(whole, found, right, width, symbols):
-        lines = _fitting(layout, width)
-        if lines is not None:
+    layouts: list[Iterator[str]] = []
+    if sum(map(_columns, shown)) + n - 1 <= width:
+        layouts += [_arcs(shown, found, right, room, symbols) for room in (2, 1)]
+    layouts += [_listing(shown, found, right, step, symbols) for step in (3, 2, 1)]
+    for layout in layouts:
+        lines = [line.rstrip() for line in layout]
+        if max(map(_columns, lines)) <= width:
             break
     else:
-        table = sorted(_listing(whole, found, right, 0, symbols))  # by the numbers in front
-        lines = [cut(line, width, symbols) for line in table]
+        lines = sorted(_listing(shown, found, right, 0, symbols))  # by the numbers in front
     if gold is not None:
-        score = f"{sum(map(operator.eq, found, right))} of {n} arcs right"
-        lines.append(cut(score, width, symbols))
+        lines.append(f"{sum(map(operator.eq, found, right))} of {n} arcs right")
+    return "\n".join(_cut(line, width, symbols) for line in lines)
+
+
+def list_weights(
+    words: Sequence[str],
+    weights: Sequence[Sequence[float]] | Tensor,
+    *,
+    least: float = 0.05,
+    width: int | None = None,
+    ascii: bool = False,
+) -> str:
+    """List for every word its heads, the heaviest first, as many as fit on a line.
+
+    Args:
+        words: the n words, shown as in `treelax.pictures.draw_tree`.
+        weights: ``(n + 1, n + 1)``, ``weights[h, m]`` that of the arc from ``h`` to ``m``.
+        least: the smallest weight to list; the heaviest head is always listed.
+        width: columns to fit into; the terminal's by default.
+        ascii: use ASCII characters only.
+
+    Returns:
+        A line for each word, with no line end after the last.
+
+    Raises:
+        InputError: there are no words, or the weights do not fit them.
+
+    Example:
+        >>> print(list_weights(["Dogs", "bark"], [[0, 0.25, 1], [0, 0, 0], [0, 0.75, 0]]))
+        1 Dogs  bark (2) 0.75  root (0) 0.25
+        2 bark  root (0) 1.00
+    """
+    symbols, width, short = _prepared(words, width, ascii)
+    n = len(short)
+    matrix = checked_matrix(weights, "weights", n)
+    if not 0 < least <= 1:
+        raise InputError(f"least: received {least}; expected more than 0 and at most 1")
+    longest = max(map(_columns, short))
+    lines = []
+    for m, word in enumerate(short, 1):
+        line = f"{m:{len(str(n))}} {word}{' ' * (longest - _columns(word))}"
+        order = sorted((h for h in range(n + 1) if h != m), key=lambda h: (-matrix[h][m], h))
+        for rank, h in enumerate(order):
+            told = f"  {named(short, h)} {matrix[h][m]:.2f}"
+            if rank and (matrix[h][m] < least or _columns(line + told) > width):
+                break
+            line += told
+        lines.append(_cut(line, width, symbols))
     return "\n".join(lines)
 
 
 def supports_unicode(stream: TextIO) -> bool:
-    """Whether a stream can take the drawings of `draw_tree` without ``ascii=True``.
-
-    Args:
-        stream: where to print, `sys.stdout` say.
-
-    Returns:
-        Whether the stream's encoding has all characters of a drawing; False if it names none.
-
-    Example:
-        >>> import io
-        >>> supports_unicode(io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
-        True
-        >>> supports_unicode(io.TextIOWrapper(io.BytesIO(), encoding="latin-1"))
-        False
-    """
+    """Whether a stream, such as `sys.stdout`, can take the drawings of `draw_tree` as they are."""
     try:
-        "".join(vars(UNICODE).values()).encode(getattr(stream, "encoding", None) or "ascii")
+        "".join(UNICODE).encode(getattr(stream, "encoding", None) or "ascii")
     except (LookupError, UnicodeEncodeError):
         return False
     return True
 
 
-def _layouts(
-    words: list[str], heads: list[int], gold: list[int], width: int, symbols: Symbols
-) -> Iterator[Iterator[str]]:
-    """Drawings, the best one first, that may or may not fit."""
-    for part in (1, 2, 4):  # words are cut to a half and a quarter of the width where need be
-        texts = [cut(word, max(width // part, 1), symbols) for word in words]
-        if sum(map(columns, texts)) + len(texts) - 1 <= width:
-            for room in (2, 1):
-                yield _arcs(texts, heads, gold, room, symbols)
-        for step in (3, 2, 1):
-            yield _listing(texts, heads, gold, step, symbols)
+# ------------------------------------------------------------------ words
 
 
-def _fitting(lines: Iterable[str], width: int) -> list[str] | None:
-    """The lines of a drawing, None as soon as one is too wide."""
+def _prepared(
+    words: Sequence[str], width: int | None, ascii: bool
+) -> tuple[_Symbols, int, list[str]]:
+    """What to draw with, how wide, and the words, each cut to a third of the width."""
+    if width is None:
+        width = max(shutil.get_terminal_size().columns, 1)
+    if width < 1:
+        raise InputError(f"width: received {width}; expected a positive number of columns")
+    symbols, longest = ASCII if ascii else UNICODE, max(width // 3, 1)
+    shown = [_cut(_shown(word, symbols), longest, symbols) for word in checked_words(words)]
+    return symbols, width, shown
+
+
+def _shown(word: str, symbols: _Symbols) -> str:
+    """A word as it can be printed: nothing in it that moves the cursor or has an unsure width."""
     kept = []
-    for line in lines:
-        kept.append(line.rstrip())
-        if columns(kept[-1]) > width:
-            return None
-    return kept
+    for character in unicodedata.normalize("NFC", word):
+        category = unicodedata.category(character)
+        if category in ("Cc", "Cs", "Zl", "Zp"):
+            kept.append(symbols.unknown)
+        elif category != "Cf" and character not in "\ufe0e\ufe0f":  # a wish for text or emoji
+            kept.append(character)
+    text = "".join(kept) or "_"
+    return text if symbols is UNICODE else text.encode("ascii", "backslashreplace").decode()
+
+
+def _columns(text: str) -> int:
+    """The columns that a text takes in a terminal."""
+    return sum(
+        0
+        if unicodedata.category(character) in ("Mn", "Me")
+        else 1 + (unicodedata.east_asian_width(character) in "WF")
+        for character in text
+    )
+
+
+def _cut(text: str, width: int, symbols: _Symbols) -> str:
+    """A text, cut to a width with a sign that it was cut."""
+    if _columns(text) <= width:
+        return text
+    mark = symbols.cut[:width]
+    room = width - len(mark)
+    for i, character in enumerate(text):
+        room -= _columns(character)
+        if room < 0:
+            return text[:i] + mark
+    return text
 
 
 # ------------------------------------------------------------------ arcs above the words
 
 
 def _arcs(
-    words: list[str], heads: list[int], gold: list[int], room: int, symbols: Symbols
+    words: list[str], heads: list[int], gold: list[int], room: int, symbols: _Symbols
 ) -> Iterator[str]:
     """The words on one line and the arcs above; below it the arcs that are missing."""
     missing = [(m, g) for m, (h, g) in enumerate(zip(heads, gold, strict=True), 1) if h != g]
@@ -169,7 +250,7 @@ def _arcs(
     yield from reversed(_rows(above, symbols, symbols.lines, symbols.down))
     line = ""
     for word, slot in zip(words, slots, strict=True):
-        line += " " * (slot.text - columns(line)) + word
+        line += " " * (slot.text - _columns(line)) + word
     yield line
     if missing:
         turned = "".join(symbols.lines[m & 12 | (m & 1) << 1 | (m & 2) >> 1] for m in range(16))
@@ -189,7 +270,7 @@ def _slots(words: list[str], arcs: list[tuple[int, int]], room: int) -> list[_Sl
     start, over = 0, False
     for m, word in enumerate(words, 1):
         before, after = room * (m in to_left), room * (m in to_right)
-        text = columns(word)
+        text = _columns(word)
         size = max(text, before + 1 + after)
         middle = (size - 1) // 2 if after >= before else size // 2
         arrow = min(max(middle, before), size - 1 - after)
@@ -201,7 +282,7 @@ def _slots(words: list[str], arcs: list[tuple[int, int]], room: int) -> list[_Sl
     return slots
 
 
-def _rows(arcs: list[_Arc], symbols: Symbols, lines: str, arrow: str) -> list[str]:
+def _rows(arcs: list[_Arc], symbols: _Symbols, lines: str, arrow: str) -> list[str]:
     """Arcs as rows of text, from the row of the arrows beside the words outwards."""
     spans = {a: sorted((a.modifier, a.head)) for a in arcs if a.head is not None}
     level: dict[_Arc, int] = {}
@@ -245,7 +326,7 @@ def _rows(arcs: list[_Arc], symbols: Symbols, lines: str, arrow: str) -> list[st
 
 
 def _listing(
-    words: list[str], heads: list[int], gold: list[int], step: int, symbols: Symbols
+    words: list[str], heads: list[int], gold: list[int], step: int, symbols: _Symbols
 ) -> Iterator[str]:
     """The tree on its side: left modifiers above their head, right ones below, a step further in.
 
