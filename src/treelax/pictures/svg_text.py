@@ -6,7 +6,15 @@ import re
 import unicodedata
 from html import escape
 
-__all__ = ["clean", "is_right_to_left", "number", "text_element", "text_width", "title_element"]
+__all__ = [
+    "clean",
+    "is_right_to_left",
+    "number",
+    "text_element",
+    "text_width",
+    "title_element",
+    "without_control",
+]
 
 # what XML cannot hold, and what would turn the direction of all that follows
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u2028\u2029]")
@@ -32,7 +40,12 @@ def clean(text: str) -> str:
         >>> clean("<b> & \\x00")
         '&lt;b&gt; &amp; �'
     """
-    return escape(_FORBIDDEN.sub("�", _TURNING.sub("", text)))
+    return escape(without_control(text))
+
+
+def without_control(text: str) -> str:
+    """A text without what XML cannot hold, or would turn the direction of what follows."""
+    return _FORBIDDEN.sub("�", _TURNING.sub("", text))
 
 
 def text_element(
