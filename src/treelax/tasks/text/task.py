@@ -17,7 +17,7 @@ from treelax.tasks.text.config import FILES, DataConfig, Kind, TextConfig
 from treelax.tasks.text.data import TextData, check_files, load_text
 from treelax.tasks.text.experiment import TextExperiment, evaluation_batches
 from treelax.tasks.text.model_files import WORDS, load_words, save_words
-from treelax.tasks.text.origins import refuse_missing, refuse_other_test, write_origins
+from treelax.tasks.text.origins import refuse_other_data, write_origins
 from treelax.tasks.text.presets import TUNED, fitting_presets, preset
 from treelax.tasks.text.pretrained import SentenceModel
 from treelax.tasks.text.table import TABLES
@@ -92,8 +92,7 @@ class TextTask(Task):
         if model.pretrained is not None:  # told now, not when all texts have been read
             check_folder(model.pretrained)
         if (folder / CONFIG).exists():  # a run to go on with: a new one gets its folder later
-            refuse_missing(folder, config.data)
-            refuse_other_test(folder, config.data)
+            refuse_other_data(folder, config.data)
         data = _texts(config.data, model.pretrained is not None, progress)
         for split, notes in data.notes.items():
             for note in notes:
