@@ -1,7 +1,9 @@
+"""Batches of sentences of similar length."""
+
 import pytest
 import torch
 
-from treelax.data.batching import draw_batches
+from treelax.data.batching import draw_batches, length_batches
 from treelax.errors import InputError
 
 
@@ -61,9 +63,17 @@ def test_pairs_are_sorted_by_the_longer_sentence():
     assert sorted(sorted(b) for b in batches.tolist()) == [[0, 2], [1, 3]]
 
 
-@pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"batches": 0}, {"pool": 0}])
-def test_wrong_numbers(wrong):
-    with pytest.raises(InputError, match=next(iter(wrong))):
-        draw_batches(LENGTHS, **{"batch_size": 4, "generator": generator()} | wrong)
+def test_no_examples():
     with pytest.raises(InputError, match="no examples"):
         draw_batches(LENGTHS[:0], 4, generator=generator())
+
+
+def test_batches_by_length_stay_within_their_limits():
+    lengths = LENGTHS.tolist()
+    batches = list(length_batches(lengths, most_arcs=10_000, most_sentences=30, texts=2))
+    assert sorted(place for batch in batches for place in batch) == list(range(1000))
+    for batch in batches:
+        longest = max(lengths[place] for place in batch)
+        assert len(batch) <= 30
+        assert len(batch) == 1 or 2 * len(batch) * (longest + 1) ** 2 <= 10_000
+    assert list(length_batches({7: 3, 9: 1})) == [[9, 7]]

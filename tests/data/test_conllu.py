@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
-import lzma
 import os
-import stat
-import time
 import zipfile
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
 
 import pytest
 import torch
@@ -77,34 +71,6 @@ def test_words_heads_tags_labels_and_comments(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("suffix", "compress"),
-    [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)],
-)
-def test_compressed_files(tmp_path: Path, suffix: str, compress: object) -> None:
-    path = written(tmp_path, compress(TWO.encode()), "file.conllu" + suffix)  # type: ignore[operator]
-    assert list(read_conllu(str(path))) == [FIRST, SECOND]
-
-
-def test_a_file_in_an_archive(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "ud.zip", "w") as archive:
-        archive.writestr("en/dev.conllu.gz", gzip.compress(TWO.encode()))
-    assert list(read_conllu(tmp_path / "ud.zip")) == [FIRST, SECOND]
-    with zipfile.ZipFile(tmp_path / "broken.zip", "w") as archive:
-        archive.writestr("dev.conllu", TWO + "not a line\n")
-    with pytest.raises(DataError, match=r"broken\.zip: dev\.conllu, line \d+: received 1 col"):
-        list(read_conllu(tmp_path / "broken.zip"))
-    with zipfile.ZipFile(tmp_path / "ud.zip", "a") as archive:
-        archive.writestr("en/README.txt", "not a treebank")
-        archive.writestr("en/stats.tsv", "words\t7\n")
-    assert list(read_conllu(tmp_path / "ud.zip")) == [FIRST, SECOND]
-    with zipfile.ZipFile(tmp_path / "ud.zip", "a") as archive:
-        archive.writestr("en/test.conllu", TWO)
-    message = r"holds 2 files that fit \(en/dev.conllu.gz, en/test.conllu\); .* the file itself$"
-    with pytest.raises(DataError, match=message):
-        read_conllu(tmp_path / "ud.zip")
-
-
-@pytest.mark.parametrize(
     "text",
     [
         TWO.rstrip("\n"),  # no line end at the end
@@ -125,16 +91,25 @@ def test_reading_is_lazy(tmp_path: Path) -> None:
         next(sentences)
 
 
-@pytest.mark.parametrize("text", ["", "\n\n"])
-def test_an_empty_file_has_no_sentences(tmp_path: Path, text: str) -> None:
-    assert list(read_conllu(written(tmp_path, text))) == []
-
-
 def test_missing_heads_are_allowed_on_demand(tmp_path: Path) -> None:
     path = written(tmp_path, row("1", "Hi", "_", "_", "_") + "\n")
     assert list(read_conllu(path, require_heads=False)) == [Sentence(("Hi",))]
-    with pytest.raises(DataError, match=r"line 1: received no head \(_\); expected 0 to 1: give a"):
+    with pytest.raises(DataError, match="line 1: received head _; expected 0 to 1 for every word"):
         next(read_conllu(path))
+    path = written(tmp_path, DOG + "\n" + row("2", "bark", "VERB", "_", "_") + "\n")
+    with pytest.raises(DataError, match="line 2: received head _; expected 0 to 2 for every word"):
+        list(read_conllu(path, require_heads=False))
+
+
+def test_a_file_in_an_archive(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "ud.zip", "w") as archive:
+        archive.writestr("en/dev.conllu.gz", gzip.compress(TWO.encode()))
+        archive.writestr("en/README.txt", "not a treebank")
+    assert list(read_conllu(tmp_path / "ud.zip")) == [FIRST, SECOND]
+    with zipfile.ZipFile(tmp_path / "broken.zip", "w") as archive:
+        archive.writestr("dev.conllu", TWO + "not a line\n")
+    with pytest.raises(DataError, match=r"broken\.zip: dev\.conllu, line \d+: received 1 col"):
+        list(read_conllu(tmp_path / "broken.zip"))
 
 
 def test_heads_that_form_no_tree_are_read(tmp_path: Path) -> None:
@@ -146,34 +121,22 @@ def test_heads_that_form_no_tree_are_read(tmp_path: Path) -> None:
     assert is_projective(*batch).tolist() == [True, False]
 
 
-def test_two_spaces_in_the_last_column_do_no_harm(tmp_path: Path) -> None:
-    path = written(tmp_path, DOG.removesuffix("_") + "Gloss=two  spaces\n" + BARK + "\n")
-    assert [s.words for s in read_conllu(path)] == [("Dogs", "bark")]
-
-
 @pytest.mark.parametrize(
     ("lines", "line", "message"),
     [
         ([DOG, BARK.removesuffix("\t_")], 2, "received 9 columns; expected 10 with tabs between"),
-        ([DOG, BARK + "\t_"], 2, "received 11 columns"),
         ([DOG, BARK.replace("\t", "  ")], 2, "received 1 column"),
         ([DOG, BARK.replace("bark", "")], 2, "received nothing in column FORM"),
         ([DOG, BARK.replace("bark", "b  k")], 2, "received two spaces in 'b  k' in column FORM"),
         ([DOG, row("2", "bark", "VERB", "zero", "root")], 2, "received head zero; expected 0 to 2"),
-        ([DOG, row("2", "bark", "VERB", "1.5", "root")], 2, "received head 1.5; expected"),
         ([DOG, row("2", "bark", "VERB", "9" * 5000, "root")], 2, "received head 9{40}; expected"),
         ([DOG, row("2", "bark", "VERB", "3", "root")], 2, "received head 3; expected 0 to 2"),
-        ([DOG, row("2", "bark", "VERB", "-1", "root")], 2, "received head -1; expected 0 to 2"),
         ([DOG, row("2", "bark", "VERB", "2", "root")], 2, "word 2 is its own head"),
-        ([DOG, row("2", "bark", "VERB", "_", "root")], 2, r"received no head \(_\)"),
         ([DOG, row("3", "bark", "VERB", "0", "root")], 2, "received word id 3; expected 2"),
-        ([DOG, row("1", "bark", "VERB", "0", "root")], 2, "received word id 1; expected 2"),
         ([row("0", "Dogs", "_", "0", "_")], 1, "received word id 0; expected 1"),
         ([DOG, row("two", "bark", "VERB", "0", "root")], 2, "received id 'two'"),
-        ([DOG, " #" + BARK], 2, "received id ' #2'"),
         (["# text = nothing"], 1, "received no word; expected at least one"),
         ([row("1-2", "x", "_", "_", "_")], 1, "received no word"),
-        (["# global.columns = ID FORM HEAD", DOG, BARK], 1, "global.columns = ID FORM HEAD"),
     ],
 )
 def test_errors_name_the_line(tmp_path: Path, lines: list[str], line: int, message: str) -> None:
@@ -184,82 +147,18 @@ def test_errors_name_the_line(tmp_path: Path, lines: list[str], line: int, messa
     assert f"file.conllu, line {before + line}: " in str(caught.value)
 
 
-def test_some_heads_but_not_all(tmp_path: Path) -> None:
-    path = written(tmp_path, DOG + "\n" + row("2", "bark", "VERB", "_", "_") + "\n")
-    with pytest.raises(DataError, match="line 2: some words have a head and some not"):
-        list(read_conllu(path, require_heads=False))
-
-
-def test_a_file_that_is_not_utf8(tmp_path: Path) -> None:
-    path = written(tmp_path, TWO.encode() + DOG.replace("Dogs", "Él").encode("latin-1") + b"\n")
-    with pytest.raises(DataError, match=r"file.conllu, line 16: is not UTF-8"):
-        list(read_conllu(path))
-
-
-def test_a_missing_file_is_told_at_once(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"nowhere.conllu: does not exist"):
-        read_conllu(tmp_path / "nowhere.conllu")
-    with pytest.raises(DataError, match=r": is a folder; expected a CoNLL-U file"):
-        read_conllu(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("suffix", "compress"),
-    [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)],
-)
-@pytest.mark.parametrize("damage", ["cut", "plain"])
-def test_damaged_compression(tmp_path: Path, suffix: str, compress: object, damage: str) -> None:
-    whole: bytes = compress(TWO.encode())  # type: ignore[operator]
-    data = whole[:-20] if damage == "cut" else TWO.encode()
-    path = written(tmp_path, data, "file.conllu" + suffix)
-    with pytest.raises(DataError, match=r"file.conllu.*, after line \d+: cannot be read"):
-        list(read_conllu(path))
-
-
-def test_the_file_is_closed_when_reading_stops_early(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    sentences = read_conllu(written(tmp_path, TWO))
-    opened: list[IO[bytes]] = []
-    really_open = Path.open
-
-    def watched_open(path: Path, mode: str) -> IO[bytes]:
-        opened.append(really_open(path, mode))  # type: ignore[arg-type]
-        return opened[-1]
-
-    monkeypatch.setattr(Path, "open", watched_open)
-    next(sentences)
-    assert [file.closed for file in opened] == [False]
-    del sentences
-    assert [file.closed for file in opened] == [True]
-
-
 # ------------------------------------------------------------------ writing
 
 
-SUFFIXES = ["", ".gz", ".xz", ".bz2"]
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".bz2"])
 def test_written_sentences_are_read_back(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / ("out.conllu" + suffix)
-    bare = Sentence(("no", "tree"))
+    bare = Sentence(("no", "tree"), xpos=("DT", "_"))
     assert write_conllu(path, [FIRST, SECOND, bare]) == 3
     assert list(read_conllu(path, require_heads=False)) == [FIRST, SECOND, bare]
     magic = {"": b"#", ".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ", ".bz2": b"BZh"}[suffix]
     assert path.read_bytes().startswith(magic)
     assert os.listdir(tmp_path) == [path.name]
-
-
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_equal_sentences_give_equal_bytes(
-    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one, two = tmp_path / ("one" + suffix), tmp_path / ("two" + suffix)
-    write_conllu(one, [FIRST])
-    monkeypatch.setattr(time, "time", lambda: 1e9)  # which gzip would write down
-    write_conllu(two, [FIRST])
-    assert one.read_bytes() == two.read_bytes()
 
 
 cell = st.text(
@@ -334,15 +233,6 @@ def test_what_is_changed_is_written_and_the_rest_stays(tmp_path: Path) -> None:
     assert path.read_text() == expected.replace("1\t_\t_", "1\tx\t_")
 
 
-def test_lines_of_other_words(tmp_path: Path) -> None:
-    sentence = next(read_conllu(written(tmp_path, WHOLE)))
-    message = r"sentence 1: lines: have 2 words; expected 1: use lines=\(\)"
-    fewer = replace(sentence, words=("x",), heads=(0,), tags=None, labels=None, xpos=None)
-    with pytest.raises(DataError, match=message):
-        write_conllu(tmp_path / "out.conllu", [fewer])
-    assert write_conllu(tmp_path / "out.conllu", [replace(fewer, lines=())]) == 1
-
-
 def test_a_tree_put_into_the_lines(tmp_path: Path) -> None:
     first = next(read_conllu(written(tmp_path, WHOLE)))
     told = first.with_tree([0, 1], misc={"Tag": ["a", "b"]}, comments={"newdoc": "x", "label": "y"})
@@ -363,18 +253,14 @@ def test_a_tree_put_into_the_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        (Sentence(("a", "")), "word 2 is ''; expected text without tabs"),
-        (Sentence(("a\tb",)), r"word 1 is 'a\\tb'"),
-        (Sentence(("a\nb",)), r"word 1 is 'a\\nb'"),
-        (Sentence(("a\rb",)), r"word 1 is 'a\\rb'"),
-        (Sentence(("a  b",)), "word 1 is 'a  b'"),
-        (Sentence(("a",), tags=("",)), "tag 1 is ''"),
-        (Sentence(("a",), labels=("x\t",)), r"label 1 is 'x\\t'"),
+        (Sentence(("a", "")), "FORM of word 2 is ''; expected text without tabs"),
+        (Sentence(("a\nb",)), r"FORM of word 1 is 'a\\nb'"),
+        (Sentence(("a",), labels=("x\t",)), r"DEPREL of word 1 is 'x\\t'"),
         (Sentence(("a",), (2,)), "received head 2; expected 0 to 1"),
         (Sentence(("a",), (1,)), "word 1 is its own head"),
         (Sentence(("a",), metadata={"text": "a\nb"}), r"comment 'text' = 'a\\nb'"),
-        (Sentence(("a",), metadata={"a=b": "c"}), "comment 'a=b' = 'c'"),
-        (Sentence(("\ud800",)), "cannot be written as UTF-8"),
+        (Sentence(("\ud800",)), "cannot be written: .*surrogates"),
+        (Sentence(("a",), lines=(DOG, BARK)), r"lines: received 2; .* 1 words \(.*lines=\(\)"),
     ],
 )
 def test_what_cannot_be_written(tmp_path: Path, bad: Sentence, message: str) -> None:
@@ -386,39 +272,6 @@ def test_what_cannot_be_written(tmp_path: Path, bad: Sentence, message: str) -> 
     assert os.listdir(tmp_path) == [path.name]
 
 
-def test_an_error_of_the_caller_passes_and_leaves_the_older_file(tmp_path: Path) -> None:
-    def interrupted() -> Iterator[Sentence]:
-        yield FIRST
-        raise KeyboardInterrupt
-
-    path = written(tmp_path, "the older file", "file.conllu.xz")
-    with pytest.raises(KeyboardInterrupt):
-        write_conllu(path, interrupted())
-    assert path.read_text() == "the older file"
-    assert os.listdir(tmp_path) == [path.name]
-
-
-@pytest.mark.parametrize("name", ["x.zip", "x.conllu.ZIP"])
-def test_an_archive_is_not_written(tmp_path: Path, name: str) -> None:
-    with pytest.raises(
-        DataError, match=r"received the name of an archive to write; expected .* \.gz"
-    ):
-        write_conllu(tmp_path / name, [FIRST])
-    assert os.listdir(tmp_path) == []
-
-
-def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"was not written: .*No such file or directory"):
-        write_conllu(tmp_path / "nowhere" / "out.conllu", [FIRST])
-
-
-def test_a_written_file_has_the_usual_permissions(tmp_path: Path) -> None:
-    usual = written(tmp_path, "")
-    path = tmp_path / "out.conllu"
-    write_conllu(path, [FIRST])
-    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(usual.stat().st_mode)
-
-
 # ------------------------------------------------------------------ sentences and tensors
 
 
@@ -426,16 +279,6 @@ def test_name_and_text_of_a_sentence() -> None:
     assert (FIRST.id, FIRST.text, len(FIRST)) == ("s1", "Él vino  = del mar.", 6)
     bare = Sentence(("no", "tree"))
     assert (bare.id, bare.text, len(bare)) == (None, "no tree", 2)
-
-
-def test_equal_sentences_hash_alike() -> None:
-    assert len({FIRST, copy_of(FIRST), SECOND}) == 2
-
-
-def copy_of(sentence: Sentence) -> Sentence:
-    return Sentence(
-        sentence.words, sentence.heads, sentence.tags, sentence.labels, dict(sentence.metadata)
-    )
 
 
 @pytest.mark.parametrize(
@@ -458,23 +301,6 @@ def test_heads_tensor() -> None:
     assert lengths.tolist() == [1, 6]
     assert heads.dtype == lengths.dtype == torch.int64
     assert is_tree(heads, lengths, single_root=True).tolist() == [True, True]
-
-
-def test_heads_tensor_of_no_sentences() -> None:
-    heads, lengths = heads_tensor([])
-    assert (heads.shape, lengths.shape) == ((0, 0), (0,))
-    assert heads.dtype == lengths.dtype == torch.int64
-    assert is_tree(heads, lengths).shape == (0,)
-
-
-def test_heads_tensor_needs_heads() -> None:
+    assert heads_tensor([])[0].shape == (0, 0)
     with pytest.raises(InputError, match="sentence 1: received no heads; expected 2"):
         heads_tensor([FIRST, Sentence(("no", "tree"))])
-
-
-def test_tags_of_the_treebank_stay_in_their_column(tmp_path: Path) -> None:
-    sentence = Sentence(("Dogs", "bark"), (2, 0), xpos=("NNS", "_"))
-    path = tmp_path / "a.conllu"
-    write_conllu(path, [sentence])
-    assert path.read_text().splitlines()[0] == "1\tDogs\t_\t_\tNNS\t_\t2\t_\t_\t_"
-    assert list(read_conllu(path)) == [sentence]

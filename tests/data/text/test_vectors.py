@@ -1,16 +1,79 @@
-"""Which word has which row, and vectors for words that have none."""
+"""Word vectors: which word has which row, files of vectors, and what is refused."""
 
+import bz2
+import gzip
+import io
+import lzma
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from vector_texts import FIRST, GLOVE, WORDS, rows_of, written
 
-from treelax.data.text.vectors import FIRST_UNKNOWN, NULL, Vectors, load_vectors, random_vectors
-from treelax.errors import InputError
+from treelax.data.text.vectors import (
+    FIRST_UNKNOWN,
+    NULL,
+    Vectors,
+    load_joined,
+    load_vectors,
+    random_vectors,
+)
+from treelax.errors import BackendError, DataError, InputError
+
+GLOVE = "the 3 4\ndog -0.5 1e-1\n. . . 7 8\ncafé 5 6\n1 9 9.5\n"
+WORDS = ["café", "the", "1", "bird", "dog", ". . ."]
+FIRST = FIRST_UNKNOWN + 100
+VEC = np.array([[3, 4], [1, 2], [5, 6]], dtype=np.float16)
+EXPECTED = {
+    "café": [5.0, 6.0],
+    "the": [3.0, 4.0],
+    "1": [9.0, 9.5],
+    "dog": pytest.approx([-0.5, 0.1]),
+    ". . .": [7.0, 8.0],
+}
+
+
+def written(folder: Path, content: str | bytes, name: str = "vectors.txt") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def zipped(**members: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.mkdir("folder")
+        for name, content in {**members, "__MACOSX/._a": "x"}.items():
+            archive.writestr(f"{name}.txt", content)
+    return file.getvalue()
+
+
+def one_array() -> bytes:
+    """A file of NumPy that is no archive."""
+    file = io.BytesIO()
+    np.save(file, np.ones(1))
+    return file.getvalue()
+
+
+def archived(folder: Path, **arrays: object) -> Path:
+    np.savez(folder / "vectors.npz", **arrays)
+    return folder / "vectors.npz"
+
+
+def rows_of(vectors: Vectors) -> dict[str, list[float]]:
+    return {word: vectors.matrix[row].tolist() for word, row in vectors.known.items()}
+
+
+def loaded(folder: Path, text: str | bytes, words: list[str]) -> dict[str, list[float]]:
+    return rows_of(load_vectors(written(folder, text), words, normalise=False))
+
+
+# ------------------------------------------------------------------ rows
 
 
 @pytest.mark.parametrize(
@@ -80,15 +143,6 @@ def test_unknown_words_are_spread():
     assert int(counts.max()) < 150
 
 
-def test_unknown_vectors_are_normal(tmp_path):
-    text = "the " + " ".join(["1"] * 300)
-    matrix = load_vectors(written(tmp_path, text), ["the"], normalise=False).matrix
-    drawn = matrix[FIRST_UNKNOWN:FIRST]
-    assert abs(float(drawn.mean())) < 0.02
-    assert abs(float(drawn.std()) - 1) < 0.02
-    assert matrix[[0, NULL]].count_nonzero() == 0
-
-
 def test_the_seed_decides(tmp_path):
     path = written(tmp_path, GLOVE)
     one, same, other = (load_vectors(path, WORDS, seed=seed).matrix for seed in (0, 0, 1))
@@ -110,11 +164,6 @@ def test_normalised_vectors_have_length_one(tmp_path):
     assert vectors.matrix[vectors.id("the")].tolist() == pytest.approx([0.6, 0.8])
 
 
-def test_no_words_at_all(tmp_path):
-    vectors = load_vectors(written(tmp_path, GLOVE), [])
-    assert vectors.matrix.shape == (FIRST, 2)
-
-
 def test_random_vectors():
     vectors = random_vectors(["a", "dog", "a"], 200, seed=3)
     assert vectors.known == {"a": FIRST, "dog": FIRST + 1}
@@ -125,28 +174,14 @@ def test_random_vectors():
     torch.testing.assert_close(lengths, torch.tensor([0.0, 0, *[1] * 8]))
 
 
-def test_vectors_are_restored_from_their_parts():
-    old = random_vectors(["a", "dog"], 4, unknown=7)
-    new = Vectors(old.matrix, old.known, unknown=old.unknown)
-    words = ["a", "Dog", "bird", "cat"]
-    assert new.ids(words) == old.ids(words)
-    assert (new.dim, repr(new)) == (4, "Vectors(2 known words, dim=4, unknown=7)")
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: random_vectors([], 0), "dim: received 0; expected 1 or more"),
-        (lambda: random_vectors([], 2, unknown=0), "unknown: received 0; expected 1 or more"),
-        (lambda: Vectors(torch.zeros(3, 2), {}, unknown=0), "unknown: received 0"),
-        (lambda: Vectors(torch.zeros(3, 2), {}), r"matrix: received shape \(3, 2\); expected"),
-        (lambda: Vectors(torch.zeros(200), {}), r"matrix: received shape \(200,\)"),
-        (lambda: Vectors(torch.zeros(9, 2), {"a": 3}, unknown=2), "received rows 3 to 3; expected"),
-        (
-            lambda: Vectors(torch.zeros(9, 2), {"a": 9}, unknown=2),
-            "received rows 9 to 9; .* 4 to 8",
-        ),
-        (lambda: random_vectors([], 2).ids("dog"), "received the string 'dog'; use id"),
+        (lambda: random_vectors([], 2, unknown=0), "for unknown=0; expected"),
+        (lambda: Vectors(torch.zeros(3, 2), {}), r"matrix: received shape \(3, 2\) for"),
+        (lambda: Vectors(torch.zeros(9, 2), {"a": 9}, unknown=2), "rows 9 to 9; .* 4 to 8"),
+        (lambda: random_vectors([], 2).ids("dog"), "received the string 'dog'; expected several"),
     ],
 )
 def test_arguments_are_checked(call, message):
@@ -154,6 +189,168 @@ def test_arguments_are_checked(call, message):
         call()
 
 
-def test_unknown_is_checked_when_loading(tmp_path):
-    with pytest.raises(InputError, match="unknown: received 0"):
-        load_vectors(written(tmp_path, GLOVE), ["the"], unknown=0)
+# ------------------------------------------------------------------ several files
+
+
+def test_vectors_of_several_files_stand_side_by_side(tmp_path):
+    one = written(tmp_path, "dog 1 2 3\nThe 4 5 6\n", "one.txt")
+    two = written(tmp_path, "cat 7 8\nthe 9 10\nhound 7 8\n", "two.txt")
+    both = load_joined([one, two], ["dog", "The", "cat"], normalise=False, seed=3)
+    assert rows_of(both) == {
+        "dog": [1, 2, 3, 0, 0],
+        "The": [4, 5, 6, 9, 10],
+        "cat": [0, 0, 0, 7, 8],
+    }
+    parts = [
+        load_vectors(f, ["dog", "cat"], normalise=False, seed=s) for f, s in ((one, 3), (two, 4))
+    ]
+    assert torch.equal(both.matrix[:FIRST], torch.cat([p.matrix[:FIRST] for p in parts], 1))
+    assert not both.matrix[:FIRST_UNKNOWN].any()
+    assert both.id("bird") == parts[0].id("bird")
+    lengths = load_joined([one, two], ["dog", "cat"]).matrix.norm(dim=1)
+    torch.testing.assert_close(lengths[FIRST_UNKNOWN:], torch.ones(len(lengths) - FIRST_UNKNOWN))
+    alone = load_joined([one], ["dog"], seed=3)
+    assert torch.equal(alone.matrix, load_vectors(one, ["dog"], seed=3).matrix)
+
+
+def test_words_that_share_all_rows_share_one(tmp_path):
+    words = np.array("dog\nhound\ncat")
+    one = archived(tmp_path, words=words, vec=VEC, rows=np.array([0, 0, 1]))
+    two = written(tmp_path, "dog 1\nDOG 2\n")
+    both = load_joined([one, one], ["dog", "hound", "cat"])
+    assert both.id("dog") == both.id("hound") != both.id("cat")
+    assert len(both.matrix) == FIRST + 2
+    assert len(load_joined([one, two], ["dog", "hound"]).matrix) == FIRST + 2
+
+
+# ------------------------------------------------------------------ text
+
+
+@pytest.mark.parametrize(
+    ("name", "compress"),
+    [
+        ("v.vec", bytes),
+        ("v.txt.gz", gzip.compress),
+        ("v.txt.xz", lzma.compress),
+        ("v.txt.bz2", bz2.compress),
+        ("V.ZIP", lambda data: zipped(a=data)),
+    ],
+)
+@pytest.mark.parametrize("head", ["", "5 2\n", "\ufeff", "\ufeff5 2\n"])
+@pytest.mark.parametrize("end", ["\n", " \n", "\r\n"], ids=["plain", "space", "return"])
+def test_text(tmp_path, name, compress, head, end):
+    path = written(tmp_path, compress((head + GLOVE).replace("\n", end).encode()), name)
+    vectors = load_vectors(path, WORDS, normalise=False)
+    assert rows_of(vectors) == EXPECTED
+    assert list(vectors.known.values()) == list(range(FIRST, FIRST + 5))
+    assert vectors.matrix.shape == (FIRST + 5, 2)
+    assert vectors.matrix.dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "expected"),
+    [
+        (". . . 7 8\nat name@domain.com 1 2\nat 3 4\n", [". . .", "at"], [[7, 8], [3, 4]]),
+        (
+            "the 1 2\ndog 3  4\ncat  5 6\n. .  7 8\n",
+            ["dog", "cat", ". ."],
+            [[3, 4], [5, 6], [7, 8]],
+        ),
+        ("the 1 2\nthe 3 4\n", ["the"], [[1, 2]]),
+        (b"caf\xe9 1 2\n\nthe 3 4\n\n", ["the"], [[3, 4]]),  # neither UTF-8 nor without blank lines
+        ("the 1 2\ndog 3 x4\n", ["the"], [[1, 2]]),  # a number that is not needed is not parsed
+    ],
+)
+def test_odd_lines(tmp_path, text, words, expected):
+    assert list(loaded(tmp_path, text, words).values()) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("the 1 2\na 1 2\ndog 3\n", 3, "received 1 number after a word; expected 2"),
+        ("the 1 2\na 1 2\ncat 3.5 4.5 5.5 1\n", 3, "received 4 numbers after a word; expected 2"),
+        ("the 1 2\ndog 3 x4\n", 2, "'x4'; expected 2 numbers after the word 'dog'"),
+        ("2 3\nthe 1 2\n", 2, "received 2 numbers after a word; expected 3"),
+        ("the\n", 1, "received 1 field and no number at the end; expected a word and its numbers"),
+        (f"1 {'9' * 5000}\n", 1, "received 2 fields and no number at the end"),
+    ],
+)
+def test_errors_name_the_line(tmp_path, text, line, message):
+    with pytest.raises(DataError, match=message) as caught:
+        load_vectors(written(tmp_path, text), ["the", "dog"])
+    assert f"vectors.txt, line {line}: " in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("v.txt", b"", "is empty"),
+        ("v.txt", b"3 2\nthe 1 2\ndog 3 4\n", "ends after 2 words; its first line announces 3"),
+        ("v.txt", b"bird 1 2\n", "has none of the 2 words, such as 'the'"),
+        ("v.txt", b"the 1 2\ndog 3 1e39\n", "the vector of 'dog' has a number that is not finite"),
+        ("v.txt.gz", GLOVE.encode(), "after line 0: cannot be read"),
+        ("v.txt.xz", lzma.compress(GLOVE.encode())[:-9], r"after line \d: cannot be read"),
+        ("v.zip", b"PK", "cannot be read: File is not a zip file"),
+        ("v.zip", zipped(a=GLOVE, b=GLOVE), "holds a.txt, b.txt; expected one file of vectors: un"),
+        ("V.BIN.gz", b"", "is in word2vec's binary format; expected text"),
+        ("v.npz", b"PK", "cannot be read as .npz"),
+        ("v.npz", b"the 0.5 1\n", "cannot be read as .npz.*expected words and vec in it, or vec"),
+        ("v.npz", one_array(), "cannot be read as .npz"),
+    ],
+)
+def test_files_that_are_something_else(tmp_path, name, content, message):
+    with pytest.raises(DataError, match=message) as caught:
+        load_vectors(written(tmp_path, content, name), ["the", "dog"])
+    assert str(caught.value).startswith(str(tmp_path / name))
+    assert "pickle" not in str(caught.value)
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(DataError, match=r"nowhere.txt: does not exist; expected word vectors"):
+        load_vectors(tmp_path / "nowhere.txt", ["the"])
+
+
+# ------------------------------------------------------------------ archives
+
+
+@pytest.mark.parametrize("words", ["the\ndog\ncafé", ["the", "dog", "café"]], ids=["one", "array"])
+def test_an_archive(tmp_path, words):
+    path = archived(tmp_path, words=np.array(words), vec=VEC).rename(tmp_path / "V.NPZ")
+    vectors = load_vectors(path, ["café", "bird", "the"], normalise=False)
+    assert rows_of(vectors) == {"café": [5.0, 6.0], "the": [3.0, 4.0]}
+    assert vectors.matrix.dtype == torch.float32
+
+
+def test_an_archive_with_shared_rows(tmp_path):
+    rows = np.array([2, 2, 0, 2], dtype=np.int32)
+    path = archived(tmp_path, words=np.array("dog\nhound\nthe\npup"), rows=rows, vec=VEC)
+    vectors = load_vectors(path, ["hound", "the", "dog"], normalise=False)
+    assert rows_of(vectors) == {"hound": [5.0, 6.0], "the": [3.0, 4.0], "dog": [5.0, 6.0]}
+    assert vectors.known["hound"] == vectors.known["dog"]
+    assert len(vectors.matrix) == FIRST + 2
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"vec": VEC}, "received the arrays vec: .*; expected words, str"),
+        ({"words": np.array([["the"]]), "vec": VEC}, "expected words"),
+        ({"words": np.array("the"), "vec": VEC}, "expected words"),
+        ({"words": np.array("the"), "vec": np.ones((1, 2), int)}, "expected words"),
+        ({"words": np.array("the"), "vec": VEC, "rows": np.array([3])}, "expected words"),
+        ({"words": np.array("the"), "vec": VEC[:1] * np.float16("inf")}, "is not finite"),
+        ({"words": np.array(["the"], dtype=object), "vec": VEC[:1]}, "cannot be read as .npz"),
+    ],
+)
+def test_archives_that_cannot_be_used(tmp_path, arrays, message):
+    with pytest.raises(DataError, match=rf"vectors.npz: .*{message}"):
+        load_vectors(archived(tmp_path, **arrays), ["the"])
+
+
+def test_without_numpy_one_is_told_what_to_install(tmp_path, monkeypatch):
+    path = archived(tmp_path, words=np.array("the"), vec=VEC[:1])
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    with pytest.raises(BackendError, match=r'needs NumPy.*pip install "treelax\[data\]"'):
+        load_vectors(path, ["the"])

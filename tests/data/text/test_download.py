@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import hashlib
-import os
 import random
 import socket
 import sys
@@ -15,7 +13,7 @@ from typing import Any
 import pytest
 from serving import Served, serving
 
-from treelax.data.text.download import ARCHIVES, Archive, cache_folder, download
+from treelax.data.text.download import Archive, cache_folder, download
 from treelax.errors import DataError
 from treelax.files import try_lock
 
@@ -29,7 +27,7 @@ def served() -> Iterator[Served]:
 
 
 def fetch(archive: Archive, folder: Path, **options: Any) -> Path:
-    return download(archive, folder, wait=0.0, timeout=5, **options)
+    return download(archive, folder, timeout=5, **options)
 
 
 def names(folder: Path) -> list[str]:
@@ -49,24 +47,19 @@ def test_a_file_is_fetched_once(tmp_path: Path, served: Served) -> None:
     assert served.asked == [None]
 
 
-def test_a_cut_connection_is_taken_up_again(tmp_path: Path, served: Served) -> None:
-    served.cut = [100_000, 1, None]
-    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
-    assert served.asked == [None, "bytes=100000-", "bytes=100001-"]
-    assert names(tmp_path) == ["a.zip"]
-
-
-def test_a_connection_that_stays_cut(tmp_path: Path, served: Served) -> None:
-    served.cut = [100_000, 0]
+@pytest.mark.parametrize("lengths", [True, False])
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_cut_connection_is_taken_up_again(
+    tmp_path: Path, served: Served, lengths: bool, ranges: bool
+) -> None:
+    served.cut, served.lengths, served.ranges = [100_000, None], lengths, ranges
     with pytest.raises(
-        DataError, match=r"closed too early\): run this again to go on after 100,000"
+        DataError, match=r"cannot be fetched \(.*run this again to go on after 100,0"
     ):
         fetch(served.archive(), tmp_path)
     assert names(tmp_path) == ["a.zip.part"]
-    served.asked.clear()
-    served.cut = [None]
     assert fetch(served.archive(), tmp_path).read_bytes() == DATA
-    assert served.asked == ["bytes=100000-"]
+    assert served.asked == [None, "bytes=100000-"]
     assert names(tmp_path) == ["a.zip"]
 
 
@@ -85,23 +78,10 @@ def test_an_interrupted_program_goes_on(tmp_path: Path, served: Served) -> None:
     assert served.asked == [None, f"bytes={size}-"]
 
 
-def test_a_server_that_cannot_send_a_part(tmp_path: Path, served: Served) -> None:
-    served.ranges = False
-    served.cut = [100_000, None]
-    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
-    assert served.asked == [None, "bytes=100000-"]
-
-
-def test_a_server_that_does_not_say_how_much(tmp_path: Path, served: Served) -> None:
-    served.lengths = False
-    served.cut = [100_000, None]
-    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
-
-
 @pytest.mark.parametrize("size", [100_000, 400_000])
 def test_the_part_of_another_file(tmp_path: Path, served: Served, size: int) -> None:
     (tmp_path / "a.zip.part").write_bytes(b"x" * size)
-    with pytest.raises(DataError, match=r"received .* bytes with the SHA-256 .*: try again"):
+    with pytest.raises(DataError, match=r"received a file with the SHA-256 .*: try again"):
         fetch(served.archive(), tmp_path)
     assert fetch(served.archive(), tmp_path).read_bytes() == DATA
 
@@ -118,9 +98,7 @@ def test_a_wrong_checksum(tmp_path: Path, served: Served) -> None:
     right = hashlib.sha256(b"other").hexdigest()
     with pytest.raises(DataError) as caught:
         fetch(served.archive(b"other"), tmp_path)
-    assert f"received 300,000 bytes with the SHA-256 {wrong}; expected {right}: " in str(
-        caught.value
-    )
+    assert f"received a file with the SHA-256 {wrong}; expected {right}: " in str(caught.value)
     assert "pass it with --from" in str(caught.value)
     assert names(tmp_path) == []
     (tmp_path / "a.zip").write_bytes(DATA)
@@ -134,9 +112,11 @@ def test_a_server_that_refuses(tmp_path: Path, served: Served, status: int, part
     if part:
         (tmp_path / "a.zip.part").write_bytes(part)
     served.statuses = [status]
-    with pytest.raises(DataError, match=rf"a.zip: cannot be fetched \(HTTP {status} .*--from$"):
+    with pytest.raises(
+        DataError, match=rf"a.zip: cannot be fetched \(HTTP Error {status}.*--from$"
+    ):
         fetch(served.archive(), tmp_path)
-    assert names(tmp_path) == (["a.zip.part"] if part else [])
+    assert (tmp_path / "a.zip.part").read_bytes() == part
 
 
 def test_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,57 +127,14 @@ def test_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(DataError) as caught:
             fetch(Archive(url, "00" * 32, 1), tmp_path / "cache")
     assert str(caught.value).startswith(f"{url}: cannot be fetched (")
-    assert str(caught.value).endswith(": get it elsewhere and pass it with --from")
+    assert str(caught.value).endswith(": get a.zip elsewhere and pass it with --from")
     assert "\n" not in str(caught.value)
-    assert names(tmp_path / "cache") == []
 
 
 def test_a_folder_that_cannot_be(tmp_path: Path, served: Served) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match=r"a.zip: was not written: "):
         fetch(served.archive(), tmp_path / "file" / "cache")
-
-
-def test_a_full_disk_is_not_the_fault_of_the_network(
-    tmp_path: Path, served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    really_open = Path.open
-
-    class Full:
-        def __init__(self, file: Any) -> None:
-            self.file = file
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.file, name)
-
-        def __enter__(self) -> Full:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            self.file.close()
-
-        def write(self, data: bytes) -> int:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    def open_full(path: Path, mode: str) -> Any:
-        file = really_open(path, mode)
-        return Full(file) if mode == "ab" else file
-
-    monkeypatch.setattr(Path, "open", open_full)
-    with pytest.raises(DataError, match=r"a.zip: was not written: .*No space left"):
-        fetch(served.archive(), tmp_path)
-    assert served.asked == [None]
-
-
-def test_the_official_archives() -> None:
-    assert {name: archive.name for name, archive in ARCHIVES.items()} == {
-        "snli": "snli_1.0.zip",
-        "multinli": "multinli_1.0.zip",
-        "sst": "trainDevTestTrees_PTB.zip",
-    }
-    for archive in ARCHIVES.values():
-        assert archive.url.startswith("https://")
-        assert len(bytes.fromhex(archive.sha256)) == 32
 
 
 @pytest.mark.parametrize(

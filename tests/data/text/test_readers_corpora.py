@@ -1,0 +1,376 @@
+"""SNLI, MultiNLI and SST: official files, plain tables, and what is skipped."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import zipfile
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from treelax.data.text.ptb import binary_parse_words, labelled_tree, single_spaces, unescape
+from treelax.data.text.readers_corpora import SST_CLASSES, read_multinli, read_snli, read_sst
+from treelax.data.text.readers_table import write_table
+from treelax.data.text.records import Record
+from treelax.errors import DataError, InputError
+
+SAMPLE = Path(__file__).parent / "snli_sample.jsonl"
+OBJECTS = [json.loads(line) for line in SAMPLE.read_text().splitlines()]
+FIELDS = [
+    "gold_label",
+    "sentence1_binary_parse",
+    "sentence2_binary_parse",
+    "sentence1_parse",
+    "sentence2_parse",
+    "sentence1",
+    "sentence2",
+    "captionID",
+    "pairID",
+]
+CHURCH = (
+    "This church choir sings to the masses as they sing joyous songs from the book at a church .",
+    "The church has cracks in the ceiling .",
+)
+LABELS = ["neutral", "entailment", "contradiction", "entailment"]
+
+
+def pair(label: str = "neutral", **fields: Any) -> dict[str, Any]:
+    return {
+        "gold_label": label,
+        "sentence1_binary_parse": "( ( He ( -LRB- runs ) ) . )",
+        "sentence2_binary_parse": "( He walks )",
+        "genre": "fiction",
+        **fields,
+    }
+
+
+def official_table(path: Path, annotators: int = 5) -> Path:
+    names = [*FIELDS, *(f"label{i}" for i in range(1, 6))]
+    rows = [[*(o[name] for name in FIELDS), *o["annotator_labels"][:annotators]] for o in OBJECTS]
+    return as_text(path, *("\t".join(row) for row in [names, *rows]))
+
+
+def as_json(path: Path, *objects: object) -> Path:
+    return as_text(path, *map(json.dumps, objects))
+
+
+def as_text(path: Path, *lines: str) -> Path:
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+# ------------------------------------------------------------------ pairs
+
+
+def test_official_json_lines() -> None:
+    records = read_snli(SAMPLE)
+    found = list(records)
+    assert found[0] == Record(CHURCH, "neutral", 1, tokens=True)
+    assert [r.label for r in found] == LABELS
+    assert [r.line for r in found] == [1, 3, 4, 5]
+    assert records.report.lines() == ["1 line dropped: no gold label (2)"]
+    assert records.source == str(SAMPLE)
+
+
+@pytest.mark.parametrize("annotators", [5, 0])
+def test_official_table(tmp_path: Path, annotators: int) -> None:
+    records = read_snli(official_table(tmp_path / "snli_1.0_dev.txt", annotators))
+    expected = [Record(r.texts, r.label, r.line + 1, r.tokens, r.extra) for r in read_snli(SAMPLE)]
+    assert list(records) == expected
+    assert records.report.dropped == {"no gold label": [3]}
+
+
+def test_official_archive_and_folder(tmp_path: Path) -> None:
+    archive = tmp_path / "snli_1.0.zip"
+    with zipfile.ZipFile(archive, "w") as out:
+        out.writestr("snli_1.0/", "")
+        out.writestr("snli_1.0/snli_1.0_dev.txt", "not read: the other format is there")
+        out.writestr("snli_1.0/snli_1.0_dev.jsonl", SAMPLE.read_text())
+        out.writestr("__MACOSX/snli_1.0/._snli_1.0_dev.jsonl", b"\xff")
+        out.writestr("snli_1.0/snli_1.0_test.txt", official_table(tmp_path / "tmp").read_text())
+    for split in ("dev", "test"):
+        assert [r.label for r in read_snli(archive, split)] == LABELS
+    assert read_snli(archive, "dev").source == f"{archive}: snli_1.0/snli_1.0_dev.jsonl"
+    with pytest.raises(DataError, match=r"expected snli_1.0_train.jsonl for train"):
+        read_snli(archive, "train")
+    with zipfile.ZipFile(archive) as packed:
+        packed.extractall(tmp_path / "unpacked", ["snli_1.0/snli_1.0_dev.jsonl"])
+    for folder in (tmp_path, tmp_path / "unpacked", tmp_path / "unpacked" / "snli_1.0"):
+        assert [r.label for r in read_snli(folder, "dev")] == LABELS
+
+
+def test_multinli(tmp_path: Path) -> None:
+    folder = tmp_path / "multinli_1.0"
+    folder.mkdir()
+    as_json(folder / "multinli_1.0_train.jsonl", pair(), pair("-"), pair("entailment", genre="-"))
+    as_json(folder / "multinli_1.0_dev_matched.jsonl", pair("entailment"))
+    as_json(folder / "multinli_1.0_dev_mismatched.jsonl", pair("contradiction"))
+    records = read_multinli(tmp_path, "train")
+    first, last = records
+    assert first.texts == ("He ( runs .", "He walks")
+    assert (first.extra, last.extra) == ({"genre": "fiction"}, {})
+    assert records.report.dropped == {"no gold label": [2]}
+    assert [r.label for r in read_multinli(folder, "dev_matched")] == ["entailment"]
+    assert [r.label for r in read_multinli(folder, "dev_mismatched")] == ["contradiction"]
+
+
+@pytest.mark.parametrize("label", ["hidden", "-", None])
+def test_test_sets_have_no_labels(tmp_path: Path, label: str | None) -> None:
+    hidden = {k: v for k, v in pair(label or "").items() if k != "gold_label" or label}
+    file = as_json(tmp_path / "multinli_0.9_test_matched_unlabeled.jsonl", hidden)
+    assert [r.label for r in read_multinli(tmp_path, "test_matched")] == [None]
+    assert [r.label for r in read_multinli(file)] == [None]
+
+
+def test_plain_table(tmp_path: Path) -> None:
+    (tmp_path / "x_unlabel").mkdir()  # only the name of the file tells of labels
+    path = as_text(
+        tmp_path / "x_unlabel" / "train_29k.tsv",
+        "neutral\tA -LRB- small -RRB-  dog .\tA dog .",
+        "-\tA dog .\tA cat .",
+        "",
+        "entailment\tA \\/ dog .\tA dog .\ttravel",
+        "contradiction\t\tA dog .\t-",
+        "neutral",
+    )
+    records = read_multinli(path.parent, "train", unusable="drop")
+    assert records.source == str(path)
+    assert list(records) == [
+        Record(("A ( small ) dog .", "A dog ."), "neutral", 1, tokens=True),
+        Record(("A / dog .", "A dog ."), "entailment", 4, tokens=True, extra={"genre": "travel"}),
+    ]
+    assert records.report.dropped == {
+        "no gold label": [2],
+        "empty sentence": [3, 5],
+        "wrong number of columns": [6],
+    }
+
+
+def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+    written = [
+        Record(("A dog .", "An animal ."), "entailment", 2, True, {"genre": "travel"}),
+        Record(("A dog .", "A cat ."), "contradiction", 3, True),
+    ]
+    write_table(
+        tmp_path / "dev_matched.tsv.gz", written, ("premise", "hypothesis"), extra=["genre"]
+    )
+    assert list(read_multinli(tmp_path, "dev_matched")) == written
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "message"),
+    [
+        ("a.tsv", "neutral\tA dog .", r"received 2 columns; expected 3 or 4 \(label, premise"),
+        ("a.tsv", "maybe\ta\tb", "received the label 'maybe'; expected entailment, neutral, "),
+        ("a.jsonl", json.dumps(pair("perhaps")), "received the label 'perhaps'"),
+        ("a.jsonl", json.dumps(pair(sentence2_binary_parse=None)), "received None as sentence2_"),
+        ("a.jsonl", json.dumps({"gold_label": "-"}), "no column 'sentence1_binary_parse'; it has"),
+        ("a.jsonl", json.dumps(pair(gold_label=3)), "received 3 as gold_label; expected text"),
+    ],
+)
+def test_errors_name_the_line(tmp_path: Path, name: str, line: str, message: str) -> None:
+    first = "neutral\tA dog .\tA cat ." if name == "a.tsv" else json.dumps(pair())
+    path = as_text(tmp_path / name, first, line)
+    with pytest.raises(DataError, match=message) as caught:
+        list(read_snli(path))
+    assert str(caught.value).startswith(f"{path}, line 2: ")
+
+
+def test_errors_in_an_official_table(tmp_path: Path) -> None:
+    path = official_table(tmp_path / "a.txt")
+    lines = path.read_text().splitlines()
+    for wrong in ("\t".join(lines[1].split("\t")[:8]), lines[1] + "\tmore"):
+        count = wrong.count("\t") + 1
+        with pytest.raises(
+            DataError, match=rf"a.txt, line 2: received {count} columns; expected 14"
+        ):
+            list(read_snli(as_text(path, lines[0], wrong)))
+    as_text(path, lines[0].replace("sentence1_binary_parse", "sentence_binary_parse"))
+    with pytest.raises(DataError, match=r"line 1: no column .*; did you mean 'sentence_binary_par"):
+        list(read_snli(path))
+
+
+def test_splits_and_empty_files(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a.tsv: received nothing; expected at least one pair"):
+        list(read_snli(as_text(tmp_path / "a.tsv")))
+    with pytest.raises(InputError, match=r"split is 'tset'; .* Did you mean 'test'"):
+        read_snli(tmp_path, "tset")
+    with pytest.raises(InputError, match=r"split is 'dev'; expected one of .*'dev_matched'"):
+        read_multinli(tmp_path, "dev")
+    with pytest.raises(InputError, match="split: received None"):
+        read_snli(tmp_path)
+
+
+# ------------------------------------------------------------------ sentiment
+
+TREES = [
+    "(0 (1 (2 A) (1 mess)) (2 .))",
+    "(1 (2 Not) (2 (2 much) (2 fun)))",
+    "(2 (2 It) (2 (2 is) (2 (2 a) (2 film))))",
+    "(3 (3 Good) (2 (2 -LRB-) (2 (3 (2 3\u00a01\\/2) (2 of)) (2 (2 5) (2 -RRB-)))))",
+    "(4 Superb)",
+]
+WORDS = ["A mess .", "Not much fun", "It is a film", "Good ( 3\u00a01/2 of 5 )", "Superb"]
+
+
+def test_two_classes_and_five(tmp_path: Path) -> None:
+    file = as_text(tmp_path / "dev.txt", *TREES, "", " ")
+    records = read_sst(file)
+    assert [(r.texts, r.label, r.line) for r in records] == [
+        ((WORDS[0],), "negative", 1),
+        ((WORDS[1],), "negative", 2),
+        ((WORDS[3],), "positive", 4),
+        ((WORDS[4],), "positive", 5),
+    ]
+    assert all(r.tokens for r in records)
+    assert records.report.dropped == {"neutral": [3], "empty sentence": [6, 7]}
+    five = list(read_sst(tmp_path, "dev", classes="five"))
+    assert [r.texts[0] for r in five] == WORDS
+    assert tuple(r.label for r in five) == SST_CLASSES["five"]
+
+
+def test_the_official_archive(tmp_path: Path) -> None:
+    archive = tmp_path / "trainDevTestTrees_PTB.zip"
+    with zipfile.ZipFile(archive, "w") as out:
+        for name, tree in (("train", TREES[1]), ("dev", TREES[3]), ("test", TREES[4])):
+            out.writestr(f"trees/{name}.txt", tree)
+    for path in (archive, tmp_path):
+        assert [r.texts[0] for r in read_sst(path, "dev")] == [WORDS[3]]
+    assert read_sst(archive, "dev").source == f"{archive}: trees/dev.txt"
+
+
+@pytest.mark.parametrize("classes", SST_CLASSES)
+def test_a_written_treebank_is_read_again(
+    tmp_path: Path, classes: Literal["binary", "five"]
+) -> None:
+    trees = list(read_sst(as_text(tmp_path / "train.txt", *TREES), classes=classes))
+    write_table(tmp_path / "dev.tsv.gz", trees, ("sentence",))
+    again = list(read_sst(tmp_path, "dev", classes))
+    assert [(r.texts, r.label, r.tokens) for r in again] == [
+        (r.texts, r.label, r.tokens) for r in trees
+    ]
+    if classes == "five":
+        two = read_sst(tmp_path, "dev")
+        assert [r.label for r in two] == ["negative", "negative", "positive", "positive"]
+        assert two.report.dropped == {"neutral": [4]}
+    else:
+        with pytest.raises(
+            DataError, match=r"tsv.gz: received negative and positive only; .* --cl"
+        ):
+            list(read_sst(tmp_path, "dev", "five"))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("1\tgood", "received the label '1'; expected very negative, .*treelax train classify"),
+        ("good", "received 1 column; expected 2: mend it"),
+    ],
+)
+def test_tables_of_another_kind(tmp_path: Path, row: str, message: str) -> None:
+    text = "\n".join(["label\tsentence", "positive\tgood", row, "", "negative\tbad"])
+    (tmp_path / "dev.tsv.gz").write_bytes(gzip.compress(text.encode()))
+    with pytest.raises(DataError, match=rf"dev\.tsv\.gz, line 3: {message}"):
+        list(read_sst(tmp_path, "dev"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("(3 (2 It) (4 fun)", "(3 It) (4 fun)", "(3 It fun)", "(3 It (4 fun))", "((3 It))"),
+        *("(3 ( It) (4 fun))", "(3 (2 It) (4 ))", "It is fun", ")", "x" * 99),
+    ],
+)
+def test_lines_that_are_no_trees(tmp_path: Path, line: str) -> None:
+    path = as_text(tmp_path / "dev.txt", TREES[0], line)
+    with pytest.raises(DataError) as caught:
+        list(read_sst(path))
+    assert str(caught.value).startswith(f"{path}, line 2: received '{line[:40]}")
+    assert "; expected one tree, as in (3 (2 It) (4 works))" in str(caught.value)
+
+
+def test_labels_and_classes_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="line 1: received the label 5 at the root; expected 0 to"):
+        list(read_sst(as_text(tmp_path / "dev.txt", "(5 (9 It) (4 fun))")))
+    with pytest.raises(DataError, match=r"nothing left: 1 line dropped: neutral \(1\)"):
+        list(read_sst(as_text(tmp_path / "dev.txt", TREES[2])))
+    with pytest.raises(InputError, match=r"classes is 'two'; expected one of 'binary', 'five'"):
+        read_sst(tmp_path, "dev", "two")  # type: ignore[arg-type]
+
+
+# ------------------------------------------------------------------ words and trees
+
+words = st.text(st.characters(exclude_characters=" ()\n\r", exclude_categories=["Cs"]), min_size=1)
+trees = st.recursive(
+    st.tuples(st.integers(0, 4), words),
+    lambda inner: st.tuples(st.integers(0, 4), st.lists(inner, min_size=1, max_size=3)),
+)
+
+
+def drawn(tree: tuple[int, str | list]) -> str:
+    label, inside = tree
+    return f"({label} {inside if isinstance(inside, str) else ' '.join(map(drawn, inside))})"
+
+
+def leaves(tree: tuple[int, str | list]) -> list[str]:
+    _, inside = tree
+    return [inside] if isinstance(inside, str) else [w for t in inside for w in leaves(t)]
+
+
+@given(trees)
+def test_the_words_of_any_tree(tree: tuple[int, str | list]) -> None:
+    label, text = labelled_tree(drawn(tree), "here")
+    assert label == str(tree[0])
+    assert text == unescape(" ".join(leaves(tree)))
+
+
+def is_tree(text: str) -> bool:
+    """Whether a text is a tree, by taking innermost brackets away one by one."""
+    text = re.sub(r"\(\d+ +[^ ()]+ *\)", "T", text.replace("T", "t"))
+    while (less := re.sub(r"\(\d+ *(?:T *)+\)", "T", text)) != text:
+        text = less
+    return text.strip(" ") == "T"
+
+
+@given(
+    st.text("(((())))22a T ")
+    | trees.map(drawn).flatmap(
+        lambda text: st.integers(0, len(text)).map(lambda i: text[:i] + text[i + 1 :])
+    )
+)
+@example("(2(3 a))")
+@example("(2 (3 a)(3 b) )")
+@example("(2 (3 a)T)")
+@example("(3 " * 20_000 + "deep" + ")" * 20_000)
+def test_only_trees_are_read(text: str) -> None:
+    try:
+        labelled_tree(text, "here")
+    except DataError:
+        assert not is_tree(text)
+    else:
+        assert len(text) > 9999 or is_tree(text)
+
+
+@pytest.mark.parametrize(
+    ("escaped", "meant"),
+    [
+        ("-LRB- -RRB- -LSB- -RSB- -LCB- -RCB-", "( ) [ ] { }"),
+        ("a -lrb- b -rrb-", "a ( b )"),
+        ("-LRB--RRB- x-LRB- -LRB-x -Lrb-", "-LRB--RRB- x-LRB- -LRB-x -Lrb-"),
+        (r"and\/or 5\* back\slash", r"and/or 5* back\slash"),
+    ],
+)
+def test_escapes(escaped: str, meant: str) -> None:
+    assert unescape(escaped) == meant
+
+
+@given(st.text("ab \u00a0"))
+def test_words_keep_white_space_of_other_kinds(text: str) -> None:
+    words = [word for word in text.split(" ") if word]
+    assert single_spaces(text).split(" ") == (words or [""])
+    assert binary_parse_words(f"( {text} ( -LRB- ) )") == " ".join([*words, "("])
