@@ -97,9 +97,13 @@ def names(wheel: Path) -> list[str]:
 
 
 def test_with_a_compiler(tmp_path):
-    wheel = build_wheel(tmp_path)
+    compiler = tmp_path / "c++"  # a quick one
+    compiler.write_text('#!/bin/sh\nexec c++ "$@" -O0\n')
+    compiler.chmod(0o755)
+    wheel = build_wheel(tmp_path, CXX=str(compiler))
     assert any(name.endswith("libtreelax_native.so") for name in names(wheel))
     assert "treelax/py.typed" in names(wheel)
+    assert "treelax/demo/static/app.js" in names(wheel)
     assert "treelax/ops/eisner/README.md" in names(wheel)
     backend, notices = use(wheel, tmp_path)[:2]
     assert (backend, notices) == ("native", "0")

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from browsing import a_browser
-from demo_visits import Sources, Visit, Visitor, a_server
+from demo_visits import IMPATIENT, Sources, Visit, Visitor, a_server
 from fastapi.testclient import TestClient
 
 from treelax.demo.app import create_app
 from treelax.demo.sources import load_sources
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 
 @pytest.fixture(scope="session")
@@ -60,18 +60,33 @@ def home(browser: Browser, sources: Sources) -> Iterator[str]:
         yield address
 
 
+@pytest.fixture(scope="module")
+def pages(browser: Browser) -> Iterator[dict[str, Page]]:
+    """Pages of the browser, which are opened once: a new one takes longer than most tests."""
+    yield {}
+    for context in browser.contexts:
+        context.close()
+
+
 @pytest.fixture
-def visitor(browser: Browser, home: str, sources: Sources) -> Iterator[Visitor]:
-    """Someone with a new browser; at the end nothing may have gone wrong."""
+def visitor(
+    browser: Browser, pages: dict[str, Page], home: str, sources: Sources
+) -> Iterator[Visitor]:
+    """Someone with a browser; at the end nothing may have gone wrong."""
     visits = []
 
-    def come(width: int = 1280, **options: Any) -> Visit:
-        context = browser.new_context(viewport={"width": width, "height": 900}, **options)
-        visits.append(Visit(context.new_page(), home, sources))
+    def come(width: int = 1280, scheme: Any = "light", **options: Any) -> Visit:
+        if str(options) not in pages:
+            pages[str(options)] = browser.new_context(**options).new_page()
+            pages[str(options)].add_init_script(IMPATIENT)
+        page = pages[str(options)]
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=scheme)
+        visits.append(Visit(page, home, sources))
         return visits[-1]
 
     yield come
     for visit in visits:
+        visit.leave()
         assert visit.complaints == []
         assert {url for url in visit.asked if not url.startswith(home)} <= {"about:blank"}
-        visit.page.context.close()

@@ -50,11 +50,21 @@ class Visit:
         self.page, self.home, self.sources = page, home, sources
         self.complaints: list[str] = []
         self.asked: list[str] = []
+        self._listeners: dict[Any, Callable[[Any], None]] = {
+            "console": lambda message: self.complaints.append(message.text),
+            "pageerror": lambda error: self.complaints.append(str(error)),
+            "request": lambda request: self.asked.append(request.url),
+        }
         page.set_default_timeout(1000 * PATIENCE)
-        page.add_init_script(IMPATIENT)
-        page.on("console", lambda message: self.complaints.append(message.text))
-        page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        page.on("request", lambda request: self.asked.append(request.url))
+        for event, note in self._listeners.items():
+            page.on(event, note)
+
+    def leave(self) -> None:
+        """Let the page be for the next one who comes."""
+        self.page.unroute_all()
+        self.page.goto("about:blank")
+        for event, note in self._listeners.items():
+            self.page.remove_listener(event, note)
 
     def open(self, **state: object) -> Visit:
         """Open the page in some state and wait for its first picture."""

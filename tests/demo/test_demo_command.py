@@ -9,8 +9,6 @@ import socket
 import subprocess
 import sys
 import urllib.request
-import zipfile
-from pathlib import Path
 
 import pytest
 
@@ -18,8 +16,6 @@ import treelax.cli.demo as command
 from treelax.cli.main import main
 from treelax.demo import server
 from treelax.errors import InputError
-
-ROOT = Path(__file__).parents[2]
 
 
 def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -129,29 +125,3 @@ def test_it_serves_and_ends_with_ctrl_c() -> None:
         process.kill()
         process.communicate()
     assert (process.returncode, said) == (0, "")
-
-
-def test_a_wheel_has_the_files_of_the_page(tmp_path: Path) -> None:
-    """As a source tree that is not under version control has them."""
-    source = tmp_path / "source"
-    for name in ("pyproject.toml", "README.md", "LICENSE", "src/treelax/__init__.py"):
-        (source / name).parent.mkdir(parents=True, exist_ok=True)
-        (source / name).write_bytes((ROOT / name).read_bytes())
-    page = ROOT / "src" / "treelax" / "demo" / "static"
-    target = source / "src" / "treelax" / "demo" / "static"
-    target.mkdir(parents=True)
-    for file in page.iterdir():
-        (target / file.name).write_bytes(file.read_bytes())
-    subprocess.run(
-        [
-            *(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"),
-            *("--disable-pip-version-check", "--quiet", "-C", "wheel.cmake=false"),
-            *("-w", str(tmp_path), str(source)),
-        ],
-        check=True,
-        capture_output=True,
-    )
-    [wheel] = tmp_path.glob("*.whl")
-    with zipfile.ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-    assert {f"treelax/demo/static/{file.name}" for file in page.iterdir()} <= names
