@@ -1,0 +1,110 @@
+"""What the pages show is what happens: code, shapes, options, figures."""
+
+import contextlib
+import inspect
+import io
+import re
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import treelax as tx
+from benchmarks import figures
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+def python_blocks(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+
+
+def run(blocks: list[str], **names: object) -> dict[str, object]:
+    torch.manual_seed(0)
+    for block in blocks:
+        exec(compile(block, "page", "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/index.md", "docs/how-it-works.md"])
+def test_code_prints_what_the_page_shows(name):
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", read(name), re.DOTALL | re.MULTILINE)
+    blocks = [block for block in blocks if block[0] in ("python", "")]
+    assert len(blocks) > 1
+    names: dict[str, object] = {}
+    printed = ""
+    for kind, text in blocks:
+        if kind:
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out):
+                exec(compile(text, name, "exec"), names)
+            printed = out.getvalue()
+        else:
+            assert printed == text
+
+
+def test_the_readmes_example_is_short_and_on_the_start_page():
+    [example] = python_blocks(read("README.md"))
+    assert len([line for line in example.splitlines() if line and "import" not in line]) <= 10
+    assert example in read("docs/index.md")
+
+
+def test_the_code_of_the_relaxation_page_runs():
+    blocks = python_blocks(read("docs/relaxations.md"))
+    assert run(blocks, scores=torch.zeros(2, 4, 4), lengths=torch.tensor([3, 2]))
+
+
+def test_make_targets_and_variables_named_in_the_pages_exist():
+    makefile = read("Makefile")
+    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]:
+        for target in re.findall(r"^make (\S+)", page.read_text(), re.MULTILINE):
+            assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page}: make {target}"
+    assert "TREELAX_DEBUG" in read("src/treelax/cli/main.py")
+    for name in ("README.md", "CONTRIBUTING.md"):
+        assert "`TREELAX_DEBUG=1" in read(name)
+
+
+@pytest.mark.parametrize("page", figures.PAGES, ids=lambda page: page.name)
+def test_measured_figures_are_those_on_record(page):
+    """Every one is made from a file under benchmarks/results: run python benchmarks/figures.py."""
+    assert figures.filled(page) == page.read_text(encoding="utf-8")
+
+
+# ------------------------------------------------------------------ docs/layers.md
+
+LAYERS = read("docs/layers.md")
+
+
+def test_the_code_of_layers_runs_and_has_the_shapes_of_its_comments():
+    blocks = python_blocks(LAYERS)
+    assert len([line for line in blocks[0].splitlines() if line]) <= 15
+    names = run(blocks)
+    assert tx.trees.is_tree(names["heads"], names["lengths"]).all()
+    for layer in ("embedding", "encoder", "root", "latent", "gcn"):
+        assert all(p.grad is not None for p in names[layer].parameters()), layer
+    shapes = {
+        name: tuple(map(int, re.findall(r"\d+", shape)))
+        for block in blocks
+        for name, shape in re.findall(r"^(\w+) = .*#\s*(\([\d, ]+\)):", block, re.MULTILINE)
+    }
+    assert set(shapes) == {"vectors", "tree", "output", "heads"}
+    assert {name: tuple(names[name].shape) for name in shapes} == shapes
+
+
+def test_every_layer_and_option_is_on_its_page():
+    assert sorted(re.findall(r"^\| `(\w+)\(", LAYERS, re.MULTILINE)) == sorted(tx.nn.__all__)
+    section = LAYERS[LAYERS.index("## Options") : LAYERS.index("## Speed")]
+    written = re.findall(r"`(\w+)=([^`.]\S*?)`", section)
+    scorer = tx.nn.ArcScorer(2, 2)
+    for name, value in written:
+        tx.nn.LatentTree(scorer, **{name: eval(value)})
+    parameters = inspect.signature(tx.nn.LatentTree).parameters
+    assert {name for name, _ in written} == set(parameters) - {"scorer"}
