@@ -27,8 +27,7 @@ from treelax.tasks.text.config import DataConfig, TextConfig, TrainConfig
 from treelax.tasks.text.encoder import ModelConfig
 from treelax.tasks.text.experiment import TextExperiment
 from treelax.training.checkpoint import load_checkpoint
-from treelax.training.distributed import World, current, launched
-from treelax.training.draws import WholeBatchDraws
+from treelax.training.distributed import WholeBatchDraws, World, current, launched
 from treelax.training.run import Run
 from treelax.training.steps import Stepper
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from treelax.training.schedule import Schedule
+from treelax.training.loop import Schedule
 
 
 def test_the_plateau_rule_by_hand() -> None:

@@ -19,8 +19,7 @@ from treelax.errors import InputError, TrainingError
 from treelax.tasks.base import Task
 from treelax.training.config import settings_between
 from treelax.training.metrics import read_metrics
-from treelax.training.run import CONFIG, Run, refuse_changes
-from treelax.training.signals import end_when_told
+from treelax.training.run import CONFIG, Run, end_when_told, refuse_changes
 
 # called with the run that has come further, its last row of metrics, and the epochs of all runs
 Report = Callable[[Run, dict[str, Any], int], None]

@@ -53,8 +53,7 @@ def in_run(
     The folder of a new one is made when all is prepared, so that what fails before leaves no run
     that never began. A plain ``kill`` ends the run as Ctrl-C does, with a line on how to go on.
     """
-    from treelax.training.run import Run
-    from treelax.training.signals import end_when_told
+    from treelax.training.run import Run, end_when_told
 
     with ExitStack() as stack:
         stack.enter_context(end_when_told())

@@ -58,8 +58,12 @@ def override(config: Config, settings: Sequence[str], *, list_all: str = LIST_AL
         ... class Training:
         ...     learning_rate: float = 1e-3
         ...     noise: str | None = "gumbel"
-        >>> override(Training(), ["learning_rate=0.1", "noise=none"])
+        >>> config = override(Training(), ["learning_rate=0.1", "noise=none"])
+        >>> config
         Training(learning_rate=0.1, noise=None)
+        >>> print(to_toml(config), end="")
+        learning_rate = 0.1
+        # noise = none
     """
     kinds, values = field_kinds(type(config)), flatten(config)
     for setting in settings:
@@ -73,29 +77,12 @@ def override(config: Config, settings: Sequence[str], *, list_all: str = LIST_AL
 
 
 def flatten(config: DataclassInstance) -> dict[str, Any]:
-    """Every field of a config by its dotted key, in the order of the fields.
-
-    Example:
-        >>> Model = dataclasses.make_dataclass("Model", [("width", int, 8)], frozen=True)
-        >>> Experiment = dataclasses.make_dataclass("Experiment", [("model", Model, Model())])
-        >>> flatten(Experiment())
-        {'model.width': 8}
-    """
+    """Every field of a config by its dotted key, in the order of the fields."""
     return {key: attrgetter(key)(config) for key in field_kinds(type(config))}
 
 
 def to_toml(config: DataclassInstance) -> str:
-    """Write all fields of a config as TOML, which `from_toml` reads back to an equal config.
-
-    Example:
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Training:
-        ...     learning_rate: float = 1e-3
-        ...     noise: str | None = None
-        >>> print(to_toml(Training()), end="")
-        learning_rate = 0.001
-        # noise = none
-    """
+    """Write all fields of a config as TOML, which `from_toml` reads back to an equal config."""
     kinds = field_kinds(type(config))
     sections: dict[str, list[str]] = {}
     for key, value in sorted(flatten(config).items(), key=lambda item: item[0].count(".")):
@@ -109,16 +96,7 @@ def to_toml(config: DataclassInstance) -> str:
 
 
 def from_toml(kind: type[Config], text: str, source: str) -> Config:
-    """Read a config from TOML; see `from_table`.
-
-    Example:
-        >>> @dataclasses.dataclass(frozen=True)
-        ... class Training:
-        ...     learning_rate: float = 1e-3
-        ...     noise: str | None = None
-        >>> from_toml(Training, "learning_rate = 1", "config.toml")
-        Training(learning_rate=1.0, noise=None)
-    """
+    """Read a config from TOML; see `from_table`."""
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -130,16 +108,7 @@ def from_table(kind: type[Config], table: Mapping[str, Any], source: str) -> Con
     """Read a config from a parsed TOML table, or from the dotted keys of `flatten`.
 
     A missing key has its default, so that files older than a setting can still be read; one that
-    may be None is None.
-
-    Args:
-        kind: the dataclass.
-        table: nested or dotted keys and their values.
-        source: where they come from, for error messages.
-
-    Raises:
-        InputError: a key is unknown, missing or of another type; or the config itself refuses the
-            values.
+    may be None is None. Errors name the source.
     """
     kinds = field_kinds(kind)
     try:
@@ -209,15 +178,6 @@ def value_to_toml(key: str, value: Any) -> str:
 def field_kinds(kind: type[DataclassInstance]) -> dict[str, Any]:
     """The annotation of every field of a config, by dotted key."""
     return {key: hint for key, _, hint in _leaves(kind)}
-
-
-def field_defaults(kind: type[DataclassInstance]) -> dict[str, Any]:
-    """The default of every field of a config that has one, by dotted key."""
-    return {
-        key: field.default
-        for key, field, _ in _leaves(kind)
-        if field.default is not dataclasses.MISSING
-    }
 
 
 def nested(flat: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -19,28 +19,21 @@ from torch import Tensor, nn
 
 from treelax.errors import CheckpointError, TrainingError
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
-from treelax.training.config import changes, field_defaults, flatten
+from treelax.training.config import changes, flatten
 from treelax.training.distributed import current
 from treelax.training.experiment import Experiment
 from treelax.training.metrics import MetricsLog
 from treelax.training.run import EPOCHS, Run
-from treelax.training.schedule import Schedule
 from treelax.training.steps import Stepper
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands after an update.
-
-    Attributes:
-        epoch: counted from 1.
-        update: in this epoch, counted from 1.
-        metrics: the epoch's row of ``metrics.jsonl``, after its last update.
-    """
+    """Where a run stands after an update; epochs, and updates in an epoch, are counted from 1."""
 
     epoch: int
     update: int
-    metrics: dict[str, Any] | None = None
+    metrics: dict[str, Any] | None = None  # row of metrics.jsonl, after the last update of an epoch
 
 
 class Training:
@@ -109,10 +102,10 @@ class Training:
             TrainingError: the loss is no longer finite.
             CheckpointError: a checkpoint cannot be saved.
         """
-        opened = (
-            MetricsLog(self.run.path, keep_until=self.epoch) if self.world.first else nullcontext()
-        )
-        with opened as log:
+        with ExitStack() as stack:
+            log = None
+            if self.world.first:
+                log = stack.enter_context(MetricsLog(self.run.path, keep_until=self.epoch))
             while self.epoch < self.epochs:
                 yield from self._epoch(self.epoch + 1, log)
 
@@ -145,17 +138,19 @@ class Training:
                 for name, value in self.model.state_dict().items():
                     self.best[name].copy_(value)
         self.seconds += monotonic() - start
-        row = {
-            "epoch": epoch,
-            "loss": loss,
-            "learning_rate": rate,
-            "seconds": self.seconds,
-            "dev": dev,
-        }
+        row: dict[str, Any] = {"epoch": epoch, "loss": loss, "learning_rate": rate}
+        row |= {"seconds": self.seconds, "dev": dev}
         if log is not None:
             # first: a row too many is dropped on resuming, a missing one stays missing
             log.append(row)
-        self._finish(epoch, dev["score"])
+        if self.schedule.update(dev["score"]):
+            self.load_best()
+            self.stepper.average.restart(epoch * self.updates)
+        self.epoch = epoch
+        if self.world.first:
+            if self.best_epoch == epoch:
+                self._save_best()
+            self._save()
         yield Progress(epoch, len(batches), row)
 
     def _check_finite(self, epoch: int, loss: float) -> None:
@@ -166,18 +161,6 @@ class Training:
                 f"{self.run.path}: the loss is {loss} or weights are not finite after epoch {epoch}; "
                 "expected finite numbers: train anew with a lower train.learning_rate or train.clip"
             )
-
-    def _finish(self, epoch: int, score: float) -> None:
-        """Update the learning rate and save."""
-        if self.schedule.update(score):
-            self.load_best()
-            self.stepper.average.restart(epoch * self.updates)
-        self.epoch = epoch
-        if not self.world.first:
-            return
-        if self.best_epoch == epoch:
-            self._save_best()
-        self._save()
 
     def _evaluate(self) -> Tensor:
         """Counts over the dev set; on a GPU captured for later epochs."""
@@ -225,14 +208,14 @@ class Training:
                 file.unlink(missing_ok=True)
 
     def _restore(self) -> None:
-        file, config = self.run.last_checkpoint, self.experiment.config
+        file = self.run.last_checkpoint
         saved = load_checkpoint(file, kind=self.kind)
         self.knows_data = "data" in saved.state  # older checkpoints do not say
         free = (*(self.experiment.files if self.knows_data else ()), EPOCHS)
-        now = flatten(config)
-        # settings that are newer than the checkpoint had their defaults
-        before = field_defaults(type(config)) | saved.state.get("config", {})
-        if changed := changes(before | {key: now[key] for key in free}, now):
+        now = flatten(self.experiment.config)
+        # settings that are newer than the checkpoint are not compared
+        before = now | saved.state.get("config", {}) | {key: now[key] for key in free}
+        if changed := changes(before, now):
             raise CheckpointError(
                 f"{self.run.config_file}: was changed since the last checkpoint ({changed}); restore "
                 "it, or train anew with another --out"
@@ -280,6 +263,54 @@ class Training:
         tensors, state = self.world.tell((tensors, state))
         if not self.world.first:
             self._set_state(tensors, state)
+
+
+@dataclass
+class Schedule:
+    """The learning rate of the coming epoch, and whether to go back to the best model.
+
+    "plateau" is the paper's rule: when the dev score has not improved for ``patience`` epochs, the
+    rate is multiplied by ``decay`` and the best model is loaded. An epoch improves on the best
+    score so far or, with ``improve_on="previous"``, on that of the epoch before. "cosine" lets the
+    rate fall along half a cosine, "constant" leaves it.
+    """
+
+    kind: str
+    rate: float  # at the start
+    epochs: int
+    patience: int = 5
+    decay: float = 0.9
+    improve_on: str = "best"
+    factor: float = 1.0  # of the rate so far
+    best: float = -math.inf  # score so far
+    previous: float = -math.inf  # score of the last epoch
+    waited: int = 0  # epochs since the last improvement, or since the rate last fell
+
+    def current(self, epoch: int) -> float:
+        """The rate of an epoch, counted from 1."""
+        if self.kind == "cosine":
+            return self.rate * 0.5 * (1 + math.cos(math.pi * (epoch - 1) / self.epochs))
+        return self.rate * self.factor
+
+    def update(self, score: float) -> bool:
+        """Take an epoch's score into account; true if the best model is to be loaded."""
+        improved = score > (self.previous if self.improve_on == "previous" else self.best)
+        self.best, self.previous = max(self.best, score), score
+        self.waited = 0 if improved else self.waited + 1
+        if self.kind != "plateau" or self.waited < self.patience:
+            return False
+        self.factor *= self.decay
+        self.waited = 0
+        return True
+
+    def state(self) -> dict[str, Any]:
+        """What changes, for a checkpoint."""
+        return {key: getattr(self, key) for key in ("factor", "best", "previous", "waited")}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint's `state`."""
+        self.factor, self.best, self.waited = state["factor"], state["best"], state["waited"]
+        self.previous = state.get("previous", self.best)  # older checkpoints have none, nor use it
 
 
 def derive(seed: int, *path: str | int) -> int:

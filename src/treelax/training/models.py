@@ -14,7 +14,7 @@ from treelax.errors import CheckpointError, InputError
 from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.listops.model import ListOpsTagger
 from treelax.training.checkpoint import load_checkpoint
-from treelax.training.config import from_table, nested
+from treelax.training.config import from_table
 from treelax.training.run import CONFIG, Run
 
 BUILT_IN = ("listops",)
@@ -35,7 +35,7 @@ def load_model(name: str | os.PathLike[str], *, device: str | torch.device = "cp
     file = model_file(name)
     saved = load_checkpoint(file, kind="listops", device=device)
     try:
-        config = from_table(ListOpsConfig, nested(saved.state.pop("config", {})), "config")
+        config = from_table(ListOpsConfig, saved.state.pop("config", {}), "config")
         with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
             model = ListOpsTagger(config.model).to(device)
         model.load_state_dict(saved.tensors)

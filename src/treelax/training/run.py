@@ -13,7 +13,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import threading
 import tomllib
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -21,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import treelax
-from treelax.errors import DataError, InputError, RunInUseError
+from treelax.errors import DataError, InputError, RunInUseError, Terminated
 from treelax.files import atomic_write, try_lock
 from treelax.training.config import changes, flatten, from_table, to_toml, value_to_toml
 from treelax.training.metrics import check_metrics
@@ -196,3 +198,20 @@ def best_model(path: Path) -> Path:
             "it with --resume"
         )
     return run.best_model
+
+
+@contextmanager
+def end_when_told() -> Iterator[None]:
+    """Let SIGTERM end what is inside as Ctrl-C does: after all that is open has been closed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+
+    def end(number: int, frame: object) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

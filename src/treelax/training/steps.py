@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from treelax.training.distributed import World
-from treelax.training.draws import WholeBatchDraws
+from treelax.training.distributed import WholeBatchDraws, World
 
 Loss = Callable[[Any, Tensor, torch.Generator], Tensor]
 Weight = Callable[[Any, Tensor], Tensor]

@@ -36,7 +36,7 @@ from treelax.tasks.listops.evaluation import Evaluation, evaluate, parse_all
 from treelax.tasks.listops.experiment import load_splits, load_test
 from treelax.tasks.listops.model import ListOpsTagger
 from treelax.training.checkpoint import load_checkpoint, misfit
-from treelax.training.config import from_table, nested
+from treelax.training.config import from_table
 from treelax.training.run import best_model
 
 AT_A_TIME = 256  # expressions
@@ -172,7 +172,7 @@ def load_tagger(path: Path, *, name: str, device: str | torch.device = "cpu") ->
     file = best_model(path)
     saved = load_checkpoint(file, kind="listops", device=device)
     try:
-        config = from_table(ListOpsConfig, nested(saved.state.pop("config", {})), "config")
+        config = from_table(ListOpsConfig, saved.state.pop("config", {}), "config")
         with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
             model = ListOpsTagger(config.model).to(device)
         model.load_state_dict(saved.tensors)
