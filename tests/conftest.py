@@ -73,6 +73,16 @@ def half(halves, tmp_path):
 
 
 @pytest.fixture(scope="session")
+def sentence_runs(tmp_path_factory):
+    """A run of sentences of each kind and another of classes, beside their data; do not touch."""
+    from sentence_runs import train
+
+    folder = tmp_path_factory.mktemp("runs")
+    found = {kind: train(kind, folder / kind) for kind in ("classify", "pair", "tag")}
+    return found | {"again": train("classify", folder / "again", seed=1)}
+
+
+@pytest.fixture(scope="session")
 def moved_runs(tmp_path_factory):
     """A run of sentences of each kind, whose data are gone; only to be looked at."""
     from sentence_runs import train

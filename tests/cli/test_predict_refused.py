@@ -1,21 +1,23 @@
-"""``treelax predict``: what it refuses, and models whose trees come with the file or not at all."""
+"""``treelax predict``: what it refuses, and files that it never replaces."""
 
 from __future__ import annotations
 
+import json
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
-from predict_commands import KINDS, ask, fail, records, typed, written
-from sentence_runs import SIZES, figures, sentences, train
+from model_commands import Output, fail, saved, shown, typed, written
+from vector_runs import train_with, write_vectors
 
-from treelax.data.conllu import Sentence, write_conllu
+import treelax
+from treelax.files import sha256
+from treelax.tasks.text.config import DataConfig
+from treelax.tasks.text.origins import Origin, trained_with
+from treelax.tasks.text.pretrained import SentenceModel
 
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A run of each kind; only to be looked at."""
-    return {kind: train(kind, tmp_path_factory.mktemp(kind)) for kind in KINDS}
+Runs = dict[str, Path]
 
 
 @pytest.mark.parametrize(
@@ -25,34 +27,25 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         ("a.tsv", "review\tx\nfine\n", [], "a.tsv, line 2: received 1 column; expected 2"),
         ("a.tsv", "", [], "a.tsv: received nothing; expected at least one record"),
         ("a.tsv", "review\n", [], "a.tsv: received nothing; expected at least one record"),
+        ("a.conllu", "", [], "a.conllu: received nothing; expected at least one sentence"),
         ("a.tsv", b"review\nfine\n\xff\n", [], "a.tsv, line 3: is not UTF-8"),
         ("a.txt", b"fine\n\xff\n", [], "a.txt, line 2: is not UTF-8"),
         ("a.jsonl", '{"review": 3}\n', [], "a.jsonl, line 1: received 3 as 'review'; expected"),
         ("a.jsonl", "review\n", [], "a.jsonl, line 1, column 1: is no JSON"),
         ("a.tsv.gz", b"review\nfine\n", [], "a.tsv.gz, after line 0: cannot be read"),
         ("a.pdf", "x", [], "a.pdf: received a file in '.pdf'; expected .tsv, .tab, .csv"),
-        (
-            "a.tsv",
-            "review\nx\n",
-            ["--text", "a", "--text", "b"],
-            "--text: received a b; expected 1",
-        ),
-        ("a.txt", "x\n", ["--text", "review"], "--text: received 'review', a column, and"),
+        ("a.tsv", "review\nx\n", ["--text", "a", "--text", "b"], "--text: received a b; expected"),
+        ("a.txt", "x\n", ["--text", "review"], "--text and --label: received 'review', a column"),
         ("a.txt", "x\n", ["--input", "xls"], "Invalid value for '--input': "),
         ("a.txt", "x\n", ["--format", "xml"], "Invalid value for '--format': "),
-        (
-            "a.txt",
-            "x\n",
-            ["--batch-size", "0"],
-            "Invalid value for '--batch-size': ",
-        ),
+        ("a.txt", "x\n", ["--batch-size", "0"], "Invalid value for '--batch-size': "),
         ("a.txt", "x\n", ["--device", "gpu"], "device is 'gpu'; expected cpu, cuda"),
     ],
 )
 def test_bad_input_is_told_in_a_line(
-    runs: dict[str, Path],
+    sentence_runs: Runs,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    capsys: Output,
     name: str,
     text: str | bytes,
     options: list[str],
@@ -60,95 +53,134 @@ def test_bad_input_is_told_in_a_line(
 ) -> None:
     file = written(tmp_path, text, name)
     out = written(tmp_path, "the older file", "out.jsonl")
-    line = fail(capsys, runs["classify"], file, "--out", out, *options)
+    line = fail(capsys, "predict", sentence_runs["classify"], file, "--out", out, *options)
     assert line.removeprefix(f"{tmp_path}/").startswith(said)
     assert out.read_text() == "the older file"
     assert sorted(os.listdir(tmp_path)) == sorted([file.name, out.name])
 
 
 def test_bad_input_of_pairs_and_taggers(
-    runs: dict[str, Path],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = written(tmp_path, "one\n", "a.txt")
-    assert "line 1: received 1 text; expected 2 with a tab" in fail(capsys, runs["pair"], file)
-    line = fail(capsys, runs["pair"], file, "--input", "conll")
-    assert line.startswith("--input: received 'conll', a word a line, for a model of pairs")
-    line = fail(capsys, runs["pair"], written(tmp_path, "q\n", "a.csv"), "--text", "q")
-    assert line == "--text: received q; expected 2 columns, for the model is of kind pair"
-    assert "does not say what is on a line; expected --input conll" in fail(
-        capsys, runs["tag"], file
-    )
+    pair = partial(fail, capsys, "predict", saved(tmp_path, "pair"))
+    assert "line 1: received 1 " in pair(file)
+    assert pair(file, "--input", "conll").startswith("--input: received 'conll', a word a line")
+    assert "CoNLL-U, which has no pairs" in pair(written(tmp_path, "", "a.conllu"))
+    table = written(tmp_path, "q\n", "a.csv")
+    assert pair(table, "--text", "q") == "--text: received q; expected 2 for a model of kind pair"
+    tag = partial(fail, capsys, "predict", saved(tmp_path, "tag"))
+    assert "does not say what is on a line; expected --input conll" in tag(file)
     typed(monkeypatch, b"fine\n\xff\n")
-    assert fail(capsys, runs["tag"], "-").startswith("standard input, line 2: is not UTF-8")
-    typed(monkeypatch, "")
-    assert fail(capsys, runs["tag"], "-").startswith("standard input: received nothing")
-    assert "received 'jsonl' for standard input" in fail(
-        capsys, runs["tag"], "-", "--input", "jsonl"
-    )
+    assert tag("-").startswith("standard input, line 2: is not UTF-8")
+    assert "received 'jsonl' for standard input" in tag("-", "--input", "jsonl")
 
 
-def test_folders_and_files_that_are_not_there(
-    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = written(tmp_path, "fine\n", "a.txt")
-    assert "'runs/star' does not exist" in fail(capsys, "runs/star", file)
-    assert "holds neither config.toml of a run nor config.json" in fail(capsys, tmp_path, file)
-    assert "a.txt: is a file; expected the folder of a run" in fail(capsys, file, file)
-    line = fail(capsys, runs["classify"], tmp_path / "b.txt")
-    assert line.endswith("b.txt: does not exist; expected a file of texts, or - for standard input")
+def test_folders_and_files_that_are_not_there(tmp_path: Path, capsys: Output) -> None:
+    file, model = written(tmp_path, "fine\n", "a.txt"), saved(tmp_path)
+    refused = partial(fail, capsys, "predict")
+    assert "'runs/star', which does not exist" in refused("runs/star", file)
+    assert "holds neither config.toml nor config.json" in refused(tmp_path, file)
+    assert "a.txt: is cut off or damaged, or no checkpoint" in refused(file, file)
+    assert "b.txt: does not exist; expected a file of texts" in refused(model, tmp_path / "b.txt")
     out = tmp_path / "no" / "x.tsv"
-    line = fail(capsys, runs["classify"], file, "--out", out)
-    assert line.startswith(f"{out}: there is no folder {out.parent}; expected one: make it")
-    line = fail(capsys, runs["classify"], file, "--out", file)
+    assert refused(model, file, "--out", out).startswith(f"{out}: there is no folder {out.parent};")
+    assert "whose ending says no format" in refused(model, file, "--out", tmp_path / "c.json.gz")
+    line = refused(model, file, "--out", file)
     assert line == f"--out: received {file}, the file that is read; expected another"
 
 
-def test_a_run_of_another_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from treelax.tasks.listops.config import ListOpsConfig
-    from treelax.training.run import Run
-
-    run = Run.create(tmp_path / "run", ListOpsConfig(), task="listops")
-    file = written(tmp_path, "fine\n", "a.txt")
-    assert fail(capsys, run.path, file).startswith(f"{run.path}: is a run of listops; expected one")
+# ------------------------------------------------------------------ files of the run
 
 
-def test_given_trees_come_with_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A model that takes them predicts with the heads of a CoNLL-U file, and of nothing else."""
-    for seed, (split, count) in enumerate(SIZES.items()):
-        ones = [Sentence(tuple(w), tuple(range(len(w)))) for w, _ in sentences(seed, count)]
-        write_conllu(tmp_path / f"{split}.conllu", ones)
-    trees = str(tmp_path / "{split}.conllu")
-    run = train("classify", tmp_path, model__trees="given", data__trees=trees)
-    said = records(capsys, run, tmp_path / "test.conllu")
-    assert [each["words"] for each in said] == [words for words, _ in sentences(2, SIZES["test"])]
-    assert all(each["heads"] == list(range(len(each["words"]))) for each in said)
-    expected = figures(run)["test"]["accuracy"]
-    right = [
-        each["label"] == label
-        for each, (_, label) in zip(said, sentences(2, SIZES["test"]), strict=True)
-    ]
-    assert 100 * sum(right) / len(right) == pytest.approx(expected)
-    for file in (tmp_path / "test.tsv", "-"):
-        line = fail(capsys, run, file)
-        assert line.startswith(f"{file}: the model takes given trees with its texts")
-        assert "expected a CoNLL-U file with heads" in line
-    nothing = "\t_" * 8
-    bare = written(tmp_path, f"1\tfine{nothing}\n", "bare.conllu")
-    assert fail(capsys, run, bare).startswith(f"{bare}, line 1: received no head (_)")
-    row = "\t_\t_\t_\t_\t{}\t_\t_\t_\n"
-    round_ = f"1\ta{row.format(2)}2\tb{row.format(1)}"
-    circle = written(tmp_path, f"# no = tree\n{round_}", "circle.conllu")
-    assert fail(capsys, run, circle).startswith(f"{circle}, line 1: the heads of word 1 lead back")
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of two files of word vectors; its files are beside it and stay as they are."""
+    folder = tmp_path_factory.mktemp("run")
+    return train_with(folder, write_vectors(folder), test=True)
 
 
-def test_trees_of_a_model_without_trees(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = train("classify", tmp_path / "none", model__trees="none", train__epochs=1)
-    file = written(tmp_path, "fine\n", "a.txt")
-    [said] = records(capsys, run, file)
-    assert said["heads"] is None
-    assert ask(capsys, run, file, "--format", "tsv").splitlines()[1].endswith("\tfine\t")
-    line = fail(capsys, run, file, "--format", "conllu")
-    assert line.startswith("--format: received conllu, and the model has no trees (model.trees is")
+def contents(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("train.tsv", "train data"), ("more.txt", "word vectors")]
+)
+def test_files_of_the_run_are_not_replaced(
+    run: Path, tmp_path: Path, capsys: Output, name: str, what: str
+) -> None:
+    new = written(tmp_path, "a fine film\n", "new.txt")
+    out, before = run.parent / name, contents(run.parent)
+    link = tmp_path / "link.tsv"
+    link.symlink_to(out)
+    predict = ["predict", run, new, "--format", "tsv"]
+    parse = ["parse", run, "a fine film", "--format", "heads"]
+    for command, file in ((predict, out), (predict, link), (parse, out)):
+        line = fail(capsys, *command, "--out", file)
+        assert line == f"--out: received {file}, the {what} of {run}; expected another file"
+    assert contents(run.parent) == before
+    assert link.is_symlink()
+
+
+def test_vectors_that_are_read_are_not_replaced(run: Path, tmp_path: Path, capsys: Output) -> None:
+    """Those of a saved model too, which does not know where they are; other files are."""
+    model = tmp_path / "saved"
+    SentenceModel.from_run(run).save_pretrained(model)
+    first, second = write_vectors(tmp_path)
+    new, before = written(tmp_path, "a fine film\n", "new.txt"), second.read_bytes()
+    options = ["--vectors", first, "--vectors", second, "--out", second]
+    expected = f"--out: received {second}, the file that is read; expected another"
+    assert fail(capsys, "predict", model, new, *options, "--format", "tsv") == expected
+    assert fail(capsys, "parse", model, "a film", *options, "--format", "heads") == expected
+    assert second.read_bytes() == before
+    for folder in (run, model):
+        out = written(tmp_path, (run.parent / "train.tsv").read_bytes(), "train.tsv")
+        shown(capsys, "predict", folder, new, "--out", out)
+        assert out.read_text() == shown(capsys, "predict", folder, new, "--format", "tsv")
+
+
+def test_the_files_in_the_folder_of_a_corpus(tmp_path: Path) -> None:
+    """The record has the folder and the sum of the file that was read there."""
+    corpus = tmp_path / "corpus"
+    (corpus / "trees").mkdir(parents=True)
+    train = written(corpus / "trees", "train", "train.txt")
+    mixed = written(tmp_path, "x", "some.zip")
+    origins = {
+        "train": Origin(str(corpus), sha256(train)),
+        "mix": Origin(str(mixed), "gone by"),
+    }
+    what = partial(trained_with, origins=origins, config=DataConfig())
+    assert (what(train), what(mixed)) == ("train data", "data mixed in")
+    assert what(written(corpus, "labels", "labels.txt")) is None
+    assert what(written(tmp_path, "train", "copy.txt")) is None
+
+
+@pytest.mark.parametrize("name", ["train.tsv", "test.tsv", "trees-dev.conllu", "words.txt"])
+def test_names_are_seen_from_here_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Of a run that was moved together with its files, or that is older than the record."""
+    files = {name: f"{name}.tsv" for name in ("train", "dev", "test")}
+    config = DataConfig(**files, vectors="words.txt", trees="trees-{split}.conllu")  # type: ignore[arg-type]
+    monkeypatch.chdir(tmp_path)
+    file = written(Path(), "x", name)
+    for origins in ({}, {"train": Origin("/moved/train.tsv", "")}):
+        assert trained_with(file, origins, config) is not None
+        assert trained_with(written(Path(), "x", "new.tsv"), origins, config) is None
+
+
+def test_a_damaged_record_is_told_before_anything_is_replaced(
+    run: Path, tmp_path: Path, capsys: Output
+) -> None:
+    record = run / "data.json"
+    before = record.read_text()
+    try:
+        record.write_text(json.dumps({"train": 3}))
+        out = written(tmp_path, "x", "out.tsv")
+        line = fail(capsys, "parse", run, "a film", "--out", out, "--format", "heads")
+    finally:
+        record.write_text(before)
+    assert "data.json: cannot be read as a record of files" in line
+    assert out.read_text() == "x"
+    assert treelax.load("listops").trained_with(out) is None

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
-from unittest import mock
 
 import pytest
-from predict_commands import ask, fail, records, typed, written
+from model_commands import Output, fail, records, shown, told, typed, written
 from vector_runs import train_with, write_vectors
 
-from treelax.analysis import parses
-from treelax.cli.main import main
 from treelax.tasks.text.pretrained import SentenceModel
 
 
@@ -50,210 +48,118 @@ def lower(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     return runs_in(tmp_path_factory.mktemp("low"), 1, "data.lower=true", "model.learned_words=101")
 
 
-def told(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """What the program says beside the labels."""
-    capsys.readouterr()
-    assert main(["predict", *map(str, arguments), "--device", "cpu"]) == 0
-    return capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", ["runs", "joined", "lower"])
-def test_as_a_run_that_knows_the_words(
-    request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
-    """The same numbers as if the file had been the test set, and others than without the files."""
-    one: Runs = request.getfixturevalue(name)
-    expected = records(capsys, one.seen, one.test)
-    assert records(capsys, one.new, one.test, *one.vectors) == expected
-    assert records(capsys, one.new, one.test) != expected
-
-
-def test_python_says_the_same(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
-    said = records(capsys, runs.new, runs.test, *runs.vectors)
-    model = SentenceModel.from_run(runs.new, vectors=runs.vectors[1])
-    own = model.predict([each["words"] for each in said])
-    assert [each.label for each in own] == [each["label"] for each in said]
-    for one, other in zip(own, said, strict=True):
-        assert other["probabilities"] == pytest.approx(one.probabilities, abs=1e-6)
-        assert other["heads"] == list((one.heads or [()])[0])
-
-
-def test_standard_input(
-    runs: Runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """Which cannot be read twice."""
-    text = "the superb Film\nzzyzx awful\n"
-    typed(monkeypatch, text)
-    said = ask(capsys, runs.new, "-", *runs.vectors)
-    assert said == ask(capsys, runs.seen, written(tmp_path, text, "new.txt"))
-
-
-def test_words_without_a_vector_share_a_hundred(
-    runs: Runs, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    file = written(tmp_path, "zzyzx\nqwxq was here\n", "new.txt")
-    assert ask(capsys, runs.new, file, *runs.vectors) == ask(capsys, runs.new, file)
-    assert told(capsys, runs.new, file, *runs.vectors) == (
-        "word vectors: 0 of 3 words that are new to the model found\n"
-    )
-
-
-def test_many_unknown_words_are_told(
-    runs: Runs, joined: Runs, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    file = written(tmp_path, "the superb plot was awful\nthe zzyzx was\n", "new.txt")
-    many = "note: 3 of 6 different words are unknown to the model and share a hundred vectors; "
-    assert told(capsys, runs.new, file) == (
-        f"{many}--vectors big.txt, the file of its training, looks them up\n"
-    )
-    assert told(capsys, joined.new, file) == (
-        f"{many}--vectors big.txt --vectors more.txt, the files of its training, looks them up\n"
-    )
-    assert told(capsys, runs.new, file, *runs.vectors) == (
-        "word vectors: 2 of 3 words that are new to the model found\n"
-    )
-    few = written(tmp_path, "the film was a plot good fine bad sad THE superb\n", "few.txt")
-    assert told(capsys, runs.new, few) == ""
-
-
-def test_a_saved_model_takes_them_too(
-    runs: Runs, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    SentenceModel.from_run(runs.new).save_pretrained(tmp_path / "saved")
-    expected = ask(capsys, runs.seen, runs.test)
-    assert ask(capsys, tmp_path / "saved", runs.test, *runs.vectors) == expected
-    assert "--vectors big.txt" in told(capsys, tmp_path / "saved", runs.test)
-
-
-# ------------------------------------------------------------------ parse and analyse
-
-
-def shown(capsys: pytest.CaptureFixture[str], *arguments: object) -> Any:
-    capsys.readouterr()
-    status = main([*map(str, arguments), "--device", "cpu"])
-    output = capsys.readouterr()
-    assert status == 0, output.err
-    return [json.loads(line) for line in output.out.splitlines()]
-
-
-def test_parse(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
-    """With weights of arcs, which tell more than heads."""
-    asked = ["awful Film zzyzx superb", "--format", "json", "--soft"]
-    expected = shown(capsys, "parse", runs.seen, *asked)
-    assert shown(capsys, "parse", runs.new, *asked, *runs.vectors) == expected
-    assert shown(capsys, "parse", runs.new, *asked) != expected
-
-
-def test_analyse(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
-    def study(run: Path, *more: str) -> str:
-        found = shown(capsys, "analyse", run, "--data", runs.test, "--json", *more)
-        return json.dumps(found).replace(f'"{run.name}"', '"run"')
-
-    expected = study(runs.seen)
-    assert study(runs.new, *runs.vectors) == expected
-    assert study(runs.new) != expected
-
-
 @pytest.fixture(scope="module")
 def random(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that has no use for files."""
     return train_with(tmp_path_factory.mktemp("random"), [], test=False)
 
 
-def test_analyse_gives_them_to_the_runs_that_have_a_use_for_them(
-    runs: Runs, random: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", ["runs", "joined", "lower"])
+def test_as_a_run_that_knows_the_words(
+    request: pytest.FixtureRequest, capsys: Output, name: str
 ) -> None:
-    """Each run is as it is alone, in any order, and the one that goes without is told."""
+    """The same numbers as if the file had been the test set, and others than without the files."""
+    one: Runs = request.getfixturevalue(name)
+    expected = records(capsys, "predict", one.seen, one.test)
+    assert records(capsys, "predict", one.new, one.test, *one.vectors) == expected
+    assert records(capsys, "predict", one.new, one.test) != expected
 
-    def study(*arguments: object) -> Any:
-        [found] = shown(capsys, "analyse", *arguments, "--data", runs.test, "--json")
-        return found["entropy"]
 
-    [with_files] = study(runs.new, *runs.vectors).values()
-    [without] = study(random).values()
-    assert [with_files] != list(study(runs.new).values())
-    assert list(study(random, runs.new, *runs.vectors).values()) == [without, with_files]
-    assert list(study(runs.new, random, *runs.vectors).values()) == [with_files, without]
-    data = ["--data", str(runs.test), "--device", "cpu"]
-    assert main(["analyse", str(runs.new), str(random), *runs.vectors, *data]) == 0
-    told = f"{random}: has no word vectors from files, so --vectors are for the other runs alone"
-    assert capsys.readouterr().err.splitlines() == [told]
+def test_standard_input(
+    runs: Runs, capsys: Output, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Which cannot be read twice; and what Python says, and a saved model."""
+    text = "the superb Film\nzzyzx awful\n"
+    typed(monkeypatch, text)
+    said = shown(capsys, "predict", runs.new, "-", *runs.vectors)
+    file = written(tmp_path, text, "new.txt")
+    assert said == shown(capsys, "predict", runs.seen, file)
+    own = SentenceModel.from_run(runs.new, vectors=runs.vectors[1]).predict(text.splitlines())
+    assert [each.label for each in own] == [json.loads(line)["label"] for line in said.splitlines()]
+    SentenceModel.from_run(runs.new).save_pretrained(tmp_path / "saved")
+    assert shown(capsys, "predict", tmp_path / "saved", file, *runs.vectors) == said
+
+
+def test_unknown_words_are_told(
+    runs: Runs, joined: Runs, random: Path, capsys: Output, tmp_path: Path
+) -> None:
+    file = written(tmp_path, "the superb plot was awful\nthe zzyzx was\n", "new.txt")
+    many = "note: 3 of 6 different words are unknown to the model and share a hundred vectors; "
+    assert told(capsys, "predict", runs.new, file) == (
+        f"{many}look them up with --vectors big.txt, as in training\n"
+    )
+    assert told(capsys, "predict", joined.new, file).endswith(
+        "with --vectors big.txt --vectors more.txt, as in training\n"
+    )
+    assert told(capsys, "predict", runs.new, file, *runs.vectors) == (
+        "word vectors: 2 of 3 words that are new to the model found\n"
+    )
+    few = written(tmp_path, "the film was a plot good fine bad sad THE superb\n", "few.txt")
+    assert told(capsys, "predict", runs.new, few) == told(capsys, "predict", random, file) == ""
+
+
+def test_parse(runs: Runs, capsys: Output) -> None:
+    """With weights of arcs, which tell more than heads."""
+    asked = ["awful Film zzyzx superb", "--format", "json", "--soft"]
+    expected = records(capsys, "parse", runs.seen, *asked)
+    assert records(capsys, "parse", runs.new, *asked, *runs.vectors) == expected
+    assert records(capsys, "parse", runs.new, *asked) != expected
+
+
+def test_analyse(runs: Runs, random: Path, capsys: Output) -> None:
+    """Runs that were trained without files go without, in any order."""
+
+    def study(*arguments: object) -> list[Any]:
+        [found] = records(capsys, "analyse", *arguments, "--data", runs.test, "--json")
+        return list(found["entropy"].values())
+
+    [with_files], [without] = study(runs.new, *runs.vectors), study(random)
+    assert study(runs.seen) == [with_files] != study(runs.new)
+    assert study(random, runs.new, *runs.vectors) == [without, with_files]
+    assert study(runs.new, random, *runs.vectors) == [with_files, without]
+    data = ["--data", runs.test]
+    said = told(capsys, "analyse", runs.new, random, *runs.vectors, *data)
+    assert said == f"{random}: takes no files of word vectors; the other runs do\n"
 
 
 # ------------------------------------------------------------------ what is refused
 
 
-def refused(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """The last line that analyse says, which must not have parsed anything before."""
-    with mock.patch.object(parses, "parse_corpus", side_effect=AssertionError):
-        assert main(["analyse", *map(str, arguments), "--device", "cpu"]) == 2
-    return capsys.readouterr().err.splitlines()[-1].removeprefix("treelax: error: ")
-
-
-def test_analyse_names_the_run_that_refuses(
-    runs: Runs, joined: Runs, random: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    data, file = ["--data", runs.test], runs.vectors[1]
-    assert refused(capsys, runs.new, joined.new, *runs.vectors, *data) == (
-        f"vectors: received {file} for {joined.new}; expected as in training big.txt, more.txt"
-    )
-    SentenceModel.from_run(random).save_pretrained(tmp_path / "saved")
-    assert refused(capsys, tmp_path / "saved", random, *runs.vectors, *data).startswith(
-        f"vectors: received {file}, and {tmp_path / 'saved'} learned its word vectors from random ones"
-    )
-    assert refused(capsys, runs.new, random, "--vectors", "nowhere.txt", *data) == (
-        "nowhere.txt: does not exist; expected word vectors"
-    )
-    small = written(tmp_path, "the 1 2\nsuperb 3 4\n", "small.txt")
-    assert main(["analyse", *map(str, [random, runs.new, "--vectors", small, *data])]) == 2
-    assert f"expected 5, which {runs.new} has: give big.txt" in capsys.readouterr().err
-
-
-def test_other_dimensions(runs: Runs, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_other_vectors(runs: Runs, capsys: Output, tmp_path: Path) -> None:
+    """Of another size, or of the same: labels would be chance."""
+    refused = partial(fail, capsys, "predict", runs.new, runs.test, "--vectors")
     file = written(tmp_path, "the 1 2\nsuperb 3 4\n", "small.txt")
-    assert fail(capsys, runs.new, runs.test, "--vectors", file) == (
+    assert refused(file) == (
         f"vectors: received 2 dimensions in {file}; expected 5, which {runs.new} has: give big.txt, "
         "as in training"
     )
-
-
-def test_other_vectors(runs: Runs, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """Of the same size: labels would be chance."""
     lines = Path(runs.vectors[1]).read_text().splitlines()
     for changed, word in ((lines[1:], "the"), ([*lines[:2], "was 1 2 3 4 5", *lines[3:]], "was")):
         file = written(tmp_path, "\n".join(changed), "other.txt")
-        assert fail(capsys, runs.new, runs.test, "--vectors", file) == (
-            f"vectors: {file} has not the vector that {runs.new} has for {word!r}; expected the same "
-            "as in training, big.txt"
+        assert refused(file).startswith(
+            f"vectors: {file} has not the vector that {runs.new} has for {word!r}; expected the same"
         )
+    assert refused("nowhere.txt").startswith("nowhere.txt: ")
 
 
-def test_other_order_and_number_of_files(joined: Runs, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_order_and_number_of_files(
+    runs: Runs, joined: Runs, random: Path, capsys: Output
+) -> None:
     first, second = joined.vectors[1::2]
-    assert fail(capsys, joined.new, joined.test, "--vectors", first) == (
+    refused = partial(fail, capsys, "predict", joined.new, joined.test, "--vectors")
+    assert refused(first) == (
         f"vectors: received {first} for {joined.new}; expected as in training big.txt, more.txt"
     )
-    swapped = fail(capsys, joined.new, joined.test, "--vectors", second, "--vectors", first)
+    swapped = refused(second, "--vectors", first)
     assert swapped.endswith("expected the same as in training, big.txt, more.txt")
+    data = ["--data", runs.test, *runs.vectors]
+    assert fail(capsys, "analyse", joined.new, *data).endswith("in training big.txt, more.txt")
+    for command in (["predict", random, runs.test, *runs.vectors], ["analyse", random, *data]):
+        assert "learned its word vectors from random ones" in fail(capsys, *command)
 
 
-def test_files_that_are_not_there(runs: Runs, capsys: pytest.CaptureFixture[str]) -> None:
-    assert fail(capsys, runs.new, runs.test, "--vectors", "nowhere.txt") == (
-        "nowhere.txt: does not exist; expected word vectors"
-    )
-
-
-def test_random_vectors(runs: Runs, random: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = runs.vectors[1]
-    assert fail(capsys, random, runs.test, *runs.vectors) == (
-        f"vectors: received {file}, and {random} learned its word vectors from random ones (or is too "
-        "old to tell its files); expected none"
-    )
-    assert "unknown" not in told(capsys, random, runs.test)
-
-
-@pytest.mark.parametrize("command", ["parse", "analyse"])
-def test_listops(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    more = ["[MAX 2 9 ]"] if command == "parse" else []
-    assert main([command, "listops", *more, "--vectors", "glove.txt"]) == 2
-    assert "glove.txt, and listops is a model of ListOps" in capsys.readouterr().err
+@pytest.mark.parametrize("command", [["parse"], ["predict"], ["analyse"]])
+def test_listops(command: list[str], capsys: Output) -> None:
+    more = {"parse": ["[MAX 2 9 ]"], "predict": ["a.txt"], "analyse": []}[command[0]]
+    line = fail(capsys, *command, "listops", *more, "--vectors", "glove.txt")
+    assert "glove.txt, and listops is a model of ListOps" in line

@@ -1,4 +1,4 @@
-"""``treelax parse`` in this process, and models for it that were not trained."""
+"""Commands that ask trained models, in this process, and models for them that were not trained."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from treelax.data.text.vectors import random_vectors
 from treelax.tasks.text.model import ModelConfig
 from treelax.tasks.text.pretrained import SentenceModel, SentenceSettings
 
+Output = pytest.CaptureFixture[str]
 WORDS = ["the", "film", "was", "a", "plot", "good", "bad", "."]
 COLUMNS = {"classify": ("text",), "tag": ("text",), "pair": ("first", "second")}
 
@@ -32,24 +33,35 @@ def saved(folder: Path, kind: str = "classify", *, null: bool = False, **model: 
     return path
 
 
-def parse(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """What the program prints."""
+def ask(capsys: Output, *arguments: object) -> tuple[str, str]:
+    """What a command prints on stdout and on stderr."""
     capsys.readouterr()
-    status = main(["parse", *map(str, arguments), "--device", "cpu"])
+    status = main([*map(str, arguments), "--device", "cpu"])
     output = capsys.readouterr()
     assert status == 0, output.err
-    return output.out
+    return output.out, output.err
 
 
-def records(capsys: pytest.CaptureFixture[str], *arguments: object) -> list[dict[str, Any]]:
-    said = parse(capsys, *arguments, "--format", "json")
-    return [json.loads(line) for line in said.splitlines()]
+def shown(capsys: Output, *arguments: object) -> str:
+    """What a command prints on stdout."""
+    return ask(capsys, *arguments)[0]
 
 
-def fail(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """The one line that the program says as it refuses."""
+def told(capsys: Output, *arguments: object) -> str:
+    """What a command prints on stderr."""
+    return ask(capsys, *arguments)[1]
+
+
+def records(capsys: Output, *arguments: object) -> list[dict[str, Any]]:
+    """The lines of JSON that a command prints."""
+    return [json.loads(line) for line in shown(capsys, *arguments).splitlines()]
+
+
+def fail(capsys: Output, *arguments: object) -> str:
+    """The one line that a command says as it refuses."""
     capsys.readouterr()
-    assert main(["parse", *map(str, arguments), "--device", "cpu"]) == 2
+    device = [] if "--device" in arguments else ["--device", "cpu"]
+    assert main([*map(str, arguments), *device]) == 2
     output = capsys.readouterr()
     assert output.out == ""
     assert output.err.startswith("treelax: error: ")
@@ -57,6 +69,14 @@ def fail(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return output.err.removeprefix("treelax: error: ").rstrip("\n")
 
 
+def written(folder: Path, text: str | bytes, name: str) -> Path:
+    """A file with that text."""
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
 def typed(monkeypatch: pytest.MonkeyPatch, text: str | bytes) -> None:
+    """Put a text on standard input."""
     data = text if isinstance(text, bytes) else text.encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
