@@ -267,6 +267,7 @@ def _first(examples: Examples, limit: int | None) -> Examples:
 
 
 def split_records(config: DataConfig, split: str, origin: Origin | None) -> Records:
+    """The reader of a split that a run was trained on or chosen by."""
     one_of("split", split, SPLITS)
     named = getattr(config, split) or distribution(config)
     if named is None and origin is None:

@@ -29,23 +29,14 @@ import treelax
 from treelax.data.text.vectors import Vectors
 from treelax.errors import CheckpointError, DataError, InputError
 from treelax.files import atomic_write, sha256
+from treelax.tasks import task_of
 from treelax.tasks.text.config import Kind, TextConfig
 from treelax.tasks.text.prediction import SentenceSettings
 from treelax.tasks.text.transformer import COPY, copy_folder, with_own_copy
 from treelax.training.checkpoint import load_checkpoint, misfit, save_checkpoint
-from treelax.training.config import changes, flatten, from_table, nested
+from treelax.training.config import flatten, from_table
 from treelax.training.run import CONFIG as RUN_CONFIG
 from treelax.training.run import Run, best_model
-
-__all__ = [
-    "SavedSentences",
-    "load_folder",
-    "load_run",
-    "load_words",
-    "read_settings",
-    "save_folder",
-    "save_words",
-]
 
 CONFIG, MODEL, WORDS = "config.json", "model.safetensors", "words.safetensors"
 FORMAT, KIND, WORDS_KIND = "treelax sentence model", "sentences", "words"
@@ -64,77 +55,39 @@ class SavedSentences:
     file: Path
 
 
-def load_run(path: Path) -> SavedSentences:
-    """The best model of a run."""
-    run = _open_run(path)
-    file = best_model(path)
-    if not (path / WORDS).is_file():
-        raise InputError(
-            f"{path}: holds no {WORDS}; expected it beside {RUN_CONFIG}, where training puts it: "
-            "copy the whole folder of the run, or train again"
-        )
-    saved = load_checkpoint(file, kind=run.task)
-    vectors, labels, _ = load_words(path / WORDS)
-    config = _restored(TextConfig, saved.state.get("config"), file)
-    settings = SentenceSettings.of(config, rows=len(vectors.matrix))
+def load_folder(path: Path) -> SavedSentences:
+    """The best model of a run, or one that `save_folder` saved."""
+    if (path / RUN_CONFIG).is_file():
+        run, file = Run.open(path), best_model(path)
+        if run.task not in KINDS:
+            raise InputError(
+                f"{path}: is a run of {run.task}; expected one of {', '.join(KINDS)}, which take "
+                "sentences"
+            )
+        saved = load_checkpoint(file, kind=run.task)
+        vectors, labels = load_words(path / WORDS)
+        config = _restored(TextConfig, saved.state.get("config"), file)
+        settings = SentenceSettings.of(config, rows=len(vectors.matrix))
+    else:
+        task_of(path)  # refuses what holds no model
+        file = path / MODEL
+        told = _read_config(path / CONFIG)
+        saved = load_checkpoint(file, kind=KIND)
+        vectors, labels = load_words(path / WORDS)
+        kept = saved.state.get("settings", {})
+        settings = _restored(SentenceSettings, kept, file)
+        if (told.get("settings"), told.get("labels")) != (kept, list(labels)):
+            raise CheckpointError(
+                f"{path / CONFIG}: does not say what {MODEL} and {WORDS} say; restore it: the settings "
+                "of a trained model cannot be changed"
+            )
+        if saved.state.get("words") != sha256(path / WORDS):
+            raise CheckpointError(
+                f"{path / WORDS}: is not the file that {MODEL} was saved with; expected files of one "
+                "model: save it again"
+            )
     settings = replace(settings, model=with_own_copy(settings.model, path))
     return SavedSentences(settings, vectors, labels, saved.tensors, file)
-
-
-def load_folder(path: Path) -> SavedSentences:
-    """A model that `save_folder` saved, or that of a run."""
-    if _is_run(path):
-        return load_run(path)
-    told = _read_config(path / CONFIG)
-    saved = load_checkpoint(path / MODEL, kind=KIND)
-    vectors, labels, _ = load_words(path / WORDS)
-    kept = saved.state.get("settings", {})
-    settings = _restored(SentenceSettings, kept, path / MODEL)
-    if (told["settings"], told.get("labels")) != (kept, list(labels)):
-        raise CheckpointError(
-            f"{path / CONFIG}: does not say what {MODEL} and {WORDS} say "
-            f"({changes(kept, told['settings']) or 'labels'}); restore it: the settings of a trained "
-            "model cannot be changed"
-        )
-    if saved.state.get("words") != sha256(path / WORDS):
-        raise CheckpointError(
-            f"{path / WORDS}: is not the file that {MODEL} was saved with; expected files of one "
-            "model: save it again"
-        )
-    settings = replace(settings, model=with_own_copy(settings.model, path))
-    return SavedSentences(settings, vectors, labels, saved.tensors, path / MODEL)
-
-
-def read_settings(path: Path) -> SentenceSettings:
-    """What the config of a model says of it; its weights and words are not read."""
-    if _is_run(path):
-        return SentenceSettings.of(_open_run(path).config(TextConfig), rows=0)
-    return _restored(SentenceSettings, _read_config(path / CONFIG)["settings"], path / CONFIG)
-
-
-def _is_run(path: Path) -> bool:
-    """Whether a folder holds a run, or a saved model; refuses what is neither."""
-    if not path.is_dir():
-        what = "is a file" if path.exists() else "does not exist"
-        raise InputError(f"{path}: {what}; expected the folder of a run or of a saved model")
-    if (path / RUN_CONFIG).is_file():
-        return True
-    if not (path / CONFIG).is_file():
-        raise InputError(
-            f"{path}: holds neither {RUN_CONFIG} of a run nor {CONFIG} of a saved model; expected "
-            "one of them"
-        )
-    return False
-
-
-def _open_run(path: Path) -> Run:
-    run = Run.open(path)
-    if run.task not in KINDS:
-        raise InputError(
-            f"{path}: is a run of {run.task}; expected one of {', '.join(KINDS)}, which take "
-            "sentences"
-        )
-    return run
 
 
 def save_folder(
@@ -149,7 +102,8 @@ def save_folder(
         raise InputError(f"{path}: holds a run; expected another folder for a saved model")
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: is a file; expected a folder for a saved model")
-    _refuse_foreign(path / CONFIG)
+    if (path / CONFIG).exists():
+        _read_config(path / CONFIG)  # refuses that of another program, which would be overwritten
     about = {"format": FORMAT, "treelax": treelax.__version__}
     transformer = settings.model.pretrained
     if transformer is not None:
@@ -173,21 +127,6 @@ def save_folder(
         ) from error
 
 
-def _refuse_foreign(config: Path) -> None:
-    """Refuse a folder whose model is not one that this module saved: it would be overwritten."""
-    if not config.exists():
-        return
-    try:
-        told = json.loads(config.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        told = None
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
-        raise InputError(
-            f"{config}: is of another program, whose model would be overwritten; expected an empty "
-            "folder, or one with a sentence model which treelax saved"
-        )
-
-
 def _replace_transformer(source: Path, folder: Path) -> None:
     """Copy a transformer into the folder of a model; without its config that is no model."""
     copy = folder / COPY
@@ -203,7 +142,7 @@ def _replace_transformer(source: Path, folder: Path) -> None:
 def _restored(kind: type[Config], kept: Any, file: Path) -> Config:
     """A config of a file."""
     try:
-        return from_table(kind, nested(kept), "settings")
+        return from_table(kind, kept, "settings")
     except InputError as error:
         raise misfit(file, error) from error
 
@@ -215,11 +154,8 @@ def _read_config(file: Path) -> dict[str, Any]:
         raise CheckpointError(f"{file}: cannot be read as JSON ({error})") from error
     if not isinstance(told, dict) or told.get("format") != FORMAT:
         raise CheckpointError(
-            f"{file}: is the config of something else; expected that of a sentence model which "
-            "treelax saved"
+            f"{file}: is of another program; expected the config of a sentence model which treelax saved"
         )
-    if not isinstance(told.get("settings"), dict):
-        raise CheckpointError(f"{file}: has no settings; expected them: save the model again")
     return told
 
 
@@ -248,26 +184,15 @@ def save_words(
     )
 
 
-def load_words(path: str | os.PathLike[str]) -> tuple[Vectors, tuple[str, ...], bool]:
+def load_words(path: str | os.PathLike[str]) -> tuple[Vectors, tuple[str, ...]]:
     """Load what `save_words` saved."""
     saved = load_checkpoint(path, kind=WORDS_KIND)
     state = saved.state
     try:
-        words, rows, labels = state["words"], state["rows"], state["labels"]
-        for name, values, kind in (
-            ("words", words, str),
-            ("rows", rows, int),
-            ("labels", labels, str),
-        ):
-            if not isinstance(values, list) or not all(isinstance(v, kind) for v in values):
-                raise TypeError(f"{name} are no list of {kind.__name__}")
-        if len(words) != len(rows):
-            raise ValueError(f"{len(words)} words with {len(rows)} rows")
-        known = dict(zip(words, rows, strict=True))
+        known = dict(zip(state["words"], map(int, state["rows"]), strict=True))
         vectors = Vectors(saved.tensors["vectors"], known, unknown=state["unknown"])
-        return vectors, tuple(labels), bool(state["lower"])
+        return vectors, tuple(map(str, state["labels"]))
     except (KeyError, TypeError, ValueError) as error:
-        what = f"without {error}" if isinstance(error, KeyError) else error
         raise CheckpointError(
-            f"{path}: its words are damaged ({what}); use another run or train again"
+            f"{path}: its words are damaged ({error!r}); use another run or train again"
         ) from error

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from torch import Tensor
 
 from treelax.data.text.vectors import Vectors, load_joined
 from treelax.errors import DataError, InputError
 from treelax.tasks.text.sentence_settings import SentenceSettings
-
-__all__ = ["VectorFiles", "look_up", "refuse_vectors", "vector_files"]
 
 VectorFiles = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 THE_MODEL = "the model"  # one without a name, in messages
@@ -46,7 +43,8 @@ from random ones (or is too old to tell its files); expected none
     """
     if given is None:
         return ()
-    files = _paths(given)
+    several = [given] if isinstance(given, str | os.PathLike) else given
+    files = tuple(map(Path, several))
     if files and not settings.vectors:
         what = "learned its word vectors from random ones (or is too old to tell its files)"
         if settings.model.pretrained is not None:
@@ -54,46 +52,13 @@ from random ones (or is too old to tell its files); expected none
         raise InputError(f"vectors: received {_listed(files)}, and {model} {what}; expected none")
     for file in files:
         if not file.is_file():
-            there = "is a folder" if file.is_dir() else "does not exist"
-            raise DataError(f"{file}: {there}; expected word vectors")
+            raise DataError(f"{file}: is no file; expected word vectors")
     if files and len(files) != len(settings.vectors):
         raise InputError(
             f"vectors: received {_listed(files)} for {model}; expected as in training "
             f"{_listed(settings.vectors)}"
         )
     return files
-
-
-def refuse_vectors(given: VectorFiles | None, model: str) -> None:
-    """Refuse files of word vectors for a model that is not of sentences.
-
-    Args:
-        given: one or several, or None.
-        model: its name.
-
-    Raises:
-        InputError: there are some.
-
-    Example:
-        >>> refuse_vectors(["glove.txt"], "listops")
-        Traceback (most recent call last):
-        ...
-        treelax.errors.InputError: vectors: received glove.txt, and listops is a model of ListOps, \
-whose words are all known; expected none
-    """
-    if given is not None and (files := _paths(given)):
-        raise InputError(
-            f"vectors: received {_listed(files)}, and {model} is a model of ListOps, whose words are "
-            "all known; expected none"
-        )
-
-
-def _paths(given: Any) -> tuple[Path, ...]:
-    several = [given] if isinstance(given, str | os.PathLike) else given
-    try:
-        return tuple(map(Path, several))
-    except TypeError:
-        raise InputError(f"vectors: received {given!r}; expected a file or several") from None
 
 
 def look_up(
@@ -107,21 +72,6 @@ def look_up(
 
     The words that it knows are looked up too, to see that the files are those of training: with
     others of the same size it would label new words by chance.
-
-    Args:
-        vectors: of the model, which stay as they are.
-        files: of training, in the same order.
-        words: that the model does not know, as it spells them.
-        settings: of the model.
-        model: what messages call it.
-
-    Returns:
-        The rows of the words that were found, and new rows, which go behind those of the model.
-
-    Raises:
-        DataError: a file cannot be read.
-        BackendError: a file needs NumPy and it is not installed.
-        InputError: the files have another number of dimensions, or are not those of training.
     """
     found = load_joined(files, [*vectors.known, *words], normalise=settings.normalise)
     if found.dim != vectors.dim:

@@ -36,7 +36,7 @@ from treelax.tasks.base import (
 from treelax.tasks.text.config import TextConfig
 from treelax.tasks.text.hub import fetch_folder, looks_like_hub_name, publish_folder
 from treelax.tasks.text.inputs import own_examples, read_examples
-from treelax.tasks.text.model_files import SavedSentences, load_folder, load_run, save_folder
+from treelax.tasks.text.model_files import SavedSentences, load_folder, save_folder
 from treelax.tasks.text.new_words import THE_MODEL, VectorFiles, look_up, vector_files
 from treelax.tasks.text.origins import Origin, read_origins, trained_with
 from treelax.tasks.text.prediction import (
@@ -60,6 +60,7 @@ MANY = 10  # one in so many words may be unknown before it is told
 SHOWN = 60  # characters of a text in a message
 MOST_SEEN = 50_000  # different words before the table of a transformer is made anew
 OUTSIDE = 1e4  # what an arc outside a given tree lacks
+ASKING = Lock()  # a model with given trees, or a transformer's table, which is for one at a time
 GROWING = Lock()  # word vectors, which several threads may ask for
 
 
@@ -109,8 +110,6 @@ class SentenceModel(TrainedParser, nn.Module):
         self.origins: Mapping[str, Origin] = {}  # the files of that run
         self._not_found: set[str] = set()  # in the files of vectors
         self._seen: set[str] = set()  # by a transformer's table, which grows
-        # hooks, and that table, are for one thread at a time
-        self._lock = Lock()
         self.network = new_network(settings, vectors.matrix, len(self.labels))
         self.tree = self.network.encoder.tree
 
@@ -132,29 +131,11 @@ class SentenceModel(TrainedParser, nn.Module):
     ) -> list[Prediction]:
         """Label texts and find their trees.
 
-        Args:
-            texts: for classes and tags a text each, for pairs two texts each. A text is a string, a
-                list of its words, or a `treelax.data.conllu.Sentence`, whose heads are used if the
-                model takes given trees, which then every text needs. A space within a word of these
-                becomes a no-break space, as in training. Words may be a tuple too, but not one of two
-                strings with white space in one of them, which reads as a pair of texts.
-            soft: predict with relaxed trees; then heads are those of the tree with the most weight.
-            scores: also return the scores of arcs, if the model has some.
-            batch_size: the most examples at a time; long texts come in smaller batches.
-            tokens: strings are words with white space between, not to be tokenised; by default as the
-                model was trained.
+        A space within a word of a list becomes a no-break space, as in training. Words may be a tuple
+        too, but not one of two strings with white space in one of them, which reads as a pair of texts.
+        With ``soft`` the heads are those of the tree whose arcs weigh most.
 
-        Returns:
-            A prediction for each, in their order; without a label where a text has no words.
-
-        Raises:
-            InputError: a text is none, or there are too few or too many, or it is a pair of texts
-                itself, or lacks a tree that the model takes; the message names it.
-            DataError: a text is too long for a transformer, or its heads form no tree.
-            BackendError: tokenising needs the nltk library and it is not installed.
-
-        Example:
-            See `SentenceModel`.
+        See `treelax.tasks.base.TrainedParser.stream` for the arguments.
         """
         examples = self._examples(texts, tokens)
         if self.vector_files:  # one reading of them for all texts
@@ -173,28 +154,8 @@ class SentenceModel(TrainedParser, nn.Module):
     ) -> Iterator[Prediction]:
         """Label any number of texts as `predict` does, in bounded memory.
 
-        Args:
-            texts: as for `predict`; read as predictions are asked for, 32 batches ahead. Where new
-                words are looked up in files, these are read again for every 32 batches that have
-                some; `look_up` with the words of all texts beforehand reads them once.
-            soft: as for `predict`.
-            scores: as for `predict`.
-            batch_size: as for `predict`.
-            tokens: as for `predict`.
-
-        Returns:
-            An iterator over the predictions, in the order of the texts.
-
-        Raises:
-            InputError: as `predict`.
-            DataError: as `predict`.
-            BackendError: as `predict`.
-
-        Example:
-            >>> from treelax.data.text.vectors import random_vectors
-            >>> model = SentenceModel(SentenceSettings(), random_vectors(["dogs"], 8), ["yes"])
-            >>> next(model.stream(iter(["dogs", ""]))).label
-            'yes'
+        Texts are read 32 batches ahead. Where new words are looked up in files, these are read again
+        for every 32 batches that have some; `look_up` with the words of all texts reads them once.
         """
         examples = self._examples(texts, tokens)
         if self.vector_files:
@@ -230,26 +191,11 @@ class SentenceModel(TrainedParser, nn.Module):
     def look_up(self, words: Iterable[str]) -> tuple[int, int]:
         """Look up words that the model does not know in the files that it was loaded with.
 
-        Their vectors are kept, those of other words stay as they are. `predict` does this by itself.
-
-        Args:
-            words: any; the files are read once if some of them are new.
+        Their vectors are kept. `predict` does this by itself. Words that are not found share a hundred
+        vectors, as without the files.
 
         Returns:
-            How many different words were looked for and how many of them were found. Those that were
-            not share a hundred vectors, as without the files.
-
-        Raises:
-            InputError: the files have another number of dimensions, or are not those of training;
-                the message names the model.
-            DataError: a file cannot be read.
-            BackendError: a file needs NumPy and it is not installed.
-
-        Example:
-            >>> from treelax.data.text.vectors import random_vectors
-            >>> model = SentenceModel(SentenceSettings(), random_vectors(["dogs"], 8), ["yes"])
-            >>> model.look_up(["zebra"])  # there are no files
-            (0, 0)
+            How many different words were looked for, and how many of them were found.
         """
         if not self.vector_files:
             return 0, 0
@@ -342,7 +288,7 @@ class SentenceModel(TrainedParser, nn.Module):
         """The scores of one text, NULL in front if the model has one."""
         self.require_scores()
         device = next(self.network.parameters()).device
-        with self._lock, evaluating(self.network):
+        with ASKING, evaluating(self.network):
             batch = sentences_of(self.settings, self._table(words), [words], device)
             return self.network.encoder.scores(batch)[0].float().cpu()
 
@@ -355,7 +301,7 @@ class SentenceModel(TrainedParser, nn.Module):
             return Answer("No label yet: this model labels two texts together.")
         forced = _forcing(trees)
         words = [list(text) for text in texts]
-        with self._lock:
+        with ASKING:
             hook = self.tree.scorer.register_forward_hook(lambda *_: forced)
             try:
                 [said] = self.predict([words if len(words) == 2 else words[0]], tokens=True)
@@ -384,31 +330,8 @@ class SentenceModel(TrainedParser, nn.Module):
         device: str | torch.device = "cpu",
         vectors: VectorFiles | None = None,
     ) -> SentenceModel:
-        """The best model of a run.
-
-        Args:
-            path: the folder of the run; the files that it was trained on are not needed.
-            device: where to put it.
-            vectors: the file of word vectors that it was trained with, or all such files in the same
-                order, to look up the words of new texts that training never saw. They are read when
-                there are such words; without them these share a hundred vectors.
-
-        Returns:
-            The model, in evaluation mode. No random number is drawn.
-
-        Raises:
-            InputError: there is no run, it has no model yet, or it is of another task; or it has no
-                use for word vectors, or takes another number of files.
-            CheckpointError: a file is damaged or of another version.
-            DataError: a file of word vectors does not exist.
-
-        Example:
-            >>> SentenceModel.from_run("nowhere")
-            Traceback (most recent call last):
-            ...
-            treelax.errors.InputError: nowhere: does not exist; expected the folder of a run
-        """
-        return cls._restored(load_run(Path(path)), vectors, str(path), Path(path)).to(device)
+        """The best model of a run; see `from_pretrained`."""
+        return cls.from_pretrained(path, device=device, vectors=vectors)
 
     @classmethod
     def from_pretrained(
@@ -419,28 +342,18 @@ class SentenceModel(TrainedParser, nn.Module):
         device: str | torch.device = "cpu",
         vectors: VectorFiles | None = None,
     ) -> SentenceModel:
-        """Load a model that `save_pretrained` saved, or that of a run.
+        """Load a model that `save_pretrained` saved, or the best one of a run; see `treelax.load`.
 
         Args:
             name: the folder of a saved model or of a run, or OWNER/NAME of a model on the Hugging
-                Face hub, for which the huggingface_hub library is needed.
+                Face hub.
             revision: on the hub, a branch, tag or commit; the newest by default.
             device: where to put it.
-            vectors: as for `from_run`.
+            vectors: the files of word vectors that it was trained with, in the same order, to look up
+                words that training never saw.
 
         Returns:
             The model, in evaluation mode. No random number is drawn.
-
-        Raises:
-            InputError: there is no such folder or model, or it is of another task; or as `from_run`
-                of word vectors.
-            DataError: as `from_run`.
-            BackendError: a model on the hub is meant and the library is not installed.
-            CheckpointError: a file is missing, damaged or of another version, or the files are not
-                of one model.
-
-        Example:
-            See `save_pretrained`.
         """
         folder = Path(name)
         if not folder.exists() and looks_like_hub_name(str(name)):
@@ -475,19 +388,9 @@ class SentenceModel(TrainedParser, nn.Module):
     def push_to_hub(
         self, name: str, *, private: bool = False, message: str = "A treelax sentence model"
     ) -> str:
-        """Publish the model on the Hugging Face hub, where `from_pretrained` finds it.
+        """Publish the model as OWNER/NAME on the Hugging Face hub, where `from_pretrained` finds it.
 
-        Args:
-            name: OWNER/NAME of the repository, which is made if it does not exist.
-            private: make it a private one, if it is made.
-            message: of the commit.
-
-        Returns:
-            Where the commit can be seen.
-
-        Raises:
-            BackendError: the huggingface_hub library is not installed.
-            InputError: the hub refuses, or cannot be reached.
+        Returns where the commit can be seen.
         """
         with TemporaryDirectory() as folder:
             self.save_pretrained(folder)

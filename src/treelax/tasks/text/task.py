@@ -120,7 +120,7 @@ class TextTask(Task):
         experiment: TextExperiment = training.experiment  # type: ignore[assignment]
         vectors, labels = experiment.data.vectors, experiment.labels
         if not training.knows_data and (run.path / WORDS).exists():  # an older run
-            words, before, _ = load_words(run.path / WORDS)
+            words, before = load_words(run.path / WORDS)
             if (words.known, before) != (vectors.known, labels):
                 raise CheckpointError(
                     f"{run.path}: its words or labels are not those it was started with; restore the "

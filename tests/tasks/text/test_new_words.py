@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import replace
@@ -21,7 +20,6 @@ from treelax.tasks.text.config import DataConfig, TextConfig
 from treelax.tasks.text.new_words import vector_files
 from treelax.tasks.text.prediction import SentenceSettings
 from treelax.tasks.text.pretrained import SentenceModel
-from treelax.tasks.text.model_files import read_settings
 
 TEXTS = ["the superb Film", "zzyzx was awful", "", "film"]
 
@@ -155,8 +153,6 @@ def test_models_without_use_for_files() -> None:
         InputError, match="a transformer, which makes its word vectors; expected none"
     ):
         vector_files("glove.txt", replace(settings, model=transformer))
-    with pytest.raises(InputError, match="vectors: received 3; expected a file or several"):
-        vector_files(3, settings)  # type: ignore[arg-type]
 
 
 def test_refusals_name_the_model(
@@ -171,21 +167,3 @@ def test_refusals_name_the_model(
         InputError, match=f"the vector that {re.escape(str(tmp_path / 'saved'))} has"
     ):
         swapped.predict(TEXTS)
-
-
-def test_settings_are_read_without_the_model(
-    folder: Path, model: SentenceModel, tmp_path: Path
-) -> None:
-    for path in (shutil.copytree(folder / "without", tmp_path / "run"), tmp_path / "saved"):
-        if path.name == "saved":
-            model.save_pretrained(path)
-        for file in path.rglob("*.safetensors"):
-            file.unlink()
-        told = read_settings(path)
-        assert (told.vectors, told.kind) == (("big.txt", "more.txt"), "classify")
-    with pytest.raises(
-        InputError, match="nowhere: does not exist; expected the folder of a run or"
-    ):
-        read_settings(tmp_path / "nowhere")
-    with pytest.raises(InputError, match=r"holds neither config.toml of a run nor config.json"):
-        read_settings(tmp_path)

@@ -22,8 +22,8 @@ from treelax.data.text.vectors import random_vectors
 from treelax.errors import InputError
 from treelax.tasks.text.model_config import ModelConfig
 from treelax.tasks.text.prediction import Prediction, SentenceSettings
-from treelax.training.checkpoint import load_checkpoint
 from treelax.tasks.text.pretrained import SentenceModel
+from treelax.training.checkpoint import load_checkpoint
 
 KINDS = ["classify", "pair", "tag"]
 TEXTS: dict[str, Any] = {

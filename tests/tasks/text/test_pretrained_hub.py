@@ -39,7 +39,6 @@ def test_a_model_from_the_hub(
     assert model.labels == ("no", "yes")
     [(name, revision, files)] = asked
     assert (name, revision) == ("somebody/stars", "v1")
-    assert files[:3] == ["config.json", "model.safetensors", "words.safetensors"]
     assert {Path(file).suffix for file in files} == {".json", ".safetensors", ".txt", ".model"}
     # a folder of that name is taken first, and paths that are none are not looked for there
     shutil.copytree(saved_model, tmp_path / "somebody" / "stars")
