@@ -9,12 +9,16 @@ pytest.importorskip("fastapi", reason="needs fastapi: pip install 'treelax[demo]
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+import torch
 from browsing import a_browser
 from demo_visits import IMPATIENT, Sources, Visit, Visitor, a_server
 from fastapi.testclient import TestClient
 
 from treelax.demo.app import create_app
-from treelax.demo.sources import load_sources
+from treelax.demo.sources import ModelSource, load_sources
+from treelax.tasks.listops.config import ListOpsConfig
+from treelax.tasks.listops.model import ListOpsTagger, ModelConfig
+from treelax.tasks.listops.parser import ListOpsParser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -23,6 +27,15 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def built_in() -> Sources:
     return load_sources()
+
+
+@pytest.fixture(scope="session")
+def chooser() -> ModelSource:
+    """A model of heads, whose best ones form a cycle, as no tree does."""
+    torch.manual_seed(0)
+    model = ModelConfig(trees="heads", embedding_size=8, encoder_size=8, scorer_size=8)
+    tagger = ListOpsParser(ListOpsTagger(model).eval(), ListOpsConfig(model=model))
+    return ModelSource(tagger, "listops", "tiny")
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Models of pairs and of heads on the page: two texts and NULL, words that choose alone."""
+"""Models of pairs and of heads: two texts and NULL, words that choose alone."""
 
 from __future__ import annotations
 
@@ -11,26 +11,15 @@ import torch
 from demo_visits import WORDS, Sources, Visitor
 from fastapi.testclient import TestClient
 from sentence_runs import train
-from torch import Tensor
 
-from treelax.data.text.vectors import random_vectors
-from treelax.demo.sources import ModelSource, load_sources
-from treelax.noise import perturbation
-from treelax.ops import select_heads
+from treelax.demo.sources import Source, load_sources
 from treelax.tasks import load
 from treelax.tasks.base import heads_without_null
-from treelax.tasks.listops.config import ListOpsConfig
-from treelax.tasks.listops.model import ListOpsTagger
-from treelax.tasks.listops.model import ModelConfig as ListOpsModelConfig
-from treelax.tasks.listops.parser import ListOpsParser
-from treelax.tasks.text.model import ModelConfig
-from treelax.tasks.text.pretrained import SentenceModel, SentenceSettings
-from treelax.trees import is_tree, tree_to_heads
+from treelax.trees import is_tree
 
 Ask = Callable[..., dict[str, Any]]
 FIRST, SECOND = "the film was good", "the bad plot"
 EXPRESSION = "[MAX 2 9 [MIN 4 7 ] 0 ]"
-ROUNDED = 0.51e-6  # replies have six decimals
 
 
 @pytest.fixture(scope="module")
@@ -39,17 +28,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def tagger() -> ListOpsParser:
-    """Whose best heads form a cycle, as no tree does."""
-    torch.manual_seed(0)
-    model = ListOpsModelConfig(trees="heads", embedding_size=8, encoder_size=8, scorer_size=8)
-    return ListOpsParser(ListOpsTagger(model).eval(), ListOpsConfig(model=model))
-
-
-@pytest.fixture(scope="module")
-def sources(run: Path, built_in: Sources, tagger: ListOpsParser) -> Sources:
-    tiny = ModelSource(tagger, "listops", "tiny")
-    return {**load_sources(run), "listops": tiny}
+def sources(run: Path, chooser: Source) -> Sources:
+    return {**load_sources(run), "listops": chooser}
 
 
 def label_of(run: Path, *texts: str) -> str:
@@ -78,14 +58,9 @@ def test_the_label_and_trees_are_those_of_the_library(
         assert reply["null"] is True
         assert heads_without_null(reply["best"]) == said.heads[at]
         assert reply["answer"]["text"] == label_of(run, FIRST, SECOND)
-
-
-def test_without_a_second_text_there_is_no_label(ask: Ask) -> None:
-    reply = ask(source="run", text=FIRST)
-    assert reply["answer"]["text"] == "No label yet: this model labels two texts together."
-    assert reply["other_words"] is None
-    both = ask(source="run", text=FIRST, second={"text": SECOND})
-    assert {**both, "answer": reply["answer"], "other_words": None} == reply
+    alone = ask(source="run", text=SECOND)
+    assert alone["answer"]["text"] == "No label yet: this model labels two texts together."
+    assert {**reply, "answer": alone["answer"]} == {**alone, "other_words": reply["other_words"]}
 
 
 def test_the_model_is_asked_with_the_trees_of_both_texts(ask: Ask, sources: Sources) -> None:
@@ -214,72 +189,6 @@ def test_null_is_told_from_the_words(visitor: Visitor) -> None:
     visit.shows_its_state(source="zero")
     assert page.locator("#null-facts").is_hidden()
     assert page.locator("#soft-arcs .null").count() == 0
-
-
-# ------------------------------------------------------------------ heads
-
-
-def test_best_heads_are_those_of_the_model(ask: Ask, tagger: ListOpsParser) -> None:
-    [said] = tagger.predict([EXPRESSION])
-    assert said.heads is not None
-    assert not is_tree(torch.tensor(said.heads[0]))
-    assert ask(text=EXPRESSION)["best"] == list(said.heads[0])
-
-
-def test_a_sentence_model_of_heads() -> None:
-    torch.manual_seed(1)
-    settings = SentenceSettings(model=ModelConfig(trees="heads", encoder_size=8, scorer_size=8))
-    model = SentenceModel(settings, random_vectors(WORDS.split(), 8), ["no", "yes"]).eval()
-    source = ModelSource(model, "run", "tiny")
-    assert source.info.structure == "heads"
-    assert source.info.examples == [WORDS]
-
-
-@pytest.mark.parametrize("relaxation", ["softmax", "entropy"])
-def test_all_numbers_of_heads(ask: Ask, relaxation: str) -> None:
-    """A column of scores is a distribution of its own."""
-    reply = ask(
-        text=EXPRESSION, noise_seed=5, noise_scale=1.5, relaxation=relaxation,
-        temperature=0.7, forbidden=[{"head": 1, "word": 2}], samples=500, sample_seed=3,
-    )  # fmt: skip
-    rows = [[float("-inf") if score is None else score for score in row] for row in reply["scores"]]
-    scores = torch.tensor(rows, dtype=torch.float64)
-    noise = perturbation("gumbel", scores, generator=torch.Generator().manual_seed(5))
-    perturbed = scores + 1.5 * noise
-    assert reply["best_perturbed"] == tree_to_heads(select_heads(perturbed, hard=True)).tolist()
-    shares = scores[:, 1:].softmax(0)
-    expected: dict[str, Tensor] = {
-        "soft": (perturbed[:, 1:] / 0.7).softmax(0),
-        "marginals": shares,
-        "log_partition": scores[:, 1:].logsumexp(0).sum(),
-        "entropy": -torch.xlogy(shares, shares).sum(),
-        "best_log_probability": shares.amax(0).log().sum(),
-    }
-    for name, numbers in expected.items():
-        own = torch.tensor(reply[name], dtype=torch.float64)
-        own = own[:, 1:] if own.dim() else own
-        # scores are rounded too
-        torch.testing.assert_close(own, numbers, rtol=0, atol=20 * ROUNDED, msg=name)
-    drawn = torch.tensor(reply["samples"]["frequencies"], dtype=torch.float64)[:, 1:]
-    error = (shares * (1 - shares) / 500).sqrt()
-    assert ((drawn - shares).abs() <= 5 * error).all()
-    assert drawn[1, 1] == 0
-    assert all(drawn[head, at] > 0 for at, head in enumerate(reply["samples"]["last"]))
-    first, again = (ask(text=EXPRESSION, samples=n)["samples"]["last"] for n in (1, 7))
-    assert first == ask(text=EXPRESSION, samples=1)["samples"]["last"] != again
-
-
-def test_pins_of_heads_may_cross_and_close_a_cycle(ask: Ask, client: TestClient) -> None:
-    pinned = [{"head": head, "word": word} for head, word in ((3, 1), (4, 2), (1, 3))]
-    reply = ask(text=EXPRESSION, pinned=pinned, samples=1)
-    for heads in (reply["best"], reply["best_perturbed"], reply["samples"]["last"]):
-        assert heads[:3] == [3, 4, 1]
-    single = client.post("/api/trees", json={"text": EXPRESSION, "single_root": True})
-    assert single.status_code == 409
-    assert single.json()["detail"].startswith('single_root is True with structure "heads"')
-    forbidden = [{"head": head, "word": 1} for head in (0, 2)]
-    none = client.post("/api/trees", json={"text": "2 9", "forbidden": forbidden})
-    assert "leave a word without a head" in none.json()["detail"]
 
 
 def test_the_page_of_a_model_of_heads(visitor: Visitor) -> None:

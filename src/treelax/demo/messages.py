@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from treelax.tasks.base import Answer
 
@@ -15,13 +15,6 @@ MOST_ARCS = (MOST_WORDS + 2) ** 2  # the root and a NULL token in front
 LARGEST_SCORE = 1e6  # far beyond any use, and far from where float32 loses whole numbers
 LARGEST_SEED = 2**31 - 1
 
-
-def _whole(value: object) -> object:
-    """2.0 as 2, which in JSON is the same number."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-Whole = Annotated[int, BeforeValidator(_whole)]
 SourceName = Literal["zero", "random", "listops", "run"]
 Matrix = list[list[float | None]]
 
@@ -35,8 +28,8 @@ class _Message(BaseModel):
 class Arc(_Message):
     """An arc from a head to a word."""
 
-    head: Whole = Field(ge=0, le=MOST_WORDS + 1, description="Position; 0 is the root.")
-    word: Whole = Field(ge=1, le=MOST_WORDS + 1, description="Position, counted from 1.")
+    head: int = Field(ge=0, le=MOST_WORDS + 1, description="Position; 0 is the root.")
+    word: int = Field(ge=1, le=MOST_WORDS + 1, description="Position, counted from 1.")
 
 
 class Edit(Arc):
@@ -85,16 +78,16 @@ class TreeRequest(Text):
     shown: Literal["first", "second"] = Field(
         default="first", description="The text whose scores and trees are asked for."
     )
-    score_seed: Whole = Field(default=0, ge=0, le=LARGEST_SEED, description="Of random scores.")
+    score_seed: int = Field(default=0, ge=0, le=LARGEST_SEED, description="Of random scores.")
     noise_scale: float = Field(default=1.0, ge=0, le=100, description="Factor of Gumbel noise.")
-    noise_seed: Whole = Field(default=0, ge=0, le=LARGEST_SEED, description="Of the noise.")
+    noise_seed: int = Field(default=0, ge=0, le=LARGEST_SEED, description="Of the noise.")
     relaxation: Literal["softmax", "entropy"] = Field(
         default="softmax", description="softmax is that of Corro & Titov; entropy gives marginals."
     )
     temperature: float = Field(default=1.0, ge=0.01, le=100, description="Of the relaxation.")
     single_root: bool = Field(default=False, description="The root has one child only.")
-    samples: Whole = Field(default=0, ge=0, le=MOST_SAMPLES, description="How many exact samples.")
-    sample_seed: Whole = Field(default=0, ge=0, le=LARGEST_SEED, description="Of the samples.")
+    samples: int = Field(default=0, ge=0, le=MOST_SAMPLES, description="How many exact samples.")
+    sample_seed: int = Field(default=0, ge=0, le=LARGEST_SEED, description="Of the samples.")
 
 
 class Samples(BaseModel):
