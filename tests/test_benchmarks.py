@@ -17,39 +17,7 @@ from benchmarks import measure, registry, report, run
 from benchmarks.adapters import torch_struct
 from benchmarks.problem import BEST_TREE, FORWARD_BACKWARD, OPERATIONS, Call, make_problem
 
-TINY = [
-    "--quick",
-    "--no-peers",
-    "--batch",
-    "2",
-    "--threads",
-    "1",
-    "--rounds",
-    "1",
-    "--seconds",
-    "0",
-]
-PROMISED = {
-    "date",
-    "device",
-    "operation",
-    "contender",
-    "version",
-    "n",
-    "threads",
-    "batch",
-    "cpu_ms",
-    "cpu_ms_q1",
-    "cpu_ms_q3",
-    "wall_ms",
-    "device_ms",
-    "repetitions",
-    "peak_mb",
-    "machine",
-    "torch",
-    "commit",
-    "dirty",
-}
+TINY = ["--quick", "--no-peers", "--batch=2", "--threads=1", "--rounds=1", "--seconds=0"]
 
 
 @pytest.fixture(autouse=True)
@@ -59,15 +27,14 @@ def short_turns(monkeypatch):
 
 
 def test_a_tiny_run_writes_the_promised_columns(tmp_path, capsys):
-    arguments = [*TINY, "--sizes", "4", "6", "--long", "8:2", "--out", str(tmp_path)]
+    arguments = [*TINY, "--sizes", "4", "--long", "6:2", "--out", str(tmp_path)]
     assert run.main(arguments) == 0
     (path,) = tmp_path.glob("*.csv")
     with path.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert set(rows[0]) >= PROMISED
     assert tuple(rows[0]) == report.COLUMNS
     assert {row["operation"] for row in rows} == set(OPERATIONS)
-    assert {int(row["n"]) for row in rows} == {4, 6, 8}
+    assert {int(row["n"]) for row in rows} == {4, 6}
     keys = [(r["operation"], r["contender"], r["n"], r["threads"]) for r in rows]
     assert len(set(keys)) == len(keys)
     for row in rows:
@@ -171,30 +138,19 @@ def test_growth_of_a_cubic_is_three():
     assert text.count("3.00") == 2
 
 
-def test_torch_struct_convention_goes_there_and_back():
-    problem = make_problem(2, 5)
-    assert torch.equal(
-        torch_struct.from_peer(torch_struct.to_peer(problem.upstream)), problem.upstream
-    )
-
-
 def test_problems_repeat_and_differ_by_size():
     first, again = make_problem(2, 5, ragged=True), make_problem(2, 5, ragged=True)
     assert torch.equal(first.scores, again.scores)
     assert torch.equal(first.lengths, again.lengths)
     assert int(first.lengths.min()) >= 3
-    for b, length in enumerate(first.lengths.tolist()):
-        assert not first.upstream[b, length + 1 :].any()
-        assert not first.upstream[b, :, length + 1 :].any()
+    there = torch_struct.to_peer(first.upstream)
+    assert torch.equal(torch_struct.from_peer(there), first.upstream)
 
 
-def test_no_cuda_is_said_in_one_line(capsys, monkeypatch):
+def test_what_is_refused(capsys, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert run.main(["--device", "cuda"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
-
-
-def test_a_malformed_long_size_is_refused(capsys):
     with pytest.raises(SystemExit):
         run.main(["--long", "160"])
     assert "N:BATCH" in capsys.readouterr().err

@@ -93,12 +93,3 @@ Examples:
 """
     )
     assert to_markdown(to_markdown(DOCSTRING)) == to_markdown(DOCSTRING)
-
-
-def test_tables_of_docstrings_keep_their_headings():
-    rule = "====  ====="
-    lines = [rule, "name  what", rule, "one   a", "two   b c", rule, "", "More.", rule]
-    assert to_markdown("\n".join(lines)).splitlines() == [
-        *("| name | what |", "| --- | --- |", "| one | a |", "| two | b c |"),
-        *("", "More.", rule),
-    ]

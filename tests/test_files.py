@@ -7,12 +7,10 @@ import gzip
 import lzma
 import os
 import stat
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from treelax.errors import DataError, InputError
+from treelax.errors import DataError
 from treelax.files import atomic_write, compressed, read_lines
 
 COMPRESSIONS = [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)]
@@ -21,28 +19,20 @@ COMPRESSIONS = [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.com
 # ------------------------------------------------------------------ writing
 
 
-def test_bytes_and_text(tmp_path: Path) -> None:
+def test_bytes_and_text(tmp_path):
     path = tmp_path / "file"
     with atomic_write(path) as out:
         out.write(b"\x00bytes")
     assert path.read_bytes() == b"\x00bytes"
     with atomic_write(str(path), "w") as text:
         text.write("Él\r\nvino\n")
+        text.flush()
+        assert path.read_bytes() == b"\x00bytes"  # the older file stays until the end
     assert path.read_bytes() == "Él\r\nvino\n".encode()
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_the_older_file_stays_until_the_end(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    path.write_text("older")
-    with atomic_write(path, "w") as out:
-        out.write("newer")
-        out.flush()
-        assert path.read_text() == "older"
-    assert path.read_text() == "newer"
-
-
-def test_a_link_is_kept(tmp_path: Path) -> None:
+def test_a_link_is_kept(tmp_path):
     """Also one to another folder, or to a file that is not there yet."""
     (tmp_path / "there").mkdir()
     link, path = tmp_path / "link", tmp_path / "there" / "file"
@@ -55,7 +45,7 @@ def test_a_link_is_kept(tmp_path: Path) -> None:
     assert os.listdir(tmp_path / "there") == ["file"]
 
 
-def test_a_pipe_is_written_and_stays_one(tmp_path: Path) -> None:
+def test_a_pipe_is_written_and_stays_one(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     read = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
@@ -68,10 +58,8 @@ def test_a_pipe_is_written_and_stays_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, ValueError, DataError])
-def test_an_error_passes_and_leaves_the_older_file_alone(
-    tmp_path: Path, kind: type[BaseException]
-) -> None:
-    def half_written() -> None:
+def test_an_error_passes_and_leaves_the_older_file_alone(tmp_path, kind):
+    def half_written():
         with atomic_write(path, "w") as out:
             out.write("half of the ne")
             raise kind("stop")
@@ -84,46 +72,25 @@ def test_an_error_passes_and_leaves_the_older_file_alone(
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_a_full_disk_is_told_with_the_name_of_the_file(tmp_path: Path) -> None:
-    with (
-        pytest.raises(DataError, match=r"file: was not written: No space left"),
-        atomic_write(tmp_path / "file"),
-    ):
-        raise OSError("No space left")
-    assert os.listdir(tmp_path) == []
-
-
-def test_nothing_takes_the_name_if_the_disk_does_not_confirm(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(_: int) -> None:
+def test_what_cannot_be_written_is_told_with_the_name_of_the_file(tmp_path, monkeypatch):
+    def broken(_):
         raise OSError("the disk is gone")
 
+    def write(path):
+        with atomic_write(path) as out:
+            out.write(b"x")
+
+    (tmp_path / "folder").mkdir()
+    for name in ("folder", "nowhere/file"):
+        with pytest.raises(DataError, match=rf"{name}: was not written"):
+            write(tmp_path / name)
     monkeypatch.setattr(os, "fsync", broken)
-    with (
-        pytest.raises(DataError, match="was not written: the disk is gone"),
-        atomic_write(tmp_path / "file") as out,
-    ):
-        out.write(b"x")
-    assert os.listdir(tmp_path) == []
+    with pytest.raises(DataError, match="file: was not written: the disk is gone"):
+        write(tmp_path / "file")
+    assert os.listdir(tmp_path) == ["folder"]
 
 
-def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
-    with (
-        pytest.raises(DataError, match=r"file: was not written: No such file or directory$"),
-        atomic_write(tmp_path / "nowhere" / "file"),
-    ):
-        pytest.fail("there is no such folder")
-
-
-def test_a_folder_in_the_way(tmp_path: Path) -> None:
-    (tmp_path / "file").mkdir()
-    with pytest.raises(DataError, match="file: was not written"), atomic_write(tmp_path / "file"):
-        pass
-    assert os.listdir(tmp_path) == ["file"]
-
-
-def test_the_usual_permissions(tmp_path: Path) -> None:
+def test_the_usual_permissions(tmp_path):
     (tmp_path / "usual").touch()
     with atomic_write(tmp_path / "file"):
         pass
@@ -131,15 +98,8 @@ def test_the_usual_permissions(tmp_path: Path) -> None:
     assert len(modes) == 1
 
 
-def test_an_unknown_mode(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="mode: received 'a'; expected 'wb' or 'w'"):
-        atomic_write(tmp_path / "file", "a")  # type: ignore[call-overload]
-
-
 @pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2", ".txt"])
-def test_equal_content_gives_equal_bytes(
-    tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_equal_content_gives_equal_bytes(tmp_path, suffix, monkeypatch):
     for name in ("first", "second"):
         path = tmp_path / (name + suffix)
         with atomic_write(path) as raw, compressed(raw, path, "wb") as out:
@@ -153,7 +113,7 @@ def test_equal_content_gives_equal_bytes(
 # ------------------------------------------------------------------ reading
 
 
-def test_lines_and_their_numbers(tmp_path: Path) -> None:
+def test_lines_and_their_numbers(tmp_path):
     path = tmp_path / "file"
     path.write_bytes("\ufeffÉl \r\n\nvino\u2028del\n mar".encode())
     assert list(read_lines(path)) == [(1, "Él "), (2, ""), (3, "vino\u2028del"), (4, " mar")]
@@ -162,33 +122,29 @@ def test_lines_and_their_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("suffix", "compress"), COMPRESSIONS)
-def test_capital_letters_make_no_difference(
-    tmp_path: Path, suffix: str, compress: Callable[[bytes], bytes]
-) -> None:
-    path = tmp_path / f"file.txt{suffix.upper()}"
-    path.write_bytes(compress(b"one\ntwo"))
-    assert list(read_lines(path)) == [(1, "one"), (2, "two")]
-    with path.open("wb") as raw, compressed(raw, path, "wb") as out:
-        out.write(b"three")
-    assert path.read_bytes() != b"three"
-    assert list(read_lines(path)) == [(1, "three")]
+def test_compressed_files(tmp_path, suffix, compress):
+    for ending in (suffix, suffix.upper()):
+        path = tmp_path / f"file.txt{ending}"
+        path.write_bytes(compress(b"one\ntwo\n"))
+        assert list(read_lines(path)) == [(1, "one"), (2, "two")]
+        with path.open("wb") as raw, compressed(raw, path, "wb") as out:
+            out.write(b"three")
+        assert path.read_bytes() != b"three"
+        assert list(read_lines(path)) == [(1, "three")]
+        for content in (compress(b"one\ntwo\n")[:-9], b"plain text"):
+            path.write_bytes(content)
+            with pytest.raises(DataError, match=r"file\.\S+, after line \d: cannot be read: ."):
+                list(read_lines(path))
 
 
-@pytest.mark.parametrize(("suffix", "compress"), COMPRESSIONS)
-def test_compressed_files(tmp_path: Path, suffix: str, compress: Callable[[bytes], bytes]) -> None:
-    path = tmp_path / ("file" + suffix)
-    path.write_bytes(compress(b"one\ntwo\n"))
-    assert list(read_lines(path)) == [(1, "one"), (2, "two")]
-
-
-def test_what_is_missing_is_told_at_once(tmp_path: Path) -> None:
+def test_what_is_missing_is_told_at_once(tmp_path):
     with pytest.raises(DataError, match="nowhere: does not exist; expected a ListOps file"):
         read_lines(tmp_path / "nowhere", expected="a ListOps file")
     with pytest.raises(DataError, match="is a folder; expected a file"):
         read_lines(tmp_path)
 
 
-def test_the_line_that_is_not_utf8(tmp_path: Path) -> None:
+def test_the_line_that_is_not_utf8(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"one\ntw\xff\n")
     lines = read_lines(path)
@@ -200,20 +156,9 @@ def test_the_line_that_is_not_utf8(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_is_known_by_its_mark(tmp_path: Path, encoding: str) -> None:
+def test_utf_16_is_known_by_its_mark(tmp_path, encoding):
     path = tmp_path / "file"
     path.write_bytes("\ufeffone\ntwo\n".encode(encoding))
     message = r"file, line 1: is UTF-16; expected UTF-8: .*, or run iconv -f utf-16 -t utf-8"
     with pytest.raises(DataError, match=message):
         list(read_lines(path))
-
-
-@pytest.mark.parametrize(("suffix", "compress"), COMPRESSIONS)
-def test_files_cut_short_or_not_compressed(
-    tmp_path: Path, suffix: str, compress: Callable[[bytes], bytes]
-) -> None:
-    path = tmp_path / ("file" + suffix)
-    for content in (compress(b"one\ntwo\n")[:-9], b"plain text"):
-        path.write_bytes(content)
-        with pytest.raises(DataError, match=rf"file\{suffix}, after line \d: cannot be read: ."):
-            list(read_lines(path))
