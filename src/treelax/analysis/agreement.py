@@ -34,10 +34,6 @@ class Agreement:
         found: of them, those that the trees have too, in either direction.
         sentences: that have words that count.
         exact: of them, those with the gold head for every word that counts.
-
-    Example:
-        >>> Agreement(words=4, right=3, edges=3, found=3, sentences=1, exact=0).uas
-        75.0
     """
 
     words: int
@@ -99,24 +95,7 @@ def agreement(
 def agreement_by_tag(
     trees: Sequence[Heads], gold: Sequence[Heads], tags: Sequence[Sequence[str]]
 ) -> dict[str, Agreement]:
-    """Compare the heads of the words of each tag with the gold ones.
-
-    Args:
-        trees: the heads of each sentence.
-        gold: those they should be.
-        tags: of each word.
-
-    Returns:
-        What they have in common by tag, the most frequent tag first.
-
-    Raises:
-        InputError: as `agreement`.
-
-    Example:
-        >>> found = agreement_by_tag([(2, 0)], [(0, 1)], [("NOUN", "VERB")])
-        >>> {tag: one.uas for tag, one in found.items()}
-        {'NOUN': 0.0, 'VERB': 0.0}
-    """
+    """Compare the heads of the words of each tag with the gold ones."""
     _check(trees, gold)
     check_same_words("tags", tags, trees)
     totals: dict[str, _Sum] = {}
@@ -139,10 +118,6 @@ class PairAgreement:
         undirected: twice the edges that both have over the edges of both, whichever end is the
             head; None if neither has any.
         exact: sentences with the same tree.
-
-    Example:
-        >>> pairwise_agreement({"a": [(0, 1)], "b": [(2, 0)]})[0].undirected
-        100.0
     """
 
     first: str
@@ -186,21 +161,7 @@ def pairwise_agreement(parses: Mapping[str, Sequence[Heads]]) -> list[PairAgreem
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean and standard deviation of some figures.
-
-    Args:
-        values: at least one.
-
-    Returns:
-        The mean, and the deviation in the sample, None for one value.
-
-    Raises:
-        InputError: there are no values.
-
-    Example:
-        >>> mean_and_deviation([1.0, 3.0])
-        (2.0, 1.4142135623730951)
-    """
+    """Mean and standard deviation of some figures."""
     if not values:
         raise InputError("values: received none; expected at least one")
     return mean(values), stdev(values) if len(values) > 1 else None
@@ -245,18 +206,6 @@ def _places(keep: Sequence[bool]) -> list[int]:
 
 
 def edges(heads: Heads, modifiers: Sequence[int] | None = None) -> set[tuple[int, int]]:
-    """The edges of a tree between two words, without their direction.
-
-    Args:
-        heads: of one sentence.
-        modifiers: places, from 0, of the words whose edges are wanted; all by default.
-
-    Returns:
-        Pairs of places counted from 1, the left one first.
-
-    Example:
-        >>> sorted(edges((2, 0, 2)))
-        [(1, 2), (2, 3)]
-    """
+    """The edges of a tree between two words, without their direction."""
     chosen = range(len(heads)) if modifiers is None else modifiers
     return {(min(heads[i], i + 1), max(heads[i], i + 1)) for i in chosen if heads[i]}

@@ -46,23 +46,7 @@ def chain_trees(
 def random_trees(
     lengths: Sequence[int], *, generator: torch.Generator, single_root: bool = False
 ) -> list[tuple[int, ...]]:
-    """Draw a projective tree for each sentence, all trees being equally likely.
-
-    Args:
-        lengths: words of each sentence, at least 1.
-        generator: source of randomness, on the CPU.
-        single_root: only trees with one word under the root.
-
-    Returns:
-        The heads of each sentence.
-
-    Raises:
-        InputError: a length is not positive.
-
-    Example:
-        >>> random_trees([1, 2], generator=torch.Generator().manual_seed(0))[0]
-        (0,)
-    """
+    """Draw a projective tree for each sentence, all trees being equally likely."""
     if any(n < 1 for n in lengths):
         raise InputError(f"lengths: received {min(lengths)}; expected at least 1")
     found: list[tuple[int, ...]] = [()] * len(lengths)

@@ -29,13 +29,6 @@ class Corpus:
         labels: of each example, a class or a tag for each word; None where none are known.
         has_punctuation: punctuation marks are no words.
         baselines: by name, the trees that a simple rule gives to words.
-
-    Raises:
-        InputError: there are no sentences, or they do not make whole examples.
-
-    Example:
-        >>> Corpus("two dogs", (Sentence(("Dogs", "bark"), (2, 0)),)).gold
-        [(2, 0)]
     """
 
     name: str
@@ -62,20 +55,7 @@ class Corpus:
     def of(
         cls, examples: Examples, *, limit: int | None = None, max_length: int | None = None
     ) -> Corpus:
-        """The corpus of some examples.
-
-        Args:
-            examples: read as far as needed; those without words are left out.
-            limit: the most examples to keep.
-            max_length: the most words of a text; longer ones do not count for the limit.
-
-        Returns:
-            The corpus.
-
-        Raises:
-            InputError: nothing is left.
-            DataError: a file cannot be read.
-        """
+        """The corpus of some examples."""
         shortest = 0
 
         def short() -> Iterator[Example]:
@@ -129,22 +109,7 @@ class Corpus:
 
 
 def check_same_sentences(first: Corpus, second: Corpus) -> None:
-    """Refuse sentences of one run that are not those of another.
-
-    Args:
-        first: sentences of a run.
-        second: those of another.
-
-    Raises:
-        InputError: they differ; the message shows the first that does.
-
-    Example:
-        >>> check_same_sentences(Corpus("a", (Sentence(("Hi",)),)), Corpus("b", (Sentence(("Ho",)),)))
-        Traceback (most recent call last):
-        ...
-        treelax.errors.InputError: b: sentence 1 is 'Ho' and that of a is 'Hi'; expected the same \
-sentences for all runs: give --data FILE
-    """
+    """Refuse sentences of one run that are not those of another."""
     advice = "expected the same sentences for all runs: give --data FILE"
     pairs = zip(first.words, second.words, strict=False)
     for number, (own, other) in enumerate(pairs, 1):
@@ -161,18 +126,7 @@ sentences for all runs: give --data FILE
 
 
 def punctuation(corpus: Corpus) -> list[list[bool]]:
-    """Which words are punctuation: by universal tags, or where none is such by their characters.
-
-    Args:
-        corpus: the sentences.
-
-    Returns:
-        For each word of each sentence whether it is.
-
-    Example:
-        >>> punctuation(Corpus("one", (Sentence(("Hi", "!")),)))
-        [[False, True]]
-    """
+    """Which words are punctuation: by universal tags, or where none is such by their characters."""
     if not corpus.has_punctuation:
         return [[False] * len(sentence) for sentence in corpus.sentences]
     if any(PUNCTUATION in (sentence.tags or ()) for sentence in corpus.sentences):

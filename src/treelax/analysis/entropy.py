@@ -24,10 +24,6 @@ class TreeEntropy:
         entropy: of the distribution, in nats.
         greatest: entropy of random trees over as many words, in nats.
         best_arcs: mean probability of the arcs of the best tree, in percent.
-
-    Example:
-        >>> TreeEntropy(vertices=2, entropy=0.5, greatest=1.0, best_arcs=80.0).relative
-        50.0
     """
 
     vertices: int
@@ -95,10 +91,6 @@ class EntropySummary:
         relative: the same sum in percent of that of random trees; None if all sentences are of one
             word.
         best_arcs: mean probability of the arcs of the best trees, in percent.
-
-    Example:
-        >>> entropy_summary([TreeEntropy(3, 0.75, 1.5, 80.0), TreeEntropy(1, 0.0, 0.0, 100.0)])
-        EntropySummary(entropy=0.375, per_word=0.1875, relative=50.0, best_arcs=85.0)
     """
 
     entropy: float
@@ -108,20 +100,7 @@ class EntropySummary:
 
 
 def entropy_summary(entropies: Sequence[TreeEntropy]) -> EntropySummary:
-    """Some entropies summed up.
-
-    Args:
-        entropies: of sentences, at least one.
-
-    Returns:
-        Totals over sentences, words or the greatest entropies.
-
-    Raises:
-        InputError: there are none.
-
-    Example:
-        See `EntropySummary`.
-    """
+    """Some entropies summed up."""
     if not entropies:
         raise InputError("entropies: received none; expected at least one")
     total = math.fsum(each.entropy for each in entropies)

@@ -59,10 +59,6 @@ class Grammar:
         mean_runs: runs in a sentence.
         mean_run_length: words in a run.
         arc_lengths: see `DISTRIBUTIONS`, as the following; each a number of times by value.
-
-    Example:
-        >>> grammar([(2, 0, 2)]).left_to_right
-        50.0
     """
 
     sentences: int

@@ -37,22 +37,7 @@ class Subtree:
 
 
 def check_heads(trees: Sequence[Heads]) -> None:
-    """Refuse heads that are no other position of their sentence.
-
-    Args:
-        trees: the heads of each sentence; they may go round in a circle.
-
-    Raises:
-        InputError: there are no trees, a tree has no words, or a head is out of range or the word
-            itself; the message names sentence and word, counted from 1.
-
-    Example:
-        >>> check_heads([(0, 3)])
-        Traceback (most recent call last):
-        ...
-        treelax.errors.InputError: trees: sentence 1, word 2: received head 3; expected 0 to 2, \
-not 2 itself
-    """
+    """Refuse heads that are no other position of their sentence."""
     if not trees:
         raise InputError("trees: received none; expected at least one")
     for number, heads in enumerate(trees, 1):

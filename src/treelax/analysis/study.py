@@ -96,11 +96,7 @@ class Study:
         return mean_and_deviation([pair.uas for pair in self.pairs]) if self.pairs else None
 
     def record(self) -> dict[str, Any]:
-        """Everything as one object for JSON.
-
-        Returns:
-            Figures by name; shares are in percent.
-        """
+        """Everything as one object for JSON."""
         mean = self.self_agreement
         return {
             "data": self.corpus.name,

@@ -75,23 +75,7 @@ def sweep(
     jobs: int,
     report: Report | None = None,
 ) -> list[Run]:
-    """Train and test all configs, ``jobs`` at a time; runs that have ended are left alone.
-
-    Args:
-        task: of all of them.
-        configs: what to run.
-        folder: holds a folder for each run, ``PRESET-SEED``.
-        device: where to, as torch names it.
-        jobs: processes at a time.
-        report: called when a run has come further.
-
-    Returns:
-        The runs, in the order of the configs.
-
-    Raises:
-        InputError: a folder holds a run with other settings.
-        TrainingError: some runs failed; the others have gone to their ends.
-    """
+    """Train and test all configs, ``jobs`` at a time; runs that have ended are left alone."""
     runs = [open_or_create(task, folder / run_name(config), config) for config in configs]
     moved = {}
     for run, config in zip(runs, configs, strict=True):

@@ -23,12 +23,7 @@ def headings(table: PaperTable) -> list[str]:
 
 
 def table_rows(table: PaperTable, records: Sequence[Record]) -> list[list[str]]:
-    """A row for each preset that has runs: what it is, the paper's figures, ours.
-
-    Args:
-        table: of the paper.
-        records: of `PaperTable.record`, in any order.
-    """
+    """A row for each preset that has runs: what it is, the paper's figures, ours."""
     rows = []
     for preset in dict.fromkeys((*table.figures, *table.labels, *(r["preset"] for r in records))):
         own = sorted((r for r in records if r["preset"] == preset), key=lambda r: r["seed"])
@@ -136,12 +131,7 @@ def plot_curves(table: PaperTable, logs: Logs, folder: Path) -> None:
 
 
 def refuse_to_shrink(folder: Path, coming: Iterable[tuple[str, int]]) -> None:
-    """Refuse to write a table over one that has runs which the new one lacks.
-
-    Args:
-        folder: where the table goes.
-        coming: preset and seed of the runs of the new table.
-    """
+    """Refuse to write a table over one that has runs which the new one lacks."""
     file = folder / RUNS
     if not file.exists():
         return

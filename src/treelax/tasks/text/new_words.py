@@ -20,27 +20,7 @@ SAME = 1e-5  # what readings of a file differ by at most, also on another machin
 def vector_files(
     given: VectorFiles | None, settings: SentenceSettings, model: str = THE_MODEL
 ) -> tuple[Path, ...]:
-    """Files of word vectors for a model; they are not yet read.
-
-    Args:
-        given: one or several, or None.
-        settings: of the model.
-        model: what messages call it.
-
-    Returns:
-        The files, in their order.
-
-    Raises:
-        InputError: the model has no use for them, or took another number of files in training.
-        DataError: there is no such file.
-
-    Example:
-        >>> vector_files("glove.txt", SentenceSettings(), "runs/a")
-        Traceback (most recent call last):
-        ...
-        treelax.errors.InputError: vectors: received glove.txt, and runs/a learned its word vectors \
-from random ones (or is too old to tell its files); expected none
-    """
+    """Files of word vectors for a model; they are not yet read."""
     if given is None:
         return ()
     several = [given] if isinstance(given, str | os.PathLike) else given

@@ -60,24 +60,7 @@ class SubwordTable:
             self._layer.keep_pieces(first)
 
     def check_length(self, words: Iterable[str], where: str) -> None:
-        """Refuse a text that the transformer has not enough positions for.
-
-        Args:
-            words: of the text.
-            where: it stands, for the message.
-
-        Raises:
-            DataError: it has too many sub-words.
-
-        Example:
-            >>> layer = SubwordTransformer(torch.nn.Identity(), 4, suffix=[0], limit=3)
-            >>> letters = lambda words: [[ord(letter) for letter in word] for word in words]
-            >>> SubwordTable(layer, letters, whole_words([])).check_length(["dog"], "a.txt, line 2")
-            Traceback (most recent call last):
-            ...
-            treelax.errors.DataError: a.txt, line 2: the text has 1 words, 4 sub-words with special \
-tokens; expected at most 3, which the transformer takes: shorten or split it
-        """
+        """Refuse a text that the transformer has not enough positions for."""
         ids = self.ids(words)
         length = sum(self._sizes[row] for row in ids) + self._layer.around
         if self._layer.limit is not None and length > self._layer.limit:

@@ -40,25 +40,7 @@ NO_LIMIT = 10**9  # tokenizers without a limit say some such number
 
 
 def check_folder(folder: str | os.PathLike[str]) -> Path:
-    """Whether a folder holds a model that can be loaded, as far as names of files tell.
-
-    Args:
-        folder: of a Hugging Face model.
-
-    Returns:
-        The folder.
-
-    Raises:
-        InputError: it does not exist or lacks a file.
-        BackendError: the transformers library is not installed.
-
-    Example:
-        >>> check_folder("nowhere")
-        Traceback (most recent call last):
-        ...
-        treelax.errors.InputError: model.pretrained is nowhere, which is no folder; expected one \
-with a Hugging Face model: config.json, tokenizer.json and model.safetensors
-    """
+    """Whether a folder holds a model that can be loaded, as far as names of files tell."""
     place = Path(folder)
     wanted = "config.json, tokenizer.json and model.safetensors"
     if not place.is_dir():
@@ -88,27 +70,7 @@ with a Hugging Face model: config.json, tokenizer.json and model.safetensors
 def load_transformer(
     folder: str | os.PathLike[str], *, subwords: Subwords = "mean", frozen: bool = False
 ) -> tuple[SubwordTransformer, Split]:
-    """Load a model and its tokenizer.
-
-    Args:
-        folder: of a Hugging Face model.
-        subwords: how the vectors of sub-words become those of words.
-        frozen: leave the model as it is.
-
-    Returns:
-        The layer, and what cuts words into sub-words.
-
-    Raises:
-        InputError: the folder does not exist, lacks a file, or holds what cannot be used.
-        BackendError: the transformers library is not installed.
-
-    Example:
-        >>> load_transformer("nowhere")
-        Traceback (most recent call last):
-        ...
-        treelax.errors.InputError: model.pretrained is nowhere, which is no folder; expected one \
-with a Hugging Face model: config.json, tokenizer.json and model.safetensors
-    """
+    """Load a model and its tokenizer."""
     place = check_folder(folder)
     library = _library()
     # from a folder alone, and without its code
