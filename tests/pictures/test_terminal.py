@@ -49,20 +49,7 @@ def test_modifiers_on_both_sides() -> None:
     assert draw_tree(FOX, FOX_HEADS, width=41) == block(expected)
 
 
-def test_arcs_that_cross() -> None:
-    expected = """
-              ╷
-              │            ╭──────────────────╮
-            ╭─┼────────────┼─╮                │
-         ╭──┼─┼────╮       │ │ ╭────────╮     │
-    ╭─╮  │  │ │ ╭──┼───╮   │ │ │   ╭──╮ │     │
-    ▼ │  ▼  │ ▼ │  │   ▼   │ ▼ │   ▼  │ ▼     ▼
-    a hearing is   scheduled on   the issue today
-    """
-    assert draw_tree(HEARING, HEARING_HEADS, width=60) == block(expected)
-
-
-def test_ascii() -> None:
+def test_arcs_that_cross_in_ascii() -> None:
     expected = """
               |
               |            +------------------+

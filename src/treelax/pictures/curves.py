@@ -264,25 +264,21 @@ def _draw(axes: Axes, curve: Curve, number: int, spread: str) -> Line2D:
 
 def _add_legend(figure: Figure, handles: dict[str, Line2D]) -> None:
     """Put the legend below the plots, in as few rows as fit into the figure's width."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
-    for rows in range(1, len(handles) + 1):
-        legend = figure.legend(
-            list(handles.values()),
-            [str(i) for i in range(len(handles))],
-            loc="outside lower center",
-            ncols=math.ceil(len(handles) / rows),
-            handlelength=2.8,
-            columnspacing=1.5,
-            frameon=False,
-        )
-        # only now, as matplotlib would leave out a label that begins with _
-        for text, label in zip(legend.get_texts(), handles, strict=True):
-            text.set_text(label)
-        if legend.get_window_extent(renderer).width <= figure.bbox.width or rows == len(handles):
-            break
-        legend.remove()
+    column = 50 + 5.5 * max(map(len, handles))  # points, about
+    fitting = max(1, int(72 * figure.get_figwidth() / column))
+    rows = math.ceil(len(handles) / fitting)
+    legend = figure.legend(
+        list(handles.values()),
+        [str(i) for i in range(len(handles))],
+        loc="outside lower center",
+        ncols=math.ceil(len(handles) / rows),
+        handlelength=2.8,
+        columnspacing=1.5,
+        frameon=False,
+    )
+    # only now, as matplotlib would leave out a label that begins with _
+    for text, label in zip(legend.get_texts(), handles, strict=True):
+        text.set_text(label)
     figure.set_figheight(figure.get_figheight() + LEGEND_ROW * (rows - 1))
 
 
