@@ -17,7 +17,10 @@ try:
 except ModuleNotFoundError:
     pass
 else:
-    pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+    pytestmark = [
+        pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device"),
+        pytest.mark.filterwarnings("ignore:Synchronization debug mode:UserWarning"),
+    ]
 
 LENGTHS = [9, 3, 1, 6]
 
