@@ -233,7 +233,7 @@ def test_bad_files(
         (["--stats", SAMPLE, "--out", "FOLDER"], "--out: is for writing"),
         (["--stats", SAMPLE, "--seed", "0"], "--seed: is for writing"),
         (["--stats", SAMPLE, "--max-length", "1"], "expected some of 1 to 1 tokens"),
-        (["--stats", SAMPLE, "--min-length", "9", "--max-length", "8"], "min_length"),
+        (["--stats", SAMPLE, "--min-length", "9", "--max-length", "8"], "9 to 8 tokens"),
         (["--out", "FOLDER", "--variant", "new"], "'new' is not one of"),
         (
             ["--out", "FOLDER", "--train", "0"],

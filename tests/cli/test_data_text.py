@@ -284,7 +284,7 @@ def test_a_file_that_cannot_be_fetched(
         monkeypatch.setattr(download, "ARCHIVES", {"snli": archive})
         line = fail(capsys, "snli", "--cache", tmp_path)
     assert line == (
-        f"{archive.url}: cannot be fetched (HTTP 404 Not Found): get it elsewhere and pass it with "
-        "--from"
+        f"{archive.url}: cannot be fetched (HTTP Error 404: Not Found): get snli_1.0.zip elsewhere and "
+        "pass it with --from"
     )
     assert list(tmp_path.iterdir()) == []

@@ -25,22 +25,18 @@ def draw_batches(
     Examples are shuffled and cut into pools of ``pool`` batches; inside a pool they are sorted by
     length, cut into batches, and the batches of all pools are shuffled. So lengths within a batch
     are alike but not equal, and everything else about an example is as random as without sorting.
-    ``pool=1`` does not sort by length at all.
+    ``pool=1`` does not sort at all.
 
     Args:
         lengths: ``(N,)`` or ``(N, k)`` for examples of k sentences; sorted by the longest.
         batch_size: examples in a batch.
         generator: source of the randomness, on the CPU.
-        batches: how many; by default the full batches of one pass. More than that start a new pass,
-            shuffled anew.
+        batches: how many; by default the full batches of one pass. More start a new pass.
         pool: batches that are sorted together.
 
     Returns:
         ``(batches, batch_size)`` indices, int64, on the CPU. With fewer examples than a batch, some
         come twice.
-
-    Raises:
-        InputError: there are no examples.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
@@ -73,7 +69,7 @@ def length_batches(
     most_sentences: int | None = None,
     texts: int = 1,
 ) -> Iterator[list[int]]:
-    """Put sentences of similar length together, as many as fit into memory, short ones first.
+    """Places of sentences of similar length, as many as fit into memory, short ones first.
 
     Args:
         lengths: words of each sentence, or of some of them by place.

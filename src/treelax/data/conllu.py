@@ -41,9 +41,6 @@ class Sentence:
         lines: of the file it was read from, without their ends; none if it was not read.
         line: the number of the first of them, counted from 1.
 
-    Raises:
-        InputError: there are no words, or a field has another length than the words.
-
     Example:
         >>> Sentence(("Dogs", "bark"), (2, 0), metadata={"sent_id": "s1"}).id
         's1'
@@ -91,23 +88,10 @@ class Sentence:
         misc: Mapping[str, Sequence[str]] | None = None,
         comments: Mapping[str, str] | None = None,
     ) -> list[str]:
-        r"""The lines of the file with another tree in them; all other columns and lines stay.
+        r"""The lines of the file with another tree, and DEPREL ``_``; heads None leaves both.
 
-        Args:
-            heads: of the n words, counted from 1, 0 the root; DEPREL becomes ``_``, for the label was
-                that of the other head. None leaves both as they are.
-            columns: by name of a column, ``"UPOS"`` for example, its n values.
-            misc: by name, n values to add to MISC; one of that name is replaced.
-            comments: to add after those of the file; one of that name is replaced in its place.
-
-        Returns:
-            The lines, without their ends.
-
-        Example:
-            >>> row = "1\tHi\thi\tINTJ\t_\t_\t0\troot\t_\t_"
-            >>> sentence = Sentence(("Hi",), (0,), lines=("# text = Hi", row))
-            >>> sentence.with_tree([0], comments={"label": "yes"})
-            ['# text = Hi', '# label = yes', '1\tHi\thi\tINTJ\t_\t_\t0\t_\t_\t_']
+        `columns` has n values by name of a column, `misc` n values by name to put into MISC, and
+        `comments` are added after those of the file, or replace one of their name.
         """
         tree = {}
         if heads is not None:
@@ -119,21 +103,18 @@ class Sentence:
 def read_conllu(path: str | os.PathLike[str], *, require_heads: bool = True) -> Iterator[Sentence]:
     """Read the sentences of a CoNLL-U file one by one.
 
-    The file is UTF-8, plain, compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``, alone or as the
-    only ``.conllu``. Heads need not form a tree: see `treelax.trees.is_tree` and
-    `treelax.trees.is_projective`.
-
     Args:
-        path: the file.
+        path: the file, UTF-8, also compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``, alone or
+            as the only ``.conllu``.
         require_heads: raise on sentences without heads; else their ``heads`` are None.
 
     Returns:
-        An iterator over the sentences, which reads lazily; an empty file has none.
+        An iterator over the sentences, which reads lazily. Heads need not form a tree: see
+        `treelax.trees.is_tree` and `treelax.trees.is_projective`.
 
     Raises:
         DataError: the file is missing, damaged or not UTF-8; or a line does not have ten columns,
-            breaks the sequence of word ids, or has a wrong head. The message names the file and the
-            line.
+            breaks the sequence of word ids, or has a wrong head. The message names file and line.
 
     Example:
         >>> import tempfile
@@ -158,27 +139,18 @@ def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) ->
     """Write sentences as CoNLL-U, compressed if the name ends in ``.gz``, ``.xz`` or ``.bz2``.
 
     What `read_conllu` read is written as it was, line by line, but for what has been changed with
-    ``dataclasses.replace``: heads, for example. Its ``lines=()`` writes the other fields alone. The
-    file appears whole or not at all.
+    ``dataclasses.replace``: heads, for example. Its ``lines=()`` writes the other fields alone.
 
     Args:
-        path: the file, replaced if it exists; its folder must exist.
+        path: the file, which appears whole or not at all; its folder must exist.
         sentences: what to write; may be an iterator, even one that reads ``path``.
 
     Returns:
         The number of sentences written.
 
     Raises:
-        DataError: a word, tag, label or comment cannot be written as a column of CoNLL-U, a head is
-            out of range, the lines have another number of words, or the file cannot be written. The
+        DataError: a value does not fit into a column of CoNLL-U, or the file cannot be written. The
             message names the sentence, counted from 1.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     count = write_conllu(Path(folder, "one.conllu"), [Sentence(("Hi",), (0,))])
-        ...     Path(folder, "one.conllu").read_text()
-        '1\\tHi\\t_\\t_\\t_\\t_\\t0\\t_\\t_\\t_\\n\\n'
     """
     file, count = Path(path), 0
     with atomic_write(file) as raw, compressed(raw, file, "wb") as out:
@@ -195,9 +167,6 @@ def heads_tensor(sentences: Iterable[Sentence]) -> tuple[Tensor, Tensor]:
 
     Returns:
         Heads ``(B, n)``, padded with -1, and lengths ``(B,)``, both int64.
-
-    Raises:
-        InputError: a sentence has no heads.
 
     Example:
         >>> heads_tensor([Sentence(("Dogs", "bark"), (2, 0)), Sentence(("Hi",), (0,))])
@@ -282,7 +251,8 @@ def _cells(text: str, where: str) -> list[str]:
 
 def _check_head(head: str, m: int, n: int, where: str) -> None:
     if not re.fullmatch("[0-9]{1,9}", head) or int(head) > n:
-        raise DataError(f"{where}: received head {head:.40}; expected 0 to {n} for every word")
+        received = "no head (_)" if head == "_" else f"head {head:.40}"
+        raise DataError(f"{where}: received {received}; expected 0 to {n}, for every word")
     if int(head) == m:
         raise DataError(f"{where}: word {m} is its own head; expected another word or 0")
 

@@ -7,13 +7,13 @@ import os
 import re
 import zipfile
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Any
 
 from treelax.errors import DataError, InputError
-from treelax.files import DAMAGE, REFUSED, Line, compressed, decoded_lines, read_lines
+from treelax.files import DAMAGE, REFUSED, Line, compressed, decoded_lines
 
 PathLike = str | os.PathLike[str]
 COMPRESSED = (".gz", ".xz", ".bz2")
@@ -35,8 +35,7 @@ class Source:
     @property
     def name(self) -> str:
         """The file and where in it, for messages."""
-        file = _printable(str(self.file))
-        return file if self.member is None else f"{file}: {_shown(self.member)}"
+        return str(self.file) if self.member is None else f"{self.file}: {_shown(self.member)}"
 
     @property
     def base(self) -> str:
@@ -48,13 +47,27 @@ class Source:
         """The last suffix, in lower case, that is no compression; it may be empty."""
         return _suffix(self.base)
 
+    @contextmanager
+    def opened(self) -> Iterator[IO[bytes]]:
+        """The file, decompressed."""
+        with ExitStack() as stack:
+            raw: Any = stack.enter_context(self.file.open("rb"))
+            if self.member is not None:
+                member = stack.enter_context(zipfile.ZipFile(raw)).open(self.member)
+                raw = stack.enter_context(io.BufferedReader(member))  # type: ignore[type-var]
+            yield stack.enter_context(compressed(raw, self.base, "rb"))
+
     def lines(self) -> Iterator[Line]:
-        """The lines with their numbers, as `treelax.files.read_lines` gives them."""
-        if self.member is None:
-            lines = read_lines(self.file)
-        else:
-            lines = decoded_lines(_opened(self.file, self.member), self.name)
-        return _with_ends(lines, self.name)
+        """The lines with their numbers, counted from 1."""
+        lines = decoded_lines(self.opened(), self.name)
+        first, second = next(lines, None), next(lines, None)
+        if first and not second and "\r" in first[1]:
+            raise DataError(
+                f"{self.name}: received lines that end in CR alone, as on old Macs; expected LF or "
+                "CRLF: run tr '\\r' '\\n'"
+            )
+        yield from filter(None, (first, second))
+        yield from lines
 
 
 def one_file(
@@ -67,8 +80,8 @@ def one_file(
     """The file that a path names, or the right one in a zip archive."""
     file = Path(path)
     if not file.is_file():
-        raise no_file(file, expected)
-    if not is_archive(file):
+        raise _no_file(file, expected)
+    if not _is_archive(file):
         return Source(file)
     names = _members(file)
     fitting = [name for name in names if not suffixes or _suffix(name) in suffixes]
@@ -90,8 +103,8 @@ def find_split(
     """The file of a split in the folder or zip archive of a data set; a file stands for itself."""
     file = Path(path)
     if not file.is_file() and not file.is_dir():
-        raise no_file(file, f"{archive}, its folder or a file from it")
-    if file.is_file() and not is_archive(file):
+        raise _no_file(file, f"{archive}, its folder or a file from it")
+    if file.is_file() and not _is_archive(file):
         return Source(file)
     if split is None:
         raise InputError(f"split: received None for {file}; expected the name of a split")
@@ -118,16 +131,14 @@ def find_split(
     )
 
 
-def no_file(file: Path, expected: str) -> DataError:
-    """The error for a path that names no file to read."""
+def _no_file(file: Path, expected: str) -> DataError:
     what = "does not exist"
     if file.exists():  # a pipe can be read only once, and most files are read more often
         what = "is a folder" if file.is_dir() else "is a pipe or a device, no plain file"
     return DataError(f"{file}: {what}; expected {expected}")
 
 
-def is_archive(file: Path) -> bool:
-    """Whether a file is a ``.zip`` by its name."""
+def _is_archive(file: Path) -> bool:
     return file.suffix.lower() == ".zip"
 
 
@@ -137,56 +148,24 @@ def _suffix(name: str) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names of files for a message, the first ones if there are many, each cut if it is long."""
+    """Names of files for a message, the first ones if there are many."""
     names = list(names)
     shown = [*map(_shown, names[:NAMES_SHOWN]), *(["…"] if len(names) > NAMES_SHOWN else [])]
     return ", ".join(shown) or "nothing"
 
 
 def _shown(name: str) -> str:
-    """A name for a message: whoever packed an archive may have put anything into it."""
-    name = _printable(name)
+    """A name, which may come from an archive, without control characters and not too long."""
+    name = "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
     is_long = len(name) > START_SHOWN + END_SHOWN
     return f"{name[:START_SHOWN]}…{name[-END_SHOWN:]}" if is_long else name
 
 
-def _printable(name: str) -> str:
-    """The name with control characters escaped, which would act on a terminal."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
-
-
-def members_of(archive: zipfile.ZipFile) -> list[str]:
-    """The files in an archive, without what macOS adds to it."""
-    names = [info.filename for info in archive.infolist() if not info.is_dir()]
-    return [n for n in names if not re.search(r"(?:^|/)(?:__MACOSX/|\.[^/]*$)", n)]
-
-
 def _members(archive: Path) -> list[str]:
+    """The files in an archive, without what macOS adds to it."""
     try:
-        with zipfile.ZipFile(archive) as members:
-            return members_of(members)
+        with zipfile.ZipFile(archive) as opened:
+            names = [info.filename for info in opened.infolist() if not info.is_dir()]
     except (*DAMAGE, *REFUSED) as error:
         raise DataError(f"{archive}: cannot be read as a zip archive: {error}") from error
-
-
-def _with_ends(lines: Iterator[Line], where: str) -> Iterator[Line]:
-    """The same lines; an error if there is only one, with CR for line ends inside."""
-    first = next(lines, None)
-    second = next(lines, None) if first else None
-    if first and not second and "\r" in first[1]:
-        raise DataError(
-            f"{where}: received lines that end in CR alone, as on old Macs; expected LF or CRLF: run "
-            "tr '\\r' '\\n'"
-        )
-    yield from filter(None, (first, second))
-    yield from lines
-
-
-@contextmanager
-def _opened(archive: Path, member: str) -> Iterator[IO[bytes]]:
-    with (
-        zipfile.ZipFile(archive) as members,
-        io.BufferedReader(members.open(member)) as raw,  # type: ignore[type-var]
-        compressed(raw, member, "rb") as data,
-    ):
-        yield data
+    return [n for n in names if not re.search(r"(?:^|/)(?:__MACOSX/|\.[^/]*$)", n)]

@@ -17,12 +17,9 @@ def nearest_projective(heads: Sequence[int]) -> tuple[int, ...]:
     """The projective tree that shares most arcs with a tree, itself if no arcs cross.
 
     Among projective trees that share as many, it is the one whose other words hang closest above
-    their old heads. With ``n`` words it is the best tree of scores
-
-    ``score[h, m] = 1`` if ``h`` is the head of ``m``, ``(n - k) / n²`` if ``h`` is found ``k`` steps
-    further up, else 0,
-
-    where all small terms together are worth less than one arc.
+    their old heads. With ``n`` words it is the best tree of ``score[h, m] = 1`` if ``h`` is the head
+    of ``m``, ``(n - k) / n²`` if ``h`` is found ``k`` steps further up, else 0: all small terms
+    together are worth less than one arc.
 
     Args:
         heads: the head of each word, counted from 1; 0 is the root, of one word or several.
@@ -31,7 +28,7 @@ def nearest_projective(heads: Sequence[int]) -> tuple[int, ...]:
         The heads of the projective tree, in the same form.
 
     Raises:
-        InputError: there are no words, or the heads form no tree.
+        InputError: the heads form no tree.
 
     Example:
         >>> nearest_projective([3, 0, 2])

@@ -116,7 +116,7 @@ def test_a_server_that_refuses(tmp_path: Path, served: Served, status: int, part
         DataError, match=rf"a.zip: cannot be fetched \(HTTP Error {status}.*--from$"
     ):
         fetch(served.archive(), tmp_path)
-    assert (tmp_path / "a.zip.part").read_bytes() == part
+    assert names(tmp_path) == (["a.zip.part"] if part else [])
 
 
 def test_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,7 +175,7 @@ def test_ragged_rows_may_be_dropped(tmp_path: Path) -> None:
 
 def test_a_list_of_words_beside_a_text(tmp_path: Path) -> None:
     path = written(tmp_path, '{"first": ["a"], "second": "b"}\n', "a.jsonl")
-    with pytest.raises(DataError, match="received 'b' as 'second', and the other text is a list"):
+    with pytest.raises(DataError, match="received 'b' as 'second'; expected a list of words"):
         list(read_table(path, ("first", "second"), None))
 
 

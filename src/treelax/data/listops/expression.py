@@ -163,18 +163,15 @@ def _apply(operator: str, arguments: Sequence[int]) -> int:
 def parse_expression(text: str, source: str = "expression") -> Expression:
     """Read one expression, plain (``[MAX 2 9 ]``) or in binary brackets (see `bracketed`).
 
-    A lone digit is an expression too: the original generator makes them.
-
     Args:
         text: the tokens, with spaces between; round brackets are ignored.
-        source: where the text comes from, for the message of an error.
+        source: where the text comes from, for messages.
 
     Returns:
         The expression, with no value; ask `Expression.evaluate`.
 
     Raises:
-        DataError: the tokens are not one expression. The message names the source and the token,
-            counted from 1 without round brackets.
+        DataError: the tokens are not one expression. The message names the source and the token.
 
     Example:
         >>> parse_expression("( ( ( [MAX 2 ) 9 ) ] )").tokens
@@ -192,14 +189,11 @@ def read_listops(
     """Read the expressions of a ListOps file, in the original format or a simpler one.
 
     A line is a value, a tab and an expression in binary brackets, as in the original files; or with
-    plain tokens; or an expression alone. The file may be compressed (``.gz``, ``.xz``, ``.bz2``) or
-    in a ``.zip``, alone or as the only ``.tsv``.
-
-    A line with a lone digit for an expression is skipped: the original generator makes up to ten
-    of them in a file, and they have no operator to tag.
+    plain tokens; or an expression alone. A lone digit, which has no operator to tag, is skipped.
 
     Args:
-        path: the file, UTF-8.
+        path: the file, UTF-8, also compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``, alone or
+            as the only ``.tsv``.
         min_length: shortest expression to keep, in tokens without round brackets.
         max_length: longest expression to keep; no limit by default.
 
@@ -207,9 +201,8 @@ def read_listops(
         The expressions in the order of the file; `Expression.value` is None where no value is.
 
     Raises:
-        DataError: the file is missing, empty, damaged or not UTF-8; a line is no expression, or its
-            value is not that of the expression; or no expression has a length asked for. The
-            message names the file and the line.
+        DataError: the file is missing, damaged or not UTF-8; a line is no expression, or its value
+            is not that of the expression; or no expression has a length asked for.
 
     Example:
         >>> import tempfile
@@ -257,25 +250,13 @@ def read_line(text: str, where: str) -> Expression:
 def write_listops(path: str | os.PathLike[str], expressions: Iterable[Expression]) -> int:
     """Write expressions in the original format: value, tab, expression in binary brackets.
 
-    The file is compressed if its name ends in ``.gz``, ``.xz`` or ``.bz2``, and appears whole or
-    not at all.
-
     Args:
-        path: the file, replaced if it exists; its folder must exist.
+        path: the file, which appears whole or not at all, compressed if it ends in ``.gz``, ``.xz`` or
+            ``.bz2``; its folder must exist.
         expressions: what to write.
 
     Returns:
         The number of expressions written.
-
-    Raises:
-        DataError: the file cannot be written.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     count = write_listops(Path(folder, "one.tsv"), [parse_expression("[MAX 2 9 ]")])
-        ...     Path(folder, "one.tsv").read_text()
-        '9\\t( ( ( [MAX 2 ) 9 ) ] )\\n'
     """
     file, count = Path(path), 0
     with atomic_write(file) as raw, compressed(raw, file, "wb") as out:

@@ -56,17 +56,15 @@ def generate_listops(
 
     ``"original"`` draws as Nangia & Bowman (2018): four operators, nested up to 19 deep, of any
     length, but never a lone digit, which has nothing to tag. ``"paulus"`` draws as Paulus et al.
-    (2020): no ``[SM``, nested up to 5 deep, 10 to 50 tokens.
-
-    Lengths outside the limits are drawn again, so limits do not change how likely the expressions
-    within them are relative to each other. As no two are alike, the few short expressions run out
-    when many are asked for: the lengths depend on ``count``.
+    (2020, Gradient Estimation with Stochastic Softmax Tricks): no ``[SM``, nested up to 5 deep, 10 to
+    50 tokens. As no two are alike, the few short expressions run out when many are asked for: the
+    lengths depend on ``count``.
 
     Args:
         count: how many.
         variant: ``"original"`` or ``"paulus"``.
         seed: of the random numbers.
-        min_length: fewest tokens; the variant's by default.
+        min_length: fewest tokens; the variant's by default. Other lengths are drawn again.
         max_length: most tokens; the variant's by default.
         progress: called with the number done so far, now and then and at the end.
 
@@ -74,12 +72,7 @@ def generate_listops(
         The expressions with their values, in random order: any part is like the whole.
 
     Raises:
-        InputError: an argument is out of range, or there are too few such expressions, which shows
-            after many draws in a row that brought nothing new.
-
-    References:
-        Nangia & Bowman, ListOps: A Diagnostic Dataset for Latent Tree Learning, 2018.
-        Paulus et al., Gradient Estimation with Stochastic Softmax Tricks, 2020.
+        InputError: an argument is out of range, or there are too few such expressions.
 
     Example:
         >>> [str(e) for e in generate_listops(2, seed=0, max_length=8)]
@@ -132,18 +125,13 @@ def generate_splits(
 ) -> dict[str, list[Expression]]:
     """Draw several sets with the same distribution and no expression in common.
 
-    All are drawn as one set, which is then cut.
-
     Args:
         sizes: how many expressions each set has, by its name.
         seed: of the random numbers.
-        options: see `generate_listops`.
+        options: see `generate_listops`, which draws all of them; then they are cut.
 
     Returns:
         The sets by their names, in the order of ``sizes``.
-
-    Raises:
-        InputError: as `generate_listops`.
 
     Example:
         >>> splits = generate_splits({"train": 8, "test": 2}, seed=0)

@@ -39,15 +39,10 @@ def baseline_heads(expression: Expression, baseline: Baseline) -> tuple[int, ...
 
 
 def listops_statistics(expressions: Iterable[Expression]) -> dict[str, Any]:
-    """Describe one expression or more, and how far two trivial trees get on them.
+    """Figures of one expression or more, and how far two trivial trees get on them.
 
-    Args:
-        expressions: at least one.
-
-    Returns:
-        A dictionary that can be written as JSON: numbers of sentences and tokens, their lengths and
-        depths, how often each operator, valency and value occurs, and the percentage of tokens whose
-        head is that of `baseline_heads`.
+    These are numbers of sentences and tokens, lengths and depths, how often each operator, valency
+    and value occurs, and the percentage of tokens whose head is that of `baseline_heads`.
 
     Example:
         >>> from treelax.data.listops import parse_expression

@@ -36,12 +36,8 @@ class EncodedListOps:
 
     def to(self, device: torch.device | str) -> EncodedListOps:
         """The same expressions with all tensors on a device."""
-        return EncodedListOps(
-            self.tokens.to(device),
-            self.lengths.to(device),
-            self.heads.to(device),
-            self.tags.to(device),
-        )
+        tensors = (self.tokens, self.lengths, self.heads, self.tags)
+        return EncodedListOps(*(tensor.to(device) for tensor in tensors))
 
     def select(self, indices: Tensor | Sequence[int]) -> EncodedListOps:
         """Some expressions, a batch for example, with no more padding than they need."""
@@ -57,13 +53,7 @@ class EncodedListOps:
 
 
 def encode_listops(expressions: Iterable[Expression]) -> EncodedListOps:
-    """Put expressions into padded tensors.
-
-    Args:
-        expressions: N of them, the longest of L tokens.
-
-    Returns:
-        Tokens, lengths, gold heads and gold tags, on the CPU.
+    """Put expressions into padded tensors, on the CPU.
 
     Example:
         >>> from treelax.data.listops import parse_expression

@@ -36,15 +36,7 @@ _FACTS = ("texts", "tagged", "label_names", "notes")
 
 @dataclass(frozen=True)
 class TextSource:
-    """Where a split comes from.
-
-    Attributes:
-        files: all files that it is read from; a change of their contents makes the cache read anew.
-        read: gives the records; called only if they are not in the cache.
-        reader: the reader and its options, in words: part of the cache's key, so that one file read
-            in two ways is kept twice.
-        name: what messages call it, for example with the member of an archive.
-    """
+    """Where a split comes from; `reader`, the reader and its options in words, is part of the key."""
 
     files: Sequence[str | os.PathLike[str]]
     read: Callable[[], Iterable[Record]]
@@ -62,10 +54,8 @@ def cached_splits(
 ) -> dict[str, EncodedText]:
     """Encode some splits of a data set, or take them from the cache, which processes may share.
 
-    The splits share one `Vocabulary`, their ``table``, in which the words of the first split, the
-    training data, come first; so do their labels, unless ``labels`` says otherwise. A file of the
-    cache that is damaged is made anew, with a warning; if the cache cannot be written, a warning
-    says so and nothing is lost.
+    The splits share one `Vocabulary`, their ``table``, and the labels of the first, the training data,
+    unless ``labels`` says otherwise. Damaged files are made anew, with a warning.
     """
     place = cache_folder() if folder is None else Path(folder)
     splits: dict[str, EncodedText] = {}

@@ -100,8 +100,11 @@ def download(
     except NETWORK as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
-        done = part.stat().st_size
-        again = f"run this again to go on after {done:,} bytes, or " if done else ""
+        again = ""
+        if done := part.stat().st_size:
+            again = f"run this again to go on after {done:,} bytes, or "
+        else:
+            part.unlink()
         raise DataError(
             f"{archive.url}: cannot be fetched ({error}): {again}{elsewhere}"
         ) from error

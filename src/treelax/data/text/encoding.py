@@ -39,13 +39,11 @@ class EncodedText:
         offsets: ``(N * texts + 1,)``, int64: where each sentence begins, and W.
         texts: sentences in an example, 1 or 2.
         labels: int64: ``(N,)`` classes, or ``(W,)`` tags if ``tagged``; None if there are none.
-        label_names: what the labels stand for.
         lines: ``(N,)``, int64: the line of each example in its file.
         table: what gave the words their ids.
-        tagged: whether labels are of words.
         source: the file, for messages; of joined sets all their files.
         notes: what was skipped, in words.
-        parts: of joined sets, the number of examples and the file of each; empty for a single one.
+        parts: of joined sets, the number of examples and the file of each.
     """
 
     ids: Tensor
@@ -172,75 +170,54 @@ def encode_records(
         (('no', 'yes'), tensor([1, 0]), [[4], [2]], [1, 2, 3, 4, 5, 4])
     """
     source = str(getattr(records, "source", "records"))
-    builder = _Builder(source, table)
     total = len(records) if isinstance(records, Sequence) else None
-    done = 0
+    # flat arrays, which take no more memory than the tensors do
+    ids, offsets, lines, labels = array("i"), array("q", [0]), array("q"), array("q")
+    names: dict[str, int] = {}
+    first: Record | None = None
     for done, record in enumerate(records, 1):
-        builder.add(record)
+        first = first or record
+        for words in _sentences(record, first, source):
+            ids.extend(table.ids(words))
+            offsets.append(len(ids))
+        lines.append(record.line)
+        own = (record.label,) if isinstance(record.label, str) else record.label or ()
+        labels.extend([names.setdefault(name, len(names)) for name in own])
         if progress is not None and done % RECORDS_BETWEEN_REPORTS == 0:
             progress(done, total)
-    notes = records.report.lines() if isinstance(records, Records) else []
-    encoded = builder.finish(notes)
+    if first is None:
+        raise DataError(f"{source}: received no record; expected at least one")
     if progress is not None:
-        progress(done, done)
-    return encoded
+        progress(len(lines), len(lines))
+    encoded = EncodedText(
+        ids=torch.frombuffer(ids, dtype=torch.int32),
+        offsets=torch.frombuffer(offsets, dtype=torch.int64),
+        texts=len(first.texts),
+        labels=None if first.label is None else torch.frombuffer(labels, dtype=torch.int64),
+        label_names=tuple(names),
+        lines=torch.frombuffer(lines, dtype=torch.int64),
+        table=table,
+        tagged=isinstance(first.label, tuple),
+        source=source,
+        notes=tuple(records.report.lines()) if isinstance(records, Records) else (),
+    )
+    return encoded.with_labels(_sorted_names(names))
 
 
-class _Builder:
-    """Collects records in flat arrays, which take no more memory than the tensors do."""
-
-    def __init__(self, source: str, table: WordTable) -> None:
-        self.source, self.table = source, table
-        self.first: Record | None = None
-        self.ids, self.offsets, self.lines = array("i"), array("q", [0]), array("q")
-        self.labels = array("q")
-        self.names: dict[str, int] = {}
-
-    def add(self, record: Record) -> None:
-        first = self.first = self.first or record
-        label = record.label
-        if len(record.texts) != len(first.texts) or type(label) is not type(first.label):
-            raise self._error(record, _kind(record), f"{_kind(first)}, as on line {first.line}")
-        sentences = [words_of(record, i) for i in range(len(record.texts))]
-        if not all(sentences):
-            raise self._error(record, "a text without words", "at least one word")
-        if isinstance(label, tuple) and len(label) != len(sentences[0]):
-            each = f"one for each of the {counted(len(sentences[0]), 'word')}"
-            raise self._error(record, counted(len(label), "tag"), each)
-        for words in sentences:
-            self.ids.extend(self.table.ids(words))
-            self.offsets.append(len(self.ids))
-        self.lines.append(record.line)
-        if isinstance(label, str):
-            self.labels.append(self.names.setdefault(label, len(self.names)))
-        elif label is not None:
-            self.labels.extend([self.names.setdefault(tag, len(self.names)) for tag in label])
-
-    def finish(self, notes: Sequence[str]) -> EncodedText:
-        """The tensors; labels are numbered as they are sorted, whatever came first."""
-        if self.first is None:
-            raise DataError(f"{self.source}: received no record; expected at least one")
-        labels = None
-        if self.first.label is not None:
-            labels = torch.frombuffer(self.labels, dtype=torch.int64)
-        encoded = EncodedText(
-            ids=torch.frombuffer(self.ids, dtype=torch.int32),
-            offsets=torch.frombuffer(self.offsets, dtype=torch.int64),
-            texts=len(self.first.texts),
-            labels=labels,
-            label_names=tuple(self.names),
-            lines=torch.frombuffer(self.lines, dtype=torch.int64),
-            table=self.table,
-            tagged=isinstance(self.first.label, tuple),
-            source=self.source,
-            notes=tuple(notes),
-        )
-        return encoded.with_labels(_sorted_names(self.names))
-
-    def _error(self, record: Record, received: str, expected: str) -> DataError:
-        return DataError(
-            f"{self.source}, line {record.line}: received {received}; expected {expected}"
-        )
+def _sentences(record: Record, first: Record, source: str) -> list[list[str]]:
+    """The words of a record, which must be like the first one."""
+    label, received = record.label, ""
+    sentences = [words_of(record, i) for i in range(len(record.texts))]
+    if len(record.texts) != len(first.texts) or type(label) is not type(first.label):
+        received, expected = _kind(record), f"{_kind(first)}, as on line {first.line}"
+    elif not all(sentences):
+        received, expected = "a text without words", "at least one word"
+    elif isinstance(label, tuple) and len(label) != len(sentences[0]):
+        received = counted(len(label), "tag")
+        expected = f"one for each of the {counted(len(sentences[0]), 'word')}"
+    if received:
+        raise DataError(f"{source}, line {record.line}: received {received}; expected {expected}")
+    return sentences
 
 
 def _kind(record: Record) -> str:

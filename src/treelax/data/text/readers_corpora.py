@@ -88,32 +88,11 @@ def read_snli(path: PathLike, split: str | None = None, **checks: Unpack[CheckOp
 def read_multinli(
     path: PathLike, split: str | None = None, **checks: Unpack[CheckOptions]
 ) -> Records:
-    """Read the Multi-Genre Natural Language Inference corpus: pairs of a premise and a hypothesis.
+    """Read the Multi-Genre Natural Language Inference corpus, as `read_snli` reads SNLI.
 
-    As `read_snli`; the genre is in ``record.extra["genre"]`` where it is known. The test sets,
-    which came out for a contest, have no labels.
-
-    Args:
-        path: ``multinli_1.0.zip``, its folder, or a file: JSON lines or a table as in the archive,
-            or ``label premise hypothesis genre`` with tabs between. A file may be compressed.
-        split: ``"train"``, ``"dev_matched"`` or ``"dev_mismatched"``; ``"test_matched"`` and
-            ``"test_mismatched"`` where they exist; a file is read whatever the split.
-        checks: see `treelax.data.text.records.Checks`.
-
-    Returns:
-        The pairs, read lazily.
-
-    Raises:
-        DataError: there is no such file, or, as it is read, a line is not what it should be.
-        InputError: there is no such split, or none is given and ``path`` is no file.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     file = Path(folder, "pairs.tsv")
-        ...     count = file.write_text("neutral\\tHe runs .\\tHe is late .\\tfiction")
-        ...     [r.extra["genre"] for r in read_multinli(file)]
-        ['fiction']
+    The splits are ``"train"``, ``"dev_matched"``, ``"dev_mismatched"`` and, without labels,
+    ``"test_matched"`` and ``"test_mismatched"``. A table may have the genre in a fourth column; where
+    it is known it is in ``record.extra["genre"]``.
 
     Reference: Williams, Nangia and Bowman 2018, A broad-coverage challenge corpus for sentence
     understanding through inference.

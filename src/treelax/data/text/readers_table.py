@@ -6,7 +6,6 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Unpack, get_args
 
@@ -99,95 +98,59 @@ def read_table(
             f"{source.name}: received a file in {source.suffix!r}; expected {', '.join(SUFFIXES)}: "
             "rename it, export it as CSV, or in Python pass format="
         )
-    table = _Table(
-        source=source,
-        format=format or SUFFIXES[source.suffix],
-        texts=texts,
-        label=label,
-        extra=tuple(extra),
-        tokens=tokens,
-        quoted=quoted,
-        checks=Checks(**checks),
-    )
-    return Records(source.name, table.read, checks=table.checks, file=source.file)
+    form = format or SUFFIXES[source.suffix]
+    made = Checks(**checks)
+    wanted = texts if label is None else (*texts, label)
 
-
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """A table and what is wanted of it."""
-
-    source: Source
-    format: Format
-    texts: tuple[str, ...]
-    label: str | None
-    extra: tuple[str, ...]
-    tokens: bool
-    quoted: bool | None
-    checks: Checks
-
-    def read(self, report: Report) -> Iterator[Record]:
-        for record in self._objects() if self.format == "jsonl" else self._rows(report):
-            if record.label == "" and self.label is not None:
-                report.drop(NO_LABEL, record.line)
-            else:
-                yield record
-
-    def _rows(self, report: Report) -> Iterator[Record]:
-        where, lines = self.source.name, self.source.lines()
-        separator = "\t" if self.format == "tsv" else ","
-        if self.quoted or (self.quoted is None and self.format == "csv"):
-            rows = quoted_rows(lines, where, separator)
+    def read(report: Report) -> Iterator[Record]:
+        if form == "jsonl":
+            rows = json_objects(source.lines(), source.name)
         else:
-            rows = split_rows(lines, separator)
-        header, columns = next(rows, (0, []))
-        if not header:
-            return
-        extra = [name for name in self.extra if name in columns]
-        wanted = [*self.texts, *extra, *([] if self.label is None else [self.label])]
-        _refuse_quotes(columns, wanted, f"{where}, line {header}")
-        found = column_places(columns, wanted, f"{where}, line {header}", separator)
-        places = dict(zip(wanted, found, strict=True))
-        text_places = [places[name] for name in self.texts]
-        for number, cells in rows:
-            if cells == [""]:
-                yield Record(("",), None, number)
-            elif len(cells) != len(columns):
-                note_ragged(self.checks, report, where, number, len(cells), len(columns))
-            else:
-                yield Record(
-                    tuple([self._prepared(cells[place]) for place in text_places]),
-                    None if self.label is None else cells[places[self.label]].strip(),
-                    number,
-                    self.tokens,
-                    {name: cells[places[name]] for name in extra},
-                )
-
-    def _objects(self) -> Iterator[Record]:
-        for number, fields in json_objects(self.source.lines(), self.source.name):
+            rows = _rows(source, form, quoted, wanted, made, report)
+        for number, fields in rows:
             if fields is None:
                 yield Record(("",), None, number)
                 continue
-            where = f"{self.source.name}, line {number}"
-            needed = self.texts if self.label is None else (*self.texts, self.label)
-            for name in needed:
+            where = f"{source.name}, line {number}"
+            for name in wanted:
                 if name not in fields:
                     raise missing_column(fields, name, where)
-            tokens = any(isinstance(fields[name], list) for name in self.texts)
-            read = _words if tokens else self._text
-            texts = tuple([read(fields[name], name, where) for name in self.texts])
-            label = None if self.label is None else _value(fields[self.label], self.label, where)
-            extra = {n: _value(fields[n], n, where) for n in self.extra if n in fields}
-            yield Record(texts, label, number, tokens or self.tokens, extra)
+            is_list = any(isinstance(fields[name], list) for name in texts)
+            found = tuple([_text(fields[name], name, where, is_list, tokens) for name in texts])
+            kind = None if label is None else _value(fields[label], label, where)
+            if kind == "":
+                report.drop(NO_LABEL, number)
+                continue
+            others = {name: _value(fields[name], name, where) for name in extra if name in fields}
+            yield Record(found, kind, number, tokens or is_list, others)
 
-    def _text(self, text: Any, name: str, where: str) -> str:
-        if text is not None and not isinstance(text, str):
-            raise DataError(
-                f"{where}: received {short(text)} as {name!r}; expected text or a list of words"
-            )
-        return self._prepared(text or "")
+    return Records(source.name, read, checks=made, file=source.file)
 
-    def _prepared(self, text: str) -> str:
-        return spaced_words(text) if self.tokens else text
+
+def _rows(
+    source: Source,
+    form: Format,
+    quoted: bool | None,
+    wanted: Sequence[str],
+    checks: Checks,
+    report: Report,
+) -> Iterator[tuple[int, dict[str, str] | None]]:
+    """The rows of TSV or CSV by name of column; None for a blank line."""
+    separator = "\t" if form == "tsv" else ","
+    if quoted or (quoted is None and form == "csv"):
+        rows = quoted_rows(source.lines(), source.name, separator)
+    else:
+        rows = split_rows(source.lines(), separator)
+    for header, columns in rows:
+        _refuse_quotes(columns, wanted, f"{source.name}, line {header}")
+        column_places(columns, wanted, f"{source.name}, line {header}", separator)
+        for number, cells in rows:
+            if cells == [""]:
+                yield number, None
+            elif len(cells) != len(columns):
+                note_ragged(checks, report, source.name, number, len(cells), len(columns))
+            else:
+                yield number, dict(zip(columns, cells, strict=True))
 
 
 def _refuse_quotes(columns: Sequence[str], wanted: Sequence[str], where: str) -> None:
@@ -202,17 +165,19 @@ def _refuse_quotes(columns: Sequence[str], wanted: Sequence[str], where: str) ->
             )
 
 
-def _words(words: Any, name: str, where: str) -> str:
-    """A list of words as a `Record` has them."""
-    if words is not None and not isinstance(words, list):
-        raise DataError(
-            f"{where}: received {short(words)} as {name!r}, and the other text is a list; expected "
-            "two lists of words, or two texts"
-        )
-    for word in words or []:
+def _text(text: Any, name: str, where: str, is_list: bool, tokens: bool) -> str:
+    """A text, or a list of words, as a `Record` has it."""
+    if text is None:
+        return ""
+    if isinstance(text, str) and not is_list:
+        return spaced_words(text) if tokens else text
+    if not isinstance(text, list):
+        expected = "a list of words, as the other text" if is_list else "text or a list of words"
+        raise DataError(f"{where}: received {short(text)} as {name!r}; expected {expected}")
+    for word in text:
         if not isinstance(word, str) or not word.strip():
             raise DataError(f"{where}: received {short(word)} as a word of {name!r}; expected text")
-    return " ".join(map(one_word, words or []))
+    return " ".join(map(one_word, text))
 
 
 def _value(value: Any, name: str, where: str) -> str:

@@ -62,13 +62,6 @@ class Report:
     Attributes:
         kept: how many records were given.
         dropped: the line numbers of those skipped, by reason.
-
-    Example:
-        >>> report = Report(kept=3)
-        >>> for line in (3, 17):
-        ...     report.drop("no gold label", line)
-        >>> report.lines()
-        ['2 lines dropped: no gold label (3, 17)']
     """
 
     kept: int = 0
@@ -144,13 +137,10 @@ class Records:
         file: the file itself, or the archive that holds it, if there is one.
 
     Attributes:
-        source: as given.
-        file: as given.
         report: of the latest iteration, as far as it came.
 
     Raises:
-        DataError: on iteration, if a record fails a check or none is kept; the message names the
-            file and the line.
+        DataError: on iteration, if a record fails a check or none is kept.
 
     Example:
         >>> records = Records("a.tsv", lambda report: iter([Record(("Dogs bark",), "yes", 1)]))

@@ -8,23 +8,19 @@ bytes, so a word in the file that is not UTF-8 does no harm.
 from __future__ import annotations
 
 import codecs
-import io
 import math
 import os
-import zipfile
 from array import array
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
-from typing import IO, Any
 
 import torch
 from torch import Tensor
 
-from treelax.data.input_files import is_archive, listed, members_of, no_file
+from treelax.data.input_files import Source, one_file
 from treelax.data.text.rows import MOST_DIGITS, counted
 from treelax.errors import BackendError, DataError
-from treelax.files import DAMAGE, REFUSED, compressed, numbered_lines
+from treelax.files import DAMAGE, REFUSED, numbered_lines
 
 __all__ = ["read_vectors"]
 
@@ -32,24 +28,22 @@ __all__ = ["read_vectors"]
 def read_vectors(
     path: str | os.PathLike[str], wanted: Collection[str]
 ) -> tuple[dict[str, int], Tensor]:
-    """The vectors of some words, and the row of each word that the file has.
+    """The row of each wanted word that the file has, and the matrix of these rows.
 
-    Text has a word and its numbers on each line, with spaces between, and may have word2vec's first
-    line, the number of words and of dimensions. A word may hold spaces, as some do in GloVe's
-    largest file: the last numbers of a line are its vector. Where a word comes twice, the first
-    counts.
+    Text may have word2vec's first line, the number of words and of dimensions. A word may hold
+    spaces, as some do in GloVe's largest file. Where a word comes twice, the first counts.
 
     An archive (``.npz``) has ``words``, an array of strings or one string with a word a line, and
-    ``vec``, their vectors. With ``rows``, word i has row ``rows[i]`` of ``vec``, so that words can
-    share one.
+    ``vec``, their vectors. With ``rows``, word i has row ``rows[i]`` of ``vec``.
     """
-    file, wanted = Path(path), frozenset(wanted)
-    if not file.is_file():
-        raise no_file(file, "word vectors as text or .npz")
+    source = one_file(path, expected="word vectors as text or .npz")
+    file = source.file
     if ".bin" in [suffix.lower() for suffix in file.suffixes[-2:]]:
         raise DataError(f"{file}: is in word2vec's binary format; expected text: convert it first")
-    read = _read_archive if file.suffix.lower() == ".npz" else _read_text
-    found, matrix = read(file, wanted)
+    if file.suffix.lower() == ".npz":
+        found, matrix = _read_archive(file, wanted)
+    else:
+        found, matrix = _read_text(source, wanted)
     for row in (~matrix.isfinite()).any(1).nonzero().flatten().tolist():
         word = next(word for word in found if found[word] == row)
         raise DataError(
@@ -59,14 +53,15 @@ def read_vectors(
     return found, matrix
 
 
-def _read_text(file: Path, wanted: frozenset[str]) -> tuple[dict[str, int], Tensor]:
+def _read_text(source: Source, wanted: Collection[str]) -> tuple[dict[str, int], Tensor]:
+    file = source.name
     names = {word.encode("utf-8", "surrogatepass"): word for word in wanted}
     found: dict[str, int] = {}
     values = array("f")
     number = words = dim = announced = 0
     try:
-        with file.open("rb") as raw, _plain(raw, file) as data:
-            for number, line in numbered_lines(data, str(file)):
+        with source.opened() as data:
+            for number, line in numbered_lines(data, file):
                 line = line.rstrip(b" \r\n")
                 if number == 1:
                     line = line.removeprefix(codecs.BOM_UTF8)
@@ -143,26 +138,7 @@ def _is_number(field: bytes) -> bool:
         return False
 
 
-@contextmanager
-def _plain(raw: IO[bytes], file: Path) -> Iterator[Any]:
-    """The bytes of a file, or of the one file in a ``.zip``, decompressed."""
-    if not is_archive(file):
-        with compressed(raw, file, "rb") as data:
-            yield data
-        return
-    with zipfile.ZipFile(raw) as archive:
-        names = members_of(archive)
-        if len(names) != 1:
-            raise DataError(
-                f"{file}: holds {listed(names)}; expected one file of vectors: unpack it and give "
-                "the file itself"
-            )
-        # read in blocks: the archive's own lines are slow
-        with archive.open(names[0]) as data, io.BufferedReader(data, 1 << 20) as lines:  # type: ignore[type-var]
-            yield lines
-
-
-def _read_archive(file: Path, wanted: frozenset[str]) -> tuple[dict[str, int], Tensor]:
+def _read_archive(file: Path, wanted: Collection[str]) -> tuple[dict[str, int], Tensor]:
     try:
         import numpy
     except ImportError as error:

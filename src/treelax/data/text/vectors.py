@@ -169,12 +169,6 @@ def random_vectors(
         unknown: how many vectors the unknown words share.
         seed: of the draw.
 
-    Returns:
-        The vectors, known words in the order of ``words``.
-
-    Raises:
-        InputError: ``dim`` or ``unknown`` is not positive.
-
     Example:
         >>> random_vectors(["a", "dog"], 8)
         Vectors(2 known words, dim=8, unknown=100)
