@@ -20,12 +20,10 @@ from treelax.analysis.agreement import (
 from treelax.analysis.baselines import (
     chain_trees,
     log_tree_count,
-    operator_trees,
     random_agreement,
     random_trees,
     uniform_marginals,
 )
-from treelax.data.listops import baseline_heads, parse_expression
 from treelax.errors import InputError
 
 GOLD = (2, 3, 0, 3)
@@ -143,8 +141,6 @@ def test_chains_and_operators() -> None:
     assert chain_trees([1, 3], "right-to-left") == [(0,), (2, 3, 0)]
     with pytest.raises(InputError, match="direction: received 'down'"):
         chain_trees([1], "down")  # type: ignore[arg-type]
-    expression = parse_expression("[MAX 2 [MIN 4 7 ] 0 ]")
-    assert operator_trees([expression.tokens]) == [baseline_heads(expression, "operator")]
 
 
 @pytest.mark.parametrize("single_root", [False, True])

@@ -72,7 +72,7 @@ def test_a_treebank_without_heads_or_sentences(tmp_path: Path) -> None:
     corpus = corpus_of(tmp_path / "plain.conllu")
     assert (corpus.gold, corpus.tags, corpus.labels) == (None, None, None)
     (tmp_path / "empty.conllu").write_text("")
-    with pytest.raises(InputError, match=r"empty\.conllu: received no sentences"):
+    with pytest.raises(DataError, match=r"empty\.conllu: received nothing"):
         corpus_of(tmp_path / "empty.conllu")
 
 

@@ -149,7 +149,7 @@ def test_tables_by_hand() -> None:
     assert matrix[1] == ["chain (2)", "50.0", "", "33.3"]
     others = tables["Agreement with other runs and baselines: heads that are the same, %"]
     assert others[1][1] == pytest.approx((50 + 100 / 3) / 2)
-    bank = {row[0]: row[1:] for row in tables["Agreement with the treebank: 6 words"]}
+    bank = {row[0]: row[1:] for row in tables["Agreement with the gold trees: 6 words"]}
     assert bank["mean of 3 runs"][0] == pytest.approx((100 + 50 + 100 / 3) / 3)
     tags = {row[0]: row[1:3] for row in tables["UAS by tag of the modifier, %"]}
     assert tags["PUNCT"] == [2, pytest.approx(200 / 3)]
