@@ -249,11 +249,15 @@ def settings() -> str:
 
     with (LISTOPS / "settings" / "runs.csv").open(newline="", encoding="utf-8") as file:
         runs = list(csv.DictReader(file))
-    own = [run for run in listops_runs() if run["preset"] == "paper-mc"][:SEEDS]
-    found = {"the paper's recipe, at most 50 tokens": own}
-    for change, (preset, _, text) in CHANGES.items():
-        recipe = "" if preset == "paper-mc" else "balanced recipe, at most 100 tokens: "
-        found[f"… {recipe}{text}"] = [run for run in runs if run["change"] == change]
+    found: dict[str, Rows] = {}
+    for base, folder, recipe in (
+        ("paper-mc", "", "the paper's recipe, at most 50 tokens"),
+        ("balanced-mc", "longer", "the balanced recipe, at most 100 tokens"),
+    ):
+        found[recipe] = [run for run in listops_runs(folder) if run["preset"] == base][:SEEDS]
+        for change, (preset, _, text) in CHANGES.items():
+            if preset == base:
+                found[f"… {text}"] = [run for run in runs if run["change"] == change]
     lines = [
         [text, *both_spreads(own), turns([int(r["turn"]) if r["turn"] else None for r in own])]
         for text, own in found.items()

@@ -81,6 +81,18 @@ READINGS = (
     ("straight-through with backpointer trees, dev score: accuracy with these", 50),
     ("straight-through with backpointer trees, dev score: accuracy with these", 40),
     ("constant rate; straight-through and dev score with backpointer trees", 50),
+    ("the presets' reading; straight-through and its dev score with backpointer trees", 50),
+    ("the presets' reading; one root", 50),
+    ("the presets' reading; temperature 0.5", 50),
+    ("the presets' reading; temperature 0.2", 50),
+    ("the presets' reading; no root arcs", 50),
+    (
+        "the presets' reading; no root arcs; straight-through and its dev score with backpointer "
+        "trees",
+        50,
+    ),
+    ("the presets' reading; no root arcs; embeddings start normal with deviation 1", 50),
+    ("the presets' reading; no root arcs; embeddings start normal with deviation 2", 50),
 )
 CELLS = ("paper-zero", "paper-zero-st", "paper-mc", "paper-mc-st")
 
@@ -112,8 +124,9 @@ def readings() -> str:
         [
             table(header, lines),
             "With discrete trees, in the epoch that the reading's dev score chooses; in brackets the "
-            "accuracy with soft trees. Where nothing is said an epoch has to beat the best so far. † "
-            f"stopped before epoch 100. Some of {len(trials)} [trials](results/listops/trials.csv).",
+            "accuracy with soft trees. Above the presets' reading an epoch has to beat the best so "
+            "far where nothing else is said. † stopped before epoch 100. Some of "
+            f"{len(trials)} [trials](results/listops/trials.csv), all on an NVIDIA H200.",
         ]
     )
 

@@ -41,16 +41,11 @@ RESULTS = ROOT / "results" / "listops" / "settings" / "runs.csv"
 SEEDS = 3
 # for each change its preset, its settings, and what a line of the table says
 CHANGES: dict[str, tuple[str, tuple[str, ...], str]] = {
+    "length-30": ("paper-mc", ("data.max_length=30",), "at most 30 tokens"),
     "length-40": ("paper-mc", ("data.max_length=40",), "at most 40 tokens"),
     "length-70": ("paper-mc", ("data.max_length=70",), "at most 70 tokens"),
     "length-100": ("paper-mc", ("data.max_length=100",), "at most 100 tokens"),
-    "length-30": ("paper-mc", ("data.max_length=30",), "at most 30 tokens"),
     "rate-3e-4": ("paper-mc", ("train.learning_rate=0.0003",), "learning rate 3e-4"),
-    "improve-on-best": (
-        "paper-mc",
-        ("train.improve_on=best",),
-        "an epoch has to beat the best before it",
-    ),
     "composer-0.1": ("paper-mc", ("train.composer_rate=0.1",), "composer at 0.1 of the rate"),
     "rate-3e-4-composer-0.1": (
         "paper-mc",
