@@ -127,7 +127,6 @@ def test_heads_that_form_no_tree_are_read(tmp_path: Path) -> None:
         ([DOG, BARK.removesuffix("\t_")], 2, "received 9 columns; expected 10 with tabs between"),
         ([DOG, BARK.replace("\t", "  ")], 2, "received 1 column"),
         ([DOG, BARK.replace("bark", "")], 2, "received nothing in column FORM"),
-        ([DOG, BARK.replace("bark", "b  k")], 2, "received two spaces in 'b  k' in column FORM"),
         ([DOG, row("2", "bark", "VERB", "zero", "root")], 2, "received head zero; expected 0 to 2"),
         ([DOG, row("2", "bark", "VERB", "9" * 5000, "root")], 2, "received head 9{40}; expected"),
         ([DOG, row("2", "bark", "VERB", "3", "root")], 2, "received head 3; expected 0 to 2"),
@@ -163,7 +162,7 @@ def test_written_sentences_are_read_back(tmp_path: Path, suffix: str) -> None:
 
 cell = st.text(
     st.characters(exclude_characters="\t\n\r", exclude_categories=["Cs"]), min_size=1, max_size=5
-).filter(lambda text: "  " not in text)
+)
 value = st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"])).map(str.strip)
 
 

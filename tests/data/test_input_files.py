@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from treelax.data.input_files import NoSuchSplitError, Source, find_split, listed, one_file
-from treelax.data.text.readers_plain import read_stream
+from treelax.data.text.readers_plain import read_lines_of_text
 from treelax.data.text.vector_files import read_vectors
 from treelax.errors import DataError, InputError
 from treelax.files import LONGEST_LINE
@@ -70,7 +70,7 @@ def test_a_line_of_gigabytes_is_not_read_to_its_end(tmp_path: Path) -> None:
         for read, name in (
             (one_file(long).lines, "a.txt.gz"),
             (one_file(zipped).lines, "a.zip: a.txt"),
-            (read_stream(stream).__iter__, "standard input"),
+            (read_lines_of_text(stream).__iter__, "standard input"),
             (lambda: iter(read_vectors(long, {"one"})), "a.txt.gz"),
         ):
             tracemalloc.start()
@@ -79,19 +79,6 @@ def test_a_line_of_gigabytes_is_not_read_to_its_end(tmp_path: Path) -> None:
                 list(read())
             assert tracemalloc.get_traced_memory()[1] < 3 * LONGEST_LINE
             tracemalloc.stop()
-
-
-@pytest.mark.parametrize("zipped", [False, True])
-def test_line_ends_of_old_macs_are_told(tmp_path: Path, zipped: bool) -> None:
-    old, inside = b"text\tlabel\rfine\tyes\r", b"one\rline\nanother\n"
-    for data in (old, inside):
-        (tmp_path / "a.tsv").write_bytes(data)
-        path = archive(tmp_path / "a.zip", a__tsv=data) if zipped else tmp_path / "a.tsv"
-        if data is old:
-            with pytest.raises(DataError, match=r"a.tsv: received lines that end in CR alone"):
-                list(one_file(path).lines())
-        else:
-            assert list(one_file(path).lines()) == [(1, "one\rline"), (2, "another")]
 
 
 def test_which_file_of_an_archive(tmp_path: Path) -> None:
@@ -123,7 +110,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         "nowhere.tsv": "nowhere.tsv: does not exist; expected a table",
         "link": "link: does not exist; expected a table",
         "": "is a folder; expected a table",
-        "pipe": "pipe: is a pipe or a device, no plain file; expected a table",
+        "pipe": "pipe: is no plain file; expected a table",
         "cut.zip": "cut.zip: cannot be read as a zip archive",
     }.items():
         with pytest.raises(DataError, match=message):
@@ -141,16 +128,10 @@ def test_an_archive_with_a_password(tmp_path: Path) -> None:
 
 
 def test_names_do_nothing_to_a_terminal(tmp_path: Path) -> None:
-    evil, long = "a\x1b[31m\n\u202eb.tsv", f"{'in/' * 1000}one.tsv"
+    evil = "a\x1b[31m\n\u202eb.tsv"
     assert listed([evil]) == r"a\x1b[31m\n\u202eb.tsv"
-    assert listed([long]) == f"{long[:40]}…{long[-60:]}"
     assert Source(tmp_path, evil).name == rf"{tmp_path}: a\x1b[31m\n\u202eb.tsv"
     assert Source(tmp_path, "in/été 雪.tsv").name == f"{tmp_path}: in/été 雪.tsv"
-    path = archive_of(tmp_path / "a.zip", {evil: b"\xff", long: ""})
-    with pytest.raises(DataError) as raised:
-        one_file(path)
-    assert str(raised.value).isprintable()
-    assert len(str(raised.value)) < len(str(path)) + 300
 
 
 def test_a_split_in_a_folder(tmp_path: Path) -> None:

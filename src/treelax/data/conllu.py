@@ -239,11 +239,9 @@ def _cells(text: str, where: str) -> list[str]:
             f"{where}: received {len(cells)} {'column' if len(cells) == 1 else 'columns'}; expected "
             f"{len(COLUMNS)} with tabs between: {' '.join(COLUMNS)}"
         )
-    for name, cell in zip(COLUMNS, cells, strict=True):
-        # other readers also split at two spaces; nothing follows MISC, so there it does no harm
-        if not cell or ("  " in cell and name != "MISC"):
-            what = f"two spaces in {cell!r}" if cell else "nothing"
-            raise DataError(f"{where}: received {what} in column {name}; expected _ or a value")
+    if "" in cells:
+        name = COLUMNS[cells.index("")]
+        raise DataError(f"{where}: received nothing in column {name}; expected _ or a value")
     if not _ID.fullmatch(cells[0]):
         raise DataError(f"{where}: received id {cells[0]!r}; expected 3, 3-4 or 3.1, for example")
     return cells
@@ -270,10 +268,10 @@ def _text(sentence: Sentence, where: str) -> bytes:
     filled = {name: values or ("_",) * n for name, values in columns.items()}
     for name, values in filled.items():
         for m, value in enumerate(values, 1):
-            if not value or re.search(r"[\t\n\r]|  ", value):
+            if not value or re.search(r"[\t\n\r]", value):
                 raise DataError(
-                    f"{where}: {name} of word {m} is {value!r}; expected text without tabs, line "
-                    "breaks and double spaces"
+                    f"{where}: {name} of word {m} is {value!r}; expected text without tabs and line "
+                    "breaks"
                 )
     for m, head in enumerate(columns["HEAD"] or (), 1):
         _check_head(head, m, n, where)

@@ -18,7 +18,6 @@ from treelax.files import DAMAGE, REFUSED, Line, compressed, decoded_lines
 PathLike = str | os.PathLike[str]
 COMPRESSED = (".gz", ".xz", ".bz2")
 NAMES_SHOWN = 8
-START_SHOWN, END_SHOWN = 40, 60  # characters of a long name; its end says what it is
 
 
 class NoSuchSplitError(DataError):
@@ -59,15 +58,7 @@ class Source:
 
     def lines(self) -> Iterator[Line]:
         """The lines with their numbers, counted from 1."""
-        lines = decoded_lines(self.opened(), self.name)
-        first, second = next(lines, None), next(lines, None)
-        if first and not second and "\r" in first[1]:
-            raise DataError(
-                f"{self.name}: received lines that end in CR alone, as on old Macs; expected LF or "
-                "CRLF: run tr '\\r' '\\n'"
-            )
-        yield from filter(None, (first, second))
-        yield from lines
+        return decoded_lines(self.opened(), self.name)
 
 
 def one_file(
@@ -132,10 +123,9 @@ def find_split(
 
 
 def _no_file(file: Path, expected: str) -> DataError:
-    what = "does not exist"
-    if file.exists():  # a pipe can be read only once, and most files are read more often
-        what = "is a folder" if file.is_dir() else "is a pipe or a device, no plain file"
-    return DataError(f"{file}: {what}; expected {expected}")
+    # a pipe can be read only once, and most files are read more often
+    what = "is no plain file" if file.exists() else "does not exist"
+    return DataError(f"{file}: {'is a folder' if file.is_dir() else what}; expected {expected}")
 
 
 def _is_archive(file: Path) -> bool:
@@ -155,10 +145,8 @@ def listed(names: Iterable[str]) -> str:
 
 
 def _shown(name: str) -> str:
-    """A name, which may come from an archive, without control characters and not too long."""
-    name = "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
-    is_long = len(name) > START_SHOWN + END_SHOWN
-    return f"{name[:START_SHOWN]}…{name[-END_SHOWN:]}" if is_long else name
+    """A name from an archive without control characters, which would act on a terminal."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
 
 
 def _members(archive: Path) -> list[str]:

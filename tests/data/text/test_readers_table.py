@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treelax.data.text.readers_plain import read_lines_of_text, read_stream
+from treelax.data.text.readers_plain import read_lines_of_text
 from treelax.data.text.readers_table import read_table, write_table
 from treelax.data.text.records import EMPTY, Record
 from treelax.data.text.rows import quoted_rows
@@ -129,7 +129,11 @@ def test_a_missing_column(tmp_path: Path, name: str) -> None:
         ("a.csv", "review;stars", "it has: review;stars; the columns look separated by semicolons"),
         ("a.tsv", "review,id", "it has: 'review,id'; the columns look separated by commas"),
         ("a.tsv", "reviews, raw\tid", "did you mean 'reviews, raw'? It has: 'reviews, raw', id"),
-        ("a.tsv", '"review"\tid', "did you mean '\"review\"', in quotes? Cells in quotes need"),
+        (
+            "a.tsv",
+            '"review"\tid',
+            'did you mean \'"review"\'? It has: "review", id; cells in quotes need',
+        ),
         ("a.tsv", "\t".join(["x" * 1000] * 1000), "it has: 'x"),
     ],
 )
@@ -257,9 +261,9 @@ def test_two_texts_a_line(tmp_path: Path) -> None:
 
 
 def test_a_stream() -> None:
-    records = read_stream(io.BytesIO("Hündin\r\n\nbellt".encode()))
+    records = read_lines_of_text(io.BytesIO("Hündin\r\n\nbellt".encode()))
     assert [(r.line, r.texts) for r in records] == [(1, ("Hündin",)), (3, ("bellt",))]
     with pytest.raises(DataError, match=r"standard input, line 2: is not UTF-8"):
-        list(read_stream(io.BytesIO(b"one\n\xff\n")))
+        list(read_lines_of_text(io.BytesIO(b"one\n\xff\n")))
     with pytest.raises(DataError, match="standard input: received nothing; expected at least one"):
-        list(read_stream(io.BytesIO(b"")))
+        list(read_lines_of_text(io.BytesIO(b"")))

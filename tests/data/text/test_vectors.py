@@ -287,7 +287,6 @@ def test_errors_name_the_line(tmp_path, text, line, message):
     ("name", "content", "message"),
     [
         ("v.txt", b"", "is empty"),
-        ("v.txt", b"3 2\nthe 1 2\ndog 3 4\n", "ends after 2 words; its first line announces 3"),
         ("v.txt", b"bird 1 2\n", "has none of the 2 words, such as 'the'"),
         ("v.txt", b"the 1 2\ndog 3 1e39\n", "the vector of 'dog' has a number that is not finite"),
         ("v.txt.gz", GLOVE.encode(), "after line 0: cannot be read"),

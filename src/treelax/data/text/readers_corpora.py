@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -319,15 +320,10 @@ class Corpus:
         if path.is_file() and path.suffix.lower() != ".zip":
             return {path.name: self.read(path, None, **checks)}
         found: dict[str, Records] = {}
-        refusals: list[NoSuchSplitError] = []
         for split in (*self.official, *self.optional):
-            try:
+            with suppress(NoSuchSplitError):
                 found[split] = self.read(path, split, **checks)
-            except NoSuchSplitError as error:
-                refusals.append(error)
-        if not found:
-            raise refusals[0]
-        return found
+        return found or {"train": self.read(path, "train", **checks)}  # which raises
 
 
 def _sst(title: str, classes: Literal["binary", "five"], sizes: Mapping[str, int]) -> Corpus:

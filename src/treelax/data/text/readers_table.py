@@ -13,7 +13,6 @@ from treelax.data.input_files import PathLike, Source, one_file
 from treelax.data.text.ptb import one_word, spaced_words
 from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
 from treelax.data.text.rows import (
-    MissingColumnError,
     column_places,
     json_objects,
     missing_column,
@@ -142,7 +141,6 @@ def _rows(
     else:
         rows = split_rows(source.lines(), separator)
     for header, columns in rows:
-        _refuse_quotes(columns, wanted, f"{source.name}, line {header}")
         column_places(columns, wanted, f"{source.name}, line {header}", separator)
         for number, cells in rows:
             if cells == [""]:
@@ -151,18 +149,6 @@ def _rows(
                 note_ragged(checks, report, source.name, number, len(cells), len(columns))
             else:
                 yield number, dict(zip(columns, cells, strict=True))
-
-
-def _refuse_quotes(columns: Sequence[str], wanted: Sequence[str], where: str) -> None:
-    """Say what to do about a header in quotes where quotes are ordinary characters."""
-    for name in wanted:
-        if name not in columns and f'"{name}"' in columns:
-            raise MissingColumnError(
-                f"{where}: no column {name!r}; did you mean '\"{name}\"', in quotes? Cells in quotes "
-                "need --set data.quoted=true in training, quoted=True in Python, or a file in CSV",
-                name,
-                advised=True,
-            )
 
 
 def _text(text: Any, name: str, where: str, is_list: bool, tokens: bool) -> str:

@@ -98,18 +98,22 @@ def missing_column(
     # quoted if one could be taken for two
     shown = [short(c) if "," in c or len(c) > SHOWN else c for c in columns[:SHOWN]]
     names = ", ".join([*shown, *(["…"] if len(columns) > SHOWN else [])]) or "none"
-    if separator and len(columns) == 1:
-        for other, called in SEPARATORS.items():
-            if other in columns[0]:
-                return MissingColumnError(
-                    f"{where}: no column {name!r}; it has: {names}; the columns look separated by "
-                    f"{called}; expected commas in .csv, tabs in .tsv",
-                    name,
-                    advised=True,
-                )
+    other = next((o for o in SEPARATORS if o in columns[0]), None) if len(columns) == 1 else None
     near = difflib.get_close_matches(name, columns, n=1)
-    meant = f"; did you mean {short(near[0])}? It has: " if near else "; it has: "
-    return MissingColumnError(f"{where}: no column {name!r}{meant}{names}", name)
+    hint, start = "", f"; did you mean {short(near[0])}? It has: " if near else "; it has: "
+    if f'"{name}"' in columns:
+        hint = (
+            "; cells in quotes need --set data.quoted=true in training, quoted=True in Python, or a "
+            "file in CSV"
+        )
+    elif separator and other:
+        start = "; it has: "
+        hint = (
+            f"; the columns look separated by {SEPARATORS[other]}; expected commas in .csv, tabs in "
+            ".tsv"
+        )
+    message = f"{where}: no column {name!r}{start}{names}{hint}"
+    return MissingColumnError(message, name, advised=bool(hint))
 
 
 def note_ragged(

@@ -58,7 +58,7 @@ def _read_text(source: Source, wanted: Collection[str]) -> tuple[dict[str, int],
     names = {word.encode("utf-8", "surrogatepass"): word for word in wanted}
     found: dict[str, int] = {}
     values = array("f")
-    number = words = dim = announced = 0
+    number = words = dim = 0
     try:
         with source.opened() as data:
             for number, line in numbered_lines(data, file):
@@ -66,7 +66,7 @@ def _read_text(source: Source, wanted: Collection[str]) -> tuple[dict[str, int],
                 if number == 1:
                     line = line.removeprefix(codecs.BOM_UTF8)
                     if _is_word2vec_header(line.split()):
-                        announced, dim = map(int, line.split())
+                        dim = int(line.split()[1])
                         continue
                 if not line:
                     continue
@@ -90,11 +90,6 @@ def _read_text(source: Source, wanted: Collection[str]) -> tuple[dict[str, int],
         raise DataError(f"{file}, after line {number}: cannot be read: {error}") from error
     if not words:
         raise DataError(f"{file}: is empty; expected lines of a word and its numbers")
-    if words < announced:
-        raise DataError(
-            f"{file}: ends after {counted(words, 'word')}; its first line announces {announced:,}: it "
-            "is cut off, fetch it again"
-        )
     if not found:
         return found, torch.empty(0, dim)
     return found, torch.frombuffer(values, dtype=torch.float32).view(-1, dim)

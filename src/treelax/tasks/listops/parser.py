@@ -20,7 +20,7 @@ from treelax.data.listops import (
     parse_expression,
     read_line,
 )
-from treelax.data.text.readers_plain import read_lines_of_text, read_stream
+from treelax.data.text.readers_plain import read_lines_of_text
 from treelax.errors import InputError
 from treelax.tasks.base import (
     Answer,
@@ -111,7 +111,7 @@ class ListOpsParser(TrainedParser):
         if source.file == "-":
             import sys
 
-            records = read_stream(sys.stdin.buffer)
+            records = read_lines_of_text(sys.stdin.buffer)
         else:
             records = read_lines_of_text(str(source.file))
         name = records.source

@@ -12,7 +12,7 @@ from pathlib import Path
 from treelax.data.conllu import COLUMNS, Sentence, read_conllu
 from treelax.data.input_files import one_file
 from treelax.data.text.ptb import one_word, spaced_words
-from treelax.data.text.readers_plain import read_lines_of_text, read_stream
+from treelax.data.text.readers_plain import read_lines_of_text
 from treelax.data.text.readers_table import SUFFIXES, read_table
 from treelax.data.text.readers_tagging import WORD_SUFFIXES, column_of, read_tagging
 from treelax.data.text.records import MAX_WORDS, TOO_LONG, CheckOptions, Record, Records, Report
@@ -141,7 +141,7 @@ def _records(file: str, form: str, settings: SentenceSettings, source: Source) -
                 f"{file} is read as text, which has none; give --input tsv, csv or jsonl"
             )
         if file == STREAM:
-            return read_stream(sys.stdin.buffer, texts=settings.texts, tokens=tokens, **checks)
+            return read_lines_of_text(sys.stdin.buffer, texts=settings.texts, tokens=tokens, **checks)
         return read_lines_of_text(file, texts=settings.texts, tokens=tokens, **checks)
     label = None if settings.kind == "tag" else source.label or settings.label
     return read_table(
