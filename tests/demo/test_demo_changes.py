@@ -1,4 +1,4 @@
-"""Pinned, forbidden and edited arcs in a browser: they follow their words, and are never hidden."""
+"""Changed arcs, which follow their words and are never hidden; links, markup, trouble."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
 
 from demo_visits import WORDS, Visitor, eventually
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Route, expect
 
 # ------------------------------------------------------------------ they follow their words
 
@@ -109,20 +109,21 @@ def test_which_words_are_still_there(visitor: Visitor) -> None:
     assert [dict(map(tuple, pairs)) for pairs in found] == [kept for *_, kept in SURVIVORS]
 
 
-@pytest.mark.parametrize("way", ["example", "source"])
-def test_another_text_has_no_changes(visitor: Visitor, way: str) -> None:
-    visit = visitor().open(source="random", text="a b c", pinned="1-2", edits="0-1:3")
+def test_another_text_has_no_changes(visitor: Visitor) -> None:
+    visit = visitor()
     page = visit.page
-    visit.shows_its_state(pinned="1-2")
-    if way == "example":
-        page.click("#example")
-    else:
-        page.select_option("#source", "zero")
-    visit.shows_its_state(pinned="", edits="", text=WORDS if way == "example" else "a b c")
-    expect(page.locator("#status")).to_have_text("2 changed arcs were cleared.")
-    assert page.is_hidden("#changes-row")
-    page.click("#resample")
-    expect(page.locator("#status")).to_have_text("")
+    for act, text in (
+        (lambda: page.click("#example"), WORDS),
+        (lambda: page.select_option("#source", "zero"), "a b c"),
+    ):
+        visit.open(source="random", text="a b c", pinned="1-2", edits="0-1:3")
+        visit.shows_its_state(pinned="1-2")
+        act()
+        visit.shows_its_state(pinned="", edits="", text=text)
+        expect(page.locator("#status")).to_have_text("2 changed arcs were cleared.")
+        assert page.is_hidden("#changes-row")
+        page.click("#resample")
+        expect(page.locator("#status")).to_have_text("")
 
 
 # ------------------------------------------------------------------ and are never hidden
@@ -139,8 +140,7 @@ def test_the_change_that_leaves_no_tree_is_shown(visitor: Visitor) -> None:
     assert page.get_attribute("#forbid", "aria-pressed") == "true"
     assert page.input_value("#arc-score") == ""
     assert page.inner_text("#readout") == "root → 2 b: forbidden"
-    # its cross, in a matrix that is not dimmed as the others are
-    assert cell(visit.page, 0, 2) == cell(visit.page, 0, 1) != cell(visit.page, 1, 2)
+    # in a matrix that is not dimmed as the others are
     dimmed = "all => all.map(e => getComputedStyle(e).opacity)"
     assert page.locator(".heat canvas").evaluate_all(dimmed) == ["1", *["0.35"] * 4]
     chips.nth(1).click()
@@ -148,26 +148,7 @@ def test_the_change_that_leaves_no_tree_is_shown(visitor: Visitor) -> None:
     visit.shows_its_state(forbidden="0-1")
     expect(page.locator("#pictures")).to_have_class("pictures")
     assert page.locator(".heat canvas").evaluate_all(dimmed) == ["1"] * 5
-    visit.complaints[:] = [said for said in visit.complaints if "getImageData" not in said]
     visit.refused("409")
-
-
-def cell(page: Page, head: int, word: int) -> list[int]:
-    """The colours of a cell of the scores, around where its cross may be."""
-    found: list[int] = page.evaluate(
-        """([head, word]) => {
-          const host = document.getElementById("heat-scores");
-          const canvas = host.querySelector("canvas"), cursor = host.querySelector(".cursor");
-          const size = cursor.offsetWidth - 1;
-          const chosen = (id) => Number(document.getElementById(id).value);
-          const [row, column] = [chosen("arc-head"), chosen("arc-word")];
-          const x = cursor.offsetLeft + 1 + (word - column) * size;
-          const y = cursor.offsetTop + 1 + (head - row) * size;
-          return [...canvas.getContext("2d").getImageData(x, y, size - 1, size - 1).data];
-        }""",
-        [head, word],
-    )
-    return found
 
 
 def test_changes_that_leave_no_tree_after_typing(visitor: Visitor) -> None:
@@ -189,15 +170,122 @@ def test_changes_that_leave_no_tree_after_typing(visitor: Visitor) -> None:
     visit.refused("409", "409")
 
 
-def test_the_link_has_what_a_late_answer_brings(visitor: Visitor) -> None:
-    """Which words there are only the answer says; it may come after the link was written."""
-    visit = visitor().open(source="zero", text="a b c", arc="0-3")
-    visit.shows_its_state(arc="0-3")
+# ------------------------------------------------------------------ links, markup, trouble
 
-    def late(route: Route) -> None:
-        eventually(lambda: visit.state()["text"], "a c")
-        route.continue_()
 
-    visit.page.route("**/api/trees", late)
-    visit.page.fill("#text", "a c")
-    eventually(lambda: visit.state()["arc"], "0-2")
+def test_a_link_restores_everything(visitor: Visitor) -> None:
+    state = {
+        "source": "random", "text": "a <b>b</b> c&d ü", "temperature": "0.35", "noise": "2.5",
+        "seed": "123", "relaxation": "entropy", "roots": "single", "scores": "9", "samples": "40",
+        "drawn": "8", "edits": "1-2:3.5,2-1:-4", "pinned": "3-4", "forbidden": "0-1,2-3",
+        "click": "forbid", "arc": "2-3",
+    }  # fmt: skip
+    visit = visitor().open(**state)
+    visit.shows_its_state(**state)
+    page = visit.page
+    assert page.input_value("#text") == state["text"]
+    assert page.input_value("#noise-seed") == "123"
+    assert page.inner_text("#temperature-value") == "0.350"
+    assert page.is_checked("input[name=roots][value=single]")
+    assert page.is_checked("input[name=click][value=forbid]")
+    assert (page.input_value("#arc-head"), page.input_value("#arc-word")) == ("2", "3")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.click("#link")
+    expect(page.locator("#status")).to_have_text("Link copied.")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    page.goto("about:blank")
+    page.goto(copied)
+    visit.shows_its_state(**state)
+    # an address that is typed into an open page
+    page.evaluate("location.hash = '#source=zero&text=x+y'")
+    visit.shows_its_state(source="zero", text="x y", relaxation="softmax")
+
+
+def test_a_link_of_nonsense_does_no_harm(visitor: Visitor) -> None:
+    visit = visitor().open(
+        source="nothing", text="[MAX 1 2 ]", temperature="hot", noise="-1", seed="x", samples="1e9",
+        relaxation="<b>", roots="many", edits="1-2:NaN,9,5-5:1,a-b:1,0-1:1e99", pinned="0-0,1-1,2",
+        forbidden="-1-2,999-1", click="delete", arc="7-7", more="?",
+    )  # fmt: skip
+    visit.shows_its_state(
+        source="listops", temperature="1", noise="1", seed="0", samples="", relaxation="softmax",
+        roots="several", edits="", pinned="", forbidden="", click="", arc="0-1",
+    )  # fmt: skip
+
+
+def test_markup_is_shown_as_text(visitor: Visitor) -> None:
+    text = "<script>window.bad=1</script> <img/src=x/onerror=window.bad=1> &lt; ${bad}"
+    visit = visitor().open(source="zero", text=text, edits="1-2:1", samples=1)
+    visit.page.click("summary")
+    visit.shows_its_state(text=text)
+    assert visit.words("soft-arcs")[1] == "<script>window.bad=…"
+    assert visit.page.locator("#words tbody th").first.inner_text() == text.split()[0]
+    assert visit.page.evaluate("window.bad") is None
+    assert visit.page.locator("main script, main img, main b").count() == 0
+
+
+def test_errors_are_shown_and_go_away(visitor: Visitor) -> None:
+    visit = visitor().open(source="listops", text="[MAX dogs ]")
+    page = visit.page
+    expect(page.locator("#alert")).to_contain_text("token 2 is 'dogs'; expected [MIN")
+    page.fill("#text", "[MAX 2 ]")
+    expect(page.locator("#alert")).to_be_hidden()
+    visit.shows_its_state(text="[MAX 2 ]")
+    expect(page.locator("#said")).to_contain_text("Value 2.")
+    page.fill("#text", " ")
+    expect(page.locator("#alert")).to_have_text("text has no words; expected 1 to 200")
+    expect(page.locator("#pictures")).to_have_class("pictures stale")
+    # what was said of another text does not stay beside this one, not even when it is drawn anew
+    expect(page.locator("#said")).to_have_text("")
+    expect(page.locator("#best-facts")).to_have_text("")
+    page.set_viewport_size({"width": 1000, "height": 900})
+    eventually(lambda: page.inner_text("#said"), "")
+    page.fill("#text", "[MAX 2 3")
+    visit.shows_its_state(text="[MAX 2 3")
+    expect(page.locator("#pictures")).to_have_class("pictures")
+    # the browser itself notes every refusal
+    visit.refused("409", "409")
+
+
+def test_a_busy_server_and_one_that_is_gone(visitor: Visitor) -> None:
+    visit = visitor().open(source="zero", text="a b")
+    page = visit.page
+    refusals: list[Route] = []
+
+    def busy(route: Route) -> None:
+        refusals.append(route)
+        if len(refusals) > 2:
+            route.continue_()
+            return
+        route.fulfill(status=503, headers={"retry-after": "0.01"}, json={"detail": "busy"})
+
+    page.route("**/api/trees", busy)
+    page.fill("#text", "a b c")
+    visit.shows_its_state(text="a b c")
+    assert len(refusals) == 3
+    page.unroute("**/api/trees")
+    page.route("**/api/trees", lambda route: route.abort())
+    page.fill("#text", "a b c d")
+    expect(page.locator("#alert")).to_contain_text("The server does not answer.")
+    page.unroute("**/api/trees")
+    page.fill("#text", "a b c d e")
+    visit.shows_its_state(text="a b c d e")
+    visit.complaints.clear()
+
+
+def test_only_the_newest_state_waits(visitor: Visitor) -> None:
+    """A slider that is drawn asks for few pictures, and the last one is that of its end."""
+    visit = visitor().open(source="random", text=WORDS)
+    visit.shows_its_state()
+    visit.asked.clear()
+    visit.page.evaluate(
+        """() => {
+          const slider = document.getElementById("temperature");
+          for (let i = 0; i < 100; i++) {
+            slider.value = i / 50;
+            slider.dispatchEvent(new Event("input"));
+          }
+        }"""
+    )
+    visit.shows_its_state(temperature="95.5")
+    assert len([url for url in visit.asked if url.endswith("/api/trees")]) == 2

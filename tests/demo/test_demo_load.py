@@ -26,12 +26,9 @@ def test_every_request_is_counted(sources: Sources) -> None:
     assert (row["errors"], row["busy"]) == (0, 0)
     assert 0 < row["ms_p50"] <= row["ms_p90"] <= row["ms_p99"] <= row["ms_p100"]
     assert row["memory_peak_mb"] >= row["memory_start_mb"] > 0
+    for words, number in ((6, 0), (30, 1)):
+        request = TreeRequest(**demo_load.request(number, words))
+        assert len(answer(request, sources).words) == words
     tally.statuses.update({"503": 2, "500": 3, "ReadTimeout": 4})
     row = demo_load.row(3, 0.2, 6, tally)
     assert (row["busy"], row["errors"]) == (2, 7)
-
-
-def test_requests_have_as_many_words_as_asked_for(sources: Sources) -> None:
-    for words, number in ((6, 0), (9, 1), (30, 1)):
-        request = TreeRequest(**demo_load.request(number, words))
-        assert len(answer(request, sources).words) == words

@@ -58,33 +58,14 @@ def test_the_label_and_trees_are_those_of_the_library(
         assert reply["null"] is True
         assert heads_without_null(reply["best"]) == said.heads[at]
         assert reply["answer"]["text"] == label_of(run, FIRST, SECOND)
+    # it is asked with the trees of both, whichever is shown
+    pinned = {"text": SECOND, "pinned": [{"head": 4, "word": 1}]}
+    bound = ask(source="run", text=FIRST, second=pinned, shown="second")
+    assert bound["best"][0] == 4
+    assert bound["answer"] == ask(source="run", text=FIRST, second=pinned)["answer"]
     alone = ask(source="run", text=SECOND)
     assert alone["answer"]["text"] == "No label yet: this model labels two texts together."
     assert {**reply, "answer": alone["answer"]} == {**alone, "other_words": reply["other_words"]}
-
-
-def test_the_model_is_asked_with_the_trees_of_both_texts(ask: Ask, sources: Sources) -> None:
-    """Pins of either text change its tree, whichever is shown, and are forgotten after."""
-    source: Any = sources["run"]
-    seen: list[Any] = []
-    hook = source.parser.network.encoder.register_forward_hook(
-        lambda module, given, result: seen.append(result[1])
-    )
-    pair = {"source": "run", "text": FIRST, "second": {"text": SECOND}}
-    pins = {
-        "pinned": [{"head": 5, "word": 2}],
-        "second": {"text": SECOND, "pinned": [{"head": 4, "word": 1}]},
-    }
-    try:
-        for shown in ("first", "second"):
-            ask(**{**pair, **pins, "shown": shown})
-        ask(**pair)
-    finally:
-        hook.remove()
-    for tree in seen[:2]:
-        assert tree[0, 5, 2] == tree[1, 4, 1] == 1
-    assert seen[0].equal(seen[1])
-    assert not seen[0].equal(seen[2])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from demo_visits import LEAST_WEIGHT, WORDS, Visitor, eventually, request_of
 from playwright.sync_api import expect
 
 from treelax.demo.answers import answer
-from treelax.demo.messages import MOST_WORDS, Matrix
+from treelax.demo.messages import MOST_WORDS
 
 MANY = " ".join(f"w{i}" for i in range(60))  # whose cells are too small for gaps between them
 
@@ -260,6 +260,9 @@ def test_cells_have_the_colours_of_their_numbers(visitor: Visitor, scheme: str, 
         [matrices, largest, scheme == "dark"],
     )
     assert wrong == []
+    for name, most in largest.items():
+        ends = visit.page.locator(f"#legend-{name} span").all_text_contents()
+        assert float(ends[1]) == -float(ends[0].replace("−", "-")) == pytest.approx(most, 0.1)
     # of reading colours, which only a test does
     visit.complaints[:] = [text for text in visit.complaints if "getImageData" not in text]
     ends = visit.page.evaluate(
@@ -269,19 +272,6 @@ def test_cells_have_the_colours_of_their_numbers(visitor: Visitor, scheme: str, 
         }"""
     )
     assert ends == ["rgb(33, 102, 172)", "rgb(179, 88, 6)", "rgb(134, 159, 193)"]
-
-
-def test_every_matrix_of_scores_has_a_scale_of_its_own(visitor: Visitor) -> None:
-    """Or small scores would be white beside their noise."""
-    visit = visitor().open(source="zero", text="a b", edits="1-2:0.2,2-1:-0.05", noise=50)
-    reply = visit.shows_its_state(noise="50")
-    ends = visit.page.locator("#legend-scores span").all_text_contents()
-    assert ends == ["−0.20", "0.20"]
-    most = max(abs(value) for row in reply.perturbed for value in row if value is not None)
-    assert most >= 10
-    ends = visit.page.locator("#legend-perturbed span").all_text_contents()
-    assert ends == [f"−{most:.0f}", f"{most:.0f}"]
-    assert visit.page.inner_text("#soft-facts") == visit.page.inner_text("#scatter-facts") == ""
 
 
 def test_a_line_says_when_scores_are_far_larger_than_the_noise(visitor: Visitor) -> None:
@@ -331,35 +321,27 @@ LONGEST = " ".join(f"w{i}" for i in range(1, MOST_WORDS + 1))
 MOST_ARCS, MOST_DOTS = 600, 1500
 
 
-def numbers(matrix: Matrix) -> dict[tuple[int, int], float]:
-    return {
-        (head, word): value or 0.0
-        for head, row in enumerate(matrix)
-        for word, value in enumerate(row)
-    }
-
-
 def test_only_the_heaviest_arcs_and_largest_dots_of_long_texts_are_drawn(visitor: Visitor) -> None:
     visit = visitor().open(source="zero", text=LONGEST, noise=0, samples=5, temperature=1)
     page, reply = visit.page, answer(request_of(visit.state()), visit.sources)
 
-    soft = numbers(reply.soft)
-    heavy = sorted((weight for weight in soft.values() if weight >= LEAST_WEIGHT), reverse=True)
+    heavy = sorted((w for row in reply.soft for w in row if w and w >= LEAST_WEIGHT), reverse=True)
     drawn = visit.arcs("soft-arcs")
     assert len(heavy) > MOST_ARCS
-    assert all(drawn[arc] == soft[arc] for arc in drawn)
+    assert all(weight == reply.soft[head][word] for (head, word), weight in drawn.items())
     assert sorted(drawn.values(), reverse=True) == heavy[:MOST_ARCS]
     assert page.inner_text("#soft-facts").startswith(f"The {len(heavy) - MOST_ARCS} lightest ")
     assert len(visit.arcs("best-arcs", ".arc-line:not(.below)")) == MOST_WORDS
 
-    marginals, frequencies = numbers(reply.marginals), numbers(reply.samples.frequencies)
-    sizes = [max(marginals[arc], frequencies[arc]) for arc in marginals]
-    large = sorted((size for size in sizes if size >= 0.001), reverse=True)
+    frequencies = reply.samples.frequencies
+    sizes = [
+        [max(pair) for pair in zip(*rows, strict=True)]  # type: ignore[type-var]
+        for rows in zip(reply.marginals, frequencies, strict=True)
+    ]
+    large = sorted((size for row in sizes for size in row if size and size >= 0.001), reverse=True)
     dots = page.locator("#scatter circle").evaluate_all(
         "all => all.map(dot => [dot.dataset.head, dot.dataset.word].map(Number))"
     )
-    found = sorted((max(marginals[h, m], frequencies[h, m]) for h, m in dots), reverse=True)
-    assert found == large[:MOST_DOTS]
-    assert (
-        page.inner_text("#scatter-facts") == f"The {len(large) - MOST_DOTS} smallest are not drawn."
-    )
+    assert sorted((sizes[h][m] or 0 for h, m in dots), reverse=True) == large[:MOST_DOTS]
+    facts = f"The {len(large) - MOST_DOTS} smallest are not drawn."
+    assert page.inner_text("#scatter-facts") == facts
