@@ -6,9 +6,9 @@ import threading
 import torch
 
 from treelax import ops
-from treelax.ops.eisner.memory import SMALLEST, Pool, rounded
+from treelax.ops.eisner.native import SMALLEST_BLOCK, Pool, block_size
 
-LARGE = (SMALLEST // 4 + 1,)
+LARGE = (SMALLEST_BLOCK // 4 + 1,)
 
 
 def test_a_block_comes_back_when_its_tensor_dies():
@@ -22,12 +22,12 @@ def test_a_block_comes_back_when_its_tensor_dies():
     assert pool.idle == 0  # a view still needs it
     del view
     gc.collect()
-    assert pool.idle == rounded(LARGE[0] * 4)
+    assert pool.idle == block_size(LARGE[0] * 4)
     assert pool.empty(LARGE, torch.float32).data_ptr() == address
 
 
 def test_no_more_than_the_limit_lies_idle_and_no_two_tensors_share():
-    pool = Pool(limit=3 * rounded(LARGE[0] * 4))
+    pool = Pool(limit=3 * block_size(LARGE[0] * 4))
     tensors = [pool.empty(LARGE, torch.float32).fill_(k) for k in range(10)]
     assert [float(tensor.mean()) for tensor in tensors] == list(range(10))
     tensors.append(pool.empty((2, 3), torch.float32))  # small ones are ordinary

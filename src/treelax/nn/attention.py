@@ -18,19 +18,7 @@ POOLINGS = ("max", "sum")
 
 
 def word_mask(lengths: Tensor, size: int) -> Tensor:
-    """Tell words from padding.
-
-    Args:
-        lengths: ``(batch)``, words per sentence.
-        size: to which the sentences are padded.
-
-    Returns:
-        ``(batch, size)``, true for words and false for padding.
-
-    Example:
-        >>> word_mask(torch.tensor([3, 1]), 3).int().tolist()
-        [[1, 1, 1], [1, 0, 0]]
-    """
+    """``(batch, size)``, true for words and false for padding."""
     return torch.arange(size, device=lengths.device) < lengths[:, None]
 
 
@@ -176,5 +164,5 @@ class DecomposableAttention(nn.Module):
         return vectors.amax(-2) if self.pooling == "max" else vectors.sum(-2)
 
     def extra_repr(self) -> str:
-        """The setting that no part shows."""
+        """The pooling, which no part shows."""
         return f"pooling={self.pooling!r}"

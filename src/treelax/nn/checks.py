@@ -14,14 +14,7 @@ from treelax.ops import checks
 
 
 def check_size(name: str, value: Any) -> None:
-    """Raise unless ``value`` is a whole number of at least 1.
-
-    Example:
-        >>> check_size("layers", 0)
-        Traceback (most recent call last):
-        ...
-        treelax.errors.InputError: layers is 0; expected a whole number of at least 1.
-    """
+    """Raise unless ``value`` is a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"{name} is {value!r}; expected a whole number of at least 1.")
 
@@ -35,28 +28,12 @@ def check_dropout(value: Any) -> None:
 
 
 def check_vectors(name: str, vectors: Any, *shape: int | str) -> None:
-    """Raise unless ``vectors`` is a floating-point tensor of that shape.
-
-    Args:
-        name: of the argument.
-        vectors: the argument.
-        shape: a number for a dimension that must have it, a word for one of any size; ``"..."`` in
-            front allows more dimensions.
-
-    Raises:
-        InputError: it is something else.
-
-    Example:
-        >>> import torch
-        >>> check_vectors("words", torch.zeros(2, 3, 8), "...", "n", 8)
-        >>> check_vectors("words", torch.zeros(8), "...", "n", 8)
-        Traceback (most recent call last):
-        ...
-        treelax.errors.InputError: words has shape (8,); expected (..., n, 8).
-    """
+    """Raise unless ``vectors`` is a floating-point tensor of a shape: numbers, words for any size, and
+    ``"..."`` in front for more dimensions."""
+    expected = f"({', '.join(map(str, shape))})"
     if not isinstance(vectors, Tensor):
         raise InputError(
-            f"{name} is a {type(vectors).__name__}; expected a torch.Tensor of shape {_text(shape)}."
+            f"{name} is a {type(vectors).__name__}; expected a torch.Tensor of shape {expected}."
         )
     open_front = shape[0] == "..."
     last = shape[1:] if open_front else shape
@@ -66,7 +43,7 @@ def check_vectors(name: str, vectors: Any, *shape: int | str) -> None:
         isinstance(wanted, int) and wanted != got
         for wanted, got in zip(last, received[-len(last) :], strict=True)
     ):
-        raise InputError(f"{name} has shape {received}; expected {_text(shape)}.")
+        raise InputError(f"{name} has shape {received}; expected {expected}.")
     if not vectors.is_floating_point():
         raise InputError(
             f"{name} has dtype {vectors.dtype}; expected a floating-point type: look up the vectors "
@@ -78,7 +55,3 @@ def check_lengths(lengths: Any, vectors: Tensor) -> None:
     """Raise unless ``lengths`` is None, or fits the vectors ``(..., n, d)``."""
     if lengths is not None:
         checks.check_lengths(lengths, vectors.shape[:-2], vectors.device)
-
-
-def _text(shape: tuple[int | str, ...]) -> str:
-    return f"({', '.join(map(str, shape))})"

@@ -14,28 +14,10 @@ TOLERANCE = 0.01  # of the probability
 
 
 class Dropout(nn.Module):
-    r"""Puts units to zero while training, and divides the others by the share that is kept.
+    """`torch.nn.Dropout`, four times faster on the CPU in a training step of a sentence model.
 
-    On the CPU every random number of 64 bits decides on eight units or on four, with 8 or 16 bits
-    each: in a training step of a sentence model torch's own way takes a fifth of the time, this one a
-    twentieth. The probability is a multiple of :math:`2^{-8}` there if that is within 1 % of it,
-    else of :math:`2^{-16}`.
-
-    Args:
-        probability: of a unit to be put to zero.
-
-    Shape:
-        any to the same.
-
-    Raises:
-        InputError: the probability is not at least 0 and less than 1.
-
-    Example:
-        >>> _ = torch.manual_seed(0)
-        >>> Dropout(0.5)(torch.ones(2, 6)).unique()
-        tensor([0., 2.])
-        >>> Dropout(0.5).eval()(torch.ones(3))
-        tensor([1., 1., 1.])
+    There every random number of 64 bits decides on eight units or on four, with 8 or 16 bits each. The
+    probability is a multiple of ``2 ** -8`` if that is within 1 % of it, else of ``2 ** -16``.
     """
 
     def __init__(self, probability: float) -> None:
@@ -60,7 +42,7 @@ class Dropout(nn.Module):
         return inputs * kept.to(inputs.dtype).mul_(levels / (levels - dropped))
 
     def _width(self) -> int:
-        """How many bits decide on a unit."""
+        """Bits per unit."""
         dropped = self.probability * 2**8
         return 8 if abs(round(dropped) - dropped) <= TOLERANCE * dropped else 16
 

@@ -79,13 +79,7 @@ class WordEmbedding(nn.Module):
         return torch.where(own[..., None], rows, fixed)
 
     def append(self, rows: Tensor) -> None:
-        """Add vectors of more words behind the others; they are not learned.
-
-        Args:
-            rows: ``(words, size)``, any floating-point type, on any device.
-
-        Raises:
-            InputError: they have another size.
+        """Append vectors ``(words, size)`` of more words, which are not learned.
 
         Example:
             >>> embedding = WordEmbedding(torch.zeros(2, 1))

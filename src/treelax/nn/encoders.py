@@ -30,7 +30,7 @@ class BiLSTM(nn.Module):
     Args:
         input_size: of the vectors.
         size: of each direction's state; the output has twice as much.
-        stacks: number of them; each reads both directions of the one below.
+        stacks: number of stacked layers; each reads both directions of the one below.
 
     Shape:
         vectors ``(batch, n, input_size)``, without the root, and lengths ``(batch)``, or None if

@@ -26,7 +26,7 @@ class TreeGCN(nn.Module):
     Args:
         input_size: of the vectors.
         size: of each layer's output.
-        layers: number of them.
+        layers: number of GCN layers.
         dense: each layer's output is put behind its input, so vectors grow by ``size`` a layer.
         dropout: before the activation.
 
@@ -88,7 +88,7 @@ class TreeGCN(nn.Module):
         return vectors
 
     def extra_repr(self) -> str:
-        """The settings that no part shows."""
+        """Whether it is dense, which no part shows."""
         return f"dense={self.dense}"
 
 
@@ -100,23 +100,20 @@ def _add_product(to: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _common_batch(vectors: Tensor, tree: Tensor) -> torch.Size:
-    """The leading dimensions of both together, or an error if they do not fit."""
+    """The leading dimensions of both together; raises if they do not fit."""
     if not isinstance(tree, Tensor):
         raise InputError(
             f"tree is a {type(tree).__name__}; expected a torch.Tensor (..., n + 1, n + 1): "
             "treelax.trees.heads_to_tree makes one from heads."
         )
     size = vectors.shape[-2]
-    if tree.dim() < 2 or tree.shape[-2] != size or tree.shape[-1] != size:
+    shapes = f"tree has shape {tuple(tree.shape)} and vectors {tuple(vectors.shape)}"
+    if tuple(tree.shape[-2:]) != (size, size):
         raise InputError(
-            f"tree has shape {tuple(tree.shape)} and vectors {tuple(vectors.shape)}; expected tree "
-            f"(..., {size}, {size}), with a vector for the root and each word: treelax.nn.Root puts "
-            "the root in front."
+            f"{shapes}; expected tree (..., {size}, {size}), with a vector for the root and each word: "
+            "treelax.nn.Root puts the root in front."
         )
     try:
         return torch.broadcast_shapes(vectors.shape[:-2], tree.shape[:-2])
     except RuntimeError:
-        raise InputError(
-            f"tree has shape {tuple(tree.shape)} and vectors {tuple(vectors.shape)}; expected "
-            "leading dimensions that broadcast."
-        ) from None
+        raise InputError(f"{shapes}; expected leading dimensions that broadcast.") from None

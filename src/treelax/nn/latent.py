@@ -126,10 +126,6 @@ class LatentTree(nn.Module):
     def distribution(self, vectors: Tensor, lengths: Tensor | None = None) -> StructureDistribution:
         """The distribution over structures that the scores define, without noise.
 
-        Args:
-            vectors: ``(..., n + 1, d)``, the root's first.
-            lengths: ``(...)`` words per sentence, or None if all have ``n``.
-
         Example:
             >>> from treelax.nn import ArcScorer
             >>> LatentTree(ArcScorer(8, 16)).distribution(torch.randn(2, 5, 8)).entropy().shape
@@ -147,11 +143,7 @@ class LatentTree(nn.Module):
     ) -> Tensor:
         """The expected loss ``(...)`` by the estimator.
 
-        Args:
-            vectors: ``(..., n + 1, d)``, the root's first.
-            lengths: ``(...)`` words per sentence, or None if all have ``n``.
-            f: from structures ``(samples, ..., n + 1, n + 1)`` to losses ``(samples, ...)``.
-            generator: source of randomness; torch's own by default.
+        ``f`` takes structures ``(samples, ..., n + 1, n + 1)`` and returns losses ``(samples, ...)``.
         """
         return self.estimator.expect(self.distribution(vectors, lengths), f, generator=generator)
 
@@ -162,13 +154,7 @@ class LatentTree(nn.Module):
         *,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """What the estimator samples for given scores; what `forward` does while training.
-
-        Args:
-            scores: ``(..., n + 1, n + 1)``.
-            lengths: ``(...)`` words per sentence, or None if all have ``n``.
-            generator: source of the noise; torch's own by default.
-        """
+        """What the estimator samples for given scores, as `forward` does while training."""
         return self.estimator.sample(self._distribution(scores, lengths), generator=generator)
 
     def soft(self, scores: Tensor, lengths: Tensor | None = None) -> Tensor:
@@ -198,8 +184,8 @@ class LatentTree(nn.Module):
         check_vectors("vectors", vectors, "...", "n + 1", "d")
         if vectors.shape[-2] == 0:
             raise InputError(
-                f"vectors has shape {tuple(vectors.shape)}; expected at least the root: "
-                "treelax.nn.Root puts it in front."
+                f"vectors has shape {tuple(vectors.shape)}; expected the root's first: use "
+                "treelax.nn.Root."
             )
         check_lengths(lengths, vectors)
         scores: Tensor = self.scorer(vectors)

@@ -71,20 +71,7 @@ class MLP(nn.Sequential):
 
 
 def linear(before: int, after: int, *, bias: bool = True) -> nn.Linear:
-    """A linear layer with Glorot's initial weights and zero biases.
-
-    Args:
-        before: size of the input.
-        after: size of the output.
-        bias: add one.
-
-    Returns:
-        The layer.
-
-    Example:
-        >>> linear(3, 2).bias.tolist()
-        [0.0, 0.0]
-    """
+    """A linear layer with Glorot's initial weights and zero biases."""
     layer = nn.Linear(before, after, bias=bias)
     nn.init.xavier_uniform_(layer.weight)
     if bias:

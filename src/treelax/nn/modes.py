@@ -10,19 +10,7 @@ from torch import nn
 
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
-    """Put a module into evaluation mode for a while, as a context manager.
-
-    Args:
-        module: which is in the mode that it was in afterwards.
-
-    Example:
-        >>> layer = nn.Dropout(0.5)
-        >>> with evaluating(layer):
-        ...     layer.training
-        False
-        >>> layer.training
-        True
-    """
+    """Put a module into evaluation mode; it is restored to its previous mode on exit."""
     training = module.training
     module.eval()
     try:

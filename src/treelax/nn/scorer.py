@@ -79,15 +79,6 @@ class ArcScorer(nn.Module):
     def distance_bias(self, size: int) -> Tensor:
         """``(size, size)``: the bias of every pair, by its signed distance ``h - m``.
 
-        Args:
-            size: number of vertices, ``n + 1``.
-
-        Returns:
-            The matrix that `forward` adds.
-
-        Raises:
-            InputError: the scorer has no such bias.
-
         Example:
             >>> scorer = ArcScorer(8, 16, distances=2)
             >>> _ = scorer.distance.data.copy_(torch.tensor([-2.0, -1, 0, 1, 2]))
@@ -95,16 +86,13 @@ class ArcScorer(nn.Module):
             [[0, -1, -2, -2], [1, 0, -1, -2], [2, 1, 0, -1], [2, 2, 1, 0]]
         """
         if self.distances is None:
-            raise InputError(
-                "distances is None, so this scorer has no distance bias; expected a number: build it "
-                "with distances=11, for example."
-            )
+            raise InputError("distances is None; expected a number, for example distances=11.")
         position = torch.arange(size, device=self.distance.device)
         apart = (position[:, None] - position).clamp(-self.distances, self.distances)
         return self.distance[apart + self.distances]
 
     def start_bias(self, *, left: float = 0.0, per_step: float = 0.0) -> None:
-        """Set the distance bias to what training is to start from.
+        """Set the initial distance bias.
 
         Until the scores of words say something, a perturbed tree is a random one; a bias for heads
         on the left or for short arcs gives every sentence much the same tree from the start, which
@@ -126,8 +114,7 @@ class ArcScorer(nn.Module):
         if self.distances is None:
             if left or per_step:
                 raise InputError(
-                    f"left is {left} and per_step {per_step}, and distances None; expected 0 where "
-                    "no distance has a bias: build the scorer with distances=11, for example."
+                    f"left is {left} and per_step {per_step}; expected 0, for distances is None."
                 )
             return
         apart = torch.arange(-self.distances, self.distances + 1)
@@ -135,5 +122,5 @@ class ArcScorer(nn.Module):
         self.distance.data.copy_(left * (apart < 0) + per_step * steps)
 
     def extra_repr(self) -> str:
-        """The settings that no part shows."""
+        """The largest distance, which no part shows."""
         return f"distances={self.distances}"

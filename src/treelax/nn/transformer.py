@@ -1,8 +1,7 @@
 """Word vectors from a transformer that reads sub-words.
 
-The words of a batch come as ids, as for any other encoder. A ragged table on the device tells which
-sub-words each of them has; from it the sequences of sub-words are put together there, in a few
-operations of fixed shape, and afterwards the sub-words' vectors are put together to words'.
+A ragged table on the device says which sub-words each word has. Sequences of sub-words are built from it
+there, in a few operations of fixed shape; afterwards sub-word vectors are combined into word vectors.
 """
 
 from __future__ import annotations
@@ -26,40 +25,24 @@ Subwords = Literal["mean", "first"]
 class SubwordTransformer(nn.Module):
     """Gives each word the mean of its sub-words' vectors, or the first of them.
 
-    A word without sub-words, a NULL token for example, is not seen by the transformer and has a
-    vector of its own that is learned; there is one such vector.
+    From ids ``(batch, n)`` and lengths ``(batch)`` to vectors ``(batch, n, size)``, 0 in the padding.
+    Words without sub-words, such as a NULL token, are not seen by the transformer and share one learned
+    vector.
 
-    A frozen transformer is in evaluation mode always, has no gradient and is no part of
-    ``parameters()`` and ``state_dict()``: what never changes need not be saved with every epoch. It
-    moves with the module from device to device and from type to type.
+    A frozen transformer is always in evaluation mode, has no gradient and is no part of ``parameters()``
+    and ``state_dict()``: what never changes need not be saved with every epoch. It still moves with the
+    module from device to device and from type to type.
 
     Args:
-        model: the transformer, called with ``input_ids`` and ``attention_mask``, both
-            ``(batch, sub-words)``, whose result has ``last_hidden_state``.
+        model: called with ``input_ids`` and ``attention_mask``, both ``(batch, sub-words)``; its result
+            has ``last_hidden_state``.
         size: of its vectors.
-        prefix: sub-words in front of every sentence, ``[CLS]`` say.
+        prefix: sub-words in front of every sentence, for example ``[CLS]``.
         suffix: sub-words behind it.
         padding: the sub-word to pad with.
         limit: the most sub-words of a sentence, prefix and suffix counted; None for no limit.
         subwords: "mean" or "first".
         frozen: leave the transformer as it is.
-
-    Shape:
-        ids ``(batch, n)`` and lengths ``(batch)`` to vectors ``(batch, n, size)``, 0 in the padding.
-
-    Raises:
-        InputError: a size or a name is not as expected.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> class Lookup(nn.Embedding):
-        ...     def forward(self, input_ids, attention_mask):
-        ...         return SimpleNamespace(last_hidden_state=super().forward(input_ids))
-        >>> layer = SubwordTransformer(Lookup.from_pretrained(torch.eye(4)), 4, prefix=[3])
-        >>> layer.set_pieces([[], [1], [1, 2]])  # of rows 0, for padding, 1 and 2
-        >>> layer(torch.tensor([[2, 1]]), torch.tensor([2]))
-        tensor([[[0.0000, 0.5000, 0.5000, 0.0000],
-                 [0.0000, 1.0000, 0.0000, 0.0000]]], grad_fn=<MaskedFillBackward0>)
     """
 
     pieces: Tensor
@@ -101,67 +84,40 @@ class SubwordTransformer(nn.Module):
 
     @property
     def around(self) -> int:
-        """How many sub-words stand in front of and behind the words of every sentence."""
+        """Number of sub-words around the words of every sentence."""
         return len(self.prefix) + len(self.suffix)
 
     def set_pieces(self, rows: Sequence[Sequence[int]]) -> None:
-        """Say which sub-words each word has.
-
-        Args:
-            rows: for each id its sub-words; none for id 0, which is padding.
-        """
+        """Set the sub-words of each id; none for id 0, which is padding."""
         device = self.without.device
         flat = [piece for row in rows for piece in row]
         starts = list(accumulate(map(len, rows), initial=0))
-        self.register_buffer("pieces", torch.tensor(flat, dtype=torch.int64), persistent=False)
-        self.register_buffer("starts", torch.tensor(starts, dtype=torch.int64), persistent=False)
-        self.pieces, self.starts = self.pieces.to(device), self.starts.to(device)
+        for name, values in (("pieces", flat), ("starts", starts)):
+            numbers = torch.tensor(values, dtype=torch.int64, device=device)
+            self.register_buffer(name, numbers, persistent=False)
 
     def add_pieces(self, rows: Sequence[Sequence[int]]) -> None:
-        """Add words with the next ids.
-
-        Args:
-            rows: for each of them its sub-words.
-        """
+        """Append words, with the sub-words of each, under the next ids."""
         flat = [piece for row in rows for piece in row]
         ends = list(accumulate(map(len, rows)))
         self.pieces = torch.cat((self.pieces, self.pieces.new_tensor(flat)))
         self.starts = torch.cat((self.starts, self.starts[-1] + self.starts.new_tensor(ends)))
 
     def keep_pieces(self, count: int) -> None:
-        """Forget all words but the first.
-
-        Args:
-            count: how many ids to keep.
-        """
+        """Keep only the first ``count`` ids."""
         self.starts = self.starts[: count + 1].clone()
         self.pieces = self.pieces[: int(self.starts[-1])].clone()
 
     def count(self, ids: Tensor) -> Tensor:
-        """How many sub-words each word has.
-
-        Args:
-            ids: ``(...)``, on the module's device.
-
-        Returns:
-            ``(...)``, int64.
-        """
+        """Sub-words per word."""
         return self.starts[ids + 1] - self.starts[ids]
 
     def sequences(self, ids: Tensor, length: int | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """Put the sub-words of sentences together.
+        """Sub-words ``(batch, length)`` of ids ``(batch, n)``; which of them are no padding; and the
+        index of each one's word, or -1.
 
-        Args:
-            ids: ``(batch, n)`` of words, 0 for padding.
-            length: how many columns; by default those of the longest sentence, which waits for the
-                device. Given, it is not checked: a longer sentence is cut.
-
-        Returns:
-            Sub-words ``(batch, length)``, padded; which of them are no padding, bool; and for each
-            the number of its word, counted from 0, or -1 if it has none.
-
-        Raises:
-            InputError: a sentence has more sub-words than the transformer takes.
+        ``length`` defaults to that of the longest sentence, which waits for the device; if given, longer
+        sentences are cut.
         """
         first, counts = self.starts[ids], self.count(ids)  # (batch, n)
         ends = counts.cumsum(1)
@@ -190,19 +146,7 @@ class SubwordTransformer(nn.Module):
         return tokens, present, word.masked_fill(~inside, -1)
 
     def forward(self, ids: Tensor, lengths: Tensor, length: int | None = None) -> Tensor:
-        """Vectors of words.
-
-        Args:
-            ids: ``(batch, n)`` of words, 0 for padding.
-            lengths: ``(batch)`` in words.
-            length: of the longest sentence in sub-words, see `sequences`.
-
-        Returns:
-            ``(batch, n, size)``.
-
-        Raises:
-            InputError: as `sequences`.
-        """
+        """Word vectors; ``length`` is that of `sequences`."""
         tokens, present, word = self.sequences(ids, length)
         model = self._frozen[0] if self.model is None else self.model
         with torch.set_grad_enabled(torch.is_grad_enabled() and not self.frozen):

@@ -97,15 +97,6 @@ def check_lengths(lengths: Any, batch: tuple[int, ...], device: torch.device) ->
         )
 
 
-def same_device(name: str, other: Tensor, scores: Tensor) -> None:
-    """Raise unless ``other`` lies on the device of ``scores``."""
-    if other.device != scores.device:
-        raise InputError(
-            f"{name} is on {other.device}; expected {scores.device}, the device of scores: "
-            f"move it with {name}.to(scores.device)."
-        )
-
-
 def check_temperature(
     temperature: Any, scores: Tensor | None = None, validate: bool = True
 ) -> None:
@@ -121,7 +112,11 @@ def check_temperature(
                 f"temperature has shape {tuple(temperature.shape)}; expected one that broadcasts to "
                 f"{batch}, the batch shape of scores: one for all or one per sentence."
             )
-        same_device("temperature", temperature, scores)
+        if temperature.device != scores.device:
+            raise InputError(
+                f"temperature is on {temperature.device}; expected {scores.device}, the device of "
+                "scores."
+            )
         if validate and not torch.compiler.is_compiling() and readable(temperature):
             wrong = ~((temperature >= LOWEST_TEMPERATURE) & (temperature < float("inf")))
             if bool(wrong.any()):
@@ -155,17 +150,12 @@ def sample_size(sample_shape: Any) -> torch.Size:
 
 
 def readable(tensor: Tensor) -> bool:
-    """May values be read? Not while a CUDA graph is being captured."""
+    """Whether values may be read: not while a CUDA graph is being captured."""
     return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
 
 
 def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    """Does a tensor of one shape expand to the other?
-
-    Example:
-        >>> broadcasts((1, 3), (2, 3)), broadcasts((3, 1), (2, 3)), broadcasts((1, 2, 3), (2, 3))
-        (True, False, False)
-    """
+    """Whether a tensor of one shape expands to the other."""
     padded = (1,) * (len(to) - len(shape)) + shape
     return len(padded) == len(to) and all(a in (1, b) for a, b in zip(padded, to, strict=True))
 
@@ -186,12 +176,7 @@ def check_length_values(lengths: Tensor, size: int) -> None:
 
 def arc_mask(lengths: Tensor, size: int) -> Tensor:
     """``(..., N, N)``, true where ``[h, m]`` is an arc of the sentence: ``1 <= m``, ``h != m``, both
-    within the length.
-
-    Example:
-        >>> arc_mask(torch.tensor([1]), 3).int().tolist()
-        [[[0, 1, 0], [0, 0, 0], [0, 0, 0]]]
-    """
+    within the length."""
     position = torch.arange(size, device=lengths.device)
     within = position <= lengths[..., None]
     arcs = within[..., :, None] & within[..., None, :] & (position > 0)

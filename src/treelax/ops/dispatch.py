@@ -48,7 +48,7 @@ def why_not(name: str, device_type: str) -> str | None:
 
 
 def triton_interprets() -> bool:
-    """Does Triton run in its interpreter, on CPU tensors? (``TRITON_INTERPRET=1``, for tests)"""
+    """Whether Triton runs in its interpreter, on CPU tensors (``TRITON_INTERPRET=1``, for tests)."""
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 

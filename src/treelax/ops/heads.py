@@ -35,7 +35,7 @@ def _select_heads(scores: Tensor, lengths: Tensor, hard: bool, validate: bool) -
 
 
 def _check_choice(s: Tensor, best: Tensor, lengths: Tensor) -> None:
-    """Every word needs one allowed head."""
+    """Raise if a word has no allowed head."""
     position = torch.arange(s.shape[-1], device=s.device)
     words = (position >= 1) & (position <= lengths[:, None])
     stuck = words & (s.gather(-2, best)[:, 0] <= FORBIDDEN / 2)

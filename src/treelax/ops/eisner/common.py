@@ -34,13 +34,7 @@ NO_TREE = FORBIDDEN / 2
 
 def bounded(scores: Tensor, lengths: Tensor) -> Tensor:
     """Scores as a chart takes them, in a new tensor: ``-inf`` becomes `FORBIDDEN`, the rest is
-    clamped to ``±LIMIT``; NaN, and whatever is not an arc of the sentence, becomes 0.
-
-    Example:
-        >>> scores = torch.tensor([[[5.0, -torch.inf], [5.0, torch.nan]]], dtype=torch.float64)
-        >>> bounded(scores, torch.tensor([1])).tolist()
-        [[[0.0, -1e+36], [0.0, 0.0]]]
-    """
+    clamped to ``±LIMIT``; NaN, and whatever is not an arc of the sentence, becomes 0."""
     finite = scores.clamp(-LIMIT, LIMIT).masked_fill(scores == float("-inf"), FORBIDDEN)
     return torch.where(arc_mask(lengths, scores.shape[-1]) & ~scores.isnan(), finite, 0)
 

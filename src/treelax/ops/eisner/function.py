@@ -58,8 +58,12 @@ def before(scores: Tensor, lengths: Tensor, backend: str, validate: bool) -> tup
     return scores.contiguous(), lengths.contiguous()
 
 
-def after(scores: Tensor, lengths: Tensor, value: Tensor, backend: str, validate: bool) -> None:
-    """One look at the result tells whether anything was wrong with the input."""
+def after(
+    scores: Tensor, lengths: Tensor, value: Tensor, backend: str, validate: bool, *trees: Tensor
+) -> None:
+    """NaN where the input has it; one look at the value tells whether anything was wrong."""
+    if backend not in KERNELS:
+        spoil(scores, lengths, value, *trees)
     if not validate or value.numel() == 0 or not checks.readable(value):
         return
     if backend == "native":
@@ -97,9 +101,7 @@ def soft_tree(
         made = _soft_tree_fake(scores, lengths, relaxation, single_root, backend, validate, save)
         return made[0].zero_(), made[1].zero_(), made[2].zero_()
     tree, value, saved = module.soft_tree(scores, lengths, relaxation, single_root, save)
-    if name not in KERNELS:
-        spoil(scores, lengths, tree, value)
-    after(scores, lengths, value, name, validate)
+    after(scores, lengths, value, name, validate, tree)
     return tree, value, saved
 
 
@@ -207,9 +209,7 @@ def log_partition(
     else:
         value = module.log_partition(scores, lengths, single_root)
         marginals = scores.new_empty(0)
-    if name not in KERNELS:
-        spoil(scores, lengths, value, *([marginals] if save else []))
-    after(scores, lengths, value, name, validate)
+    after(scores, lengths, value, name, validate, *([marginals] if save else []))
     return value, marginals
 
 
@@ -267,9 +267,7 @@ def best_tree(
     if no_words(scores):
         return scores.new_zeros(scores.shape)
     tree, value = module.best_tree(scores, lengths, single_root)
-    if name not in KERNELS:
-        spoil(scores, lengths, tree, value)
-    after(scores, lengths, value, name, validate)
+    after(scores, lengths, value, name, validate, tree)
     return tree
 
 
@@ -298,9 +296,7 @@ def sample_tree(
     trees, value = module.sample_tree(
         scores, lengths, uniforms.to(scores.dtype).contiguous(), single_root
     )
-    if name not in KERNELS:
-        spoil(scores, lengths, trees, value)
-    after(scores, lengths, value, name, validate)
+    after(scores, lengths, value, name, validate, trees)
     return trees
 
 

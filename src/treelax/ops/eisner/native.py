@@ -15,8 +15,11 @@ import contextlib
 import ctypes
 import functools
 import importlib.resources
+import mmap
 import os
 import threading
+import weakref
+from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -25,7 +28,6 @@ from torch import Tensor
 
 from treelax.errors import BackendError, ChartMemoryError
 from treelax.ops.checks import check_length_values
-from treelax.ops.eisner.memory import pool
 
 VARIANTS = ("v4", "v3", "v2", "generic")
 PLANES = 10  # `saved_planes` in native/group.h
@@ -33,10 +35,69 @@ ALIGNMENT = 64  # bytes: a whole vector, and what torch gives
 TYPES = {torch.float32: "f32", torch.float64: "f64"}
 BAD_LENGTH, OUT_OF_MEMORY = 1, 8  # bits of the status, see native/group.h
 
+NO_MEMORY = "Not enough memory for the charts; use smaller batches or shorter sentences."
+
 #: From this many cells times splits on, about a second, a call can be interrupted.
 LONG = 10**8
 
+#: Smaller blocks of memory come from the C library, which keeps them by itself.
+SMALLEST_BLOCK = 128 * 1024
+
 Kernel = Callable[..., int]
+
+
+def block_size(size: int) -> int:
+    """At most an eighth more, so that batches of similar shape share blocks."""
+    step = max(1 << 16, 1 << max(0, size.bit_length() - 4))
+    return -(-size // step) * step
+
+
+class Pool:
+    """Memory between the forward and the backward pass, used again; about ``limit`` bytes lie idle.
+
+    The C library returns large blocks to the system at once, and the first touch of every 4 KiB then
+    costs a page fault, which is felt beside a kernel of a few milliseconds. Taking a block and giving it
+    back are single operations on a deque, so threads and the garbage collector may meet here without a
+    lock; at worst two of them pass the limit together.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.free: defaultdict[int, deque[mmap.mmap]] = defaultdict(deque)
+
+    @property
+    def idle(self) -> int:
+        """Bytes that wait to be used again."""
+        return sum(size * len(blocks) for size, blocks in list(self.free.items()))
+
+    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """A tensor with uninitialised memory, like `torch.empty`."""
+        count = torch.Size(shape).numel()
+        size = count * dtype.itemsize
+        if size < SMALLEST_BLOCK:
+            return torch.empty(shape, dtype=dtype)
+        size = block_size(size)
+        try:
+            block = self.free[size].pop()
+        except IndexError:
+            # private, so that a forked child does not write into its parent's
+            try:
+                block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            except OSError as error:
+                raise ChartMemoryError(NO_MEMORY) from error
+        view = memoryview(block)
+        weakref.finalize(view, self.give_back, block).atexit = False
+        return torch.frombuffer(view, dtype=dtype, count=count).view(shape)
+
+    def give_back(self, block: mmap.mmap) -> None:
+        """Called when the tensor of a block is gone."""
+        size = len(block)
+        if self.idle + size <= self.limit:  # otherwise the system gets it
+            self.free[size].append(block)
+
+
+#: Twice what 64 sentences of 80 words keep in float32.
+pool = Pool(limit=32 * 1024 * 1024)
 
 
 @functools.cache
@@ -157,9 +218,7 @@ def _note(status: int, lengths: Tensor, size: int) -> None:
     if not status:
         return
     if status & OUT_OF_MEMORY:
-        raise ChartMemoryError(
-            "Not enough memory for the charts; use smaller batches or shorter sentences."
-        )
+        raise ChartMemoryError(NO_MEMORY)
     if status & BAD_LENGTH:
         check_length_values(lengths, size)
 
@@ -194,14 +253,9 @@ def soft_tree(
 ) -> tuple[Tensor, Tensor, Tensor]:
     batch, size, _ = scores.shape
     tree = torch.empty_like(scores)
-    if save:
-        saved = pool.empty(saved_shape(batch, size, scores.dtype), scores.dtype)
-    else:
-        saved = scores.new_empty(0)
-    value = _soft_tree(
-        scores, lengths, relaxation == "entropy", single_root, tree, saved if save else None
-    )
-    return tree, value, saved
+    saved = pool.empty(saved_shape(batch, size, scores.dtype), scores.dtype) if save else None
+    value = _soft_tree(scores, lengths, relaxation == "entropy", single_root, tree, saved)
+    return tree, value, scores.new_empty(0) if saved is None else saved
 
 
 def soft_tree_backward(

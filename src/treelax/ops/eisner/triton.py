@@ -54,12 +54,7 @@ COMMON_OPTIONS: dict[str, Any] = {"num_stages": 1, "enable_fp_fusion": True}
 
 
 def choose_tiles(size: int, table: tuple[tuple[int, Tiles], ...], dtype: torch.dtype) -> Tiles:
-    """Tile sizes for a chart of ``size`` positions, the root included.
-
-    Example:
-        >>> choose_tiles(11, ((16, Tiles(16, 16, 4)),), torch.float32)
-        Tiles(rows=16, lanes=16, warps=4)
-    """
+    """Tile sizes for a chart of ``size`` positions, the root included."""
     tiles = next((tiles for largest, tiles in table if size <= largest), LARGEST_TILES)
     if dtype == torch.float64 and tiles.warps > LARGEST_DOUBLE_TILES.warps:
         return LARGEST_DOUBLE_TILES
