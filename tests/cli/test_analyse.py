@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import os
 import re
@@ -11,20 +10,24 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from analyse_commands import ask, fail, record
-from sentence_runs import SIZES, sentences, train
-from typer.testing import CliRunner
+from model_commands import Output, ask, records, saved, shown, typed, written
+from model_commands import fail as refused
+from sentence_runs import SIZES, sentences, train, write_files
 
-from treelax.cli.main import app, main
+import treelax
+from treelax.cli.main import main
 from treelax.data.conllu import Sentence, write_conllu
 from treelax.data.listops import read_listops
-from treelax.tasks.listops.evaluation import evaluate
-from treelax.training.models import load_model
+from treelax.tasks.base import Source
+from treelax.tasks.text.config import TextConfig
+from treelax.tasks.text.origins import write_origins
 from treelax.tasks.text.pretrained import SentenceModel
+from treelax.training.run import Run
 
 REPOSITORY = Path(__file__).parent.parent.parent
 SAMPLE = REPOSITORY / "tests" / "data" / "listops_sample.tsv"
@@ -33,15 +36,12 @@ BANK = [
     Sentence(("The", "film", "was", "good", "."), (2, 4, 4, 0, 4), TAGS),
     Sentence(("A", "bad", "plot"), (3, 3, 0), ("DET", "ADJ", "NOUN")),
 ]
+Runs = dict[str, Path]
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A run of each kind, and a second one of classes; only to be looked at."""
-    folder = tmp_path_factory.mktemp("runs")
-    found = {kind: train(kind, folder / kind) for kind in ("classify", "pair", "tag")}
-    found["again"] = train("classify", folder / "again", seed=1)
-    return found
+def runs(sentence_runs: Runs) -> Runs:
+    return sentence_runs
 
 
 @pytest.fixture
@@ -50,18 +50,24 @@ def bank(tmp_path: Path) -> Path:
     return tmp_path / "bank.conllu"
 
 
-def saved(folder: Path, run: Path, name: str) -> Path:
-    SentenceModel.from_run(run).save_pretrained(folder / name)
-    return folder / name
+def record(capsys: Output, *arguments: object) -> dict[str, Any]:
+    [found] = records(capsys, "analyse", *arguments, "--json")
+    return found
+
+
+def fail(capsys: Output, *arguments: object) -> str:
+    return refused(capsys, "analyse", *arguments)
 
 
 # ------------------------------------------------------------------ ListOps
 
 
-def test_the_model_in_the_box(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_model_in_the_box(capsys: Output) -> None:
     found = record(capsys, "listops", "--data", SAMPLE, "--max-length", 30)
-    expressions = read_listops(SAMPLE, max_length=30)
-    figures = evaluate(load_model("listops").model, expressions)
+    parser = treelax.load("listops")
+    short = {expression.tokens for expression in read_listops(SAMPLE, max_length=30)}
+    examples = [each for each in parser.read(Source(file=str(SAMPLE))) if each.words[0] in short]
+    figures: Any = parser.evaluate(examples)
     assert (found["sentences"], found["words"]) == (figures.sentences, figures.tokens)
     assert found["treebank"]["listops"]["uas"] == pytest.approx(figures.attachment)
     assert found["treebank"]["listops"]["exact_trees"] == pytest.approx(figures.exact_trees)
@@ -74,7 +80,7 @@ def test_the_model_in_the_box(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_dev_set_of_a_listops_run(
-    finished: tuple[Path, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    finished: tuple[Path, Any], tmp_path: Path, capsys: Output
 ) -> None:
     """And two runs that have the same one, told apart by their folders."""
     run, _ = finished
@@ -90,46 +96,39 @@ def test_the_dev_set_of_a_listops_run(
 # ------------------------------------------------------------------ sentences
 
 
-def test_two_runs_on_their_dev_set(
-    runs: dict[str, Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    found = record(capsys, runs["classify"], runs["again"])
+def test_two_runs_on_their_dev_set(runs: Runs, capsys: Output) -> None:
+    both = {name: runs[name] for name in ("classify", "again")}
+    found = record(capsys, *both.values())
     assert found["runs"] == ["classify/run", "again/run"]
     texts = [words for words, _ in sentences(1, SIZES["dev"])]
     assert (found["sentences"], found["words"]) == (len(texts), sum(map(len, texts)))
     trees = [
         [each.heads[0] for each in SentenceModel.from_run(run).predict(texts) if each.heads]
-        for run in (runs["classify"], runs["again"])
+        for run in both.values()
     ]
     same = [a == b for x, y in zip(*trees, strict=True) for a, b in zip(x, y, strict=True)]
     assert found["agreement"]["mean"] == pytest.approx(100 * sum(same) / len(same))
     assert found["treebank"] is None
-    for run, name in ((runs["classify"], "classify/run"), (runs["again"], "again/run")):
-        told = json.loads((run / "test.json").read_text())["splits"]["dev"]
-        assert found["labels"][name]["accuracy"] == pytest.approx(told["accuracy"])
-        assert found["labels"][name]["soft_accuracy"] == pytest.approx(told["soft_accuracy"])
 
 
-@pytest.mark.parametrize("kind", ["pair", "tag"])
-def test_other_kinds_on_their_dev_set(
-    runs: dict[str, Path], capsys: pytest.CaptureFixture[str], kind: str
-) -> None:
+@pytest.mark.parametrize("kind", ["classify", "pair", "tag"])
+def test_labels_on_the_dev_set(runs: Runs, capsys: Output, kind: str) -> None:
     found = record(capsys, runs[kind])
-    told = json.loads((runs[kind] / "test.json").read_text())["splits"]["dev"]
-    assert found["labels"]["run"]["accuracy"] == pytest.approx(told["accuracy"])
+    own = json.loads((runs[kind] / "test.json").read_text())["splits"]["dev"]
+    for figure in ("accuracy", "soft_accuracy"):
+        assert found["labels"]["run"][figure] == pytest.approx(own[figure])
     assert found["sentences"] == SIZES["dev"] * (2 if kind == "pair" else 1)
-    assert (found["tags"] is None) == (kind == "pair")
+    assert (found["tags"] is None) == (kind != "tag")
     assert record(capsys, runs[kind], "--split", "test", "--limit", 3)["sentences"] in (3, 6)
 
 
-def test_a_treebank(runs: dict[str, Path], bank: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_treebank(runs: Runs, bank: Path, tmp_path: Path, capsys: Output) -> None:
     """Runs of all kinds on the same sentences, words as they stand in the file."""
     found = record(capsys, *runs.values(), "--data", bank)
     assert found["runs"] == ["classify/run", "pair/run", "tag/run", "again/run"]
     assert (found["sentences"], found["words"]) == (2, 8)
     [own] = SentenceModel.from_run(runs["tag"]).predict([BANK[1].words])
-    assert own.heads is not None
-    right = sum(a == b for a, b in zip(own.heads[0], BANK[1].heads or (), strict=True))
+    right = sum(a == b for a, b in zip((own.heads or [()])[0], BANK[1].heads or (), strict=True))
     last = record(capsys, runs["tag"], "--data", bank, "--max-length", 3)
     assert last["treebank"]["run"]["uas"] == pytest.approx(100 * right / 3)
     chains = found["treebank_baselines"]
@@ -139,11 +138,6 @@ def test_a_treebank(runs: dict[str, Path], bank: Path, capsys: pytest.CaptureFix
     # only a tagger could know the tags, and this one knows others
     assert {run["accuracy"] for run in found["labels"].values()} == {None}
     assert "pair/run" not in found["labels"]
-
-
-def test_a_treebank_in_an_archive(
-    runs: dict[str, Path], bank: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     with zipfile.ZipFile(tmp_path / "ud.zip", "w") as archive:
         archive.write(bank, "en/bank.conllu")
         archive.writestr("en/README.txt", "not a treebank")
@@ -153,101 +147,59 @@ def test_a_treebank_in_an_archive(
     assert zipped | {"data": None} == plain | {"data": None}
 
 
-def test_trees_that_the_run_itself_has_written(
-    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text, trees = tmp_path / "new.txt", tmp_path / "trees.conllu"
-    text.write_text("The film was good.\nA bad, sad plot.\n")
-    assert main(["predict", str(runs["classify"]), str(text), "--out", str(trees)]) == 0
-    found = record(capsys, runs["classify"], "--data", trees)
+def test_trees_that_the_run_itself_has_written(runs: Runs, tmp_path: Path, capsys: Output) -> None:
+    text = written(tmp_path, "The film was good.\nA bad, sad plot.\n", "new.txt")
+    shown(capsys, "predict", runs["classify"], text, "--out", tmp_path / "trees.conllu")
+    found = record(capsys, runs["classify"], "--data", tmp_path / "trees.conllu")
     assert found["treebank"]["run"]["uas"] == 100
-    plain = record(capsys, runs["classify"], "--data", text)
-    assert plain["grammar"] == found["grammar"]
+    assert record(capsys, runs["classify"], "--data", text)["grammar"] == found["grammar"]
 
 
 def test_forms_of_files(
-    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    runs: Runs, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table gives labels where it has the column of training, or the one that is named."""
     rows = [("good film", "yes"), ("bad plot", "no"), ("a film", "yes")]
-    labelled, other, plain = (tmp_path / name for name in ("a.tsv", "b.csv", "c.jsonl"))
-    labelled.write_text("\n".join(["review\tliked", *("\t".join(row) for row in rows), ""]))
-    other.write_text("\n".join(["words,verdict", *(",".join(row) for row in rows), ""]))
-    plain.write_text("".join(json.dumps({"review": text}) + "\n" for text, _ in rows))
-    run = runs["classify"]
-    first = record(capsys, run, "--data", labelled)
-    second = record(
-        capsys, run, "--data", other, "--text", "words", "--label", "verdict", "--tokens"
-    )
-    third = record(capsys, run, "--data", plain)
+    labelled = "\n".join(["review\tliked", *("\t".join(row) for row in rows), ""])
+    other = "\n".join(["words,verdict", *(",".join(row) for row in rows), ""])
+    plain = "".join(json.dumps({"review": text}) + "\n" for text, _ in rows)
+    named = ["--text", "words", "--label", "verdict", "--tokens"]
+    asked = partial(record, capsys, runs["classify"], "--data")
+    first = asked(written(tmp_path, labelled, "a.tsv"))
+    second = asked(written(tmp_path, other, "b.csv"), *named)
+    third = asked(written(tmp_path, plain, "c.jsonl"))
     assert first["labels"]["run"]["accuracy"] is not None
     assert first["labels"] == second["labels"]
     assert third["labels"]["run"]["accuracy"] is None
     assert first["grammar"] == second["grammar"] == third["grammar"]
-    tags = tmp_path / "new.conll"
-    tags.write_text("good\tG\nfilm\tF\n\nbad\tB\n")
+    tags = written(tmp_path, "good\tG\nfilm\tF\n\nbad\tB\n", "new.conll")
     assert record(capsys, runs["tag"], "--data", tags)["labels"]["run"]["accuracy"] is not None
-    both = tmp_path / "pairs.txt"
-    both.write_text("good film\tbad\n")
-    assert record(capsys, runs["pair"], "--data", both)["sentences"] == 2
-    strange = shutil.copy(tmp_path / "pairs.txt", tmp_path / "pairs.xyz")
-    assert record(capsys, runs["classify"], "--data", strange, "--input", "text")["words"] == 3
-
-
-def test_standard_input(
-    runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stream = io.TextIOWrapper(io.BytesIO(b"A good film.\n\nBad.\n"))
-    monkeypatch.setattr(sys, "stdin", stream)
+    both = written(tmp_path, "good film\tbad\n", "pairs.xyz")
+    assert record(capsys, runs["pair"], "--data", both, "--input", "text")["sentences"] == 2
+    typed(monkeypatch, "A good film.\n\nBad.\n")
     found = record(capsys, runs["classify"], runs["again"], "--data", "-")
     assert (found["sentences"], found["words"]) == (2, 6)
 
 
-def test_saved_models_and_models_without_latent_trees(
-    runs: dict[str, Path], tmp_path: Path, bank: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    own = saved(tmp_path, runs["classify"], "saved")
-    found = record(capsys, own, runs["classify"], "--data", bank)
-    assert found["runs"] == ["saved", "run"]
-    assert found["agreement"]["mean"] == 100
-    assert "has no data of its own; expected --data FILE" in fail(capsys, own)
-
-
-def test_chains_heads_given_trees_and_none(
-    tmp_path: Path, bank: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    chain = train("classify", tmp_path / "chain", model__trees="chain", train__epochs=1)
-    found = record(capsys, chain)
-    assert found["agreement"]["baselines"]["run"]["left-to-right chain"] == 100
+def test_chains_heads_given_trees_and_none(tmp_path: Path, bank: Path, capsys: Output) -> None:
+    """All of them saved models, which have no data of their own."""
+    models = {trees: saved(tmp_path, trees=trees) for trees in ("chain", "heads", "given", "none")}
+    found = record(capsys, models["chain"], "--data", bank)
+    own = found["agreement"]["baselines"][models["chain"].name]
+    assert own["left-to-right chain"] == 100
     assert found["entropy"] == {}
-    heads = train("classify", tmp_path / "heads", model__trees="heads", train__epochs=1)
-    assert record(capsys, heads)["grammar"]["run"]["projective"] <= 100
-    none = train("classify", tmp_path / "none", model__trees="none", train__epochs=1)
-    assert fail(capsys, chain, none) == (
-        "none/run: has no trees (model.trees is 'none'); expected runs with latent, heads or chain"
-    )
-    for split in SIZES:
-        texts = [words for words, _ in sentences(list(SIZES).index(split), SIZES[split])]
-        trees = [Sentence(tuple(words), tuple(range(len(words)))) for words in texts]
-        write_conllu(tmp_path / f"{split}.conllu", trees)
-    given = train(
-        "classify",
-        tmp_path / "given",
-        model__trees="given",
-        data__trees=tmp_path / "{split}.conllu",
-        train__epochs=1,
-    )
-    own = record(capsys, given)
-    assert own["treebank"]["run"]["uas"] == own["grammar"]["run"]["left_to_right"] == 100
-    assert record(capsys, given, chain, "--data", bank)["treebank"]["given/run"]["uas"] == 100
-    text = tmp_path / "new.txt"
-    text.write_text("good\n")
-    assert "given trees (model.trees is 'given')" in fail(capsys, given, "--data", text)
+    grammar = record(capsys, models["heads"], "--data", bank)["grammar"]
+    assert grammar[models["heads"].name]["projective"] <= 100
+    found = record(capsys, models["given"], models["chain"], "--data", bank)
+    assert found["treebank"][models["given"].name]["uas"] == 100
+    text = written(tmp_path, "good\n", "new.txt")
+    assert "(model.trees is given)" in fail(capsys, models["given"], "--data", text)
+    line = fail(capsys, models["chain"], models["none"], "--data", bank)
+    assert line.startswith(f"{models['none'].name}: has no trees (model.trees is 'none');")
+    assert "is a saved model, which has no data; expected --data" in fail(capsys, models["chain"])
 
 
-def test_a_tagger_of_a_treebank_is_compared_with_it(
-    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_tagger_of_a_treebank_is_compared_with_it(tmp_path: Path, capsys: Output) -> None:
     """A run on CoNLL-U has heads in its dev set, and tags that can be right."""
     for split in SIZES:
         write_conllu(tmp_path / f"{split}.conllu", BANK)
@@ -265,13 +217,96 @@ def test_a_tagger_of_a_treebank_is_compared_with_it(
     assert {role["name"] for role in found["tags"]["run"]} == set(TAGS)
 
 
+# ------------------------------------------------------------------ the data of the runs
+
+
+def test_runs_with_other_dev_sets(runs: Runs, tmp_path: Path, capsys: Output) -> None:
+    other = shutil.copytree(runs["again"], tmp_path / "run")
+    dev = written(tmp_path, (runs["again"].parent / "dev.tsv").read_text(), "dev.tsv")
+    config = (other / "config.toml").read_text().replace(str(runs["again"].parent), str(tmp_path))
+    (other / "config.toml").write_text(config)
+    (tmp_path / "train.tsv").write_bytes((runs["again"].parent / "train.tsv").read_bytes())
+    (tmp_path / "test.tsv").write_bytes((runs["again"].parent / "test.tsv").read_bytes())
+    write_origins(other, Run.open(other).config(TextConfig).data)
+    names, *rows = dev.read_text().splitlines()
+    dev.write_text("\n".join([names, "a new one\tyes", *rows, ""]))
+    line = fail(capsys, runs["classify"], other)
+    assert line.startswith(f"{dev}: is not the dev data that the run was trained with")
+    assert line.endswith("expected the same content: restore it, or give --data FILE")
+    assert record(capsys, other, "--data", dev)["sentences"] == SIZES["dev"] + 1
+    write_origins(other, Run.open(other).config(TextConfig).data)  # now it was trained with these
+    line = fail(capsys, runs["classify"], other)
+    assert line.startswith(f"{dev}: sentence 1 is 'a new one' and that of ")
+    assert line.endswith("expected the same sentences for all runs: give --data FILE")
+
+
+@pytest.fixture
+def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """A run that was trained in its folder, and the folder of others, in which we are now."""
+    home, here = tmp_path / "home", tmp_path / "here"
+    for folder in (home, here):
+        folder.mkdir()
+        monkeypatch.chdir(folder)
+        write_files("classify", Path())
+    dev = written(here, "review\tliked\nsomething else\tyes\n", "dev.tsv")
+    monkeypatch.chdir(home)
+    run = train("classify", Path(), train__epochs=1)
+    monkeypatch.chdir(here)
+    return home / run, dev
+
+
+def test_the_file_of_the_run_is_found_from_elsewhere(
+    away: tuple[Path, Path], capsys: Output
+) -> None:
+    """Not another of that name, and where it is not to be had that is told."""
+    run, dev = away
+    own = run.parent / "dev.tsv"
+    assert 'dev = "dev.tsv"' in (run / "config.toml").read_text()
+    found = record(capsys, run)
+    assert (found["data"], found["sentences"]) == (str(own), SIZES["dev"])
+    kept = own.rename(run.parent / "kept.tsv")
+    line = fail(capsys, run)
+    assert line.startswith(f"{dev}: is not the dev data that the run was trained with, {own}")
+    shutil.copy(kept, dev)  # moved together with the run
+    assert record(capsys, run)["data"] == "dev.tsv"
+    dev.unlink()
+    assert "dev.tsv: does not exist" in fail(capsys, run)
+
+
+def test_a_run_of_before_files_were_recorded(away: tuple[Path, Path], capsys: Output) -> None:
+    run, dev = away
+    (run / "data.json").unlink()
+    out, err = ask(capsys, "analyse", run, "--json")
+    assert json.loads(out)["sentences"] == 1
+    assert err.endswith(f"too old to tell what its data were; {dev} is taken unchecked\n")
+    (run / "data.json").write_text('{"dev": 3}')
+    assert fail(capsys, run).startswith(f"{run / 'data.json'}: cannot be read as a record of files")
+
+
+def test_given_trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    """The trees that came with the texts are studied, so they are what must not change."""
+    monkeypatch.chdir(tmp_path)
+    for seed, (split, count) in enumerate(SIZES.items()):
+        ones = [Sentence(tuple(w), tuple(range(len(w)))) for w, _ in sentences(seed, count)]
+        write_conllu(f"{split}.conllu", ones)
+    given = {"model__trees": "given", "data__trees": "{split}.conllu", "train__epochs": 1}
+    run = train("classify", Path("given"), **given).absolute()
+    (tmp_path / "away").mkdir()
+    monkeypatch.chdir(tmp_path / "away")
+    trees = tmp_path / "dev.conllu"
+    found = record(capsys, run)
+    assert found["data"] == str(trees)
+    assert found["treebank"]["run"]["uas"] == found["grammar"]["run"]["left_to_right"] == 100
+    write_conllu(trees, [Sentence(("another", "one"), (2, 0))])
+    line = fail(capsys, run)
+    assert line.startswith(f"{trees}: is not the file of dev trees that the run was trained with")
+
+
 # ------------------------------------------------------------------ what it shows and writes
 
 
-def test_the_tables_on_the_screen(
-    runs: dict[str, Path], bank: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = ask(capsys, *runs.values(), "--data", bank).splitlines()
+def test_the_tables_on_the_screen(runs: Runs, bank: Path, capsys: Output) -> None:
+    lines = shown(capsys, "analyse", *runs.values(), "--data", bank).splitlines()
     assert lines[0] == f"{bank}: 2 sentences, 8 words"
     assert max(map(len, lines[1:])) <= 80
     for title in ("Arcs", "Branching and spans", "UAS by tag of the modifier, %"):
@@ -280,12 +315,10 @@ def test_the_tables_on_the_screen(
     assert any(line.startswith("| mean of 4 runs") for line in lines)
 
 
-def test_all_files_are_written(
-    runs: dict[str, Path], bank: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_files_are_written(runs: Runs, bank: Path, tmp_path: Path, capsys: Output) -> None:
     folder = tmp_path / "new" / "analysis"
-    out = ask(capsys, runs["classify"], runs["again"], "--data", bank, "--out", folder)
-    assert out.endswith(f"\nwritten: {folder}\n")
+    asked = ["analyse", runs["classify"], runs["again"], "--data", bank, "--out", folder]
+    assert shown(capsys, *asked).endswith(f"\nwritten: {folder}\n")
     names = {file.name for file in folder.iterdir()}
     tables = "grammar distributions words tags pairs baselines treebank treebank_tags entropy"
     drawn = "distributions agreement treebank treebank_tags entropy"
@@ -295,16 +328,16 @@ def test_all_files_are_written(
     }
     with (folder / "treebank.csv").open() as lines:
         rows = {row["trees"]: float(row["uas"]) for row in csv.DictReader(lines)}
-    found = record(capsys, runs["classify"], runs["again"], "--data", bank, "--out", folder)
-    told = {**found["treebank"], **found["treebank_baselines"]}
-    assert rows == {name: pytest.approx(own["uas"], rel=1e-4) for name, own in told.items()}
+    found = record(capsys, *asked[1:])
+    both = {**found["treebank"], **found["treebank_baselines"]}
+    assert rows == {name: pytest.approx(own["uas"], rel=1e-4) for name, own in both.items()}
 
 
-def test_the_page(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_page(capsys: Output) -> None:
     """The table that it shows is what its command prints, and its Python runs."""
     page = (REPOSITORY / "docs" / "analysis.md").read_text()
-    [shown] = re.findall(r"```\n(\| trees .*?)\n```", page, re.DOTALL)
-    assert shown in ask(capsys, "listops", "--data", SAMPLE, "--max-length", 100)
+    [table] = re.findall(r"```\n(\| trees .*?)\n```", page, re.DOTALL)
+    assert table in shown(capsys, "analyse", "listops", "--data", SAMPLE, "--max-length", 100)
     [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     exec(code, {})
     first, head, *_ = capsys.readouterr().out.splitlines()
@@ -312,15 +345,7 @@ def test_the_page(capsys: pytest.CaptureFixture[str]) -> None:
     assert head == "run,baseline,uas,uuas,exact_trees"
 
 
-def test_it_is_in_the_help() -> None:
-    result = CliRunner().invoke(app, ["analyse", "--help"])
-    assert result.exit_code == 0
-    for option in ("--data", "--split", "--out", "--limit", "--max-length", "--json", "--device"):
-        assert option in result.output
-    assert "analyse" in CliRunner().invoke(app, ["--help"]).output
-
-
-def test_in_a_pipe_of_ascii(runs: dict[str, Path], bank: Path) -> None:
+def test_in_a_pipe_of_ascii(runs: Runs, bank: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "treelax", "analyse", runs["classify"], "--data", bank],
         env=os.environ | {"PYTHONIOENCODING": "ascii", "OMP_NUM_THREADS": "1"},
@@ -336,32 +361,26 @@ def test_in_a_pipe_of_ascii(runs: dict[str, Path], bank: Path) -> None:
 
 
 def test_files_and_options_that_are_refused(
-    runs: dict[str, Path], bank: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    runs: Runs, bank: Path, tmp_path: Path, capsys: Output
 ) -> None:
-    run = runs["classify"]
+    run, text = runs["classify"], written(tmp_path, "good\n", "a.txt")
+    table, broken = (
+        written(tmp_path, "review\ngood\n", "a.tsv"),
+        written(tmp_path, "1\tHi\n\n", "broken.conllu"),
+    )
+    data = partial(fail, capsys, run, "--data")
     missing = tmp_path / "none.conllu"
-    assert fail(capsys, run, "--data", missing).startswith(f"{missing}: does not exist; expected")
+    assert data(missing).startswith(f"{missing}: does not exist; expected")
     assert "expected the folder of a run" in fail(capsys, tmp_path / "nowhere")
     assert fail(capsys, run, run) == f"RUN: received {run} twice; expected different runs"
-    assert "of ListOps, and" in fail(capsys, run, "listops")
+    assert "expected the same sentences for all runs" in fail(capsys, run, "listops")
     assert "'--split': " in fail(capsys, run, "--split", "valid")
-    assert "'--input': " in fail(capsys, run, "--data", bank, "--input", "xml")
-    assert "--text: received it for" in fail(capsys, run, "--data", bank, "--text", "a")
+    assert "'--input': " in data(bank, "--input", "xml")
     assert "--label: received it without --data" in fail(capsys, run, "--label", "a")
-    assert "--tokens: received it for runs of ListOps" in fail(
-        capsys, "listops", "--data", SAMPLE, "--tokens"
-    )
-    assert fail(capsys, run, "--data", bank, "--max-length", 2).startswith(
-        f"{bank}: received 2 as the most words; expected at least 3"
-    )
-    assert "is a file" in fail(capsys, run, "--data", bank, "--out", bank)
+    assert data(bank, "--max-length", 2).startswith(f"{bank}: received no sentences; expected")
+    assert "is a file" in data(bank, "--out", bank)
     assert "--limit" in fail(capsys, run, "--limit", 0)
-    text = tmp_path / "a.txt"
-    text.write_text("good\n")
-    assert "is no table with a class" in fail(capsys, run, "--data", text, "--label", "x")
-    table = tmp_path / "a.tsv"
-    table.write_text("review\ngood\n")
-    assert "'x'" in fail(capsys, run, "--data", table, "--label", "x")
-    broken = tmp_path / "broken.conllu"
-    broken.write_text("1\tHi\n\n")
-    assert f"{broken}, line 1: received 2 columns" in fail(capsys, run, "--data", broken)
+    assert "a.txt is read as text, which has none" in data(text, "--label", "x")
+    assert "'x'" in data(table, "--label", "x")
+    assert "--label: " in data(bank, "--label", "x")
+    assert f"{broken}, line 1: received 2 columns" in data(broken)

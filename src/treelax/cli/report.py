@@ -106,7 +106,7 @@ def _report(
     from treelax.report.gallery import Gallery
     from treelax.tasks import load
 
-    corpus = selection = None
+    corpus = selection = last = None
     parses, said, missing = [], {}, []
     named = wanted.source is not None or wanted.max_length is not None or wanted.split != "dev"
     for run in runs:
@@ -119,10 +119,10 @@ def _report(
                 raise
             missing.append((run.name, f"the trees are missing: {error}."))
             continue
-        parses.append(own)
+        parses, last = [*parses, own], parser
         selection = selection or Selection.of(corpus, gallery, runs=len(runs))
         said[run.name] = ask(parser, corpus, own, selection.asked, mapped=selection.mapped)
-    if corpus is None or selection is None or not parses:
+    if corpus is None or selection is None or last is None:
         return Report(runs, missing=missing)
     with progress("comparing", transient=True):
         found = study(corpus, parses)
@@ -130,8 +130,8 @@ def _report(
         missing.append((corpus.name, "all sentences are too long to draw."))
     shown = None
     if gallery and selection.asked:
-        texts = parser.text if len(parser.text) == corpus.texts else ("text",)
-        shown = Gallery(corpus, selection, said, texts, parser.is_tagger)
+        texts = last.text if len(last.text) == corpus.texts else ("text",)
+        shown = Gallery(corpus, selection, said, texts, last.is_tagger)
     return Report(runs, found, shown, missing)
 
 
