@@ -180,11 +180,6 @@ def field_kinds(kind: type[DataclassInstance]) -> dict[str, Any]:
     return {key: hint for key, _, hint in _leaves(kind)}
 
 
-def nested(flat: dict[str, Any]) -> dict[str, Any]:
-    """Settings by dotted key, which `from_table` takes as they are."""
-    return flat
-
-
 def _leaves(
     kind: type[DataclassInstance], prefix: str = ""
 ) -> Iterator[tuple[str, dataclasses.Field[Any], Any]]:

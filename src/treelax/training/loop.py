@@ -314,11 +314,6 @@ class Schedule:
 
 
 def derive(seed: int, *path: str | int) -> int:
-    """A seed below 2⁵⁶ for a part of a run, such as ``"noise", 3``, unlike those of other parts.
-
-    Example:
-        >>> derive(0, "noise", 1) != derive(0, "noise", 2)
-        True
-    """
+    """A seed below 2⁵⁶ for a part of a run, such as ``"noise", 3``, unlike those of other parts."""
     text = "/".join(map(str, (seed, *path)))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7])

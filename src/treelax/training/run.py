@@ -18,7 +18,7 @@ import socket
 import threading
 import tomllib
 from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -66,19 +66,15 @@ class Run:
         """
         run = cls(Path(path), task)
         run.refuse_to_start()
-        with ExitStack() as stack:
-            try:
-                run.path.mkdir(parents=True, exist_ok=True)
-                stack.enter_context(run.lock())
-                run._refuse_leftovers()  # another process may have been quicker
-                title = f"# A run of {' '.join(task.split())} by treelax {treelax.__version__}"
-                run._write_config(title, config)
-            except (OSError, DataError) as error:
-                reason = error.__cause__ if isinstance(error, DataError) else error
-                what = getattr(reason, "strerror", None) or reason
-                raise InputError(
-                    f"{run.path}: cannot hold a run: {what}; give a folder that can be written"
-                ) from error
+        try:
+            run.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(
+                f"{run.path}: cannot be made: {error.strerror}; give a folder that can be written"
+            ) from error
+        with run.lock():
+            run.refuse_to_start(locked=True)  # another process may have been quicker
+            run._write_config(f"# A run of {task} by treelax {treelax.__version__}", config)
             yield run
 
     @classmethod
@@ -113,43 +109,37 @@ class Run:
     def lock(self) -> Iterator[None]:
         """Keep other processes from training in this folder, as a context manager."""
         try:
-            descriptor = os.open(self.lock_file, os.O_RDWR | os.O_CREAT, 0o666)
+            file = self.lock_file.open("ab+", buffering=0)
         except OSError as error:
             raise InputError(
                 f"{self.path}: cannot be locked: {error.strerror}; give a folder that can be written"
             ) from error
-        try:
-            if not try_lock(descriptor):
-                holder = os.pread(descriptor, 1000, 0).decode(errors="replace").strip()
+        with file:
+            if not try_lock(file.fileno()):
+                file.seek(0)
+                holder = file.read(1000).decode(errors="replace").strip()
                 raise RunInUseError(
                     f"{self.path}: is in use by {holder or 'another process'}; wait until it ends, or "
                     "give another --out"
                 )
+            file.truncate(0)
+            name = f"process {os.getpid()} on {socket.gethostname()}\n"
             with suppress(OSError):  # a full disk: the lock holds all the same
-                os.ftruncate(descriptor, 0)
-                os.write(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+                os.write(file.fileno(), name.encode())
             try:
                 yield
             finally:
-                os.ftruncate(descriptor, 0)
-        finally:
-            os.close(descriptor)
+                file.truncate(0)
 
-    def refuse_to_start(self) -> None:
+    def refuse_to_start(self, *, locked: bool = False) -> None:
         """Raise an error if no run can be started in this folder; nothing is written."""
-        try:
-            self._refuse_leftovers()
-        except InputError:
-            if self.lock_file.exists():
-                with suppress(InputError, OSError), self.lock():  # says if it is in use
-                    pass
-            raise
-
-    def _refuse_leftovers(self) -> None:
         if self.path.is_file():
             raise InputError(f"{self.path}: is a file; expected a folder: give another --out")
         for part in (self.config_file, self.metrics_file, self.last_checkpoint, self.best_model):
             if part.exists():
+                if not locked and self.lock_file.exists():
+                    with suppress(InputError, OSError), self.lock():  # says if it is in use
+                        pass
                 raise InputError(
                     f"{self.path}: already holds a run ({part.relative_to(self.path)}); continue "
                     "it with --resume or give another --out"
