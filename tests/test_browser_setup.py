@@ -43,10 +43,11 @@ def test_as_root_on_debian_it_is_installed(tmp_path: Path) -> None:
     assert calls == ["update -qq", "install -qq --yes --no-install-recommends chromium"]
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_browser_that_is_there_is_enough(tmp_path: Path, name: str) -> None:
-    program(tmp_path, name, "exit 1")
-    assert run(tmp_path) == ("", "", [])
+def test_a_browser_that_is_there_is_enough(tmp_path: Path) -> None:
+    for name in PROGRAMS:
+        program(tmp_path, name, "exit 1")
+        assert run(tmp_path) == ("", "", [])
+        (tmp_path / name).unlink()
 
 
 @pytest.mark.parametrize("machine", [{"user": 1000}, {"system": "fedora"}, {"system": "ubuntu"}])

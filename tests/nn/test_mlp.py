@@ -18,9 +18,6 @@ def test_the_layers_in_their_order():
     assert kinds(MLP(3, 4)) == ["Linear", "ReLU"]
     assert kinds(MLP(3, 4, 5, dropout=0.2)) == ["Linear", "Dropout", "ReLU"] * 2
     assert kinds(MLP(3, 4, 5, activate_last=False)) == ["Linear", "ReLU", "Linear"]
-
-
-def test_only_the_last_layer_can_do_without_a_bias():
     first, _, last, _ = MLP(3, 4, 5, bias=False)
     assert first.bias is not None
     assert last.bias is None
@@ -68,7 +65,4 @@ def test_the_root_comes_first_and_learns(shape):
     assert torch.equal(vectors[..., 0, :], root.vector.expand(*shape[:-2], 5))
     vectors.sum().backward()
     assert torch.equal(root.vector.grad, torch.full((5,), float(math.prod(shape[:-2]))))
-
-
-def test_the_root_takes_the_words_type():
-    assert Root(5)(torch.zeros(2, 3, 5, dtype=torch.bfloat16)).dtype == torch.bfloat16
+    assert root(words.bfloat16()).dtype == torch.bfloat16

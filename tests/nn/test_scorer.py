@@ -47,8 +47,7 @@ def by_loops(scorer, vectors, bias_of):
     return scores
 
 
-@pytest.mark.parametrize("layers", [1, 2, 3])
-@pytest.mark.parametrize("distances", [None, 1, 3, 11])
+@pytest.mark.parametrize(("layers", "distances"), [(1, None), (2, 1), (2, 11), (3, 3)])
 def test_against_loops(layers, distances):
     scorer = make(layers=layers, distances=distances)
     vectors = torch.randn(2, 6, 4, dtype=torch.float64)
@@ -94,7 +93,7 @@ def test_gradients(distances):
     assert torch.autograd.gradcheck(run, (vectors, *weights))
 
 
-@pytest.mark.parametrize("batch", [(), (3,), (2, 3), (0,)])
+@pytest.mark.parametrize("batch", [(), (2, 3), (0,)])
 def test_any_leading_shape(batch):
     scorer = make()
     vectors = torch.randn(*batch, 5, 4, dtype=torch.float64)

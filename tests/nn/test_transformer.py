@@ -96,13 +96,6 @@ def test_padding_changes_nothing():
     assert made.model.seen[-1][0].shape == (2, 30)
 
 
-def test_a_length_that_is_given_does_not_depend_on_values():
-    made = layer()
-    made(*padded([[2]]), 12)
-    made(*padded([[5]]), 12)
-    assert [ids.shape for ids, _ in made.model.seen] == [(1, 12), (1, 12)]
-
-
 def test_nothing_waits_for_the_device_when_the_length_is_given():
     """The meta device has no values, so whoever asks for one fails."""
     made = layer().to("meta")
@@ -127,7 +120,9 @@ def test_only_words_without_subwords():
     torch.testing.assert_close(vectors[1], made.without.expand(2, -1))
 
 
-def test_too_many_subwords_are_refused_with_their_number():
+def test_what_is_refused():
+    with pytest.raises(InputError, match="subwords is 'last'"):
+        layer(subwords="last")
     made = layer(limit=9)
     made(*padded([[5]]))  # six, and three around them
     with pytest.raises(
@@ -165,8 +160,3 @@ def test_a_frozen_transformer_moves_with_the_module():
     assert frozen._frozen[0].table.weight.dtype == torch.float32
     assert frozen(*padded([[3]])).dtype == torch.float32
     assert frozen.to("meta")._frozen[0].table.weight.device.type == "meta"
-
-
-def test_no_wrong_name():
-    with pytest.raises(InputError, match="subwords is 'last'"):
-        layer(subwords="last")
