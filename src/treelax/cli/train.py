@@ -209,8 +209,10 @@ def show_settings(presets: Mapping[str, str], config: Any) -> None:
 
 def describe_settings(kind: type) -> dict[str, str]:
     """What the docstring of a config says of its settings, and those of its sections of theirs."""
-    section = _SECTION.search(f"{inspect.getdoc(kind) or ''}\n")
-    told = dict(_FIELD.findall(section[1])) if section else {}
+    told: dict[str, str] = {}
+    for base in reversed(kind.__mro__):
+        section = _SECTION.search(f"{inspect.cleandoc(base.__doc__ or '')}\n")
+        told |= _FIELD.findall(section[1]) if section else ()
     kinds = get_type_hints(kind)
     found: dict[str, str] = {}
     for field in fields(kind):

@@ -19,9 +19,6 @@ PAPER = [name for name in PRESETS if name not in OWN and "-tuned-" not in name]
 every_row = pytest.mark.parametrize("name", [name for name in PRESETS if name not in OWN])
 
 
-OWN = ("classify", "pair", "tag")
-
-
 def test_there_is_a_preset_for_every_row_of_the_tables() -> None:
     rows = ("none", "intra", "chain-1", "chain-2", "heads-1", "heads-2", "tree-1", "tree-2")
     sst_rows = ("none", "chain", "heads", "given", "tree")
@@ -42,14 +39,6 @@ def test_presets_know_their_name_and_survive_toml(name: str) -> None:
     config = preset(name)
     assert config.preset == name
     assert from_toml(TextConfig, to_toml(config), "config.toml") == config
-
-
-@pytest.mark.parametrize("kind", OWN)
-def test_presets_for_own_data(kind: str) -> None:
-    config = preset(kind)
-    assert config.kind == kind
-    assert len(config.data.text) == (2 if kind == "pair" else 1)
-    assert config.model.trees == "latent"
 
 
 @pytest.mark.parametrize("name", PAPER)
@@ -126,35 +115,22 @@ def test_an_unknown_preset_has_a_neighbour() -> None:
     ("section", "values", "message"),
     [
         (ModelConfig, {"trees": "gold"}, "model.trees"),
-        (ModelConfig, {"encoder": "lstm"}, "model.encoder"),
-        (ModelConfig, {"pooling": "mean"}, "model.pooling"),
-        (ModelConfig, {"noise": None}, "model.noise"),
-        (ModelConfig, {"relaxation": "sparsemax"}, "model.relaxation"),
-        (ModelConfig, {"gcn_size": 0}, "model.gcn_size is 0"),
         (ModelConfig, {"projection_size": 0}, "model.projection_size is 0"),
-        (ModelConfig, {"distances": -1}, "model.distances is -1"),
         (ModelConfig, {"learned_words": -1}, "model.learned_words is -1"),
-        (ModelConfig, {"dropout": 1.0}, r"model.dropout is 1.0"),
-        (ModelConfig, {"input_dropout": -0.1}, "model.input_dropout is -0.1"),
-        (ModelConfig, {"gcn_dropout": 1.5}, "model.gcn_dropout is 1.5"),
+        (
+            ModelConfig,
+            {"gcn_dropout": 1.5},
+            "model.gcn_dropout is 1.5; expected at least 0 and less",
+        ),
         (ModelConfig, {"word_scale": 0.0}, "model.word_scale is 0.0"),
-        (ModelConfig, {"noise_scale": -1.0}, "model.noise_scale is -1.0"),
-        (ModelConfig, {"step_bias": float("inf")}, "model.step_bias is inf; expected a number"),
         (ModelConfig, {"left_head_bias": 1.0, "distances": None}, "model.distances none"),
-        (ModelConfig, {"temperature": 0.0}, "model.temperature is 0.0"),
         (ModelConfig, {"trees": "heads", "single_root": True}, "model.single_root is true"),
-        (DataConfig, {"format": "glue"}, "data.format"),
-        (DataConfig, {"classes": "three"}, "data.classes"),
+        (ModelConfig, {"encoder": "transformer"}, "model.pretrained none; expected both"),
         (DataConfig, {"unusable": "skip"}, "data.unusable"),
-        (DataConfig, {"text": ()}, "data.text is"),
         (DataConfig, {"text": ("a", "b", "c")}, "expected the name of one column, or two"),
-        (DataConfig, {"max_length": 0}, "data.max_length is 0"),
         (DataConfig, {"vector_size": 0}, "data.vector_size is 0"),
-        (DataConfig, {"seed": -1}, "data.seed is -1"),
-        (DataConfig, {"mix_share": 0.0}, "data.mix_share is 0.0"),
         (DataConfig, {"mix_share": 1.5}, "data.mix_share is 1.5"),
         (DataConfig, {"mix": "snli", "format": "sst"}, "data.mix is snli and data.format sst"),
-        (DataConfig, {"mix": "snli"}, "of one text each"),
         (DataConfig, {"mix": "a", "format": "snli"}, "data.mix is a and data.format snli"),
         (DataConfig, {"trees": "trees.conllu"}, r"expected a name with \{split\} in it"),
         (
@@ -164,41 +140,14 @@ def test_an_unknown_preset_has_a_neighbour() -> None:
         ),
         (DataConfig, {"text": ("a",), "label": "a"}, "data.text and data.label are both 'a'"),
         (DataConfig, {"text": ("a", "a")}, "data.text is 'a' twice; expected two columns"),
-        (
-            DataConfig,
-            {"format": "tagging", "word": "1", "tag": "1"},
-            "data.tag are both '1'; expected",
-        ),
-        (TrainConfig, {"decay": 2.0}, "train.decay is 2.0; expected more than 0 and at most 1"),
-        (
-            TrainConfig,
-            {"consistency": float("inf")},
-            "is inf; expected a finite number of at least 0",
-        ),
-        (TrainConfig, {"clip": float("inf")}, "is inf; expected a finite number of more than 0"),
-        (
-            TrainConfig,
-            {"epochs": 3, "discrete_epochs": 4},
-            "discrete_epochs is 4 and train.epochs 3",
-        ),
-        (TrainConfig, {"weight_decay": -0.1}, "train.weight_decay is -0.1"),
-        (TrainConfig, {"consistency": -1.0}, "train.consistency is -1.0"),
+        (DataConfig, {"format": "tagging", "word": "1", "tag": "1"}, "data.tag are both '1'"),
+        (TrainConfig, {"epochs": 3, "discrete_epochs": 4}, "discrete_epochs is 4; .* at most 3"),
         (TrainConfig, {"label_smoothing": 1.0}, "train.label_smoothing is 1.0"),
-        (TrainConfig, {"epochs": 0}, "train.epochs is 0"),
-        (TrainConfig, {"updates": -1}, "train.updates is -1"),
-        (TrainConfig, {"updates": 2_000_000}, "expected at most 100,000,000 examples an epoch"),
-        (TrainConfig, {"batch_size": 0}, "train.batch_size is 0"),
-        (TrainConfig, {"learning_rate": 0.0}, "train.learning_rate is 0.0"),
-        (TrainConfig, {"clip": float("nan")}, "train.clip is nan"),
-        (TrainConfig, {"schedule": "linear"}, "train.schedule"),
+        (TrainConfig, {"updates": 2_000_000}, "train.updates is 2000000; expected .* at most 1,562,500"),
         (TrainConfig, {"precision": "half"}, "train.precision"),
         (TextConfig, {"kind": "pairs"}, "kind"),
         (TextConfig, {"seed": -1}, "seed is -1"),
-        (
-            TextConfig,
-            {"data": DataConfig(classes="five")},
-            "data.classes is five and data.format table; expected binary",
-        ),
+        (TextConfig, {"data": DataConfig(classes="five")}, "data.classes is five and data.format"),
     ],
 )
 def test_what_is_refused(section: Any, values: dict[str, Any], message: str) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from treelax.errors import InputError
-from treelax.ops.checks import MOST_THREADS, one_of
+from treelax.ops.checks import one_of
 from treelax.tasks.listops.model import ModelConfig
+from treelax.tasks.settings import LARGEST_SEED, SIZE, TrainSettings, check_settings
 
 FILES = ("data.folder",)  # settings that name files: what is in them counts
-LARGEST_SEED = 2**63 - 1  # that torch takes
 
 
 @dataclass(frozen=True)
@@ -53,89 +53,40 @@ class DataConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("train", "dev", "test", "min_length"):
-            _at_least(f"data.{name}", getattr(self, name), 1)
-        _at_least("data.max_length", self.max_length, max(4, self.min_length))
-        _at_least("data.seed", self.seed, 0)
-        one_of("data.variant", self.variant, ("original", "paulus"))
+        check_settings(
+            "data",
+            self,
+            **dict.fromkeys(("train", "dev", "test", "min_length"), SIZE),
+            max_length=f"[{max(4, self.min_length)}, inf)",
+            seed=f"[0, {LARGEST_SEED}]",
+        )
         if self.folder is not None:  # the class is frozen for its users, not for itself
             object.__setattr__(self, "folder", str(Path(self.folder).absolute()))
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(TrainSettings):
     """How to train.
 
     Attributes:
-        epochs: number of them.
-        updates: per epoch.
-        batch_size: expressions per update.
-        learning_rate: of Adam.
         composer_rate: factor of the learning rate for GCN and tagger.
-        schedule: "plateau" multiplies the learning rate by ``decay`` and goes back to the best
-            model when dev has not improved for ``patience`` epochs (the paper's); "cosine" lets
-            the rate fall to zero; "constant".
-        patience: see above.
-        decay: see above; more than 0, at most 1.
         improve_on: what an epoch's dev score has to exceed for "plateau", the "best" score so far or
             that of the "previous" epoch.
         dev_trees: which trees the dev score reads, "discrete" ones or those of "training", without
             noise: soft ones unless training is straight-through.
-        clip: largest norm of the gradient.
-        average: 0, or how much of a running mean of the weights is kept at an update, 0.998 say; the
-            mean is then what is evaluated and kept.
         loss: tokens that carry loss, "operators" or "all" (others have valency 0).
         balance: weigh each tag by one over its frequency in the training data.
-        threads: of torch on the CPU; 0 leaves it to torch.
-
-    Raises:
-        InputError: a value is out of range; the message names the key, ``train.epochs`` say.
-
-    Example:
-        >>> TrainConfig(epochs=3).updates
-        100
     """
 
-    epochs: int = 100
-    updates: int = 100
-    batch_size: int = 64
-    learning_rate: float = 1e-4
     composer_rate: float = 1.0
-    schedule: Literal["plateau", "cosine", "constant"] = "plateau"
-    patience: int = 5
-    decay: float = 0.9
     improve_on: Literal["best", "previous"] = "best"
     dev_trees: Literal["discrete", "training"] = "discrete"
-    clip: float = 5.0
-    average: float = 0.0
     loss: Literal["operators", "all"] = "operators"
     balance: bool = False
-    threads: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "updates", "batch_size", "patience"):
-            _at_least(f"train.{name}", getattr(self, name), 1)
-        for name in ("learning_rate", "clip"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise InputError(f"train.{name} is {getattr(self, name)}; expected more than 0")
-        if not 0 <= self.average < 1:
-            raise InputError(f"train.average is {self.average}; expected at least 0, less than 1")
-        if not 0 < self.decay <= 1:
-            raise InputError(
-                f"train.decay is {self.decay}; expected more than 0 and at most 1, for the learning "
-                "rate may not grow"
-            )
-        if not 0 <= self.composer_rate < float("inf"):
-            raise InputError(f"train.composer_rate is {self.composer_rate}; expected at least 0")
-        one_of("train.schedule", self.schedule, ("plateau", "cosine", "constant"))
-        one_of("train.improve_on", self.improve_on, ("best", "previous"))
-        one_of("train.dev_trees", self.dev_trees, ("discrete", "training"))
-        one_of("train.loss", self.loss, ("operators", "all"))
-        if not 0 <= self.threads <= MOST_THREADS:
-            raise InputError(
-                f"train.threads is {self.threads}; expected 1 to {MOST_THREADS:,}, or 0 to leave it "
-                "to torch"
-            )
+        super().__post_init__()
+        check_settings("train", self, updates=SIZE, composer_rate="[0, inf)")
 
 
 @dataclass(frozen=True)
@@ -274,8 +225,3 @@ def preset(name: str) -> ListOpsConfig:
 
 def _trained(config: ListOpsConfig, **changes: Any) -> ListOpsConfig:
     return replace(config, train=replace(config.train, **changes))
-
-
-def _at_least(name: str, value: int, least: int) -> None:
-    if value < least:
-        raise InputError(f"{name} is {value}; expected at least {least}")

@@ -2,109 +2,45 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 
 from treelax.data.listops import VOCABULARY, EncodedListOps
-from treelax.errors import InputError
-from treelax.nn import MLP, ArcScorer, BiLSTM, LatentTree, Root, TreeGCN
-from treelax.nn.checks import check_size
+from treelax.nn import MLP, BiLSTM, Root, TreeGCN
 from treelax.nn.mlp import linear
-from treelax.noise import NOISES
-from treelax.ops.checks import one_of
-from treelax.ops.eisner.common import RELAXATIONS
+from treelax.tasks.settings import SIZE, TreeSettings, check_settings
 from treelax.trees import heads_to_tree
-
-Trees = Literal["latent", "heads", "gold", "chain"]
-SIZES = (
-    *("embedding_size", "encoder_size", "encoder_stacks", "scorer_size", "scorer_layers"),
-    *("gcn_size", "gcn_layers", "tagger_size", "max_valency"),
-)
 
 
 @dataclass(frozen=True)
-class ModelConfig:
+class ModelConfig(TreeSettings):
     """Sizes and kind of the tagger; the defaults are the paper's (appendix A.1).
 
     Attributes:
-        embedding_size: of the token embeddings.
-        encoder_size: of each direction of the BiLSTM.
-        encoder_stacks: of the BiLSTM.
-        scorer_size: of every layer of the two perceptrons that score arcs.
-        scorer_layers: of each of them.
-        distances: largest distance with a bias of its own, None for no distance bias.
-        left_head_bias: initial bias of all arcs from a head on the left; 0 in the paper.
-        gcn_size: of the unlexicalised vector and of each GCN layer.
-        gcn_layers: number of them.
-        tagger_size: of the tagger's hidden layer.
+        embedding_size: size of the token embeddings.
+        encoder_size: size of each direction of the BiLSTM.
+        encoder_stacks: stacked BiLSTMs.
+        tagger_size: size of the tagger's hidden layer.
         max_valency: tags are valencies 0 (not an operator) to this.
         trees: "latent" projective trees, "heads" chosen without a tree constraint, "gold" trees or
             a left-to-right "chain".
-        relaxation: "softmax" (the paper's) or "entropy" (arc marginals).
-        temperature: of the relaxation.
-        noise: "gumbel", "sum-of-gamma" or "none" (the paper's G = 0).
-        noise_scale: factor of the noise.
-        straight_through: discrete trees in the forward pass of training.
-        single_root: allow one modifier of the root only.
-
-    Raises:
-        InputError: a value is out of range, or two contradict each other; the message names the
-            key, ``model.gcn_size`` say.
-
-    Example:
-        >>> ModelConfig(trees="gold").gcn_size
-        100
     """
 
     embedding_size: int = 100
     encoder_size: int = 100
     encoder_stacks: int = 2
-    scorer_size: int = 100
     scorer_layers: int = 2
-    distances: int | None = 11
-    left_head_bias: float = 0.0
-    gcn_size: int = 100
-    gcn_layers: int = 1
     tagger_size: int = 100
     max_valency: int = 5
-    trees: Trees = "latent"
-    relaxation: Literal["softmax", "entropy"] = "softmax"
-    temperature: float = 1.0
-    noise: Literal["gumbel", "sum-of-gamma", "none"] = "gumbel"
-    noise_scale: float = 1.0
-    straight_through: bool = False
-    single_root: bool = False
+    trees: Literal["latent", "heads", "gold", "chain"] = "latent"
 
     def __post_init__(self) -> None:
-        for name in SIZES:
-            check_size(f"model.{name}", getattr(self, name))
-        if self.distances is not None:
-            check_size("model.distances", self.distances)
-        one_of("model.trees", self.trees, get_args(Trees))
-        one_of("model.relaxation", self.relaxation, RELAXATIONS)
-        one_of("model.noise", self.noise, NOISES)
-        if not 0 < self.temperature < math.inf:
-            raise InputError(
-                f"model.temperature is {self.temperature}; expected more than 0, and finite"
-            )
-        if not 0 <= self.noise_scale < math.inf:
-            raise InputError(f"model.noise_scale is {self.noise_scale}; expected at least 0")
-        if not math.isfinite(self.left_head_bias):
-            raise InputError(f"model.left_head_bias is {self.left_head_bias}; expected a number")
-        if self.left_head_bias and self.distances is None:
-            raise InputError(
-                f"model.left_head_bias is {self.left_head_bias} and model.distances none; expected "
-                "a bias of 0 where no distance has one"
-            )
-        if self.single_root and self.trees == "heads":
-            raise InputError(
-                "model.single_root is true and model.trees heads; expected false: words that "
-                "choose alone cannot agree on one root"
-            )
+        super().__post_init__()
+        sizes = ("embedding_size", "encoder_size", "encoder_stacks", "tagger_size", "max_valency")
+        check_settings("model", self, **dict.fromkeys(sizes, SIZE))
 
 
 class Parser(nn.Module):
@@ -118,24 +54,7 @@ class Parser(nn.Module):
             config.embedding_size, config.encoder_size, stacks=config.encoder_stacks
         )
         self.root = Root(self.encoder.output_size)
-        scorer = ArcScorer(
-            self.encoder.output_size,
-            config.scorer_size,
-            layers=config.scorer_layers,
-            distances=config.distances,
-        )
-        scorer.start_bias(left=config.left_head_bias)
-        self.tree = LatentTree(
-            scorer,
-            structure="heads" if config.trees == "heads" else "projective",
-            relaxation=config.relaxation,
-            temperature=config.temperature,
-            noise=config.noise,
-            noise_scale=config.noise_scale,
-            straight_through=config.straight_through,
-            single_root=config.single_root,
-            validate=False,  # the training loop has a word on a loss that is not finite
-        )
+        self.tree = config.latent_tree(self.encoder.output_size)
 
     def scores(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """``(batch, n)`` token ids to ``(batch, n + 1, n + 1)`` arc scores."""

@@ -8,21 +8,19 @@ from typing import Literal, get_args
 from treelax.data.text.records import Found
 from treelax.data.text.rows import short
 from treelax.errors import InputError
-from treelax.ops.checks import MOST_THREADS, one_of
+from treelax.ops.checks import one_of
+from treelax.tasks.settings import LARGEST_SEED, SIZE, TrainSettings, check_settings
 from treelax.tasks.text.encoder import ModelConfig
 
 Kind = Literal["pair", "classify", "tag"]
 Format = Literal["snli", "multinli", "sst", "table", "tagging"]
 Classes = Literal["binary", "five"]
-Schedule = Literal["plateau", "cosine", "constant"]
-Precision = Literal["float32", "tf32", "bf16"]
 SPLIT = "{split}"
 # settings that name files: what is in them counts, not where they are
 FILES = frozenset(
     f"data.{key}"
     for key in ("path", "train", "dev", "test", "vectors", "more_vectors", "mix", "trees")
 )
-MOST = {"seed": 2**63 - 1, "threads": MOST_THREADS, "batch_size": 1_000_000, "pool": 1_000_000}
 MOST_DRAWN = 100_000_000  # examples for the updates of an epoch, which are drawn at once
 
 
@@ -97,10 +95,14 @@ class DataConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        one_of("data.format", self.format, get_args(Format))
-        one_of("data.classes", self.classes, get_args(Classes))
-        one_of("data.unusable", self.unusable, get_args(Found))
-        _at_least(self, "data", {"vector_size": 1, "max_length": 1, "seed": 0})
+        check_settings(
+            "data",
+            self,
+            vector_size=SIZE,
+            max_length=SIZE,
+            mix_share="(0, 1]",
+            seed=f"[0, {LARGEST_SEED}]",
+        )
         if len(self.text) not in (1, 2):
             raise InputError(f"data.text is {self.text}; expected the name of one column, or two")
         if len(set(self.text)) < len(self.text):
@@ -124,8 +126,6 @@ class DataConfig:
                 f"data.more_vectors is {', '.join(self.more_vectors)} and data.vectors none; expected "
                 "the first file as data.vectors"
             )
-        if not 0 < self.mix_share <= 1:
-            raise InputError(f"data.mix_share is {self.mix_share}; expected more than 0, at most 1")
         if self.mix is not None and not self.has_pairs:
             raise InputError(
                 f"data.mix is {self.mix} and data.format {self.format}, of one text each; expected "
@@ -156,20 +156,11 @@ class DataConfig:
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(TrainSettings):
     """How to train; the defaults are the paper's.
 
     Attributes:
-        epochs: number of them.
-        updates: per epoch; 0 for one pass over the training data.
-        batch_size: examples per update.
-        learning_rate: of Adam.
-        schedule: "plateau" multiplies the learning rate by ``decay`` and goes back to the best
-            model when dev has not improved for ``patience`` epochs (the paper's); "cosine" lets
-            the rate fall to zero; "constant".
-        patience: see above.
-        decay: see above.
-        clip: largest norm of the gradient.
+        updates: updates per epoch; 0 for one pass over the training data.
         weight_decay: share of the learning rate by which an update shrinks all matrices of the model,
             but not its word vectors, nor those of a transformer, nor what the LSTM does to its input
             (AdamW); 0 in the paper.
@@ -180,71 +171,33 @@ class TrainConfig:
             shown has in it; 0 in the paper, for one run.
         discrete_epochs: how many of the last epochs are trained with discrete trees without noise, as
             they are used afterwards, and the gradient of soft ones; 0 in the paper.
-        average: 0, or how much of a running mean of the weights is kept at an update, 0.998 say; the
-            mean is then what is evaluated and kept.
         precision: "float32", "tf32" (of matrix products on a GPU) or "bf16" (of the layers; trees
             are always float32).
         pool: batches that are sorted by length together, see `treelax.data.batching`.
-        threads: of torch on the CPU; 0 leaves it to torch.
-
-    Raises:
-        InputError: a value is out of range; the message names the key.
-
-    Example:
-        >>> TrainConfig().batch_size
-        64
     """
 
     epochs: int = 200
     updates: int = 0
-    batch_size: int = 64
-    learning_rate: float = 1e-4
-    schedule: Schedule = "plateau"
-    patience: int = 5
-    decay: float = 0.9
-    clip: float = 5.0
     weight_decay: float = 0.0
     label_smoothing: float = 0.0
     consistency: float = 0.0
     discrete_epochs: int = 0
-    average: float = 0.0
-    precision: Precision = "float32"
+    precision: Literal["float32", "tf32", "bf16"] = "float32"
     pool: int = 50
-    threads: int = 0
 
     def __post_init__(self) -> None:
-        least = {"epochs": 1, "updates": 0, "batch_size": 1, "patience": 1, "pool": 1, "threads": 0}
-        least["discrete_epochs"] = 0
-        _at_least(self, "train", least)
-        if self.updates * self.batch_size > MOST_DRAWN:
-            raise InputError(
-                f"train.updates is {self.updates} and train.batch_size {self.batch_size}; expected at "
-                f"most {MOST_DRAWN:,} examples an epoch, the two multiplied: lower one of them"
-            )
-        one_of("train.schedule", self.schedule, get_args(Schedule))
-        one_of("train.precision", self.precision, get_args(Precision))
-        if self.discrete_epochs > self.epochs:
-            raise InputError(
-                f"train.discrete_epochs is {self.discrete_epochs} and train.epochs {self.epochs}; "
-                "expected at most as many"
-            )
-        for name in ("learning_rate", "clip"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise InputError(
-                    f"train.{name} is {getattr(self, name)}; expected a finite number of more than 0"
-                )
-        if not 0 < self.decay <= 1:
-            raise InputError(f"train.decay is {self.decay}; expected more than 0 and at most 1")
-        for name in ("weight_decay", "consistency"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise InputError(
-                    f"train.{name} is {getattr(self, name)}; expected a finite number of at least 0"
-                )
-        for name in ("average", "label_smoothing"):
-            if not 0 <= getattr(self, name) < 1:
-                raise InputError(
-                    f"train.{name} is {getattr(self, name)}; expected at least 0, less than 1"
-                )
+        super().__post_init__()
+        check_settings(
+            "train",
+            self,
+            # the examples of an epoch are drawn at once
+            updates=f"[0, {MOST_DRAWN // self.batch_size}]",
+            weight_decay="[0, inf)",
+            label_smoothing="[0, 1)",
+            consistency="[0, inf)",
+            discrete_epochs=f"[0, {self.epochs}]",
+            pool="[1, 1000000]",
+        )
 
 
 @dataclass(frozen=True)
@@ -276,8 +229,8 @@ class TextConfig:
 
     def __post_init__(self) -> None:
         one_of("kind", self.kind, get_args(Kind))
-        if not 0 <= self.seed <= MOST["seed"]:
-            raise InputError(f"seed is {self.seed}; expected 0 to {MOST['seed']:,}")
+        if not 0 <= self.seed <= LARGEST_SEED:
+            raise InputError(f"seed is {self.seed}; expected 0 to {LARGEST_SEED}")
         if self.data.classes != "binary" and self.data.format != "sst":
             raise InputError(
                 f"data.classes is {self.data.classes} and data.format {self.data.format}; expected "
@@ -288,12 +241,3 @@ class TextConfig:
                 f"model.encoder is transformer and data.vectors {self.data.vectors}; expected none: "
                 "the transformer makes the word vectors"
             )
-
-
-def _at_least(config: DataConfig | TrainConfig, section: str, least: dict[str, int]) -> None:
-    for name, bound in least.items():
-        value, most = getattr(config, name), MOST.get(name, 2**31 - 1)
-        if value < bound:
-            raise InputError(f"{section}.{name} is {value}; expected at least {bound}")
-        if value > most:
-            raise InputError(f"{section}.{name} is {value}; expected at most {most:,}")

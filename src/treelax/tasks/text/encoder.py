@@ -10,14 +10,11 @@ from torch import Tensor, nn
 from treelax.data.text.vectors import Vectors
 from treelax.data.text.vocabulary import WordTable
 from treelax.errors import InputError
-from treelax.estimators import Estimator, Relaxed, StraightThrough
-from treelax.nn import MLP, ArcScorer, BiLSTM, LatentTree, Root, TreeGCN
+from treelax.nn import MLP, BiLSTM, LatentTree, Root, TreeGCN
 from treelax.nn.attention import IntraAttention
 from treelax.nn.dropout import Dropout
 from treelax.nn.embeddings import WordEmbedding
 from treelax.nn.transformer import SubwordTransformer
-from treelax.noise import noise_named
-from treelax.structures import structure_named
 from treelax.tasks.text.model_config import ModelConfig
 from treelax.tasks.text.subwords import SubwordTable
 from treelax.tasks.text.transformer import load_transformer
@@ -29,13 +26,6 @@ NO_HEADS = (
     "model.trees is 'given' but the data have no trees; expected CoNLL-U files of them: give --set "
     "data.trees=FILES, such as trees/{split}.conllu"
 )
-
-
-def estimator_of(config: ModelConfig, *, discrete: bool = False) -> Estimator:
-    """The estimator of a configuration; ``discrete``: its discrete trees without noise."""
-    noise = None if discrete else noise_named(config.noise, config.noise_scale)
-    relaxed = Relaxed(config.relaxation, config.temperature, noise)
-    return StraightThrough(relaxed) if discrete or config.straight_through else relaxed
 
 
 @dataclass(frozen=True)
@@ -100,7 +90,7 @@ class SentenceEncoder(nn.Module):
         elif config.trees != "none":
             self.root = Root(size)
             if config.trees in ("latent", "heads"):
-                self.tree = self._latent_tree(size)
+                self.tree = config.latent_tree(size, dropout=config.dropout_of("scorer"))
             self.gcn = TreeGCN(
                 size,
                 config.gcn_size,
@@ -110,24 +100,6 @@ class SentenceEncoder(nn.Module):
             )
             size = self.gcn.output_size
         self.output_size = size
-
-    def _latent_tree(self, size: int) -> LatentTree:
-        config = self.config
-        scorer = ArcScorer(
-            size,
-            config.scorer_size,
-            layers=config.scorer_layers,
-            distances=config.distances,
-            dropout=config.dropout_of("scorer"),
-        )
-        scorer.start_bias(left=config.left_head_bias, per_step=config.step_bias)
-        name = "heads" if config.trees == "heads" else "projective"
-        return LatentTree(
-            scorer,
-            structure_named(name, single_root=config.single_root),
-            estimator_of(config),
-            validate=False,  # the training loop has a word on a loss that is not finite
-        )
 
     def read(self, table: WordTable) -> WordTable:
         """Get to know words; only a transformer needs to."""

@@ -17,7 +17,7 @@ from treelax.errors import InputError
 from treelax.nn.modes import evaluating
 from treelax.tasks.text.config import FILES, TextConfig
 from treelax.tasks.text.data import TextData
-from treelax.tasks.text.encoder import NO_HEADS, estimator_of
+from treelax.tasks.text.encoder import NO_HEADS
 from treelax.tasks.text.given_trees import TreedText
 from treelax.tasks.text.losses import label_loss
 from treelax.tasks.text.model import ModelConfig, Sentences
@@ -134,7 +134,7 @@ class TextExperiment:
         discrete = epoch > settings.train.epochs - settings.train.discrete_epochs
         tree = self.model.encoder.tree
         if tree is not None:
-            tree.estimator = estimator_of(settings.model, discrete=discrete)
+            tree.estimator = settings.model.estimator(discrete=discrete)
         return discrete
 
     def fingerprint(self) -> str:

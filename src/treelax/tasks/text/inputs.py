@@ -141,7 +141,9 @@ def _records(file: str, form: str, settings: SentenceSettings, source: Source) -
                 f"{file} is read as text, which has none; give --input tsv, csv or jsonl"
             )
         if file == STREAM:
-            return read_lines_of_text(sys.stdin.buffer, texts=settings.texts, tokens=tokens, **checks)
+            return read_lines_of_text(
+                sys.stdin.buffer, texts=settings.texts, tokens=tokens, **checks
+            )
         return read_lines_of_text(file, texts=settings.texts, tokens=tokens, **checks)
     label = None if settings.kind == "tag" else source.label or settings.label
     return read_table(
