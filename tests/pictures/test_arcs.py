@@ -194,12 +194,6 @@ def test_a_tree_among_many_can_be_read() -> None:
     assert max(arc.opacity for arc in others) < 0.6
 
 
-def test_gold_against_weights_alone() -> None:
-    soft = heads_to_tree(torch.tensor(MAX_FOUND))
-    looks = [arc.look for arc in arcs(draw_arcs(MAX, weights=soft, gold=MAX_GOLD).svg())]
-    assert [looks.count(look) for look in ("solid", "wrong", "missed")] == [6, 3, 3]
-
-
 # ------------------------------------------------------------------ the same bytes, and errors
 
 

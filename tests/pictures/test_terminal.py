@@ -22,20 +22,6 @@ WEIGHTS = [[0, 0.25, 0.04], [0, 0, 0.96], [0, 0.75, 0]]
 # ------------------------------------------------------------------ arcs
 
 
-def test_an_expression() -> None:
-    expected = """
-     ╷
-     │ ╭──────────────────╮
-     │ ├────────────────╮ │
-     │ ├──────╮ ╭─────╮ │ │
-     │ ├───╮  │ ├───╮ │ │ │
-     │ ├─╮ │  │ ├─╮ │ │ │ │
-     ▼ │ ▼ ▼  ▼ │ ▼ ▼ ▼ ▼ ▼
-    [MAX 2 9 [MIN 4 7 ] 0 ]
-    """
-    assert draw_tree(MAX, MAX_GOLD) == block(expected)
-
-
 def test_modifiers_on_both_sides() -> None:
     expected = """
                                            ╷
