@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from urllib.parse import parse_qs, urlencode
 
 from treelax.demo.answers import answer
 from treelax.demo.app import create_app
-from treelax.demo.messages import Arc, Edit, SecondText, SourceName, TreeReply, TreeRequest
+from treelax.demo.messages import SourceName, TreeReply, TreeRequest
 from treelax.demo.server import address, listen, own_hosts, server_of
 from treelax.demo.sources import Source
 
@@ -157,33 +158,33 @@ def arcs_of(heads: list[int]) -> dict[tuple[int, int], float]:
 def request_of(state: Mapping[str, str]) -> TreeRequest:
     """The request that a page in such a state makes, written anew from the description of links."""
 
-    def arcs(name: str) -> list[tuple[str, str]]:
-        written = state.get(name, "").split(",")
-        return [(head, rest) for head, _, rest in (arc.partition("-") for arc in written) if head]
+    def arcs(name: str) -> list[dict[str, float]]:
+        found = re.findall(r"(\d+)-(\d+):?([^,]+)?", state.get(name, ""))
+        return [
+            {"head": int(head), "word": int(word), **({"score": float(score)} if score else {})}
+            for head, word, score in found
+        ]
 
     def changes(number: str) -> dict[str, Any]:
-        edits = [(head, *rest.split(":")) for head, rest in arcs(f"edits{number}")]
-        return {
-            "edits": [Edit(head=int(h), word=int(m), score=float(score)) for h, m, score in edits],
-            "pinned": [Arc(head=int(h), word=int(m)) for h, m in arcs(f"pinned{number}")],
-            "forbidden": [Arc(head=int(h), word=int(m)) for h, m in arcs(f"forbidden{number}")],
-        }
+        return {kind: arcs(f"{kind}{number}") for kind in ("edits", "pinned", "forbidden")}
 
-    second = state.get("second", "")
-    return TreeRequest(
-        source=state["source"],  # type: ignore[arg-type]
-        text=state["text"],
-        second=SecondText(text=second, **changes("2")) if second else None,
-        shown=state.get("shown", "first"),  # type: ignore[arg-type]
-        temperature=float(state["temperature"]),
-        noise_scale=float(state["noise"]),
-        noise_seed=int(state["seed"]),
-        relaxation=state["relaxation"],  # type: ignore[arg-type]
-        single_root=state["roots"] == "single",
-        score_seed=int(state.get("scores", 0)),
-        samples=int(state.get("samples", 0)),
-        sample_seed=int(state.get("drawn", 0)),
-        **changes(""),
+    second = {"text": state.get("second", ""), **changes("2")}
+    return TreeRequest.model_validate(
+        {
+            "source": state["source"],
+            "text": state["text"],
+            "second": second if second["text"] else None,
+            "shown": state.get("shown", "first"),
+            "temperature": float(state["temperature"]),
+            "noise_scale": float(state["noise"]),
+            "noise_seed": int(state["seed"]),
+            "relaxation": state["relaxation"],
+            "single_root": state["roots"] == "single",
+            "score_seed": int(state.get("scores", 0)),
+            "samples": int(state.get("samples", 0)),
+            "sample_seed": int(state.get("drawn", 0)),
+            **changes(""),
+        }
     )
 
 

@@ -79,33 +79,23 @@ def test_changes_follow_the_words_of_the_server(visitor: Visitor) -> None:
 
 
 SURVIVORS: list[tuple[str, str, dict[int, int]]] = [
-    ("a b c", "a b c", {0: 0, 1: 1, 2: 2, 3: 3}),
     ("a b c", "x a b c", {0: 0, 1: 2, 2: 3, 3: 4}),
-    ("a b c", "b c", {0: 0, 2: 1, 3: 2}),
     ("a b c", "a c", {0: 0, 1: 1, 3: 2}),
     ("a b c", "a x c", {0: 0, 1: 1, 2: 2, 3: 3}),  # a word that is being typed
     ("a b c d", "a x y d", {0: 0, 1: 1, 4: 4}),
-    ("a b c", "x y z", {0: 0}),
     ("a b c d e", "x a b y d z e", {0: 0, 1: 2, 2: 3, 3: 4, 4: 5, 5: 7}),
-    ("a a a", "a a", {0: 0, 1: 1, 2: 2}),
     ("a b", "b a", {0: 0, 2: 1}),
-    ("", "a", {0: 0}),
     ("a", "ab", {0: 0, 1: 1}),
 ]
 
 
 def test_which_words_are_still_there(visitor: Visitor) -> None:
-    found = (
-        visitor()
-        .open()
-        .page.evaluate(
-            """async (cases) => {
-          const { survivors } = await import("/static/texts.js");
-          return cases.map(([before, after]) => [...survivors(before, after)]);
-        }""",
-            [[before.split(), after.split()] for before, after, _ in SURVIVORS],
-        )
-    )
+    cases = [[before.split(), after.split()] for before, after, _ in SURVIVORS]
+    script = """async (cases) => {
+      const { survivors } = await import("/static/texts.js");
+      return cases.map(([before, after]) => [...survivors(before, after)]);
+    }"""
+    found = visitor().open().page.evaluate(script, cases)
     assert [dict(map(tuple, pairs)) for pairs in found] == [kept for *_, kept in SURVIVORS]
 
 

@@ -15,17 +15,6 @@ from treelax.demo.messages import MOST_WORDS
 MANY = " ".join(f"w{i}" for i in range(60))  # whose cells are too small for gaps between them
 
 
-def test_the_first_picture(visitor: Visitor) -> None:
-    visit = visitor().open()
-    page = visit.page
-    eventually(lambda: visit.state().get("source"), "listops")
-    visit.shows_its_state(text="[MAX 2 9 [MIN 4 7 ] 0 ]", seed="0", temperature="1", noise="1")
-    assert "Value 9." in page.inner_text("#said")
-    assert page.locator("#best-arcs .tag").all_text_contents() == ["4", "2"]
-    assert page.inner_text("#timing").startswith("9 words, drawn in ")
-    assert page.is_hidden("#alert")
-
-
 def test_every_control(visitor: Visitor) -> None:
     visit = visitor().open(source="random", text=WORDS)
     page = visit.page
@@ -125,7 +114,7 @@ def test_arcs_are_pinned_and_forbidden_by_clicks(visitor: Visitor) -> None:
     assert page.is_hidden("#changes-row")
 
 
-def test_arcs_by_keyboard(visitor: Visitor) -> None:
+def test_arcs_by_keyboard_and_by_the_form(visitor: Visitor) -> None:
     visit = visitor().open(source="zero", text="a b c", noise=0)
     page = visit.page
     visit.shows_its_state(source="zero")
@@ -156,10 +145,7 @@ def test_arcs_by_keyboard(visitor: Visitor) -> None:
     page.fill("#arc-score", "")
     visit.shows_its_state(edits="")
 
-
-def test_the_form_of_an_arc(visitor: Visitor) -> None:
-    visit = visitor().open(source="zero", text="a b c", noise=0)
-    page = visit.page
+    # and by the form
     visit.choose(3, 1)
     page.click("#pin")
     visit.shows_its_state(pinned="3-1", arc="3-1")
@@ -274,9 +260,15 @@ def test_cells_have_the_colours_of_their_numbers(visitor: Visitor, scheme: str, 
     assert ends == ["rgb(33, 102, 172)", "rgb(179, 88, 6)", "rgb(134, 159, 193)"]
 
 
-def test_a_line_says_when_scores_are_far_larger_than_the_noise(visitor: Visitor) -> None:
+def test_the_first_picture(visitor: Visitor) -> None:
     visit = visitor().open()
-    page, reply = visit.page, visit.shows_its_state()
+    page = visit.page
+    reply = visit.shows_its_state(source="listops", text="[MAX 2 9 [MIN 4 7 ] 0 ]", noise="1")
+    assert "Value 9." in page.inner_text("#said")
+    assert page.locator("#best-arcs .tag").all_text_contents() == ["4", "2"]
+    assert page.inner_text("#timing").startswith("9 words, drawn in ")
+    assert page.is_hidden("#alert")
+    # a line says that scores are far larger than the noise
     spread = page.locator("#spread")
     scores = [score for row in reply.scores for score in row if score is not None]
     expect(spread).to_contain_text(f"Scores differ by up to {max(scores) - min(scores):.0f}, noise")

@@ -155,31 +155,20 @@ def test_what_the_server_has(client: TestClient) -> None:
     assert info["sources"][0]["defaults"]["relaxation"] in ("softmax", "entropy")
 
 
-@pytest.fixture(scope="module")
-def local(sources: Sources) -> TestClient:
-    with listen("127.0.0.1", 0) as bound:
-        return TestClient(create_app(sources, hosts=own_hosts("Mine", bound)))
-
-
-@pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST:8000", "127.0.0.1:9", "[::1]", "[::1]:8000", "mine:8000"]
-)
-def test_own_hosts_are_answered(local: TestClient, host: str) -> None:
-    assert local.get("/api/info", headers={"host": host}).status_code == 200
-
-
-@pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "[::2]", "[", ""]
-)
-def test_foreign_hosts_are_refused(local: TestClient, host: str) -> None:
+def test_foreign_hosts_are_refused(sources: Sources) -> None:
     """A page elsewhere whose name leads to this machine would read the answers."""
-    for path in ("/", "/api/info", "/nowhere"):
-        reply = local.get(path, headers={"host": host.encode("latin-1")})
-        assert reply.status_code == 400
-    assert reply.json()["detail"].startswith(
-        f"Host is {host!a}; expected 127.0.0.1, ::1, localhost, mine: open the address"
-    )
-    assert "content-security-policy" in reply.headers
+    with listen("127.0.0.1", 0) as bound:
+        local = TestClient(create_app(sources, hosts=own_hosts("Mine", bound)))
+    for host in ("localhost", "LOCALHOST:8000", "127.0.0.1:9", "[::1]", "[::1]:8000", "mine:8000"):
+        assert local.get("/api/info", headers={"host": host}).status_code == 200
+    for host in ("evil.example", "evil.example:8000", "127.0.0.1.evil.example", "[::2]", "[", ""):
+        for path in ("/", "/api/info", "/nowhere"):
+            reply = local.get(path, headers={"host": host})
+            assert reply.status_code == 400
+        assert reply.json()["detail"].startswith(
+            f"Host is {host!a}; expected 127.0.0.1, ::1, localhost, mine: open the address"
+        )
+        assert "content-security-policy" in reply.headers
 
 
 # ------------------------------------------------------------------ load and faults

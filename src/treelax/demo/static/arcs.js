@@ -47,11 +47,7 @@ export function drawArcs(svg, names, numbers, arcs, pinned, room, tags = null) {
   for (const arc of drawn) {
     const { line, tip } = shape(arc, centres, count, arc.below ? foot : base);
     const kind = `${arc.below ? " below" : ""}${pinned.has(key(arc.head, arc.word)) ? " pinned" : ""}`;
-    const about = {
-      "data-head": arc.head,
-      "data-word": arc.word,
-      "data-weight": arc.weight,
-    };
+    const about = { "data-head": arc.head, "data-word": arc.word };
     parts.push(
       element("path", { class: `arc-line${kind}`, d: line, opacity: arc.weight, ...about }),
       element("path", { class: `tip${kind}`, d: tip, opacity: arc.weight }),

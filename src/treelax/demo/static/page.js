@@ -133,7 +133,7 @@ function tell() {
   page.notice = "";
 }
 
-export function say(text) {
+function say(text) {
   byId("status").textContent = text;
 }
 

@@ -6,7 +6,7 @@ export const MOST_SEED = 2147483647;
 const MOST_SCORE = 1e6;
 const MOST_CHARACTERS = 20000;
 
-export function initial(source) {
+function initial(source) {
   return {
     ...ofSource(source),
     texts: [newText(source.examples[0]), newText(source.examples[1] ?? "")],
