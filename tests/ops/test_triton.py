@@ -22,7 +22,7 @@ from torch import Tensor
 ROOT = Path(__file__).parents[2]
 #: Rounding of a few hundred additions and products of numbers of size 10 at each precision.
 TOLERANCES = {"float64": 1e-10, "float32": 1e-5}
-#: Architecture and precision; test_cuda.py runs what these leave out.
+#: Architecture and precision; tests/test_cuda.py runs what these leave out.
 COMPILED = ["80 float32", "90 float64"]
 
 pytestmark = pytest.mark.skipif(
