@@ -38,23 +38,11 @@ def test_lengths_in_a_batch_are_alike_but_pools_are_mixed():
     assert float(torch.corrcoef(torch.stack((means[1:], means[:-1])))[0, 1].abs()) < 0.3
 
 
-def test_labels_stay_mixed():
-    labels = torch.arange(1000) % 2
-    batches = draw_batches(LENGTHS, 50, generator=generator())
-    share = labels[batches].float().mean(1)
-    assert float(share.min()) > 0.25
-    assert float(share.max()) < 0.75
-
-
 def test_more_batches_than_a_pass_start_again():
     batches = draw_batches(LENGTHS[:30], 10, generator=generator(), batches=7)
     counts = batches.flatten().bincount(minlength=30)
     assert batches.shape == (7, 10)
     assert set(counts.tolist()) <= {2, 3}
-
-
-def test_fewer_examples_than_a_batch():
-    assert draw_batches(LENGTHS[:3], 8, generator=generator()).shape == (1, 8)
 
 
 def test_pairs_are_sorted_by_the_longer_sentence():

@@ -83,14 +83,6 @@ def test_variants_of_the_same_file(tmp_path: Path, text: str) -> None:
     assert list(read_conllu(written(tmp_path, text))) == [FIRST, SECOND]
 
 
-def test_reading_is_lazy(tmp_path: Path) -> None:
-    sentences = read_conllu(written(tmp_path, TWO + "not a line of CoNLL-U\n"))
-    assert next(sentences) == FIRST
-    assert next(sentences) == SECOND
-    with pytest.raises(DataError, match="line 16: received 1 column"):
-        next(sentences)
-
-
 def test_missing_heads_are_allowed_on_demand(tmp_path: Path) -> None:
     path = written(tmp_path, row("1", "Hi", "_", "_", "_") + "\n")
     assert list(read_conllu(path, require_heads=False)) == [Sentence(("Hi",))]
@@ -272,12 +264,6 @@ def test_what_cannot_be_written(tmp_path: Path, bad: Sentence, message: str) -> 
 
 
 # ------------------------------------------------------------------ sentences and tensors
-
-
-def test_name_and_text_of_a_sentence() -> None:
-    assert (FIRST.id, FIRST.text, len(FIRST)) == ("s1", "Él vino  = del mar.", 6)
-    bare = Sentence(("no", "tree"))
-    assert (bare.id, bare.text, len(bare)) == (None, "no tree", 2)
 
 
 @pytest.mark.parametrize(

@@ -117,16 +117,6 @@ def test_what_is_no_file(tmp_path: Path) -> None:
             one_file(tmp_path / name, expected="a table")
 
 
-def test_an_archive_with_a_password(tmp_path: Path) -> None:
-    path = archive(tmp_path / "a.zip", a__tsv="x")
-    data = bytearray(path.read_bytes())
-    data[6] |= 1  # in the header of the file
-    data[data.index(b"PK\x01\x02") + 8] |= 1  # and in the directory
-    path.write_bytes(data)
-    with pytest.raises(DataError, match=r"a.zip: a.tsv, after line 0: .*password"):
-        list(one_file(path).lines())
-
-
 def test_names_do_nothing_to_a_terminal(tmp_path: Path) -> None:
     evil = "a\x1b[31m\n\u202eb.tsv"
     assert listed([evil]) == r"a\x1b[31m\n\u202eb.tsv"
@@ -160,14 +150,3 @@ def test_a_split_in_an_archive(tmp_path: Path) -> None:
     assert find(path) == find(tmp_path) == Source(path, "set/dev.tsv")
     with pytest.raises(NoSuchSplitError, match=r"set.zip: holds dev.tsv, dev.pdf; expected test"):
         find(path, "test")
-
-
-def test_a_file_stands_for_itself(tmp_path: Path) -> None:
-    (tmp_path / "any.txt").write_text("x")
-    assert (
-        find(tmp_path / "any.txt", None)
-        == find(tmp_path / "any.txt")
-        == Source(tmp_path / "any.txt")
-    )
-    with pytest.raises(DataError, match=r"nowhere: does not exist; expected set.zip"):
-        find(tmp_path / "nowhere")

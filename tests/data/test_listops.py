@@ -90,20 +90,6 @@ def test_both_written_forms_are_parsed_back(expression: Expression) -> None:
 
 
 @given(expressions())
-def test_binary_brackets_are_balanced_and_binary(expression: Expression) -> None:
-    stack: list[int] = [0]
-    for token in expression.bracketed().split():
-        if token == "(":
-            stack.append(0)
-        elif token == ")":
-            assert stack.pop() == 2
-            stack[-1] += 1
-        else:
-            stack[-1] += 1
-    assert stack == [1]
-
-
-@given(expressions())
 def test_the_tree_of_an_expression(expression: Expression) -> None:
     heads = torch.tensor(expression.heads)
     assert is_tree(heads, single_root=True)
@@ -171,14 +157,6 @@ def test_tabs_in_an_expression_are_spaces(tmp_path: Path, text: str) -> None:
     assert [(e, e.value) for e in read_listops(written(tmp_path, text))] == [(FLAT, 9)]
     alone = text.partition("\t")[2].strip()
     assert [(e, e.value) for e in read_listops(written(tmp_path, alone))] == [(FLAT, None)]
-
-
-@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
-def test_compressed_files(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / ("file.tsv" + suffix)
-    write_listops(path, [FLAT, NESTED])
-    assert path.read_bytes()[:1] != b"9"
-    assert read_listops(str(path)) == [FLAT, NESTED]
 
 
 def test_lengths(tmp_path: Path) -> None:
@@ -274,12 +252,6 @@ def test_selected_expressions(kind: type) -> None:
         assert torch.equal(getattr(both, name), getattr(again, name))
     short = data.select(kind([2, 1]))
     assert short.tokens.shape == short.heads.shape == short.tags.shape == (2, 4)
-
-
-def test_tensors_move_together() -> None:
-    moved = encode_listops([FLAT]).to("meta")
-    names = ("tokens", "lengths", "heads", "tags")
-    assert {getattr(moved, name).device.type for name in names} == {"meta"}
 
 
 # ------------------------------------------------------------------ statistics

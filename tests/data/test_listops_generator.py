@@ -73,20 +73,6 @@ def test_too_few_distinct_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
         generate_listops(1, seed=0, min_length=99_999)
 
 
-def test_progress() -> None:
-    done: list[int] = []
-    generate_listops(2500, seed=0, progress=done.append)
-    assert done == [1000, 2000, 2500]
-
-
-def test_any_part_is_like_the_whole() -> None:
-    """As drawn, the short expressions run out and the later ones are longer."""
-    drawn = generate_listops(6000, seed=0, max_length=6)
-    shorter = [len(e) < 6 for e in drawn]
-    first, last = sum(shorter[:3000]), sum(shorter[3000:])
-    assert abs(first - last) < 250  # standard deviation below 55; some 500 or more apart as drawn
-
-
 def drawn_by_recursion(rng: random.Random, depth: int = 1) -> list[str]:
     """A node as the original authors describe it: greatest depth 20, operators one in four."""
     if depth == 20 or rng.random() >= 0.25:

@@ -86,13 +86,6 @@ def test_the_part_of_another_file(tmp_path: Path, served: Served, size: int) -> 
     assert fetch(served.archive(), tmp_path).read_bytes() == DATA
 
 
-def test_a_part_that_is_whole_is_not_fetched_again(tmp_path: Path, served: Served) -> None:
-    (tmp_path / "a.zip.part").write_bytes(DATA)
-    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
-    assert served.asked == []
-    assert names(tmp_path) == ["a.zip"]
-
-
 def test_a_wrong_checksum(tmp_path: Path, served: Served) -> None:
     wrong = hashlib.sha256(DATA).hexdigest()
     right = hashlib.sha256(b"other").hexdigest()
@@ -129,12 +122,6 @@ def test_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(caught.value).startswith(f"{url}: cannot be fetched (")
     assert str(caught.value).endswith(": get a.zip elsewhere and pass it with --from")
     assert "\n" not in str(caught.value)
-
-
-def test_a_folder_that_cannot_be(tmp_path: Path, served: Served) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(DataError, match=r"a.zip: was not written: "):
-        fetch(served.archive(), tmp_path / "file" / "cache")
 
 
 @pytest.mark.parametrize(

@@ -177,12 +177,6 @@ def test_ragged_rows_may_be_dropped(tmp_path: Path) -> None:
     assert records.report.dropped == {"wrong number of columns": [4]}
 
 
-def test_a_list_of_words_beside_a_text(tmp_path: Path) -> None:
-    path = written(tmp_path, '{"first": ["a"], "second": "b"}\n', "a.jsonl")
-    with pytest.raises(DataError, match="received 'b' as 'second'; expected a list of words"):
-        list(read_table(path, ("first", "second"), None))
-
-
 def test_what_is_asked_is_checked(tmp_path: Path) -> None:
     for text in ((), ("a", "b", "c")):
         with pytest.raises(InputError, match=r"text: received .*; expected the name of one column"):

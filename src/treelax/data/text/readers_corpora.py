@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack
 
 from treelax.data.input_files import NoSuchSplitError, PathLike, Source, find_split
 from treelax.data.text.ptb import binary_parse_words, labelled_tree, single_spaces, unescape
@@ -40,18 +40,9 @@ NEUTRAL = "neutral"
 # the label at the root of a tree to the class
 FIVE = {"0": "very negative", "1": "negative", "2": NEUTRAL, "3": "positive", "4": "very positive"}
 # one of five classes to one of two
-BINARY = {
-    "very negative": "negative",
-    "negative": "negative",
-    "positive": "positive",
-    "very positive": "positive",
-}
+BINARY = {name: name.removeprefix("very ") for name in FIVE.values()}
 SST_CLASSES = {"binary": ("negative", "positive"), "five": tuple(FIVE.values())}
 SST_TABLE = ["label", "sentence"]  # the first line of a table
-
-Pair = tuple[int, str | None, tuple[str, ...], str]  # line, label, texts, genre
-BLANK = ("",)  # the texts of a blank line
-Sentence = tuple[int, str, str]  # line, class among five, words; both empty for a blank line
 
 
 def read_snli(path: PathLike, split: str | None = None, **checks: Unpack[CheckOptions]) -> Records:
@@ -120,77 +111,81 @@ def _nli_split(
 
 
 def _pair_records(source: Source, labelled: bool, checks: Checks) -> Records:
+    """The pairs of a file in any of the formats; its first line tells which."""
+    name = source.name
+
     def read(report: Report) -> Iterator[Record]:
-        for line, label, texts, genre in _pairs(source, labelled, checks, report):
-            if label is not None and label not in NLI_CLASSES:
-                if labelled and label == "-":
-                    report.drop("no gold label", line)
+        lines = source.lines()
+        first = next(lines, (0, ""))
+        columns = first[1].split("\t")
+        needed: Sequence[str] = (*PARSES, GOLD) if labelled else PARSES
+        words: Callable[[str], str] = binary_parse_words
+        if source.suffix in (".jsonl", ".json") or first[1].startswith("{"):
+            rows = json_objects(chain([first], lines), name)
+        elif GOLD in columns or PARSES[0] in columns:
+            column_places(columns, PARSES, f"{name}, line {first[0]}")
+            needed = [field for field in needed if field in columns]  # a test set has no labels
+            least = 1 + max(i for i, field in enumerate(columns) if field not in ANNOTATORS)
+            rows = _rows(lines, columns, least, name, checks, report)
+        else:
+            words = _plain_words
+            if first[0] and columns[:3] != PLAIN[:3]:
+                lines = chain([first], lines)
+            rows = _rows(lines, (GOLD, *PARSES, GENRE), 3, name, checks, report)
+        for number, fields in rows:
+            if fields is None:
+                yield Record(("",), None, number)
+                continue
+            for field in needed:
+                if not isinstance(fields.get(field), str):
+                    raise _wrong_field(fields, field, f"{name}, line {number}")
+            label = fields.get(GOLD)
+            if label not in NLI_CLASSES:
+                if label == "-" and labelled:
+                    report.drop("no gold label", number)
                     continue
-                if labelled:
+                if GOLD in needed:
                     raise DataError(
-                        f"{source.name}, line {line}: received the label {short(label)}; expected "
+                        f"{name}, line {number}: received the label {short(label)}; expected "
                         f"{', '.join(NLI_CLASSES)}, or - for none"
                     )
                 label = None
-            extra = {} if genre in ("", "-") else {GENRE: genre}
-            yield Record(texts, label, line, tokens=True, extra=extra)
+            texts = tuple([words(fields[parse]) for parse in PARSES])
+            genre = fields.get(GENRE, "-")
+            extra = {} if genre in ("", "-") else {GENRE: str(genre)}
+            yield Record(texts, label, number, tokens=True, extra=extra)
 
-    return Records(source.name, read, checks=checks, expected="at least one pair", file=source.file)
-
-
-def _pairs(source: Source, labelled: bool, checks: Checks, report: Report) -> Iterator[Pair]:
-    """The pairs of a file in any of the formats; its first line tells which."""
-    lines = source.lines()
-    first = next(lines, None)
-    if first is None:
-        return
-    columns = first[1].split("\t")
-    if source.suffix in (".jsonl", ".json") or first[1].startswith("{"):
-        yield from _json_pairs(chain([first], lines), source.name, labelled)
-    elif GOLD in columns or PARSES[0] in columns:
-        texts = column_places(columns, PARSES, f"{source.name}, line {first[0]}")
-        label, genre = (columns.index(name) if name in columns else None for name in (GOLD, GENRE))
-        least = 1 + max(i for i, name in enumerate(columns) if name not in ANNOTATORS)
-        for number, cells in split_rows(lines):
-            if cells == [""]:
-                yield number, None, BLANK, ""
-            elif not least <= len(cells) <= len(columns):
-                note_ragged(checks, report, source.name, number, len(cells), len(columns))
-            else:
-                yield (
-                    number,
-                    None if label is None else cells[label],  # a test set has none
-                    tuple([binary_parse_words(cells[place]) for place in texts]),
-                    "" if genre is None else cells[genre],
-                )
-    else:
-        has_header = columns[:3] == PLAIN[:3]
-        for number, cells in split_rows(lines if has_header else chain([first], lines)):
-            if cells == [""]:
-                yield number, None, BLANK, ""
-            elif not 3 <= len(cells) <= 4:
-                expected = f"3 or 4 ({', '.join(PLAIN)})"
-                note_ragged(checks, report, source.name, number, len(cells), expected)
-            else:
-                pair = tuple([unescape(single_spaces(text)) for text in cells[1:3]])
-                yield number, cells[0], pair, "".join(cells[3:])
+    return Records(name, read, checks=checks, expected="at least one pair", file=source.file)
 
 
-def _json_pairs(lines: Iterator[Line], name: str, labelled: bool) -> Iterator[Pair]:
-    for number, fields in json_objects(lines, name):
-        if fields is None:
-            yield number, None, BLANK, ""
-            continue
-        for field in (*PARSES, *([GOLD] if labelled else [])):
-            if field not in fields:
-                raise missing_column(fields, field, f"{name}, line {number}")
-            if not isinstance(fields[field], str):
-                raise DataError(
-                    f"{name}, line {number}: received {short(fields[field])} as {field}; expected "
-                    "text"
-                )
-        first, second = (binary_parse_words(fields[parse]) for parse in PARSES)
-        yield number, fields.get(GOLD), (first, second), str(fields.get(GENRE, ""))
+def _plain_words(text: str) -> str:
+    return unescape(single_spaces(text))
+
+
+def _rows(
+    lines: Iterator[Line],
+    columns: Sequence[str],
+    least: int,
+    name: str,
+    checks: Checks,
+    report: Report,
+) -> Iterator[tuple[int, dict[str, str] | None]]:
+    """The rows of a table by name of column, whose last columns may be missing."""
+    for number, cells in split_rows(lines):
+        if cells == [""]:
+            yield number, None
+        elif not least <= len(cells) <= len(columns):
+            most = len(columns)
+            expected = f"{least} to {most}" if least < most else most
+            note_ragged(checks, report, name, number, len(cells), expected)
+        else:
+            yield number, dict(zip(columns, cells, strict=False))
+
+
+def _wrong_field(fields: dict[str, Any], name: str, where: str) -> DataError:
+    if name not in fields:
+        return missing_column(fields, name, where)
+    return DataError(f"{where}: received {short(fields[name])} as {name}; expected text")
 
 
 def read_sst(
@@ -246,57 +241,44 @@ def read_sst(
     def read(report: Report) -> Iterator[Record]:
         lines = source.lines()
         first = next(lines, (0, ""))
-        if first[1].split("\t") == SST_TABLE:
-            sentences = _sst_table(lines, source.name, classes, made, report)
+        found: set[str] = set()
+        if is_table := first[1].split("\t") == SST_TABLE:
+            rows = _rows(lines, SST_TABLE, 2, source.name, made, report)
         else:
-            sentences = _sst_trees(chain([first] if first[0] else [], lines), source.name)
-        for number, label, words in sentences:
+            rows = _sst_trees(chain([first] if first[0] else [], lines), source.name)
+        for number, fields in rows:
+            if fields is None:
+                yield Record(("",), None, number)
+                continue
+            label, words = fields.values()
+            if label not in BINARY:
+                raise DataError(
+                    f"{source.name}, line {number}: received the label {short(label)}; expected "
+                    f"{', '.join(BINARY if is_table else FIVE)}: treelax train classify reads other "
+                    "tables"
+                )
+            found.add(label)
             if label == NEUTRAL and classes == "binary":
                 report.drop(NEUTRAL, number)
-            else:
-                name = BINARY.get(label) if classes == "binary" else label
-                yield Record((words,), name, number, tokens=True)
+                continue
+            name = label if classes == "five" else BINARY[label]
+            yield Record((single_spaces(words),), name, number, tokens=True)
+        if is_table and classes == "five" and found and found <= {*SST_CLASSES["binary"]}:
+            raise DataError(
+                f"{source.name}: received negative and positive only; expected five classes: write it "
+                "anew with treelax data sst --classes five, or ask for two, binary"
+            )
 
     return Records(source.name, read, checks=made, expected="at least one tree", file=source.file)
 
 
-def _sst_trees(lines: Iterator[Line], name: str) -> Iterator[Sentence]:
+def _sst_trees(lines: Iterator[Line], name: str) -> Iterator[tuple[int, dict[str, str] | None]]:
     for number, text in lines:
-        if not text.strip():
-            yield number, "", ""
-            continue
-        root, words = labelled_tree(text, f"{name}, line {number}")
-        if root not in FIVE:
-            raise DataError(
-                f"{name}, line {number}: received the label {root} at the root; expected 0 to 4"
-            )
-        yield number, FIVE[root], words
-
-
-def _sst_table(
-    lines: Iterator[Line], name: str, classes: str, checks: Checks, report: Report
-) -> Iterator[Sentence]:
-    """Sentences of a table as ``treelax data sst --out`` writes it, with two classes or five."""
-    found: set[str] = set()
-    for number, cells in split_rows(lines):
-        if cells == [""]:
-            yield number, "", ""
-        elif len(cells) != len(SST_TABLE):
-            note_ragged(checks, report, name, number, len(cells), len(SST_TABLE))
-        elif cells[0] not in SST_CLASSES["five"]:
-            raise DataError(
-                f"{name}, line {number}: received the label {short(cells[0])}; expected "
-                f"{', '.join(SST_CLASSES['five'])}, as treelax data sst writes them: treelax train "
-                "classify reads other tables"
-            )
+        if text.strip():
+            root, words = labelled_tree(text, f"{name}, line {number}")
+            yield number, {"label": FIVE.get(root, root), "sentence": words}
         else:
-            found.add(cells[0])
-            yield number, cells[0], single_spaces(cells[1])
-    if classes == "five" and found and found <= {*SST_CLASSES["binary"]}:
-        raise DataError(
-            f"{name}: received negative and positive only; expected five classes: write it anew "
-            "with treelax data sst --classes five, or ask for two, binary"
-        )
+            yield number, None
 
 
 @dataclass(frozen=True, slots=True)
