@@ -74,13 +74,13 @@ def result(folder: Path) -> dict[str, Any] | None:
 def train(configs: dict[Path, ListOpsConfig], device: str) -> None:
     """Train and test runs on the same data side by side, an update of each in turn."""
     with ExitStack() as locks:
-        trainings: dict[Training, Path] = {}
+        going = {}
         for folder, config in configs.items():
             run = open_or_create(LISTOPS, folder, config)
             locks.enter_context(run.lock())
             experiment = ListOpsExperiment(config, find_device(device, threads=1))
-            trainings[Training(run, experiment)] = folder
-        going = {training: training.steps() for training in trainings}
+            training = Training(run, experiment)
+            going[training] = training.steps()
         while going:
             for training, steps in list(going.items()):
                 if next(steps, None) is None:
