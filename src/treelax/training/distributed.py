@@ -82,7 +82,7 @@ class World:
         """The value of the first process, in all of them."""
         values = [value]
         if self.size > 1:
-            _together(partial(dist.broadcast_object_list, values, device=torch.device("cpu")))
+            _together(partial(dist.broadcast_object_list, values, 0, device=torch.device("cpu")))
         return values[0]
 
     def check_same(self, value: Any, message: str) -> None:

@@ -26,6 +26,8 @@ from treelax.training.metrics import MetricsLog
 from treelax.training.run import EPOCHS, Run
 from treelax.training.steps import Stepper
 
+__all__ = ["Progress", "Training"]
+
 
 @dataclass(frozen=True)
 class Progress:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import warnings
 from collections.abc import Iterator, Mapping
@@ -41,7 +40,7 @@ class MetricsLog(AbstractContextManager["MetricsLog"]):
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Write one row."""
-        rest = memoryview(json.dumps(_finite(row), allow_nan=False).encode() + b"\n")
+        rest = memoryview(json.dumps(row).encode() + b"\n")
         end = self._file.seek(0, os.SEEK_END)
         try:
             while rest:
@@ -118,13 +117,6 @@ def _is_row(row: Any, epoch: int) -> bool:
     return isinstance(dev, dict) and all(
         isinstance(value, int | float | None) for value in (*values, *dev.values())
     )
-
-
-def _finite(value: Any) -> Any:
-    """A value with None for the numbers that JSON does not know."""
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _summary_writer(folder: Path, first: int) -> Any:

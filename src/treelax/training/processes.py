@@ -21,6 +21,8 @@ import torch.distributed as dist
 from treelax.errors import InputError, TreelaxError
 from treelax.training.distributed import LostProcessError, World, launched
 
+__all__ = ["joined"]
+
 FAILED = 2  # exit status, as that of the program
 GRACE = 2.0  # seconds for the first to speak: launchers end all processes with one
 WAITING = timedelta(hours=2)  # for what another process does alone, such as reading data
