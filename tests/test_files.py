@@ -10,8 +10,9 @@ import stat
 
 import pytest
 
+from treelax.data.input_files import one_file
 from treelax.errors import DataError
-from treelax.files import atomic_write, compressed, read_lines
+from treelax.files import atomic_write, compressed
 
 COMPRESSIONS = [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)]
 
@@ -116,9 +117,9 @@ def test_equal_content_gives_equal_bytes(tmp_path, suffix, monkeypatch):
 def test_lines_and_their_numbers(tmp_path):
     path = tmp_path / "file"
     path.write_bytes("\ufeffÉl \r\n\nvino\u2028del\n mar".encode())
-    assert list(read_lines(path)) == [(1, "Él "), (2, ""), (3, "vino\u2028del"), (4, " mar")]
+    assert list(one_file(path).lines()) == [(1, "Él "), (2, ""), (3, "vino\u2028del"), (4, " mar")]
     path.write_bytes(b"")
-    assert list(read_lines(str(path))) == []
+    assert list(one_file(str(path)).lines()) == []
 
 
 @pytest.mark.parametrize(("suffix", "compress"), COMPRESSIONS)
@@ -126,28 +127,21 @@ def test_compressed_files(tmp_path, suffix, compress):
     for ending in (suffix, suffix.upper()):
         path = tmp_path / f"file.txt{ending}"
         path.write_bytes(compress(b"one\ntwo\n"))
-        assert list(read_lines(path)) == [(1, "one"), (2, "two")]
+        assert list(one_file(path).lines()) == [(1, "one"), (2, "two")]
         with path.open("wb") as raw, compressed(raw, path, "wb") as out:
             out.write(b"three")
         assert path.read_bytes() != b"three"
-        assert list(read_lines(path)) == [(1, "three")]
+        assert list(one_file(path).lines()) == [(1, "three")]
         for content in (compress(b"one\ntwo\n")[:-9], b"plain text"):
             path.write_bytes(content)
             with pytest.raises(DataError, match=r"file\.\S+, after line \d: cannot be read: ."):
-                list(read_lines(path))
-
-
-def test_what_is_missing_is_told_at_once(tmp_path):
-    with pytest.raises(DataError, match="nowhere: does not exist; expected a ListOps file"):
-        read_lines(tmp_path / "nowhere", expected="a ListOps file")
-    with pytest.raises(DataError, match="is a folder; expected a file"):
-        read_lines(tmp_path)
+                list(one_file(path).lines())
 
 
 def test_the_line_that_is_not_utf8(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"one\ntw\xff\n")
-    lines = read_lines(path)
+    lines = one_file(path).lines()
     assert next(lines) == (1, "one")
     with pytest.raises(
         DataError, match=r"file, line 2: is not UTF-8 .*; expected UTF-8: re-save it as UTF-8"
@@ -161,4 +155,4 @@ def test_utf_16_is_known_by_its_mark(tmp_path, encoding):
     path.write_bytes("\ufeffone\ntwo\n".encode(encoding))
     message = r"file, line 1: is UTF-16; expected UTF-8: .*, or run iconv -f utf-16 -t utf-8"
     with pytest.raises(DataError, match=message):
-        list(read_lines(path))
+        list(one_file(path).lines())

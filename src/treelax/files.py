@@ -18,25 +18,12 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, overload
 
-from treelax.errors import DataError, InputError
+from treelax.errors import DataError
 
 try:
     import fcntl
 except ImportError:  # Windows goes without locks
     fcntl = None  # type: ignore[assignment]
-
-__all__ = [
-    "DAMAGE",
-    "REFUSED",
-    "Line",
-    "atomic_write",
-    "compressed",
-    "decoded_lines",
-    "numbered_lines",
-    "read_lines",
-    "sha256",
-    "try_lock",
-]
 
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 NO_LOCKS_HERE = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
@@ -59,15 +46,12 @@ def atomic_write(
 def atomic_write(
     path: str | os.PathLike[str], mode: Literal["wb", "w"] = "wb"
 ) -> AbstractContextManager[IO[Any]]:
-    r"""Open a file that appears whole or not at all.
+    """Open a file that appears whole or not at all.
 
-    It is written under a temporary name in the same folder, brought to the disk and renamed; an
-    error before that leaves an older file of that name untouched and nothing else behind. A link is
-    kept, and what it points to written. A pipe or a device, such as ``/dev/null``, is written to as it
-    is: it must not be replaced by a file.
+    It is written under a temporary name in the same folder, flushed to disk and renamed; an error
+    before that leaves an older file untouched. A link is followed; a pipe or a device, such as
+    ``/dev/null``, is written to directly.
     """
-    if mode not in ("wb", "w"):
-        raise InputError(f"mode: received {mode!r}; expected 'wb' or 'w'")
     return _atomic_write(Path(path), mode)
 
 
@@ -95,7 +79,7 @@ def _atomic_write(file: Path, mode: Literal["wb", "w"]) -> Iterator[IO[Any]]:
 
 @contextmanager
 def _told(file: Path) -> Iterator[None]:
-    """Errors with the name of the file, not with that in the error, which may be the temporary one."""
+    """Errors name the file, not the temporary one."""
     try:
         yield
     except OSError as error:
@@ -103,7 +87,7 @@ def _told(file: Path) -> Iterator[None]:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Lock an open file if no other process has; where there are no locks it counts as done."""
+    """Lock an open file unless another process has; true where there are no locks."""
     if fcntl is None:
         return True
     try:
@@ -129,26 +113,11 @@ def compressed(
             return bz2.open(raw, mode)
         case ".zip" if mode == "wb":
             raise DataError(
-                f"{path}: received the name of an archive to write; expected one without .zip, or "
-                "with .gz, .xz or .bz2 to compress it"
+                f"{path}: received the name of an archive to write; expected .gz, .xz or .bz2 to "
+                "compress it"
             )
         case _:
             return nullcontext(raw)
-
-
-def read_lines(path: str | os.PathLike[str], *, expected: str = "a file") -> Iterator[Line]:
-    r"""Read the lines of a UTF-8 file, plain or compressed (``.gz``, ``.xz``, ``.bz2``)."""
-    file = Path(path)
-    if not file.is_file():
-        what = "is a folder" if file.is_dir() else "does not exist"
-        raise DataError(f"{file}: {what}; expected {expected}")
-    return decoded_lines(_opened(file), str(file))
-
-
-@contextmanager
-def _opened(file: Path) -> Iterator[IO[bytes]]:
-    with file.open("rb") as raw, compressed(raw, file, "rb") as data:
-        yield data
 
 
 def decoded_lines(opened: AbstractContextManager[IO[bytes]], where: str) -> Iterator[Line]:

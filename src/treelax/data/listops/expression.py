@@ -34,9 +34,6 @@ class Expression:
         tokens: the n tokens, without round brackets; one whole expression. A lone digit is one too.
         value: the value that came with the expression; None if none did, see `evaluate`.
 
-    Raises:
-        InputError: the tokens are not one whole expression; the message names the token.
-
     Example:
         >>> expression = Expression(("[MAX", "2", "[MIN", "4", "7", "]", "0", "]"))
         >>> expression.heads

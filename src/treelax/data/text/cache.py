@@ -1,9 +1,7 @@
 """Encoded text kept in files, so that a data set is read, tokenised and encoded once.
 
 A split is one safetensors file, mapped into memory when it is read. Its name is a hash of what it
-was made from: the contents of the files, how they were read, tokenised and encoded, and the version
-of the format. So it is never out of date, and a data set that several experiments use is kept once.
-Files may be deleted at any time.
+was made from, so it is never out of date. Files may be deleted at any time.
 """
 
 from __future__ import annotations

@@ -198,30 +198,18 @@ def read_sst(
 
     Args:
         path: ``trainDevTestTrees_PTB.zip``, its folder, or a file with a tree in each line; or what
-            ``treelax data sst --out`` writes, where two classes cannot be read as five. A file may
-            be compressed.
+            ``treelax data sst --out`` writes, where two classes cannot be read as five.
         split: ``"train"``, ``"dev"`` or ``"test"``; a file is read whatever the split.
         classes: ``"binary"``: labels 0 and 1 are negative, 3 and 4 positive, and 2, neutral, is
-            skipped and counted; ``"five"``: very negative, negative, neutral, positive and very
-            positive.
+            skipped and counted; ``"five"``: very negative to very positive.
         checks: see `treelax.data.text.records.Checks`.
 
     Returns:
         The sentences in words, read lazily.
 
     Raises:
-        DataError: there is no such file, or, as it is read, a line is not a tree, or a table has
-            other classes; the message names file and line.
-        InputError: there is no such split or no such set of classes, or no split is given and
-            ``path`` is no file.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     count = Path(folder, "dev.txt").write_text("(3 (2 Not) (3 bad))\\n(2 (2 Hm) (2 .))")
-        ...     records = read_sst(folder, "dev")
-        ...     [(r.label, r.texts) for r in records], records.report.lines()
-        ([('positive', ('Not bad',))], ['1 line dropped: neutral (2)'])
+        DataError: there is no such file, or a line is not a tree, or a table has other classes.
+        InputError: there is no such split or no such set of classes.
 
     Reference: Socher et al. 2013, Recursive deep models for semantic compositionality over a
     sentiment treebank.

@@ -46,12 +46,9 @@ def read_tagging(
     Columns are separated by tabs if the first row has any, else by spaces. Comments (``# ...``) and
     documents' beginnings (``-DOCSTART-``) are skipped. CoNLL-U is recognised by the name of the
     file or by its ten columns; there multiword tokens (``1-2``) and empty nodes (``1.1``) are
-    skipped too, and a sentence without tags (``_``) is skipped and counted.
-
-    A word may itself begin with ``#``: a line that does is a word if it has as many columns as the
-    first row that does not, else a comment. Before the first word of a sentence ``# name = value``,
-    ``# newdoc`` and ``# newpar`` are comments whatever their number of columns; where an ``ID``
-    comes first, all such lines are.
+    skipped too, and a sentence without tags (``_``) is skipped and counted. A line that begins with
+    ``#`` is a word if it has as many columns as other rows and is no ``# name = value`` before the
+    first word of a sentence.
 
     Args:
         path: the file, also compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``, in which it is
@@ -60,8 +57,7 @@ def read_tagging(
             the first by default, FORM in CoNLL-U. CoNLL-U has names, and other files whose
             comment ``# global.columns = ...`` gives them.
         tag: the column of tags, likewise; the last by default, UPOS in CoNLL-U.
-        need_tags: if False, a sentence may have no tags, and the file no column of them; such a
-            record has no label and is kept.
+        need_tags: if False, sentences without tags are kept, without a label.
         checks: see `treelax.data.text.records.Checks`.
 
     Returns:

@@ -1,13 +1,9 @@
 """Cutting text into words as the Penn Treebank does, through the nltk library.
 
-Word vectors and the data sets of the paper are tokenised that way: ``can't`` is ``ca n't``, quotes
-are `````` and ``''``, punctuation stands alone. A period is cut off only at the end of a text, so
-a text should be one sentence. Typographic quotes, apostrophes and ellipses, which the Penn Treebank
-lacks, are read as those of a typewriter.
-
-The library applies some thirty regular expressions to every text. Most sentences need only those for
-commas, colons, question and exclamation marks and the final period; these are applied here, with the
-same result and many times faster.
+Word vectors and the data sets of the paper are tokenised that way. A period is cut off only at the
+end of a text, so a text should be one sentence. Typographic quotes, apostrophes and ellipses are read
+as those of a typewriter. The library applies some thirty regular expressions to every text; most
+sentences need only those for common marks, which are applied here, with the same result and faster.
 """
 
 from __future__ import annotations

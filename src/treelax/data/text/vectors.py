@@ -38,9 +38,6 @@ class Vectors:
         known: the rows of the known words.
         unknown: how many rows are for unknown words.
 
-    Raises:
-        InputError: the matrix has no such rows, or a known word has a row that is for others.
-
     Example:
         >>> vectors = Vectors(torch.eye(5, 4), {"dog": 4}, unknown=2)
         >>> vectors.ids(["dog", "Dog", "bird"])
@@ -104,8 +101,8 @@ def load_vectors(
 
     The file is text as GloVe or word2vec write it, a word and its numbers on each line, which may be
     compressed (``.gz``, ``.xz``, ``.bz2``, ``.zip``); or a NumPy archive (``.npz``) with ``words``
-    and their vectors ``vec``. Each word is looked for as it is, then in lower case, then as the marks
-    that the Penn Treebank writes otherwise (``-LRB-`` for an opening bracket, ``\\/`` for a slash).
+    and their vectors ``vec``. Each word is looked for as it is, then in lower case, then as people
+    write the marks of the Penn Treebank (``(`` for ``-LRB-``).
 
     Args:
         path: the file.
@@ -119,8 +116,6 @@ def load_vectors(
 
     Raises:
         DataError: the file is missing, damaged or in another format, or has none of the words.
-        BackendError: ``.npz`` needs NumPy, which is not installed.
-        InputError: ``unknown`` is not positive.
 
     Example:
         >>> import tempfile

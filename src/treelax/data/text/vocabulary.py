@@ -38,9 +38,6 @@ class Vocabulary:
             restores an old one.
         lower: put every word into lower case.
 
-    Raises:
-        InputError: a word comes twice.
-
     Example:
         >>> vocabulary = Vocabulary(lower=True)
         >>> vocabulary.ids(["The", "dog", "saw", "the", "cat"])
