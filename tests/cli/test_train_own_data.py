@@ -16,7 +16,7 @@ import pytest
 from sentence_runs import SMALL, write_files
 
 from treelax.cli.main import main
-from treelax.cli.settings import describe_settings
+from treelax.cli.train import describe_settings
 from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.text.config import TextConfig
 from treelax.tasks.text.presets import preset
@@ -206,7 +206,7 @@ def test_long_texts_are_left_out_and_the_setting_is_told(tmp_path: Path, capsys:
     assert main([*map(str, command), *ENDING]) == 0
     said = capsys.readouterr().err
     assert (
-        "train: 2 examples of more than 100 words left out; --set data.max_length=N keeps them\n"
+        "train: 2 examples of more than 100 words left out; --set data.max_length=N keeps more\n"
     ) in said
     shutil.rmtree(tmp_path / "run")
     assert main([*map(str, command), *ENDING, "--set", "data.max_length=101"]) == 0

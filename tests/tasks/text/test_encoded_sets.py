@@ -11,7 +11,7 @@ from treelax.data.text.encoding import encode_records
 from treelax.data.text.records import Record
 from treelax.data.text.vocabulary import Vocabulary
 from treelax.errors import InputError
-from treelax.tasks.text.encoded_sets import joined, without_long
+from treelax.tasks.text.data import joined, without_long
 
 sentences = st.lists(
     st.tuples(st.integers(1, 5), st.integers(1, 5)).map(

@@ -143,7 +143,11 @@ def test_an_unknown_preset_has_a_neighbour() -> None:
         (DataConfig, {"format": "tagging", "word": "1", "tag": "1"}, "data.tag are both '1'"),
         (TrainConfig, {"epochs": 3, "discrete_epochs": 4}, "discrete_epochs is 4; .* at most 3"),
         (TrainConfig, {"label_smoothing": 1.0}, "train.label_smoothing is 1.0"),
-        (TrainConfig, {"updates": 2_000_000}, "train.updates is 2000000; expected .* at most 1,562,500"),
+        (
+            TrainConfig,
+            {"updates": 2_000_000},
+            "train.updates is 2000000; expected .* at most 1,562,500",
+        ),
         (TrainConfig, {"precision": "half"}, "train.precision"),
         (TextConfig, {"kind": "pairs"}, "kind"),
         (TextConfig, {"seed": -1}, "seed is -1"),

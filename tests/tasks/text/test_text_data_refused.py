@@ -133,28 +133,18 @@ def test_a_table_of_test_data_without_labels(tmp_path: Path) -> None:
     assert "--test" not in str(told.value)
 
 
-ONE_TEXT = "a column of texts: name it with --text"
-TWO_TEXTS = "two columns of texts: name them with --text A --text B"
-
-
 @pytest.mark.parametrize(
-    ("changes", "missing", "told"),
+    ("changes", "told"),
     [
-        ({"label": "kind"}, "'kind'; it", "a column of labels: name it with --label"),
-        ({"text": ("text",)}, "'text'; it", ONE_TEXT),
-        ({"text": ("word",)}, "'word'; did you mean 'words'? It", ONE_TEXT),
-        ({"text": ("first", "second")}, "'first'; it", TWO_TEXTS),
+        ({"label": "kind"}, "'kind'; it has: state, words; name the column with --label"),
+        ({"text": ("word",)}, "'word'; did you mean 'words'.* name the column with --text"),
     ],
 )
 def test_a_missing_column_names_the_option(
-    tmp_path: Path, changes: dict[str, object], missing: str, told: str
+    tmp_path: Path, changes: dict[str, object], told: str
 ) -> None:
-    config = class_data(tmp_path, **changes)
-    with pytest.raises(DataError) as caught:
-        load_text(config)
-    assert str(caught.value) == (
-        f"{config.train}, line 1: no column {missing} has: state, words; expected {told}"
-    )
+    with pytest.raises(DataError, match=f"line 1: no column {told}"):
+        load_text(class_data(tmp_path, **changes))
 
 
 def test_a_column_that_only_training_data_have(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -16,9 +16,8 @@ from treelax.data.text.encoding import EncodedText
 from treelax.data.text.rows import MissingColumnError, counted, short
 from treelax.data.text.vectors import Vectors, load_joined, random_vectors
 from treelax.data.text.vocabulary import Vocabulary
-from treelax.errors import DataError
+from treelax.errors import DataError, InputError
 from treelax.tasks.text.config import SPLIT, DataConfig
-from treelax.tasks.text.encoded_sets import joined, without_long
 from treelax.tasks.text.given_trees import TreedText, with_trees
 from treelax.tasks.text.sources import classes_of, named_columns, text_sources
 from treelax.tasks.text.subwords import whole_words as rows_of_words
@@ -152,13 +151,14 @@ def _load(
             )
     notes = {name: split.notes for name, split in splits.items()}
     splits |= {name: with_trees(splits[name], path) for name, path in trees.items()}
-    had_one_label, left_out = _has_one_label(splits), 0
     for name in ("train", "mix"):
         if name in splits:
             splits[name], count = without_long(splits[name], config.max_length)
-            left_out += count
             if count:
-                notes[name] += (_note_of_long(count, config.max_length),)
+                notes[name] += (
+                    f"{counted(count, 'example')} of more than {config.max_length} words left out; "
+                    "--set data.max_length=N keeps more",
+                )
     coverage = None
     vocabulary = _vocabulary(splits["train"])
     if whole:
@@ -174,38 +174,14 @@ def _load(
     train = splits["train"]
     assert train.labels is not None  # was checked above
     if classes_of(config) is None and len(train.labels.unique()) == 1:
-        raise _one_label(train, config.max_length, 0 if had_one_label else left_out)
+        label = short(train.label_names[int(train.labels[0])])
+        left_out = "".join(f" ({note})" for note in notes["train"])
+        raise DataError(
+            f"{train.source}: received one label, {label}, for all examples{left_out}; expected at "
+            "least two: give the column of the labels, and examples of each"
+        )
     return TextData(
         splits, vectors, train.label_names, 0 if mix is None else len(mix), notes, coverage
-    )
-
-
-def _has_one_label(splits: dict[str, EncodedText]) -> bool:
-    """Whether all training examples have the same."""
-    labels = [splits[name].labels for name in ("train", "mix") if name in splits]
-    return len(torch.cat([each for each in labels if each is not None]).unique()) == 1
-
-
-def _one_label(train: EncodedText, longest: int, left_out: int) -> DataError:
-    """The error for training data of one label, which may be left of several without the long texts."""
-    assert train.labels is not None
-    label = short(train.label_names[int(train.labels[0])])
-    if left_out:
-        return DataError(
-            f"{train.source}: {counted(left_out, 'example')} of more than data.max_length={longest} "
-            f"words left out, and the rest have one label, {label}; expected at least two: raise it "
-            "with --set data.max_length=N"
-        )
-    return DataError(
-        f"{train.source}: received one label, {label}, for all examples; expected at least two: give "
-        "the column of the labels, and examples of each"
-    )
-
-
-def _note_of_long(count: int, longest: int) -> str:
-    return (
-        f"{counted(count, 'example')} of more than {longest} words left out; --set data.max_length=N "
-        f"keeps {'it' if count == 1 else 'them'}"
     )
 
 
@@ -233,3 +209,49 @@ def _state(file: str | os.PathLike[str] | None) -> Iterable[Any]:
         return (file,)
     stat = os.stat(file)
     return (file, stat.st_size, stat.st_mtime_ns)
+
+
+def without_long(data: EncodedText, longest: int) -> tuple[EncodedText, int]:
+    """Leave out the examples with a text of more words than ``longest``."""
+    keep = (data.lengths <= longest).all(1)
+    if bool(keep.all()):
+        return data, 0
+    if not bool(keep.any()):
+        hint = ", with a blank line between sentences" if data.tagged else ""
+        raise InputError(
+            f"{data.source}: all examples have a text of more than data.max_length={longest} words; "
+            f"expected shorter ones{hint}, or --set data.max_length=N"
+        )
+    sentences = keep.repeat_interleave(data.texts)
+    words = sentences.repeat_interleave(data.offsets.diff())
+    lengths = data.offsets.diff()[sentences]
+    labels = data.labels
+    if labels is not None:
+        labels = labels[words] if data.tagged else labels[keep]
+    shorter = replace(
+        data,
+        ids=data.ids[words],
+        offsets=torch.cat((lengths.new_zeros(1), lengths.cumsum(0))),
+        labels=labels,
+        lines=data.lines[keep],
+    )
+    if isinstance(shorter, TreedText):
+        shorter = replace(shorter, heads=shorter.heads[words])
+    return shorter, int((~keep).sum())
+
+
+def joined(first: EncodedText, second: EncodedText) -> EncodedText:
+    """Put one set behind another; both have the same table and labels, and no trees."""
+    assert first.labels is not None
+    assert second.labels is not None
+    return replace(
+        first,
+        ids=torch.cat((first.ids, second.ids)),
+        offsets=torch.cat((first.offsets, first.offsets[-1] + second.offsets[1:])),
+        labels=torch.cat((first.labels, second.labels)),
+        lines=torch.cat((first.lines, second.lines)),
+        source=f"{first.source} and {second.source}",
+        parts=tuple(
+            part for data in (first, second) for part in data.parts or ((len(data), data.source),)
+        ),
+    )

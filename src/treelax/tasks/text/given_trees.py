@@ -15,9 +15,10 @@ from torch import Tensor
 from treelax.data.conllu import Sentence, read_conllu
 from treelax.data.text.encoding import EncodedText
 from treelax.data.text.ptb import one_word, plain_word
-from treelax.data.text.rows import SHOWN, counted, short
+from treelax.data.text.rows import counted, short
 from treelax.data.text.vocabulary import Vocabulary
 from treelax.errors import DataError, InputError
+from treelax.trees import is_tree
 
 __all__ = ["TreedText", "check_tree", "with_trees"]
 
@@ -73,29 +74,28 @@ def _matched_heads(
     heads: list[int] = []
     for sentence, (begin, end) in enumerate(pairwise(data.offsets.tolist())):
         words = [plain[number] for number in ids[begin:end]]
-        first, other = read + 1, None  # the tree that should be it, if another one is there
+        first, found = read + 1, None  # the tree that should be it
         for block in trees:
             read += 1
-            if [_plain(word, lower) for word in block.words] == words:
+            own = [_plain(word, lower) for word in block.words]
+            found = found or (block, own)
+            if own == words or complete:  # if nothing was left out there is no tree to be read over
                 break
-            other = other or block
-            if complete:  # so there is no tree to be read over
-                raise _mismatch(data, sentence, words, _place(path, first, other), other, lower)
-        else:
-            raise _mismatch(data, sentence, words, _place(path, first, other), other, lower)
-        heads.extend(check_tree(block, _place(path, read, block)))
+        if found is None or own != words:
+            line = "" if found is None else f", line {found[0].line}"
+            received = "the end of the file" if found is None else _words(found[1], words)
+            raise DataError(
+                f"{path}{line}, sentence {first}: received {received}; expected "
+                f"{_words(words, found[1] if found else ())} of {data.where(sentence // data.texts)}: "
+                "give trees of the same words in the same order"
+            )
+        heads.extend(check_tree(block, f"{path}, line {block.line}, sentence {read}"))
     if complete and (more := next(trees, None)) is not None:
         raise DataError(
-            f"{_place(path, read + 1, more)}: is one too many; expected "
+            f"{path}, line {more.line}, sentence {read + 1}: is one too many; expected "
             f"{counted(read, 'sentence')}, as many as {data.source} has"
         )
     return heads
-
-
-def _place(path: str | os.PathLike[str], number: int, block: Sentence | None) -> str:
-    """Where a tree stands, for messages; without a line if the file ends before it."""
-    line = "" if block is None else f", line {block.line}"
-    return f"{path}{line}, sentence {number}"
 
 
 def _plain(word: str, lower: bool) -> str:
@@ -104,60 +104,19 @@ def _plain(word: str, lower: bool) -> str:
     return word.lower() if lower else word
 
 
-def _mismatch(
-    data: EncodedText,
-    sentence: int,
-    words: Sequence[str],
-    place: str,
-    block: Sentence | None,
-    lower: bool,
-) -> DataError:
-    """The error for a tree of other words: names the first that differs, else how many there are."""
-    text = short(" ".join(words))
-    if block is None:
-        received, expected = "the end of the file", f"{text}, of"
-    else:
-        found = [_plain(word, lower) for word in block.words]
-        pairs = enumerate(zip(found, words, strict=False), 1)
-        number = next((i for i, (one, other) in pairs if one != other), None)
-        if number is None:
-            received = f"{counted(len(found), 'word')}, {short(' '.join(found))}"
-            expected = f"{len(words):,}, {text}, of"
-        else:
-            one, other = _unlike(found[number - 1], words[number - 1])
-            received = f"{one} as word {number} of {short(' '.join(found))}"
-            expected = f"{other}, as in {text} of"
-    return DataError(
-        f"{place}: received {received}; expected {expected} {data.where(sentence // data.texts)}: "
-        "give trees of the same words in the same order"
-    )
-
-
-def _unlike(one: str, other: str) -> tuple[str, str]:
-    """Two words for a message; long ones from a little before the place where they differ."""
-    pairs = enumerate(zip(one, other, strict=False))
-    differ = next((i for i, (a, b) in pairs if a != b), min(len(one), len(other)))
-    begin = max(differ - SHOWN // 2, 0)
-    first, second = (short(f"…{word[begin:]}" if begin else word) for word in (one, other))
-    return first, second
+def _words(words: Sequence[str], others: Sequence[str]) -> str:
+    """Words for a message, from the first that is another."""
+    same = 0
+    while same < min(len(words), len(others)) and words[same] == others[same]:
+        same += 1
+    place = f" from word {same + 1}" if same else ""
+    return f"{short(' '.join(words[same:]))}{place}"
 
 
 def check_tree(tree: Sentence, where: str) -> Sequence[int]:
-    """The heads of a sentence, if all its words hang off the root."""
+    """The heads of a sentence, if they form a tree; it may have several roots."""
     if tree.heads is None:
         raise DataError(f"{where}: received no heads; expected one for each word")
-    heads = tree.heads
-    hangs = [True] + [False] * len(heads)
-    for start in range(1, len(heads) + 1):
-        word, passed = start, set()
-        while not hangs[word]:
-            if word in passed:
-                raise DataError(
-                    f"{where}: the heads of word {word} lead back to it; expected a tree, whose "
-                    "words all hang off the root"
-                )
-            passed.add(word)
-            word = heads[word - 1]
-        for below in passed:
-            hangs[below] = True
-    return heads
+    if not bool(is_tree(torch.tensor(tree.heads))):
+        raise DataError(f"{where}: the heads go round in a circle; expected a tree")
+    return tree.heads

@@ -73,11 +73,8 @@ def named_columns(
         return ""
     if _missing_column(sources["train"]) is None:
         return "; expected it here too, for the training data have it"
-    if missing.column == config.label:
-        return "; expected a column of labels: name it with --label"
-    if len(config.text) == 1:
-        return "; expected a column of texts: name it with --text"
-    return "; expected two columns of texts: name them with --text A --text B"
+    option = "--label" if missing.column == config.label else "--text"
+    return f"; name the column with {option}"
 
 
 def read_split(config: DataConfig, split: str, path: str) -> Records:
