@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from browsing import HINT, PROGRAMS
+from browsing import PROGRAMS
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / "ci" / "browser.sh"
@@ -59,9 +59,3 @@ def test_a_failure_is_told_and_ends_nothing(tmp_path: Path) -> None:
     program(tmp_path, "apt-get", "exit 100")
     _, err, _ = run(tmp_path)
     assert err.startswith("chromium could not be installed")
-
-
-def test_the_hint_and_the_command() -> None:
-    """The hint names the package that the script installs, and the command that runs it."""
-    assert "apt-get install chromium, then once more make test" in HINT
-    assert "pytest: setup browser\n" in (ROOT / "Makefile").read_text(encoding="utf-8")

@@ -8,7 +8,6 @@ import copy
 
 import torch
 from torch import nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from treelax import ProjectiveTrees, ops
 from treelax.errors import BackendError, InputError, NoTreeError
@@ -169,15 +168,6 @@ def test_cuda_graphs():
         assert torch.equal(got, wanted)
 
 
-def test_torch_compile():
-    scores, lengths, _ = (x.cuda() for x in make(9, dtype=torch.float32))
-    scores.requires_grad_()
-    compiled = torch.compile(lambda s: ops.soft_tree(s, lengths).square().sum(), fullgraph=True)
-    (grad,) = torch.autograd.grad(compiled(scores), scores)
-    (expected,) = torch.autograd.grad(ops.soft_tree(scores, lengths).square().sum(), scores)
-    close(grad, expected, 1e-5)
-
-
 def test_randomness_and_half_types():
     scores, lengths, _ = (x.cuda() for x in make(9, dtype=torch.float32))
     trees = ProjectiveTrees(scores.bfloat16(), lengths)
@@ -260,26 +250,6 @@ def test_as_on_the_cpu():
     expected.square().sum().backward()
     for own, other in zip(model.parameters(), twin.parameters(), strict=True):
         close(own.grad, other.grad, 1e-11)
-
-
-def test_bilstm_as_packed_sequences():
-    torch.manual_seed(0)
-    encoder = BiLSTM(8, 6, stacks=1).double().cuda()
-    (lstm,) = encoder.stacks
-    twin = nn.LSTM(8, 6, bidirectional=True, batch_first=True).double().cuda()
-    with torch.no_grad():
-        for name, weight in lstm.named_parameters():
-            getattr(twin, name).copy_(weight[:, :-1] if "weight_ih" in name else weight)
-    words = torch.randn(4, 9, 8, dtype=torch.float64, device="cuda")
-    packed = pack_padded_sequence(words, torch.tensor(LENGTHS), True, enforce_sorted=False)
-    expected, _ = pad_packed_sequence(twin(packed)[0], batch_first=True)
-    output = encoder(words, torch.tensor(LENGTHS).cuda())
-    close(output, expected, 1e-11)
-    output.square().sum().backward()
-    expected.square().sum().backward()
-    for name, weight in lstm.named_parameters():
-        grad = weight.grad[:, :-1] if "weight_ih" in name else weight.grad
-        close(grad, getattr(twin, name).grad, 1e-11)
 
 
 def closing_columns(encoder):

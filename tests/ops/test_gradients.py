@@ -25,20 +25,9 @@ def some_scores(dtype=torch.float64, batch=3, n=4):
 @both_roots
 @both_relaxations
 def test_soft_tree_by_finite_differences(relaxation, single_root, backend):
-    options = {"relaxation": relaxation, "single_root": single_root, "backend": backend}
-    assert gradcheck(lambda s: ops.soft_tree(s, LENGTHS, temperature=0.7, **options), some_scores())
-
-
-@fast_backends
-@both_roots
-@both_relaxations
-def test_value_of_the_chart_by_finite_differences(relaxation, single_root, backend):
-    def value(scores):
-        return torch.ops.treelax.soft_tree(
-            scores, LENGTHS, relaxation, single_root, backend, True, True
-        )[:2]
-
-    assert gradcheck(value, some_scores())
+    """The tree and the value of the chart."""
+    options = (LENGTHS, relaxation, single_root, backend, True, True)
+    assert gradcheck(lambda s: torch.ops.treelax.soft_tree(s / 0.7, *options)[:2], some_scores())
 
 
 @every_backend

@@ -171,26 +171,29 @@ def refused(match, op, *args, error=InputError, **options):
     assert "expected" in str(caught.value)
 
 
-@every_op
-def test_bad_scores(op):
-    refused("list", op, [[0.0]])
-    refused(r"\(3,\)", op, torch.zeros(3))
-    refused(r"\(2, 3, 4\)", op, torch.zeros(2, 3, 4))
-    refused(r"\(5, 0, 0\)", op, torch.zeros(5, 0, 0))
-    refused("int64", op, torch.zeros(3, 3, dtype=torch.int64))
-    refused("complex64.*real part", op, torch.zeros(3, 3, dtype=torch.complex64))
-    refused("sparse.*to_dense", op, torch.zeros(3, 3).to_sparse())
+SQUARE = torch.zeros(2, 4, 4)
 
 
 @every_op
-def test_bad_lengths(op):
-    scores = torch.zeros(2, 4, 4)
-    refused("list", op, scores, [3, 2])
-    refused("float32", op, scores, torch.tensor([3.0, 2.0]))
-    refused(r"bool.*mask\.sum", op, scores, torch.tensor([True, True]))
-    refused(r"\(3,\)", op, scores, torch.tensor([3, 2, 1]))
-    refused(r"\(2, 1\)", op, scores, torch.tensor([[3], [2]]))
-    refused(r"meta.*cpu", op, scores, torch.ones(2, dtype=torch.long, device="meta"))
+@pytest.mark.parametrize(
+    ("scores", "lengths", "message"),
+    [
+        ([[0.0]], None, "list"),
+        (torch.zeros(3), None, r"\(3,\)"),
+        (torch.zeros(2, 3, 4), None, r"\(2, 3, 4\)"),
+        (torch.zeros(5, 0, 0), None, r"\(5, 0, 0\)"),
+        (torch.zeros(3, 3, dtype=torch.int64), None, "int64"),
+        (torch.zeros(3, 3, dtype=torch.complex64), None, "complex64.*real part"),
+        (torch.zeros(3, 3).to_sparse(), None, "sparse.*to_dense"),
+        (SQUARE, [3, 2], "list"),
+        (SQUARE, torch.tensor([3.0, 2.0]), "float32"),
+        (SQUARE, torch.tensor([True, True]), r"bool.*mask\.sum"),
+        (SQUARE, torch.tensor([3, 2, 1]), r"\(3,\)"),
+        (SQUARE, torch.ones(2, dtype=torch.long, device="meta"), r"meta.*cpu"),
+    ],
+)
+def test_bad_shapes_types_and_devices(op, scores, lengths, message):
+    refused(message, op, scores, lengths)
 
 
 @every_op_and_backend
