@@ -1,47 +1,64 @@
-"""``treelax data listops``: what it writes, what it prints, what it refuses."""
+"""``treelax data``: what it writes, what it prints, what it refuses."""
 
 from __future__ import annotations
 
 import errno
+import gzip
 import hashlib
+import io
 import json
 import os
 import subprocess
 import sys
+import zipfile
+from dataclasses import replace
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pytest
+from serving import Served, serving
 from typer.testing import CliRunner, Result
 
 import treelax
+from treelax.cli import data
 from treelax.cli.main import app, main
 from treelax.data.listops import listops_statistics, read_listops, write_listops
+from treelax.data.text import download
+from treelax.data.text.readers_corpora import CORPORA, read_multinli, read_snli
+from treelax.data.text.readers_table import read_table
+from treelax.tasks.listops.config import DataConfig, preset
+from treelax.tasks.listops.experiment import load_splits
+from treelax.tasks.text.config import DataConfig as TextData
+from treelax.tasks.text.sources import distribution
 
-SAMPLE = Path(__file__).parent.parent / "data" / "listops_sample.tsv"
+FILES = Path(__file__).parent.parent / "data"
+SAMPLE, PAIRS = FILES / "listops_sample.tsv", FILES / "text" / "snli_sample.jsonl"
 SIZES = {"train": 60, "dev": 20, "test": 30}
-FILES = [f"{name}.tsv" for name in SIZES]
+SETS = [f"{name}.tsv" for name in SIZES]
 SMALL = [word for name, size in SIZES.items() for word in (f"--{name}", str(size))]
-
-
-def invoke(*arguments: object) -> Result:
-    return CliRunner().invoke(app, ["data", "listops", *map(str, arguments)])
+TREES = {
+    "train": "(3 (2 Not) (3 bad))\n(2 (2 A) (2 film))\n\n(0 Awful)\n",
+    "dev": "(4 (2 So) (4 good))\n",
+    "test": "(1 (2 So) (1 (1 bad) (2 .)))\n",
+}
+Output = pytest.CaptureFixture[str]
 
 
 def succeed(*arguments: object) -> Result:
-    result = invoke(*arguments)
+    result = CliRunner().invoke(app, ["data", *map(str, arguments)])
     assert result.exit_code == 0, result.output
     return result
 
 
-def fail(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+def fail(capsys: Output, *arguments: object) -> str:
     """The one line that the program says as it refuses."""
     capsys.readouterr()
-    assert main(["data", "listops", *map(str, arguments)]) == 2
+    assert main(["data", *map(str, arguments)]) == 2
     output = capsys.readouterr()
     *before, line = output.err.splitlines()
     assert not output.out
-    assert all(said.startswith(("drawing:", "writing:")) for said in before)
+    assert all(said.startswith(("drawing:", "writing:", "fetching ")) for said in before)
     assert line.startswith("treelax: error: ")
     return line.removeprefix("treelax: error: ")
 
@@ -56,31 +73,24 @@ def table_of(text: str) -> dict[str, list[str]]:
     return {cells[0].strip(): [cell.strip() for cell in cells[1:]] for cells in rows}
 
 
-# ------------------------------------------------------------------ writing
+# ------------------------------------------------------------------ ListOps: writing
 
 
 @pytest.mark.parametrize("variant", ["original", "paulus"])
 def test_three_disjoint_files_and_how_they_were_made(tmp_path: Path, variant: str) -> None:
     folder = tmp_path / "new" / "data"
-    result = succeed("--out", folder, *SMALL, "--variant", variant, "--seed", 5)
-    assert sorted(content(folder)) == sorted([*FILES, "info.json"])
+    result = succeed("listops", "--out", folder, *SMALL, "--variant", variant, "--seed", 5)
+    assert sorted(content(folder)) == sorted([*SETS, "info.json"])
     splits = {name: read_listops(folder / f"{name}.tsv") for name in SIZES}
     assert {name: len(split) for name, split in splits.items()} == SIZES
     assert len({e for split in splits.values() for e in split}) == sum(SIZES.values())
     if variant == "paulus":
         assert all(10 <= len(e) <= 50 for split in splits.values() for e in split)
-
     info = json.loads((folder / "info.json").read_text())
     assert info["made_by"] == f"treelax {treelax.__version__}"
-    assert info["settings"] == SIZES | {
-        "variant": variant,
-        "seed": 5,
-        "min_length": 10 if variant == "paulus" else 1,
-        "max_length": 50 if variant == "paulus" else 100,
-    }
-    for file in FILES:
+    assert info["settings"] == SIZES | data.LENGTHS[variant] | {"variant": variant, "seed": 5}
+    for file in SETS:
         assert info["sha256"][file] == hashlib.sha256((folder / file).read_bytes()).hexdigest()
-
     rows = table_of(result.stdout)
     assert rows["sentences"] == ["60", "20", "30"]
     statistics = listops_statistics(splits["dev"])
@@ -89,82 +99,62 @@ def test_three_disjoint_files_and_how_they_were_made(tmp_path: Path, variant: st
     assert rows["attached to the token before, %"][1] == f"{statistics['attachment_previous']:.2f}"
 
 
-def test_same_seed_same_bytes(tmp_path: Path) -> None:
-    one, two, other = (tmp_path / name for name in ("one", "two", "other"))
-    succeed("--out", one, *SMALL, "--seed", 3)
-    succeed("--out", two, *SMALL, "--seed", 3)
-    succeed("--out", other, *SMALL, "--seed", 4)
-    assert content(one) == content(two)
-    assert all(content(one)[file] != content(other)[file] for file in FILES)
+def test_defaults_are_what_training_generates() -> None:
+    defaults = {name: p.default for name, p in signature(data.listops).parameters.items()}
+    trained_on = preset("balanced-mc").data
+    for name in ("variant", "train", "dev", "test", "seed"):
+        assert defaults[name] == getattr(trained_on, name)
 
 
-def test_limits_of_the_lengths(tmp_path: Path) -> None:
-    succeed("--out", tmp_path, *SMALL, "--min-length", 5, "--max-length", 30)
-    lengths = [len(e) for file in FILES for e in read_listops(tmp_path / file)]
+@pytest.mark.parametrize(
+    ("variant", "trained_on"), [("original", DataConfig()), ("paulus", preset("paulus").data)]
+)
+def test_the_expressions_of_training(tmp_path: Path, variant: str, trained_on: Any) -> None:
+    assert all(getattr(trained_on, key) == size for key, size in data.LENGTHS[variant].items())
+    succeed("listops", "--out", tmp_path, *SMALL, "--variant", variant)
+    generated = load_splits(replace(trained_on, **SIZES)).expressions
+    for name, expressions in generated.items():
+        assert read_listops(tmp_path / f"{name}.tsv") == expressions
+
+
+def test_limits_of_the_lengths_and_json(tmp_path: Path) -> None:
+    options = ["--min-length", 5, "--max-length", 30, "--json"]
+    described = json.loads(succeed("listops", "--out", tmp_path, *SMALL, *options).stdout)
+    assert {name: figures["sentences"] for name, figures in described.items()} == SIZES
+    lengths = [len(e) for file in SETS for e in read_listops(tmp_path / file)]
     assert min(lengths) >= 5
     assert max(lengths) <= 30
 
 
-def test_json_of_what_was_written(tmp_path: Path) -> None:
-    result = succeed("--out", tmp_path, *SMALL, "--json")
-    described = json.loads(result.stdout)
-    assert {name: figures["sentences"] for name, figures in described.items()} == SIZES
-
-
-# ------------------------------------------------------------------ what is there already
-
-
-def test_the_same_data_may_be_written_again(tmp_path: Path) -> None:
-    succeed("--out", tmp_path, *SMALL)
+def test_other_data_is_replaced_with_force_alone(tmp_path: Path, capsys: Output) -> None:
+    """The same data may be written again, and is the same to the byte."""
+    succeed("listops", "--out", tmp_path, *SMALL)
     before = content(tmp_path)
-    again = succeed("--out", tmp_path, *SMALL)
-    assert "the same files were there already" in again.stderr
-    assert content(tmp_path) == before
     (tmp_path / "dev.tsv").unlink()  # as if it had been stopped half-way
-    succeed("--out", tmp_path, *SMALL)
+    succeed("listops", "--out", tmp_path, *SMALL)
     assert content(tmp_path) == before
-
-
-def test_other_data_is_replaced_with_force_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    succeed("--out", tmp_path, *SMALL)
-    before = content(tmp_path)
-    assert fail(capsys, "--out", tmp_path, *SMALL, "--seed", 1) == (
-        f"{tmp_path}: holds data made with --seed 0, received --seed 1; give another --out, or "
+    line = fail(capsys, "listops", "--out", tmp_path, *SMALL, "--seed", 1)
+    assert line == (
+        f"{tmp_path / 'dev.tsv'}: is there already with other content; give another --out, or "
         "--force to replace it"
     )
-    assert "with --max-length 100, received --max-length 50;" in fail(
-        capsys, "--out", tmp_path, *SMALL, "--max-length", 50
-    )
     assert content(tmp_path) == before
-    succeed("--out", tmp_path, *SMALL, "--seed", 1, "--force")
+    succeed("listops", "--out", tmp_path, *SMALL, "--seed", 1, "--force")
     assert all(content(tmp_path)[file] != before[file] for file in before)
 
 
+@pytest.mark.parametrize("name", ["test.tsv", "info.json"])
 def test_a_file_of_unknown_origin_is_not_replaced(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: Output, name: str
 ) -> None:
-    (tmp_path / "test.tsv").write_text("mine\n")
-    assert fail(capsys, "--out", tmp_path, *SMALL).startswith(
-        f"{tmp_path / 'test.tsv'}: is there already with other content"
-    )
-    assert content(tmp_path) == {"test.tsv": b"mine\n"}
-    succeed("--out", tmp_path, *SMALL, "--force")
-    assert len(read_listops(tmp_path / "test.tsv")) == SIZES["test"]
-
-
-@pytest.mark.parametrize("text", ["mine", "[]", "{}", '{"settings": {"seed": 0}}'])
-def test_an_info_file_of_unknown_origin_is_not_replaced(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
-) -> None:
-    (tmp_path / "info.json").write_text(text)
-    assert "info.json: was not written by treelax data" in fail(capsys, "--out", tmp_path, *SMALL)
-    assert content(tmp_path) == {"info.json": text.encode()}
+    (tmp_path / name).write_text("mine\n")
+    line = fail(capsys, "listops", "--out", tmp_path, *SMALL)
+    assert line.startswith(f"{tmp_path / name}: is there already with other content")
+    assert content(tmp_path) == {name: b"mine\n"}
 
 
 def test_an_error_while_writing_leaves_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: Path, expressions: Any) -> int:
         if path.name == "test.tsv":
@@ -172,77 +162,62 @@ def test_an_error_while_writing_leaves_nothing(
         return write_listops(path, expressions)
 
     monkeypatch.setattr("treelax.data.listops.write_listops", full)
-    assert fail(capsys, "--out", tmp_path / "new", *SMALL).endswith("No space left on device")
+    line = fail(capsys, "listops", "--out", tmp_path / "new", *SMALL)
+    assert line.endswith("No space left on device")
     assert not (tmp_path / "new").exists()
     (tmp_path / "old").mkdir()
-    fail(capsys, "--out", tmp_path / "old", *SMALL)
+    fail(capsys, "listops", "--out", tmp_path / "old", *SMALL)
     assert content(tmp_path / "old") == {}
 
 
-# ------------------------------------------------------------------ describing files
+# ------------------------------------------------------------------ ListOps: describing files
 
 
 def test_statistics_of_files(tmp_path: Path) -> None:
     short = tmp_path / "short.tsv"
     short.write_text("9\t[MAX 2 9 ]\n3\n[MIN 4 5 ]\n")
-    result = succeed("--stats", SAMPLE, short)
+    result = succeed("listops", "--stats", SAMPLE, short)
     rows = table_of(result.stdout)
     assert rows[""] == [str(SAMPLE), str(short)]
     assert rows["sentences"] == ["12", "2"]
     assert rows["tokens"][1] == "8"
     assert rows["length, median"][1] == "4"
     assert "attached to ..." in result.stdout.splitlines()[-1]
-
-
-def test_statistics_as_json() -> None:
-    described = json.loads(succeed("--stats", SAMPLE, "--json", "--max-length", 10).stdout)
+    told = succeed("listops", "--stats", SAMPLE, "--json", "--max-length", 10).stdout
     expected = listops_statistics(read_listops(SAMPLE, max_length=10))
-    assert described == {str(SAMPLE): json.loads(json.dumps(expected))}
-
-
-# ------------------------------------------------------------------ what is refused
+    assert json.loads(told) == {str(SAMPLE): json.loads(json.dumps(expected))}
 
 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("9\t[MAX 2 9 ]\n3\t[MAX 2 9\n", "file.tsv, line 2"),
-        ("9\t[MAX 2 9 ]\n\n3\t[MAX 2 9 ]\n", "file.tsv, line 3"),
-        ("x\t[MAX 2 9 ]\n", "file.tsv, line 1"),
-        ("", "file.tsv: is empty"),
+        (b"9\t[MAX 2 9 ]\n3\t[MAX 2 9\n", "file.tsv, line 2"),
+        (b"9\t[MAX 2 9 ]\n\n3\t[MAX 2 9 ]\n", "file.tsv, line 3"),
+        (b"x\t[MAX 2 9 ]\n", "file.tsv, line 1"),
+        (b"", "file.tsv: is empty"),
         (b"9\t[MAX 2 9 ]\n\xff\n", "file.tsv, line 2: is not UTF-8"),
         (None, "file.tsv: does not exist"),
     ],
 )
-def test_bad_files(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str | bytes | None, said: str
-) -> None:
+def test_bad_files(tmp_path: Path, capsys: Output, text: bytes | None, said: str) -> None:
     file = tmp_path / "file.tsv"
     if text is not None:
-        file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    assert fail(capsys, "--stats", SAMPLE, file).startswith(str(tmp_path / said))
+        file.write_bytes(text)
+    assert fail(capsys, "listops", "--stats", SAMPLE, file).startswith(str(tmp_path / said))
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "--out: received none"),
-        (["--stats"], "--stats: received no file"),
-        ([SAMPLE], "received a file without --stats"),
-        (["--out", "FOLDER", SAMPLE], "received a file without --stats"),
-        (["--stats", SAMPLE, "--out", "FOLDER"], "--out: is for writing"),
-        (["--stats", SAMPLE, "--seed", "0"], "--seed: is for writing"),
+        ([], "expected either --out FOLDER"),
+        (["--stats"], "expected either --out FOLDER"),
+        ([SAMPLE], "expected either --out FOLDER"),
+        (["--out", "FOLDER", SAMPLE], "expected either --out FOLDER"),
+        (["--stats", SAMPLE, "--out", "FOLDER"], "expected either --out FOLDER"),
         (["--stats", SAMPLE, "--max-length", "1"], "expected some of 1 to 1 tokens"),
-        (["--stats", SAMPLE, "--min-length", "9", "--max-length", "8"], "9 to 8 tokens"),
         (["--out", "FOLDER", "--variant", "new"], "'new' is not one of"),
-        (
-            ["--out", "FOLDER", "--train", "0"],
-            "Invalid value for '--train': ",
-        ),
-        (
-            ["--out", "FOLDER", "--seed", "-1"],
-            "Invalid value for '--seed': ",
-        ),
+        (["--out", "FOLDER", "--train", "0"], "Invalid value for '--train': "),
+        (["--out", "FOLDER", "--seed", "-1"], "Invalid value for '--seed': "),
         (["--out", "FOLDER", "--max-length", "3"], "max_length"),
         (["--out", "FOLDER", "--train", "5000", "--max-length", "4"], "ask for fewer"),
         (["--out", SAMPLE, *SMALL], "is a file"),
@@ -250,11 +225,11 @@ def test_bad_files(
     ],
 )
 def test_what_cannot_be_done(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[Any], said: str
+    tmp_path: Path, capsys: Output, arguments: list[Any], said: str
 ) -> None:
     folder = tmp_path / "folder"
     given = [folder if word == "FOLDER" else word for word in arguments]
-    assert said in fail(capsys, *given)
+    assert said in fail(capsys, "listops", *given)
     assert not folder.exists()
 
 
@@ -279,14 +254,6 @@ def test_a_process_in_a_pipe_prints_clean_text(tmp_path: Path) -> None:
     assert table_of(done.stdout)["sentences"] == ["60", "20", "30"]
 
 
-def test_a_process_refuses_in_one_line(tmp_path: Path) -> None:
-    done = start("--stats", tmp_path / "none.tsv", capture_output=True)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        f"treelax: error: {tmp_path / 'none.tsv'}: does not exist; expected a ListOps file\n"
-    )
-
-
 def test_a_process_on_a_terminal_without_colours() -> None:
     pty = pytest.importorskip("pty", reason="needs a pseudo-terminal")
     ours, theirs = pty.openpty()
@@ -301,3 +268,177 @@ def test_a_process_on_a_terminal_without_colours() -> None:
     assert "reading" in screen  # the bar
     assert "─" in screen  # the table is drawn
     assert "\x1b[3" not in screen.replace("\x1b[3m", "")  # italics are no colour
+
+
+# ------------------------------------------------------------------ corpora of text
+
+
+def trees_archive() -> bytes:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as out:
+        for split, text in TREES.items():
+            out.writestr(f"trees/{split}.txt", text)
+    return archive.getvalue()
+
+
+@pytest.fixture
+def sst(tmp_path: Path) -> Path:
+    path = tmp_path / "trainDevTestTrees_PTB.zip"
+    path.write_bytes(trees_archive())
+    return path
+
+
+def test_sst(sst: Path) -> None:
+    result = succeed("sst", "--from", sst)
+    rows = table_of(result.stdout)
+    assert rows[""] == ["train", "dev", "test"]
+    assert rows["sentences"] == ["2", "1", "1"]
+    assert rows["of the official split"] == ["0.0 % of 6,920", "0.1 % of 872", "0.1 % of 1,821"]
+    assert rows["negative"] == ["1", "0", "1"]
+    assert rows["positive"] == ["1", "1", "0"]
+    assert rows["words, mean"] == ["1.50", "2.00", "3.00"]
+    assert rows["words, most"] == ["2", "2", "3"]
+    assert rows["dropped"] == ["2", "0", "0"]
+    assert "train: 1 line dropped: neutral (2)\n" in result.stdout
+    assert "SST, two classes" in result.stdout
+    rows = table_of(succeed("sst", "--from", sst, "--classes", "five").stdout)
+    assert [rows[name][0] for name in ("very negative", "neutral", "positive")] == ["1", "1", "1"]
+    assert list(sst.parent.iterdir()) == [sst]
+    described = json.loads(succeed("sst", "--from", sst, "--json").stdout)
+    assert described["missing"] == []
+    assert described["splits"]["train"] == {
+        "source": f"{sst}: trees/train.txt",
+        "records": 2,
+        "labels": {"positive": 1, "negative": 1},
+        "length_mean": [1.5],
+        "length_max": [2],
+        "official": 6920,
+        "dropped": {"neutral": [2], "empty sentence": [3]},
+        "dropped_summary": ["1 line dropped: neutral (2)", "1 line dropped: empty sentence (3)"],
+    }
+
+
+def test_pairs(tmp_path: Path, capsys: Output) -> None:
+    """From a file, a whole split, and a folder in which splits are missing."""
+    result = succeed("snli", "--from", PAIRS)
+    rows = table_of(result.stdout)
+    assert (rows[""], rows["pairs"], rows["entailment"]) == (["snli_sample.jsonl"], ["4"], ["2"])
+    assert rows["of the official split"] == ["–"]
+    assert rows["premise: words, most"] == ["19"]
+    assert "snli_sample.jsonl: 1 line dropped: no gold label (2)" in result.stdout
+    assert "is not there" not in result.stdout
+    count = CORPORA["snli"].official["test"]
+    (tmp_path / "test.tsv").write_text("neutral\ta b\tc\n" * count)
+    rows = table_of(succeed("snli", "--from", tmp_path).stdout)
+    assert (rows["pairs"], rows["of the official split"]) == ([f"{count:,}"], ["100 %"])
+    (tmp_path / "test.tsv").unlink()
+    (tmp_path / "dev_matched.tsv").write_text("neutral\ta b\tc\tfiction\n")
+    result = succeed("multinli", "--from", tmp_path)
+    assert table_of(result.stdout)[""] == ["dev_matched"]
+    assert "train: is not there\ndev_mismatched: is not there\n" in result.stdout
+    line = fail(capsys, "snli", "--from", tmp_path)
+    assert line.startswith(f"{tmp_path}: holds dev_matched.tsv; expected snli_1.0_train.jsonl")
+
+
+def test_unusable_lines_are_refused_or_skipped(tmp_path: Path, capsys: Output) -> None:
+    words = "w " * 10_001
+    (tmp_path / "train.tsv").write_text(f"neutral\ta b\tc\nneutral\ta\nneutral\t{words}\tc\n")
+    line = fail(capsys, "snli", "--from", tmp_path)
+    assert "train.tsv, line 2: received 2 columns; expected 3" in line
+    assert "--unusable drop" in line
+    result = succeed("snli", "--from", tmp_path, "--unusable", "drop")
+    assert table_of(result.stdout)["pairs"] == ["1"]
+    assert "train: 1 line dropped: wrong number of columns (2)" in result.stdout
+    assert "train: 1 line dropped: too many words (3)" in result.stdout
+
+
+def test_written_tables_go_round(tmp_path: Path, sst: Path, capsys: Output) -> None:
+    for classes in ("binary", "five"):
+        out = tmp_path / "new" / classes
+        succeed("sst", "--from", sst, "--out", out, "--classes", classes)
+        assert sorted(content(out)) == [f"{split}.tsv.gz" for split in sorted(TREES)]
+        assert table_of(succeed("sst", "--from", out).stdout)["negative"] == ["1", "0", "1"]
+    out = tmp_path / "new" / "binary"
+    text = gzip.decompress((out / "train.tsv.gz").read_bytes()).decode()
+    assert text == "label\tsentence\npositive\tNot bad\nnegative\tAwful\n"
+    line = fail(capsys, "sst", "--from", out, "--classes", "five")
+    assert line.startswith(f"{out / 'train.tsv.gz'}: received negative and positive")
+    before = content(out)
+    again = ["sst", "--from", sst, "--out", out, "--classes", "five"]
+    line = fail(capsys, *again)
+    assert line.startswith(f"{out / 'dev.tsv.gz'}: is there already with other content; give ano")
+    assert content(out) == before
+    succeed(*again, "--force")
+    assert [r.label for r in read_table(out / "dev.tsv.gz")] == ["very positive"]
+
+
+def test_pairs_are_written_with_their_genre(tmp_path: Path) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    source.mkdir()
+    (source / "train.tsv").write_text("neutral\ta b\tc\tfiction\nentailment\ta -LRB-\tb\t-\n")
+    (source / "test_matched.tsv").write_text("-\ta b\tc\ttravel\n")
+    succeed("multinli", "--from", source, "--out", out)
+    assert sorted(content(out)) == ["test_matched.tsv.gz", "train.tsv.gz"]
+    for split in ("train", "test_matched"):
+        before = [(r.texts, r.label, r.extra) for r in read_multinli(source, split)]
+        assert [(r.texts, r.label, r.extra) for r in read_multinli(out, split)] == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--from", "{sst}", "--out", "{sst}"], "is a file"),
+        (["--from", "{pairs}", "--out", "x"], "{pairs}: is one file; expected an archive"),
+        (["--from", "nowhere"], "nowhere: does not exist; expected trainDevTestTrees_PTB.zip"),
+        (["--from", "{broken}", "--out", "{broken}/new"], "{broken}/dev.txt, line 1: "),
+        (["--classes", "two"], "'two' is not one of"),
+    ],
+)
+def test_what_is_refused(
+    sst: Path, tmp_path: Path, capsys: Output, arguments: list[str], message: str
+) -> None:
+    broken = tmp_path / "broken"
+    broken.mkdir()
+    (broken / "train.txt").write_text(TREES["train"])
+    (broken / "dev.txt").write_text("(3 (2 Not) (3 bad)\n")
+    names = {"sst": str(sst), "pairs": str(PAIRS), "broken": str(broken)}
+    line = fail(capsys, "sst", *(word.format(**names) for word in arguments))
+    assert message.format(**names) in line
+    assert not (broken / "new").exists()
+
+
+# ------------------------------------------------------------------ fetching
+
+
+def test_without_from_the_archive_is_fetched_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(Served(trees_archive())) as served:
+        archive = served.archive(name="trainDevTestTrees_PTB.zip")
+        monkeypatch.setattr(download, "ARCHIVES", {"sst": archive})
+        result = succeed("sst", "--cache", tmp_path)
+        assert table_of(result.stdout)["sentences"] == ["2", "1", "1"]
+        assert "fetching trainDevTestTrees_PTB.zip: 1/1 (100 %)" in result.stderr
+        monkeypatch.setenv("TREELAX_CACHE", str(tmp_path))
+        assert distribution(TextData(format="sst")) == str(tmp_path / archive.name)
+        assert "fetching" not in succeed("sst", "--cache", tmp_path).stderr
+        assert served.asked == [None]
+    assert [file.name for file in tmp_path.iterdir()] == [archive.name]
+
+
+def test_the_usual_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
+    monkeypatch.setattr(download, "cache_folder", lambda: tmp_path / "treelax")
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as out:
+        out.writestr("snli_1.0/snli_1.0_dev.jsonl", PAIRS.read_text())
+    with serving(Served(archive.getvalue())) as served:
+        monkeypatch.setattr(download, "ARCHIVES", {"snli": served.archive(name="snli_1.0.zip")})
+        result = succeed("snli")
+    assert table_of(result.stdout)["pairs"] == ["4"]
+    assert len(list(read_snli(tmp_path / "treelax", "dev"))) == 4
+    with serving(Served(b"x", statuses=[404])) as served:
+        missing = served.archive(name="snli_1.0.zip")
+        monkeypatch.setattr(download, "ARCHIVES", {"snli": missing})
+        line = fail(capsys, "snli", "--cache", tmp_path / "other")
+    assert line.startswith(f"{missing.url}: cannot be fetched (HTTP")
+    assert line.endswith("elsewhere and pass it with --from")
