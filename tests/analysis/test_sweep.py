@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,10 +15,13 @@ import pytest
 from listops_runs import tiny
 
 from treelax.analysis import sweep as module
-from treelax.analysis.listops_results import read_result
-from treelax.analysis.run_folders import epochs_of, open_or_create, settings_of
-from treelax.analysis.sweep import sweep
-from treelax.errors import InputError, Terminated, TrainingError
+from treelax.analysis.sweep import epochs_of, open_or_create, refuse_other_settings, sweep
+from treelax.errors import InputError, RunInUseError, Terminated, TrainingError
+from treelax.tasks.listops.config import ListOpsConfig
+from treelax.tasks.listops.task import LISTOPS
+from treelax.tasks.text.presets import preset
+from treelax.tasks.text.task import CLASSIFY
+from treelax.training.config import override
 from treelax.training.metrics import read_metrics
 from treelax.training.run import Run
 
@@ -89,11 +91,11 @@ def test_all_runs_go_to_their_ends(tmp_path: Path, workers: Workers, jobs: int) 
     def report(run: Run, row: dict[str, Any], epochs: int) -> None:
         told.append((run.path.name, row["epoch"], epochs))
 
-    runs = sweep(CONFIGS, tmp_path, device="cpu", jobs=jobs, report=report)
+    runs = sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=jobs, report=report)
     assert [run.path.name for run in runs] == workers.started == NAMES
-    assert all(read_result(run) is not None for run in runs)
+    assert all(LISTOPS.result(run) is not None for run in runs)
     assert workers.at_once == jobs
-    assert [settings_of(run) for run in runs] == CONFIGS
+    assert [run.config(ListOpsConfig) for run in runs] == CONFIGS
     # epochs may come in one go, but each run's last and the sum of all are told
     assert {run: epoch for run, epoch, _ in told} == dict.fromkeys(NAMES, 3)
     sums = [total for *_, total in told]
@@ -102,10 +104,10 @@ def test_all_runs_go_to_their_ends(tmp_path: Path, workers: Workers, jobs: int) 
 
 
 def test_runs_that_have_ended_are_left_alone(tmp_path: Path, workers: Workers) -> None:
-    sweep(CONFIGS[:2], tmp_path, device="cpu", jobs=2)
+    sweep(LISTOPS, CONFIGS[:2], tmp_path, device="cpu", jobs=2)
     before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()}
     workers.started.clear()
-    runs = sweep(CONFIGS, tmp_path, device="cpu", jobs=2)
+    runs = sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=2)
     assert workers.started == NAMES[2:]
     assert [run.path.name for run in runs] == NAMES
     assert {file: file.stat().st_mtime_ns for file in before} == before
@@ -117,34 +119,55 @@ def test_a_failure_takes_no_other_run_with_it(tmp_path: Path, workers: Workers) 
         TrainingError,
         match=r"^1 of 4 runs failed: gold-1 \(a reason\); the same command goes on",
     ):
-        sweep(CONFIGS, tmp_path, device="cpu", jobs=2)
+        sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=2)
     ended = {run.name for run in tmp_path.iterdir() if (run / "test.json").exists()}
     assert ended == set(NAMES) - {"gold-1"}
     workers.fail = ""
     workers.started.clear()
-    sweep(CONFIGS, tmp_path, device="cpu", jobs=2)
+    sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=2)
     assert workers.started == ["gold-1"]
 
 
-def test_a_run_that_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(run: Run, device: str, jobs: int) -> subprocess.Popen[bytes]:
-        (run.path / module.LOG).touch()
-        return subprocess.Popen([sys.executable, "-I", "-c", "raise SystemExit(1)"])
-
-    monkeypatch.setattr(module, "_start", fail)
-    monkeypatch.setattr(module, "POLL", 0.01)
-    with pytest.raises(TrainingError, match=r"gold-0 \(no output\)"):
-        sweep(CONFIGS[:1], tmp_path, device="cpu", jobs=1)
-
-
-def test_other_settings_are_refused_before_anything_starts(
-    tmp_path: Path, workers: Workers
-) -> None:
-    run = open_or_create(tmp_path / "paper-mc-1", tiny("paper-mc", seed=1, train__epochs=9))
+def test_runs_go_on_with_their_own_settings_only(tmp_path: Path, workers: Workers) -> None:
+    run = open_or_create(LISTOPS, tmp_path / "paper-mc-1", tiny("paper-mc", seed=1))
+    assert open_or_create(LISTOPS, run.path, CONFIGS[-1]).path == run.path
+    # one that never began takes other settings, unless somebody has begun just now
+    other = tiny("paper-mc", seed=1, train__epochs=9)
+    assert open_or_create(LISTOPS, run.path, other).config(ListOpsConfig) == other
+    with run.lock(), pytest.raises(RunInUseError):
+        open_or_create(LISTOPS, run.path, CONFIGS[-1])
     run.metrics_file.write_text('{"epoch": 1}\n')
-    with pytest.raises(InputError, match=r"paper-mc-1: was started with other settings"):
-        sweep(CONFIGS, tmp_path, device="cpu", jobs=2)
+    with pytest.raises(
+        InputError,
+        match=r"paper-mc-1: was started with other settings \(train.epochs 9 → 4\); give",
+    ):
+        sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=2)
     assert workers.started == []
+    with pytest.raises(InputError, match=r"is a run of 'listops'; expected one of 'classify'"):
+        open_or_create(CLASSIFY, run.path, preset("classify"))
+
+
+def test_files_may_have_moved_but_not_given_trees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = ["data.path=sst", "data.vectors=a.npz", 'data.more_vectors=["b, c.txt"]']
+    config = override(preset("sst-given"), first)
+    run = open_or_create(CLASSIFY, tmp_path / "sst-given-0", config)
+    run.metrics_file.write_text('{"epoch": 1}\n')
+    now = ["data.path=/here", "data.vectors=g", 'data.more_vectors=["d, e.txt", "f"]']
+    moved = override(preset("sst-given"), now)
+    given: list[str] = []
+
+    def start(run: Run, device: str, jobs: int, *settings: str) -> None:
+        given.extend(settings)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "_start", start)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(CLASSIFY, [moved], tmp_path, device="cpu", jobs=1)
+    assert override(config, given) == moved
+    with pytest.raises(InputError, match=r"other settings \(data.trees none → \{split\}.conllu\)"):
+        refuse_other_settings(CLASSIFY, run, override(config, ["data.trees={split}.conllu"]))
 
 
 def interrupt(run: Run, row: dict[str, Any], epochs: int) -> None:
@@ -164,7 +187,7 @@ def test_an_interrupted_sweep_goes_on(
     before = signal.getsignal(signal.SIGTERM)
     workers.epochs = 1000
     with pytest.raises(error):
-        sweep(CONFIGS, tmp_path, device="cpu", jobs=2, report=stop)
+        sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=2, report=stop)
     assert signal.getsignal(signal.SIGTERM) is before
     assert len(workers.processes) == 2
     assert [process.returncode for process in workers.processes] == [-signal.SIGTERM] * 2
@@ -173,22 +196,12 @@ def test_an_interrupted_sweep_goes_on(
     done = {run: epochs_of(tmp_path / run) for run in workers.started}
     assert max(done.values()) > 0
     workers.epochs = max(done.values()) + 2
-    runs = sweep(CONFIGS, tmp_path, device="cpu", jobs=4)
-    assert all(read_result(run) is not None for run in runs)
+    runs = sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=4)
+    assert all(LISTOPS.result(run) is not None for run in runs)
     for run in runs:
         assert len(read_metrics(run.path)) == workers.epochs
         said = (run.path / module.LOG).read_text()
         assert f"going on after {done.get(run.path.name, 0)}\n" in said
-
-
-def test_a_sweep_in_another_thread(tmp_path: Path, workers: Workers) -> None:
-    """Where signals cannot be handled."""
-    thread = threading.Thread(
-        target=sweep, args=(CONFIGS[:1], tmp_path), kwargs={"device": "cpu", "jobs": 1}
-    )
-    thread.start()
-    thread.join()
-    assert (tmp_path / "gold-0" / "test.json").exists()
 
 
 def test_a_run_is_a_process_that_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,7 +213,7 @@ def test_a_run_is_a_process_that_resumes(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(subprocess, "Popen", popen)
     monkeypatch.setattr(os, "cpu_count", lambda: 8)
-    run = open_or_create(tmp_path / "run", tiny())
+    run = open_or_create(LISTOPS, tmp_path / "run", tiny())
     assert module._start(run, "cuda:1", 3) == "process"  # type: ignore[comparison-overlap]
     assert given["command"][1:] == [
         *("-m", "treelax", "train", "listops", "--resume"),
@@ -222,7 +235,7 @@ def test_runs_end_with_a_sweep_that_is_killed(tmp_path: Path) -> None:
         "print(process.pid, flush=True); time.sleep(600)"
     )
     config = tiny("chain", train__epochs=100_000)
-    run = open_or_create(tmp_path / "chain-0", config)
+    run = open_or_create(LISTOPS, tmp_path / "chain-0", config)
     parent = subprocess.Popen(
         [sys.executable, "-c", code, str(run.path)], stdout=subprocess.PIPE, text=True
     )
@@ -251,7 +264,7 @@ def alive(process: int) -> bool:
 
 
 def test_the_reason_of_a_failure_is_the_error(tmp_path: Path) -> None:
-    run = open_or_create(tmp_path / "gold-0", tiny("gold"))
+    run = open_or_create(LISTOPS, tmp_path / "gold-0", tiny("gold"))
     (run.path / module.LOG).write_text("treelax: error: in use\n\ntraining: 5/10 (50 %)\n")
     assert module._last_line(run) == "in use"
     (run.path / module.LOG).write_text("training: 5/10 (50 %)\nKilled\n\n")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from treelax.cli.main import main
-from treelax.cli.settings import show_settings
-from treelax.tasks.text.presets import PRESETS, preset
+from treelax.cli.train import show_settings
+from treelax.tasks.text.presets import preset
 from treelax.training.config import override
 
 Capture = pytest.CaptureFixture[str]
@@ -34,5 +34,5 @@ def test_a_column_with_a_comma_in_its_name(capsys: Capture) -> None:
 )
 def test_what_is_listed_can_be_set(capsys: Capture, changes: list[str]) -> None:
     config = override(preset("pair"), changes)
-    show_settings(PRESETS, config)
+    show_settings({}, config)
     assert override(preset("pair"), listed(capsys)) == config

@@ -18,9 +18,9 @@ from treelax.errors import InputError
 HELP = """Measure a trained model.
 
 RUN is the folder of a run or of a saved model, a file model.safetensors, or
-listops for the model that comes with treelax. Without --data it is measured on
-the test set of its training data; that of ListOps is generated from the same
-seed. Tables are read with the columns of the training.
+listops for the model that comes with treelax. Without --data it is measured
+on the test set of its training data; that of ListOps is generated from the
+same seed. Tables are read with the columns of the training.
 
 Examples:
   treelax eval runs/small

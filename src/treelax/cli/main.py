@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-import shutil
 import sys
-import textwrap
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
@@ -95,7 +93,12 @@ def _explanation(error: Exception, arguments: Sequence[str]) -> str | None:
     """What to tell the user of an error; None if it is a fault of the program."""
     if isinstance(error, TreelaxError):
         return str(error)
-    if _is_out_of_memory(error):
+    torch = sys.modules.get("torch")  # without it, it cannot have raised the error
+    if (
+        isinstance(error, MemoryError)
+        or (torch is not None and isinstance(error, torch.OutOfMemoryError))
+        or (isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error))
+    ):
         return " ".join(["memory ran out: lower", MEMORY_SETTINGS, *str(error).splitlines()[:1]])
     if isinstance(error, OSError):
         file = "" if error.filename is None else f"{error.filename}: "
@@ -110,28 +113,19 @@ def _explanation(error: Exception, arguments: Sequence[str]) -> str | None:
 
 def _as_setting(option: str, context: Any, arguments: Sequence[str]) -> str:
     """A word on the settings that an unknown option is named after, if there are any."""
-    if context is None or not any("--set" in each.opts for each in context.command.params):
-        return ""
-    from treelax.tasks.listops.config import ListOpsConfig
-    from treelax.tasks.text.config import TextConfig
+    from treelax.tasks import command_modules, task_named
     from treelax.training.config import field_kinds
 
+    own = [each for module in command_modules() for each in (*module.TRAIN, *module.TABLES)]
+    tasks = {each.name: each.task for each in own}
+    if context is None or not any("--set" in each.opts for each in context.command.params):
+        return ""
     words = " ".join(arguments).replace("=", " ").split()
     value = dict(itertools.pairwise(words)).get(option, "VALUE")
     name = option.lstrip("-").replace("-", "_")
-    keys = field_kinds(ListOpsConfig if context.command.name == "listops" else TextConfig)
+    keys = field_kinds(task_named(tasks[context.command.name]).config_type)
     meant = [f"--set {key}={value}" for key in keys if name in (key, key.rpartition(".")[2])]
     return f"; expected {' or '.join(meant)}" if meant else ""
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    """Tell whether an error says that memory ran out."""
-    torch = sys.modules.get("torch")  # without it, it cannot have raised the error
-    if torch is not None and isinstance(error, torch.OutOfMemoryError):
-        return True
-    return isinstance(error, MemoryError) or (
-        isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error)
-    )
 
 
 @contextmanager
@@ -139,16 +133,10 @@ def _warnings_as_notes() -> Iterator[None]:
     """Show warnings of the library as one line, ``note: ...``, and those of others as they are."""
     usual = warnings.formatwarning
 
-    def formatted(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        line: str | None = None,
-    ) -> str:
+    def formatted(message: Warning | str, *where: Any, **more: Any) -> str:
         text = str(message)
         if not text.startswith(OWN):
-            return usual(message, category, filename, lineno, line)
+            return usual(message, *where, **more)
         return f"note: {' '.join(text.removeprefix(OWN).split())}\n"
 
     warnings.formatwarning = formatted
@@ -159,11 +147,8 @@ def _warnings_as_notes() -> Iterator[None]:
 
 
 def _fail(message: str) -> int:
-    """Print an error as one line, which a terminal sees wrapped at spaces."""
+    """Print an error as one line."""
     line = " ".join(["treelax: error:", *(part.strip() for part in message.splitlines())])
-    if sys.stderr.isatty():  # a terminal itself would wrap inside words
-        width = shutil.get_terminal_size().columns
-        line = textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
     print(line, file=sys.stderr)
     return FAILED
 
@@ -205,9 +190,7 @@ def _create_app() -> typer.Typer:
     )
     program.callback()(_options)
     for name in COMMANDS:
-        module = f"treelax.cli.{name}"
-        if find_spec(module) is not None:
-            import_module(module).register(program)
+        import_module(f"treelax.cli.{name}").register(program)
     return program
 
 

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 import sys
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 from rich.console import RenderableType
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    ProgressColumn,
-    Task,
-    TaskID,
-    TextColumn,
-)
-from rich.progress import Progress as RichProgress
+from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn
+from rich.progress import Progress as Bars
 from rich.table import Column
 from rich.text import Text
 
@@ -30,25 +22,6 @@ PARTS = 10
 LEAST_SECONDS, MOST_SECONDS = 2.0, 30.0
 
 Item = TypeVar("Item")
-
-
-class Progress(ABC):
-    """How far a piece of work has come; made by `progress`.
-
-    Attributes:
-        done: how much of it is done.
-    """
-
-    def __init__(self, start: int) -> None:
-        self.done = start
-
-    @abstractmethod
-    def update(self, done: int, note: str | None = None) -> None:
-        """Say how much is done."""
-
-    def advance(self, steps: int = 1, note: str | None = None) -> None:
-        """Say that so many steps more are done."""
-        self.update(self.done + steps, note)
 
 
 @contextmanager
@@ -66,7 +39,7 @@ def progress(
     a plain line with all that at each tenth of the work or every 30 seconds, and one at the end.
     """
     if not is_terminal(error_console):
-        plain = _PlainProgress(description, total, start, unit)
+        plain = Progress(description, total, start, unit)
         yield plain
         if not transient:
             plain.finish()
@@ -83,8 +56,7 @@ def progress(
         expand=True,
     )
     with bars:
-        task = bars.add_task(description, total=total, completed=start, note="")
-        yield _Bar(bars, task, start)
+        yield _Bar(bars, description, total, start, unit)
 
 
 def advancing(items: Iterable[Item], bar: Progress, *, every: int) -> Iterator[Item]:
@@ -98,7 +70,72 @@ def advancing(items: Iterable[Item], bar: Progress, *, every: int) -> Iterator[I
         bar.advance(number % every)
 
 
-class _Bars(RichProgress):
+class Progress:
+    """How far a piece of work has come, in a file or pipe; made by `progress`.
+
+    Attributes:
+        done: how much of it is done.
+    """
+
+    def __init__(self, description: str, total: int | None, start: int, unit: str) -> None:
+        self.description, self.total, self.unit, self.note = description, total, unit, ""
+        self.done = self.start = self.printed = start
+        self.begun = self.printed_at = time.monotonic()
+
+    def advance(self, steps: int = 1, note: str | None = None) -> None:
+        """Say that so many steps more are done."""
+        self.update(self.done + steps, note)
+
+    def update(self, done: int, note: str | None = None) -> None:
+        """Say how much is done."""
+        self.done = done
+        self.note = self.note if note is None else note
+        waited = time.monotonic() - self.printed_at
+        if waited >= MOST_SECONDS or (
+            waited >= LEAST_SECONDS and self._part(done) > self._part(self.printed)
+        ):
+            self._print()
+
+    def finish(self) -> None:
+        """Print the last line, unless it has been printed."""
+        if self.done > self.printed or self.printed == self.start:
+            self._print()
+
+    def _part(self, done: int) -> int:
+        return done * PARTS // self.total if self.total else 0
+
+    def _print(self) -> None:
+        now = time.monotonic()
+        gone = now - self.begun
+        rate = (self.done - self.start) / gone if gone > 0 else None
+        count, left = f"{self.done}/{'?' if self.total is None else self.total}", None
+        if self.total:
+            count += f" ({100 * self.done // self.total} %)"
+            left = (self.total - self.done) / rate if rate else None
+        parts = filter(None, (count, self.note, _speed(rate, self.unit, gone, left)))
+        print(f"{self.description}: {', '.join(parts)}", file=error_console.file, flush=True)
+        self.printed, self.printed_at = self.done, now
+
+
+class _Bar(Progress):
+    """The progress on a terminal."""
+
+    def __init__(
+        self, bars: Bars, description: str, total: int | None, start: int, unit: str
+    ) -> None:
+        super().__init__(description, total, start, unit)
+        self.bars, self.task = (
+            bars,
+            bars.add_task(description, total=total, completed=start, note=""),
+        )
+
+    def update(self, done: int, note: str | None = None) -> None:
+        self.done = done
+        self.note = self.note if note is None else note
+        self.bars.update(self.task, completed=done, note=self.note)
+
+
+class _Bars(Bars):
     """The bar with the note in a line below, so that neither takes the other's room."""
 
     def get_renderables(self) -> Iterable[RenderableType]:
@@ -118,62 +155,6 @@ class _SpeedColumn(ProgressColumn):
     def render(self, task: Task) -> Text:
         rate = task.finished_speed or task.speed
         return Text(_speed(rate, self.unit, task.elapsed or 0, task.time_remaining))
-
-
-class _Bar(Progress):
-    """The progress on a terminal."""
-
-    def __init__(self, bars: RichProgress, task: TaskID, start: int) -> None:
-        super().__init__(start)
-        self.bars = bars
-        self.task = task
-
-    def update(self, done: int, note: str | None = None) -> None:
-        self.done = done
-        self.bars.update(self.task, completed=done)
-        if note is not None:
-            self.bars.update(self.task, note=note)
-
-
-class _PlainProgress(Progress):
-    """The progress in a file or pipe."""
-
-    def __init__(self, description: str, total: int | None, start: int, unit: str) -> None:
-        super().__init__(start)
-        self.description = description
-        self.total = total
-        self.unit = unit
-        self.note = ""
-        self.start = self.printed = start
-        self.begun = self.printed_at = time.monotonic()
-
-    def update(self, done: int, note: str | None = None) -> None:
-        self.done = done
-        self.note = self.note if note is None else note
-        waited = time.monotonic() - self.printed_at
-        if waited >= MOST_SECONDS or (
-            waited >= LEAST_SECONDS and self._part(done) > self._part(self.printed)
-        ):
-            self._print()
-
-    def finish(self) -> None:
-        if self.done > self.printed or self.printed == self.start:
-            self._print()
-
-    def _part(self, done: int) -> int:
-        return done * PARTS // self.total if self.total else 0
-
-    def _print(self) -> None:
-        now = time.monotonic()
-        gone = now - self.begun
-        rate = (self.done - self.start) / gone if gone > 0 else None
-        count, left = f"{self.done}/{'?' if self.total is None else self.total}", None
-        if self.total:
-            count += f" ({100 * self.done // self.total} %)"
-            left = (self.total - self.done) / rate if rate else None
-        parts = filter(None, (count, self.note, _speed(rate, self.unit, gone, left)))
-        print(f"{self.description}: {', '.join(parts)}", file=error_console.file, flush=True)
-        self.printed, self.printed_at = self.done, now
 
 
 def _speed(rate: float | None, unit: str, gone: float, left: float | None) -> str:

@@ -1,12 +1,15 @@
-"""What tests of the tables 2 and 3 share: tiny corpora and settings, and runs without training."""
+"""What tests of tables share: tiny corpora, runs without training, sweeps in this process."""
 
 from __future__ import annotations
 
 import json
 import random
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from treelax.analysis import sweep
+from treelax.cli.main import main
 from treelax.tasks.text.config import TextConfig
 from treelax.training.run import Run
 
@@ -14,6 +17,25 @@ SMALL = ["data.vector_size=8", "model.gcn_size=8", "model.scorer_size=8", "model
 SMALL += ["train.epochs=2", "train.updates=2", "train.batch_size=8", "train.threads=1"]
 SETTINGS = [part for setting in SMALL for part in ("--set", setting)]
 CLASSES = ("entailment", "neutral", "contradiction")
+
+
+class TrainedHere:
+    """Stands for the process of a run, which is trained in this one."""
+
+    stdin = None
+
+    def __init__(self, run: Run, device: str, jobs: int, *settings: str) -> None:
+        changes = [part for setting in settings for part in ("--set", setting)]
+        command = ["train", run.task, "--resume", *changes, "--out", str(run.path)]
+        with (
+            (run.path / sweep.LOG).open("a") as log,
+            redirect_stdout(log),
+            redirect_stderr(log),
+        ):
+            self.returncode = main([*command, "--device", device])
+
+    def poll(self) -> int:
+        return self.returncode
 
 
 def write_sst(folder: Path) -> Path:

@@ -1,0 +1,137 @@
+"""Tables of the paper over runs, by hand."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from table_runs import result as text_result
+
+from treelax.analysis.tables import curves_csv, headings, spread, table_rows, to_csv, where
+from treelax.data.text.readers_corpora import CORPORA
+from treelax.tasks.listops.config import PRESETS as LISTOPS_PRESETS
+from treelax.tasks.listops.table import TABLE
+from treelax.tasks.text import table as text_table
+from treelax.tasks.text.presets import PRESETS, preset
+from treelax.tasks.text.table import TABLES, amount
+from treelax.training.config import override
+
+
+def by_length(longest: int | None, tokens: int, operators: int, figure: float) -> dict[str, Any]:
+    return {
+        **{"longest": longest, "sentences": 1, "tokens": tokens, "operators": operators},
+        **{"operator_accuracy": figure, "attachment": figure + 1},
+        **{"exact_trees": 0.0, "attachment_operator": 0.0},
+    }
+
+
+def result(preset: str, seed: int, accuracy: float, attachment: float) -> dict[str, Any]:
+    return {
+        **{"preset": preset, "seed": seed, "max_length": 100, "best_epoch": 7, "epochs": 9},
+        **{"seconds": 12.3456, "device": "CPU"},
+        "test": {
+            **{"sentences": 4, "tokens": 400, "operators": 100, "operator_accuracy": accuracy},
+            **{"token_accuracy": 95.0, "attachment": attachment, "exact_trees": 50.0},
+            **{"soft_operator_accuracy": 88.0, "soft_token_accuracy": 87.0},
+            "attachment_by_kind": {},
+            "by_length": [
+                by_length(10, 10, 1, 100.0),
+                by_length(50, 30, 3, 80.0),
+                by_length(100, 60, 9, 10.0),
+                by_length(None, 300, 87, 0.0),
+            ],
+            "baselines": {},
+        },
+    }
+
+
+def epoch(number: int, accuracy: float) -> dict[str, Any]:
+    dev = {"operator_accuracy": accuracy, "attachment": 50.0}  # an older run, without soft trees
+    return {"epoch": number, "loss": 0.5, "dev": dev}
+
+
+LOG = [epoch(1, 20.0), epoch(2, 90.0), epoch(3, 95.0)]
+
+
+def test_a_record_of_listops() -> None:
+    line = TABLE.record(result("gold", 3, 99.12345, 98.5), LOG)
+    assert set(line) == set(TABLE.keys)
+    assert line["operator_accuracy"] == 99.123  # rounded once, for CSV and table alike
+    assert line["operator_accuracy_50"] == 85.0  # of four operators three have 80, one 100
+    assert line["attachment_50"] == 86.0
+    assert (line["turn"], line["seconds"]) == (2, 12.3)
+    assert TABLE.record(result("gold", 3, 99.0, 98.5), LOG[:1])["turn"] is None
+    [read] = csv.DictReader(io.StringIO(to_csv(TABLE.keys, [line | {"turn": None}])))
+    assert (read["preset"], read["seed"], read["turn"]) == ("gold", "3", "")
+    assert read["operator_accuracy"] == "99.123"
+
+
+def test_rows_of_listops() -> None:
+    records = [
+        TABLE.record(result("balanced-mc", 1, 98.0, 97.0)),
+        TABLE.record(result("gold", 0, 99.5, 99.0), LOG),
+        TABLE.record(result("balanced-mc", 0, 100.0, 99.0), LOG),
+    ]
+    gold, balanced = table_rows(TABLE, records)
+    assert len(gold) == len(headings(TABLE))
+    assert gold[:4] == ["gold trees", "100.0 / 100.0", "1", "99.50"]
+    assert balanced == [
+        *("balanced recipe, MC, forward relaxed", "–", "2", "99.00 ± 1.41", "98.00 ± 1.41"),
+        *("50.00 ± 0.00", "88.00 ± 0.00", "2 (1 of 2)", "100.0/99.0, 98.0/97.0"),
+    ]
+
+
+def test_rows_of_texts() -> None:
+    table = TABLES["snli"]
+    records = [
+        table.record(text_result("snli-tree-2", 1, 82.0, 74.0)),
+        table.record(text_result("own", 0, 50.0, None)),
+        table.record(text_result("snli-tree-2", 0)),
+    ]
+    rows = table_rows(table, records)
+    assert [len(row) for row in rows] == [len(headings(table))] * 2
+    assert rows[0] == [
+        *("latent tree, 2 GCN", "86.2", "382,003", "2", "81.00 ± 1.41", "72.00 ± 2.83"),
+        *("82.00 ± 1.41", "71.00 ± 2.83", "80.0/70.0, 82.0/74.0"),
+    ]
+    assert rows[1] == ["own", "–", "382,003", "1", "50.00", "–", "51.00", "–", "50.0/–"]
+
+
+def test_every_row_is_a_preset() -> None:
+    assert set(TABLE.figures) <= set(TABLE.labels) == set(LISTOPS_PRESETS)
+    for table in TABLES.values():
+        assert set(table.presets) | set(table.tuned.presets) <= PRESETS.keys()
+        assert not set(table.tuned.presets) & set(table.presets)
+
+
+def test_means_and_machines() -> None:
+    assert (spread([99.5]), spread([1, 2, 3, 4])) == ("99.50", "2.50 ± 1.29")
+    both = [{"device": "CPU", "preset": "gold"}, {"device": "H200", "preset": "chain"}]
+    assert where(both) == "CPU (gold); H200 (chain)"
+
+
+def test_curves_of_older_runs_lack_soft_trees() -> None:
+    assert curves_csv(TABLE, {"gold": {3: LOG[:1]}}).splitlines() == [
+        "preset,run,epoch,loss,operator_accuracy,attachment,soft_operator_accuracy",
+        "gold,3,1,0.5000,20.0000,50.0000,",
+    ]
+
+
+def test_the_amount_of_training_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {"training_examples": 6_920, "mixed_examples": 0}
+    assert amount(preset("sst-tree"), found) == "all 6,920 training sentences of SST"
+    found = {"training_examples": 129_340, "mixed_examples": 100_000}
+    assert amount(preset("multinli-none"), found) == (
+        "29,340 of the 392,702 training pairs of MultiNLI (7.5 %) and 100,000 of the 549,367 "
+        "training pairs of SNLI (18 %), of which each epoch draws 15 %"
+    )
+    assert amount(preset("classify"), {"training_examples": 9}) == "9 training examples"
+    five = override(preset("sst-tree"), ["data.classes=five"])
+    assert amount(five, {"training_examples": 8_544}) == "all 8,544 training sentences of SST"
+    # what the whole is, the corpora themselves say
+    smaller = {name: replace(corpus, official={"train": 9}) for name, corpus in CORPORA.items()}
+    monkeypatch.setattr(text_table, "CORPORA", smaller)
+    assert amount(preset("snli-none"), {"training_examples": 9}) == "all 9 training pairs of SNLI"
