@@ -142,11 +142,9 @@ class WholeBatchDraws(TorchFunctionMode):
     """Draws random numbers for a whole batch and keeps those of this process's share.
 
     Generators of all processes start from the same seed, and each draws for all examples: so an
-    example has the noise that it would have in a single process. It acts, as a context manager, on
-    ``exponential_`` and the like (Gumbel noise), on gamma variables (sum-of-gamma noise), on dropout
-    and on the dropout inside ``scaled_dot_product_attention``, and expects examples in their first
-    dimension, once or several times (first the first texts of all pairs, then the second ones).
-    Scalars are left alone: they are the same everywhere.
+    example has the noise that it would have in a single process. Examples must be in the first
+    dimension, once or several times (the first texts of all pairs, then the second ones). Scalars
+    are left alone: they are the same everywhere.
     """
 
     def __init__(self, world: World, count: int) -> None:

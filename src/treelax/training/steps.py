@@ -44,7 +44,7 @@ class Stepper:
         self.device = device
         self.world, self.weight = world or World(), weight
         self.captured = device.type == "cuda" and self.world.size == 1
-        # copies: the optimiser keeps and changes the dictionaries it is given
+        # copies: the optimiser changes the dictionaries it is given
         groups = [
             dict(group, lr=torch.zeros((), device=device) if self.captured else 0.0)
             for group in groups
