@@ -1,0 +1,10 @@
+"""``treelax train toy``."""
+
+from treelax.tasks.commands import TrainCommand
+
+TRAIN = (
+    TrainCommand(
+        "toy", "toy", "Tag words with the word before.\n\nExample:\n  treelax train toy\n", "toy"
+    ),
+)
+TABLES = ()
