@@ -10,15 +10,13 @@ import pytest
 import torch
 from demo_visits import WORDS, Sources
 from fastapi.testclient import TestClient
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sentence_runs import train
 from torch import Tensor
 
 from treelax import ProjectiveTrees
 from treelax.data.listops import parse_expression
 from treelax.demo.answers import answer
-from treelax.demo.messages import Arc, Edit, TreeRequest
+from treelax.demo.messages import Arc, TreeRequest
 from treelax.demo.sources import RandomSource, Source, load_sources
 from treelax.errors import InputError
 from treelax.noise import perturbation
@@ -168,7 +166,13 @@ def test_edits_pins_and_forbidden_arcs(ask: Ask) -> None:
         ],
         pinned=[{"head": 3, "word": 1}],
         forbidden=[{"head": 1, "word": 3}, {"head": 0, "word": 2}],
+        noise_scale=50,
+        samples=1,
     )
+    for heads in (reply["best"], reply["best_perturbed"], reply["samples"]["last"]):
+        assert heads[0] == 3
+        assert heads[1] in (1, 3)
+        assert heads[2] != 1
     no = None
     assert reply["scores"] == [[no, no, no, 0], [no, no, 2.5, no], [no, no, no, 0], [no, -1, 0, no]]
     assert [row[1] for row in reply["soft"]] == [0, 0, 0, 1]
@@ -182,45 +186,6 @@ def test_scores_of_any_size_have_probabilities(ask: Ask) -> None:
         reply = ask(source="random", text="a b c", edits=edits, temperature=temperature)
         assert torch.allclose(matrix(reply["soft"])[:, 1:].sum(0), torch.ones(3).double())
         assert reply["best_log_probability"] <= 0
-
-
-ARCS = [(head, word) for word in range(1, 7) for head in range(7) if head != word]
-
-
-@settings(max_examples=25)
-@given(
-    seed=st.integers(0, 1_000),
-    words=st.sets(st.integers(1, 6)),
-    others=st.sets(st.sampled_from(ARCS), max_size=12),
-    single_root=st.booleans(),
-)
-def test_trees_have_all_pinned_and_no_forbidden_arcs(
-    seed: int, words: set[int], others: set[tuple[int, int]], single_root: bool
-) -> None:
-    """Pinned are arcs of some tree and forbidden arcs that it has not, so there is one left."""
-    uniform = ProjectiveTrees(torch.zeros(7, 7), single_root=single_root)
-    heads = tree_to_heads(uniform.sample(generator=torch.Generator().manual_seed(seed))).tolist()
-    some = {(head, word) for word, head in enumerate(heads, 1)}
-    pinned = {arc for arc in some if arc[1] in words}
-    forbidden = others - some
-    request = TreeRequest(
-        source="random",
-        text="a b c d e f",
-        pinned=[Arc(head=head, word=word) for head, word in pinned],
-        forbidden=[Arc(head=head, word=word) for head, word in forbidden],
-        edits=[Edit(head=0, word=1, score=50.0)],
-        single_root=single_root,
-        samples=3,
-    )
-    reply = answer(request, {"random": RandomSource()})
-    for found in (reply.best, reply.best_perturbed, reply.samples.last):
-        assert found is not None
-        tree = {(head, word) for word, head in enumerate(found, 1)}
-        assert pinned <= tree
-        assert not tree & forbidden
-        assert not single_root or found.count(0) == 1
-    assert [reply.soft[head][word] for head, word in pinned] == pytest.approx([1] * len(pinned))
-    assert all(reply.soft[head][word] == 0 for head, word in forbidden)
 
 
 # ------------------------------------------------------------------ runs
