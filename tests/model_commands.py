@@ -13,8 +13,8 @@ import torch
 
 from treelax.cli.main import main
 from treelax.data.text.vectors import random_vectors
-from treelax.tasks.text.model import ModelConfig
-from treelax.tasks.text.pretrained import SentenceModel, SentenceSettings
+from treelax.tasks.text.config import ModelConfig, SentenceSettings
+from treelax.tasks.text.pretrained import SentenceModel
 
 Output = pytest.CaptureFixture[str]
 WORDS = ["the", "film", "was", "a", "plot", "good", "bad", "."]

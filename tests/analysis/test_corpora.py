@@ -12,9 +12,8 @@ from treelax.data.listops import parse_expression
 from treelax.errors import DataError, InputError
 from treelax.tasks.base import Example, Examples, Source
 from treelax.tasks.listops.parser import listops_examples
-from treelax.tasks.text.config import DataConfig, TextConfig
+from treelax.tasks.text.config import DataConfig, SentenceSettings, TextConfig
 from treelax.tasks.text.inputs import own_examples, read_examples
-from treelax.tasks.text.sentence_settings import SentenceSettings
 
 DOGS = Sentence(("Dogs", "bark", "!"), (2, 0, 2), ("NOUN", "VERB", "PUNCT"))
 HI = Sentence(("Hi",))

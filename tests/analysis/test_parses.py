@@ -24,8 +24,7 @@ from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.listops.model import ListOpsTagger
 from treelax.tasks.listops.model import ModelConfig as ListOpsModelConfig
 from treelax.tasks.listops.parser import ListOpsParser, listops_examples
-from treelax.tasks.text.model import ModelConfig
-from treelax.tasks.text.prediction import SentenceSettings
+from treelax.tasks.text.config import ModelConfig, SentenceSettings
 from treelax.tasks.text.pretrained import SentenceModel
 
 WORDS = ("the", "film", "was", "good", "bad")

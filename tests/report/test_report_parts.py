@@ -236,7 +236,7 @@ def test_a_run_of_another_kind_of_labels_knows_no_right_ones() -> None:
     """`right` stays unknown where the labels of the data are none of the model's."""
     pytest.importorskip("nltk")
     from treelax.data.text.vectors import random_vectors
-    from treelax.tasks.text.prediction import SentenceSettings
+    from treelax.tasks.text.config import SentenceSettings
     from treelax.tasks.text.pretrained import SentenceModel
 
     model = SentenceModel(SentenceSettings(), random_vectors(["a"], 8), ["yes", "no"]).eval()

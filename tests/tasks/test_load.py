@@ -22,8 +22,9 @@ from treelax.errors import CheckpointError, InputError
 from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.listops.model import ListOpsTagger
 from treelax.tasks.listops.parser import ListOpsParser
+from treelax.tasks.text.config import SentenceSettings
 from treelax.tasks.text.model_files import WORDS, load_words, save_words
-from treelax.tasks.text.pretrained import SentenceModel, SentenceSettings
+from treelax.tasks.text.pretrained import SentenceModel
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
 from treelax.training.config import flatten
 from treelax.training.run import Run

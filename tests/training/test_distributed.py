@@ -23,8 +23,7 @@ from treelax.errors import InputError, TrainingError
 from treelax.noise import gumbel
 from treelax.tasks.listops.experiment import ListOpsExperiment
 from treelax.tasks.text import data
-from treelax.tasks.text.config import DataConfig, TextConfig, TrainConfig
-from treelax.tasks.text.encoder import ModelConfig
+from treelax.tasks.text.config import DataConfig, ModelConfig, TextConfig, TrainConfig
 from treelax.tasks.text.experiment import TextExperiment
 from treelax.training.checkpoint import load_checkpoint
 from treelax.training.distributed import WholeBatchDraws, World, current, launched

@@ -16,9 +16,8 @@ from vector_runs import train_with, write_vectors
 
 from treelax.errors import InputError
 from treelax.tasks.text import new_words
-from treelax.tasks.text.config import DataConfig, TextConfig
+from treelax.tasks.text.config import DataConfig, SentenceSettings, TextConfig
 from treelax.tasks.text.new_words import vector_files
-from treelax.tasks.text.prediction import SentenceSettings
 from treelax.tasks.text.pretrained import SentenceModel
 
 TEXTS = ["the superb Film", "zzyzx was awful", "", "film"]

@@ -20,8 +20,8 @@ from treelax.data.text.readers_tagging import read_tagging
 from treelax.data.text.tokenizer import words_of
 from treelax.data.text.vectors import random_vectors
 from treelax.errors import InputError
-from treelax.tasks.text.model_config import ModelConfig
-from treelax.tasks.text.prediction import Prediction, SentenceSettings
+from treelax.tasks.base import Prediction
+from treelax.tasks.text.config import ModelConfig, SentenceSettings
 from treelax.tasks.text.pretrained import SentenceModel
 from treelax.training.checkpoint import load_checkpoint
 
@@ -237,7 +237,7 @@ def test_what_is_no_text(moved_runs: dict[str, Path], kind: str, texts: Any, mes
 
 
 def test_logits_as_of_any_module(moved_runs: dict[str, Path]) -> None:
-    from treelax.tasks.text.model import Sentences
+    from treelax.tasks.text.encoder import Sentences
 
     model = SentenceModel.from_run(moved_runs["classify"])
     batch = Sentences(torch.tensor([[102, 103]]), torch.tensor([2]))

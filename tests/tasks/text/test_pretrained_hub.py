@@ -12,7 +12,7 @@ import pytest
 
 from treelax.data.text.vectors import random_vectors
 from treelax.errors import BackendError, InputError
-from treelax.tasks.text.prediction import SentenceSettings
+from treelax.tasks.text.config import SentenceSettings
 from treelax.tasks.text.pretrained import SentenceModel
 
 KINDS = ["classify", "pair", "tag"]

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from treelax.errors import InputError
-from treelax.tasks.text.config import DataConfig, TextConfig, TrainConfig
-from treelax.tasks.text.encoder import ModelConfig
+from treelax.tasks.text.config import DataConfig, ModelConfig, TextConfig, TrainConfig
 from treelax.tasks.text.presets import PRESETS, preset
 from treelax.training.config import from_toml, override, to_toml
 

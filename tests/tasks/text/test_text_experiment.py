@@ -32,8 +32,9 @@ from treelax.nn.modes import evaluating
 from treelax.tasks.text import experiment as module
 from treelax.tasks.text.config import DataConfig, TextConfig
 from treelax.tasks.text.data import load_text
+from treelax.tasks.text.encoder import Sentences
 from treelax.tasks.text.experiment import TextExperiment, build_model, evaluation_batches
-from treelax.tasks.text.model import ClassModel, PairModel, Sentences, TagModel
+from treelax.tasks.text.model import ClassModel, PairModel, TagModel
 from treelax.trees import heads_to_tree
 
 CPU = torch.device("cpu")

@@ -19,7 +19,8 @@ from treelax.ops import best_tree, select_heads, soft_tree
 from treelax.structures import Projective
 from treelax.structures import heads as heads_module
 from treelax.structures import projective as projective_module
-from treelax.tasks.text.encoder import ModelConfig, SentenceEncoder, Sentences
+from treelax.tasks.text.config import ModelConfig
+from treelax.tasks.text.encoder import SentenceEncoder, Sentences
 from treelax.tasks.text.model import ClassModel, PairModel, TagModel
 from treelax.tasks.text.presets import preset
 from treelax.trees import heads_to_tree, is_projective, is_tree, tree_to_heads

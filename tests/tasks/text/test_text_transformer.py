@@ -16,9 +16,9 @@ from treelax.data.text.ptb import plain_word
 from treelax.data.text.vectors import NULL
 from treelax.errors import BackendError, CheckpointError, DataError, InputError
 from treelax.tasks.text import subwords
-from treelax.tasks.text.config import TextConfig
+from treelax.tasks.text.config import ModelConfig, TextConfig
 from treelax.tasks.text.data import load_text
-from treelax.tasks.text.encoder import ModelConfig, SentenceEncoder, Sentences
+from treelax.tasks.text.encoder import SentenceEncoder, Sentences
 from treelax.tasks.text.experiment import TextExperiment, evaluation_batches
 from treelax.tasks.text.presets import preset
 from treelax.tasks.text.subwords import whole_words

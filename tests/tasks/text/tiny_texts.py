@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from treelax.data.conllu import Sentence, write_conllu
-from treelax.tasks.text.config import DataConfig, TextConfig, TrainConfig
-from treelax.tasks.text.encoder import ModelConfig
+from treelax.tasks.text.config import DataConfig, ModelConfig, TextConfig, TrainConfig
 
 SNLI_SAMPLE = Path(__file__).parents[2] / "data" / "text" / "snli_sample.jsonl"
 SIZES = {

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import Literal, get_args
 
+from treelax.data.text.readers_corpora import CORPORA
 from treelax.data.text.records import Found
 from treelax.data.text.rows import short
 from treelax.errors import InputError
+from treelax.nn.transformer import Subwords
 from treelax.ops.checks import one_of
-from treelax.tasks.settings import LARGEST_SEED, SIZE, TrainSettings, check_settings
-from treelax.tasks.text.encoder import ModelConfig
+from treelax.tasks.settings import LARGEST_SEED, SIZE, TrainSettings, TreeSettings, check_settings
 
 Kind = Literal["pair", "classify", "tag"]
 Format = Literal["snli", "multinli", "sst", "table", "tagging"]
@@ -20,6 +22,10 @@ SPLIT = "{split}"
 FILES = frozenset(
     f"data.{key}"
     for key in ("path", "train", "dev", "test", "vectors", "more_vectors", "mix", "trees")
+)
+DROPOUTS = (
+    *("dropout", "projection_dropout", "attend_dropout", "scorer_dropout", "gcn_dropout"),
+    *("input_dropout", "word_dropout"),
 )
 MOST_DRAWN = 100_000_000  # examples for the updates of an epoch, which are drawn at once
 
@@ -105,36 +111,30 @@ class DataConfig:
         )
         if len(self.text) not in (1, 2):
             raise InputError(f"data.text is {self.text}; expected the name of one column, or two")
-        if len(set(self.text)) < len(self.text):
-            raise InputError(f"data.text is {short(self.text[0])} twice; expected two columns")
-        if self.format == "table" and self.label in self.text:
+        tables = {"data.text": self.text, "data.label": (self.label,)}
+        tagged = {"data.word": (self.word,), "data.tag": (self.tag,)}
+        columns = {"table": tables, "tagging": tagged}.get(self.format, {})
+        named = [name for names in columns.values() for name in names if name is not None]
+        if len(set(named)) < len(named):
             raise InputError(
-                f"data.text and data.label are both {short(self.label)}; expected two columns"
-            )
-        if self.word is not None and self.word == self.tag:
-            raise InputError(
-                f"data.word and data.tag are both {short(self.word)}; expected two columns"
+                f"{' and '.join(columns)} name {short(max(named, key=named.count))} twice; expected "
+                "different columns"
             )
         for name, column in (("word", self.word), ("tag", self.tag)):
             if column is not None and not column.strip("0 "):
                 raise InputError(
-                    f"data.{name} is {column!r}; expected the number of a column, counted from 1, "
-                    "or its name"
+                    f"data.{name} is {column!r}; expected a column, its number counted from 1 or its "
+                    "name"
                 )
         if self.more_vectors and self.vectors is None:
             raise InputError(
                 f"data.more_vectors is {', '.join(self.more_vectors)} and data.vectors none; expected "
                 "the first file as data.vectors"
             )
-        if self.mix is not None and not self.has_pairs:
+        if self.mix is not None and (not self.has_pairs or self.format == "snli"):
             raise InputError(
-                f"data.mix is {self.mix} and data.format {self.format}, of one text each; expected "
-                "pairs, to which SNLI can be added: leave out data.mix"
-            )
-        if self.mix is not None and self.format == "snli":
-            raise InputError(
-                f"data.mix is {self.mix} and data.format snli; expected other pairs, to which SNLI is "
-                "added: leave out data.mix"
+                f"data.mix is {self.mix} and data.format {self.format}; expected other pairs than "
+                "SNLI, to which it is added: leave out data.mix"
             )
         if self.trees is not None and SPLIT not in self.trees:
             raise InputError(
@@ -153,6 +153,86 @@ class DataConfig:
         return self.format in ("snli", "multinli") or (
             self.format == "table" and len(self.text) == 2
         )
+
+
+@dataclass(frozen=True)
+class ModelConfig(TreeSettings):
+    """Sizes and kind of a sentence model; the defaults are the paper's for NLI (appendix A.2).
+
+    Attributes:
+        learned_words: how many of the first rows of the embedding table are learned: the NULL token
+            and the unknown words; the others are frozen. Random vectors are all learned.
+        word_scale: factor of the word vectors, which is their length where they are normalised.
+        projection_size: of the layer on top of the word vectors, None for none.
+        encoder: "none" or "bilstm", between projection and trees; or "transformer", a pre-trained
+            one in place of word vectors, before the projection.
+        encoder_size: of each direction of the BiLSTM.
+        encoder_stacks: of the BiLSTM.
+        pretrained: folder of the transformer, a Hugging Face model.
+        pretrained_rate: factor of the transformer's learning rate; 0 leaves it as it is.
+        subwords: vector of a word from the transformer: the "mean" of its sub-words' or the "first".
+        trees: "none", "intra" (attention within the sentence), "latent" projective trees, "heads"
+            chosen without a tree constraint, a left-to-right "chain", or "given" with the data.
+        dense: put each GCN layer's output behind its input.
+        output_size: of the hidden layers above the words.
+        pooling: of words, for pairs: "max" or "sum".
+        dropout: in all perceptrons and GCN layers.
+        projection_dropout: instead of ``dropout`` in the layer on top of the word vectors; None for
+            the same, likewise the next three.
+        attend_dropout: in the perceptron that compares the words of two texts.
+        scorer_dropout: in the perceptrons that score arcs.
+        gcn_dropout: in GCN layers.
+        input_dropout: of word vectors.
+        word_dropout: how many words are left out of training, their vectors put to zero.
+    """
+
+    learned_words: int = 1
+    word_scale: float = 1.0
+    projection_size: int | None = 200
+    encoder: Literal["none", "bilstm", "transformer"] = "none"
+    encoder_size: int = 100
+    encoder_stacks: int = 1
+    pretrained: str | None = None
+    pretrained_rate: float = 0.02
+    subwords: Subwords = "mean"
+    trees: Literal["none", "intra", "latent", "heads", "chain", "given"] = "latent"
+    scorer_size: int = 200
+    gcn_size: int = 200
+    gcn_layers: int = 2
+    dense: bool = True
+    output_size: int = 200
+    pooling: Literal["max", "sum"] = "max"
+    dropout: float = 0.2
+    projection_dropout: float | None = None
+    attend_dropout: float | None = None
+    scorer_dropout: float | None = None
+    gcn_dropout: float | None = None
+    input_dropout: float = 0.0
+    word_dropout: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        sizes = ("projection_size", "encoder_size", "encoder_stacks", "output_size")
+        check_settings(
+            "model",
+            self,
+            **{name: SIZE for name in sizes if getattr(self, name) is not None},
+            **{name: "[0, 1)" for name in DROPOUTS if getattr(self, name) is not None},
+            learned_words="[0, inf)",
+            pretrained_rate="[0, inf)",
+            word_scale="(0, inf)",
+        )
+        if (self.encoder == "transformer") != (self.pretrained is not None):
+            raise InputError(
+                f"model.encoder is {self.encoder} and model.pretrained {self.pretrained or 'none'}; "
+                "expected both for a transformer: --set model.encoder=transformer --set "
+                "model.pretrained=FOLDER"
+            )
+
+    def dropout_of(self, part: str) -> float:
+        """The dropout of a part: its own, or that of all."""
+        own: float | None = getattr(self, f"{part}_dropout")
+        return self.dropout if own is None else own
 
 
 @dataclass(frozen=True)
@@ -241,3 +321,82 @@ class TextConfig:
                 f"model.encoder is transformer and data.vectors {self.data.vectors}; expected none: "
                 "the transformer makes the word vectors"
             )
+
+
+@dataclass(frozen=True)
+class SentenceSettings:
+    """What must be known of a trained model to give it new texts.
+
+    Attributes:
+        kind: "pair", "classify" or "tag".
+        text: columns that its texts stand in, one or two.
+        word: column of the words in files with a word a line, see `DataConfig`; or None.
+        label: column of the labels; for a tagger None may stand for the usual one.
+        tokens: its texts are words with spaces between, not to be tokenised.
+        quoted: cells of its tables may stand in quotes; none for CSV only.
+        unusable: what becomes of lines with too few or too many columns or words, see `DataConfig`.
+        lower: words are put into lower case.
+        null: a NULL token stands in front of each text.
+        vectors: names of the files that its word vectors are from, in their order; none where these
+            were learned from random ones or a transformer makes them.
+        normalise: its word vectors have length 1.
+        model: its kind and sizes; ``learned_words`` counts all rows that were learned.
+    """
+
+    kind: Kind = "classify"
+    text: tuple[str, ...] = ("text",)
+    word: str | None = None
+    label: str | None = None
+    tokens: bool = False
+    quoted: bool | None = None
+    unusable: Found = "error"
+    lower: bool = False
+    null: bool = False
+    vectors: tuple[str, ...] = ()
+    normalise: bool = True
+    model: ModelConfig = field(default_factory=ModelConfig)
+
+    def __post_init__(self) -> None:
+        one_of("kind", self.kind, get_args(Kind))
+        one_of("unusable", self.unusable, get_args(Found))
+        if len(self.text) != self.texts:
+            raise InputError(f"text is {self.text}; expected {self.texts} for {self.kind!r}")
+
+    @property
+    def texts(self) -> int:
+        """How many texts an example has."""
+        return 2 if self.kind == "pair" else 1
+
+    @classmethod
+    def of(cls, config: TextConfig, *, rows: int) -> SentenceSettings:
+        """What a run's config says of it."""
+        data = config.data
+        columns = {
+            "table": data.text,
+            "tagging": ("text",),
+            "sst": CORPORA["sst-binary"].texts,
+            "snli": CORPORA["snli"].texts,
+            "multinli": CORPORA["multinli"].texts,
+        }
+        files = () if data.vectors is None else (data.vectors, *data.more_vectors)
+        return cls(
+            kind=config.kind,
+            text=columns[data.format],
+            word=data.word,
+            label={"table": data.label, "tagging": data.tag}.get(data.format, "label"),
+            tokens=data.format == "table" and data.tokens,
+            quoted=data.quoted if data.format == "table" else None,
+            unusable=data.unusable,
+            lower=data.lower,
+            null=data.null,
+            vectors=tuple(PurePath(file).name for file in files),
+            normalise=data.normalise,
+            model=with_learned_words(config, rows),
+        )
+
+
+def with_learned_words(config: TextConfig, rows: int) -> ModelConfig:
+    """The model of a config with as many learned rows as its word vectors ask for."""
+    if config.data.vectors is not None:
+        return config.model
+    return replace(config.model, learned_words=max(rows - 1, 0))

@@ -15,12 +15,10 @@ from treelax.nn.attention import IntraAttention
 from treelax.nn.dropout import Dropout
 from treelax.nn.embeddings import WordEmbedding
 from treelax.nn.transformer import SubwordTransformer
-from treelax.tasks.text.model_config import ModelConfig
+from treelax.tasks.text.config import ModelConfig
 from treelax.tasks.text.subwords import SubwordTable
 from treelax.tasks.text.transformer import load_transformer
 from treelax.trees import heads_to_tree
-
-__all__ = ["NO_HEADS", "ModelConfig", "SentenceEncoder", "Sentences"]
 
 NO_HEADS = (
     "model.trees is 'given' but the data have no trees; expected CoNLL-U files of them: give --set "

@@ -15,13 +15,12 @@ from treelax.data.text.encoding import EncodedText
 from treelax.data.text.vectors import NULL
 from treelax.errors import InputError
 from treelax.nn.modes import evaluating
-from treelax.tasks.text.config import FILES, TextConfig
+from treelax.tasks.text.config import FILES, ModelConfig, TextConfig, with_learned_words
 from treelax.tasks.text.data import TextData
-from treelax.tasks.text.encoder import NO_HEADS
+from treelax.tasks.text.encoder import NO_HEADS, Sentences
 from treelax.tasks.text.given_trees import TreedText
 from treelax.tasks.text.losses import label_loss
-from treelax.tasks.text.model import ModelConfig, Sentences
-from treelax.tasks.text.prediction import NETWORKS, TextModel, with_learned_words
+from treelax.tasks.text.model import NETWORKS, TextModel
 from treelax.tasks.text.subwords import subword_lengths
 
 # On a GPU texts are padded to a multiple of this, so that few shapes have to be captured.

@@ -20,10 +20,9 @@ from treelax.data.text.tokenizer import words_of
 from treelax.errors import DataError, InputError
 from treelax.ops.checks import one_of
 from treelax.tasks.base import Example, Examples, Source
-from treelax.tasks.text.config import SPLIT, DataConfig, TextConfig
+from treelax.tasks.text.config import SPLIT, DataConfig, SentenceSettings, TextConfig
 from treelax.tasks.text.given_trees import check_tree
 from treelax.tasks.text.origins import Origin, find_again, trees_of
-from treelax.tasks.text.sentence_settings import SentenceSettings
 from treelax.tasks.text.sources import distribution, read_split
 
 STREAM = "-"

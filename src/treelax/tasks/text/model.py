@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -9,50 +11,31 @@ from torch.nn import functional as F
 from treelax.nn import MLP
 from treelax.nn.attention import DecomposableAttention, word_mask
 from treelax.nn.mlp import linear
-from treelax.tasks.text.encoder import ModelConfig, SentenceEncoder, Sentences
+from treelax.tasks.text.config import ModelConfig
+from treelax.tasks.text.encoder import SentenceEncoder, Sentences
 
-__all__ = ["ClassModel", "ModelConfig", "PairModel", "SentenceEncoder", "Sentences", "TagModel"]
 
+class TextModel(nn.Module):
+    """An encoder of sentences, and what gives logits from its vectors."""
 
-class PairModel(nn.Module):
-    """The relation of two texts: encoder and decomposable attention."""
-
-    def __init__(self, config: ModelConfig, table: Tensor, classes: int) -> None:
+    def __init__(self, config: ModelConfig, table: Tensor) -> None:
         super().__init__()
         self.encoder = SentenceEncoder(config, table)
-        self.head = DecomposableAttention(
-            self.encoder.output_size,
-            config.output_size,
-            classes,
-            dropout=config.dropout,
-            attend_dropout=config.dropout_of("attend"),
-            pooling=config.pooling,
-        )
 
-    def forward(
-        self,
-        first: Sentences,
-        second: Sentences,
-        *,
-        soft: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        """Logits ``(batch, classes)``."""
-        return self.with_tree(first, second, soft=soft, generator=generator)[0]
+    def forward(self, *texts: Sentences, **options: Any) -> Tensor:
+        """Logits, for ``soft`` trees or with a ``generator`` of noise; see `SentenceEncoder`."""
+        return self.with_tree(*texts, **options)[0]
 
-    def with_tree(
-        self,
-        first: Sentences,
-        second: Sentences,
-        *,
-        soft: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
-        """Logits, and the trees they were made with: those of all first texts, then the second."""
+    def with_tree(self, *texts: Sentences, **options: Any) -> tuple[Tensor, Tensor | None]:
+        """Logits, and the trees they were made with, if any: of all first texts, then of the second."""
         # as one batch: half the kernels, each with twice the work
-        vectors, tree = self.encoder(both(first, second), soft=soft, generator=generator)
-        a, b = vectors.chunk(2)
-        return self.head(a, first.lengths, b, second.lengths), tree
+        batch = both(*texts) if len(texts) == 2 else texts[0]
+        vectors, tree = self.encoder(batch, **options)
+        return self.logits(vectors, *texts), tree
+
+    def logits(self, vectors: Tensor, *texts: Sentences) -> Tensor:
+        """From the vectors of all words."""
+        raise NotImplementedError
 
 
 def both(first: Sentences, second: Sentences) -> Sentences:
@@ -72,48 +55,52 @@ def both(first: Sentences, second: Sentences) -> Sentences:
     return Sentences(padded(first.ids, second.ids), lengths, heads, subwords)
 
 
-class _Labeller(nn.Module):
-    """An encoder and a perceptron that gives logits, of a text or of its words."""
+class PairModel(TextModel):
+    """The relation of two texts: encoder and decomposable attention; logits ``(batch, classes)``."""
 
     def __init__(self, config: ModelConfig, table: Tensor, classes: int) -> None:
-        super().__init__()
-        self.encoder = SentenceEncoder(config, table)
+        super().__init__(config, table)
+        self.head = DecomposableAttention(
+            self.encoder.output_size,
+            config.output_size,
+            classes,
+            dropout=config.dropout,
+            attend_dropout=config.dropout_of("attend"),
+            pooling=config.pooling,
+        )
+
+    def logits(self, vectors: Tensor, *texts: Sentences) -> Tensor:
+        """From the attention between the two."""
+        a, b = vectors.chunk(2)
+        logits: Tensor = self.head(a, texts[0].lengths, b, texts[1].lengths)
+        return logits
+
+
+class TagModel(TextModel):
+    """The tag of every word: encoder and a perceptron; logits ``(batch, n, classes)``."""
+
+    def __init__(self, config: ModelConfig, table: Tensor, classes: int) -> None:
+        super().__init__(config, table)
         self.hidden = MLP(self.encoder.output_size, config.output_size, dropout=config.dropout)
         self.output = linear(config.output_size, classes)
 
-    def forward(
-        self,
-        batch: Sentences,
-        *,
-        soft: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> Tensor:
-        """Logits, see the class."""
-        return self.with_tree(batch, soft=soft, generator=generator)[0]
-
-    def with_tree(
-        self,
-        batch: Sentences,
-        *,
-        soft: bool = False,
-        generator: torch.Generator | None = None,
-    ) -> tuple[Tensor, Tensor | None]:
-        """Logits, and the trees they were made with, if any."""
-        vectors, tree = self.encoder(batch, soft=soft, generator=generator)
-        return self.output(self.hidden(self._pooled(vectors, batch))), tree
-
-    def _pooled(self, vectors: Tensor, batch: Sentences) -> Tensor:
-        """What logits are made from: the vectors of the words, unless a class says otherwise."""
-        return vectors
+    def logits(self, vectors: Tensor, *texts: Sentences) -> Tensor:
+        """From each vector."""
+        logits: Tensor = self.output(self.hidden(vectors))
+        return logits
 
 
-class ClassModel(_Labeller):
-    """The class of a text: encoder, max-pooling, a perceptron; logits ``(batch, classes)``."""
+class ClassModel(TagModel):
+    """The class of a text: the same under max-pooling over words; logits ``(batch, classes)``."""
 
-    def _pooled(self, vectors: Tensor, batch: Sentences) -> Tensor:
-        word = word_mask(batch.lengths, batch.ids.shape[-1])
-        return vectors.masked_fill(~word[..., None], -torch.inf).amax(-2)
+    def logits(self, vectors: Tensor, *texts: Sentences) -> Tensor:
+        """From the largest of each coordinate."""
+        word = word_mask(texts[0].lengths, texts[0].ids.shape[-1])
+        return super().logits(vectors.masked_fill(~word[..., None], -torch.inf).amax(-2))
 
 
-class TagModel(_Labeller):
-    """The tag of every word: encoder and a perceptron; logits ``(batch, n, classes)``."""
+NETWORKS: dict[str, type[PairModel | TagModel]] = {
+    "pair": PairModel,
+    "classify": ClassModel,
+    "tag": TagModel,
+}

@@ -30,8 +30,7 @@ from treelax.data.text.vectors import Vectors
 from treelax.errors import CheckpointError, DataError, InputError
 from treelax.files import atomic_write, sha256
 from treelax.tasks import task_of
-from treelax.tasks.text.config import Kind, TextConfig
-from treelax.tasks.text.prediction import SentenceSettings
+from treelax.tasks.text.config import Kind, SentenceSettings, TextConfig
 from treelax.tasks.text.transformer import COPY, copy_folder, with_own_copy
 from treelax.training.checkpoint import load_checkpoint, misfit, save_checkpoint
 from treelax.training.config import flatten, from_table

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from treelax.data.text.vectors import Vectors, load_joined
 from treelax.errors import DataError, InputError
-from treelax.tasks.text.sentence_settings import SentenceSettings
+from treelax.tasks.text.config import SentenceSettings
 
 VectorFiles = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 THE_MODEL = "the model"  # one without a name, in messages

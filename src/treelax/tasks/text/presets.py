@@ -8,8 +8,7 @@ from functools import partial
 from typing import Any
 
 from treelax.ops.checks import one_of
-from treelax.tasks.text.config import DataConfig, Kind, TextConfig, TrainConfig
-from treelax.tasks.text.model_config import ModelConfig
+from treelax.tasks.text.config import DataConfig, Kind, ModelConfig, TextConfig, TrainConfig
 
 TUNED = "tuned"
 

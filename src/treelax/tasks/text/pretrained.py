@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from copy import copy
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -20,7 +19,6 @@ from treelax.data.text.ptb import one_word, spaced_words
 from treelax.data.text.records import Record
 from treelax.data.text.tokenizer import words_of
 from treelax.data.text.vectors import Vectors
-from treelax.data.text.vocabulary import WordTable
 from treelax.errors import InputError, TreelaxError
 from treelax.nn.modes import evaluating
 from treelax.tasks.base import (
@@ -31,25 +29,25 @@ from treelax.tasks.base import (
     Progress,
     Source,
     Table,
+    Text,
     TrainedParser,
 )
-from treelax.tasks.text.config import TextConfig
+from treelax.tasks.text.config import SentenceSettings, TextConfig
 from treelax.tasks.text.hub import fetch_folder, looks_like_hub_name, publish_folder
 from treelax.tasks.text.inputs import own_examples, read_examples
+from treelax.tasks.text.model import NETWORKS
 from treelax.tasks.text.model_files import SavedSentences, load_folder, save_folder
 from treelax.tasks.text.new_words import THE_MODEL, VectorFiles, look_up, vector_files
 from treelax.tasks.text.origins import Origin, read_origins, trained_with
 from treelax.tasks.text.prediction import (
-    WINDOW,
-    SentenceSettings,
+    ALONE,
+    Predictor,
     Texts,
     known_spellings,
-    new_network,
-    predict_words,
-    refuse_long,
     sentences_of,
     words_in,
 )
+from treelax.tasks.text.subwords import SubwordTable
 from treelax.training.checkpoint import misfit
 from treelax.training.run import CONFIG, Run
 
@@ -58,9 +56,8 @@ __all__ = ["LabelAccuracy", "Prediction", "SentenceModel", "SentenceSettings"]
 LEARNED = "encoder.embedding.learned"  # saved as rows of the word vectors, not as a weight
 MANY = 10  # one in so many words may be unknown before it is told
 SHOWN = 60  # characters of a text in a message
-MOST_SEEN = 50_000  # different words before the table of a transformer is made anew
 OUTSIDE = 1e4  # what an arc outside a given tree lacks
-ASKING = Lock()  # a model with given trees, or a transformer's table, which is for one at a time
+WINDOW = 32  # batches that are read ahead, to be sorted by length
 GROWING = Lock()  # word vectors, which several threads may ask for
 
 
@@ -109,8 +106,8 @@ class SentenceModel(TrainedParser, nn.Module):
         self.config: TextConfig | None = None  # of the run that it is from
         self.origins: Mapping[str, Origin] = {}  # the files of that run
         self._not_found: set[str] = set()  # in the files of vectors
-        self._seen: set[str] = set()  # by a transformer's table, which grows
-        self.network = new_network(settings, vectors.matrix, len(self.labels))
+        network = NETWORKS[settings.kind]
+        self.network = network(settings.model, vectors.matrix, len(self.labels))
         self.tree = self.network.encoder.tree
 
     def forward(self, *texts: Any, **options: Any) -> Tensor:
@@ -137,11 +134,9 @@ class SentenceModel(TrainedParser, nn.Module):
 
         See `treelax.tasks.base.TrainedParser.stream` for the arguments.
         """
-        examples = self._examples(texts, tokens)
-        if self.vector_files:  # one reading of them for all texts
-            examples = iter(read := list(examples))
-            self.look_up(_all_words(read))
-        return list(self._said(examples, soft, scores, batch_size))
+        examples = list(self._examples(texts, tokens))
+        self.look_up(_all_words(examples))  # one reading of the files for all texts
+        return list(self._said(iter(examples), soft, scores, batch_size))
 
     def stream(
         self,
@@ -157,24 +152,22 @@ class SentenceModel(TrainedParser, nn.Module):
         Texts are read 32 batches ahead. Where new words are looked up in files, these are read again
         for every 32 batches that have some; `look_up` with the words of all texts reads them once.
         """
-        examples = self._examples(texts, tokens)
-        if self.vector_files:
-            examples = self._looked_up(examples, max(WINDOW * batch_size, 1))
-        return self._said(examples, soft, scores, batch_size)
+        return self._said(self._examples(texts, tokens), soft, scores, batch_size)
 
     def _said(
-        self, examples: Iterable[Texts], soft: bool, scores: bool, batch_size: int
+        self, examples: Iterator[Texts], soft: bool, scores: bool, batch_size: int
     ) -> Iterator[Prediction]:
-        return predict_words(
-            self.network,
-            self.settings,
-            self.network.encoder.read(self.vectors),
-            self.labels,
-            examples,
-            soft=soft,
-            scores=scores,
-            batch_size=batch_size,
-        )
+        if batch_size < 1:
+            raise InputError(f"batch_size is {batch_size}; expected at least 1")
+        predictor, passed = self._predictor(soft, scores), 0
+        while window := list(islice(examples, WINDOW * batch_size)):
+            self.look_up(_all_words(window))
+            yield from predictor.predict(window, batch_size, passed)
+            passed += len(window)
+
+    def _predictor(self, soft: bool = False, scores: bool = False) -> Predictor:
+        table = self.network.encoder.read(self.vectors)
+        return Predictor(self.network, self.settings, table, self.labels, soft, scores)
 
     def _examples(self, texts: Iterable[Any], tokens: bool | None) -> Iterator[Texts]:
         if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
@@ -182,11 +175,14 @@ class SentenceModel(TrainedParser, nn.Module):
         as_words = self.settings.tokens if tokens is None else tokens
         return (self._example(item, f"texts[{i}]", as_words) for i, item in enumerate(texts))
 
-    def _looked_up(self, examples: Iterator[Texts], window: int) -> Iterator[Texts]:
-        """The same, so many read at a time and their words looked up."""
-        while some := list(islice(examples, window)):
-            self.look_up(_all_words(some))
-            yield from some
+    def _example(self, item: Any, where: str, tokens: bool) -> Texts:
+        if self.settings.texts == 1:
+            return (_words(item, where, tokens),)
+        if not isinstance(item, list | tuple) or len(item) != self.settings.texts:
+            raise InputError(
+                f"{where}: received {_short(item)}; expected two texts: (first, second)"
+            )
+        return [_words(text, where, tokens) for text in item]
 
     def look_up(self, words: Iterable[str]) -> tuple[int, int]:
         """Look up words that the model does not know in the files that it was loaded with.
@@ -212,15 +208,6 @@ class SentenceModel(TrainedParser, nn.Module):
             self._not_found.update(word for word in new if word not in rows)
         return len(new), len(rows)
 
-    def _example(self, item: Any, where: str, tokens: bool) -> Texts:
-        if self.settings.texts == 1:
-            return (_words(item, where, tokens),)
-        if not isinstance(item, list | tuple) or len(item) != self.settings.texts:
-            raise InputError(
-                f"{where}: received {_short(item)}; expected two texts: (first, second)"
-            )
-        return [_words(text, where, tokens) for text in item]
-
     # ------------------------------------------------------------------ as a trained parser
 
     def words(self, text: str) -> tuple[str, ...]:
@@ -240,8 +227,8 @@ class SentenceModel(TrainedParser, nn.Module):
         return own_examples(self.config, self.settings, split, self.origins, limit=limit)
 
     def check(self, example: Example, where: str) -> None:
-        """Refuse a text that is too long for a transformer."""
-        refuse_long(self.settings, self.network.encoder.read(self.vectors), example.texts, where)
+        """Refuse a text that is too long for a transformer, or without the tree it needs."""
+        self._predictor().check(example.texts, where)
 
     def unknown_words(self, words: Collection[str]) -> str | None:
         """A note on the option that would look them up."""
@@ -288,8 +275,11 @@ class SentenceModel(TrainedParser, nn.Module):
         """The scores of one text, NULL in front if the model has one."""
         self.require_scores()
         device = next(self.network.parameters()).device
-        with ASKING, evaluating(self.network):
-            batch = sentences_of(self.settings, self._table(words), [words], device)
+        with ALONE, evaluating(self.network):
+            table = self.network.encoder.read(self.vectors)
+            if isinstance(table, SubwordTable):
+                table.forget()
+            batch = sentences_of(self.settings, table, [words], device)
             return self.network.encoder.scores(batch)[0].float().cpu()
 
     @torch.no_grad()
@@ -301,7 +291,7 @@ class SentenceModel(TrainedParser, nn.Module):
             return Answer("No label yet: this model labels two texts together.")
         forced = _forcing(trees)
         words = [list(text) for text in texts]
-        with ASKING:
+        with ALONE:
             hook = self.tree.scorer.register_forward_hook(lambda *_: forced)
             try:
                 [said] = self.predict([words if len(words) == 2 else words[0]], tokens=True)
@@ -311,14 +301,6 @@ class SentenceModel(TrainedParser, nn.Module):
             return Answer("Tags stand below the words.", list(map(str, said.label)))
         share = said.probability if isinstance(said.probability, float) else 0.0
         return Answer(f"{said.label} ({100 * share:.0f} %)")
-
-    def _table(self, words: Sequence[str]) -> WordTable:
-        """What gives words their ids; a transformer's forgets them before they are too many."""
-        self._seen.update(words)
-        if len(self._seen) > MOST_SEEN:
-            self._seen = set(words)
-            self.vectors = copy(self.vectors)  # tables are kept by identity
-        return self.network.encoder.read(self.vectors)
 
     # ------------------------------------------------------------------ loading and saving
 
@@ -461,7 +443,7 @@ def _all_words(examples: Iterable[Texts]) -> Iterator[str]:
             yield from words_in(text)
 
 
-def _words(text: Any, where: str, tokens: bool) -> Sequence[str] | Sentence:
+def _words(text: Any, where: str, tokens: bool) -> Text:
     if isinstance(text, Sentence):
         return replace(text, words=tuple(map(one_word, text.words)))
     if isinstance(text, str):
@@ -478,17 +460,13 @@ def _words(text: Any, where: str, tokens: bool) -> Sequence[str] | Sentence:
                 f"{where}: received {_short(word)} as a word; expected words, or the text as one "
                 "string"
             )
-    if isinstance(text, tuple) and len(text) == 2 and any(map(_has_words, text)):
+    # white space between words, not only a space that holds one together
+    if isinstance(text, tuple) and len(text) == 2 and any(" " in spaced_words(t) for t in text):
         raise InputError(
-            f"{where}: received {_short(text)}, which reads as a pair of texts; expected one text: "
-            "give it as a string, or as a list of its words"
+            f"{where}: received {_short(text)}, which reads as a pair of texts; expected one text, as a "
+            "string or a list of its words"
         )
     return list(map(one_word, text))
-
-
-def _has_words(text: str) -> bool:
-    """Whether there is white space between words, not only a space that holds one together."""
-    return " " in spaced_words(text)
 
 
 def _short(value: object) -> str:

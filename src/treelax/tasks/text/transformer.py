@@ -20,7 +20,7 @@ from torch import nn
 
 from treelax.errors import BackendError, CheckpointError, InputError
 from treelax.nn.transformer import Subwords, SubwordTransformer
-from treelax.tasks.text.model_config import ModelConfig
+from treelax.tasks.text.config import ModelConfig
 from treelax.tasks.text.subwords import Split
 
 __all__ = ["COPY", "check_folder", "copy_folder", "load_transformer", "with_own_copy"]
