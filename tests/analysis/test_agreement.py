@@ -113,24 +113,16 @@ def test_pairs_by_hand() -> None:
 def test_mean_and_deviation() -> None:
     assert mean_and_deviation([50.0, 70.0, 60.0]) == (60, 10)
     assert mean_and_deviation([50.0]) == (50, None)
-    with pytest.raises(InputError, match="values: received none"):
-        mean_and_deviation([])
 
 
 @pytest.mark.parametrize(
-    ("trees", "gold", "keep"),
-    [
-        ([(0,)], [(0,), (0,)], None),
-        ([(0,)], [(0, 1)], None),
-        ([(0,)], [(2,)], None),
-        ([(0,)], [(0,)], [[True, True]]),
-    ],
+    ("trees", "gold"), [([(0,)], [(0,), (0,)]), ([(0,)], [(0, 1)]), ([(0,)], [(2,)])]
 )
 def test_trees_that_cannot_be_compared(
-    trees: list[tuple[int, ...]], gold: list[tuple[int, ...]], keep: list[list[bool]] | None
+    trees: list[tuple[int, ...]], gold: list[tuple[int, ...]]
 ) -> None:
     with pytest.raises(InputError):
-        agreement(trees, gold, keep=keep)
+        agreement(trees, gold)
 
 
 # ------------------------------------------------------------------ baselines
@@ -148,8 +140,6 @@ def test_numbers_of_trees(single_root: bool) -> None:
     for n in range(1, 7):
         count = math.exp(log_tree_count(n, single_root=single_root))
         assert count == pytest.approx(len(all_trees(n, single_root)))
-    with pytest.raises(InputError, match="n: received 0"):
-        log_tree_count(0)
 
 
 def test_random_agreement_over_two_words_is_known() -> None:
@@ -198,8 +188,6 @@ def test_random_trees_take_a_generator_and_mixed_lengths() -> None:
     lengths = [5, 1, 9, 2, 5]
     assert drawn(lengths, 1) == drawn(lengths, 1) != drawn(lengths, 2)
     assert list(map(len, drawn(lengths))) == lengths
-    with pytest.raises(InputError, match="lengths: received 0"):
-        drawn([3, 0])
 
 
 def test_marginals_are_kept_but_those_of_each_kind() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from oracle import all_trees, tree_scores
 
 from treelax.analysis.entropy import TreeEntropy, entropy_summary, tree_entropies
-from treelax.errors import InputError
 from treelax.structures import Heads, Projective
 
 
@@ -74,8 +73,3 @@ def test_totals_by_hand() -> None:
     assert (two.entropy, two.per_word, two.relative) == (2, 0.5, 40)
     assert found.best_arcs == pytest.approx((4 * 50 + 100) / 5)
     assert entropy_summary([TreeEntropy(1, 0.0, 0.0, 100.0)]).relative is None
-
-
-def test_what_is_refused() -> None:
-    with pytest.raises(InputError, match="entropies: received none"):
-        entropy_summary([])

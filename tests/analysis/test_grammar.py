@@ -197,10 +197,6 @@ def test_roles_are_cut_and_a_word_root_is_a_word() -> None:
     assert (only.name, only.usual_head) == ("root", "root")
     both = roles([("root", "of")], [(0, 1)])
     assert (both[1].usual_head, both[1].roots) == ("root", 0)
-    with pytest.raises(InputError, match="most: received 0"):
-        roles([("a",)], [(0,)], most=0)
-    with pytest.raises(InputError, match="names: sentence 1"):
-        roles([("a", "b")], [(0,)])
 
 
 @given(st.lists(any_heads(), min_size=1, max_size=5))

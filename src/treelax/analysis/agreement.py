@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import combinations
 from statistics import mean, stdev
 
 from treelax.analysis.shapes import Heads, check_heads, check_same_words
-from treelax.errors import InputError
-
-__all__ = [
-    "Agreement",
-    "PairAgreement",
-    "agreement",
-    "agreement_by_tag",
-    "edges",
-    "mean_and_deviation",
-    "pairwise_agreement",
-]
 
 Keep = Sequence[Sequence[bool]]
 
@@ -82,29 +72,29 @@ def agreement(
         >>> found.uas, found.uuas
         (50.0, 100.0)
     """
-    _check(trees, gold)
-    if keep is not None:
-        check_same_words("keep", keep, trees)
-    total = _Sum()
+    check_heads(trees)
+    check_heads(gold)
+    check_same_words("gold", gold, trees)
+    total: Counter[str] = Counter()
     for number, (heads, wanted) in enumerate(zip(trees, gold, strict=True)):
-        counted = range(len(heads)) if keep is None else _places(keep[number])
-        total.add(heads, wanted, counted)
-    return total.result()
+        counted = [i for i in range(len(heads)) if keep is None or keep[number][i]]
+        if counted:
+            right = sum(heads[i] == wanted[i] for i in counted)
+            asked = edges(wanted, counted)
+            total.update(words=len(counted), right=right, sentences=1, exact=right == len(counted))
+            total.update(edges=len(asked), found=len(asked & edges(heads)))
+    return Agreement(**{part.name: total[part.name] for part in fields(Agreement)})
 
 
 def agreement_by_tag(
     trees: Sequence[Heads], gold: Sequence[Heads], tags: Sequence[Sequence[str]]
 ) -> dict[str, Agreement]:
-    """Compare the heads of the words of each tag with the gold ones."""
-    _check(trees, gold)
-    check_same_words("tags", tags, trees)
-    totals: dict[str, _Sum] = {}
-    for heads, wanted, own in zip(trees, gold, tags, strict=True):
-        for tag in set(own):
-            counted = [i for i, other in enumerate(own) if other == tag]
-            totals.setdefault(tag, _Sum()).add(heads, wanted, counted)
-    found = {tag: total.result() for tag, total in sorted(totals.items())}
-    return dict(sorted(found.items(), key=lambda item: -item[1].words))
+    """The same for the words of each tag, the most frequent tag first."""
+    counts = Counter(tag for own in tags for tag in own)
+    return {
+        tag: agreement(trees, gold, keep=[[other == tag for other in own] for own in tags])
+        for tag, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    }
 
 
 @dataclass(frozen=True)
@@ -162,47 +152,7 @@ def pairwise_agreement(parses: Mapping[str, Sequence[Heads]]) -> list[PairAgreem
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:
     """Mean and standard deviation of some figures."""
-    if not values:
-        raise InputError("values: received none; expected at least one")
     return mean(values), stdev(values) if len(values) > 1 else None
-
-
-def _check(trees: Sequence[Heads], gold: Sequence[Heads]) -> None:
-    check_heads(trees)
-    check_heads(gold)
-    check_same_words("gold", gold, trees)
-
-
-@dataclass
-class _Sum:
-    """What trees have in common so far."""
-
-    words: int = 0
-    right: int = 0
-    edges: int = 0
-    found: int = 0
-    sentences: int = 0
-    exact: int = 0
-
-    def add(self, heads: Heads, gold: Heads, counted: Sequence[int]) -> None:
-        """Count some words of a sentence, given by their places from 0."""
-        if not counted:
-            return
-        right = sum(heads[i] == gold[i] for i in counted)
-        wanted = edges(gold, counted)
-        self.words += len(counted)
-        self.right += right
-        self.edges += len(wanted)
-        self.found += len(wanted & edges(heads))
-        self.sentences += 1
-        self.exact += right == len(counted)
-
-    def result(self) -> Agreement:
-        return Agreement(self.words, self.right, self.edges, self.found, self.sentences, self.exact)
-
-
-def _places(keep: Sequence[bool]) -> list[int]:
-    return [i for i, kept in enumerate(keep) if kept]
 
 
 def edges(heads: Heads, modifiers: Sequence[int] | None = None) -> set[tuple[int, int]]:

@@ -11,8 +11,6 @@ from treelax.data.conllu import Sentence
 from treelax.errors import InputError
 from treelax.tasks.base import Baseline, Example, Examples, Label
 
-__all__ = ["Corpus", "check_same_sentences", "punctuation"]
-
 PUNCTUATION = "PUNCT"
 SHOWN = 60  # characters of a sentence in a message
 

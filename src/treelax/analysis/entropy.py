@@ -9,10 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from treelax.errors import InputError
 from treelax.structures import Projective, Structure
-
-__all__ = ["EntropySummary", "TreeEntropy", "entropy_summary", "tree_entropies"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +98,6 @@ class EntropySummary:
 
 def entropy_summary(entropies: Sequence[TreeEntropy]) -> EntropySummary:
     """Some entropies summed up."""
-    if not entropies:
-        raise InputError("entropies: received none; expected at least one")
     total = math.fsum(each.entropy for each in entropies)
     greatest = math.fsum(each.greatest for each in entropies)
     vertices = sum(each.vertices for each in entropies)

@@ -9,8 +9,6 @@ from statistics import median
 
 from treelax.analysis.shapes import Heads, Subtree, check_heads, depths, subtrees
 
-__all__ = ["DISTRIBUTIONS", "Grammar", "grammar"]
-
 # what each distribution of a `Grammar` counts
 DISTRIBUTIONS = {
     "arc_lengths": "arcs between words by length",

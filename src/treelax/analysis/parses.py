@@ -18,8 +18,6 @@ from treelax.errors import InputError
 from treelax.structures import Structure
 from treelax.tasks.base import Heads, Label, Progress, TrainedParser
 
-__all__ = ["LabelFigures", "Parses", "known_labels", "parse_corpus"]
-
 CHUNK = 512  # examples between two reports of progress
 
 

@@ -6,10 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from treelax.analysis.shapes import Heads, check_heads, check_same_words
-from treelax.errors import InputError
-
-__all__ = ["ROOT", "Role", "roles"]
+from treelax.analysis.shapes import Heads
 
 ROOT = "root"
 
@@ -53,10 +50,6 @@ def roles(
     names: Sequence[Sequence[str]], trees: Sequence[Heads], *, most: int | None = None
 ) -> list[Role]:
     """The part of each word or tag, those with the most modifiers first."""
-    if most is not None and most < 1:
-        raise InputError(f"most: received {most}; expected at least 1")
-    check_heads(trees)
-    check_same_words("names", names, trees)
     times: Counter[str] = Counter()
     modifiers: Counter[str] = Counter()
     heads: Counter[str] = Counter()

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 
 from treelax.errors import InputError
 
-__all__ = ["Heads", "Subtree", "check_heads", "check_same_words", "depths", "subtrees"]
-
 Heads = Sequence[int]
 
 

@@ -29,16 +29,6 @@ from treelax.analysis.roles import Role, roles
 from treelax.analysis.shapes import Heads, check_heads, check_same_words
 from treelax.errors import InputError
 
-__all__ = [
-    "GOLD",
-    "LEFT_TO_RIGHT",
-    "RANDOM",
-    "RIGHT_TO_LEFT",
-    "Study",
-    "TreebankScores",
-    "study",
-]
-
 LEFT_TO_RIGHT, RIGHT_TO_LEFT = "left-to-right chain", "right-to-left chain"
 RANDOM, GOLD = "random trees", "gold trees"
 SEED = 0  # of the random trees whose statistics are given

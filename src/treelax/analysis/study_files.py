@@ -14,8 +14,6 @@ from treelax.analysis.tables import to_csv
 from treelax.errors import InputError
 from treelax.files import atomic_write
 
-__all__ = ["csv_files", "write_csv_files"]
-
 Row = dict[str, Any]
 
 

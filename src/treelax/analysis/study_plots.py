@@ -13,8 +13,6 @@ from treelax.analysis.study_tables import run_name
 from treelax.pictures import Curve, Curves, Panel, draw_curves, draw_panels
 from treelax.pictures.plot import COLOURS, FADED, look
 
-__all__ = ["draw_study"]
-
 # distribution, what its values are, least and greatest one that is drawn
 PANELS = (
     ("arc_lengths", "arc length, words", "arcs, %", 1, 15),

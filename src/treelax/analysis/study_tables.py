@@ -11,8 +11,6 @@ from treelax.analysis.roles import roles
 from treelax.analysis.study import LEFT_TO_RIGHT, RANDOM, RIGHT_TO_LEFT, Study, TreebankScores
 from treelax.table import Cell, Table
 
-__all__ = ["run_name", "study_tables"]
-
 NAME, WORD = 20, 13  # characters of the name of a run, and of a word
 MATRIX = range(3, 7)  # runs whose agreement fits into a square
 HEAD_WORDS = 10

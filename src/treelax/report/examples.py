@@ -12,8 +12,6 @@ from treelax.analysis.corpora import Corpus
 from treelax.analysis.parses import Parses, known_labels
 from treelax.tasks.base import Heads, Label, Prediction, TrainedParser
 
-__all__ = ["Said", "Selection", "ask", "shown_label"]
-
 Item = TypeVar("Item")
 LONGEST = 250  # words; a picture of more is too large to be looked at
 ASKED = 5  # examples that are asked about for each one that is shown

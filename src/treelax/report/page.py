@@ -24,8 +24,6 @@ from treelax.report.gallery import PRINTED, Gallery
 from treelax.report.runs import RunRecord
 from treelax.table import Table, cell_text, looks_like_number
 
-__all__ = ["MARK", "Report", "is_report"]
-
 MARK = "treelax report"  # by which a report is known
 NAMED = 5  # runs that lack the same
 BEGINNING = 2_000  # bytes of a file that are looked at for it

@@ -17,8 +17,6 @@ from treelax.training.metrics import read_metrics
 from treelax.training.results import read_result
 from treelax.training.run import Run
 
-__all__ = ["RunRecord", "read_run"]
-
 # which column of a file was read says as little of the experiment as where the file is
 COLUMNS = frozenset({"data.text", "data.label"})
 

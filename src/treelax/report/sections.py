@@ -90,7 +90,8 @@ def _beside_paper(runs: Sequence[RunRecord]) -> Iterator[Table]:
         rows = []
         for group in _alike(own):
             records = [
-                paper.record(dict(run.result or {}), [dict(row) for row in run.rows]) for run in group
+                paper.record(dict(run.result or {}), [dict(row) for row in run.rows])
+                for run in group
             ]
             names = ", ".join(run.name for run in group)
             rows += [[*cells, names] for cells in table_rows(paper, records)]
