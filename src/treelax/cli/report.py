@@ -119,7 +119,8 @@ def _report(
                 raise
             missing.append((run.name, f"the trees are missing: {error}."))
             continue
-        parses, last = [*parses, own], parser
+        parses.append(own)
+        last = parser
         selection = selection or Selection.of(corpus, gallery, runs=len(runs))
         said[run.name] = ask(parser, corpus, own, selection.asked, mapped=selection.mapped)
     if corpus is None or selection is None or last is None:
