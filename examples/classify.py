@@ -1,11 +1,11 @@
-"""A classifier with latent trees on one's own table: train, save, load, ask. Seconds on a CPU."""
+"""A classifier with latent trees on your own table: train, save, load, predict. Seconds on a CPU."""
 
 import random
 import tempfile
 from pathlib import Path
 
+import treelax
 from treelax.cli.main import main
-from treelax.tasks.text.pretrained import SentenceModel
 
 SMALL = ["data.vector_size=32", "model.encoder_size=16", "model.scorer_size=16"]
 SMALL += ["model.gcn_size=16", "model.output_size=16", "model.single_root=true"]
@@ -13,7 +13,7 @@ SMALL += ["train.batch_size=16", "train.epochs=8", "train.learning_rate=0.01"]
 
 
 def review(rng: random.Random) -> tuple[str, str]:
-    """A sentence that says what somebody thinks of a film, and whether it is praise."""
+    """A one-sentence film review, and whether it is praise or blame."""
     good = rng.random() < 0.5
     word = rng.choice(["fine", "moving", "funny"] if good else ["dull", "clumsy", "noisy"])
     thing = rng.choice(["film", "plot", "cast"])
@@ -37,10 +37,10 @@ def example(folder: Path) -> None:
     columns = ["--text", "review", "--label", "verdict"]
     main(["train", "classify", *files, *columns, *settings, "--out", f"{folder}/run"])
 
-    # a folder to pass on: settings, words and weights, nothing of the files above
-    SentenceModel.from_run(folder / "run").save_pretrained(folder / "verdicts")
+    # a folder to share: settings, words and weights, but none of the training data
+    treelax.load(folder / "run").save_pretrained(folder / "verdicts")
 
-    model = SentenceModel.from_pretrained(folder / "verdicts")
+    model = treelax.load(folder / "verdicts")
     for said in model.predict(["The cast is funny.", "A dull film from start to end."]):
         print(f"{said.label} ({said.probability:.2f}): {' '.join(said.words[0])}")
         print(f"  heads: {said.heads[0]}")

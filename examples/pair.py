@@ -1,12 +1,12 @@
-"""A model of the relation of two texts, with latent trees: train, save, load, ask."""
+"""A classifier of pairs of texts with latent trees: train, save, load, predict."""
 
 import json
 import random
 import tempfile
 from pathlib import Path
 
+import treelax
 from treelax.cli.main import main
-from treelax.tasks.text.pretrained import SentenceModel
 
 SMALL = ["data.vector_size=32", "model.projection_size=32", "model.scorer_size=16"]
 SMALL += ["model.gcn_size=32", "model.output_size=32", "model.single_root=true"]
@@ -17,7 +17,7 @@ PEOPLE = ["Ada", "Bo", "Cleo", "Dan"]
 
 
 def pair(rng: random.Random) -> dict[str, str]:
-    """What is known, a claim, and whether the claim is right."""
+    """A fact, a claim, and whether the claim is right."""
     person, place = rng.choice(PEOPLE), rng.choice(PLACES)
     right = rng.random() < 0.5
     claim = rng.choice(["Somebody is", f"{person} is"] if right else ["Nobody is", "No one is"])
@@ -40,9 +40,9 @@ def example(folder: Path) -> None:
     columns = ["--text", "known", "--text", "claim"]
     main(["train", "pair", *files, *columns, *settings, "--out", f"{folder}/run"])
 
-    SentenceModel.from_run(folder / "run").save_pretrained(folder / "claims")
+    treelax.load(folder / "run").save_pretrained(folder / "claims")
 
-    model = SentenceModel.from_pretrained(folder / "claims")
+    model = treelax.load(folder / "claims")
     asked = [
         ("Cleo is by the sea.", "Somebody is by the sea."),
         ("Dan is at home.", "No one is at home."),

@@ -1,12 +1,12 @@
-"""A tagger of words with latent trees: train, save, load, ask, and write the trees as CoNLL-U."""
+"""A word tagger with latent trees: train, save, load, predict, and write the trees as CoNLL-U."""
 
 import random
 import tempfile
 from pathlib import Path
 
+import treelax
 from treelax.cli.main import main
 from treelax.data.conllu import Sentence, write_conllu
-from treelax.tasks.text.pretrained import SentenceModel
 
 SMALL = ["data.vector_size=32", "model.encoder_size=16", "model.scorer_size=16"]
 SMALL += ["model.gcn_size=16", "model.output_size=16", "model.single_root=true"]
@@ -16,13 +16,13 @@ WORDS = {
     "DET": ["the", "a", "every"],
     "ADJ": ["old", "small", "quick"],
     "NOUN": ["dog", "bird", "saw", "watch"],
-    "VERB": ["sees", "hears", "saw", "watch"],  # two of them are nouns too
+    "VERB": ["sees", "hears", "saw", "watch"],  # the last two are nouns too
 }
 PATTERNS = ["DET NOUN VERB DET NOUN", "DET ADJ NOUN VERB DET NOUN", "DET NOUN VERB"]
 
 
 def sentence(rng: random.Random) -> str:
-    """A word and its tag a line, and a blank line at the end."""
+    """One word with its tag per line, then a blank line."""
     tags = rng.choice(PATTERNS).split()
     return "".join(f"{rng.choice(WORDS[tag])}\t{tag}\n" for tag in tags) + "\n"
 
@@ -37,9 +37,9 @@ def example(folder: Path) -> None:
     settings = [part for setting in SMALL for part in ("--set", setting)]
     main(["train", "tag", *files, *settings, "--out", f"{folder}/run"])
 
-    SentenceModel.from_run(folder / "run").save_pretrained(folder / "tagger")
+    treelax.load(folder / "run").save_pretrained(folder / "tagger")
 
-    model = SentenceModel.from_pretrained(folder / "tagger")
+    model = treelax.load(folder / "tagger")
     [said] = model.predict(["the old saw saw a watch"])
     print(" ".join(f"{word}/{tag}" for word, tag in zip(said.words[0], said.label, strict=True)))
 
