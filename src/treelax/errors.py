@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from signal import SIGTERM
 
+SHOWN = 40  # characters of a value in a message
+
 
 class TreelaxError(Exception):
     """Base of all errors raised by treelax on purpose."""
@@ -62,3 +64,16 @@ class Terminated(SystemExit):
 
 class TrainingError(TreelaxError, RuntimeError):
     """Training cannot go on; for example, the loss became NaN."""
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 column``, ``1,200 columns``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def short(value: object) -> str:
+    """The repr of a value for a message, truncated."""
+    if isinstance(value, str):
+        return repr(value if len(value) <= SHOWN else f"{value[:SHOWN]}…")
+    written = repr(value)
+    return written if len(written) <= SHOWN else f"{written[:SHOWN]}…"

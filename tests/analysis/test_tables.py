@@ -103,8 +103,8 @@ def test_rows_of_texts() -> None:
 def test_every_row_is_a_preset() -> None:
     assert set(TABLE.figures) <= set(TABLE.labels) == set(LISTOPS_PRESETS)
     for table in TABLES.values():
-        assert set(table.presets) | set(table.tuned.presets) <= PRESETS.keys()
-        assert not set(table.tuned.presets) & set(table.presets)
+        assert set(table.figures) | set(table.tuned.figures) <= PRESETS.keys()
+        assert not set(table.tuned.figures) & set(table.figures)
 
 
 def test_means_and_machines() -> None:

@@ -113,7 +113,7 @@ def test_pairs_from_data_to_table(
     source = write_nli(tmp_path / "nli", family, splits)
     table = TABLES[name].tuned
     command = ["table", name, "--recipe", "tuned", "--from", str(source), "--seeds", "1"]
-    command += ["--rows", table.presets[-1], *places(tmp_path), "--device", "cpu", *SETTINGS]
+    command += ["--rows", list(table.figures)[-1], *places(tmp_path), "--device", "cpu", *SETTINGS]
     shown = CliRunner().invoke(app, command)
     assert shown.exit_code == 0, shown.output
     assert "latent tree, 2 GCN" in shown.stdout

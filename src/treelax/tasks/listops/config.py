@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -34,13 +35,6 @@ class DataConfig:
         min_length: shortest expression in tokens.
         max_length: longest expression in tokens.
         seed: of the generator; runs with different seeds share the data.
-
-    Raises:
-        InputError: a value is out of range; the message names the key, ``data.train`` say.
-
-    Example:
-        >>> DataConfig(max_length=40).train
-        90000
     """
 
     folder: str | None = None
@@ -99,13 +93,6 @@ class ListOpsConfig:
         data: which expressions.
         model: its kind and sizes.
         train: how.
-
-    Raises:
-        InputError: the seed is out of range.
-
-    Example:
-        >>> ListOpsConfig(seed=3).train.schedule
-        'plateau'
     """
 
     preset: str = "paper-mc"
@@ -168,50 +155,46 @@ def paulus() -> ListOpsConfig:
     )
 
 
+ZERO = {"noise": "none"}
+THROUGH = {"straight_through": True}
 # what each is, for --help and the documentation
 PRESETS: dict[str, tuple[Callable[[], ListOpsConfig], str]] = {
     "paper-mc": (paper, "the paper's MC training, forward relaxed"),
-    "paper-mc-st": (
-        lambda: paper(straight_through=True),
-        "the paper's MC training, straight-through",
-    ),
-    "paper-zero": (lambda: paper(noise="none"), "the paper's G = 0, forward relaxed"),
-    "paper-zero-st": (
-        lambda: paper(noise="none", straight_through=True),
-        "the paper's G = 0, straight-through",
-    ),
+    "paper-mc-st": (partial(paper, **THROUGH), "the paper's MC training, straight-through"),
+    "paper-zero": (partial(paper, **ZERO), "the paper's G = 0, forward relaxed"),
+    "paper-zero-st": (partial(paper, **ZERO, **THROUGH), "the paper's G = 0, straight-through"),
     "paper-mc-all": (
         lambda: _trained(paper(), loss="all"),
         "the same as paper-mc, with loss on all tokens",
     ),
     "paper-entropy": (
-        lambda: paper(relaxation="entropy"),
+        partial(paper, relaxation="entropy"),
         "as paper-mc with the entropy relaxation",
     ),
     "paper-heads": (
-        lambda: paper(trees="heads"),
+        partial(paper, trees="heads"),
         "as paper-mc with head selection, no tree constraint",
     ),
     "balanced-mc": (balanced, "MC, forward relaxed, with control of co-adaptation"),
-    "balanced-mc-st": (lambda: balanced(straight_through=True), "the same, straight-through"),
-    "balanced-zero": (lambda: balanced(noise="none"), "the same with G = 0, forward relaxed"),
+    "balanced-mc-st": (partial(balanced, **THROUGH), "the same, straight-through"),
+    "balanced-zero": (partial(balanced, **ZERO), "the same with G = 0, forward relaxed"),
     "balanced-zero-st": (
-        lambda: balanced(noise="none", straight_through=True),
+        partial(balanced, **ZERO, **THROUGH),
         "the same with G = 0, straight-through",
     ),
     "balanced-entropy": (
-        lambda: balanced(relaxation="entropy"),
+        partial(balanced, relaxation="entropy"),
         "as balanced-mc with the entropy relaxation",
     ),
     "balanced-heads": (
-        lambda: balanced(trees="heads"),
+        partial(balanced, trees="heads"),
         "as balanced-mc with head selection, no tree constraint",
     ),
     "gold": (
         lambda: _trained(paper(trees="gold"), learning_rate=1e-3, epochs=20),
         "gold trees, the upper bound",
     ),
-    "chain": (lambda: paper(trees="chain"), "left-to-right chains, the lower bound"),
+    "chain": (partial(paper, trees="chain"), "left-to-right chains, the lower bound"),
     "small": (small, "balanced-mc in small, for two CPU cores"),
     "paulus": (paulus, "balanced-mc on the data of Paulus et al. (2020)"),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -17,23 +18,14 @@ from treelax.nn.modes import evaluating
 from treelax.tasks.base import Table
 from treelax.tasks.listops.model import ListOpsTagger
 
-# upper ends of the rows by length
-LENGTHS = (10, 20, 50, 100, 200, 500)
-# entries of the trees of one batch
-BATCH_ENTRIES = 2_000_000
+LENGTHS = (10, 20, 50, 100, 200, 500)  # upper ends of the rows by length
+BATCH_ENTRIES = 2_000_000  # of the trees of one batch
 BATCH_MOST = 256
 
 
 @dataclass(frozen=True)
 class Parsed:
-    """What a tagger says of one expression.
-
-    Attributes:
-        heads: of the discrete tree, counted from 1, 0 the root.
-        tags: valencies, read from the discrete tree.
-        soft_tags: valencies, read from the soft tree.
-        scores: of arcs, ``(n + 1, n + 1)`` on the CPU; None unless asked for.
-    """
+    """What a tagger says of one expression: heads, and the valencies read from either tree."""
 
     heads: tuple[int, ...]
     tags: tuple[int, ...]
@@ -151,20 +143,16 @@ def evaluate(
         raise InputError("expressions: received none; expected at least one")
     parsed = parse_all(model, expressions, progress=progress)
     total: Counter[str] = Counter()
-    rows: dict[int, Counter[str]] = {}
+    rows: dict[float, Counter[str]] = {}
     for expression, one in zip(expressions, parsed, strict=True):
         counts = _counts(expression, one)
         total.update(counts)
-        rows.setdefault(_row(len(expression)), Counter()).update(counts)
+        longest = next((n for n in LENGTHS if len(expression) <= n), math.inf)
+        rows.setdefault(longest, Counter()).update(counts)
     kinds = ("argument", "bracket", "nested operator", "outermost operator")
     return Evaluation(
-        sentences=total["sentences"],
-        tokens=total["tokens"],
-        operators=total["operators"],
-        operator_accuracy=_percent(total, "right operators", "operators"),
+        **_shares(total),
         token_accuracy=_percent(total, "right tokens", "tokens"),
-        attachment=_percent(total, "right heads", "tokens"),
-        exact_trees=_percent(total, "exact", "sentences"),
         soft_operator_accuracy=_percent(total, "soft operators", "operators"),
         soft_token_accuracy=_percent(total, "soft tokens", "tokens"),
         attachment_by_kind={
@@ -172,22 +160,26 @@ def evaluate(
         },
         by_length=[
             {
-                "longest": LENGTHS[row] if row < len(LENGTHS) else None,
-                "sentences": rows[row]["sentences"],
-                "tokens": rows[row]["tokens"],
-                "operators": rows[row]["operators"],
-                "operator_accuracy": _percent(rows[row], "right operators", "operators"),
-                "attachment": _percent(rows[row], "right heads", "tokens"),
-                "exact_trees": _percent(rows[row], "exact", "sentences"),
-                "attachment_operator": _percent(rows[row], "operator baseline", "tokens"),
+                "longest": None if longest == math.inf else longest,
+                **_shares(own),
+                "attachment_operator": _percent(own, "operator baseline", "tokens"),
             }
-            for row in sorted(rows)
+            for longest, own in sorted(rows.items())
         ],
         baselines={
             "previous token": _percent(total, "previous baseline", "tokens"),
             "last operator": _percent(total, "operator baseline", "tokens"),
         },
     )
+
+
+def _shares(counts: Counter[str]) -> dict[str, Any]:
+    return {
+        **{name: counts[name] for name in ("sentences", "tokens", "operators")},
+        "operator_accuracy": _percent(counts, "right operators", "operators"),
+        "attachment": _percent(counts, "right heads", "tokens"),
+        "exact_trees": _percent(counts, "exact", "sentences"),
+    }
 
 
 def _counts(expression: Expression, parsed: Parsed) -> Counter[str]:
@@ -212,10 +204,6 @@ def _counts(expression: Expression, parsed: Parsed) -> Counter[str]:
         counts["previous baseline"] += previous[i] == gold[i]
         counts["operator baseline"] += operator[i] == gold[i]
     return counts
-
-
-def _row(length: int) -> int:
-    return next((row for row, longest in enumerate(LENGTHS) if length <= longest), len(LENGTHS))
 
 
 def _percent(counts: Counter[str], part: str, whole: str) -> float:

@@ -34,19 +34,13 @@ ALL = slice(None)
 
 @dataclass(frozen=True)
 class Splits:
-    """The expressions of a config.
-
-    Attributes:
-        expressions: of "train", "dev" and "test".
-        encoded: "train" and "dev" as tensors, made when they are first asked for: figures on the
-            test set need none.
-    """
+    """The expressions of "train", "dev" and "test"."""
 
     expressions: dict[str, list[Expression]]
 
     @cached_property
     def encoded(self) -> dict[str, EncodedListOps]:
-        """Training and dev expressions as tensors on the CPU."""
+        """Training and dev expressions as tensors on the CPU; figures on the test set need none."""
         return {name: encode_listops(self.expressions[name]) for name in ("train", "dev")}
 
 
@@ -115,14 +109,12 @@ class ListOpsExperiment:
 
     def groups(self) -> list[dict[str, Any]]:
         """Parameters with the factor of their learning rate."""
-        parser = self.model.parser
-        composer = {
-            "params": list(self.model.composer.parameters()),
-            "rate": self.config.train.composer_rate,
-        }
-        if parser is None:
-            return [composer]
-        return [{"params": list(parser.parameters()), "rate": 1.0}, composer]
+        rates = {self.model.parser: 1.0, self.model.composer: self.config.train.composer_rate}
+        return [
+            {"params": list(part.parameters()), "rate": rate}
+            for part, rate in rates.items()
+            if part is not None
+        ]
 
     def begin(self, epoch: int) -> None:
         """All epochs are alike."""
@@ -141,11 +133,9 @@ class ListOpsExperiment:
         generator = torch.Generator().manual_seed(seed)
         wanted = train.updates * train.batch_size
         rounds = -(-wanted // len(self.lengths))
-        order = torch.cat(
-            [torch.randperm(len(self.lengths), generator=generator) for _ in range(rounds)]
-        )
+        epoch = [torch.randperm(len(self.lengths), generator=generator) for _ in range(rounds)]
         result = []
-        for indices in order[:wanted].view(train.updates, train.batch_size):
+        for indices in torch.cat(epoch)[:wanted].view(train.updates, train.batch_size):
             length = int(self.lengths[indices].max())
             if self.device.type == "cuda":
                 length = min(-(-length // PADDING) * PADDING, self.train.tokens.shape[1])
@@ -155,17 +145,13 @@ class ListOpsExperiment:
     def loss(self, length: int, indices: Tensor, generator: torch.Generator) -> Tensor:
         """The loss of one batch: the mean cross-entropy of the tags that carry loss, weighted."""
         train = self.train
-        batch = EncodedListOps(
-            tokens=train.tokens[indices, :length],
-            lengths=train.lengths[indices],
-            heads=train.heads[indices, :length],
-            tags=train.tags[indices, :length],
+        tokens, heads, tags = (
+            part[indices, :length] for part in (train.tokens, train.heads, train.tags)
         )
-        logits = self.model(batch, generator=generator)
-        tags = self._with_loss(batch.tags)
-        return F.cross_entropy(
-            logits.flatten(0, 1), tags.flatten(), weight=self.weight, ignore_index=-1
-        )
+        batch = EncodedListOps(tokens, train.lengths[indices], heads, tags)
+        logits = self.model(batch, generator=generator).flatten(0, 1)
+        wanted = self._with_loss(tags).flatten()
+        return F.cross_entropy(logits, wanted, weight=self.weight, ignore_index=-1)
 
     def loss_weight(self, length: int, indices: Tensor) -> Tensor:
         """What the loss of a batch is divided by: the weights of the tags that carry loss, summed."""
@@ -178,26 +164,17 @@ class ListOpsExperiment:
         counts = torch.zeros(6, dtype=torch.float64, device=self.device)
         with evaluating(self.model):
             for batch in self.dev[part]:
-                counts += self._count(batch)
+                trees = self.model.both_trees(batch)
+                right, soft = (self.model.composer(t).argmax(-1) == batch.tags for t in trees)
+                attached = trees[0].argmax(-2)[:, 1:] == batch.heads
+                token, operator = batch.tags >= 0, batch.tags > 0
+                found = (
+                    *(right & operator, operator),
+                    *(right & token, attached & token, token),
+                    soft & operator,
+                )
+                counts += torch.stack([each.sum() for each in found])
         return counts
-
-    def _count(self, batch: EncodedListOps) -> Tensor:
-        """The six numbers of `evaluate` for one batch."""
-        tree, soft = self.model.both_trees(batch)
-        tags = self.model.composer(tree).argmax(-1)
-        soft_tags = self.model.composer(soft).argmax(-1)
-        heads = tree.argmax(-2)[:, 1:]
-        token, operator = batch.tags >= 0, batch.tags > 0
-        right = tags == batch.tags
-        found = [
-            (right & operator).sum(),
-            operator.sum(),
-            (right & token).sum(),
-            ((heads == batch.heads) & token).sum(),
-            token.sum(),
-            ((soft_tags == batch.tags) & operator).sum(),
-        ]
-        return torch.stack(found)
 
     def summary(self, counts: Tensor) -> dict[str, float]:
         """Percentages of the counts; ``score`` chooses the best model, without gold trees."""
@@ -217,18 +194,15 @@ class ListOpsExperiment:
 
     def _with_loss(self, tags: Tensor) -> Tensor:
         """Tags with -1 for those that carry no loss."""
-        if self.config.train.loss == "operators":
-            tags = tags.masked_fill(tags == 0, -1)
-        return tags
+        return tags.masked_fill(tags == 0, -1) if self.config.train.loss == "operators" else tags
 
     def _weight(self, tags: Tensor) -> Tensor:
         """The weight of each tag in the loss, of mean 1 over the tags that carry loss."""
         classes = self.config.model.max_valency + 1
-        counts = tags[(tags >= 0) & (tags < classes)].bincount(minlength=classes).double()
-        if self.config.train.loss == "operators":
-            counts[0] = 0
-        present = counts > 0
         if not self.config.train.balance:
             return torch.ones(classes)
+        tags = self._with_loss(tags)
+        counts = tags[tags >= 0].bincount(minlength=classes).double()
+        present = counts > 0
         weight = torch.where(present, 1 / counts.clamp(min=1), 0)
         return (weight / weight.sum() * present.sum()).float()

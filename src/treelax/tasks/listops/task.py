@@ -9,8 +9,7 @@ from typing import Any
 
 import torch
 
-from treelax.data.text.rows import counted
-from treelax.errors import InputError
+from treelax.errors import InputError, counted
 from treelax.table import Cell
 from treelax.tasks.base import Heads, Progress, Table, Task
 from treelax.tasks.listops.config import FILES, PRESETS, ListOpsConfig, preset

@@ -8,8 +8,7 @@ from typing import Literal, get_args
 
 from treelax.data.text.readers_corpora import CORPORA
 from treelax.data.text.records import Found
-from treelax.data.text.rows import short
-from treelax.errors import InputError
+from treelax.errors import InputError, short
 from treelax.nn.transformer import Subwords
 from treelax.ops.checks import one_of
 from treelax.tasks.settings import LARGEST_SEED, SIZE, TrainSettings, TreeSettings, check_settings
@@ -66,13 +65,6 @@ class DataConfig:
         trees: CoNLL-U files of given trees, ``{split}`` in the name standing for train, dev, test;
             also compressed or each in a ``.zip``.
         seed: of random vectors.
-
-    Raises:
-        InputError: a value is out of range, or two contradict each other; the message names the key.
-
-    Example:
-        >>> DataConfig(format="sst", classes="five").vector_size
-        100
     """
 
     format: Format = "table"
@@ -111,15 +103,11 @@ class DataConfig:
         )
         if len(self.text) not in (1, 2):
             raise InputError(f"data.text is {self.text}; expected the name of one column, or two")
-        tables = {"data.text": self.text, "data.label": (self.label,)}
-        tagged = {"data.word": (self.word,), "data.tag": (self.tag,)}
-        columns = {"table": tables, "tagging": tagged}.get(self.format, {})
-        named = [name for names in columns.values() for name in names if name is not None]
+        columns = (*self.text, self.label) if self.format == "table" else (self.word, self.tag)
+        named = [column for column in columns if column is not None]
         if len(set(named)) < len(named):
-            raise InputError(
-                f"{' and '.join(columns)} name {short(max(named, key=named.count))} twice; expected "
-                "different columns"
-            )
+            twice = short(max(named, key=named.count))
+            raise InputError(f"data: the column {twice} is named twice; expected different columns")
         for name, column in (("word", self.word), ("tag", self.tag)):
             if column is not None and not column.strip("0 "):
                 raise InputError(
@@ -291,13 +279,6 @@ class TextConfig:
         data: which texts.
         model: its kind and sizes.
         train: how.
-
-    Raises:
-        InputError: a value is out of range; the message names the key.
-
-    Example:
-        >>> TextConfig(kind="tag", data=DataConfig(format="tagging")).model.trees
-        'latent'
     """
 
     preset: str = "pair"

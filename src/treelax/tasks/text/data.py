@@ -13,13 +13,13 @@ from torch import Tensor
 from treelax.data.fingerprint import fingerprint
 from treelax.data.text.cache import SplitProgress, TextSource, cached_splits
 from treelax.data.text.encoding import EncodedText
-from treelax.data.text.rows import MissingColumnError, counted, short
+from treelax.data.text.rows import MissingColumnError
 from treelax.data.text.vectors import Vectors, load_joined, random_vectors
 from treelax.data.text.vocabulary import Vocabulary
-from treelax.errors import DataError, InputError
+from treelax.errors import DataError, InputError, counted, short
 from treelax.tasks.text.config import SPLIT, DataConfig
 from treelax.tasks.text.given_trees import TreedText, with_trees
-from treelax.tasks.text.sources import classes_of, named_columns, text_sources
+from treelax.tasks.text.sources import classes_of, text_sources
 from treelax.tasks.text.subwords import whole_words as rows_of_words
 
 
@@ -43,11 +43,6 @@ class TextData:
     mixed: int
     notes: dict[str, tuple[str, ...]]
     coverage: tuple[int, int] | None = None
-
-    @property
-    def heads(self) -> dict[str, Tensor]:
-        """Given heads of each split, flat as its ids; nothing where no trees are given."""
-        return {n: split.heads for n, split in self.splits.items() if isinstance(split, TreedText)}
 
     def fingerprint(self, splits: Sequence[str] = ("train", "dev"), *, trees: bool = True) -> str:
         """A short text that is another if anything is that figures depend on."""
@@ -125,14 +120,12 @@ def _encoded(
     config: DataConfig, sources: dict[str, TextSource], progress: SplitProgress | None
 ) -> dict[str, EncodedText]:
     try:
-        return cached_splits(
-            sources,
-            lower=config.lower,
-            labels=classes_of(config),
-            progress=progress,
-        )
+        labels = classes_of(config)
+        return cached_splits(sources, lower=config.lower, labels=labels, progress=progress)
     except MissingColumnError as error:
-        raise DataError(f"{error}{named_columns(config, sources, error)}") from error
+        if error.advised or config.format != "table":
+            raise
+        raise DataError(f"{error}; --text and --label name the columns of all files") from error
 
 
 def _load(

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from treelax.data.text.vectors import Vectors
 from treelax.data.text.vocabulary import WordTable
-from treelax.errors import InputError
 from treelax.nn import MLP, BiLSTM, LatentTree, Root, TreeGCN
 from treelax.nn.attention import IntraAttention
 from treelax.nn.dropout import Dropout
@@ -19,11 +18,6 @@ from treelax.tasks.text.config import ModelConfig
 from treelax.tasks.text.subwords import SubwordTable
 from treelax.tasks.text.transformer import load_transformer
 from treelax.trees import heads_to_tree
-
-NO_HEADS = (
-    "model.trees is 'given' but the data have no trees; expected CoNLL-U files of them: give --set "
-    "data.trees=FILES, such as trees/{split}.conllu"
-)
 
 
 @dataclass(frozen=True)
@@ -146,11 +140,8 @@ class SentenceEncoder(nn.Module):
 
     def scores(self, batch: Sentences) -> Tensor:
         """Arc scores ``(batch, n + 1, n + 1)``, as the trees are made of."""
-        if self.tree is None or self.root is None:
-            raise InputError(
-                f"model.trees is {self.config.trees!r}; expected 'latent' or 'heads', which alone "
-                "have scores"
-            )
+        assert self.tree is not None
+        assert self.root is not None
         return _at_least_float32(self.tree.scorer(self.root(self.words(batch))))
 
     def _tree(
@@ -170,8 +161,7 @@ class SentenceEncoder(nn.Module):
         position = torch.arange(batch.ids.shape[-1], device=batch.ids.device)
         heads = position.expand_as(batch.ids)
         if self.config.trees == "given":
-            if batch.heads is None:
-                raise InputError(NO_HEADS)
+            assert batch.heads is not None
             heads = batch.heads
         dtype = torch.promote_types(vertices.dtype, torch.float32)
         return heads_to_tree(heads, batch.lengths, dtype=dtype, validate=False)

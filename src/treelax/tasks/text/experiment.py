@@ -13,13 +13,12 @@ from torch.nn import functional as F
 from treelax.data.batching import draw_batches, length_batches
 from treelax.data.text.encoding import EncodedText
 from treelax.data.text.vectors import NULL
-from treelax.errors import InputError
+from treelax.errors import InputError, counted
 from treelax.nn.modes import evaluating
 from treelax.tasks.text.config import FILES, ModelConfig, TextConfig, with_learned_words
 from treelax.tasks.text.data import TextData
-from treelax.tasks.text.encoder import NO_HEADS, Sentences
+from treelax.tasks.text.encoder import Sentences
 from treelax.tasks.text.given_trees import TreedText
-from treelax.tasks.text.losses import label_loss
 from treelax.tasks.text.model import NETWORKS, TextModel
 from treelax.tasks.text.subwords import subword_lengths
 
@@ -29,15 +28,12 @@ SUBWORD_PADDING = 16
 EVALUATION_BATCH = 512
 TRANSFORMER_BATCH = 64  # which needs much more memory for a sentence
 ALL = slice(None)
+NO_LABEL = -1  # of padding
 Shape = tuple[int, ...]
 
 
-# what each kind of task takes: texts in an example, and whether labels are of words
-TAKES = {
-    "pair": (2, False, "two texts and a class: name two columns with --text"),
-    "classify": (1, False, "one text and a class"),
-    "tag": (1, True, "one text and a tag for every word"),
-}
+# what an example of each kind has: texts, and whether labels are of words
+TAKES = {"pair": (2, False), "classify": (1, False), "tag": (1, True)}
 
 
 def build_model(config: TextConfig, table: Tensor, classes: int) -> TextModel:
@@ -74,8 +70,8 @@ class TextExperiment:
         self.mixed = data.mixed
         if self.mixed and not self._share():
             raise InputError(
-                f"data.mix_share is {config.data.mix_share}, which is less than one of the "
-                f"{self.mixed:,} examples of data.mix; expected more, or no data.mix"
+                f"data.mix_share is {config.data.mix_share}, less than one of the {self.mixed:,} "
+                "examples of data.mix; expected more"
             )
         self.null = int(config.data.null)
         with torch.random.fork_rng(devices=[]):
@@ -101,8 +97,8 @@ class TextExperiment:
     @property
     def updates(self) -> int:
         """Updates per epoch."""
-        size = self.config.train.batch_size
-        return self.config.train.updates or max(1, self._per_epoch() // size)
+        examples = len(self.train) - self.mixed + self._share()
+        return self.config.train.updates or max(1, examples // self.config.train.batch_size)
 
     def groups(self) -> list[dict[str, Any]]:
         """Parameters with the factor of their learning rate, and how fast they shrink.
@@ -129,11 +125,10 @@ class TextExperiment:
 
     def begin(self, epoch: int) -> bool:
         """Whether trees are discrete and without noise from this epoch on; makes them so."""
-        settings = self.config
-        discrete = epoch > settings.train.epochs - settings.train.discrete_epochs
-        tree = self.model.encoder.tree
+        train, tree = self.config.train, self.model.encoder.tree
+        discrete = epoch > train.epochs - train.discrete_epochs
         if tree is not None:
-            tree.estimator = settings.model.estimator(discrete=discrete)
+            tree.estimator = self.config.model.estimator(discrete=discrete)
         return discrete
 
     def fingerprint(self) -> str:
@@ -145,14 +140,10 @@ class TextExperiment:
         generator = torch.Generator().manual_seed(seed)
         chosen = self._chosen(generator)
         train = self.config.train
-        drawn = draw_batches(
-            self.lengths[chosen],
-            train.batch_size,
-            generator=generator,
-            batches=self.updates,
-            pool=train.pool,
-        )
-        indices = chosen[drawn]
+        options = {"batches": self.updates, "pool": train.pool}
+        indices = chosen[
+            draw_batches(self.lengths[chosen], train.batch_size, generator=generator, **options)
+        ]
         longest = self.lengths[indices].amax(1)  # (batches, texts)
         if self.device.type == "cuda":
             longest = self._rounded(longest)
@@ -196,7 +187,7 @@ class TextExperiment:
             replace(self.sentences(data, indices, which, length), subwords=longest)
             for which, (length, longest) in enumerate(zip(lengths, subwords, strict=True))
         ]
-        logits: Tensor = self.model(*texts, soft=soft, generator=generator)
+        logits = self.model(*texts, soft=soft, generator=generator)
         return logits[:, self.null :] if self.config.kind == "tag" else logits
 
     def sentences(self, data: EncodedText, indices: Tensor, which: int, length: int) -> Sentences:
@@ -255,9 +246,6 @@ class TextExperiment:
             longest[:, texts:].clamp_(max=transformer.limit)
         return longest
 
-    def _per_epoch(self) -> int:
-        return len(self.train) - self.mixed + self._share()
-
     def _share(self) -> int:
         """How many of the mixed-in examples an epoch has."""
         return round(self.mixed * self.config.data.mix_share)
@@ -287,19 +275,48 @@ def evaluation_batches(
 
 
 def _check(config: TextConfig, data: TextData) -> None:
-    """Whether the data are what the config says."""
-    texts, tagged, expected = TAKES[config.kind]
+    """Refuse data of another kind than the config's."""
     for split in data.splits.values():
-        if (split.texts, split.tagged) != (texts, tagged):
-            received = f"{split.texts} {'text' if split.texts == 1 else 'texts'} an example"
+        if (split.texts, split.tagged) != TAKES[config.kind]:
+            received, expected = (
+                f"{counted(texts, 'text')} and {'tags' if tagged else 'a class'} an example"
+                for texts, tagged in ((split.texts, split.tagged), TAKES[config.kind])
+            )
             raise InputError(
-                f"kind is {config.kind!r} and {split.source} has {received} with "
-                f"{'tags' if split.tagged else 'classes'}; expected {expected}"
+                f"kind is {config.kind} and {split.source} has {received}; expected {expected} (--text "
+                "names the columns)"
             )
         if config.model.trees == "given" and not isinstance(split, TreedText):
-            raise InputError(NO_HEADS)
+            raise InputError(
+                "model.trees is given and the data have no trees; expected CoNLL-U files of them: give "
+                "--set data.trees=FILES, such as trees/{split}.conllu"
+            )
     if config.model.encoder == "transformer" and data.vectors.dim:
         raise InputError(
-            "model.encoder is transformer and the data have word vectors; expected whole words: "
+            "model.encoder is transformer and the data have word vectors; expected "
             "load_text(config.data, whole_words=True)"
         )
+
+
+def label_loss(
+    logits: Tensor, targets: Tensor, *, smoothing: float = 0.0, consistency: float = 0.0
+) -> Tensor:
+    """The mean cross-entropy of all labels."""
+    logits, targets = logits.flatten(0, -2), targets.flatten()
+    loss = F.cross_entropy(logits, targets, ignore_index=NO_LABEL, label_smoothing=smoothing)
+    if consistency:
+        first, second = logits.chunk(2)
+        loss = loss + consistency * divergence(first, second, targets.chunk(2)[0])
+    return loss
+
+
+def divergence(first: Tensor, second: Tensor, targets: Tensor) -> Tensor:
+    r"""How far two answers to the same questions are apart, as a mean over the questions.
+
+    .. math:: \tfrac12 \big(\mathrm{KL}(p \,\|\, q) + \mathrm{KL}(q \,\|\, p)\big)
+              = \tfrac12 \sum_c (p_c - q_c)(\log p_c - \log q_c)
+    """
+    log_p, log_q = first.log_softmax(-1), second.log_softmax(-1)
+    apart = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1) / 2
+    asked = targets != NO_LABEL
+    return (apart * asked).sum() / asked.sum()

@@ -15,12 +15,9 @@ from torch import Tensor
 from treelax.data.conllu import Sentence, read_conllu
 from treelax.data.text.encoding import EncodedText
 from treelax.data.text.ptb import one_word, plain_word
-from treelax.data.text.rows import counted, short
 from treelax.data.text.vocabulary import Vocabulary
-from treelax.errors import DataError, InputError
+from treelax.errors import DataError, counted, short
 from treelax.trees import is_tree
-
-__all__ = ["TreedText", "check_tree", "with_trees"]
 
 ROOT = 0
 
@@ -56,8 +53,7 @@ def with_trees(data: EncodedText, path: str | os.PathLike[str]) -> TreedText:
     ones of SST for example; these are read over. Trees may be non-projective and may have several
     roots.
     """
-    if not isinstance(data.table, Vocabulary):
-        raise InputError("table: the ids are those of vectors; expected those of a vocabulary")
+    assert isinstance(data.table, Vocabulary)
     heads = array("i", _matched_heads(data, data.table, path))
     values = {part.name: getattr(data, part.name) for part in fields(EncodedText)}
     return TreedText(**values, heads=torch.frombuffer(heads, dtype=torch.int32))

@@ -14,8 +14,6 @@ from typing import Any
 
 from treelax.errors import BackendError, InputError
 
-__all__ = ["fetch_folder", "looks_like_hub_name", "publish_folder"]
-
 FILES = tuple(f"*{end}" for end in (".json", ".safetensors", ".txt", ".model"))
 NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
@@ -33,8 +31,7 @@ def fetch_folder(name: str, *, revision: str | None = None) -> Path:
     except Exception as error:  # the library raises those of several others
         raise InputError(
             f"{name}: is no folder here and could not be fetched from the Hugging Face hub "
-            f"({_first_line(error)}); expected the folder of a run or of a saved model, or a model "
-            "on the hub"
+            f"({first_line(error)}); expected the folder of a run or of a model, or a model on the hub"
         ) from error
     return Path(folder)
 
@@ -49,7 +46,7 @@ def publish_folder(name: str, folder: Path, *, private: bool, message: str) -> s
         )
     except Exception as error:
         raise InputError(
-            f"{name}: could not be published on the Hugging Face hub ({_first_line(error)}); log in "
+            f"{name}: could not be published on the Hugging Face hub ({first_line(error)}); log in "
             "with `hf auth login` and give OWNER/NAME"
         ) from error
     return str(commit)
@@ -65,6 +62,7 @@ def _library(what: str) -> Any:
         ) from error
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """Of the message of another library."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0].removesuffix(".") if lines else type(error).__name__

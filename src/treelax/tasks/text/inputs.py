@@ -20,7 +20,7 @@ from treelax.data.text.tokenizer import words_of
 from treelax.errors import DataError, InputError
 from treelax.ops.checks import one_of
 from treelax.tasks.base import Example, Examples, Source
-from treelax.tasks.text.config import SPLIT, DataConfig, SentenceSettings, TextConfig
+from treelax.tasks.text.config import SPLIT, SentenceSettings, TextConfig
 from treelax.tasks.text.given_trees import check_tree
 from treelax.tasks.text.origins import Origin, find_again, trees_of
 from treelax.tasks.text.sources import distribution, read_split
@@ -80,16 +80,13 @@ def _form_of(file: str, settings: SentenceSettings, source: Source) -> str:
     """The format of a file, by its name and what the model takes."""
     if file == STREAM:
         if source.form not in (None, "text"):
-            raise InputError(
-                f"--input: received {source.form!r} for standard input; expected text, a line each"
-            )
+            raise InputError(f"--input is {source.form}; expected text for standard input")
         return "text"
     if source.form not in (None, "conll"):
         return source.form
     words = WORD_SUFFIXES if source.form else (*WORD_SUFFIXES, *SUFFIXES)
-    suffix = one_file(
-        file, preferred=words, expected="a file of texts, or - for standard input"
-    ).suffix
+    expected = "a file of texts, or - for standard input"
+    suffix = one_file(file, preferred=words, expected=expected).suffix
     if suffix == CONLLU:
         return "conllu"
     if source.form is not None:
@@ -113,22 +110,18 @@ def _form_of(file: str, settings: SentenceSettings, source: Source) -> str:
 def _records(file: str, form: str, settings: SentenceSettings, source: Source) -> Records:
     if settings.model.trees == "given":
         raise InputError(
-            f"{file}: the model takes given trees with its texts (model.trees is given); expected a "
-            "CoNLL-U file with heads, FILE.conllu"
+            f"{file}: the model takes given trees with its texts; expected a CoNLL-U file with heads, "
+            "FILE.conllu"
         )
-    unusable = source.unusable or settings.unusable
     checks: CheckOptions = {
-        "unusable": unusable,  # type: ignore[typeddict-item]
+        "unusable": source.unusable or settings.unusable,  # type: ignore[typeddict-item]
         "empty": "keep" if source.keep_empty else "drop",
         "advice": "--unusable drop" if source.keep_empty else "",
     }
     tokens = source.tokens or settings.tokens
     if form == "conll":
         if settings.texts != 1:
-            raise InputError(
-                f"--input: received 'conll', a word a line, for a model of pairs; expected {file} to "
-                "be a table, or text with a tab between two texts"
-            )
+            raise InputError(f"--input is conll, which has no pairs; expected {file} to be a table")
         word = source.columns[0] if source.columns else settings.word
         tag = settings.label if settings.kind == "tag" else None
         places = (None if name is None else column_of(name) for name in (word, tag))
@@ -139,11 +132,8 @@ def _records(file: str, form: str, settings: SentenceSettings, source: Source) -
                 f"--text and --label: received {(*source.columns, source.label)[0]!r}, a column, and "
                 f"{file} is read as text, which has none; give --input tsv, csv or jsonl"
             )
-        if file == STREAM:
-            return read_lines_of_text(
-                sys.stdin.buffer, texts=settings.texts, tokens=tokens, **checks
-            )
-        return read_lines_of_text(file, texts=settings.texts, tokens=tokens, **checks)
+        given = sys.stdin.buffer if file == STREAM else file
+        return read_lines_of_text(given, texts=settings.texts, tokens=tokens, **checks)
     label = None if settings.kind == "tag" else source.label or settings.label
     return read_table(
         file,
@@ -192,8 +182,7 @@ def _treebank(file: str, settings: SentenceSettings, source: Source) -> Examples
             if len(sentence) > MAX_WORDS:
                 if (source.unusable or settings.unusable) != "drop":
                     raise DataError(
-                        f"{where}: received {len(sentence):,} words; expected at most {MAX_WORDS:,}: "
-                        "split it or take it out"
+                        f"{where}: received {len(sentence):,} words; expected at most {MAX_WORDS:,}"
                     )
                 report.drop(TOO_LONG, sentence.line)
                 continue
@@ -241,18 +230,29 @@ def own_examples(
 ) -> Examples:
     """The examples of a split, where its file is still what it was."""
     data = config.data
+    one_of("split", split, SPLITS)
     if config.model.trees == "given" and data.trees is not None:
         trees, name = data.trees.replace(SPLIT, split), trees_of(split)
         file = find_again(trees, origins.get(name), f"file of {name}")
         return _first(_treebank(str(file), settings, Source()), limit)
-    records = split_records(data, split, origins.get(split))
-    assert records.file is not None  # all readers of runs read a file
+    named = getattr(data, split) or distribution(data)
+    if named is None and split not in origins:
+        there = " or ".join(name for name in SPLITS if getattr(data, name))
+        raise InputError(
+            f"data.{split} is none; expected a split that the run has: give --split {there}, or "
+            "--data FILE"
+        )
+
+    def file_of(path: str) -> Path:
+        file = read_split(data, split, path).file
+        assert file is not None  # all readers of runs read a file
+        return file
+
+    path = find_again(named, origins.get(split), f"{split} data", file_of=file_of)
     # as the reader of tagged words finds it in an archive
-    if (
-        data.format == "tagging"
-        and one_file(records.file, preferred=WORD_SUFFIXES).suffix == CONLLU
-    ):
-        return _first(_treebank(str(records.file), settings, Source()), limit)
+    if data.format == "tagging" and one_file(path, preferred=WORD_SUFFIXES).suffix == CONLLU:
+        return _first(_treebank(path, settings, Source()), limit)
+    records = read_split(data, split, path)
     rows = (_example(record, settings, Source()) for record in islice(records, limit))
 
     def notes() -> list[str]:
@@ -265,22 +265,3 @@ def own_examples(
 
 def _first(examples: Examples, limit: int | None) -> Examples:
     return replace(examples, rows=islice(examples.rows, limit))
-
-
-def split_records(config: DataConfig, split: str, origin: Origin | None) -> Records:
-    """The reader of a split that a run was trained on or chosen by."""
-    one_of("split", split, SPLITS)
-    named = getattr(config, split) or distribution(config)
-    if named is None and origin is None:
-        there = [name for name in SPLITS if getattr(config, name)]
-        raise InputError(
-            f"data.{split} is none; expected a split that the run has: give --split "
-            f"{' or '.join(there)}, or --data FILE"
-        )
-
-    def file_of(path: str) -> Path:
-        file = read_split(config, split, path).file
-        assert file is not None  # all readers of runs read a file
-        return file
-
-    return read_split(config, split, find_again(named, origin, f"{split} data", file_of=file_of))

@@ -72,8 +72,7 @@ class PairModel(TextModel):
     def logits(self, vectors: Tensor, *texts: Sentences) -> Tensor:
         """From the attention between the two."""
         a, b = vectors.chunk(2)
-        logits: Tensor = self.head(a, texts[0].lengths, b, texts[1].lengths)
-        return logits
+        return self.head(a, texts[0].lengths, b, texts[1].lengths)
 
 
 class TagModel(TextModel):
@@ -86,8 +85,7 @@ class TagModel(TextModel):
 
     def logits(self, vectors: Tensor, *texts: Sentences) -> Tensor:
         """From each vector."""
-        logits: Tensor = self.output(self.hidden(vectors))
-        return logits
+        return self.output(self.hidden(vectors))
 
 
 class ClassModel(TagModel):

@@ -107,7 +107,7 @@ def _tuned(config: TextConfig, train: TrainConfig, **model: Any) -> TextConfig:
     )
 
 
-def own(kind: Kind) -> TextConfig:
+def own_files(kind: Kind) -> TextConfig:
     """A model for one's own files: a BiLSTM under a latent tree, or for pairs the paper's network."""
     model = snli().model if kind == "pair" else sst().model
     pair = kind == "pair"
@@ -144,29 +144,28 @@ SST_ROWS: dict[str, tuple[dict[str, Any], str]] = {
 
 
 def _presets() -> dict[str, tuple[Callable[[], TextConfig], str]]:
-    found: dict[str, tuple[Callable[[], TextConfig], str]] = {}
     families = (
         ("SNLI", snli, NLI_ROWS, tuned_nli),
         ("MultiNLI", multinli, NLI_ROWS, tuned_multinli),
         ("SST", sst, SST_ROWS, tuned_sst),
     )
-    for family, make, rows, _ in families:
+    paper: dict[str, tuple[Callable[[], TextConfig], str]] = {}
+    tuned: dict[str, tuple[Callable[[], TextConfig], str]] = {}
+    for family, make, rows, tune in families:
         for row, (model, text) in rows.items():
-            found[f"{family.lower()}-{row}"] = (partial(make, **model), f"{family}: {text}")
-    for family, make, rows, tuned in families:
-        for row, (model, text) in rows.items():
-            found[f"{family.lower()}-{TUNED}-{row}"] = (
-                partial(_changed, partial(make, **model), tuned),
+            name, own = family.lower(), partial(make, **model)
+            paper[f"{name}-{row}"] = (own, f"{family}: {text}")
+            tuned[f"{name}-{TUNED}-{row}"] = (
+                partial(_changed, own, tune),
                 f"{family}, tuned: {text}",
             )
-    kinds: dict[Kind, str] = {
-        "classify": "one's own texts and their classes",
-        "pair": "one's own pairs of texts and their relations",
-        "tag": "one's own sentences and their words' tags",
+    return {
+        **paper,
+        **tuned,
+        "classify": (partial(own_files, "classify"), "one's own texts and their classes"),
+        "pair": (partial(own_files, "pair"), "one's own pairs of texts and their relations"),
+        "tag": (partial(own_files, "tag"), "one's own sentences and their words' tags"),
     }
-    for kind, text in kinds.items():
-        found[kind] = (partial(own, kind), text)
-    return found
 
 
 def _changed(

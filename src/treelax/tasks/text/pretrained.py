@@ -19,7 +19,7 @@ from treelax.data.text.ptb import one_word, spaced_words
 from treelax.data.text.records import Record
 from treelax.data.text.tokenizer import words_of
 from treelax.data.text.vectors import Vectors
-from treelax.errors import InputError, TreelaxError
+from treelax.errors import InputError, TreelaxError, short
 from treelax.nn.modes import evaluating
 from treelax.tasks.base import (
     Answer,
@@ -55,7 +55,6 @@ __all__ = ["LabelAccuracy", "Prediction", "SentenceModel", "SentenceSettings"]
 
 LEARNED = "encoder.embedding.learned"  # saved as rows of the word vectors, not as a weight
 MANY = 10  # one in so many words may be unknown before it is told
-SHOWN = 60  # characters of a text in a message
 OUTSIDE = 1e4  # what an arc outside a given tree lacks
 WINDOW = 32  # batches that are read ahead, to be sorted by length
 GROWING = Lock()  # word vectors, which several threads may ask for
@@ -112,8 +111,7 @@ class SentenceModel(TrainedParser, nn.Module):
 
     def forward(self, *texts: Any, **options: Any) -> Tensor:
         """Logits, as the network gives them; see `treelax.tasks.text.model`."""
-        logits: Tensor = self.network(*texts, **options)
-        return logits
+        return self.network(*texts, **options)
 
     # ------------------------------------------------------------------ asking
 
@@ -171,7 +169,7 @@ class SentenceModel(TrainedParser, nn.Module):
 
     def _examples(self, texts: Iterable[Any], tokens: bool | None) -> Iterator[Texts]:
         if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
-            raise InputError(f"texts: received {_short(texts)}; expected a list of texts")
+            raise InputError(f"texts: received {short(texts)}; expected a list of texts")
         as_words = self.settings.tokens if tokens is None else tokens
         return (self._example(item, f"texts[{i}]", as_words) for i, item in enumerate(texts))
 
@@ -180,7 +178,7 @@ class SentenceModel(TrainedParser, nn.Module):
             return (_words(item, where, tokens),)
         if not isinstance(item, list | tuple) or len(item) != self.settings.texts:
             raise InputError(
-                f"{where}: received {_short(item)}; expected two texts: (first, second)"
+                f"{where}: received {short(item)}; expected two texts: (first, second)"
             )
         return [_words(text, where, tokens) for text in item]
 
@@ -451,24 +449,17 @@ def _words(text: Any, where: str, tokens: bool) -> Text:
             return ()
         return words_of(Record((spaced_words(text) if tokens else text,), None, 1, tokens), 0)
     if not isinstance(text, list | tuple):
-        raise InputError(
-            f"{where}: received {_short(text)}; expected a text or a list of its words"
-        )
+        raise InputError(f"{where}: received {short(text)}; expected a text or a list of its words")
     for word in text:
         if not isinstance(word, str) or not word.strip():
             raise InputError(
-                f"{where}: received {_short(word)} as a word; expected words, or the text as one "
+                f"{where}: received {short(word)} as a word; expected words, or the text as one "
                 "string"
             )
     # white space between words, not only a space that holds one together
     if isinstance(text, tuple) and len(text) == 2 and any(" " in spaced_words(t) for t in text):
         raise InputError(
-            f"{where}: received {_short(text)}, which reads as a pair of texts; expected one text, as a "
+            f"{where}: received {short(text)}, which reads as a pair of texts; expected one text, as a "
             "string or a list of its words"
         )
     return list(map(one_word, text))
-
-
-def _short(value: object) -> str:
-    written = repr(value)
-    return written if len(written) <= SHOWN else f"{written[:SHOWN]}…"

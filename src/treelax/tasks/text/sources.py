@@ -9,7 +9,6 @@ from treelax.data.input_files import NoSuchSplitError
 from treelax.data.text.cache import TextSource, cache_folder
 from treelax.data.text.download import ARCHIVES
 from treelax.data.text.readers_corpora import (
-    GOLD,
     NLI_CLASSES,
     SST_CLASSES,
     read_multinli,
@@ -19,11 +18,8 @@ from treelax.data.text.readers_corpora import (
 from treelax.data.text.readers_table import read_table
 from treelax.data.text.readers_tagging import column_of, read_tagging
 from treelax.data.text.records import CheckOptions, Records
-from treelax.data.text.rows import MissingColumnError
-from treelax.errors import DataError, InputError
+from treelax.errors import InputError
 from treelax.tasks.text.config import DataConfig
-
-__all__ = ["classes_of", "distribution", "named_columns", "read_split", "text_sources"]
 
 # splits of a distribution that play the part of dev, and of test
 NAMES = {
@@ -38,7 +34,6 @@ def text_sources(config: DataConfig) -> dict[str, TextSource]:
     sources = {"train": _source(config, "train"), "dev": _source(config, "dev")}
     if config.test is not None:
         sources["test"] = _source(config, "test")
-        _check_labels(config, sources)
     elif distribution(config) is not None:
         with suppress(NoSuchSplitError):
             sources["test"] = _source(config, "test")
@@ -64,64 +59,40 @@ def distribution(config: DataConfig) -> str | None:
     return _fetched(config.format)
 
 
-def named_columns(
-    config: DataConfig, sources: dict[str, TextSource], missing: MissingColumnError
-) -> str:
-    """What to do about a column of one's own table that is not there, to be put behind the message."""
-    own = config.format == "table" and missing.column in (*config.text, config.label)
-    if not own or missing.advised:
-        return ""
-    if _missing_column(sources["train"]) is None:
-        return "; expected it here too, for the training data have it"
-    option = "--label" if missing.column == config.label else "--text"
-    return f"; name the column with {option}"
-
-
 def read_split(config: DataConfig, split: str, path: str) -> Records:
     """The reader of a split."""
-    checks: CheckOptions = {
-        "unusable": config.unusable,
-        "advice": "--set data.unusable=drop",
-    }
+    checks: CheckOptions = {"unusable": config.unusable, "advice": "--set data.unusable=drop"}
+    name = NAMES.get(config.format, {}).get(split)
     match config.format:
         case "snli":
-            return read_snli(path, NAMES["snli"][split], **checks)
+            return read_snli(path, name, **checks)
         case "multinli":
-            return read_multinli(path, NAMES["multinli"][split], **checks)
+            return read_multinli(path, name, **checks)
         case "sst":
-            return read_sst(path, NAMES["sst"][split], config.classes, **checks)
+            return read_sst(path, name, config.classes, **checks)
         case "tagging":
             return read_tagging(path, *_columns(config), **checks)
-        case _:
-            return read_table(
-                path,
-                config.text,
-                config.label,
-                tokens=config.tokens,
-                quoted=config.quoted,
-                **checks,
-            )
+    columns = config.text, config.label
+    return read_table(path, *columns, tokens=config.tokens, quoted=config.quoted, **checks)
 
 
 def _source(config: DataConfig, split: str) -> TextSource:
     own = getattr(config, split)
-    if config.format not in NAMES:
-        if own is None:
-            raise InputError(f"data.{split} is none; expected a file: give --{split} FILE")
-        return _of(config, split, own)
     path = own or distribution(config)
+    corpus = config.format in NAMES
+    if path is None and not corpus:
+        raise InputError(f"data.{split} is none; expected a file: give --{split} FILE")
     if path is None and (given := _own_files(config)):
-        fetched = _fetched(config.format)
         raise InputError(
             f"data.{split} is none beside {' and '.join(given)}; expected a file too: give --{split} "
-            f"FILE, or --from {fetched or 'PATH'} to take it from {config.format}"
+            f"FILE, or --from {_fetched(config.format) or 'PATH'} to take it from {config.format}"
         )
     if path is None:
         raise InputError(
             f"data.path is none; expected the folder or archive of {config.format}: fetch it with "
-            f"treelax data {config.format}, or give --from PATH or --set data.path=PATH"
+            f"treelax data {config.format}, or give --from PATH"
         )
-    if own is None and os.path.isfile(path) and not path.lower().endswith(".zip"):
+    if corpus and own is None and os.path.isfile(path) and not path.lower().endswith(".zip"):
         raise InputError(
             f"data.path is {path}, one file, which would serve as every split; expected the folder "
             f"or archive of {config.format}: give --from PATH, or --train, --dev and --test FILE"
@@ -140,35 +111,14 @@ def _fetched(name: str) -> str | None:
     return str(file) if file.is_file() else None
 
 
-def _check_labels(config: DataConfig, sources: dict[str, TextSource]) -> None:
-    """Refuse test data without the labels that training has, before anything is read."""
-    missing = _missing_column(sources["test"])
-    if missing is None or missing.column not in (config.label, GOLD):
-        return
-    if _missing_column(sources["train"]) is None:
-        raise DataError(f"{missing}; test data need labels: leave out --test")
-
-
-def _missing_column(source: TextSource) -> MissingColumnError | None:
-    """The error of a file that lacks a column; other faults are told when it is read."""
-    try:
-        next(iter(source.read()), None)
-    except MissingColumnError as error:
-        return error
-    except DataError:
-        pass
-    return None
-
-
 def _of(config: DataConfig, split: str, path: str) -> TextSource:
     records = read_split(config, split, path)
-    file = records.file
-    assert file is not None  # all readers here read a file
+    assert records.file is not None  # all readers here read a file
     # the suffix tells readers the format, so equal content may be read in two ways
-    about = f"{_about(config, split)} {''.join(file.suffixes[-2:])}"
+    about = f"{_about(config, split)} {''.join(records.file.suffixes[-2:])}"
     if config.unusable != "error":
         about += f" {config.unusable}"
-    return TextSource((file,), lambda: records, about, records.source)
+    return TextSource((records.file,), lambda: records, about, records.source)
 
 
 def _about(config: DataConfig, split: str) -> str:
@@ -180,10 +130,8 @@ def _about(config: DataConfig, split: str) -> str:
             columns = _columns(config)
             # the number tells what is read now from what the cache may hold of an older reader
             return "tagging 2" if columns == (None, None) else f"tagging 2 {columns}"
-        case "sst":
-            return f"sst {NAMES['sst'][split]} {config.classes}"
-        case _:
-            return f"{config.format} {NAMES[config.format][split]}"
+    classes = f" {config.classes}" if config.format == "sst" else ""
+    return f"{config.format} {NAMES[config.format][split]}{classes}"
 
 
 def _columns(config: DataConfig) -> tuple[int | str | None, int | str | None]:

@@ -10,10 +10,8 @@ from torch import Tensor
 from treelax.data.text.encoding import EncodedText
 from treelax.data.text.ptb import plain_word
 from treelax.data.text.vectors import Vectors
-from treelax.errors import DataError, InputError
+from treelax.errors import DataError
 from treelax.nn.transformer import SubwordTransformer
-
-__all__ = ["Split", "SubwordTable", "subword_lengths", "whole_words"]
 
 MOST_NEW = 100_000  # words that a table remembers beside those it started with
 Split = Callable[[Sequence[str]], list[list[int]]]
@@ -40,8 +38,6 @@ class SubwordTable:
 
     def ids(self, words: Iterable[str], /) -> list[int]:
         """The ids of some words."""
-        if isinstance(words, str):
-            raise InputError(f"words: received the string {words!r}; expected several: [{words!r}]")
         words = list(words)
         new = [word for word in dict.fromkeys(words) if word not in self._rows]
         if new:
@@ -64,11 +60,7 @@ class SubwordTable:
         ids = self.ids(words)
         length = sum(self._sizes[row] for row in ids) + self._layer.around
         if self._layer.limit is not None and length > self._layer.limit:
-            raise DataError(
-                f"{where}: the text has {len(ids)} words, {length} sub-words with special tokens; "
-                f"expected at most {self._layer.limit}, which the transformer takes: shorten or "
-                "split it"
-            )
+            raise _too_long(where, len(ids), length, self._layer.limit)
 
     def _cut(self, words: Sequence[str]) -> list[list[int]]:
         return self._split([plain_word(word) for word in words]) if words else []
@@ -85,9 +77,12 @@ def subword_lengths(layer: SubwordTransformer | None, data: EncodedText) -> Tens
         return lengths
     example, which = divmod(int(lengths.argmax()), data.texts)
     words = int(data.lengths[example, which])
-    raise DataError(
-        f"{data.where(example)}: the text has {words} words, "
-        f"{int(lengths.amax())} sub-words with special tokens; expected at most {layer.limit}, which "
-        "the model in model.pretrained takes: shorten or split it, or take it out; of training data "
-        "a lower data.max_length leaves it out"
+    raise _too_long(data.where(example), words, int(lengths.amax()), layer.limit)
+
+
+def _too_long(where: str, words: int, length: int, limit: int) -> DataError:
+    return DataError(
+        f"{where}: the text has {words} words, {length} sub-words with special tokens; expected at "
+        f"most {limit}, which the transformer takes: shorten, split or remove it (a lower "
+        "data.max_length leaves it out of training data)"
     )

@@ -42,20 +42,15 @@ class TextTable(PaperTable):
     named_after = ("model.trees", "model.gcn_layers")
 
     @property
-    def presets(self) -> list[str]:
-        """The presets, row by row."""
-        return [f"{self.family}-{row}" for row in self.rows]
-
-    @property
     def figures(self) -> Mapping[str, str | None]:
         """Accuracies as the paper prints them."""
-        return dict(zip(self.presets, self.rows.values(), strict=True))
+        return {f"{self.family}-{row}": figures for row, figures in self.rows.items()}
 
     @property
     def labels(self) -> Mapping[str, str]:
         """What each preset is."""
         left_out = "" if self.own_encoder else "BiLSTM "
-        return {preset: label(preset).removeprefix(left_out) for preset in self.presets}
+        return {preset: label(preset).removeprefix(left_out) for preset in self.figures}
 
     @property
     def shown(self) -> Collection[str]:

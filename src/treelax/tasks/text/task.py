@@ -8,15 +8,14 @@ from typing import Any
 
 import torch
 
-from treelax.data.text.rows import counted
-from treelax.errors import CheckpointError, InputError
+from treelax.errors import InputError, counted
 from treelax.table import Cell
 from treelax.tasks.base import Progress, Table, Task
 from treelax.tasks.tables import PaperTable
 from treelax.tasks.text.config import FILES, DataConfig, Kind, TextConfig
 from treelax.tasks.text.data import TextData, check_files, load_text
 from treelax.tasks.text.experiment import TextExperiment, evaluation_batches
-from treelax.tasks.text.model_files import WORDS, load_words, save_words
+from treelax.tasks.text.model_files import WORDS, save_words
 from treelax.tasks.text.origins import refuse_other_data, write_origins
 from treelax.tasks.text.presets import TUNED, fitting_presets, preset
 from treelax.tasks.text.pretrained import SentenceModel
@@ -66,9 +65,9 @@ class TextTask(Task):
             if config.model.trees == "given" and config.data.trees is None:
                 others = dict.fromkeys(c.preset for c in configs if c.model.trees != "given")
                 raise InputError(
-                    f"data.trees is none and {config.preset} takes given trees; expected CoNLL-U "
-                    "files of them: give --set data.trees=FILES, such as trees/{split}.conllu, or "
-                    f"leave that row out: --rows {','.join(others)}"
+                    f"data.trees is none and {config.preset} takes given trees; expected --set "
+                    "data.trees=FILES, such as trees/{split}.conllu, or other rows: --rows "
+                    f"{','.join(others)}"
                 )
         for data in dict.fromkeys(config.data for config in configs):
             check_files(data)
@@ -119,13 +118,6 @@ class TextTask(Task):
         """Keep the words, and what the data were."""
         experiment: TextExperiment = training.experiment  # type: ignore[assignment]
         vectors, labels = experiment.data.vectors, experiment.labels
-        if not training.knows_data and (run.path / WORDS).exists():  # an older run
-            words, before = load_words(run.path / WORDS)
-            if (words.known, before) != (vectors.known, labels):
-                raise CheckpointError(
-                    f"{run.path}: its words or labels are not those it was started with; restore the "
-                    "files, or train anew with another --out"
-                )
         save_words(run.path / WORDS, vectors, labels, lower=experiment.config.data.lower)
         write_origins(run.path, experiment.config.data)
 

@@ -21,15 +21,12 @@ from torch import nn
 from treelax.errors import BackendError, CheckpointError, InputError
 from treelax.nn.transformer import Subwords, SubwordTransformer
 from treelax.tasks.text.config import ModelConfig
+from treelax.tasks.text.hub import first_line
 from treelax.tasks.text.subwords import Split
-
-__all__ = ["COPY", "check_folder", "copy_folder", "load_transformer", "with_own_copy"]
 
 COPY = "transformer"  # the folder inside of a run that holds its transformer
 
-NEEDED = ("config.json", "tokenizer.json")
 WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
-PICKLED = re.compile(r".+\.(?:bin|pt|pth|ckpt|h5|msgpack)")
 # all that a model needs, and nothing else that may lie in its folder
 OWN = re.compile(
     r"config\.json|tokenizer\.json|tokenizer_config\.json|special_tokens_map\.json"
@@ -42,27 +39,16 @@ NO_LIMIT = 10**9  # tokenizers without a limit say some such number
 def check_folder(folder: str | os.PathLike[str]) -> Path:
     """Whether a folder holds a model that can be loaded, as far as names of files tell."""
     place = Path(folder)
-    wanted = "config.json, tokenizer.json and model.safetensors"
-    if not place.is_dir():
-        raise InputError(
-            f"model.pretrained is {place}, which is no folder; expected one with a Hugging Face "
-            f"model: {wanted}"
-        )
-    for name in NEEDED:
-        if not (place / name).is_file():
-            raise InputError(
-                f"model.pretrained is {place}, which has no {name}; expected a Hugging Face model "
-                f"with a fast tokenizer: {wanted}"
-            )
+    missing = [name for name in ("config.json", "tokenizer.json") if not (place / name).is_file()]
     if not any((place / name).is_file() for name in WEIGHTS):
-        pickled = sorted(file.name for file in place.iterdir() if PICKLED.fullmatch(file.name))
-        if pickled:
-            raise InputError(
-                f"model.pretrained is {place}, whose weights are in {pickled[0]} alone, which may "
-                "hold code; expected model.safetensors: load it once where you trust it and save it "
-                "with save_pretrained"
-            )
-        raise InputError(f"model.pretrained is {place}, which has no weights; expected {wanted}")
+        missing.append(WEIGHTS[0])
+    if missing:
+        what = f"has no {missing[0]}" if place.is_dir() else "is no folder"
+        raise InputError(
+            f"model.pretrained is {place}, which {what}; expected a Hugging Face model with a fast "
+            "tokenizer and weights that are not pickled: config.json, tokenizer.json, "
+            "model.safetensors"
+        )
     _library()
     return place
 
@@ -87,11 +73,6 @@ def load_transformer(
             **safe,
         )
     _check_weights(place, told)
-    if not tokenizer.is_fast:
-        raise InputError(
-            f"model.pretrained is {place}, whose tokenizer is a slow one; expected a fast one, in "
-            "tokenizer.json"
-        )
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
     if getattr(model, "pooler", None) is not None:
@@ -161,39 +142,23 @@ def _explained(place: Path, part: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:  # the library raises those of several others
-        lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        what = lines[0].removesuffix(".") if lines else type(error).__name__
-        if isinstance(error, KeyError):  # whose message is the key alone
-            what = f"no {what} in it"
         raise InputError(
-            f"model.pretrained is {place}, whose {part} cannot be loaded ({what}); expected a complete "
-            "Hugging Face model that needs no code of its own"
+            f"model.pretrained is {place}, whose {part} cannot be loaded ({type(error).__name__}: "
+            f"{first_line(error)}); expected a complete Hugging Face model that needs no code of its own"
         ) from error
 
 
 def _check_weights(place: Path, told: dict[str, Any]) -> None:
     """Refuse weights that do not fit, but for those of the pooler, which is not used."""
-    other = sorted(entry for entry in told["mismatched_keys"] if not _is_pooler(entry[0]))
-    if other:
-        name, received, expected = other[0]
+    wrong = {name: f"lack {name}" for name in told["missing_keys"]}
+    for name, received, expected in told["mismatched_keys"]:
+        shapes = f"is of shape {tuple(received)}, expected {tuple(expected)}"
+        wrong[name] = f"do not fit its config.json: {name} {shapes}"
+    others = [text for name, text in sorted(wrong.items()) if not name.startswith("pooler.")]
+    if others:
         raise InputError(
-            f"model.pretrained is {place}, whose weights do not fit its config.json: {name} is of shape "
-            f"{tuple(received)}, expected {tuple(expected)}{_and_more(other)}; take both from one model"
+            f"model.pretrained is {place}, whose weights {others[0]}; take all files from one model"
         )
-    missing = sorted(name for name in told["missing_keys"] if not _is_pooler(name))
-    if missing:
-        raise InputError(
-            f"model.pretrained is {place}, whose weights lack {missing[0]}{_and_more(missing)}; "
-            "expected all weights of its config.json"
-        )
-
-
-def _is_pooler(name: str) -> bool:
-    return name.startswith("pooler.")
-
-
-def _and_more(found: Sequence[Any]) -> str:
-    return f" and {len(found) - 1} more" if len(found) > 1 else ""
 
 
 @contextmanager
