@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from treelax.cli.console import error_console
-from treelax.errors import InputError
+from treelax.errors import InputError, counted
 
 if TYPE_CHECKING:
     from treelax.pictures import Curves, Picture
@@ -334,7 +334,6 @@ def _drawn(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
 
 def _shown_samples(each: Said, text: int, look: Look) -> Iterator[tuple[Heads | None, str]]:
     """What to say of the samples, each time with the tree to draw after it, if any."""
-    from treelax.data.text.rows import counted
 
     if not each.samples:
         return

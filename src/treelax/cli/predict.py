@@ -14,7 +14,7 @@ from treelax.cli.console import error_console
 from treelax.cli.options import Device, Input, Tokens, Vectors
 from treelax.cli.output import Look, Said, form_of, refuse_output, write_said
 from treelax.cli.progress import advancing, progress
-from treelax.errors import InputError
+from treelax.errors import InputError, counted, short
 
 if TYPE_CHECKING:
     from treelax.tasks.base import Example, Examples, Label, Source, TrainedParser
@@ -181,7 +181,6 @@ class Accuracy:
 
     def line(self) -> str | None:
         """The accuracy in words, and how many labels the model cannot find."""
-        from treelax.data.text.rows import counted, short
 
         if not self.count:
             return None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import json
@@ -12,13 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from treelax.data.text.readers_plain import read_lines_of_text
 from treelax.data.text.readers_table import read_table, write_table
 from treelax.data.text.records import EMPTY, Record
-from treelax.data.text.rows import quoted_rows
 from treelax.errors import DataError, InputError
 
 ROWS = [("1", "It works .", "yes"), ("2", 'Say "no" , please', "no")]
@@ -129,11 +125,7 @@ def test_a_missing_column(tmp_path: Path, name: str) -> None:
         ("a.csv", "review;stars", "it has: review;stars; the columns look separated by semicolons"),
         ("a.tsv", "review,id", "it has: 'review,id'; the columns look separated by commas"),
         ("a.tsv", "reviews, raw\tid", "did you mean 'reviews, raw'? It has: 'reviews, raw', id"),
-        (
-            "a.tsv",
-            '"review"\tid',
-            'did you mean \'"review"\'? It has: "review", id; cells in quotes need',
-        ),
+        ("a.tsv", '"review"\tid', 'did you mean \'"review"\'? It has: "review", id; cells in qu'),
         ("a.tsv", "\t".join(["x" * 1000] * 1000), "it has: 'x"),
     ],
 )
@@ -151,15 +143,18 @@ def test_columns_that_look_otherwise(tmp_path: Path, name: str, head: str, told:
         ("a.tsv", "id\tlabel\tlabel\tsentence\n", "line 1: received several columns 'label'"),
         ("a.tsv", TSV + "a\tb\n", "line 4: received 2 columns; expected 3: mend it"),
         ("a.csv", CSV + '"a"\n', "line 4: received 1 column; expected 3: mend it"),
-        ("a.csv", CSV + '"b,x\nc,x\n', "line 4 to 5: not a valid row .*; expected cells sep"),
-        ("a.csv", CSV + '"b" c,x\n', "line 4: not a valid row"),
-        ("a.jsonl", JSONL + "{", "line 3, column 2: is no JSON"),
+        ("a.csv", CSV + '"b,x\nc,x\n', "line 4: not a valid row .*; expected cells sep"),
+        ("a.jsonl", JSONL + "{", "line 3: is no JSON"),
         ("a.jsonl", JSONL + "[" * 100_000, "line 3: is no JSON"),
         ("a.jsonl", JSONL + '{"label": ' + "9" * 5000 + "}", "line 3: is no JSON"),
         ("a.jsonl", JSONL + "7", "line 3: received 7; expected an object in {}"),
         ("a.jsonl", '{"sentence": 7, "label": "x"}', "line 1: received 7 as 'sentence'; expected"),
         ("a.jsonl", '{"sentence": "a", "label": ["x"]}', r"line 1: received \['x'\] as 'label'"),
-        ("a.jsonl", '{"sentence": ["a", 3], "label": 1}', "line 1: received 3 as a word of 'sent"),
+        (
+            "a.jsonl",
+            '{"sentence": ["a", 3], "label": 1}',
+            r"line 1: received \['a', 3\] as 'sentence'",
+        ),
         ("a.jsonl", '{"sentence": "a"}', "line 1: no column 'label'; it has: sentence"),
         ("a.tsv", TSV.encode() + b"na\xefve", "line 4: is not UTF-8"),
     ],
@@ -206,25 +201,13 @@ def test_cells_over_several_lines_and_long_ones(tmp_path: Path) -> None:
     assert [(r.texts[0][:10], r.line) for r in records] == [("one\n\ntwo", 2), ("x" * 10, 5)]
 
 
-cells = st.lists(st.text('ab",; \t\n'), min_size=1, max_size=4)
-
-
-@given(st.lists(cells, min_size=1), st.sampled_from(",;\t"))
-def test_what_the_csv_module_writes_is_read(rows: list[list[str]], separator: str) -> None:
-    out = io.StringIO()
-    csv.writer(out, delimiter=separator, lineterminator="\n").writerows(rows)
-    lines = enumerate(out.getvalue().removesuffix("\n").split("\n"), 1)
-    assert [cells for _, cells in quoted_rows(lines, "here", separator)] == rows
-
-
 # ------------------------------------------------------------------ writing
 
 
-@pytest.mark.parametrize("record", [(("a\tb", "c"), "x"), (("a", "b\n"), "x"), (("a", "b"), "\r")])
-def test_what_cannot_be_written(tmp_path: Path, record: tuple[tuple[str, str], str]) -> None:
-    good = Record(("a", "b"), None, 1)
+def test_what_cannot_be_written(tmp_path: Path) -> None:
+    good, bad = Record(("a", "b"), None, 1), Record(("a", "b\n"), "x", 2)
     with pytest.raises(DataError, match=r"a.tsv, record 2: received .*; expected text without ta"):
-        write_table(tmp_path / "a.tsv", [good, Record(*record, 1)], ("premise", "hypothesis"))
+        write_table(tmp_path / "a.tsv", [good, bad], ("premise", "hypothesis"))
     assert list(tmp_path.iterdir()) == []
     write_table(tmp_path / "a.tsv", [good], ("premise", "hypothesis"))
     assert (tmp_path / "a.tsv").read_text() == "label\tpremise\thypothesis\n-\ta\tb\n"

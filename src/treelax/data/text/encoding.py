@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from treelax.data.text.records import Record, Records
-from treelax.data.text.rows import MOST_DIGITS, counted, short
+from treelax.data.text.rows import MOST_DIGITS
 from treelax.data.text.tokenizer import words_of
 from treelax.data.text.vocabulary import PADDING, Vocabulary, WordTable
-from treelax.errors import DataError, InputError
+from treelax.errors import DataError, InputError, counted, short
 
 __all__ = ["NO_TAG", "EncodedText", "RecordsProgress", "encode_records"]
 

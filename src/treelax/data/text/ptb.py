@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from itertools import accumulate
 
-from treelax.data.text.rows import short
-from treelax.errors import DataError
+from treelax.errors import DataError, short
 
 NO_BREAK_SPACE = "\u00a0"  # stands for a space within a word
 _BETWEEN_WORDS = re.compile(r"[^\S\u00a0\u2007\u202f]+")  # all white space but what holds together

@@ -9,20 +9,20 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Unpack
+from typing import Literal, Unpack
 
 from treelax.data.input_files import NoSuchSplitError, PathLike, Source, find_split
 from treelax.data.text.ptb import binary_parse_words, labelled_tree, single_spaces, unescape
-from treelax.data.text.records import CheckOptions, Checks, Found, Record, Records, Report
+from treelax.data.text.records import CheckOptions, Found, Record, Records, Report
 from treelax.data.text.rows import (
-    column_places,
+    Fields,
+    check_columns,
+    fields_of,
     json_objects,
     missing_column,
-    note_ragged,
-    short,
     split_rows,
 )
-from treelax.errors import DataError
+from treelax.errors import DataError, short
 from treelax.files import Line
 from treelax.ops.checks import one_of
 
@@ -55,14 +55,7 @@ def read_snli(path: PathLike, split: str | None = None, **checks: Unpack[CheckOp
         path: ``snli_1.0.zip``, its folder, or a file: JSON lines or a table as in the archive, or
             ``label premise hypothesis`` with tabs between. A file may be compressed.
         split: ``"train"``, ``"dev"`` or ``"test"``; a file is read whatever the split.
-        checks: see `treelax.data.text.records.Checks`.
-
-    Returns:
-        The pairs, read lazily.
-
-    Raises:
-        DataError: there is no such file, or, as it is read, a line is not what it should be.
-        InputError: there is no such split, or none is given and ``path`` is no file.
+        checks: see `treelax.data.text.records.CheckOptions`.
 
     Example:
         >>> import tempfile
@@ -74,7 +67,7 @@ def read_snli(path: PathLike, split: str | None = None, **checks: Unpack[CheckOp
     Reference: Bowman et al. 2015, A large annotated corpus for learning natural language inference.
     """
     source = _nli_split(path, split, SNLI_SPLITS, "snli_1.0", rf"snli_1\.0_{split}")
-    return _pair_records(source, True, Checks(**checks))
+    return _pair_records(source, True, checks)
 
 
 def read_multinli(
@@ -92,7 +85,7 @@ def read_multinli(
     stem = rf"multinli_[0-9.]+_{split}(?:_unlabell?ed)?"
     source = _nli_split(path, split, MULTINLI_SPLITS, "multinli_1.0", stem)
     unlabelled = (split or "").startswith("test") or "_unlabel" in source.base
-    return _pair_records(source, not unlabelled, Checks(**checks))
+    return _pair_records(source, not unlabelled, checks)
 
 
 def _nli_split(
@@ -110,7 +103,7 @@ def _nli_split(
     return find_split(path, patterns, split=split, archive=f"{name}.zip", expected=expected)
 
 
-def _pair_records(source: Source, labelled: bool, checks: Checks) -> Records:
+def _pair_records(source: Source, labelled: bool, checks: CheckOptions) -> Records:
     """The pairs of a file in any of the formats; its first line tells which."""
     name = source.name
 
@@ -123,22 +116,26 @@ def _pair_records(source: Source, labelled: bool, checks: Checks) -> Records:
         if source.suffix in (".jsonl", ".json") or first[1].startswith("{"):
             rows = json_objects(chain([first], lines), name)
         elif GOLD in columns or PARSES[0] in columns:
-            column_places(columns, PARSES, f"{name}, line {first[0]}")
+            check_columns(columns, PARSES, f"{name}, line {first[0]}")
             needed = [field for field in needed if field in columns]  # a test set has no labels
             least = 1 + max(i for i, field in enumerate(columns) if field not in ANNOTATORS)
-            rows = _rows(lines, columns, least, name, checks, report)
+            rows = fields_of(split_rows(lines), columns, least, report)
         else:
             words = _plain_words
             if first[0] and columns[:3] != PLAIN[:3]:
                 lines = chain([first], lines)
-            rows = _rows(lines, (GOLD, *PARSES, GENRE), 3, name, checks, report)
+            rows = fields_of(split_rows(lines), (GOLD, *PARSES, GENRE), 3, report)
         for number, fields in rows:
             if fields is None:
                 yield Record(("",), None, number)
                 continue
+            where = f"{name}, line {number}"
             for field in needed:
-                if not isinstance(fields.get(field), str):
-                    raise _wrong_field(fields, field, f"{name}, line {number}")
+                if field not in fields:
+                    raise missing_column(fields, field, where)
+                if not isinstance(fields[field], str):
+                    received = f"received {short(fields[field])} as {field}"
+                    raise DataError(f"{where}: {received}; expected text")
             label = fields.get(GOLD)
             if label not in NLI_CLASSES:
                 if label == "-" and labelled:
@@ -146,7 +143,7 @@ def _pair_records(source: Source, labelled: bool, checks: Checks) -> Records:
                     continue
                 if GOLD in needed:
                     raise DataError(
-                        f"{name}, line {number}: received the label {short(label)}; expected "
+                        f"{where}: received the label {short(label)}; expected "
                         f"{', '.join(NLI_CLASSES)}, or - for none"
                     )
                 label = None
@@ -155,37 +152,11 @@ def _pair_records(source: Source, labelled: bool, checks: Checks) -> Records:
             extra = {} if genre in ("", "-") else {GENRE: str(genre)}
             yield Record(texts, label, number, tokens=True, extra=extra)
 
-    return Records(name, read, checks=checks, expected="at least one pair", file=source.file)
+    return Records(name, read, expected="at least one pair", file=source.file, **checks)
 
 
 def _plain_words(text: str) -> str:
     return unescape(single_spaces(text))
-
-
-def _rows(
-    lines: Iterator[Line],
-    columns: Sequence[str],
-    least: int,
-    name: str,
-    checks: Checks,
-    report: Report,
-) -> Iterator[tuple[int, dict[str, str] | None]]:
-    """The rows of a table by name of column, whose last columns may be missing."""
-    for number, cells in split_rows(lines):
-        if cells == [""]:
-            yield number, None
-        elif not least <= len(cells) <= len(columns):
-            most = len(columns)
-            expected = f"{least} to {most}" if least < most else most
-            note_ragged(checks, report, name, number, len(cells), expected)
-        else:
-            yield number, dict(zip(columns, cells, strict=False))
-
-
-def _wrong_field(fields: dict[str, Any], name: str, where: str) -> DataError:
-    if name not in fields:
-        return missing_column(fields, name, where)
-    return DataError(f"{where}: received {short(fields[name])} as {name}; expected text")
 
 
 def read_sst(
@@ -202,14 +173,7 @@ def read_sst(
         split: ``"train"``, ``"dev"`` or ``"test"``; a file is read whatever the split.
         classes: ``"binary"``: labels 0 and 1 are negative, 3 and 4 positive, and 2, neutral, is
             skipped and counted; ``"five"``: very negative to very positive.
-        checks: see `treelax.data.text.records.Checks`.
-
-    Returns:
-        The sentences in words, read lazily.
-
-    Raises:
-        DataError: there is no such file, or a line is not a tree, or a table has other classes.
-        InputError: there is no such split or no such set of classes.
+        checks: see `treelax.data.text.records.CheckOptions`.
 
     Reference: Socher et al. 2013, Recursive deep models for semantic compositionality over a
     sentiment treebank.
@@ -224,14 +188,13 @@ def read_sst(
         archive="trainDevTestTrees_PTB.zip",
         expected=f"{split}.txt",
     )
-    made = Checks(**checks)
 
     def read(report: Report) -> Iterator[Record]:
         lines = source.lines()
         first = next(lines, (0, ""))
         found: set[str] = set()
         if is_table := first[1].split("\t") == SST_TABLE:
-            rows = _rows(lines, SST_TABLE, 2, source.name, made, report)
+            rows = fields_of(split_rows(lines), SST_TABLE, 2, report)
         else:
             rows = _sst_trees(chain([first] if first[0] else [], lines), source.name)
         for number, fields in rows:
@@ -240,11 +203,9 @@ def read_sst(
                 continue
             label, words = fields.values()
             if label not in BINARY:
-                raise DataError(
-                    f"{source.name}, line {number}: received the label {short(label)}; expected "
-                    f"{', '.join(BINARY if is_table else FIVE)}: treelax train classify reads other "
-                    "tables"
-                )
+                expected = ", ".join(BINARY if is_table else FIVE)
+                received = f"received the label {short(label)}"
+                raise DataError(f"{source.name}, line {number}: {received}; expected {expected}")
             found.add(label)
             if label == NEUTRAL and classes == "binary":
                 report.drop(NEUTRAL, number)
@@ -257,10 +218,10 @@ def read_sst(
                 "anew with treelax data sst --classes five, or ask for two, binary"
             )
 
-    return Records(source.name, read, checks=made, expected="at least one tree", file=source.file)
+    return Records(source.name, read, expected="at least one tree", file=source.file, **checks)
 
 
-def _sst_trees(lines: Iterator[Line], name: str) -> Iterator[tuple[int, dict[str, str] | None]]:
+def _sst_trees(lines: Iterator[Line], name: str) -> Iterator[Fields]:
     for number, text in lines:
         if text.strip():
             root, words = labelled_tree(text, f"{name}, line {number}")
@@ -296,9 +257,9 @@ class Corpus:
         return found or {"train": self.read(path, "train", **checks)}  # which raises
 
 
-def _sst(title: str, classes: Literal["binary", "five"], sizes: Mapping[str, int]) -> Corpus:
-    read = partial(read_sst, classes=classes)
-    return Corpus(title, "sst", read, sizes, ("sentence",), SST_CLASSES[classes])
+def _sst(classes: Literal["binary", "five"], title: str, *sizes: int) -> Corpus:
+    read, official = partial(read_sst, classes=classes), dict(zip(SST_SPLITS, sizes, strict=True))
+    return Corpus(title, "sst", read, official, ("sentence",), SST_CLASSES[classes])
 
 
 _PAIR = ("premise", "hypothesis")
@@ -321,11 +282,7 @@ CORPORA: Mapping[str, Corpus] = MappingProxyType(
             classes=NLI_CLASSES,
             optional=("test_matched", "test_mismatched"),
         ),
-        "sst-binary": _sst(
-            "SST, two classes", "binary", {"train": 6_920, "dev": 872, "test": 1_821}
-        ),
-        "sst-five": _sst(
-            "SST, five classes", "five", {"train": 8_544, "dev": 1_101, "test": 2_210}
-        ),
+        "sst-binary": _sst("binary", "SST, two classes", 6_920, 872, 1_821),
+        "sst-five": _sst("five", "SST, five classes", 8_544, 1_101, 2_210),
     }
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import nullcontext
-from typing import IO, Unpack, cast
+from functools import partial
+from typing import IO, Unpack
 
 from treelax.data.input_files import PathLike, one_file
 from treelax.data.text.ptb import spaced_words
-from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
+from treelax.data.text.records import CheckOptions, Record, Records, Report
 from treelax.data.text.rows import note_ragged
 from treelax.files import decoded_lines
 
@@ -32,15 +33,11 @@ def read_lines_of_text(
             file such as standard input, which can be read once.
         texts: how many a line has, 1 or 2.
         tokens: the texts are tokenised already: words with spaces between.
-        checks: see `treelax.data.text.records.Checks`.
+        checks: see `treelax.data.text.records.CheckOptions`.
 
     Returns:
         A record without a label for each line, read lazily; where a line is one text, tabs are
         white space.
-
-    Raises:
-        DataError: there is no such file, or, as it is read: it is not UTF-8, or a line has another
-            number of texts. The message names file and line.
 
     Example:
         >>> import io
@@ -48,23 +45,20 @@ def read_lines_of_text(
         >>> [record.texts for record in read_lines_of_text(file, texts=2)]
         [('Dogs bark.', 'Cats do not.')]
     """
-    made = Checks(**checks)
-    source = (
-        one_file(path, expected="a file of text") if isinstance(path, str | os.PathLike) else None
-    )
-    name = STREAM if source is None else source.name
+    name, file = STREAM, None
+    if isinstance(path, str | os.PathLike):
+        source = one_file(path, expected="a file of text")
+        name, file, lines = source.name, source.file, source.lines
+    else:
+        lines = partial(decoded_lines, nullcontext(path), STREAM)
 
     def read(report: Report) -> Iterator[Record]:
-        stream = cast(IO[bytes], path)
-        lines = decoded_lines(nullcontext(stream), name) if source is None else source.lines()
-        for number, text in lines:
+        for number, text in lines():
             parts = [text] if texts == 1 else text.split("\t")
             if len(parts) != texts and text.strip():
-                expected = f"{texts} texts with a tab between"
-                note_ragged(made, report, name, number, len(parts), expected)
+                note_ragged(report, number, len(parts), f"{texts} texts with a tab between")
             else:
                 words = map(spaced_words, parts) if tokens else parts
                 yield Record(tuple(words), None, number, tokens)
 
-    file = None if source is None else source.file
-    return Records(name, read, checks=made, expected="at least one line of text", file=file)
+    return Records(name, read, expected="at least one line of text", file=file, **checks)

@@ -11,17 +11,17 @@ from typing import Any, Literal, Unpack, get_args
 
 from treelax.data.input_files import PathLike, Source, one_file
 from treelax.data.text.ptb import one_word, spaced_words
-from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
+from treelax.data.text.records import CheckOptions, Record, Records, Report
 from treelax.data.text.rows import (
-    column_places,
+    Fields,
+    check_columns,
+    fields_of,
     json_objects,
     missing_column,
-    note_ragged,
     quoted_rows,
-    short,
     split_rows,
 )
-from treelax.errors import DataError, InputError
+from treelax.errors import DataError, InputError, short
 from treelax.files import atomic_write, compressed
 from treelax.ops.checks import one_of
 
@@ -54,8 +54,8 @@ def read_table(
     r"""Read a table with named columns: sentences or pairs of them, and their classes.
 
     In TSV and CSV the first line names the columns; in JSON lines every line is an object, whose
-    text may also be a list of its words.
-    A record whose label is empty (in JSON also null) is skipped and counted.
+    text may also be a list of its words. A record whose label is empty (in JSON also null) is
+    skipped and counted.
 
     Args:
         path: the file, ``.tsv``, ``.csv`` or ``.jsonl``, also compressed (``.gz``, ``.xz``,
@@ -67,15 +67,11 @@ def read_table(
         tokens: the texts are tokenised already: words with white space between.
         quoted: cells may stand in quotes: the default in CSV; in TSV quotes are ordinary
             characters unless it is True.
-        checks: see `treelax.data.text.records.Checks`.
-
-    Returns:
-        The records, read lazily.
+        checks: see `treelax.data.text.records.CheckOptions`.
 
     Raises:
-        DataError: there is no such file, or, as it is read: it lacks a column, a line has too few
-            or too many cells or is no JSON, or a text is no text. The message names file and line.
-        InputError: ``text`` names no column or more than two, or the format is not known.
+        DataError: there is no such file; or, as it is read, a line is not what it should be. The
+            message names file and line.
 
     Example:
         >>> import tempfile
@@ -98,14 +94,13 @@ def read_table(
             "rename it, export it as CSV, or in Python pass format="
         )
     form = format or SUFFIXES[source.suffix]
-    made = Checks(**checks)
     wanted = texts if label is None else (*texts, label)
 
     def read(report: Report) -> Iterator[Record]:
         if form == "jsonl":
             rows = json_objects(source.lines(), source.name)
         else:
-            rows = _rows(source, form, quoted, wanted, made, report)
+            rows = _rows(source, form, form == "csv" if quoted is None else quoted, wanted, report)
         for number, fields in rows:
             if fields is None:
                 yield Record(("",), None, number)
@@ -123,32 +118,21 @@ def read_table(
             others = {name: _value(fields[name], name, where) for name in extra if name in fields}
             yield Record(found, kind, number, tokens or is_list, others)
 
-    return Records(source.name, read, checks=made, file=source.file)
+    return Records(source.name, read, file=source.file, **checks)
 
 
 def _rows(
-    source: Source,
-    form: Format,
-    quoted: bool | None,
-    wanted: Sequence[str],
-    checks: Checks,
-    report: Report,
-) -> Iterator[tuple[int, dict[str, str] | None]]:
-    """The rows of TSV or CSV by name of column; None for a blank line."""
+    source: Source, form: Format, quoted: bool, wanted: Sequence[str], report: Report
+) -> Iterator[Fields]:
+    """The rows of TSV or CSV by name of column."""
     separator = "\t" if form == "tsv" else ","
-    if quoted or (quoted is None and form == "csv"):
+    if quoted:
         rows = quoted_rows(source.lines(), source.name, separator)
     else:
         rows = split_rows(source.lines(), separator)
     for header, columns in rows:
-        column_places(columns, wanted, f"{source.name}, line {header}", separator)
-        for number, cells in rows:
-            if cells == [""]:
-                yield number, None
-            elif len(cells) != len(columns):
-                note_ragged(checks, report, source.name, number, len(cells), len(columns))
-            else:
-                yield number, dict(zip(columns, cells, strict=True))
+        check_columns(columns, wanted, f"{source.name}, line {header}")
+        yield from fields_of(rows, columns, len(columns), report)
 
 
 def _text(text: Any, name: str, where: str, is_list: bool, tokens: bool) -> str:
@@ -157,12 +141,9 @@ def _text(text: Any, name: str, where: str, is_list: bool, tokens: bool) -> str:
         return ""
     if isinstance(text, str) and not is_list:
         return spaced_words(text) if tokens else text
-    if not isinstance(text, list):
-        expected = "a list of words, as the other text" if is_list else "text or a list of words"
+    if not isinstance(text, list) or not all(isinstance(w, str) and w.strip() for w in text):
+        expected = "a list of words" if is_list else "text or a list of words"
         raise DataError(f"{where}: received {short(text)} as {name!r}; expected {expected}")
-    for word in text:
-        if not isinstance(word, str) or not word.strip():
-            raise DataError(f"{where}: received {short(word)} as a word of {name!r}; expected text")
     return " ".join(map(one_word, text))
 
 
@@ -187,10 +168,7 @@ def write_table(
         for count, record in enumerate(records, 1):
             label = NONE if record.label is None else str(record.label)
             cells = [label, *record.texts, *(record.extra.get(name, NONE) for name in extra)]
-            for cell in cells:
-                if re.search(r"[\t\n\r]", cell):
-                    raise DataError(
-                        f"{file}, record {count}: received {short(cell)}; expected text without tabs "
-                        "and line breaks"
-                    )
+            for cell in filter(re.compile(r"[\t\n\r]").search, cells):
+                message = f"received {short(cell)}; expected text without tabs and line breaks"
+                raise DataError(f"{file}, record {count}: {message}")
             out.write(("\t".join(cells) + "\n").encode())

@@ -10,9 +10,9 @@ from typing import Unpack
 from treelax.data.conllu import COLUMNS
 from treelax.data.input_files import PathLike, Source, one_file
 from treelax.data.text.ptb import one_word
-from treelax.data.text.records import CheckOptions, Checks, Record, Records, Report
-from treelax.data.text.rows import MOST_DIGITS, Row, column_places, counted, note_ragged, short
-from treelax.errors import DataError, InputError
+from treelax.data.text.records import CheckOptions, Record, Records, Report
+from treelax.data.text.rows import MOST_DIGITS, Row, check_columns, note_ragged
+from treelax.errors import DataError, InputError, counted, short
 from treelax.files import Line
 
 __all__ = ["column_of", "read_tagging"]
@@ -25,11 +25,6 @@ GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
 NAMED_VALUE = re.compile(r"# (?:[^\s=]+ = .*|new(?:doc|par)\b.*)")
 # what files with a word a line are usually called
 WORD_SUFFIXES = (".conllu", ".conllup", ".conll", ".bio", ".iob", ".tsv", ".tab")
-TABLES = (".csv", ".jsonl", ".ndjson")
-TO_TABLES = (
-    "that looks like a table; expected a word a line and a blank line between sentences: treelax "
-    "train classify reads tables"
-)
 TOKEN_ID = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
 
 
@@ -58,16 +53,11 @@ def read_tagging(
             comment ``# global.columns = ...`` gives them.
         tag: the column of tags, likewise; the last by default, UPOS in CoNLL-U.
         need_tags: if False, sentences without tags are kept, without a label.
-        checks: see `treelax.data.text.records.Checks`.
+        checks: see `treelax.data.text.records.CheckOptions`.
 
     Returns:
         A record for each sentence, whose label has a tag for each word, read lazily. A space inside
         a word becomes a no-break space.
-
-    Raises:
-        DataError: there is no such file, or, as it is read, it lacks a column or a line has too
-            few or too many. The message names file and line.
-        InputError: ``word`` and ``tag`` are the same.
 
     Example:
         >>> import tempfile
@@ -81,7 +71,6 @@ def read_tagging(
     if word is not None and word == tag:
         raise InputError(f"word and tag: received {word!r} for both; expected two columns")
     source = one_file(path, preferred=WORD_SUFFIXES, expected="a file with a word a line")
-    made = Checks(**checks)
 
     def read(report: Report) -> Iterator[Record]:
         lines = source.lines()
@@ -92,35 +81,36 @@ def read_tagging(
             if named := GLOBAL_COLUMNS.fullmatch(text.rstrip()):
                 names = named[1].split()
             elif text.strip() and text[0] != "#":
-                file = _File(source, names, text, f"{source.name}, line {number}")
-                file.find_columns(word, tag, need_tags)
+                file = _File(source, names, text, number, need_tags)
+                file.find_columns(word, tag)
                 for rows in file.blocks(chain(before, lines)):  # to the end of the file
-                    if record := file.record(rows, made, report):
+                    if record := file.record(rows, report):
                         yield record
 
-    return Records(
-        source.name, read, checks=made, expected="at least one sentence", file=source.file
-    )
+    expected = "at least one sentence"
+    return Records(source.name, read, expected=expected, file=source.file, **checks)
 
 
 class _File:
     """The layout of a file, which its first row tells, and its sentences."""
 
-    def __init__(self, source: Source, names: Sequence[str] | None, row: str, where: str) -> None:
-        self.source, self.where, self.tabs = source, where, "\t" in row
+    def __init__(
+        self, source: Source, names: Sequence[str] | None, row: str, number: int, need_tags: bool
+    ) -> None:
+        self.name, self.where, self.tabs = source.name, f"{source.name}, line {number}", "\t" in row
+        self.need_tags = need_tags
         cells = self.cells(row)
         self.width = len(cells)
         looks_so = self.tabs and self.width == len(COLUMNS) and TOKEN_ID.fullmatch(cells[0])
         self.conllu = source.suffix == ".conllu" or (names is None and bool(looks_so))
-        self.names = COLUMNS if names is None and self.conllu else names
-        if self.names is not None and self.width != len(self.names):
+        self.names = COLUMNS if names is None and self.conllu else names or ()
+        if self.names and self.width != len(self.names):
             raise DataError(
-                f"{where}: received {counted(self.width, 'column')}; expected {len(self.names)}: "
-                f"{' '.join(self.names)}"
+                f"{self.where}: received {counted(self.width, 'column')}; expected "
+                f"{len(self.names)}: {' '.join(self.names)}"
             )
         self.id_place, self.universal_place = (
-            self.names.index(name) if self.names and name in self.names else None
-            for name in ("ID", "UPOS")
+            self.names.index(name) if name in self.names else None for name in ("ID", "UPOS")
         )
 
     def cells(self, text: str) -> list[str]:
@@ -129,35 +119,33 @@ class _File:
             return text.split("\t")
         return [cell for cell in text.replace("\t", " ").split(" ") if cell]
 
-    def find_columns(self, word: int | str | None, tag: int | str | None, need_tags: bool) -> None:
-        self.need_tags = need_tags
-        self.word_place = self._place(word, ("FORM", 0))
+    def find_columns(self, word: int | str | None, tag: int | str | None) -> None:
+        self.word_place = self._place(word, "FORM", 0)
         self.tag_place: int | None = None
         try:
-            self.tag_place = self._place(tag, ("UPOS", -1))
+            self.tag_place = self._place(tag, "UPOS", -1)
         except DataError:
-            if need_tags:
+            if self.need_tags:
                 raise
         if self.word_place == self.tag_place:
-            if need_tags:
-                what = "the same column" if self.width > 1 else "one column"
+            if self.need_tags:
                 raise DataError(
-                    f"{self.where}: received {what} for words and tags; expected a word and its tag "
-                    "in two columns, with a tab or a space between"
+                    f"{self.where}: received one column for words and tags; expected two, with a "
+                    "tab or a space between"
                 )
             self.tag_place = None
 
-    def _place(self, column: int | str | None, default: tuple[str, int]) -> int:
+    def _place(self, column: int | str | None, usual: str, place: int) -> int:
         if column is None:
-            named, place = default
-            column = named if self.names and named in self.names else place
+            column = usual if usual in self.names else place
         if isinstance(column, str):
-            if self.names is None:
+            if not self.names:
                 raise DataError(
                     f"{self.where}: received columns without names; expected {column!r} to be one: give "
                     "its number instead"
                 )
-            return column_places(self.names, [column], self.where)[0]
+            check_columns(self.names, [column], self.where)
+            return self.names.index(column)
         if not -self.width <= column < self.width:
             raise DataError(
                 f"{self.where}: received {counted(self.width, 'column')}; expected at least "
@@ -169,7 +157,7 @@ class _File:
         """The rows of each sentence."""
         rows: list[Row] = []
         count = 0
-        for number, text in lines:
+        for number, text in chain(lines, [(0, "")]):
             if text.strip():
                 cells = self.cells(text)
                 is_comment = text[0] == "#" and (
@@ -180,12 +168,10 @@ class _File:
                 if not is_comment and cells[self.word_place : self.word_place + 1] != [DOCUMENT]:
                     rows.append((number, cells))
             elif rows:
+                if not number and not count:
+                    self._refuse_table(rows)
                 yield rows
                 rows, count = [], count + 1
-        if rows:
-            if not count:
-                self._refuse_table(rows)
-            yield rows
 
     def _refuse_table(self, rows: list[Row]) -> None:
         """Raise if the one sentence of the file is a column of sentences."""
@@ -194,21 +180,15 @@ class _File:
         # words of some languages have a space in them, hardly two
         if self.need_tags and len(words) > 1 and spaces >= 2 * len(words):
             raise DataError(
-                f"{self.source.name}: received no blank line, and {counted(spaces, 'space')} inside "
-                f"of {counted(len(words), 'word')}; {TO_TABLES}"
+                f"{self.name}: received a table of sentences; expected a word a line and a blank line "
+                "between sentences: treelax train classify reads tables"
             )
 
-    def record(self, rows: list[Row], checks: Checks, report: Report) -> Record | None:
+    def record(self, rows: list[Row], report: Report) -> Record | None:
         """The sentence in these rows; None if it is skipped, which is noted."""
-        name = self.source.name
         for number, cells in rows:
             if len(cells) != self.width:  # one row less would shift the tags after it
-                if checks.unusable == "error" and self.source.suffix in TABLES:
-                    raise DataError(
-                        f"{name}, line {number}: received {counted(len(cells), 'column')} with "
-                        f"spaces between and {self.width} before; {TO_TABLES}"
-                    )
-                note_ragged(checks, report, name, number, len(cells), self.width)
+                note_ragged(report, number, len(cells), self.width)
                 return None
         words, tags = [], []
         for number, cells in rows:
@@ -216,14 +196,14 @@ class _File:
                 if TOKEN_ID.fullmatch(cells[self.id_place]):
                     continue
                 raise DataError(
-                    f"{name}, line {number}: received id {short(cells[self.id_place])}; expected "
-                    "for example 3, 3-4 or 3.1"
+                    f"{self.name}, line {number}: received id {short(cells[self.id_place])}; "
+                    "expected for example 3, 3-4 or 3.1"
                 )
             word = cells[self.word_place].strip()
             tag = NO_TAG if self.tag_place is None else cells[self.tag_place].strip()
             if not word or not (tag or not self.need_tags):
                 what = "tag" if word else "word"
-                raise DataError(f"{name}, line {number}: received no {what}; expected one")
+                raise DataError(f"{self.name}, line {number}: received no {what}; expected one")
             words.append(one_word(word))
             tags.append(tag or NO_TAG)
         # a universal part of speech of _ is a missing one; other columns may have it as a value
@@ -237,12 +217,7 @@ class _File:
 
 
 def column_of(text: str) -> int | str:
-    """A column as a command's option names it, for `read_tagging`: a number from 1, or a name.
-
-    Example:
-        >>> column_of("2"), column_of("XPOS")
-        (1, 'XPOS')
-    """
+    """A column as a command's option names it, for `read_tagging`: a number from 1, or a name."""
     is_number = text.isdecimal()
     if not text.strip() or (is_number and (len(text) > MOST_DIGITS or not int(text))):
         raise InputError(

@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, TypedDict, Unpack, get_args
 
-from treelax.errors import DataError
+from treelax.errors import DataError, counted
 from treelax.ops.checks import one_of
 
-__all__ = ["CheckOptions", "Checks", "Record", "Records", "Report"]
+__all__ = ["CheckOptions", "Record", "Records", "Report"]
 
 MAX_WORDS = 10_000
 LINES_SHOWN = 5  # line numbers in a summary
@@ -55,6 +55,24 @@ class Record:
         return [text.split(" " if self.tokens else None) for text in self.texts]
 
 
+class CheckOptions(TypedDict, total=False):
+    """What every reader checks in a record, and what happens to one that fails.
+
+    Attributes:
+        max_words: the longest text allowed, in words; 10,000 by default. A tree over n words takes
+            memory in n² and time in n³.
+        unusable: a longer text, or a line with the wrong number of columns, is an ``"error"``, the
+            default, or ``"drop"`` skips it.
+        empty: ``"drop"``, the default, skips a record with a text without words, ``"keep"`` gives it.
+        advice: the option that skips unusable records, for messages.
+    """
+
+    max_words: int
+    unusable: Found
+    empty: Empty
+    advice: str
+
+
 @dataclass(slots=True)
 class Report:
     """What was read from a file and what was skipped.
@@ -66,10 +84,20 @@ class Report:
 
     kept: int = 0
     dropped: dict[str, list[int]] = field(default_factory=dict)
+    source: str = ""
+    checks: CheckOptions = field(default_factory=CheckOptions)
 
     def drop(self, reason: str, line: int) -> None:
         """Note that a record is skipped."""
         self.dropped.setdefault(reason, []).append(line)
+
+    def refuse(self, reason: str, line: int, message: str) -> None:
+        """Skip an unusable record and note it, or raise, as asked."""
+        if self.checks.get("unusable", "error") == "drop":
+            return self.drop(reason, line)
+        advice = self.checks.get("advice", 'in Python unusable="drop"')
+        hint = f"; to go on without it: {advice}" if advice else ""
+        raise DataError(f"{self.source}, line {line}: {message}{hint}")
 
     def lines(self) -> list[str]:
         """A sentence for each reason, with the first line numbers."""
@@ -77,52 +105,8 @@ class Report:
         for reason, numbers in self.dropped.items():
             shown = ", ".join(map(str, numbers[:LINES_SHOWN]))
             more = ", …" if len(numbers) > LINES_SHOWN else ""
-            noun = "line" if len(numbers) == 1 else "lines"
-            summary.append(f"{len(numbers):,} {noun} dropped: {reason} ({shown}{more})")
+            summary.append(f"{counted(len(numbers), 'line')} dropped: {reason} ({shown}{more})")
         return summary
-
-
-class CheckOptions(TypedDict, total=False):
-    """The fields of `Checks`, which every reader takes by name."""
-
-    max_words: int
-    unusable: Found
-    empty: Empty
-    advice: str
-
-
-@dataclass(frozen=True, slots=True)
-class Checks:
-    """What is checked in every record, and what happens to one that fails.
-
-    Attributes:
-        max_words: the longest text allowed, in words. A tree over n words takes memory in n² and
-            time in n³, so one line without its end would halt a training run.
-        unusable: a longer text, or a line with too few or too many columns, is an ``"error"``, or
-            ``"drop"`` skips it.
-        empty: ``"drop"`` skips a record with a text without words, ``"keep"`` gives it.
-        advice: the option that skips unusable records, for messages.
-
-    Example:
-        >>> Checks(max_words=100, unusable="drop").empty
-        'drop'
-    """
-
-    max_words: int = MAX_WORDS
-    unusable: Found = "error"
-    empty: Empty = "drop"
-    advice: str = 'in Python unusable="drop"'
-
-    def __post_init__(self) -> None:
-        one_of("unusable", self.unusable, get_args(Found))
-        one_of("empty", self.empty, get_args(Empty))
-
-    def refuse(self, report: Report, reason: str, where: str, line: int, message: str) -> None:
-        """Skip an unusable record and note it, or raise, as asked."""
-        if self.unusable == "error":
-            advice = f"; to go on without it: {self.advice}" if self.advice else ""
-            raise DataError(f"{where}, line {line}: {message}{advice}")
-        report.drop(reason, line)
 
 
 class Records:
@@ -130,11 +114,11 @@ class Records:
 
     Args:
         source: the file, for messages.
-        read: starts reading: takes a report, in which it notes what it skips, and gives the
-            records. Called once for each iteration.
-        checks: what is checked in every record.
+        read: called for each iteration with a report, in which it notes what it skips; gives the
+            records.
         expected: what the file should hold, for the message if there is nothing.
         file: the file itself, or the archive that holds it, if there is one.
+        checks: see `CheckOptions`.
 
     Attributes:
         report: of the latest iteration, as far as it came.
@@ -153,39 +137,37 @@ class Records:
         source: str,
         read: Callable[[Report], Iterator[Record]],
         *,
-        checks: Checks | None = None,
         expected: str = "at least one record",
         file: Path | None = None,
+        **checks: Unpack[CheckOptions],
     ) -> None:
+        one_of("unusable", checks.get("unusable", "error"), get_args(Found))
+        one_of("empty", checks.get("empty", "drop"), get_args(Empty))
         self.source = source
         self.file = file
         self.report = Report()
         self._read = read
-        self._checks = checks or Checks()
+        self._checks = checks
         self._expected = expected
 
     def __iter__(self) -> Iterator[Record]:
-        self.report = Report()
+        self.report = Report(source=self.source, checks=self._checks)
         return self._checked(self.report)
 
     def __repr__(self) -> str:
         return f"Records({self.source!r})"
 
     def _checked(self, report: Report) -> Iterator[Record]:
-        most = self._checks.max_words
+        most = self._checks.get("max_words", MAX_WORDS)
+        skips_empty = self._checks.get("empty", "drop") == "drop"
         for record in self._read(report):
-            if self._checks.empty == "drop" and not all(map(str.strip, record.texts)):
+            if skips_empty and not all(map(str.strip, record.texts)):
                 report.drop(EMPTY, record.line)
                 continue
             # n words have at least n characters: nearly no text needs to be counted
             if max(map(len, record.texts)) > most and (longest := _most_words(record)) > most:
-                self._checks.refuse(
-                    report,
-                    TOO_LONG,
-                    self.source,
-                    record.line,
-                    f"received {longest:,} words; expected at most {most:,}: split it or take it out",
-                )
+                message = f"received {longest:,} words; expected at most {most:,}"
+                report.refuse(TOO_LONG, record.line, f"{message}: split it or take it out")
                 continue
             report.kept += 1
             yield record

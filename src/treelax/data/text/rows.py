@@ -1,4 +1,4 @@
-"""Rows of TSV, CSV and JSON-lines files, columns found by name, and what their messages share."""
+"""Rows of TSV, CSV and JSON-lines files, and columns found by name."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from treelax.data.text.records import Checks, Report
-from treelax.errors import DataError
+from treelax.data.text.records import Report
+from treelax.errors import DataError, counted, short
 from treelax.files import LONGEST_LINE, Line
 
 Row = tuple[int, list[str]]  # number of its first line, cells
+Fields = tuple[int, dict[str, Any] | None]  # number of its line, cells by column; None if blank
 RAGGED = "wrong number of columns"
-SHOWN = 40  # characters of a cell, columns of a file in a message
+COLUMNS_SHOWN = 40
 MOST_DIGITS = 19  # of a number of words or columns; Python reads no number of thousands of digits
 SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
 
@@ -29,23 +30,34 @@ def quoted_rows(lines: Iterable[Line], where: str, separator: str = ",") -> Iter
     # the limit is the csv module's own, for the whole process; an unclosed quote meets it
     csv.field_size_limit(max(LONGEST_LINE, csv.field_size_limit()))
     rows = csv.reader((text + "\n" for _, text in lines), delimiter=separator, strict=True)
-    while True:
-        first = rows.line_num + 1
-        try:
-            cells = next(rows, None)
-        except csv.Error as error:
-            last = f" to {rows.line_num}" if rows.line_num > first else ""
-            raise DataError(
-                f"{where}, line {first}{last}: not a valid row ({error}); expected cells separated "
-                f'by {SEPARATORS[separator]}, and "" for a quote inside quotes'
-            ) from error
-        if cells is None:
-            return
-        yield first, cells or [""]
+    first = 1
+    try:
+        for cells in rows:
+            yield first, cells or [""]
+            first = rows.line_num + 1
+    except csv.Error as error:
+        raise DataError(
+            f"{where}, line {first}: not a valid row ({error}); expected cells separated by "
+            f'{SEPARATORS[separator]}, and "" for a quote inside quotes'
+        ) from error
 
 
-def json_objects(lines: Iterable[Line], where: str) -> Iterator[tuple[int, dict[str, Any] | None]]:
-    """The object on each line; None for a blank line."""
+def fields_of(
+    rows: Iterable[Row], columns: Sequence[str], least: int, out: Report
+) -> Iterator[Fields]:
+    """Rows by name of column; the columns after the first `least` may be missing."""
+    most = len(columns)
+    for number, cells in rows:
+        if cells == [""]:
+            yield number, None
+        elif least <= len(cells) <= most:
+            yield number, dict(zip(columns, cells, strict=False))
+        else:
+            note_ragged(out, number, len(cells), f"{least} to {most}" if least < most else most)
+
+
+def json_objects(lines: Iterable[Line], where: str) -> Iterator[Fields]:
+    """The object on each line."""
     for number, text in lines:
         if not text.strip():
             yield number, None
@@ -53,8 +65,7 @@ def json_objects(lines: Iterable[Line], where: str) -> Iterator[tuple[int, dict[
         try:
             value = json.loads(text)
         except (ValueError, RecursionError) as error:
-            column = f", column {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else ""
-            raise DataError(f"{where}, line {number}{column}: is no JSON: {error}") from error
+            raise DataError(f"{where}, line {number}: is no JSON: {error}") from error
         if not isinstance(value, dict):
             raise DataError(
                 f"{where}, line {number}: received {short(value)}; expected an object in {{}}"
@@ -62,18 +73,13 @@ def json_objects(lines: Iterable[Line], where: str) -> Iterator[tuple[int, dict[
         yield number, value
 
 
-def column_places(
-    columns: Sequence[str], names: Iterable[str], where: str, separator: str = "\t"
-) -> list[int]:
-    """The places of the named columns, from 0; an error lists those that exist."""
-    places = []
+def check_columns(columns: Sequence[str], names: Iterable[str], where: str) -> None:
+    """Raise unless every name is that of one column."""
     for name in names:
         if name not in columns:
-            raise missing_column(columns, name, where, separator)
+            raise missing_column(columns, name, where)
         if columns.count(name) > 1:
             raise DataError(f"{where}: received several columns {name!r}; expected one")
-        places.append(columns.index(name))
-    return places
 
 
 class MissingColumnError(DataError):
@@ -85,10 +91,8 @@ class MissingColumnError(DataError):
         self.advised = advised
 
 
-def missing_column(
-    columns: Iterable[str], name: str, where: str, separator: str | None = None
-) -> MissingColumnError:
-    """The error for a missing column; a header that `separator` did not split gets a hint.
+def missing_column(columns: Iterable[str], name: str, where: str) -> MissingColumnError:
+    """The error for a missing column.
 
     Example:
         >>> print(missing_column(["id", "lable"], "label", "a.tsv, line 1"))
@@ -96,42 +100,22 @@ def missing_column(
     """
     columns = list(columns)
     # quoted if one could be taken for two
-    shown = [short(c) if "," in c or len(c) > SHOWN else c for c in columns[:SHOWN]]
-    names = ", ".join([*shown, *(["…"] if len(columns) > SHOWN else [])]) or "none"
-    other = next((o for o in SEPARATORS if o in columns[0]), None) if len(columns) == 1 else None
-    near = difflib.get_close_matches(name, columns, n=1)
-    hint, start = "", f"; did you mean {short(near[0])}? It has: " if near else "; it has: "
+    shown = [short(c) if "," in c or len(c) > COLUMNS_SHOWN else c for c in columns]
+    names = ", ".join(shown[:COLUMNS_SHOWN] + ["…"] * (len(columns) > COLUMNS_SHOWN)) or "none"
+    near, hint = difflib.get_close_matches(name, columns, n=1), ""
     if f'"{name}"' in columns:
         hint = (
-            "; cells in quotes need --set data.quoted=true in training, quoted=True in Python, or a "
-            "file in CSV"
+            "; cells in quotes need --set data.quoted=true, in Python quoted=True, or a file in CSV"
         )
-    elif separator and other:
-        start = "; it has: "
-        hint = (
-            f"; the columns look separated by {SEPARATORS[other]}; expected commas in .csv, tabs in "
-            ".tsv"
-        )
-    message = f"{where}: no column {name!r}{start}{names}{hint}"
+    elif len(columns) == 1 and (other := next(filter(columns[0].count, SEPARATORS), None)):
+        looks = f"the columns look separated by {SEPARATORS[other]}"
+        near, hint = [], f"; {looks}; expected commas in .csv, tabs in .tsv"
+    start = f"did you mean {short(near[0])}? It has" if near else "it has"
+    message = f"{where}: no column {name!r}; {start}: {names}{hint}"
     return MissingColumnError(message, name, advised=bool(hint))
 
 
-def note_ragged(
-    checks: Checks, report: Report, where: str, line: int, received: int, expected: int | str
-) -> None:
-    """Skip a line with the wrong number of columns and note it, or raise, as `checks` asks."""
+def note_ragged(report: Report, line: int, received: int, expected: int | str) -> None:
+    """Skip a line with the wrong number of columns and note it, or raise, as asked."""
     message = f"received {counted(received, 'column')}; expected {expected}: mend it or take it out"
-    checks.refuse(report, RAGGED, where, line, message)
-
-
-def counted(count: int, noun: str) -> str:
-    """``1 column``, ``1,200 columns``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
-
-
-def short(text: object) -> str:
-    """The repr of a value from a file, truncated."""
-    if isinstance(text, str):
-        return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")
-    written = repr(text)
-    return written if len(written) <= SHOWN else f"{written[:SHOWN]}…"
+    report.refuse(RAGGED, line, message)

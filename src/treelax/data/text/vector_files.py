@@ -18,8 +18,8 @@ import torch
 from torch import Tensor
 
 from treelax.data.input_files import Source, one_file
-from treelax.data.text.rows import MOST_DIGITS, counted
-from treelax.errors import BackendError, DataError
+from treelax.data.text.rows import MOST_DIGITS
+from treelax.errors import BackendError, DataError, counted
 from treelax.files import DAMAGE, REFUSED, numbered_lines
 
 __all__ = ["read_vectors"]
