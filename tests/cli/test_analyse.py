@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 import zipfile
 from functools import partial
 from pathlib import Path
@@ -343,18 +340,6 @@ def test_the_page(capsys: Output) -> None:
     first, head, *_ = capsys.readouterr().out.splitlines()
     assert [float(figure) > 95 for figure in first.split()] == [True, True]
     assert head == "run,baseline,uas,uuas,exact_trees"
-
-
-def test_in_a_pipe_of_ascii(runs: Runs, bank: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "treelax", "analyse", runs["classify"], "--data", bank],
-        env=os.environ | {"PYTHONIOENCODING": "ascii", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        check=True,
-    )
-    assert b"6-10" in done.stdout
-    # how far it is, if it takes long, and nothing else
-    assert all(b" gone" in line for line in done.stderr.splitlines())
 
 
 # ------------------------------------------------------------------ what it refuses

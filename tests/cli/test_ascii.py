@@ -79,3 +79,10 @@ def test_an_error_and_a_file_of_any_name(tmp_path: Path, monkeypatch: pytest.Mon
     text = said.text()
     assert f"{tmp_path}/\\u8bcd.tsv: 12 expressions" in text
     assert f"{tmp_path}/\\u8bcd.tsvx: does not exist" in text
+
+
+def test_analyse(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = Said(monkeypatch)
+    assert main(["analyse", "listops", "--data", str(SAMPLE), "--device", "cpu"]) == 0
+    assert "6-10" in said.text()
+    assert "\\" not in said.text()

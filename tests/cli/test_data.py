@@ -189,24 +189,6 @@ def test_statistics_of_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (b"9\t[MAX 2 9 ]\n3\t[MAX 2 9\n", "file.tsv, line 2"),
-        (b"9\t[MAX 2 9 ]\n\n3\t[MAX 2 9 ]\n", "file.tsv, line 3"),
-        (b"x\t[MAX 2 9 ]\n", "file.tsv, line 1"),
-        (b"", "file.tsv: is empty"),
-        (b"9\t[MAX 2 9 ]\n\xff\n", "file.tsv, line 2: is not UTF-8"),
-        (None, "file.tsv: does not exist"),
-    ],
-)
-def test_bad_files(tmp_path: Path, capsys: Output, text: bytes | None, said: str) -> None:
-    file = tmp_path / "file.tsv"
-    if text is not None:
-        file.write_bytes(text)
-    assert fail(capsys, "listops", "--stats", SAMPLE, file).startswith(str(tmp_path / said))
-
-
-@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         ([], "expected either --out FOLDER"),
@@ -243,15 +225,6 @@ def start(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str
         check=False,
         **options,
     )
-
-
-def test_a_process_in_a_pipe_prints_clean_text(tmp_path: Path) -> None:
-    env = os.environ | {"FORCE_COLOR": "1", "COLUMNS": "20"}
-    done = start("--out", tmp_path / "data", *SMALL, capture_output=True, env=env)
-    assert done.returncode == 0, done.stderr
-    assert not [c for c in done.stdout + done.stderr if not c.isprintable() and c != "\n"]
-    assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["drawing", "writing"]
-    assert table_of(done.stdout)["sentences"] == ["60", "20", "30"]
 
 
 def test_a_process_on_a_terminal_without_colours() -> None:

@@ -19,7 +19,6 @@ from model_commands import Output, ask, fail, records, saved, shown, told, typed
 from sentence_runs import SIZES, SMALL, figures, sentences, write_files
 
 import treelax
-from treelax.cli import predict, progress
 from treelax.cli.main import main
 from treelax.data.conllu import Sentence, read_conllu, write_conllu
 from treelax.tasks.text.pretrained import SentenceModel
@@ -75,15 +74,6 @@ def test_listops(capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown(capsys, "predict", "listops", "-", "--format", "tsv").splitlines()[1] == (
         "1\t2 0 0 0\t\t[MAX 2 9 ]\t0 1 1 1"
     )
-
-
-def test_a_saved_model_as_its_run(runs: Runs, tmp_path: Path, capsys: Output) -> None:
-    SentenceModel.from_run(runs["classify"]).save_pretrained(tmp_path / "saved")
-    file = written(tmp_path, "review\nThe film was fine.\na zebra\n", "new.tsv")
-    both = [
-        shown(capsys, "predict", model, file) for model in (tmp_path / "saved", runs["classify"])
-    ]
-    assert both[0] == both[1]
 
 
 @pytest.mark.parametrize(
@@ -343,18 +333,6 @@ def test_words_without_tags(runs: Runs, tmp_path: Path, capsys: Output) -> None:
     assert [each["tags"] for each in again] == [each["tags"] for each in said]
     unknown = written(tmp_path, "film\t?\nbad\tB\n", "new.conll")
     assert "(the first: '?')" in told(capsys, "predict", runs["tag"], unknown)
-
-
-def test_a_long_file_with_a_bar(
-    runs: Runs, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(progress, "MOST_SECONDS", 0.0)
-    monkeypatch.setattr(predict, "COUNT_EVERY", 4)
-    file = written(tmp_path, "a fine film\n" * 10, "new.txt")
-    out, err = ask(capsys, "predict", runs["classify"], file, "--batch-size", "2")
-    assert len(out.splitlines()) == 10
-    counts = [line.partition(",")[0] for line in err.splitlines()]
-    assert counts == [f"predicting: {count}/?" for count in (4, 8, 10)]
 
 
 # ------------------------------------------------------------------ given trees, and none

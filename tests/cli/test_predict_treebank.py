@@ -115,16 +115,6 @@ def test_several_files_in_an_archive(tmp_path: Path, treebank: Path, capsys: Out
     assert said["words"] == ["the", "film"]
 
 
-def test_faults_of_a_packed_treebank(tmp_path: Path, capsys: Output) -> None:
-    model = saved(tmp_path, trees="given")
-    for old, new, said in (
-        ("\t2\tnsubj", "\t9\tnsubj", "line 4: received head 9; expected 0 to 4"),
-        ("\t0\troot\t0:root", "\t1\troot\t0:root", "line 1: "),
-    ):
-        file = packed(tmp_path, "ud.zip: en/tb.conllu", TREEBANK.replace(old, new))
-        assert fail(capsys, "predict", model, file).startswith(f"{file}: en/tb.conllu, {said}")
-
-
 @pytest.mark.parametrize(("column", "place"), [(None, 3), ("XPOS", 4), ("DEPREL", 7), ("FEATS", 9)])
 def test_tags_are_in_the_column_they_were_learned_from(
     tmp_path: Path, treebank: Path, capsys: Output, column: str | None, place: int

@@ -43,18 +43,12 @@ def joined(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
 
 @pytest.fixture(scope="module")
-def lower(tmp_path_factory: pytest.TempPathFactory) -> Runs:
-    """In lower case, with all vectors of unknown words learned."""
-    return runs_in(tmp_path_factory.mktemp("low"), 1, "data.lower=true", "model.learned_words=101")
-
-
-@pytest.fixture(scope="module")
 def random(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that has no use for files."""
     return train_with(tmp_path_factory.mktemp("random"), [], test=False)
 
 
-@pytest.mark.parametrize("name", ["runs", "joined", "lower"])
+@pytest.mark.parametrize("name", ["runs", "joined"])
 def test_as_a_run_that_knows_the_words(
     request: pytest.FixtureRequest, capsys: Output, name: str
 ) -> None:

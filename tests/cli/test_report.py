@@ -10,8 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from listops_commands import train as train_listops
-from listops_runs import options
 from model_commands import Output, shown
 from model_commands import fail as refused
 from report_pages import ReportPage, read_page
@@ -197,18 +195,6 @@ def test_models_without_trees_and_other_dev_sets(
     page = ask(capsys, tmp_path / "a.html", runs["classify"], runs["pair"])
     assert "expected the same sentences for all runs: give --data FILE." in page.text
     assert len(page.all("div", class_="said")) == SIZES["dev"]
-
-
-def test_a_preset_of_another_table(tmp_path: Path, capsys: Output) -> None:
-    """Two seeds of a row of table 1 have a mean."""
-    both = [tmp_path / f"zero-{seed}" for seed in (0, 1)]
-    for seed, run in enumerate(both):
-        few = options(train__epochs=1)
-        train_listops("--preset", "paper-zero", "--seed", seed, "--out", run, *few)
-    page = ask(capsys, tmp_path / "a.html", *both, "--limit", 5)
-    assert "98.1 / 83.2" in page.texts
-    assert "zero-0, zero-1" in page.texts
-    assert any(" ± " in text for text in page.texts)
 
 
 # ------------------------------------------------------------------ what it refuses
