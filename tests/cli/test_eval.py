@@ -160,7 +160,7 @@ def test_sentence_models(tmp_path: Path, capsys: Capture, kind: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("5\t[MAX 2 5 ]\n5\t[MAX 2 5\n", "line 2: received the end after 3 tokens"),
+        ("5\t[MAX 2 5 ]\n5\t[MAX 2 5\n", "line 2: token 4: received the end"),
         ("5\t[MAX 2 5 ]\n\n5\t[MIX 2 5 ]\n", "line 3: token 1: received '[MIX'; expected"),
         ("3\t[MAX 2 5 ]\n", "line 1: received the value '3'; expected 5"),
     ],
@@ -186,7 +186,7 @@ def test_models_that_are_none(run: Path, tmp_path: Path, capsys: Capture) -> Non
     line = fail(capsys, tmp_path / "nowhere", "--data", SAMPLE)
     assert line.startswith(f"{tmp_path / 'nowhere'}: does not exist; expected the folder of a run")
     assert "holds neither config.toml nor config.json" in fail(capsys, tmp_path)
-    assert fail(capsys, SAMPLE, "--data", SAMPLE).startswith(f"{SAMPLE}: is cut off or damaged, or no checkpoint")
+    assert fail(capsys, SAMPLE).startswith(f"{SAMPLE}: is cut off or damaged, or no checkpoint")
     saved = load_checkpoint(run / "best" / "model.safetensors")
     file = tmp_path / "model.safetensors"
     save_checkpoint(file, saved.tensors, kind="sst", state=saved.state)

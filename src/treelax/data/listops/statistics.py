@@ -39,10 +39,9 @@ def baseline_heads(expression: Expression, baseline: Baseline) -> tuple[int, ...
 
 
 def listops_statistics(expressions: Iterable[Expression]) -> dict[str, Any]:
-    """Figures of one expression or more, and how far two trivial trees get on them.
+    """Figures of one expression or more: numbers of sentences and tokens, lengths, depths and so on.
 
-    These are numbers of sentences and tokens, lengths and depths, how often each operator, valency
-    and value occurs, and the percentage of tokens whose head is that of `baseline_heads`.
+    They include the percentage of tokens whose head is that of `baseline_heads`.
 
     Example:
         >>> from treelax.data.listops import parse_expression

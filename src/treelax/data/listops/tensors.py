@@ -31,7 +31,6 @@ class EncodedListOps:
     tags: Tensor
 
     def __len__(self) -> int:
-        """The number of expressions."""
         return len(self.lengths)
 
     def to(self, device: torch.device | str) -> EncodedListOps:
