@@ -30,13 +30,13 @@ SMALL = {
 @contextmanager
 def interrupted_after_an_epoch() -> Iterator[None]:
     """Trainings in here are interrupted as by Ctrl-C as soon as their first epoch is saved."""
-    finish = Training._finish
+    save = Training._save
 
-    def interrupted(self: Training, epoch: int, score: float) -> None:
-        finish(self, epoch, score)
+    def interrupted(self: Training) -> None:
+        save(self)
         raise KeyboardInterrupt
 
-    with mock.patch.object(Training, "_finish", interrupted):
+    with mock.patch.object(Training, "_save", interrupted):
         yield
 
 

@@ -12,8 +12,8 @@ from rich.console import Console
 from terminals import Terminal, bare, terminal_of_80
 
 import treelax.cli.console as shown
-from treelax.table import Cell, cell_text
 from treelax.cli.console import is_terminal, table
+from treelax.table import Cell, cell_text
 
 
 @pytest.fixture
@@ -42,11 +42,6 @@ def test_a_plain_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> None:
         "",
         "Note",
     ]
-
-
-def test_a_table_without_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    table(["a", "b"], [])
-    assert capsys.readouterr().out == "| a   | b   |\n| :-- | :-- |\n"
 
 
 @given(
@@ -78,15 +73,6 @@ def test_a_drawn_table_keeps_brackets_and_fits(terminal: Terminal) -> None:
     assert any(line.split() == ["[MAX", "1,234", "5.00"] for line in lines)
     assert lines[0].strip() == "Title [bold]"
     assert lines[-1] == "Note [bold]"
-
-
-def test_a_narrow_table_is_drawn_and_its_note_wrapped(terminal: Terminal) -> None:
-    shown.console.width = 40
-    table(["name", "count"], [["a", 1]], note="word " * 20)
-    lines = bare(terminal.getvalue()).splitlines()
-    assert max(map(len, lines)) <= 40
-    assert any(line.split() == ["name", "count"] for line in lines)
-    assert any(line.split() == ["a", "1"] for line in lines)
 
 
 @pytest.mark.parametrize(("encoding", "dash"), [("ascii", "-"), ("latin-1", "-"), ("utf-8", "–")])

@@ -12,11 +12,14 @@ from listops_runs import metrics, result, tiny
 from typer.testing import CliRunner, Result
 
 from treelax.cli.main import app, main
-from treelax.data.listops import generate_listops, write_listops
+from treelax.cli.train import show_settings
 from treelax.tasks.listops import experiment
 from treelax.tasks.listops.config import PRESETS
+from treelax.tasks.text.presets import preset
+from treelax.training.config import override
 from treelax.training.run import Run
 
+Capture = pytest.CaptureFixture[str]
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 
 
@@ -45,12 +48,7 @@ def test_what_a_run_says(finished: tuple[Path, Result]) -> None:
     assert said.stdout.count("arcs right") == 3  # trees against the gold ones
     assert said.stderr.startswith("balanced-mc, seed 5, on cpu: expressions of at most 16 tokens")
     assert "20/20 (100 %), epoch 4/4 loss " in said.stderr
-
-
-def test_no_control_characters_where_there_is_no_terminal(finished: tuple[Path, Result]) -> None:
-    for text in (finished[1].stdout, finished[1].stderr):
-        assert text
-        assert not CONTROL.search(text)
+    assert not CONTROL.search(said.stdout + said.stderr)  # there is no terminal
 
 
 def test_the_folder_has_a_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +57,7 @@ def test_the_folder_has_a_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert result(Path("runs/listops-chain-3"))["preset"] == "chain"
 
 
-def test_list_shows_presets_and_settings(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_shows_presets_and_settings(capsys: Capture) -> None:
     assert main(["train", "listops", "--list", "--preset", "gold", "--set", "train.epochs=7"]) == 0
     output = capsys.readouterr()
     rows = [
@@ -68,7 +66,7 @@ def test_list_shows_presets_and_settings(capsys: pytest.CaptureFixture[str]) -> 
     assert {name: text for name, (_, text) in PRESETS.items()}.items() <= {
         row[0]: row[1] for row in rows
     }.items()
-    assert ["train.epochs", "7", "number of them"] in rows
+    assert ["train.epochs", "7", "number of epochs"] in rows
     assert ["data.folder", "none"] in [row[:2] for row in rows]
     assert "settings of gold" in output.out
     assert output.err == ""
@@ -82,13 +80,6 @@ def test_help_fits_and_has_an_example(command: list[str]) -> None:
     assert max(map(len, shown.splitlines())) <= 80
 
 
-def test_data_from_files(tmp_path: Path) -> None:
-    for split, size in (("train", 40), ("dev", 20), ("test", 12)):
-        write_listops(tmp_path / f"{split}.tsv", generate_listops(size, seed=size, max_length=12))
-    train("--out", tmp_path / "run", *QUICK, "--set", f"data.folder={tmp_path}")
-    assert result(tmp_path / "run")["test"]["sentences"] == 12
-
-
 # ------------------------------------------------------------------ going on
 
 
@@ -98,7 +89,7 @@ def test_resume_starts_what_is_not_there(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
-    half: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    half: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     assert len(metrics(half)) == 3  # one row more than the checkpoint
     said = train("--out", half, "--resume")
@@ -108,19 +99,13 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
     assert result(half) == result(tmp_path / "straight")
 
 
-def test_resume_takes_the_same_settings_again(half: Path) -> None:
-    train("--out", half, "--resume", *QUICK)
-    assert result(half)["epochs"] == 4
-
-
-def test_resume_takes_some_of_the_settings(half: Path) -> None:
-    train("--out", half, "--resume", "--set", "train.epochs=4", "--seed", 0)
+def test_resume_takes_settings_that_the_run_has(half: Path) -> None:
+    again = ["--preset", "chain", "--set", "train.epochs=4", "--seed", 0]
+    train("--out", half, "--resume", *again)
     assert result(half)["preset"] == "chain"
 
 
-def test_a_run_that_has_ended_can_be_extended(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_run_that_has_ended_can_be_extended(tmp_path: Path, capsys: Capture) -> None:
     folder, straight = tmp_path / "run", tmp_path / "straight"
     plateau = ["--set", "train.schedule=plateau"]  # which does not depend on the number of epochs
     train("--out", folder, *QUICK, *plateau)
@@ -128,10 +113,6 @@ def test_a_run_that_has_ended_can_be_extended(
     assert fail(capsys, "--out", folder, "--resume", "--set", "train.epochs=3") == (
         f"train.epochs: received 3; expected at least 4, the epochs that {folder} has done"
     )
-    at = QUICK.index("train.epochs=4")
-    others = [*QUICK[: at - 1], *QUICK[at + 1 :], *plateau]  # of the preset, which has more epochs
-    line = fail(capsys, "--out", folder, "--resume", *others)
-    assert line.startswith(f"{folder}: was started with other settings (train.epochs 4 → ")
     assert content(folder) == before
     said = train("--out", folder, "--resume", "--set", "train.epochs=6").stderr
     assert "going on after epoch 4 of 6" in said
@@ -169,3 +150,32 @@ def test_a_run_that_has_ended_shows_its_figures_again(
     assert again.stdout.startswith(tables[: tables.rindex("|")])
     assert again.stdout.endswith(f"run: {folder}\n")
     assert content(folder) == before
+
+
+# ------------------------------------------------------------------ --list
+
+
+def listed(capsys: Capture) -> list[str]:
+    """The settings that were shown, each ``key=value``."""
+    rows = capsys.readouterr().out.partition("\n\n")[2].splitlines()[2:]
+    return ["=".join(cell.strip() for cell in row.split("|")[1:3]) for row in rows]
+
+
+def test_a_column_with_a_comma_in_its_name(capsys: Capture) -> None:
+    assert main(["train", "classify", "--text", "a, b", "--label", " none ", "--list"]) == 0
+    assert {'data.text=["a, b"]', 'data.label=" none "'} < set(listed(capsys))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        ['data.text=["a, b", "c"]', "data.dev=a, b.tsv"],
+        ['data.text=["[a", "none"]', 'data.train="none"', """data.label='"a"'"""],
+        ['data.text=[" a"]', "data.more_vectors=", 'data.vectors=" "', "model.distances=none"],
+        ["data.text=a,b", "model.encoder=none", "model.trees=none", "data.quoted=true"],
+    ],
+)
+def test_what_is_listed_can_be_set(capsys: Capture, changes: list[str]) -> None:
+    config = override(preset("pair"), changes)
+    show_settings({}, config)
+    assert override(preset("pair"), listed(capsys)) == config

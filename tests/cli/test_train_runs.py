@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -17,6 +18,7 @@ from treelax.cli import train as command
 from treelax.cli.main import main
 from treelax.data.listops import generate_listops, write_listops
 from treelax.training import loop
+from treelax.training.checkpoint import load_checkpoint
 from treelax.training.run import Run
 
 # ------------------------------------------------------------------ two at once
@@ -79,12 +81,6 @@ def test_a_run_that_was_killed_before_its_first_checkpoint_starts_again(tmp_path
     assert metrics(tmp_path / "run") == metrics(tmp_path / "straight")
 
 
-def test_a_run_that_has_ended_needs_no_checkpoint(tmp_path: Path) -> None:
-    train("--out", tmp_path / "run", *QUICK)
-    shutil.rmtree(tmp_path / "run" / "checkpoint")
-    assert "has ended already" in train("--out", tmp_path / "run", "--resume").stderr
-
-
 # ------------------------------------------------------------------ a plain kill
 
 
@@ -136,3 +132,54 @@ def test_a_folder_of_data_is_found_from_anywhere(
     train("--out", "../other", "--resume")
     assert result(tmp_path / "other") == result(tmp_path / "run")
     assert result(tmp_path / "run")["test"]["sentences"] == 12
+
+
+# ------------------------------------------------------------------ trouble
+
+
+@pytest.mark.parametrize("call", [4, 6])
+def test_a_full_disk(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    call: int,
+) -> None:
+    """The config comes to the disk, then of each epoch the row, the best model, the checkpoint."""
+    folder, calls = tmp_path / "run", 0
+    original = os.fsync
+
+    def full(descriptor: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        original(descriptor)
+
+    arguments = ["train", "listops", "--device", "cpu", "--out", str(folder), *QUICK]
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        assert main(arguments) == 2
+    output = capsys.readouterr()
+    assert output.out == ""
+    *before, line = output.err.splitlines()
+    assert all(said.startswith(("chain, seed 0", "training:")) for said in before)
+    assert line.startswith(f"treelax: error: {folder}")
+    assert "No space left on device" in line
+    if call > 4:
+        done = load_checkpoint(folder / "checkpoint" / "last.safetensors").state["epoch"]
+        assert done == (call - 2) // 3
+    train("--out", folder, "--resume")
+    train("--out", tmp_path / "straight", *QUICK)
+    assert metrics(folder) == metrics(tmp_path / "straight")
+    assert result(folder) == result(tmp_path / "straight")
+
+
+def test_a_loss_that_is_no_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    arguments = [*QUICK, "--set", "train.learning_rate=1e38", "--set", "train.clip=1e38"]
+    assert main(["train", "listops", "--device", "cpu", "--out", str(folder), *arguments]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith(f"treelax: error: {folder}: ")
+    assert "epoch 1" in line
+    assert line.endswith("train anew with a lower train.learning_rate or train.clip")
+    assert metrics(folder) == []

@@ -17,28 +17,27 @@ Register = Callable[[typer.Typer], None]
 VALUES = {int: "N", float: "X", Path: "PATH", str: "TEXT"}
 
 
-class Command(typer.core.TyperCommand):
+class _Named:
+    """Help that shows no types of Python: a word for the value of each parameter."""
+
+    callback: Any
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, each with the word that the help shows for its value."""
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        hints = get_type_hints(self.callback)
+        for each in parameters:
+            word = value_name(each, hints.get(each.name))
+            each.display_type_rich = lambda ctx, word=word: word
+        return parameters
+
+
+class Command(_Named, typer.core.TyperCommand):
     """A command whose help shows no types of Python."""
 
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, each with the word that the help shows for its value."""
-        return _named(super().get_params(ctx), self.callback)
 
-
-class Group(typer.core.TyperGroup):
+class Group(_Named, typer.core.TyperGroup):
     """A group whose help shows no types of Python."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, each with the word that the help shows for its value."""
-        return _named(super().get_params(ctx), self.callback)
-
-
-def _named(parameters: list[Any], callback: Any) -> list[Any]:
-    hints = get_type_hints(callback)
-    for each in parameters:
-        word = value_name(each, hints.get(each.name))
-        each.display_type_rich = lambda ctx, word=word: word
-    return parameters
 
 
 def value_name(parameter: Any, hint: Any) -> str:

@@ -101,16 +101,14 @@ def _resumed(
     from treelax.training.config import override
     from treelax.training.run import EPOCHS, refuse_changes
 
-    if run.task != task.name:
+    config = run.config(task.config_type) if run.task == task.name else None
+    fits = config is not None and preset in (None, config.preset)
+    if own.has_presets:
+        fits = fits and config.preset in task.presets(own.preset)
+    if not fits:
         raise InputError(
-            f"{run.path}: is a run of {run.task!r}; expected one of {task.name!r}: give another --out"
-        )
-    config = run.config(task.config_type)
-    fits = config.preset in task.presets(own.preset) or not own.has_presets
-    if not fits or preset not in (None, config.preset):
-        raise InputError(
-            f"{run.path}: is a run of {config.preset}; expected one of {preset or own.name}: resume "
-            f"it with treelax train {run.task}, or give another --out"
+            f"{run.path}: is a run of {run.task if config is None else config.preset}; expected one of "
+            f"{preset or own.name}: resume it with treelax train {run.task}, or give another --out"
         )
     wanted = override(config, changes, list_all=LIST_ALL)
     # what is in files is compared when they are read

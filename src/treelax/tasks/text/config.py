@@ -97,7 +97,7 @@ class DataConfig:
             "data",
             self,
             vector_size=SIZE,
-            max_length=SIZE,
+            max_length=f"[1, {2**31 - 1}]",
             mix_share="(0, 1]",
             seed=f"[0, {LARGEST_SEED}]",
         )
