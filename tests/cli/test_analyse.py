@@ -190,7 +190,7 @@ def test_chains_heads_given_trees_and_none(tmp_path: Path, bank: Path, capsys: O
     found = record(capsys, models["given"], models["chain"], "--data", bank)
     assert found["treebank"][models["given"].name]["uas"] == 100
     text = written(tmp_path, "good\n", "new.txt")
-    assert "(model.trees is given)" in fail(capsys, models["given"], "--data", text)
+    assert "takes given trees" in fail(capsys, models["given"], "--data", text)
     line = fail(capsys, models["chain"], models["none"], "--data", bank)
     assert line.startswith(f"{models['none'].name}: has no trees (model.trees is 'none');")
     assert "is a saved model, which has no data; expected --data" in fail(capsys, models["chain"])
