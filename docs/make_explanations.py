@@ -20,8 +20,7 @@ if not __package__:  # run as a script: the repository is the search path, not t
 import treelax as tx
 from docs.make_picture import NOTE, draw_soft_tree, scores
 from treelax.pictures import Picture, stack_pictures
-from treelax.pictures.svg import COLOURS, draw_note
-from treelax.pictures.svg_text import number, text_element
+from treelax.pictures.svg import COLOURS, draw_note, number, text_element
 
 FAINT = 0.16  # opacity of what fills a shape, so that its text is seen on light and on dark
 SMALL, LARGE = 13, 15  # sizes of fonts

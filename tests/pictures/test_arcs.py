@@ -20,7 +20,7 @@ from svg_parts import SVG, DrawnArc, arcs, root_of, size_of, texts
 import treelax as tx
 from treelax.errors import InputError
 from treelax.pictures import draw_arcs
-from treelax.pictures.svg_text import text_width
+from treelax.pictures.svg import text_width
 from treelax.trees import heads_to_tree, tree_to_heads
 
 

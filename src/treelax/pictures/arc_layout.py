@@ -11,9 +11,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from treelax.pictures.svg_text import text_width
-
-__all__ = ["LABEL", "Arc", "Kind", "Side", "lay_out"]
+from treelax.pictures.svg import text_width
 
 Kind = Literal["tree", "other", "right", "wrong", "missed"]
 LABEL = 11.0  # font size of the labels of arcs

@@ -11,9 +11,10 @@ from torch import Tensor
 
 from treelax.errors import InputError
 from treelax.pictures.arc_layout import LABEL, Arc, Kind, Side, lay_out
-from treelax.pictures.svg import COLOURS, Picture
-from treelax.pictures.svg_text import (
+from treelax.pictures.svg import (
+    COLOURS,
     TITLE_LONGEST,
+    Picture,
     clean,
     is_right_to_left,
     number,
@@ -28,8 +29,6 @@ from treelax.pictures.words import (
     checked_words,
     named,
 )
-
-__all__ = ["draw_arcs"]
 
 MARGIN = 16.0
 WORD, TAG, TITLE = 16.0, 12.0, 15.0  # sizes of fonts
@@ -82,15 +81,8 @@ def draw_arcs(
         gold: the n right heads.
         labels: a text for the arc of each word, None or empty for none; with heads only.
         tags: a text below each word.
-        title: stands above the drawing.
         least: the smallest weight to draw.
         right_to_left: put the first word on the right; by default where most words run that way.
-
-    Returns:
-        The picture.
-
-    Raises:
-        InputError: there are no words, neither heads nor weights, or something does not fit them.
 
     Example:
         >>> picture = draw_arcs(["Dogs", "bark"], [2, 0], title="A tree")
@@ -98,8 +90,7 @@ def draw_arcs(
         ('A tree', 'Dogs (1): head bark (2). bark (2): head root (0).')
         >>> picture.save("tree.svg")  # doctest: +SKIP
     """
-    words = checked_words(words)
-    n = len(words)
+    words, n = checked_words(words), len(words)
     found = None if heads is None else checked_heads(heads, "heads", n)
     right = None if gold is None else checked_heads(gold, "gold", n)
     soft = None if weights is None else _checked_weights(weights, n)
@@ -120,10 +111,8 @@ def _checked_weights(weights: Any, n: int) -> Matrix:
     for h, row in enumerate(matrix):
         for m in range(1, n + 1):
             if m != h and not -NEARLY <= row[m] <= 1 + NEARLY:
-                raise InputError(
-                    f"weights: the arc from {h} to {m} has {row[m]}; expected 0 to 1, as a soft "
-                    "tree or marginals have (for scores take draw_heat_map)"
-                )
+                found = f"weights: the arc from {h} to {m} has {row[m]}"
+                raise InputError(f"{found}; expected 0 to 1 (for scores take draw_heat_map)")
     return matrix
 
 
@@ -328,7 +317,7 @@ def _legend_width(items: Sequence[LegendItem]) -> float:
 
 
 def _arch(head: float, modifier: float, base: float, y: float, sign: int) -> str:
-    """From a head over to its modifier, with round corners."""
+    """The path from a head to its modifier, with round corners."""
     side = 1 if modifier > head else -1
     radius = min(ROUND, abs(modifier - head) / 2, abs(y - base) - ARROW)
     corner = f"A{number(radius)} {number(radius)} 0 0 {int(side * sign < 0)}"

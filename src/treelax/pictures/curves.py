@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-__all__ = ["Curve", "Panel", "draw_curves", "draw_panels"]
-
 # no common factor with the number of colours: 28 curves before a pair comes back
 STYLES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)), (0, (6, 1.5, 1, 1.5)))
 PANEL_WIDTH, HEIGHT, LEGEND_ROW = 4.9, 4.0, 0.25  # inches
@@ -37,13 +35,6 @@ class Curve:
             the same look the same if they have the same number; by default the first one that no
             other curve of the figure has.
         mark: an x at which the curve has a dot, for example the best epoch.
-
-    Raises:
-        InputError: there are no values, or their number differs from that of x.
-
-    Example:
-        >>> Curve("relaxed", x=[1, 2], mean=[50.0, 75.0], runs=[[40.0, 70.0], [60.0, 80.0]]).label
-        'relaxed'
     """
 
     label: str
@@ -64,12 +55,6 @@ class Curve:
             runs: by name, each with its values by x, for example accuracies by epoch.
             look: as above.
 
-        Returns:
-            The curve.
-
-        Raises:
-            InputError: there are no runs, or they have no x in common.
-
         Example:
             >>> two = {"seed 0": {1: 40.0, 2: 70.0}, "seed 1": {2: 80.0, 3: 90.0}}
             >>> curve = Curve.of_runs("relaxed", two)
@@ -78,10 +63,7 @@ class Curve:
         """
         x = sorted(set.intersection(*map(set, runs.values()))) if runs else []
         if not x:
-            raise InputError(
-                f"curve {label!r}: received {len(runs)} runs without an x in common; "
-                "expected runs that have values at the same x"
-            )
+            raise InputError(f"curve {label!r}: received {len(runs)} runs without an x in common")
         lines = [[values[place] for place in x] for values in runs.values()]
         return cls(label, x, [fmean(column) for column in zip(*lines, strict=True)], lines, look)
 
@@ -89,10 +71,8 @@ class Curve:
         n = len(self.x)
         for values in (self.mean, *self.runs):
             if n == 0 or len(values) != n:
-                raise InputError(
-                    f"curve {self.label!r}: received {len(values)} values for {n} x; expected one "
-                    "for each x, and at least one"
-                )
+                given = f"curve {self.label!r}: received {len(values)} values for {n} x"
+                raise InputError(f"{given}; expected one for each x, and at least one")
 
 
 @dataclass(frozen=True)
@@ -105,13 +85,6 @@ class Panel:
         y_label: what the values are.
         title: stands above the plot.
         y_range: the least and the greatest value to show; by default those of the curves.
-
-    Raises:
-        InputError: there are no curves, or two have the same label.
-
-    Example:
-        >>> Panel([Curve("one", [1], [2.0])], x_label="epoch", y_label="loss").y_range is None
-        True
     """
 
     curves: Sequence[Curve]
@@ -123,9 +96,7 @@ class Panel:
     def __post_init__(self) -> None:
         labels = [curve.label for curve in self.curves]
         if not labels or len(set(labels)) < len(labels):
-            raise InputError(
-                f"curves: received labels {labels}; expected one or more, all different"
-            )
+            raise InputError(f"curves: received labels {labels}; expected one or more, different")
 
     def in_words(self) -> str:
         """The plot for screen readers: where each curve begins and ends."""
@@ -146,23 +117,7 @@ def draw_curves(
     y_range: tuple[float, float] | None = None,
     spread: Literal["band", "lines"] = "band",
 ) -> Curves:
-    """Draw curves in one plot.
-
-    Args:
-        series: the curves, with different labels.
-        x_label: what x is.
-        y_label: what the values are.
-        title: stands above the plot.
-        y_range: the least and the greatest value to show; by default those of the curves.
-        spread: shows the runs of a curve as a band from their least to their greatest value, or
-            as a thin line each.
-
-    Returns:
-        The plot.
-
-    Raises:
-        InputError: there are no curves, two have the same label, or the spread is unknown.
-        BackendError: matplotlib is not installed.
+    """Draw curves in one plot: `draw_panels` with a single `Panel`.
 
     Example:
         >>> one = Curve("one", x=[1, 2, 3], mean=[40.0, 60.0, 70.0])
@@ -189,19 +144,8 @@ def draw_panels(
             as a thin line each.
         columns: plots in a row; by default all of them.
 
-    Returns:
-        The plots.
-
     Raises:
-        InputError: there are no panels, or the spread is unknown.
         BackendError: matplotlib is not installed.
-
-    Example:
-        >>> one = Curve("one", x=[1, 2, 3], mean=[40.0, 60.0, 70.0])
-        >>> two = Curve("one", x=[1, 2, 3], mean=[0.9, 0.4, 0.3])
-        >>> drawing = draw_panels([Panel([one], "epoch", "accuracy"), Panel([two], "epoch", "loss")])
-        >>> len(drawing.figure.axes)
-        2
     """
     if not panels:
         raise InputError("panels: received none; expected at least one")

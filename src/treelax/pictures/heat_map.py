@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from treelax.errors import InputError
-from treelax.pictures.svg import COLOURS, Picture
-from treelax.pictures.svg_text import (
+from treelax.pictures.svg import (
+    COLOURS,
     TITLE_LONGEST,
+    Picture,
     clean,
     number,
     text_element,
@@ -19,8 +20,6 @@ from treelax.pictures.svg_text import (
     title_element,
 )
 from treelax.pictures.words import checked_heads, checked_matrix, checked_words, named
-
-__all__ = ["draw_heat_map"]
 
 MARGIN, TITLE, WORD, SMALL = 16.0, 15.0, 13.0, 10.0
 CELL, LARGE_CELL = 20.0, 34.0
@@ -58,14 +57,7 @@ def draw_heat_map(
         heads: the n heads of a tree whose cells are framed.
         limits: the numbers of the faintest and of the strongest cell; by default the least and
             the greatest, or 0 and 1 where all are between.
-        title: stands above.
         name: what the numbers are, for the legend.
-
-    Returns:
-        The picture.
-
-    Raises:
-        InputError: there are no words, or something does not fit them.
 
     Example:
         >>> import torch
@@ -140,10 +132,8 @@ class _HeatMap:
     def _axes(self) -> Iterator[str]:
         for h, word in enumerate(("root", *self.words)):
             y = self.above + (h + 0.5) * self.cell + WORD / 3
-            more = "" if h else 'font-style="italic"'
-            yield text_element(
-                self.left - 6, y, word or "_", size=WORD, anchor="end", attributes=more
-            )
+            more, x = "" if h else 'font-style="italic"', self.left - 6
+            yield text_element(x, y, word or "_", size=WORD, anchor="end", attributes=more)
         for m, word in enumerate(self.words):
             x, y = self.left + (m + 0.5) * self.cell + 3, self.above - 6
             turn = f'transform="rotate({-math.degrees(TURN):.0f} {number(x)} {number(y)})"'
@@ -184,10 +174,9 @@ class _HeatMap:
         return f"{round(value, self.digits) + 0:.{self.digits}f}".replace("-", "−")
 
     def _frames(self) -> list[str]:
+        left, above, size = self.left + 1, self.above + 1, self.cell
         return [
-            _frame(
-                self.left + (m - 1) * self.cell + 1, self.above + h * self.cell + 1, self.cell - 2
-            )
+            _frame(left + (m - 1) * size, above + h * size, size - 2)
             for m, h in enumerate(self.heads, 1)
         ]
 

@@ -25,8 +25,6 @@ from treelax.pictures.svg import INK, PAPER, save, spoken
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["COLOURS", "FADED", "Curves", "look"]
-
 # for light and for dark pages
 DARK_COLOURS = {
     "#0072B2": "#56B4E9",
@@ -95,22 +93,11 @@ class Curves:
 
         Args:
             path: ends in ``.svg``, ``.png`` or ``.pdf``; replaced if it exists.
-
-        Returns:
-            The path.
-
-        Raises:
-            InputError: the name ends otherwise.
-            DataError: the file cannot be written.
         """
         return save(path, self._rendered)
 
     def svg(self) -> str:
-        """The plot as SVG, to be put into a page, where it keeps its white ground.
-
-        Returns:
-            The ``<svg>`` element, with its text as text.
-        """
+        """The plot as SVG, to be put into a page, where it keeps its white ground."""
         document = self._rendered("svg").decode()
         return document[document.index("<svg") :]
 

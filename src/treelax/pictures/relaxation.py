@@ -9,17 +9,13 @@ Reference: Corro & Titov (2019), appendix B.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from treelax.errors import InputError
 from treelax.ops import select_heads
 from treelax.pictures.plot import Curves, look
-
-__all__ = ["draw_relaxation"]
 
 REACH, CELLS = 4, 16  # inputs from -REACH to REACH, in so many cells
 FAINT, STRONG, EDGE = "#DDECF6", "#0571B0", "#7FA9C4"  # of a surface at 0, at 1, and of its cells
@@ -30,22 +26,10 @@ def draw_relaxation(*, temperature: float = 1.0) -> Curves:
 
     .. math:: \frac{\exp(x_1/\tau)}{\exp(x_1/\tau) + \exp(x_2/\tau) + 1}
 
-    Args:
-        temperature: of the relaxation.
-
-    Returns:
-        The plot: two surfaces side by side.
-
-    Raises:
-        InputError: the temperature is not positive.
-        BackendError: matplotlib is not installed.
-
     Example:
         >>> draw_relaxation(temperature=0.5).title
         'Argmax against its relaxation: first output for the input (x1, x2, 0)'
     """
-    if not 0 < temperature < math.inf:
-        raise InputError(f"temperature: received {temperature}; expected a positive number")
     surfaces = _surfaces(temperature)
     with look():
         from matplotlib.colors import LinearSegmentedColormap
@@ -93,13 +77,10 @@ def _surfaces(temperature: float) -> list[tuple[str, str, tuple[Tensor, Tensor, 
     low = -REACH + share * (cliff - 1e-9 + REACH)
     high = cliff + 1e-9 + share * (REACH - cliff)
     upright, regular = torch.cat([low, high]), edges[:, None].expand(-1, len(edges))
+    argmax = _points(upright, edges, hard=True)
     relaxed = _points(regular, edges, temperature=temperature)
     return [
-        (
-            "argmax",
-            "every derivative is 0, except at the cliff",
-            _points(upright, edges, hard=True),
-        ),
+        ("argmax", "every derivative is 0, except at the cliff", argmax),
         (f"relaxation, temperature {temperature:g}", "derivatives that show the way up", relaxed),
     ]
 

@@ -9,17 +9,17 @@ so that they touch nothing else in such a page, and there are no names that two 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from html import escape
 from pathlib import Path
 
 from treelax.errors import BackendError, InputError
 from treelax.files import atomic_write
-from treelax.pictures.svg_text import TITLE_LONGEST, clean, number, text_element, text_width
-
-__all__ = ["Picture", "draw_note", "save", "spoken", "stack_pictures"]
 
 # of Okabe and Ito, for light and for dark pages
 COLOURS = {
@@ -30,6 +30,11 @@ COLOURS = {
 }
 INK, PAPER = ("#1A1A1A", "#E6E6E6"), ("#FFFFFF", "#16181C")  # light and dark
 NOTE, NOTE_MARGIN = 13.0, 16.0  # size of a note, and around it
+# what XML cannot hold, and what would turn the direction of all that follows
+_FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u2028\u2029]")
+_TURNING = re.compile("[\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+_NARROW, _WIDE = frozenset("!'(),.:;I[]`fijlrt|{}/\\ "), frozenset("%@MWmw")
+LONGEST, TITLE_LONGEST = 32, 200  # characters of a word and of a title that are shown
 
 
 def _style() -> str:
@@ -69,15 +74,7 @@ class Picture:
     description: str
 
     def svg(self) -> str:
-        """The drawing as SVG; equal drawings give equal text.
-
-        Returns:
-            The ``<svg>`` element, with its text as text and without a script.
-
-        Example:
-            >>> "<script" in Picture(1, 1, "", "<script>", "").svg()
-            False
-        """
+        """The ``<svg>`` element, with text as text and without a script; equal drawings, equal text."""
         width, height = number(self.width), number(self.height)
         role, about = spoken(self.title, self.description, self.body)
         return (
@@ -98,21 +95,6 @@ class Picture:
         Args:
             path: ends in ``.svg``, or in ``.png`` or ``.pdf`` where the program rsvg-convert (of
                 librsvg) is installed; replaced if it exists.
-
-        Returns:
-            The path.
-
-        Raises:
-            InputError: the name ends otherwise.
-            BackendError: rsvg-convert is needed and not installed, or fails.
-            DataError: the file cannot be written.
-
-        Example:
-            >>> import tempfile
-            >>> picture = Picture(20, 10, "", "nothing", "")
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     picture.save(Path(folder, "one.svg")).read_text() == picture.svg()
-            True
         """
         data = self.svg().encode()
         return save(path, lambda kind: data if kind == "svg" else _converted(data, kind))
@@ -121,29 +103,17 @@ class Picture:
 def save(path: str | os.PathLike[str], render: Callable[[str], bytes]) -> Path:
     """Write what ``render`` makes of the kind that the suffix names, whole or not at all."""
     file = Path(path)
-    kind = file.suffix.lower().removeprefix(".")
-    if kind not in ("svg", "png", "pdf"):
-        raise InputError(
-            f"{file}: received the suffix {file.suffix!r}; expected .svg, .png or .pdf"
-        )
-    data = render(kind)
+    ending = file.suffix
+    if ending.lower() not in (".svg", ".png", ".pdf"):
+        raise InputError(f"{file}: received the suffix {ending!r}; expected .svg, .png or .pdf")
+    data = render(ending.lower()[1:])
     with atomic_write(file) as out:
         out.write(data)
     return file
 
 
 def stack_pictures(pictures: Sequence[Picture], *, title: str | None = None) -> Picture:
-    """Put pictures above each other, flush left.
-
-    Args:
-        pictures: from top to bottom.
-        title: of the whole, which is not drawn; by default those of the pictures.
-
-    Returns:
-        One picture.
-
-    Raises:
-        InputError: there are none.
+    """Put pictures above each other, flush left; the title of the whole is not drawn.
 
     Example:
         >>> one = Picture(20, 10, "", "one", "")
@@ -204,3 +174,80 @@ def _converted(data: bytes, kind: str) -> bytes:
         said = error.stderr.decode(errors="replace").strip()
         raise BackendError(f"rsvg-convert failed ({said}); save as .svg instead") from error
     return done.stdout
+
+
+def number(value: float) -> str:
+    """A number as SVG has it, to a hundredth of a pixel: ``2``, ``0.33``."""
+    return f"{round(value, 2) + 0:.2f}".rstrip("0").rstrip(".")
+
+
+def clean(text: str) -> str:
+    """A text as it may stand in SVG: markup is text, and nothing in it that XML cannot hold."""
+    return escape(without_control(text))
+
+
+def without_control(text: str) -> str:
+    """A text without what XML cannot hold, or would turn the direction of what follows."""
+    return _FORBIDDEN.sub("�", _TURNING.sub("", text))
+
+
+def text_element(
+    x: float,
+    y: float,
+    text: str,
+    *,
+    size: float,
+    anchor: str = "middle",
+    attributes: str = "",
+    longest: int = LONGEST,
+) -> str:
+    """A ``<text>`` element of its own for a word, so that no word turns the direction of another.
+
+    It is cut after ``longest`` characters and then has the whole as its tooltip. An anchor "start" is
+    the left end, "end" the right one, also for text from right to left.
+    """
+    whole, text = text, _shortened(text, longest)
+    if is_right_to_left(text):
+        attributes = f'{attributes} direction="rtl" unicode-bidi="isolate"'.strip()
+        anchor = {"start": "end", "end": "start"}.get(anchor, anchor)
+    more = f" {attributes}" if attributes else ""
+    tip = "" if whole == text else f"<title>{clean(whole)}</title>"
+    return (
+        f'<text x="{number(x)}" y="{number(y)}" font-size="{number(size)}" '
+        f'text-anchor="{anchor}"{more}>{tip}{clean(text)}</text>'
+    )
+
+
+def title_element(x: float, y: float, title: str, size: float) -> str:
+    """The title of a picture, from its left edge."""
+    bold = 'font-weight="600"'
+    return text_element(
+        x, y, title, size=size, anchor="start", attributes=bold, longest=TITLE_LONGEST
+    )
+
+
+def _shortened(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
+
+
+def is_right_to_left(text: str) -> bool:
+    """Whether a text runs from right to left: its first letter says so."""
+    directions = (unicodedata.bidirectional(character) for character in text)
+    return next((found for found in directions if found in ("R", "AL", "L")), "L") != "L"
+
+
+def text_width(text: str, size: float, longest: int = LONGEST) -> float:
+    """About how wide a text is in a wide sans-serif font, as the reader's font is not known."""
+    width = 0.0
+    for character in _shortened(text, longest):
+        if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+            continue
+        if unicodedata.east_asian_width(character) in "WF":
+            width += 1.1
+        elif character in _NARROW:
+            width += 0.42
+        elif character in _WIDE:
+            width += 0.98
+        else:
+            width += 0.72 if character.isupper() else 0.64
+    return width * size

@@ -19,8 +19,6 @@ from torch import Tensor
 from treelax.errors import InputError
 from treelax.pictures.words import checked_heads, checked_matrix, checked_words, named
 
-__all__ = ["draw_tree", "list_weights", "supports_unicode"]
-
 UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8  # where the lines in a cell lead
 
 
@@ -76,10 +74,8 @@ def draw_tree(
     every word is listed with its head.
 
     With gold heads the wrong arcs are dashed, the arcs that should stand in their place are drawn
-    below the words, and the gold heads of those words and the number of right arcs are told.
-
-    The heads need not form a tree, as those of `treelax.ops.select_heads`: arcs may cross and a
-    cycle is drawn as it is.
+    below the words, and the gold heads of those words and the number of right arcs are told. The
+    heads need not form a tree: arcs may cross and a cycle is drawn as it is.
 
     Args:
         words: the n words. What cannot be seen is left out, control characters are replaced, and
@@ -88,12 +84,6 @@ def draw_tree(
         gold: the n right heads.
         width: columns to fit into; the terminal's by default.
         ascii: use ASCII characters only; others are written as ``\\xe9``.
-
-    Returns:
-        The lines, with no line end after the last.
-
-    Raises:
-        InputError: there are no words, or the heads or the width do not fit.
 
     Example:
         >>> print(draw_tree("[MAX 2 [MIN 4 7 ] ]".split(), [0, 1, 1, 3, 3, 3, 1]))
@@ -141,12 +131,6 @@ def list_weights(
         width: columns to fit into; the terminal's by default.
         ascii: use ASCII characters only.
 
-    Returns:
-        A line for each word, with no line end after the last.
-
-    Raises:
-        InputError: there are no words, or the weights do not fit them.
-
     Example:
         >>> print(list_weights(["Dogs", "bark"], [[0, 0.25, 1], [0, 0, 0], [0, 0.75, 0]]))
         1 Dogs  bark (2) 0.75  root (0) 0.25
@@ -178,9 +162,6 @@ def supports_unicode(stream: TextIO) -> bool:
     except (LookupError, UnicodeEncodeError):
         return False
     return True
-
-
-# ------------------------------------------------------------------ words
 
 
 def _prepared(
@@ -230,9 +211,6 @@ def _cut(text: str, width: int, symbols: _Symbols) -> str:
         if room < 0:
             return text[:i] + mark
     return text
-
-
-# ------------------------------------------------------------------ arcs above the words
 
 
 def _arcs(
@@ -320,9 +298,6 @@ def _rows(arcs: list[_Arc], symbols: _Symbols, lines: str, arrow: str) -> list[s
     end = 1 + max(column for _, column in cells)
     rows = range(1 + max(row for row, _ in cells))
     return ["".join(character(row, column) for column in range(end)) for row in rows]
-
-
-# ------------------------------------------------------------------ one word a line
 
 
 def _listing(

@@ -11,8 +11,6 @@ from torch import Tensor
 
 from treelax.errors import InputError
 
-__all__ = ["checked_heads", "checked_matrix", "checked_texts", "checked_words", "named"]
-
 
 def named(words: list[str], position: int) -> str:
     """A word with its position, 0 the root: ``bark (2)``."""

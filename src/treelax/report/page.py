@@ -17,8 +17,7 @@ import treelax
 from treelax.analysis.study import Study
 from treelax.analysis.study_tables import study_tables
 from treelax.files import atomic_write
-from treelax.pictures.svg import COLOURS, Picture
-from treelax.pictures.svg_text import number, without_control
+from treelax.pictures.svg import COLOURS, Picture, number, without_control
 from treelax.report import sections
 from treelax.report.gallery import PRINTED, Gallery
 from treelax.report.runs import RunRecord
