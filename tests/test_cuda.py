@@ -5,8 +5,10 @@ Skipped without a CUDA device. Where there is one but no pytest, the file runs a
 """
 
 import copy
+from itertools import product
 
 import torch
+from tolerances import largest_error
 from torch import nn
 
 from treelax import ProjectiveTrees, ops
@@ -23,6 +25,8 @@ else:
     pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
 SIZES = (1, 2, 3, 5, 17, 33)
+RELAXATIONS = ("softmax", "entropy")
+ROOTS = (False, True)
 
 
 def make(n, batch=5, dtype=torch.float64, scale=2.0):
@@ -35,9 +39,23 @@ def make(n, batch=5, dtype=torch.float64, scale=2.0):
 
 
 def close(got, expected, tolerance):
-    got, expected = (x.detach().double().cpu() for x in (got, expected))
-    error = float((got - expected).abs().max()) / max(1.0, float(expected.abs().max()))
+    error = largest_error(got.detach().cpu(), expected.detach().cpu())
     assert error < tolerance, (error, tolerance)
+
+
+def captured(step):
+    """What a step returns when it is replayed from a CUDA graph."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        results = step()
+    graph.replay()
+    torch.cuda.synchronize()
+    return results
 
 
 def raises(error, call):
@@ -51,86 +69,68 @@ def raises(error, call):
 
 
 def test_soft_trees_and_gradients():
-    for n in SIZES:
-        for relaxation in ("softmax", "entropy"):
-            for single_root in (False, True):
-                scores, lengths, upstream = make(n)
-                tree, value, saved = reference.soft_tree(
-                    scores, lengths, relaxation, single_root, True
-                )
-                grad_value = upstream[:, 0, 1].contiguous()
-                grad = reference.soft_tree_backward(
-                    upstream, grad_value, saved, lengths, relaxation, single_root
-                )
-                for dtype, tolerance in ((torch.float64, 1e-11), (torch.float32, 1e-5)):
-                    s = scores.to("cuda", dtype).requires_grad_()
-                    got, got_value, _ = torch.ops.treelax.soft_tree(
-                        s, lengths.cuda(), relaxation, single_root, "triton", True, True
-                    )
-                    close(got.detach(), tree, tolerance)
-                    close(got_value.detach(), value, tolerance)
-                    (got_grad,) = torch.autograd.grad(
-                        (got, got_value), s, (upstream.to(s), grad_value.to(s))
-                    )
-                    close(got_grad, grad, 10 * tolerance)
+    for n, relaxation, single_root in product(SIZES, RELAXATIONS, ROOTS):
+        scores, lengths, upstream = make(n)
+        options = (relaxation, single_root)
+        tree, value, saved = reference.soft_tree(scores, lengths, *options, True)
+        grad_value = upstream[:, 0, 1].contiguous()
+        grad = reference.soft_tree_backward(upstream, grad_value, saved, lengths, *options)
+        for dtype, tolerance in ((torch.float64, 1e-11), (torch.float32, 1e-5)):
+            s = scores.to("cuda", dtype).requires_grad_()
+            got, got_value, _ = torch.ops.treelax.soft_tree(
+                s, lengths.cuda(), *options, "triton", True, True
+            )
+            close(got, tree, tolerance)
+            close(got_value, value, tolerance)
+            (got_grad,) = torch.autograd.grad(
+                (got, got_value), s, (upstream.to(s), grad_value.to(s))
+            )
+            close(got_grad, grad, 10 * tolerance)
 
 
 def test_accuracy_of_float32():
     """The bars: 1e-5 for the tree, 1e-4 for the gradient, against float64 on the CPU."""
-    for scale in (1.0, 10.0):
-        for relaxation in ("softmax", "entropy"):
-            scores, _, upstream = make(80, batch=8, scale=scale)
-            scores = scores.float().double()
-            results = []
-            for s in (scores.clone(), scores.float().cuda()):
-                s.requires_grad_()
-                tree = ops.soft_tree(s, relaxation=relaxation)
-                results.append((tree.detach(), torch.autograd.grad(tree, s, upstream.to(s))[0]))
-            (tree, grad), (got, got_grad) = results
-            close(got, tree, 1e-5)
-            close(got_grad / grad.abs().max().item(), grad / grad.abs().max(), 1e-4)
+    for scale, relaxation in product((1.0, 10.0), RELAXATIONS):
+        scores, _, upstream = make(80, batch=8, scale=scale)
+        scores = scores.float().double()
+        results = []
+        for s in (scores.clone(), scores.float().cuda()):
+            s.requires_grad_()
+            tree = ops.soft_tree(s, relaxation=relaxation)
+            results.append((tree, torch.autograd.grad(tree, s, upstream.to(s))[0]))
+        (tree, grad), (got, got_grad) = results
+        close(got, tree, 1e-5)
+        close(got_grad / grad.abs().max().item(), grad / grad.abs().max(), 1e-4)
 
 
 def test_best_trees_and_samples():
-    for n in SIZES:
-        for single_root in (False, True):
-            scores, lengths, _ = make(n)
-            expected, _ = reference.best_tree(scores, lengths, single_root)
-            got = ops.best_tree(scores.cuda(), lengths.cuda(), single_root=single_root)
-            assert torch.equal(got.cpu(), expected)
-            uniforms = torch.rand(
-                (3, len(lengths), 2 * n),
-                dtype=torch.float64,
-                generator=torch.Generator().manual_seed(n),
-            )
-            expected, _ = reference.sample_tree(scores, lengths, uniforms, single_root)
-            drawn = torch.ops.treelax.sample_tree(
-                scores.cuda(), lengths.cuda(), uniforms.cuda(), single_root, "triton", True
-            )
-            assert torch.equal(drawn.cpu(), expected)
+    for n, single_root in product(SIZES, ROOTS):
+        scores, lengths, _ = make(n)
+        expected, _ = reference.best_tree(scores, lengths, single_root)
+        got = ops.best_tree(scores.cuda(), lengths.cuda(), single_root=single_root)
+        assert torch.equal(got.cpu(), expected)
+        shape, generator = (3, len(lengths), 2 * n), torch.Generator().manual_seed(n)
+        uniforms = torch.rand(shape, dtype=torch.float64, generator=generator)
+        expected, _ = reference.sample_tree(scores, lengths, uniforms, single_root)
+        drawn = torch.ops.treelax.sample_tree(
+            scores.cuda(), lengths.cuda(), uniforms.cuda(), single_root, "triton", True
+        )
+        assert torch.equal(drawn.cpu(), expected)
 
 
-def test_triton_is_chosen_and_agrees_with_diagonal():
-    scores, lengths, _ = make(12, dtype=torch.float32)
-    scores, lengths = scores.cuda(), lengths.cuda()
-    close(
-        ops.log_partition(scores, lengths),
-        ops.log_partition(scores, lengths, backend="diagonal"),
-        1e-5,
-    )
-    assert torch.equal(
-        ops.soft_tree(scores, lengths), ops.soft_tree(scores, lengths, backend="triton")
-    )
-    raises(BackendError, lambda: ops.best_tree(scores, lengths, backend="native"))
-
-
-def test_the_reference_runs_there_too():
+def test_triton_is_chosen_and_agrees_with_the_other_backends():
     scores, lengths, _ = (x.cuda() for x in make(4))
     scores.requires_grad_()
-    trees = [ops.soft_tree(scores, lengths, backend=b) for b in ("reference", "triton")]
-    close(trees[0].detach(), trees[1].detach(), 1e-11)
-    grads = [torch.autograd.grad(tree.square().sum(), scores)[0] for tree in trees]
-    close(grads[0], grads[1], 1e-10)
+    chosen = ops.soft_tree(scores, lengths)
+    (grad,) = torch.autograd.grad(chosen.square().sum(), scores)
+    assert torch.equal(chosen, ops.soft_tree(scores, lengths, backend="triton"))
+    for backend in ("reference", "diagonal"):
+        tree = ops.soft_tree(scores, lengths, backend=backend)
+        close(tree, chosen, 1e-11)
+        close(torch.autograd.grad(tree.square().sum(), scores)[0], grad, 1e-10)
+        value = ops.log_partition(scores, lengths, backend=backend)
+        close(value, ops.log_partition(scores, lengths), 1e-11)
+    raises(BackendError, lambda: ops.best_tree(scores, lengths, backend="native"))
 
 
 def test_runs_are_deterministic():
@@ -154,17 +154,7 @@ def test_cuda_graphs():
         return tree.detach(), torch.autograd.grad(tree, scores, upstream)[0]
 
     expected = step()
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        captured = step()
-    graph.replay()
-    torch.cuda.synchronize()
-    for got, wanted in zip(captured, expected, strict=True):
+    for got, wanted in zip(captured(step), expected, strict=True):
         assert torch.equal(got, wanted)
 
 
@@ -306,17 +296,7 @@ def test_a_whole_step_in_a_cuda_graph():
         return output, *torch.autograd.grad(output.square().sum(), list(model.parameters()))
 
     expected = [x.detach().clone() for x in step()]
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        captured = step()
-    graph.replay()
-    torch.cuda.synchronize()
-    for got, wanted in zip(captured, expected, strict=True):
+    for got, wanted in zip(captured(step), expected, strict=True):
         close(got, wanted, 1e-5)
 
 
