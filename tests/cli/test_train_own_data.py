@@ -136,8 +136,8 @@ def test_one_column_is_no_tagged_file(tmp_path: Path, capsys: Capture) -> None:
     file = written(tmp_path, "a.conll", "Dogs\nbark\n")
     said = fail(capsys, "train", "tag", "--train", file, "--dev", file, "--out", tmp_path / "run")
     assert said == (
-        f"{file}, line 1: received one column for words and tags; expected a word and its tag in "
-        "two columns, with a tab or a space between"
+        f"{file}, line 1: received one column for words and tags; expected two, with a "
+        "tab or a space between"
     )
 
 
@@ -147,10 +147,10 @@ def test_one_column_is_no_tagged_file(tmp_path: Path, capsys: Capture) -> None:
         (
             "tag",
             ["--text", "1", "--label", "1"],
-            "the column '1' is named twice",
+            "data: the column '1' is named twice",
         ),
-        ("classify", ["--text", "x", "--label", "x"], "the column 'x' is named twice"),
-        ("pair", ["--text", "x", "--text", "x"], "the column 'x' is named twice"),
+        ("classify", ["--text", "x", "--label", "x"], "data: the column 'x' is named twice"),
+        ("pair", ["--text", "x", "--text", "x"], "data: the column 'x' is named twice"),
         ("snli", ["--set", "preset=snli-none"], "preset: received the setting preset=snli-none; "),
     ],
 )
@@ -191,10 +191,11 @@ def test_long_texts_are_left_out_and_the_setting_is_told(tmp_path: Path, capsys:
     rows = ["text\tlabel", *["bad film\tneg"] * 3, *[f"{long}\tpos"] * 2]
     file = written(tmp_path, "a.tsv", "\n".join([*rows, ""]))
     command = ["train", "classify", "--train", file, "--dev", file, "--out", tmp_path / "run"]
-    assert fail(capsys, *command) == (
-        f"{file}: 2 examples of more than data.max_length=100 words left out, and the rest have one "
-        "label, 'neg'; expected at least two: raise it with --set data.max_length=N"
+    line = fail(capsys, *command)
+    assert line.startswith(
+        f"{file}: received one label, 'neg', for all examples (2 examples of more"
     )
+    assert "--set data.max_length=N" in line
     written(tmp_path, "a.tsv", "\n".join([*rows, "fine\tpos", ""]))
     assert main([*map(str, command), *ENDING]) == 0
     said = capsys.readouterr().err
@@ -209,25 +210,20 @@ def test_long_texts_are_left_out_and_the_setting_is_told(tmp_path: Path, capsys:
 def test_columns_that_no_option_names(tmp_path: Path, capsys: Capture) -> None:
     file = written(tmp_path, "a.tsv", "premise\thypothesis\tlabel\nfine\tgood\tyes\n")
     files = ["--train", file, "--dev", file, "--out", tmp_path / "run"]
-    has = f"{file}, line 1: no column %r; it has: premise, hypothesis, label; expected "
-    assert fail(capsys, "train", "pair", *files) == (
-        has % "first" + "two columns of texts: name them with --text A --text B"
-    )
-    assert fail(capsys, "train", "classify", *files) == (
-        has % "text" + "a column of texts: name it with --text"
-    )
-    columns = ["--text", "premise", "--label", "kind"]
-    assert fail(capsys, "train", "classify", *files, *columns) == (
-        has % "kind" + "a column of labels: name it with --label"
-    )
+    columns = {"pair": [], "classify": ["--text", "premise", "--label", "kind"]}
+    for kind, named in columns.items():
+        line = fail(capsys, "train", kind, *files, *named)
+        missing = "'kind'" if named else "'first'"
+        assert line.startswith(f"{file}, line 1: no column {missing}; it has: premise, hypothesis")
+        assert "--text and --label name the columns" in line
 
 
 def test_what_the_page_says_of_settings_and_archives(tmp_path: Path, capsys: Capture) -> None:
     page = " ".join((ROOT / "docs" / "own-data.md").read_text(encoding="utf-8").split())
     own = preset("classify")
-    assert f"`train.batch_size` ({own.train.batch_size} by default)" in page
-    assert f"`train.epochs` ({own.train.epochs})" in page
-    assert f"texts of more than {own.data.max_length} words are left out" in page
+    assert f"`train.batch_size` (default {own.train.batch_size})" in page
+    assert f"`train.epochs` (default {own.train.epochs})" in page
+    assert f"texts of more than {own.data.max_length} words" in page
     (call,) = re.findall(r"`(numpy\.savez\(.+?\))`", page)
     place = tmp_path / "mine.npz"
     vec = numpy.ones((2, 3), dtype=numpy.float32)

@@ -122,7 +122,7 @@ def option_settings(options: Sequence[Option], given: Mapping[str, Any]) -> list
     """The settings that options stand for, ``key=value``; a file may have commas in its name."""
     from treelax.training.config import value_to_toml
 
-    found = []
+    found: list[tuple[str, Any]] = []
     for option in options:
         value = given[option.parameter]
         if value is None or value is False or value == []:

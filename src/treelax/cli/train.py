@@ -101,7 +101,7 @@ def _resumed(
     from treelax.training.config import override
     from treelax.training.run import EPOCHS, refuse_changes
 
-    config = run.config(task.config_type) if run.task == task.name else None
+    config: Any = run.config(task.config_type) if run.task == task.name else None
     fits = config is not None and preset in (None, config.preset)
     if own.has_presets:
         fits = fits and config.preset in task.presets(own.preset)
