@@ -181,7 +181,7 @@ def test_what_is_missing_or_damaged_is_told_before_anything_starts(
     for more, message in (
         (one, "data.path is none"),
         ([*one, "--from", str(tmp_path / "none")], "none: does not exist"),
-        (given, "or leave that row out: --rows sst-none,sst-chain,sst-heads,"),
+        (given, "takes given trees; expected --set data.trees=FILES"),
         ([*given, *trees], "train.conllu: does not exist; expected a CoNLL-U file of given trees"),
         ([*one, *given, "--vectors", "[a, b]"], "[a, b]: does not exist; expected word vectors"),
     ):
