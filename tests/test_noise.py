@@ -45,12 +45,6 @@ def test_moments_and_distribution_of_gumbel(dtype):
     assert abs(draws.var().item() - variance) < 4 * variance * math.sqrt((2 + 12 / 5) / DRAWS)
 
 
-def test_gumbel_draws_are_independent_of_each_other():
-    left, right = gumbel((2, DRAWS), generator=seeded()).double()
-    correlation = torch.corrcoef(torch.stack([left, right]))[0, 1].item()
-    assert abs(correlation) < 4 / math.sqrt(DRAWS)
-
-
 @pytest.mark.parametrize("k", [1, 3, 20])
 @pytest.mark.parametrize("s", [1, 10])
 def test_a_sum_of_k_is_the_largest_of_s_exponentials(k, s):
@@ -157,15 +151,6 @@ def test_noise_sits_on_arcs_alone(name, batch):
     assert torch.equal((drawn != 0).reshape(-1, 6, 6), expected)
 
 
-@pytest.mark.parametrize("name", REAL_NOISES)
-def test_lengths_broadcast_over_samples(name):
-    scores, lengths = torch.zeros(4, 2, 5, 5), torch.tensor([2, 4])
-    drawn = perturbation(name, scores, lengths, generator=seeded())
-    same = perturbation(name, scores, lengths.expand(4, 2), generator=seeded())
-    assert torch.equal(drawn, same)
-    assert torch.equal(drawn[3] != 0, torch.stack([is_arc(4, 2), is_arc(4, 4)]))
-
-
 def test_lengths_decide_k():
     scores = torch.zeros(2, 2000, 11, 11)
     lengths = torch.tensor([[2], [10]])
@@ -199,17 +184,12 @@ def test_noise_has_no_gradient_and_leaves_the_scores_alone(name):
     [
         (lambda: perturbation("gumble", torch.zeros(3, 3)), "noise is 'gumble'; .*mean 'gumbel'"),
         (lambda: perturbation("none", torch.zeros(2, 3)), r"scores has shape \(2, 3\)"),
-        (lambda: perturbation("none", [[0.0]]), "scores is a list"),
         (lambda: perturbation(None, THREE, torch.tensor([1, 2, 2])), r"lengths has shape \(3,\)"),
-        (lambda: perturbation(None, THREE, torch.tensor([1.0, 2.0])), "lengths has dtype"),
-        (lambda: perturbation(None, THREE, [1, 2]), "lengths is a list"),
-        (lambda: perturbation(None, THREE, torch.ones(2, device="meta").long()), "on meta"),
         (lambda: sum_of_gamma((3,), 0), "k: received 0; expected positive"),
         (lambda: sum_of_gamma((3,), torch.tensor([1, -1, 1])), "k: received"),
         (lambda: sum_of_gamma((3,), torch.tensor([1, 2])), r"k: received shape \(2,\); .*\(3,\)"),
         (lambda: sum_of_gamma((3,), 1, tau=0.0), "tau: received 0.0"),
         (lambda: sum_of_gamma((3,), 1, iterations=0), "iterations: received 0"),
-        (lambda: sum_of_gamma((3,), 1, dtype=torch.int64), "dtype: received torch.int64"),
         (lambda: gumbel((3,), dtype=torch.int32), "dtype: received torch.int32"),
     ],
 )

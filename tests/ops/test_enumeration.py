@@ -1,5 +1,7 @@
 """Every backend against the enumeration of all trees, n ≤ 5: nothing shared but the definition."""
 
+import math
+
 import oracle
 import pytest
 import torch
@@ -14,6 +16,53 @@ COUNTS = {False: (1, 3, 12, 55, 273), True: (1, 2, 7, 30, 143)}
 every_backend = pytest.mark.parametrize("backend", CPU_BACKENDS)
 both_roots = pytest.mark.parametrize("single_root", [False, True])
 every_length = pytest.mark.parametrize("n", range(1, 6))
+
+
+# ── the enumeration itself ───────────────────────────────────────────────────────────────────────
+
+
+@both_roots
+def test_number_of_trees(single_root):
+    for n, count in enumerate(COUNTS[single_root], 1):
+        trees = oracle.all_trees(n, single_root)
+        assert trees.shape == trees.unique(dim=0).shape == (count, n)
+
+
+@pytest.mark.parametrize(
+    ("heads", "tree", "projective"),
+    [
+        ((2, 0, 2), True, True),
+        ((2, 1, 0), False, False),  # a cycle 1 → 2 → 1, spanned by the arc to 3
+        ((1,), False, True),  # its own head
+        ((3, 0, 2), True, False),  # 3 → 1 spans 2, the head of 3
+        ((0, 4, 4, 0), True, True),
+        ((0, 4, 0, 3), True, False),  # 4 → 2 spans 3, the head of 4
+        ((3, 0, 0), True, False),  # 3 → 1 spans 2, which hangs off the root
+    ],
+)
+def test_naive_definitions(heads, tree, projective):
+    assert oracle.is_tree(heads) is tree
+    assert oracle.is_projective(heads) is projective
+
+
+def test_two_words_by_hand():
+    """The third word is padding, which is not read."""
+    scores = torch.full((4, 4), torch.nan)
+    scores[0, 1], scores[0, 2], scores[1, 2], scores[2, 1] = 1.0, 2.0, 3.0, 4.0
+    weights = [math.exp(1 + 2), math.exp(1 + 3), math.exp(4 + 2)]
+    total = sum(weights)
+    assert oracle.log_partition(scores, length=2).item() == pytest.approx(math.log(total))
+    expected = [w / total for w in weights]
+    assert oracle.probabilities(scores, length=2).tolist() == pytest.approx(expected)
+    arcs = oracle.marginals(scores, length=2)
+    assert arcs[0, 1].item() == pytest.approx((weights[0] + weights[1]) / total)
+    assert arcs[2, 1].item() == pytest.approx(weights[2] / total)
+    tree, value = oracle.best(scores, length=2)
+    assert value.item() == 6
+    assert tree.nonzero().tolist() == [[0, 2], [2, 1]]
+
+
+# ── the backends ─────────────────────────────────────────────────────────────────────────────────
 
 
 def random_scores(n: int, generator: torch.Generator, batch: int = 3) -> torch.Tensor:
@@ -35,19 +84,10 @@ def test_counts_of_trees(n, single_root, backend):
 def test_log_partition_and_marginals(n, single_root, backend, generator):
     scores = random_scores(n, generator)
     options = {"single_root": single_root, "backend": backend}
-    assert (
-        largest_error(
-            ops.log_partition(scores, **options), oracle.log_partition(scores, single_root)
-        )
-        < EXACT
-    )
-    assert (
-        largest_error(
-            ops.soft_tree(scores, relaxation="entropy", **options),
-            oracle.marginals(scores, single_root),
-        )
-        < EXACT
-    )
+    value = ops.log_partition(scores, **options)
+    assert largest_error(value, oracle.log_partition(scores, single_root)) < EXACT
+    marginals = ops.soft_tree(scores, relaxation="entropy", **options)
+    assert largest_error(marginals, oracle.marginals(scores, single_root)) < EXACT
 
 
 @every_backend

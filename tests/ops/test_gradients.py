@@ -26,8 +26,10 @@ def some_scores(dtype=torch.float64, batch=3, n=4):
 @both_relaxations
 def test_soft_tree_by_finite_differences(relaxation, single_root, backend):
     """The tree and the value of the chart."""
-    options = (LENGTHS, relaxation, single_root, backend, True, True)
-    assert gradcheck(lambda s: torch.ops.treelax.soft_tree(s / 0.7, *options)[:2], some_scores())
+    n = 3 if backend == "reference" else 4  # the loops are slow
+    options = (LENGTHS.clamp(max=n), relaxation, single_root, backend, True, True)
+    scores = some_scores(n=n)
+    assert gradcheck(lambda s: torch.ops.treelax.soft_tree(s / 0.7, *options)[:2], scores)
 
 
 @every_backend
