@@ -20,8 +20,8 @@ STATE = {"epoch": 3, "best": {"score": -math.inf, "epoch": 2}, "history": [1, No
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.bool]
 
 
-def saved(folder: Path, fill: float = 1.0, name: str = "last.safetensors") -> Path:
-    path = folder / "checkpoint" / name
+def saved(folder: Path, fill: float = 1.0) -> Path:
+    path = folder / "checkpoint" / "last.safetensors"
     save_checkpoint(path, {"w": torch.full((300,), fill)}, kind="listops", state=STATE)
     return path
 
@@ -46,13 +46,6 @@ def test_what_is_saved_is_loaded(tmp_path: Path, generator: torch.Generator) -> 
     assert os.listdir(path.parent) == [path.name]
 
 
-def test_loaded_tensors_are_no_window_on_the_file(tmp_path: Path) -> None:
-    path = saved(tmp_path, 1.0)
-    tensors = load_checkpoint(path).tensors
-    path.write_bytes(bytes(path.stat().st_size))
-    assert torch.equal(tensors["w"], torch.ones(300))
-
-
 def test_a_full_disk_leaves_the_previous_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,62 +57,37 @@ def test_a_full_disk_leaves_the_previous_checkpoint(
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(CheckpointError, match=f"^{path}: was not saved: No space left .*is intact"):
         saved(tmp_path, 2.0)
-    with pytest.raises(CheckpointError, match="No space left on device; solve this and use"):
-        saved(tmp_path, 2.0, "first.safetensors")
     assert os.listdir(path.parent) == [path.name]
     assert torch.equal(load_checkpoint(path).tensors["w"], torch.ones(300))
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(CheckpointError, match="was not saved: Not a directory"):
-        save_checkpoint(tmp_path / "file" / "sub" / "x.safetensors", {}, kind="x", state={})
+HEADER = {"format": "treelax", "version": "1", "kind": "x", "state": "{}"}
 
 
-def header_end(path: Path) -> int:
-    return 8 + int.from_bytes(path.read_bytes()[:8], "little")
-
-
-def cut(place: Callable[[Path], int]) -> Callable[[Path], None]:
-    return lambda path: os.truncate(path, place(path))
-
-
-def flip_a_bit(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[-20] ^= 4
-    path.write_bytes(data)
-
-
-def change_the_state(path: Path) -> None:
-    path.write_bytes(path.read_bytes().replace(rb"\"epoch\": 3", rb"\"epoch\": 4"))
+def replaced(old: bytes, new: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(path.read_bytes().replace(old, new))
 
 
 @pytest.mark.parametrize(
     "damage",
     [
-        *(cut(lambda _, keep=keep: keep) for keep in (0, 7, 8, 60)),  # type: ignore[misc]
-        cut(header_end),
-        cut(lambda path: header_end(path) - 1),
-        cut(lambda path: path.stat().st_size - 1),
-        flip_a_bit,
-        change_the_state,
-        lambda path: path.write_bytes(path.read_bytes() + b"x"),
+        lambda path: os.truncate(path, 0),
+        lambda path: os.truncate(path, 60),  # in the header
+        lambda path: os.truncate(path, path.stat().st_size - 1),
+        replaced(b"\x80\x3f", b"\x81\x3f"),
+        replaced(rb"\"epoch\": 3", rb"\"epoch\": 4"),
         lambda path: path.write_text("epoch,loss\n1,0.5\n2,0.25\n"),
         lambda path: torch.save({"w": torch.ones(1)}, path),
-        lambda path: save_file({"w": torch.ones(1)}, path),
         lambda path: save_file({"w": torch.ones(1)}, path, {"format": "pt"}),
         lambda path: save_file({"w": torch.ones(1)}, path, HEADER | {"state": "{"}),
     ],
 )
-def test_damaged_and_other_files(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+def test_damaged_and_other_files(tmp_path: Path, damage: Callable[[Path], object]) -> None:
     path = saved(tmp_path)
     damage(path)
     with pytest.raises(CheckpointError, match=r"last.safetensors: is cut off or damag") as caught:
         load_checkpoint(path)
     assert "\n" not in str(caught.value)
-
-
-HEADER = {"format": "treelax", "version": "1", "kind": "x", "state": "{}"}
 
 
 def test_files_that_do_not_fit(tmp_path: Path) -> None:

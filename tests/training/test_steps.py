@@ -76,24 +76,6 @@ def test_steps_are_those_of_adam_with_clipping() -> None:
     assert stepper.mean_loss(5) == pytest.approx(sum(losses) / 5)
 
 
-def test_the_loss_is_counted_from_one_asking_to_the_next() -> None:
-    stepper = new_stepper()
-    stepper.step(8, batch(0))
-    assert stepper.mean_loss(1) > 0
-    assert stepper.mean_loss(1) == 0
-
-
-def test_each_group_has_its_factor_of_the_rate() -> None:
-    stepper = new_stepper()
-    for rate in (0.2, 0.4):
-        stepper.set_rate(rate)
-        assert [group["lr"] for group in stepper.optimizer.param_groups] == [rate, rate / 2]
-    stepper.set_rate(0.0)
-    before = weights(stepper)
-    stepper.step(8, batch(0))
-    assert all(map(torch.equal, weights(stepper), before))
-
-
 @pytest.mark.parametrize("average", [0.0, 0.9])
 def test_steps_go_on_from_their_state_to_the_bit(tmp_path: Path, average: float) -> None:
     path = tmp_path / "x.safetensors"
@@ -119,18 +101,3 @@ def test_steps_go_on_from_their_state_to_the_bit(tmp_path: Path, average: float)
     assert all(map(torch.equal, weights(resumed), weights(straight)))
     for name, value in straight.state().items():
         assert torch.equal(resumed.state()[name], value), name
-    fresh = new_stepper(average=average)  # without the state the weights are others
-    fresh.model.load_state_dict({key: saved[key] for key in fresh.model.state_dict()})
-    fresh.generator.set_state(noise)
-    fresh.set_rate(0.1)
-    fresh.step(8, batch(4))
-    assert not torch.equal(weights(fresh)[1], weights(straight)[1])
-
-
-def test_on_the_cpu_there_is_nothing_to_prepare() -> None:
-    stepper = new_stepper()
-    before = weights(stepper)
-    stepper.prepare({8: batch(0)})
-    assert all(map(torch.equal, weights(stepper), before))
-    assert not stepper.graphs
-    assert not stepper.state()
