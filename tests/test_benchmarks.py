@@ -14,8 +14,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import measure, registry, report, run
-from benchmarks.adapters import torch_struct
-from benchmarks.problem import BEST_TREE, FORWARD_BACKWARD, OPERATIONS, Call, make_problem
+from benchmarks.problem import BEST_TREE, FORWARD_BACKWARD, OPERATIONS, Call
 
 TINY = ["--quick", "--no-peers", "--batch=2", "--threads=1", "--rounds=1", "--seconds=0"]
 
@@ -65,13 +64,12 @@ def wrong(quantity, spoil):
     return dataclasses.replace(right, name="wrong", prepare=prepare)
 
 
-@pytest.mark.parametrize("quantity", ["tree", "gradient", "best score"])
 @pytest.mark.parametrize(
-    "spoil",
+    ("quantity", "spoil"),
     [
-        lambda value: value * 1.01,
-        lambda value: torch.full_like(value, float("nan")),
-        lambda value: value[:1],
+        ("tree", lambda value: value * 1.01),
+        ("gradient", lambda value: torch.full_like(value, float("nan"))),
+        ("best score", lambda value: value[:1]),
     ],
     ids=["one percent", "nan", "shape"],
 )
@@ -88,14 +86,6 @@ def test_disagreement_makes_it_refuse(quantity, spoil, tmp_path, monkeypatch, ca
     assert quantity in last
     assert "n=4" in last
     assert list(tmp_path.iterdir()) == []
-
-
-def test_without_the_spoiling_the_same_pair_is_timed(tmp_path, monkeypatch):
-    right = registry.ours("diagonal", "softmax")
-    contenders = [right, dataclasses.replace(right, name="right")]
-    monkeypatch.setattr(registry, "contenders", lambda *_: contenders)
-    arguments = [*TINY, "--sizes", "4", "--long", "--no-memory", "--out", str(tmp_path)]
-    assert run.main(arguments) == 0
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -136,15 +126,6 @@ def test_growth_of_a_cubic_is_three():
     ]
     text = report.growth_table(report.Figures(rows), "x", (40, 80, 160))
     assert text.count("3.00") == 2
-
-
-def test_problems_repeat_and_differ_by_size():
-    first, again = make_problem(2, 5, ragged=True), make_problem(2, 5, ragged=True)
-    assert torch.equal(first.scores, again.scores)
-    assert torch.equal(first.lengths, again.lengths)
-    assert int(first.lengths.min()) >= 3
-    there = torch_struct.to_peer(first.upstream)
-    assert torch.equal(torch_struct.from_peer(there), first.upstream)
 
 
 def test_what_is_refused(capsys, monkeypatch):

@@ -14,11 +14,6 @@ from treelax.data.input_files import one_file
 from treelax.errors import DataError
 from treelax.files import atomic_write, compressed
 
-COMPRESSIONS = [(".gz", gzip.compress), (".xz", lzma.compress), (".bz2", bz2.compress)]
-
-
-# ------------------------------------------------------------------ writing
-
 
 def test_bytes_and_text(tmp_path):
     path = tmp_path / "file"
@@ -31,6 +26,8 @@ def test_bytes_and_text(tmp_path):
         assert path.read_bytes() == b"\x00bytes"  # the older file stays until the end
     assert path.read_bytes() == "Él\r\nvino\n".encode()
     assert os.listdir(tmp_path) == ["file"]
+    (tmp_path / "usual").touch()  # permissions are as those of any file
+    assert path.stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
 def test_a_link_is_kept(tmp_path):
@@ -91,68 +88,37 @@ def test_what_cannot_be_written_is_told_with_the_name_of_the_file(tmp_path, monk
     assert os.listdir(tmp_path) == ["folder"]
 
 
-def test_the_usual_permissions(tmp_path):
-    (tmp_path / "usual").touch()
-    with atomic_write(tmp_path / "file"):
-        pass
-    modes = {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
-    assert len(modes) == 1
+COMPRESSIONS = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress, ".txt": bytes}
 
 
-@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2", ".txt"])
+@pytest.mark.parametrize("suffix", COMPRESSIONS)
 def test_equal_content_gives_equal_bytes(tmp_path, suffix, monkeypatch):
     for name in ("first", "second"):
-        path = tmp_path / (name + suffix)
+        path = tmp_path / (name + suffix.upper())
         with atomic_write(path) as raw, compressed(raw, path, "wb") as out:
             out.write(b"line\n" * 9)
+        assert [text for _, text in one_file(path).lines()] == ["line"] * 9
         monkeypatch.setattr("time.time", lambda: 2e9)
     first, second = (path.read_bytes() for path in sorted(tmp_path.iterdir()))
     assert first == second
     assert (first == b"line\n" * 9) == (suffix == ".txt")
 
 
-# ------------------------------------------------------------------ reading
-
-
-def test_lines_and_their_numbers(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes("\ufeffÉl \r\n\nvino\u2028del\n mar".encode())
-    assert list(one_file(path).lines()) == [(1, "Él "), (2, ""), (3, "vino\u2028del"), (4, " mar")]
-    path.write_bytes(b"")
-    assert list(one_file(str(path)).lines()) == []
-
-
-@pytest.mark.parametrize(("suffix", "compress"), COMPRESSIONS)
-def test_compressed_files(tmp_path, suffix, compress):
-    for ending in (suffix, suffix.upper()):
-        path = tmp_path / f"file.txt{ending}"
-        path.write_bytes(compress(b"one\ntwo\n"))
-        assert list(one_file(path).lines()) == [(1, "one"), (2, "two")]
-        with path.open("wb") as raw, compressed(raw, path, "wb") as out:
-            out.write(b"three")
-        assert path.read_bytes() != b"three"
-        assert list(one_file(path).lines()) == [(1, "three")]
-        for content in (compress(b"one\ntwo\n")[:-9], b"plain text"):
-            path.write_bytes(content)
-            with pytest.raises(DataError, match=r"file\.\S+, after line \d: cannot be read: ."):
-                list(one_file(path).lines())
-
-
-def test_the_line_that_is_not_utf8(tmp_path):
-    path = tmp_path / "file"
-    path.write_bytes(b"one\ntw\xff\n")
-    lines = one_file(path).lines()
-    assert next(lines) == (1, "one")
-    with pytest.raises(
-        DataError, match=r"file, line 2: is not UTF-8 .*; expected UTF-8: re-save it as UTF-8"
-    ):
-        next(lines)
-
-
-@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
-def test_utf_16_is_known_by_its_mark(tmp_path, encoding):
-    path = tmp_path / "file"
-    path.write_bytes("\ufeffone\ntwo\n".encode(encoding))
-    message = r"file, line 1: is UTF-16; expected UTF-8: .*, or run iconv -f utf-16 -t utf-8"
-    with pytest.raises(DataError, match=message):
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        *(
+            (f"file{suffix}", content, r"after line \d: cannot be read: .")
+            for suffix, compress in list(COMPRESSIONS.items())[:3]
+            for content in (compress(b"one\ntwo\n")[:-9], b"plain text")
+        ),
+        ("file", b"one\ntw\xff\n", "line 2: is not UTF-8 .*: re-save it as UTF-8"),
+        ("file", "\ufeffone".encode("utf-16-le"), "line 1: is UTF-16; expected UTF-8: .*iconv"),
+        ("file", "\ufeffone".encode("utf-16-be"), "line 1: is UTF-16"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(DataError, match=rf"{name}, {message}"):
         list(one_file(path).lines())
