@@ -39,7 +39,7 @@ def text_table(name: str, folder: str) -> str:
     skipped = "dev_soft" if any(run["test_accuracy"] for run in runs) else "test"
     columns = [column for column in headings if not column.startswith(skipped)]
     lines = []
-    for preset, paper in zip(chosen.presets, chosen.rows.values(), strict=True):
+    for preset, paper in chosen.figures.items():
         own = [run for run in runs if run["preset"] == preset]
         if own:
             figures = [over_seeds(own, column) for column in columns]
