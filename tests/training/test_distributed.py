@@ -254,6 +254,11 @@ def test_who_a_launcher_says_we_are(monkeypatch: pytest.MonkeyPatch) -> None:
     assert launched() == World()
     monkeypatch.setenv("RANK", "2")
     assert launched() == World(2, 4, 2, 4)
+    monkeypatch.setenv("RANK", "two")
+    with pytest.raises(
+        InputError, match="RANK is 'two' in the environment; expected a whole number"
+    ):
+        launched()
 
 
 # ------------------------------------------------------------------ dev figures

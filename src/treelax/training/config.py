@@ -41,18 +41,6 @@ def override(config: Config, settings: Sequence[str], *, list_all: str = LIST_AL
     ``[64, 32]``, or ``"none"`` for the text where ``none`` is None. All settings are applied
     together, the last one of a key wins, and then the config validates itself.
 
-    Args:
-        config: a frozen dataclass; not modified.
-        settings: the changes, each ``key=value``.
-        list_all: how to see all keys, for error messages.
-
-    Returns:
-        The changed config, of the same type.
-
-    Raises:
-        InputError: a setting has no ``=``, its key is unknown or names a section, or its value is
-            not of the field's type; or the config itself refuses the values.
-
     Example:
         >>> @dataclasses.dataclass(frozen=True)
         ... class Training:
@@ -130,14 +118,12 @@ def from_table(kind: type[Config], table: Mapping[str, Any], source: str) -> Con
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """The first three differences between two flattened configs, as ``key old → new``."""
 
-    def plain(value: Any) -> Any:
-        return list(value) if isinstance(value, tuple) else value  # as in JSON
-
-    found = [
-        f"{key} {_plain(old.get(key))} → {_plain(new.get(key))}"
-        for key in dict.fromkeys((*old, *new))
-        if plain(old.get(key)) != plain(new.get(key))
-    ]
+    found = []
+    for key in dict.fromkeys((*old, *new)):
+        values = [old.get(key), new.get(key)]
+        before, now = (list(v) if isinstance(v, tuple) else v for v in values)  # as in JSON
+        if before != now:
+            found.append(f"{key} {_plain(before)} → {_plain(now)}")
     return ", ".join(found[:3])
 
 

@@ -101,15 +101,20 @@ def current() -> World:
 
 def launched() -> World:
     """The processes that torchrun or accelerate started, according to the environment."""
-    size = int(os.environ.get("WORLD_SIZE") or 1)
-    if size < 2 or "RANK" not in os.environ:
-        return World()
-    return _world(int(os.environ["RANK"]), size)
+    rank, size = _variable("RANK", 0), _variable("WORLD_SIZE", 1)
+    return World() if size < 2 or "RANK" not in os.environ else _world(rank, size)
 
 
 def _world(rank: int, size: int) -> World:
-    local_rank, local_size = os.environ.get("LOCAL_RANK"), os.environ.get("LOCAL_WORLD_SIZE")
-    return World(rank, size, int(local_rank or rank), int(local_size or size))
+    return World(rank, size, _variable("LOCAL_RANK", rank), _variable("LOCAL_WORLD_SIZE", size))
+
+
+def _variable(name: str, default: int) -> int:
+    """A number that a launcher puts into the environment."""
+    value = os.environ.get(name) or str(default)
+    if not value.isdecimal():
+        raise InputError(f"{name} is {value!r} in the environment; expected a whole number")
+    return int(value)
 
 
 def in_turn(

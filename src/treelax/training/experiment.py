@@ -18,7 +18,6 @@ class Experiment(Protocol):
         config: with ``seed`` and ``train``, which has ``epochs``, ``learning_rate``, ``schedule``,
             ``patience``, ``decay``, ``clip`` and ``average``.
         files: settings that name files; a run may go on with others that have the same in them.
-        updates: per epoch.
         device: of the model and the data.
     """
 
@@ -36,10 +35,10 @@ class Experiment(Protocol):
         """Parameters, each group with the factor ``rate`` of the learning rate; see `Stepper`."""
 
     def fingerprint(self) -> str:
-        """A short text that is another if the training or the dev data are."""
+        """Hash of the training and dev data."""
 
     def begin(self, epoch: int) -> Hashable:
-        """Get ready for an epoch, counted from 1; what it gives changes when the steps do."""
+        """Get ready for an epoch, counted from 1; the result changes when the steps do."""
 
     def batches(self, seed: int) -> list[tuple[Any, Tensor]]:
         """The batches of an epoch: a shape, and indices into data that live on the device."""

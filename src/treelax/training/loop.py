@@ -26,8 +26,6 @@ from treelax.training.metrics import MetricsLog
 from treelax.training.run import EPOCHS, Run
 from treelax.training.steps import Stepper
 
-__all__ = ["Progress", "Training"]
-
 
 @dataclass(frozen=True)
 class Progress:
@@ -56,7 +54,6 @@ class Training:
 
     Raises:
         CheckpointError: the folder holds a checkpoint that does not fit.
-        TrainingError: several processes differ in data, model or kind of device.
     """
 
     def __init__(self, run: Run, experiment: Experiment) -> None:

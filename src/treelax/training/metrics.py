@@ -91,9 +91,7 @@ def _rows(file: Path) -> Iterator[tuple[bytes, dict[str, Any]]]:
     try:
         lines = file.read_bytes().split(b"\n")
     except OSError as error:
-        raise DataError(
-            f"{file}: cannot be read: {error.strerror}; expected the metrics of a run"
-        ) from error
+        raise DataError(f"{file}: cannot be read: {error.strerror}") from error
     for number, line in enumerate(lines, 1):
         try:
             row = json.loads(line)

@@ -21,8 +21,6 @@ import torch.distributed as dist
 from treelax.errors import InputError, TreelaxError
 from treelax.training.distributed import LostProcessError, World, launched
 
-__all__ = ["joined"]
-
 FAILED = 2  # exit status, as that of the program
 GRACE = 2.0  # seconds for the first to speak: launchers end all processes with one
 WAITING = timedelta(hours=2)  # for what another process does alone, such as reading data
@@ -41,9 +39,6 @@ def joined() -> Iterator[World]:
     Without such a start it does nothing. Otherwise all begin together and end together: the others
     wait for the first at the end. If one of them fails it says why, and all end. Processes other
     than the first then exit at once with status 2, whatever surrounds the context.
-
-    Raises:
-        InputError: the processes do not find each other.
 
     Example:
         >>> with joined() as world:

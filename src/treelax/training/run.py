@@ -171,10 +171,8 @@ def refuse_changes(
     if changed:
         raise InputError(f"{run.path}: was started with other settings ({changed}); {advice}")
     if EPOCHS in free and now[EPOCHS] < (done := check_metrics(run.metrics_file)):
-        raise InputError(
-            f"{EPOCHS}: received {now[EPOCHS]}; expected at least {done}, the epochs that {run.path} "
-            "has done"
-        )
+        least = f"expected at least {done}, the epochs that {run.path} has done"
+        raise InputError(f"{EPOCHS}: received {now[EPOCHS]}; {least}")
 
 
 def best_model(path: Path) -> Path:
@@ -184,8 +182,7 @@ def best_model(path: Path) -> Path:
     run = Run.open(path)
     if not run.best_model.exists():
         raise InputError(
-            f"{path}: holds no model yet; expected a run that has finished its first epoch: continue "
-            "it with --resume"
+            f"{path}: holds no model yet; expected an epoch: continue it with --resume"
         )
     return run.best_model
 
