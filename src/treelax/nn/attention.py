@@ -32,19 +32,12 @@ class IntraAttention(nn.Module):
 
     Args:
         input_size: of the vectors.
-        size: of the scorer's layers.
-        layers: of the scorer's perceptrons.
-        distances: see `ArcScorer`.
-        dropout: inside the perceptrons.
+        size: of the scorer's layers; the other settings are those of `ArcScorer`.
 
     Shape:
         vectors ``(batch, n, input_size)`` and lengths ``(batch)`` to ``(batch, n, 2 * input_size)``.
         Every sentence has at least one word. Padding must hold finite numbers, as for `TreeGCN`; it
         changes no word's output, and its own output is not zero.
-
-    Raises:
-        InputError: a size that is not positive, or a dropout that is no probability; or, when
-            called, vectors or lengths of another shape, type or device.
 
     Example:
         >>> IntraAttention(8, 16)(torch.zeros(2, 5, 8), torch.tensor([5, 3])).shape
@@ -95,7 +88,7 @@ class DecomposableAttention(nn.Module):
     Args:
         input_size: of the vectors.
         size: of the hidden layers.
-        classes: number of them.
+        classes: number of classes.
         dropout: inside the perceptrons.
         attend_dropout: inside F, the same by default.
         pooling: over the words, "max" (Corro & Titov) or "sum" (Parikh et al.).
@@ -104,10 +97,6 @@ class DecomposableAttention(nn.Module):
         two batches of vectors ``(batch, n, input_size)``, ``(batch, m, input_size)`` and their lengths
         ``(batch)`` to logits ``(batch, classes)``. Every sentence has at least one word. Padding must
         hold finite numbers and changes nothing.
-
-    Raises:
-        InputError: a size that is not positive, a dropout that is no probability, or no such
-            pooling; or, when called, vectors or lengths of another shape, type or device.
 
     Example:
         >>> layer = DecomposableAttention(8, 16, 3)
@@ -130,7 +119,7 @@ class DecomposableAttention(nn.Module):
         pooling: Pooling = "max",
     ) -> None:
         super().__init__()
-        check_size("classes", classes)
+        check_size(classes=classes)
         one_of("pooling", pooling, POOLINGS)
         self.pooling = pooling
         attend_dropout = dropout if attend_dropout is None else attend_dropout

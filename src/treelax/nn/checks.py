@@ -13,18 +13,17 @@ from treelax.errors import InputError
 from treelax.ops import checks
 
 
-def check_size(name: str, value: Any) -> None:
-    """Raise unless ``value`` is a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InputError(f"{name} is {value!r}; expected a whole number of at least 1.")
+def check_size(**sizes: Any) -> None:
+    """Raise unless all sizes are whole numbers of at least 1."""
+    for name, value in sizes.items():
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise InputError(f"{name} is {value!r}; expected a whole number of at least 1.")
 
 
 def check_dropout(value: Any) -> None:
     """Raise unless ``value`` is a probability below 1."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < 1:
-        raise InputError(
-            f"dropout is {value!r}; expected a probability of at least 0 and below 1: 0 drops nothing."
-        )
+        raise InputError(f"dropout is {value!r}; expected a probability of at least 0 and below 1.")
 
 
 def check_vectors(name: str, vectors: Any, *shape: int | str) -> None:
@@ -32,9 +31,7 @@ def check_vectors(name: str, vectors: Any, *shape: int | str) -> None:
     ``"..."`` in front for more dimensions."""
     expected = f"({', '.join(map(str, shape))})"
     if not isinstance(vectors, Tensor):
-        raise InputError(
-            f"{name} is a {type(vectors).__name__}; expected a torch.Tensor of shape {expected}."
-        )
+        raise InputError(f"{name} is a {type(vectors).__name__}; expected a tensor {expected}.")
     open_front = shape[0] == "..."
     last = shape[1:] if open_front else shape
     received = tuple(vectors.shape)

@@ -26,10 +26,6 @@ class WordEmbedding(nn.Module):
     Shape:
         ids ``(...)`` to vectors ``(..., size)``.
 
-    Raises:
-        InputError: the table is no matrix of numbers, has fewer rows than are to be learned, or its
-            first row is not 0; or, when called, ids that are no integers.
-
     Example:
         >>> embedding = WordEmbedding(torch.tensor([[0.0], [1.0], [2.0]]), learned=1)
         >>> embedding(torch.tensor([2, 1, 0])).tolist()
@@ -50,10 +46,7 @@ class WordEmbedding(nn.Module):
                 "expected floating-point (words, size) with more words than learned rows"
             )
         if bool(table[0].any()):
-            raise InputError(
-                "table has a row 0 that is not 0; expected zeros there, for padding: put a row of "
-                "zeros in front"
-            )
+            raise InputError("table has a row 0 that is not 0; expected zeros, for padding")
         self.size = shape[1]
         self.register_buffer("table", table.detach(), persistent=False)
         # goes from type to type with the layers, whatever type the table has
@@ -66,9 +59,7 @@ class WordEmbedding(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """Look up."""
         if ids.dtype not in ID_TYPES:
-            raise InputError(
-                f"ids has dtype {ids.dtype}; expected int64 or int32, rows of the table"
-            )
+            raise InputError(f"ids has dtype {ids.dtype}; expected int64 or int32")
         fixed = F.embedding(ids, self.table).to(self.like.dtype)
         if self.learned is None:
             return fixed
@@ -79,18 +70,9 @@ class WordEmbedding(nn.Module):
         return torch.where(own[..., None], rows, fixed)
 
     def append(self, rows: Tensor) -> None:
-        """Append vectors ``(words, size)`` of more words, which are not learned.
-
-        Example:
-            >>> embedding = WordEmbedding(torch.zeros(2, 1))
-            >>> embedding.append(torch.ones(1, 1))
-            >>> embedding(torch.tensor([2])).tolist()
-            [[1.0]]
-        """
+        """Append vectors ``(words, size)`` of more words, which are not learned."""
         if rows.dim() != 2 or rows.shape[1] != self.size:
-            raise InputError(
-                f"rows has shape {tuple(rows.shape)}; expected (words, {self.size}), as the table has"
-            )
+            raise InputError(f"rows has shape {tuple(rows.shape)}; expected (words, {self.size})")
         self.table = torch.cat([self.table, rows.detach().to(self.table)])
 
     def extra_repr(self) -> str:

@@ -36,10 +36,6 @@ class BiLSTM(nn.Module):
         vectors ``(batch, n, input_size)``, without the root, and lengths ``(batch)``, or None if
         there is no padding, to ``(batch, n, 2 * size)``; 0 in the padding.
 
-    Raises:
-        InputError: a size that is not positive; or, when called, vectors or lengths of another
-            shape, type or device.
-
     Example:
         >>> encoder = BiLSTM(8, 16)
         >>> encoder(torch.zeros(2, 5, 8), torch.tensor([5, 3])).shape
@@ -51,9 +47,7 @@ class BiLSTM(nn.Module):
 
     def __init__(self, input_size: int, size: int, *, stacks: int = 2) -> None:
         super().__init__()
-        check_size("input_size", input_size)
-        check_size("size", size)
-        check_size("stacks", stacks)
+        check_size(input_size=input_size, size=size, stacks=stacks)
         sizes = [input_size] + [2 * size] * (stacks - 1)
         self.stacks = nn.ModuleList(
             nn.LSTM(before + 1, size, bidirectional=True, batch_first=True) for before in sizes
@@ -91,10 +85,7 @@ class BiLSTM(nn.Module):
         check_lengths(lengths, vectors)
         n = vectors.shape[-2]
         if n == 0:
-            raise InputError(
-                f"vectors has shape {tuple(vectors.shape)}; expected n of at least 1: leave empty "
-                "sentences out of the batch."
-            )
+            raise InputError(f"vectors has shape {tuple(vectors.shape)}; expected n of at least 1.")
         if lengths is None:
             lengths = torch.full(vectors.shape[:1], n, device=vectors.device)
         position = torch.arange(n, device=vectors.device)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from treelax.errors import InputError
-from treelax.nn.checks import check_dropout, check_size, check_vectors
+from treelax.nn.checks import check_size, check_vectors
 from treelax.nn.dropout import Dropout
 from treelax.nn.mlp import linear
 
@@ -35,10 +35,6 @@ class TreeGCN(nn.Module):
         ``(..., n + 1, output_size)``. The leading dimensions broadcast: one tree for a whole batch,
         or several trees for each sentence.
 
-    Raises:
-        InputError: a size that is not positive, or a dropout that is no probability; or, when
-            called, vectors and tree that do not fit.
-
     Example:
         >>> gcn = TreeGCN(8, 16, layers=2, dense=True)
         >>> gcn.output_size
@@ -60,10 +56,7 @@ class TreeGCN(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        check_size("input_size", input_size)
-        check_size("size", size)
-        check_size("layers", layers)
-        check_dropout(dropout)
+        check_size(input_size=input_size, size=size, layers=layers)
         self.input_size = input_size
         self.dense = dense
         self.own, self.head, self.modifier = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()

@@ -45,8 +45,6 @@ class LatentTree(nn.Module):
         0 in the padding.
 
     Raises:
-        InputError: a setting that does not exist or is out of range; or, when called, vectors,
-            lengths or scores of the wrong shape, type or device.
         NoTreeError: the forbidden arcs of a sentence leave no tree (if validated).
 
     Example:
@@ -86,9 +84,7 @@ class LatentTree(nn.Module):
         if not isinstance(structure, Structure):
             structure = structure_named(structure, single_root=single_root)
         elif single_root:
-            raise InputError(
-                f"single_root is True beside {structure}; expected it in the structure itself."
-            )
+            raise InputError(f"single_root is True beside {structure}; expected it in that.")
         relaxed = Relaxed(relaxation, temperature, noise_named(noise, noise_scale))
         described = StraightThrough(relaxed) if straight_through else relaxed
         if estimator is None:
@@ -112,11 +108,8 @@ class LatentTree(nn.Module):
     ) -> Tensor:
         """What the estimator samples while training, the best structure in evaluation mode.
 
-        Args:
-            vectors: ``(..., n + 1, d)``, the root's first.
-            lengths: ``(...)`` words per sentence, or None if all have ``n``.
-            generator: source of the noise; torch's own by default. ``torch.compile`` cannot take
-                one into its graph: seed torch itself there.
+        Noise comes from the generator, torch's own by default. ``torch.compile`` cannot take one
+        into its graph: seed torch itself there.
         """
         scores = self._scores(vectors, lengths)
         if not self.training:
@@ -183,9 +176,9 @@ class LatentTree(nn.Module):
     def _scores(self, vectors: Tensor, lengths: Tensor | None) -> Tensor:
         check_vectors("vectors", vectors, "...", "n + 1", "d")
         if vectors.shape[-2] == 0:
+            given = tuple(vectors.shape)
             raise InputError(
-                f"vectors has shape {tuple(vectors.shape)}; expected the root's first: use "
-                "treelax.nn.Root."
+                f"vectors has shape {given}; expected the root's: use treelax.nn.Root."
             )
         check_lengths(lengths, vectors)
         scores: Tensor = self.scorer(vectors)

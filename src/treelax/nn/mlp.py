@@ -26,10 +26,6 @@ class MLP(nn.Sequential):
     Shape:
         ``(..., sizes[0])`` to ``(..., sizes[-1])``.
 
-    Raises:
-        InputError: fewer than two sizes, one that is not positive, or a dropout that is no
-            probability; or, when called, vectors of another size.
-
     Example:
         >>> import torch
         >>> MLP(8, 16, 4)(torch.zeros(2, 3, 8)).shape
@@ -44,11 +40,8 @@ class MLP(nn.Sequential):
         self, *sizes: int, dropout: float = 0.0, activate_last: bool = True, bias: bool = True
     ) -> None:
         if len(sizes) < 2:
-            raise InputError(
-                f"sizes is {sizes}; expected at least two numbers, of the input and of each layer."
-            )
-        for number, size in enumerate(sizes):
-            check_size(f"sizes[{number}]", size)
+            raise InputError(f"sizes is {sizes}; expected at least two, of input and layers.")
+        check_size(**{f"sizes[{number}]": size for number, size in enumerate(sizes)})
         check_dropout(dropout)
         layers: list[nn.Module] = []
         for number, (before, after) in enumerate(pairwise(sizes), 1):

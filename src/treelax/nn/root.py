@@ -19,9 +19,6 @@ class Root(nn.Module):
     Shape:
         words ``(..., n, size)`` to ``(..., n + 1, size)``.
 
-    Raises:
-        InputError: a size that is not positive; or, when called, vectors of another size.
-
     Example:
         >>> Root(5)(torch.zeros(2, 3, 5)).shape
         torch.Size([2, 4, 5])
@@ -29,7 +26,7 @@ class Root(nn.Module):
 
     def __init__(self, size: int) -> None:
         super().__init__()
-        check_size("size", size)
+        check_size(size=size)
         self.size = size
         self.vector = nn.Parameter(torch.empty(size))
         nn.init.xavier_uniform_(self.vector.data[None])

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from treelax.errors import InputError
-from treelax.nn.checks import check_dropout, check_size, check_vectors
+from treelax.nn.checks import check_size, check_vectors
 from treelax.nn.mlp import MLP
 
 
@@ -30,10 +30,6 @@ class ArcScorer(nn.Module):
         vectors ``(..., n + 1, input_size)``, the root's first, to scores ``(..., n + 1, n + 1)``;
         ``scores[..., h, m]`` is that of the arc from head ``h`` to modifier ``m``.
 
-    Raises:
-        InputError: a size that is not positive, or a dropout that is no probability; or, when
-            called, vectors of another shape.
-
     Example:
         >>> ArcScorer(8, 16)(torch.zeros(2, 5, 8)).shape
         torch.Size([2, 5, 5])
@@ -54,12 +50,9 @@ class ArcScorer(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        check_size("input_size", input_size)
-        check_size("size", size)
-        check_size("layers", layers)
+        check_size(input_size=input_size, size=size, layers=layers)
         if distances is not None:
-            check_size("distances", distances)
-        check_dropout(dropout)
+            check_size(distances=distances)
         sizes = (input_size, *[size] * layers)
         self.head = MLP(*sizes, dropout=dropout)
         self.modifier = MLP(*sizes, dropout=dropout)
@@ -102,9 +95,6 @@ class ArcScorer(nn.Module):
             left: bias of a head on the left of its modifier.
             per_step: what every step of the distance beyond the first adds, below 0 for short arcs.
 
-        Raises:
-            InputError: the scorer has no distance bias and one of them is not 0.
-
         Example:
             >>> scorer = ArcScorer(8, 16, distances=2)
             >>> scorer.start_bias(left=2.0, per_step=-0.5)
@@ -113,9 +103,7 @@ class ArcScorer(nn.Module):
         """
         if self.distances is None:
             if left or per_step:
-                raise InputError(
-                    f"left is {left} and per_step {per_step}; expected 0, for distances is None."
-                )
+                raise InputError(f"left={left}, per_step={per_step}; expected 0 without distances.")
             return
         apart = torch.arange(-self.distances, self.distances + 1)
         steps = (apart.abs() - 1).clamp(min=0)

@@ -17,8 +17,6 @@ from treelax.errors import InputError
 from treelax.nn.checks import check_size
 from treelax.ops.checks import one_of
 
-__all__ = ["SubwordTransformer", "Subwords"]
-
 Subwords = Literal["mean", "first"]
 
 
@@ -63,7 +61,7 @@ class SubwordTransformer(nn.Module):
         frozen: bool = False,
     ) -> None:
         super().__init__()
-        check_size("size", size)
+        check_size(size=size)
         one_of("subwords", subwords, get_args(Subwords))
         self.size, self.padding, self.limit, self.subwords = size, padding, limit, subwords
         self.model: nn.Module | None = None
