@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 import torch
-from browsing import HINT, NO_BROWSER
 from hypothesis import HealthCheck, settings
+from pages import HINT, NO_BROWSER
 
 # they are loaded anyway; looked through for doctests, two of them would have the same name
 collect_ignore_glob = ["*conftest.py"]
@@ -50,8 +50,7 @@ def generator() -> torch.Generator:
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory):
     """A run of ListOps that has ended, and what was said; only to be looked at."""
-    from listops_commands import train
-    from listops_runs import options
+    from listops_runs import options, train
 
     folder = tmp_path_factory.mktemp("finished") / "new" / "run"
     return folder, train("--out", folder, *options(), "--seed", 5)
@@ -60,7 +59,7 @@ def finished(tmp_path_factory):
 @pytest.fixture(scope="session")
 def halves(tmp_path_factory):
     """A run of four epochs that was interrupted in its third; copy it."""
-    from listops_commands import QUICK, interrupt
+    from listops_runs import QUICK, interrupt
 
     folder = tmp_path_factory.mktemp("halves") / "run"
     interrupt(folder, 3, *QUICK)

@@ -1,6 +1,10 @@
-"""Sentences with their heads, and drawings as they stand in a test."""
+"""Sentences with their heads, drawings as written in a test, and the parts of an SVG."""
 
 from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from xml.etree import ElementTree
 
 MAX = ["[MAX", "2", "9", "[MIN", "4", "7", "]", "0", "]"]
 MAX_GOLD = [0, 1, 1, 1, 4, 4, 4, 1, 1]
@@ -15,3 +19,58 @@ def block(text: str) -> str:
     """A drawing as it stands in this file: less the indentation and the lines around it."""
     lines = text.splitlines()[1:-1]
     return "\n".join(line.removeprefix("    ") for line in lines)
+
+
+SVG = "{http://www.w3.org/2000/svg}"
+DASHES = {"7 4": "wrong", "1.5 3.5": "missed", "3 3": "other", None: "solid"}
+
+
+class DrawnArc(NamedTuple):
+    told: str
+    look: str
+    head_x: float
+    modifier_x: float
+    base: float
+    y: float  # of its highest (or lowest) part
+    opacity: float
+    width: float
+
+
+def root_of(svg: str) -> ElementTree.Element:
+    return ElementTree.fromstring(svg)
+
+
+def texts(svg: str) -> list[str]:
+    """All that is shown as text, in order."""
+    return [element.text or _tail(element) for element in root_of(svg).iter(f"{SVG}text")]
+
+
+def _tail(element: ElementTree.Element) -> str:
+    return "".join(child.tail or "" for child in element)
+
+
+def arcs(svg: str) -> list[DrawnArc]:
+    """The arcs of a drawing, those of the legend left out."""
+    found = []
+    for group in root_of(svg).iter(f"{SVG}g"):
+        title, path = group.find(f"{SVG}title"), group.find(f"{SVG}path")
+        if title is None or title.text is None or path is None or "→" not in title.text:
+            continue
+        shape = path.get("d") or ""
+        start = re.match(r"M([\d.-]+) ([\d.-]+)V([\d.-]+)", shape)
+        assert start is not None
+        x, y, first = map(float, start.groups())
+        look = DASHES[path.get("stroke-dasharray")]
+        rest = (float(group.get("opacity", "1")), float(path.get("stroke-width", "0")))
+        if "A" in shape:
+            corners = re.findall(r"A[\d.-]+ [\d.-]+ 0 0 \d ([\d.-]+) ([\d.-]+)", shape)
+            end = (float(corners[1][0]), float(corners[0][1]))
+            found.append(DrawnArc(title.text, look, x, end[0], y, end[1], *rest))
+        else:  # from the root: from the edge to the word
+            found.append(DrawnArc(title.text, look, x, x, first, y, *rest))
+    return found
+
+
+def size_of(svg: str) -> tuple[float, float]:
+    root = root_of(svg)
+    return float(root.get("width", "0")), float(root.get("height", "0"))

@@ -1,4 +1,4 @@
-"""Tiny ListOps runs: settings that train in a blink, and what of a run must not change."""
+"""Tiny ListOps runs: settings, ``treelax train listops`` in this process, comparable results."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import commands
+import pytest
+from typer.testing import CliRunner, Result
+
+from treelax.cli.main import app, main
 from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.listops.task import LISTOPS
+from treelax.training import loop
 from treelax.training.metrics import read_metrics
 
 TINY = {
@@ -55,3 +61,42 @@ def result(folder: Path) -> dict[str, Any]:
     """The result of a run without the seconds."""
     record = json.loads((folder / "test.json").read_text())
     return {key: value for key, value in record.items() if key != "seconds"}
+
+
+# a chain needs no parser, so its epochs are over in no time
+QUICK = ["--preset", "chain", *options()]
+
+
+def train(*arguments: object) -> Result:
+    """Train in this process, to the end."""
+    done = CliRunner().invoke(app, ["train", "listops", "--device", "cpu", *map(str, arguments)])
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done
+
+
+def fail(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
+    """The one line that the program says as it refuses."""
+    return commands.fail(capsys, "train", "listops", *arguments)
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(folder)): file.read_bytes()
+        for file in folder.rglob("*")
+        if file.is_file()
+    }
+
+
+def interrupt(folder: Path, epoch: int, *arguments: object) -> None:
+    """Press Ctrl-C before the checkpoint of an epoch."""
+    original = loop.Training._save
+
+    def save(self: loop.Training) -> None:
+        if self.epoch == epoch:
+            raise KeyboardInterrupt
+        original(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loop.Training, "_save", save)
+        command = ["train", "listops", "--device", "cpu", "--out", str(folder)]
+        assert main([*command, *map(str, arguments)]) == 130

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
 
-from browsing import a_browser, axe_violations
+from pages import a_browser, axe_violations
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

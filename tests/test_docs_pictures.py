@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from svg_parts import SVG, root_of
+from drawings import SVG, root_of
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_commands import Output, ask, records, saved, shown, typed, written
-from model_commands import fail as refused
+from commands import Output, ask, records, saved, shown, typed, written
+from commands import fail as refused
 from sentence_runs import SIZES, sentences, train, write_files
 
 import treelax

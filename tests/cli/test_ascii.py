@@ -9,8 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from listops_commands import QUICK
-from listops_runs import options
+from listops_runs import QUICK, options
 from typer.testing import Result
 
 from treelax.cli.main import main

@@ -6,10 +6,10 @@ import io
 import re
 
 import pytest
+from commands import Terminal, bare, terminal_of_80
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
-from terminals import Terminal, bare, terminal_of_80
 
 import treelax.cli.console as shown
 from treelax.cli.console import is_terminal, table

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 import torch
-from listops_commands import QUICK
-from listops_runs import options
-from model_commands import Output, ask, saved, shown, typed
-from model_commands import fail as refused
-from svg_parts import texts
+from commands import Output, ask, saved, shown, typed
+from commands import fail as refused
+from drawings import texts
+from listops_runs import QUICK, options
 
 import treelax
 from treelax import ProjectiveTrees

@@ -15,7 +15,7 @@ from unittest import mock
 
 import pytest
 import torch
-from model_commands import Output, ask, fail, records, saved, shown, told, typed, written
+from commands import Output, ask, fail, records, saved, shown, told, typed, written
 from sentence_runs import SIZES, SMALL, figures, sentences, write_files
 
 import treelax

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from model_commands import Output, fail, saved, shown, typed, written
+from commands import Output, fail, saved, shown, typed, written
 from vector_runs import train_with, write_vectors
 
 import treelax

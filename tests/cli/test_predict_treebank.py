@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from model_commands import Output, fail, records, saved, shown, written
+from commands import Output, fail, records, saved, shown, written
 
 from treelax.data.conllu import read_conllu
 from treelax.tasks.text.pretrained import SentenceModel

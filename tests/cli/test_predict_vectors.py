@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from model_commands import Output, fail, records, shown, told, typed, written
+from commands import Output, fail, records, shown, told, typed, written
 from vector_runs import train_with, write_vectors
 
 from treelax.tasks.text.pretrained import SentenceModel

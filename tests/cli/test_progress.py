@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from terminals import bare, terminal_of_80
+from commands import bare, terminal_of_80
 
 from treelax.cli.progress import advancing, progress
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_commands import Output, shown
-from model_commands import fail as refused
-from report_pages import ReportPage, read_page
+from commands import Output, shown
+from commands import fail as refused
+from pages import ReportPage, read_page
 from sentence_runs import SIZES, train
 
 from treelax.data.conllu import Sentence, write_conllu

@@ -7,8 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from listops_commands import QUICK, content, fail, interrupt, train
-from listops_runs import metrics, result, tiny
+from listops_runs import QUICK, content, fail, interrupt, metrics, result, tiny, train
 from typer.testing import CliRunner, Result
 
 from treelax.cli.main import app, main

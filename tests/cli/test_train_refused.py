@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from listops_commands import QUICK, content, fail, interrupt, train
-from listops_runs import options, result, tiny
+from listops_runs import QUICK, content, fail, interrupt, options, result, tiny, train
 from safetensors.torch import load_file, save_file
 from typer.testing import Result
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from listops_commands import QUICK, content, fail, interrupt, train
-from listops_runs import metrics, result, tiny
+from listops_runs import QUICK, content, fail, interrupt, metrics, result, tiny, train
 
 from treelax.cli import train as command
 from treelax.cli.main import main

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import torch
-from browsing import a_browser
 from demo_visits import IMPATIENT, Sources, Visit, Visitor, a_server
 from fastapi.testclient import TestClient
+from pages import a_browser
 
 from treelax.demo.app import create_app
 from treelax.demo.sources import ModelSource, load_sources

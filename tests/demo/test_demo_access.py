@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
 
-from browsing import axe_violations
 from demo_visits import WORDS, Visitor, eventually
+from pages import axe_violations
 
 STATES: dict[str, dict[str, object]] = {
     "sentence": dict(source="random", text=WORDS, samples=20, pinned="4-3", edits="1-2:3"),

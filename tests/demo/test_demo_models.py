@@ -148,7 +148,7 @@ def test_a_link_restores_both_texts(visitor: Visitor) -> None:
 
 
 def test_null_is_told_from_the_words(visitor: Visitor) -> None:
-    from browsing import axe_violations
+    from pages import axe_violations
     from playwright.sync_api import expect
 
     visit = visitor(bypass_csp=True).open(source="run", text=FIRST, second=SECOND, arc="1-3")

@@ -12,10 +12,21 @@ from typing import Any
 
 import pytest
 import torch
-from drawings import FOX, FOX_HEADS, MAX, MAX_FOUND, MAX_GOLD
+from drawings import (
+    FOX,
+    FOX_HEADS,
+    MAX,
+    MAX_FOUND,
+    MAX_GOLD,
+    SVG,
+    DrawnArc,
+    arcs,
+    root_of,
+    size_of,
+    texts,
+)
 from hypothesis import given
 from hypothesis import strategies as st
-from svg_parts import SVG, DrawnArc, arcs, root_of, size_of, texts
 
 import treelax as tx
 from treelax.errors import InputError

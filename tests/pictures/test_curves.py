@@ -15,7 +15,7 @@ import matplotlib
 import numpy
 import pytest
 import torch
-from svg_parts import SVG, root_of, texts
+from drawings import SVG, root_of, texts
 from test_svg import contrast
 
 from treelax.errors import BackendError, DataError, InputError

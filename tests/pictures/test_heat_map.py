@@ -8,8 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 import torch
-from drawings import FOX, FOX_HEADS
-from svg_parts import SVG, root_of, texts
+from drawings import FOX, FOX_HEADS, SVG, root_of, texts
 
 import treelax as tx
 from treelax.errors import InputError

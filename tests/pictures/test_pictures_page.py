@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from svg_parts import texts
+from drawings import texts
 
 import treelax.pictures
 from treelax.cli.main import main

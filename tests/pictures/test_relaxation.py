@@ -6,7 +6,7 @@ import math
 
 import pytest
 import torch
-from svg_parts import texts
+from drawings import texts
 
 from treelax.errors import InputError
 from treelax.pictures import draw_relaxation

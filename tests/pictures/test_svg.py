@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from svg_parts import SVG, root_of
+from drawings import SVG, root_of
 
 from treelax.errors import BackendError, DataError, InputError
 from treelax.pictures import draw_arcs, stack_pictures

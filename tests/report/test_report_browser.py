@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
 
-from browsing import a_browser, axe_violations
+from pages import a_browser, axe_violations
 from sentence_runs import train
 
 from treelax.cli.main import main

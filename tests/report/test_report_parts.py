@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import torch
+from drawings import texts
 from hypothesis import given
 from hypothesis import strategies as st
 from listops_runs import tiny
-from report_pages import ReportPage, read_page
-from svg_parts import texts
+from pages import ReportPage, read_page
 
 import treelax.report
 from treelax.analysis.corpora import Corpus

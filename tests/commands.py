@@ -1,16 +1,20 @@
-"""Commands that ask trained models, in this process, and models for them that were not trained."""
+"""Commands in this process, untrained models for them, and a terminal that is none."""
 
 from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
 
+import treelax.cli.console
+import treelax.cli.progress
 from treelax.cli.main import main
 from treelax.data.text.vectors import random_vectors
 from treelax.tasks.text.config import ModelConfig, SentenceSettings
@@ -80,3 +84,29 @@ def typed(monkeypatch: pytest.MonkeyPatch, text: str | bytes) -> None:
     """Put a text on standard input."""
     data = text if isinstance(text, bytes) else text.encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+class Terminal(io.StringIO):
+    """A file that claims to be a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def terminal_of_80(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """A terminal of 80 columns on stdout and stderr."""
+    file = Terminal()
+    console = Console(
+        file=file, force_terminal=True, width=80, markup=False, highlight=False, soft_wrap=True
+    )
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr(treelax.cli.console, "console", console)
+    for module in (treelax.cli.console, treelax.cli.progress):
+        monkeypatch.setattr(module, "error_console", console)
+    monkeypatch.setattr("sys.stdout", file)
+    return file
+
+
+def bare(text: str) -> str:
+    """Without control sequences."""
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
