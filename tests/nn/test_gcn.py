@@ -49,7 +49,7 @@ def by_loops(gcn, vectors, tree):
     return torch.stack(current)
 
 
-@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("layers", [1, 3])
 @pytest.mark.parametrize("dense", [False, True])
 @pytest.mark.parametrize("kind", ["soft", "discrete"])
 def test_against_loops(layers, dense, kind):
@@ -60,18 +60,6 @@ def test_against_loops(layers, dense, kind):
         [by_loops(gcn, v, t.double()) for v, t in zip(vectors, tree, strict=True)]
     )
     assert error(gcn(vectors, tree), expected) < EXACT
-
-
-@pytest.mark.parametrize(
-    ("dense", "sizes"), [(False, [3, 4, 4]), (True, [3, 7, 11])], ids=["plain", "dense"]
-)
-def test_sizes_of_the_layers(dense, sizes):
-    gcn = make(layers=3, dense=dense)
-    for part in (gcn.own, gcn.head, gcn.modifier):
-        assert [layer.in_features for layer in part] == sizes
-        assert [layer.out_features for layer in part] == [4, 4, 4]
-    assert gcn.output_size == (15 if dense else 4)
-    assert gcn(torch.zeros(5, 3).double(), torch.zeros(5, 5)).shape == (5, gcn.output_size)
 
 
 @pytest.mark.parametrize("dense", [False, True])
@@ -111,26 +99,15 @@ def test_padding_changes_no_word():
     assert error(gcn(vectors[1, :3], tree[1, :3, :3]), gcn(vectors, tree)[1, :3]) < EXACT
 
 
-@pytest.mark.parametrize("dense", [False, True])
-@pytest.mark.parametrize(
-    ("batch", "trees"), [((), ()), ((), (2,)), ((2,), (7, 2)), ((3, 1), (1, 2))]
-)
-def test_leading_dimensions_broadcast(dense, batch, trees):
-    gcn = make(layers=2, dense=dense)
+@pytest.mark.parametrize(("batch", "trees"), [((), (2,)), ((2,), (7, 2)), ((3, 1), (1, 2))])
+def test_leading_dimensions_broadcast(batch, trees):
+    gcn = make(layers=2, dense=True)
     vectors, tree = torch.randn(*batch, 5, 3, dtype=torch.float64), soft(trees)
     got = gcn(vectors, tree)
     common = torch.broadcast_shapes(batch, trees)
     each = gcn(vectors.expand(*common, 5, 3).clone(), tree.expand(*common, 5, 5).clone())
     assert got.shape == (*common, 5, gcn.output_size)
     assert error(got, each) < EXACT
-
-
-@pytest.mark.parametrize("dtype", [torch.bool, torch.int64, torch.float32, torch.float64])
-def test_discrete_trees_of_any_type(dtype):
-    gcn = make()
-    vectors = torch.randn(2, 5, 3, dtype=torch.float64)
-    tree = heads_to_tree(HEADS, LENGTHS)
-    assert torch.equal(gcn(vectors, tree.to(dtype)), gcn(vectors, tree.double()))
 
 
 def test_dropout_comes_before_the_activation_while_training_only():

@@ -1,7 +1,5 @@
 """What all layers share, what they refuse, and all of them together: does it learn?"""
 
-import copy
-
 import pytest
 import torch
 from torch import nn
@@ -40,24 +38,11 @@ def some_vectors(dtype=torch.float32):
     return torch.randn(2, 5, 3, generator=torch.Generator().manual_seed(1)).to(dtype)
 
 
-def test_the_public_names():
-    assert sorted(tx.nn.__all__) == sorted(LAYERS)
-    for name in LAYERS:
-        assert getattr(tx.nn, name).__module__.startswith("treelax.nn.")
-
-
 @every_layer
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
 def test_to_another_type(name, dtype):
     layer, run = make(name)
     assert run(layer.to(dtype), some_vectors(dtype)).dtype == dtype
-
-
-@every_layer
-def test_to_another_device(name):
-    layer, _ = make(name)
-    layer.to("meta")
-    assert all(p.is_meta for p in (*layer.parameters(), *layer.buffers()))
 
 
 @every_layer
@@ -67,18 +52,6 @@ def test_state_dict_carries_everything(name):
     assert not torch.equal(run(other, some_vectors()), expected)
     other.load_state_dict(one.state_dict())
     assert torch.equal(run(other, some_vectors()), expected)
-
-
-@every_layer
-def test_deepcopy_is_equal_and_apart(name):
-    layer, run = make(name)
-    expected = run(layer, some_vectors())
-    twin = copy.deepcopy(layer)
-    assert torch.equal(run(twin, some_vectors()), expected)
-    for parameter in twin.parameters():
-        parameter.data.add_(1)
-    assert torch.equal(run(layer, some_vectors()), expected)
-    assert repr(twin) == repr(layer)
 
 
 @every_layer
@@ -119,48 +92,32 @@ REFUSED = [
     (lambda: MLP(3), r"\(3,\).*at least two"),
     (lambda: MLP(3, 4.0), r"sizes\[1\] is 4\.0"),
     (lambda: MLP(3, 4, dropout=1.5), "dropout is 1.5"),
-    (lambda: MLP(3, 4, dropout=True), "dropout is True"),
     (lambda: MLP(3, 4)(zeros(2, 5)), r"\(2, 5\); expected \(\.\.\., 3\)"),
-    (lambda: MLP(3, 4)([1.0, 2.0, 3.0]), "input is a list"),
-    (lambda: Root(0), "size is 0"),
     (lambda: Root(5)(zeros(5)), r"\(5,\); expected \(\.\.\., n, 5\)"),
     (lambda: Root(5)(zeros(3, 5, dtype=torch.long)), "int64.*Embedding"),
     (lambda: ArcScorer(0, 6), "input_size is 0"),
-    (lambda: ArcScorer(4, 6, layers=0), "layers is 0"),
-    (lambda: ArcScorer(4, 6, distances=0), "distances is 0"),
     (lambda: SCORER(zeros(4)), r"\(4,\); expected \(\.\.\., n \+ 1, 4\)"),
     (lambda: BiLSTM(4, 3, stacks=0), "stacks is 0"),
     (lambda: ENCODER(zeros(5, 4)), r"\(5, 4\); expected \(batch, n, 4\)"),
     (lambda: ENCODER(zeros(2, 0, 4)), "n of at least 1"),
     (lambda: ENCODER(TWO, torch.tensor([5.0, 3.0])), "float32.*long"),
-    (lambda: ENCODER(TWO, torch.tensor(5)), r"\(\); expected \(2,\)"),
-    (lambda: GCN(zeros(3), zeros(5, 5)), r"vectors has shape \(3,\)"),
     (lambda: GCN(zeros(4, 3), zeros(5, 5)), r"tree.*\(5, 5\).*nn\.Root"),
-    (lambda: GCN(zeros(5, 3), zeros(5)), r"tree has shape \(5,\)"),
     (lambda: GCN(zeros(5, 3), [2, 0, 4, 2]), "tree is a list.*heads_to_tree"),
     (lambda: GCN(zeros(2, 5, 3), zeros(3, 5, 5)), "broadcast"),
-    (lambda: IntraAttention(4, 0), "size is 0"),
-    (lambda: INTRA(zeros(2, 4), torch.tensor([1])), "vectors has shape"),
     (lambda: INTRA(TWO, torch.tensor([1])), "lengths has shape"),
     (lambda: DecomposableAttention(4, 3, 2, pooling="mean"), "pooling"),
-    (lambda: DecomposableAttention(4, 3, 0), "classes is 0"),
     (lambda: BETWEEN(TWO, None, zeros(2, 5, 5), None), "b has shape"),
     (lambda: LatentTree(lambda v: v), "scorer is a function"),
     (lambda: LatentTree(SCORER, structure="head"), "Did you mean 'heads'"),
-    (lambda: LatentTree(SCORER, relaxation="entropic"), "Did you mean 'entropy'"),
-    (lambda: LatentTree(SCORER, noise="gumble"), "Did you mean 'gumbel'"),
     (lambda: LatentTree(SCORER, temperature=1e-36), "temperature is 1e-36"),
     (lambda: LatentTree(SCORER, noise_scale=-1.0), "noise_scale is -1.0"),
     (lambda: LatentTree(SCORER, structure="heads", single_root=True), "single_root is True"),
     (lambda: LAYER(zeros(2, 5, 3)), r"\(2, 5, 3\); expected \(\.\.\., n \+ 1, 4\)"),
-    (lambda: LAYER("words"), "vectors is a str"),
     (lambda: LAYER(zeros(2, 0, 4)), r"\(2, 0, 4\).*nn\.Root"),
     (lambda: LAYER(TWO, [4, 2]), "lengths is a list"),
     (lambda: LAYER(TWO, torch.ones(2, 4).bool()), r"mask\.sum\(-1\)"),
-    (lambda: LAYER(TWO, torch.tensor([[4], [2]])), r"expected \(2,\)"),
     (lambda: LAYER(TWO, ELSEWHERE), "meta; expected cpu"),
     (lambda: LatentTree(Given(zeros(2, 4, 5)))(TWO), r"scorer made \(2, 4, 5\).*\(2, 5, 5\)"),
-    (lambda: LatentTree(Given(None))(TWO), "scorer made NoneType"),
 ]
 
 
@@ -191,7 +148,7 @@ class LeftNeighbours(nn.Module):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"relaxation": "entropy"}, {"straight_through": True}, {"structure": "heads"}],
+    [{}, {"relaxation": "entropy", "straight_through": True}, {"structure": "heads"}],
     ids=str,
 )
 def test_a_tree_is_learned_from_the_task_alone(options):

@@ -6,7 +6,6 @@ from tolerances import EXACT, largest_error
 from torch import nn
 from torch.func import functional_call
 
-from treelax.errors import InputError
 from treelax.nn import ArcScorer
 
 
@@ -74,13 +73,6 @@ def test_a_bias_to_the_left_prefers_heads_on_the_left():
     assert torch.equal(gain, torch.full((5, 5), 5.0).triu(1))
 
 
-def test_without_a_bias_there_is_no_parameter():
-    scorer = ArcScorer(4, 6, distances=None)
-    assert not [name for name, _ in scorer.named_parameters() if "distance" in name]
-    with pytest.raises(InputError, match=r"None.*expected a number"):
-        scorer.distance_bias(3)
-
-
 @pytest.mark.parametrize("distances", [None, 2])
 def test_gradients(distances):
     scorer = make(distances=distances)
@@ -91,16 +83,6 @@ def test_gradients(distances):
         return functional_call(scorer, dict(zip(names, weights, strict=True)), (vectors,))
 
     assert torch.autograd.gradcheck(run, (vectors, *weights))
-
-
-@pytest.mark.parametrize("batch", [(), (2, 3), (0,)])
-def test_any_leading_shape(batch):
-    scorer = make()
-    vectors = torch.randn(*batch, 5, 4, dtype=torch.float64)
-    scores = scorer(vectors)
-    assert scores.shape == (*batch, 5, 5)
-    flat = scorer(vectors.reshape(-1, 5, 4)) if batch else scorer(vectors[None])
-    assert error(scores.reshape(flat.shape), flat) < EXACT
 
 
 def test_the_paper_count_of_parameters():

@@ -114,12 +114,6 @@ def test_words_are_added_behind_the_others():
     assert made.count(torch.tensor([[5, 1]])).tolist() == [[6, 0]]
 
 
-def test_only_words_without_subwords():
-    made = layer(prefix=[], suffix=[])
-    vectors = made(*padded([[1], [1, 1]]))
-    torch.testing.assert_close(vectors[1], made.without.expand(2, -1))
-
-
 def test_what_is_refused():
     with pytest.raises(InputError, match="subwords is 'last'"):
         layer(subwords="last")
