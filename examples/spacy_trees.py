@@ -1,13 +1,12 @@
-"""Parse texts with a spaCy pipeline and write the trees that ``--set data.trees`` takes.
+"""Parse texts with a spaCy pipeline and write the trees that ``--set data.trees`` reads.
 
     python examples/spacy_trees.py en_core_web_sm --format sst --from SST --out trees
     treelax train sst --preset sst-given --from SST --set data.trees=trees/{split}.conllu
 
-The texts are those that ``treelax train`` reads, in the same words: the parser gets them as they
-stand and does not split them again. Crossing arcs are taken out, for latent trees have none either;
-``--crossing`` keeps them. A parser may see several sentences in a text; each has its root then,
-unless ``--single-root`` hangs the further ones below the first. Files that are there already are not
-replaced without ``--force``, and those that are read never.
+Texts are read and split into words as ``treelax train`` does, and the parser does not split them
+again. Crossing arcs are removed, since latent trees have none; ``--crossing`` keeps them. If the
+parser finds several sentences in a text, each has its own root; ``--single-root`` attaches the other
+roots to the first. Existing trees are replaced only with ``--force``, input files never.
 
 Needs ``pip install "treelax[data,train]" spacy`` and a pipeline with a parser.
 """
@@ -26,15 +25,14 @@ from treelax.cli.progress import progress
 from treelax.data.conllu import Sentence, write_conllu
 from treelax.data.projectivity import nearest_projective
 from treelax.data.text.encoding import EncodedText
-from treelax.data.text.rows import counted
-from treelax.errors import BackendError, InputError, TreelaxError
+from treelax.errors import BackendError, InputError, TreelaxError, counted
 from treelax.tasks.text.config import DataConfig, Format
 from treelax.tasks.text.data import encoded_splits
 from treelax.tasks.text.sources import text_sources
 from treelax.tasks.text.subwords import plain_word
 
 NAME = Path(__file__).name
-# what trees are not made of, and takes time
+# components that trees do not need
 NOT_NEEDED = ("ner", "lemmatizer", "senter", "textcat", "textcat_multilabel", "entity_linker")
 
 MakeDoc = Callable[[list[str]], Any]
@@ -42,7 +40,7 @@ MakeDoc = Callable[[list[str]], Any]
 
 @dataclass
 class Counts:
-    """What was met in some texts."""
+    """How many texts, and how many of their trees were unusual."""
 
     texts: int = 0
     crossing: int = 0
@@ -50,7 +48,7 @@ class Counts:
 
 
 def load_pipeline(name: str) -> tuple[Any, MakeDoc]:
-    """A spaCy pipeline, by name or folder, and what makes its documents of words."""
+    """A spaCy pipeline, by name or folder, and a function that makes its documents from words."""
     try:
         import spacy
         from spacy.tokens import Doc
@@ -60,14 +58,14 @@ def load_pipeline(name: str) -> tuple[Any, MakeDoc]:
         pipeline = spacy.load(name, exclude=list(NOT_NEEDED))
     except OSError as error:
         raise InputError(
-            f"{name}: is no spaCy pipeline here; expected the name of an installed one or a folder: "
-            "python -m spacy download en_core_web_sm, say"
+            f"pipeline is {name!r}; expected the name of an installed spaCy pipeline or a folder: run "
+            "python -m spacy download en_core_web_sm, for example"
         ) from error
     return pipeline, lambda words: Doc(pipeline.vocab, words=words)
 
 
 def sentences(data: EncodedText) -> Iterator[list[str]]:
-    """All texts of a split in their order, as words; of pairs the first text, then the second."""
+    """The words of every text of a split, in order; both texts of a pair, first and second."""
     for example in range(len(data)):
         for which in range(data.texts):
             yield data.words(example, which)
@@ -83,21 +81,21 @@ def parsed(
     crossing: bool = False,
     single_root: bool = False,
 ) -> Iterator[Sentence]:
-    """The trees of some texts, given as words, in their order; ``counts`` is added to."""
+    """Parse texts, given as words, in order; updates ``counts``."""
     for_pipeline, texts = tee(texts)
-    # parsers know brackets and quotes as people write them, not as the Penn Treebank does
+    # parsers expect ordinary brackets and quotes, not the Penn Treebank's
     docs = (make_doc([plain_word(word) for word in words]) for words in for_pipeline)
     results = pipeline.pipe(docs, batch_size=256, n_process=processes)
     for words, doc in zip(texts, results, strict=True):
         where = f"text {counts.texts + 1}, {' '.join(words)[:60]!r}"
         if len(doc) != len(words):
             raise InputError(
-                f"{where}: the pipeline gave {counted(len(doc), 'token')}; expected {len(words)}: "
-                "leave out what merges or splits tokens"
+                f"{where}: the pipeline returned {counted(len(doc), 'token')}; expected {len(words)}: "
+                "remove components that merge or split tokens"
             )
         if not doc.has_annotation("DEP"):
             raise InputError(
-                f"{where}: the pipeline gave no tree; expected one with a parser, such as "
+                f"{where}: the pipeline returned no tree; expected a pipeline with a parser, such as "
                 "en_core_web_sm"
             )
         heads = [0 if token.head.i == token.i else token.head.i + 1 for token in doc]
@@ -118,9 +116,9 @@ def parsed(
 
 
 def check_files(config: DataConfig, out: Path, force: bool) -> None:
-    """Refuse to write over what is there, told before texts are parsed; over what is read always."""
+    """Refuse to overwrite existing trees without ``--force``, and input files in any case."""
     if out.exists() and not out.is_dir():
-        raise InputError(f"{out}: is a file; expected a folder: give another --out")
+        raise InputError(f"{out} is a file; expected a folder: give another --out")
     sources = text_sources(config)
     read = [file for source in sources.values() for file in source.files]
     for file in (tree_file(out, name) for name in sources):
@@ -128,12 +126,10 @@ def check_files(config: DataConfig, out: Path, force: bool) -> None:
             continue
         if any(os.path.samefile(file, other) for other in read):
             raise InputError(
-                f"{file}: is what is to be parsed; expected another: give another --out"
+                f"{file} is an input file; expected an output folder elsewhere: give another --out"
             )
         if not force:
-            raise InputError(
-                f"{file}: is there already; give another --out, or --force to replace it"
-            )
+            raise InputError(f"{file} exists already: give another --out, or --force to replace it")
 
 
 def tree_file(out: Path, split: str) -> Path:
@@ -143,7 +139,7 @@ def tree_file(out: Path, split: str) -> Path:
 def write_trees(
     splits: dict[str, EncodedText], out: Path, pipeline: Any, make_doc: MakeDoc, **options: Any
 ) -> dict[str, Counts]:
-    """Parse all splits; each file appears whole or not at all."""
+    """Parse all splits; each file is written completely or not at all."""
     out.mkdir(parents=True, exist_ok=True)
     result = {}
     for name, data in splits.items():
@@ -172,15 +168,19 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--format", choices=get_args(Format), default="table")
     parser.add_argument("--from", dest="path", help="folder or archive of SNLI, MultiNLI or SST")
     for split in ("train", "dev", "test"):
-        parser.add_argument(f"--{split}", help="file, instead of the split in --from")
+        parser.add_argument(f"--{split}", help="file to use instead of the split in --from")
     parser.add_argument("--text", action="append", help="column of a table; twice for pairs")
     parser.add_argument("--label", default="label", help="column of a table")
-    parser.add_argument("--tokens", action="store_true", help="texts are words with spaces between")
+    parser.add_argument(
+        "--tokens",
+        action="store_true",
+        help="texts are already tokenised, with spaces between words",
+    )
     parser.add_argument("--out", type=Path, required=True, help="folder for the trees")
-    parser.add_argument("--force", action="store_true", help="replace trees that are there")
-    parser.add_argument("--processes", type=int, default=1, help="of spaCy")
+    parser.add_argument("--force", action="store_true", help="replace existing trees")
+    parser.add_argument("--processes", type=int, default=1, help="number of spaCy processes")
     parser.add_argument("--crossing", action="store_true", help="keep crossing arcs")
-    parser.add_argument("--single-root", action="store_true", help="one root in every text")
+    parser.add_argument("--single-root", action="store_true", help="one root per text")
     return parser.parse_args(given)
 
 

@@ -81,9 +81,14 @@ def test_trees_of_sst_are_ready_for_training(script, sst, tmp_path, monkeypatch,
     printed = capsys.readouterr().out
     assert f"{out / 'train'}.conllu: 2 trees, 0 made projective, 0 with several roots" in printed
     config = DataConfig(format="sst", path=str(sst), trees=str(out / "{split}.conllu"), null=False)
-    heads = load_text(config).heads
-    assert heads["train"].tolist() == [0, 1, 2, 3]  # the neutral sentence has a tree, left out here
-    assert heads["dev"].tolist() == [0, 1, 2, 0, 1]
+    splits = load_text(config).splits
+    assert splits["train"].heads.tolist() == [
+        0,
+        1,
+        2,
+        3,
+    ]  # the neutral sentence has a tree, left out here
+    assert splits["dev"].heads.tolist() == [0, 1, 2, 0, 1]
     # the parser reads marks as people write them, the file keeps the words of the data
     assert pipeline.seen[0] == ["Good", "(", "3\u00a01/2", ")"]
     assert pipeline.seen[2] == ["No", '"', "fun"]
@@ -102,7 +107,7 @@ def test_pairs_are_written_text_by_text(script, tmp_path, monkeypatch):
     words = [tree.words for tree in read_conllu(tmp_path / "trees" / "train.conllu")]
     assert words == [("dogs", "bark"), ("cats",), ("birds",), ("birds", "sing")]
     config = DataConfig(format="table", **columns, trees=str(tmp_path / "trees" / "{split}.conllu"))
-    assert load_text(config).heads["train"].tolist() == [0, 1, 0, 0, 0, 1]
+    assert load_text(config).splits["train"].heads.tolist() == [0, 1, 0, 0, 0, 1]
 
 
 def parsed(script, heads, words="a b c d", **options):
@@ -134,8 +139,8 @@ def test_several_roots_stay_or_are_joined(script):
 @pytest.mark.parametrize(
     ("heads", "message"),
     [
-        (lambda doc: doc, r"text 1, 'a b': the pipeline gave no tree"),
-        (lambda doc: chain(Doc(["ab"])), "gave 1 token; expected 2"),
+        (lambda doc: doc, r"text 1, 'a b': the pipeline returned no tree"),
+        (lambda doc: chain(Doc(["ab"])), "returned 1 token; expected 2"),
     ],
 )
 def test_pipelines_that_do_not_parse_or_merge_words_are_named(script, heads, message):
@@ -173,9 +178,7 @@ def test_files_are_replaced_only_if_that_is_asked_for(script, treebank, tmp_path
     command = ["any", "--format", "tagging", *files, "--out", str(out)]
     out.mkdir()
     (out / "dev.conllu").write_text("mine")
-    with pytest.raises(
-        InputError, match=r"dev\.conllu: is there already; .* --force to replace it"
-    ):
+    with pytest.raises(InputError, match=r"dev\.conllu exists already: .* --force to replace it"):
         script.main(command)
     assert [(file.name, file.read_text()) for file in out.iterdir()] == [("dev.conllu", "mine")]
     assert script.main([*command, "--force"]) == 0
@@ -190,9 +193,7 @@ def test_what_is_parsed_is_never_replaced(script, treebank, tmp_path, monkeypatc
     for out in (treebank, other):
         command = ["any", "--format", "tagging", "--out", str(out), "--force"]
         command += [f"--{split}={treebank / split}.conllu" for split in ("train", "dev")]
-        with pytest.raises(
-            InputError, match=r"train\.conllu: is what is to be parsed; expected ano"
-        ):
+        with pytest.raises(InputError, match=r"train\.conllu is an input file; expected"):
             script.main(command)
     assert {file: file.read_bytes() for file in treebank.iterdir()} == before
 
@@ -210,5 +211,5 @@ def test_errors_are_one_line(script, monkeypatch, capsys):
 
     monkeypatch.setitem(sys.modules, "spacy", SimpleNamespace(load=load))
     monkeypatch.setitem(sys.modules, "spacy.tokens", SimpleNamespace(Doc=Doc))
-    with pytest.raises(InputError, match=r"^nowhere: is no spaCy pipeline here"):
+    with pytest.raises(InputError, match=r"^pipeline is .nowhere.; expected the name"):
         script.load_pipeline("nowhere")
