@@ -87,7 +87,7 @@ def test_trees_of_sst_are_ready_for_training(script, sst, tmp_path, monkeypatch,
         1,
         2,
         3,
-    ]  # the neutral sentence has a tree, left out here
+    ]  # without the neutral sentence
     assert splits["dev"].heads.tolist() == [0, 1, 2, 0, 1]
     # the parser reads marks as people write them, the file keeps the words of the data
     assert pipeline.seen[0] == ["Good", "(", "3\u00a01/2", ")"]
