@@ -16,11 +16,7 @@ from treelax.analysis.agreement import (
     mean_and_deviation,
     pairwise_agreement,
 )
-from treelax.analysis.baselines import (
-    chain_trees,
-    random_agreement,
-    random_trees,
-)
+from treelax.analysis.baselines import chain_trees, random_agreement, random_trees
 from treelax.analysis.corpora import Corpus, punctuation
 from treelax.analysis.entropy import EntropySummary, entropy_summary
 from treelax.analysis.grammar import Grammar, grammar
@@ -87,7 +83,7 @@ class Study:
 
     def record(self) -> dict[str, Any]:
         """Everything as one object for JSON."""
-        mean = self.self_agreement
+        mean, deviation = self.self_agreement or (None, None)
         return {
             "data": self.corpus.name,
             "sentences": len(self.corpus.sentences),
@@ -98,8 +94,8 @@ class Study:
                 name: asdict(own) for name, own in self.reference_grammars.items()
             },
             "agreement": {
-                "mean": None if mean is None else mean[0],
-                "deviation": None if mean is None else mean[1],
+                "mean": mean,
+                "deviation": deviation,
                 "pairs": [asdict(pair) for pair in self.pairs],
                 "baselines": {
                     run: {name: own.uas for name, own in all_of_it.items()}
@@ -125,18 +121,9 @@ class Study:
 
 
 def study(corpus: Corpus, runs: Sequence[Parses], *, seed: int = SEED) -> Study:
-    """Put together all that is known of the trees of some runs.
+    """Put together all that is known of the trees of some runs, which have different names.
 
-    Args:
-        corpus: the sentences.
-        runs: what each run says of them, with different names.
-        seed: of the random trees whose statistics are given.
-
-    Returns:
-        The study.
-
-    Raises:
-        InputError: there are no runs, two have the same name, or one is not of these sentences.
+    The seed is that of the random trees whose statistics are given.
 
     Example:
         >>> from treelax.data.conllu import Sentence
@@ -221,13 +208,12 @@ def _treebank(
 def _baseline_scores(
     corpus: Corpus, fixed: Mapping[str, Sequence[Heads]], single_root: bool
 ) -> dict[str, TreebankScores] | None:
-    found = _treebank(corpus, fixed)
-    if found is None or corpus.gold is None:
+    found, gold = _treebank(corpus, fixed), corpus.gold
+    if found is None or gold is None:
         return None
 
     def expected(keep: list[list[bool]] | None) -> Agreement:
-        assert corpus.gold is not None
-        return random_agreement(corpus.gold, keep=keep, single_root=single_root)
+        return random_agreement(gold, keep=keep, single_root=single_root)
 
     keep, tags = _kept(corpus), corpus.tags
     by_tag = None
@@ -246,11 +232,9 @@ def _scores_record(scores: Mapping[str, TreebankScores] | None) -> dict[str, Any
             "uas": own.all.uas,
             "uuas": own.all.uuas,
             "exact_trees": own.all.exact_trees,
-            "uas_without_punctuation": None if own.plain is None else own.plain.uas,
-            "uuas_without_punctuation": None if own.plain is None else own.plain.uuas,
-            "uas_by_tag": None
-            if own.by_tag is None
-            else {tag: one.uas for tag, one in own.by_tag.items()},
+            "uas_without_punctuation": getattr(own.plain, "uas", None),
+            "uuas_without_punctuation": getattr(own.plain, "uuas", None),
+            "uas_by_tag": own.by_tag and {tag: one.uas for tag, one in own.by_tag.items()},
         }
         for name, own in scores.items()
     }

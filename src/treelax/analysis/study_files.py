@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from treelax.analysis.agreement import Agreement
 from treelax.analysis.grammar import DISTRIBUTIONS, Grammar
 from treelax.analysis.roles import Role
 from treelax.analysis.study import GOLD, Study, TreebankScores
@@ -37,13 +38,7 @@ def csv_files(study: Study) -> dict[str, str]:
         "tags.csv": list(_roles("tag", study.tags or {})),
         "pairs.csv": [asdict(pair) for pair in study.pairs],
         "baselines.csv": [
-            {
-                "run": run,
-                "baseline": name,
-                "uas": own.uas,
-                "uuas": own.uuas,
-                "exact_trees": own.exact_trees,
-            }
+            {"run": run, "baseline": name} | _figures(own, "uas", "uuas", "exact_trees")
             for run, all_of_it in study.baselines.items()
             for name, own in all_of_it.items()
         ],
@@ -88,6 +83,10 @@ def _grammars(study: Study) -> Iterator[tuple[str, str, Grammar]]:
         yield "gold" if name == GOLD else "baseline", name, own
 
 
+def _figures(own: Agreement | None, *names: str) -> Row:
+    return {name: getattr(own, name, None) for name in names}
+
+
 def _scalars(own: Grammar) -> Row:
     return {key: value for key, value in asdict(own).items() if key not in DISTRIBUTIONS}
 
@@ -98,14 +97,8 @@ def _distributions(study: Study) -> Iterator[Row]:
             counts: Mapping[int, int] = getattr(own, what)
             total = sum(counts.values())
             for value, count in counts.items():
-                yield {
-                    "kind": kind,
-                    "trees": name,
-                    "what": what,
-                    "value": value,
-                    "count": count,
-                    "share": 100 * count / total,
-                }
+                row = {"kind": kind, "trees": name, "what": what, "value": value, "count": count}
+                yield row | {"share": 100 * count / total}
 
 
 def _roles(unit: str, all_of_it: Mapping[str, Sequence[Role]]) -> Iterator[Row]:
@@ -124,53 +117,30 @@ def _scored(study: Study) -> Iterator[tuple[str, str, TreebankScores]]:
 
 def _treebank(study: Study) -> Iterator[Row]:
     for kind, name, own in _scored(study):
-        yield {
-            "kind": kind,
-            "trees": name,
-            "words": own.all.words,
-            "uas": own.all.uas,
-            "uuas": own.all.uuas,
-            "exact_trees": own.all.exact_trees,
-            "words_without_punctuation": None if own.plain is None else own.plain.words,
-            "uas_without_punctuation": None if own.plain is None else own.plain.uas,
-            "uuas_without_punctuation": None if own.plain is None else own.plain.uuas,
-        }
+        row = {"kind": kind, "trees": name}
+        row |= _figures(own.all, "words", "uas", "uuas", "exact_trees")
+        plain = _figures(own.plain, "words", "uas", "uuas")
+        yield row | {f"{key}_without_punctuation": value for key, value in plain.items()}
 
 
 def _treebank_tags(study: Study) -> Iterator[Row]:
     for kind, name, own in _scored(study):
         for tag, one in (own.by_tag or {}).items():
-            yield {
-                "kind": kind,
-                "trees": name,
-                "tag": tag,
-                "words": one.words,
-                "uas": one.uas,
-                "uuas": one.uuas,
-            }
+            yield {"kind": kind, "trees": name, "tag": tag} | _figures(one, "words", "uas", "uuas")
 
 
 def _sentences(study: Study) -> Iterator[Row]:
     gold = study.corpus.gold
     for run in study.runs:
         for i, heads in enumerate(run.trees):
-            row: Row = {
+            own = None if run.entropies is None else run.entropies[i]
+            yield {
                 "run": run.name,
                 "sentence": i + 1,
                 "words": len(heads),
                 "roots": sum(head == 0 for head in heads),
-                "right_heads": None,
-                "entropy": None,
-                "entropy_per_word": None,
-                "best_arcs": None,
+                "right_heads": None if gold is None else sum(map(int.__eq__, heads, gold[i])),
+                "entropy": None if own is None else own.entropy,
+                "entropy_per_word": None if own is None else own.per_word,
+                "best_arcs": None if own is None else own.best_arcs,
             }
-            if gold is not None:
-                row["right_heads"] = sum(map(int.__eq__, heads, gold[i]))
-            if run.entropies is not None:
-                own = run.entropies[i]
-                row |= {
-                    "entropy": own.entropy,
-                    "entropy_per_word": own.per_word,
-                    "best_arcs": own.best_arcs,
-                }
-            yield row

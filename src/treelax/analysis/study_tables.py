@@ -17,11 +17,7 @@ HEAD_WORDS = 10
 # ranges of values that share a column: first, last, heading
 ARC_LENGTHS = [*((n, n, str(n)) for n in range(1, 6)), (6, 10, "6–10"), (11, None, "11–")]
 MODIFIERS = [*((n, n, str(n)) for n in range(5)), (5, None, "5–")]
-SHORT = {
-    LEFT_TO_RIGHT: "l-to-r",
-    RIGHT_TO_LEFT: "r-to-l",
-    RANDOM: "random",
-}
+SHORT = {LEFT_TO_RIGHT: "l-to-r", RIGHT_TO_LEFT: "r-to-l", RANDOM: "random"}
 
 
 def study_tables(study: Study) -> Iterator[Table]:
@@ -79,11 +75,7 @@ def _baselines(study: Study) -> Table:
         pairs = "1 pair" if count == 1 else f"{count} pairs"
         spread = "" if deviation is None else f" ± {deviation:.2f}"
         note = f"{pairs} of runs: {middle:.2f}{spread}"
-    columns = [
-        "run",
-        *(["runs"] if several else []),
-        *(SHORT.get(name, name) for name in baselines),
-    ]
+    columns = ["run", *["runs"] * several, *(SHORT.get(name, name) for name in baselines)]
     return Table(columns, rows, title, note)
 
 
@@ -110,9 +102,7 @@ def _treebank(
     note += "exact: whole trees, %."
     if total.plain is not None:
         columns_named += ["UAS*", "UUAS*"]
-        note = (
-            note.removesuffix(".") + f"; *: without the punctuation, {total.plain.words:,} words."
-        )
+        note = f"{note[:-1]}; *: without the punctuation, {total.plain.words:,} words."
     title = f"Agreement with the gold trees: {total.all.words:,} words"
     return Table(columns_named, rows, title, note)
 
@@ -155,17 +145,10 @@ def _three(value: float) -> str:
 
 
 def _labels(study: Study) -> Table:
+    found = [(run.name, run.labels) for run in study.runs if run.labels is not None]
     rows = [
-        [
-            run_name(run.name),
-            run.labels.labels,
-            run.labels.accuracy,
-            run.labels.soft_accuracy,
-            run.labels.gap,
-            run.labels.same,
-        ]
-        for run in study.runs
-        if run.labels is not None
+        [run_name(name), own.labels, own.accuracy, own.soft_accuracy, own.gap, own.same]
+        for name, own in found
     ]
     return Table(
         ["run", "labels", "discrete", "soft", "gap", "same label"],
