@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from listops_runs import metrics, options
-from process_pairs import SECONDS, quick_threads, start, wait
+from processes import SECONDS, quick_threads, start, wait
 
 from treelax.cli.main import main
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import zipfile
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from listops_expressions import FLAT, NESTED, expressions
 
 from treelax.data.listops import (
+    CLOSE,
+    DIGITS,
+    OPERATORS,
     VOCABULARY,
     Expression,
     baseline_heads,
@@ -27,6 +30,26 @@ from treelax.errors import DataError, InputError
 from treelax.trees import is_projective, is_tree
 
 SAMPLE = Path(__file__).parent / "listops_sample.tsv"  # twelve lines of the original test set
+FLAT = parse_expression("[MAX 2 9 ]")
+NESTED = parse_expression("[SM 1 [MIN 4 7 ] 0 ]")
+
+
+@st.composite
+def expressions(draw: st.DrawFn) -> Expression:
+    """Any expression, of shapes the generator never makes too."""
+    digit = st.sampled_from(DIGITS).map(lambda token: [token])
+    tokens = draw(
+        st.recursive(
+            digit,
+            lambda inner: st.builds(
+                lambda operator, arguments: [operator, *chain(*arguments), CLOSE],
+                st.sampled_from(OPERATORS),
+                st.lists(inner, min_size=1, max_size=6),
+            ),
+            max_leaves=15,
+        )
+    )
+    return Expression(tuple(tokens))
 
 
 def written(folder: Path, text: str, name: str = "file.tsv") -> Path:

@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 import torch
-from distributed_worker import train
 from hypothesis import given
 from hypothesis import strategies as st
 from listops_runs import metrics, tiny
-from process_pairs import start, wait
+from processes import start, train, wait
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -29,7 +28,7 @@ from treelax.training.distributed import WholeBatchDraws, World, current, launch
 from treelax.training.run import Run
 from treelax.training.steps import Stepper
 
-WORKER = Path(__file__).parents[1] / "distributed_worker.py"
+WORKER = Path(__file__).parents[1] / "processes.py"
 SMALL = {"projection_size": 8, "encoder_size": 4, "scorer_size": 6, "gcn_size": 6, "output_size": 8}
 SENTENCES = [
     *("dogs bark", "the dog barks loudly at a cat", "cats sleep", "birds", "birds sing a song"),
