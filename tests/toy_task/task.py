@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from treelax.data.conllu import Sentence
-from treelax.data.fingerprint import fingerprint
+from treelax.data.tensor_files import fingerprint
 from treelax.nn import Root
 from treelax.table import Table
 from treelax.tasks.base import Answer, Example, Examples, Prediction, Source, Task, TrainedParser

@@ -23,9 +23,7 @@ def draw_batches(
     """Draw batches whose examples need little padding.
 
     Examples are shuffled and cut into pools of ``pool`` batches; inside a pool they are sorted by
-    length, cut into batches, and the batches of all pools are shuffled. So lengths within a batch
-    are alike but not equal, and everything else about an example is as random as without sorting.
-    ``pool=1`` does not sort at all.
+    length, cut into batches, and the batches of all pools are shuffled. ``pool=1`` does not sort.
 
     Args:
         lengths: ``(N,)`` or ``(N, k)`` for examples of k sentences; sorted by the longest.

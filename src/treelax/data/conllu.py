@@ -1,8 +1,7 @@
 """Reading and writing CoNLL-U, the format of Universal Dependencies.
 
-A `Sentence` has what a dependency tree needs: words, heads, tags, labels and comments. It also keeps
-its lines, so that multiword tokens (``1-2``), empty nodes (``1.1``) and the other columns are written
-back as they were read.
+A `Sentence` keeps its lines, so that multiword tokens (``1-2``), empty nodes (``1.1``) and the other
+columns are written back as they were read.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from treelax.data.input_files import Source, one_file
-from treelax.errors import DataError, InputError
+from treelax.data.input_files import one_file
+from treelax.errors import DataError, InputError, counted
 from treelax.files import Line, atomic_write, compressed
 
 __all__ = ["Sentence", "heads_tensor", "read_conllu", "write_conllu"]
@@ -60,14 +59,10 @@ class Sentence:
             raise InputError("words: received none; expected at least one")
         for name in ("heads", "tags", "labels", "xpos"):
             values = getattr(self, name)
-            if values is not None and len(values) != len(self.words):
-                raise InputError(
-                    f"{name}: received {len(values)}; expected one for each of the "
-                    f"{len(self.words)} words"
-                )
+            if values is not None:
+                _check_count(name, len(values), len(self.words))
 
     def __len__(self) -> int:
-        """The number of words."""
         return len(self.words)
 
     @property
@@ -88,7 +83,7 @@ class Sentence:
         misc: Mapping[str, Sequence[str]] | None = None,
         comments: Mapping[str, str] | None = None,
     ) -> list[str]:
-        r"""The lines of the file with another tree, and DEPREL ``_``; heads None leaves both.
+        """The lines of the file with another tree, and DEPREL ``_``; heads None leaves both.
 
         `columns` has n values by name of a column, `misc` n values by name to put into MISC, and
         `comments` are added after those of the file, or replace one of their name.
@@ -98,6 +93,11 @@ class Sentence:
             tree = {"HEAD": list(map(str, heads)), "DEPREL": ["_"] * len(heads)}
         metadata = _metadata(self.lines) | dict(comments or {})
         return _filled(self, {**tree, **(columns or {})}, metadata, misc or {})
+
+
+def _check_count(name: str, received: int, words: int) -> None:
+    if received != words:
+        raise InputError(f"{name}: received {received}; expected one for each of the {words} words")
 
 
 def read_conllu(path: str | os.PathLike[str], *, require_heads: bool = True) -> Iterator[Sentence]:
@@ -113,8 +113,7 @@ def read_conllu(path: str | os.PathLike[str], *, require_heads: bool = True) -> 
         `treelax.trees.is_tree` and `treelax.trees.is_projective`.
 
     Raises:
-        DataError: the file is missing, damaged or not UTF-8; or a line does not have ten columns,
-            breaks the sequence of word ids, or has a wrong head. The message names file and line.
+        DataError: the file cannot be read, or a line is not CoNLL-U. The message names file and line.
 
     Example:
         >>> import tempfile
@@ -124,15 +123,9 @@ def read_conllu(path: str | os.PathLike[str], *, require_heads: bool = True) -> 
         ...     [(s.words, s.heads) for s in read_conllu(path)]
         [(('Dogs', 'bark'), (2, 0))]
     """
-    source = treebank(path)
-    return (
-        _sentence(source.name, block, require_heads) for block in blocks_of_lines(source.lines())
-    )
-
-
-def treebank(path: str | os.PathLike[str]) -> Source:
-    """The CoNLL-U file that a path names, or the one in a zip archive."""
-    return one_file(path, preferred=(".conllu",), expected="a CoNLL-U file")
+    source = one_file(path, preferred=(".conllu",), expected="a CoNLL-U file")
+    blocks = groupby(source.lines(), key=lambda line: bool(line[1].strip()))
+    return (_sentence(source.name, list(block), require_heads) for text, block in blocks if text)
 
 
 def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) -> int:
@@ -141,12 +134,8 @@ def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) ->
     What `read_conllu` read is written as it was, line by line, but for what has been changed with
     ``dataclasses.replace``: heads, for example. Its ``lines=()`` writes the other fields alone.
 
-    Args:
-        path: the file, which appears whole or not at all; its folder must exist.
-        sentences: what to write; may be an iterator, even one that reads ``path``.
-
-    Returns:
-        The number of sentences written.
+    The file appears whole or not at all; its folder must exist. The sentences may be an iterator, even
+    one that reads the same file. Returns their number.
 
     Raises:
         DataError: a value does not fit into a column of CoNLL-U, or the file cannot be written. The
@@ -161,9 +150,6 @@ def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) ->
 
 def heads_tensor(sentences: Iterable[Sentence]) -> tuple[Tensor, Tensor]:
     """Put the heads of some sentences into one tensor, as `treelax.trees` takes them.
-
-    Args:
-        sentences: B sentences with heads, the longest of n words.
 
     Returns:
         Heads ``(B, n)``, padded with -1, and lengths ``(B,)``, both int64.
@@ -181,13 +167,6 @@ def heads_tensor(sentences: Iterable[Sentence]) -> tuple[Tensor, Tensor]:
             raise InputError(f"sentence {i}: received no heads; expected {len(sentence)} of them")
         heads[i, : len(sentence)] = torch.tensor(sentence.heads)
     return heads, lengths
-
-
-def blocks_of_lines(lines: Iterable[Line]) -> Iterator[list[Line]]:
-    """The lines of each sentence; blank lines stand between sentences."""
-    for is_text, block in groupby(lines, key=lambda line: bool(line[1].strip())):
-        if is_text:
-            yield list(block)
 
 
 def _sentence(file: str, block: list[Line], require: bool) -> Sentence:
@@ -224,20 +203,16 @@ def _sentence(file: str, block: list[Line], require: bool) -> Sentence:
 
 
 def _metadata(lines: Iterable[str]) -> dict[str, str]:
-    return dict(map(_comment, (text for text in lines if text.startswith("#"))))
-
-
-def _comment(text: str) -> tuple[str, str]:
-    key, _, value = text[1:].partition("=")
-    return key.strip(), value.strip()
+    comments = (text[1:].partition("=") for text in lines if text.startswith("#"))
+    return {key.strip(): value.strip() for key, _, value in comments}
 
 
 def _cells(text: str, where: str) -> list[str]:
     cells = text.split("\t")
     if len(cells) != len(COLUMNS):
         raise DataError(
-            f"{where}: received {len(cells)} {'column' if len(cells) == 1 else 'columns'}; expected "
-            f"{len(COLUMNS)} with tabs between: {' '.join(COLUMNS)}"
+            f"{where}: received {counted(len(cells), 'column')}; expected {len(COLUMNS)} with tabs "
+            f"between: {' '.join(COLUMNS)}"
         )
     if "" in cells:
         name = COLUMNS[cells.index("")]
@@ -258,7 +233,7 @@ def _check_head(head: str, m: int, n: int, where: str) -> None:
 def _text(sentence: Sentence, where: str) -> bytes:
     """A sentence as CoNLL-U, with the blank line after it."""
     n = len(sentence)
-    columns = {
+    columns: dict[str, Sequence[str] | None] = {
         "FORM": sentence.words,
         "UPOS": sentence.tags,
         "XPOS": sentence.xpos,
@@ -269,17 +244,14 @@ def _text(sentence: Sentence, where: str) -> bytes:
     for name, values in filled.items():
         for m, value in enumerate(values, 1):
             if not value or re.search(r"[\t\n\r]", value):
-                raise DataError(
-                    f"{where}: {name} of word {m} is {value!r}; expected text without tabs and line "
-                    "breaks"
-                )
-    for m, head in enumerate(columns["HEAD"] or (), 1):
-        _check_head(head, m, n, where)
+                received = f"{name} of word {m} is {value!r}"
+                raise DataError(f"{where}: {received}; expected text without tabs and line breaks")
+            if name == "HEAD" and sentence.heads is not None:
+                _check_head(value, m, n, where)
     for key, value in sentence.metadata.items():
         if "=" in key or re.search(r"[\n\r]", key + value):
-            raise DataError(
-                f"{where}: comment {key!r} = {value!r}; expected no line break, no = in the key"
-            )
+            received = f"comment {key!r} = {value!r}"
+            raise DataError(f"{where}: {received}; expected no line break, no = in the key")
     try:
         lines = _filled(sentence, filled, sentence.metadata, {})
         return "".join(f"{line}\n" for line in [*lines, ""]).encode()
@@ -295,30 +267,24 @@ def _filled(
 ) -> list[str]:
     """The lines of a sentence with these values, and with these comments, in them."""
     lines = sentence.lines or ["\t".join([str(m + 1), *"_" * 9]) for m in range(len(sentence))]
-    count = sum(_is_word(text) for text in lines)
-    for name, length in {
-        "lines": count,
-        **{name: len(values) for name, values in {**columns, **misc}.items()},
-    }.items():
-        if length != len(sentence):
-            raise InputError(
-                f"{name}: received {length}; expected one for each of the {len(sentence)} words "
-                "(write other words than those of the file with lines=())"
-            )
+    for name, values in {**columns, **misc}.items():
+        _check_count(name, len(values), len(sentence))
+    words = sum(text.partition("\t")[0].isdigit() for text in lines)
+    _check_count("lines (to write other words, give lines=())", words, len(sentence))
     old, new = _metadata(lines), dict(metadata)
     comments: list[str] = []
     rows: list[str] = []
     m = 0
     for text in lines:
         if text.startswith("#"):
-            key = _comment(text)[0]
+            (key,) = _metadata([text])
             kept = metadata.get(key) == old[key]
             if kept or key in new:
                 (rows or comments).append(text if kept else _written(key, new[key]))
             new.pop(key, None)
             continue
         cells = text.split("\t")
-        if _is_word(text):
+        if cells[0].isdigit():
             for name, values in columns.items():
                 cells[COLUMNS.index(name)] = values[m]
             for name, values in misc.items():
@@ -327,10 +293,6 @@ def _filled(
             m += 1
         rows.append("\t".join(cells))
     return [*comments, *(_written(key, value) for key, value in new.items()), *rows]
-
-
-def _is_word(text: str) -> bool:
-    return text.partition("\t")[0].isdigit()
 
 
 def _written(key: str, value: str) -> str:

@@ -84,8 +84,7 @@ def one_file(
             f"{file}: holds {len(fitting)} files that fit ({listed(fitting)}); expected one: "
             "unpack it and give the file itself"
         )
-    wanted = f"a file in {' or '.join(suffixes)}" if suffixes else "a file"
-    raise DataError(f"{file}: holds {listed(names)}; expected {wanted} in it")
+    raise DataError(f"{file}: holds {listed(names)}; expected {expected} in it")
 
 
 def find_split(
@@ -124,8 +123,8 @@ def find_split(
 
 def _no_file(file: Path, expected: str) -> DataError:
     # a pipe can be read only once, and most files are read more often
-    what = "is no plain file" if file.exists() else "does not exist"
-    return DataError(f"{file}: {'is a folder' if file.is_dir() else what}; expected {expected}")
+    what = "is a folder" if file.is_dir() else "is no plain file"
+    return DataError(f"{file}: {what if file.exists() else 'does not exist'}; expected {expected}")
 
 
 def _is_archive(file: Path) -> bool:

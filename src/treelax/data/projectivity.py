@@ -21,14 +21,7 @@ def nearest_projective(heads: Sequence[int]) -> tuple[int, ...]:
     of ``m``, ``(n - k) / n²`` if ``h`` is found ``k`` steps further up, else 0: all small terms
     together are worth less than one arc.
 
-    Args:
-        heads: the head of each word, counted from 1; 0 is the root, of one word or several.
-
-    Returns:
-        The heads of the projective tree, in the same form.
-
-    Raises:
-        InputError: the heads form no tree.
+    The heads are counted from 1; 0 is the root, of one word or several.
 
     Example:
         >>> nearest_projective([3, 0, 2])

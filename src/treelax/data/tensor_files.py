@@ -1,10 +1,10 @@
-"""Tensors and metadata in one safetensors file: checksummed, and equal bytes for equal content."""
+"""Tensors in safetensors files, checksummed, with equal bytes for equal content; and their hash."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,7 +15,7 @@ from torch import Tensor
 from treelax.errors import BackendError
 from treelax.files import atomic_write
 
-__all__ = ["DamagedError", "check_sum", "open_tensors", "write_tensors"]
+__all__ = ["DamagedError", "check_sum", "fingerprint", "open_tensors", "require", "write_tensors"]
 
 
 class DamagedError(Exception):
@@ -24,7 +24,7 @@ class DamagedError(Exception):
 
 def write_tensors(file: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
     """Write dense tensors, which may share memory, and metadata, whose "state" is checksummed."""
-    _require("safetensors", "numpy")  # to read takes no NumPy
+    require("safetensors", "numpy")  # to read takes no NumPy
     from safetensors.torch import save
 
     content = save(_separate(tensors), dict(metadata))
@@ -44,7 +44,7 @@ def write_tensors(file: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
 @contextmanager
 def open_tensors(file: Path) -> Iterator[Any]:
     """The file as ``safetensors.safe_open`` gives it; its errors become `DamagedError`."""
-    _require("safetensors")
+    require("safetensors")
     from safetensors import SafetensorError, safe_open
 
     try:
@@ -76,7 +76,17 @@ def _separate(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return separate
 
 
-def _require(*libraries: str) -> None:
+def require(*libraries: str) -> None:
+    """Raise unless these libraries are installed."""
     for name in libraries:
         if find_spec(name) is None:
             raise BackendError(f'{name} is not installed: pip install "treelax[train]"')
+
+
+def fingerprint(facts: object, tensors: Iterable[Tensor]) -> str:
+    """Hash of `facts` and `tensors`."""
+    made = hashlib.sha256(repr(facts).encode("utf-8", "surrogatepass"))
+    for tensor in tensors:
+        made.update(repr((tensor.dtype, tuple(tensor.shape))).encode())
+        made.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return made.hexdigest()[:32]

@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import treelax.data.text.cache as cache
@@ -16,7 +15,7 @@ from treelax.data.text.cache import TextSource, cached_splits
 from treelax.data.text.encoding import EncodedText, encode_records
 from treelax.data.text.records import Record, Records
 from treelax.data.text.vocabulary import Vocabulary
-from treelax.errors import BackendError, DataError
+from treelax.errors import BackendError
 
 TRAIN = "yes\tA dog barks\na dog\nno\tno dog\nA cat\n"
 DEV = "no\ta bird\nA dog\n"
@@ -84,17 +83,6 @@ def files(folder: Path) -> list[Path]:
 # ------------------------------------------------------------------ what comes back
 
 
-def test_the_second_time_nothing_is_read(data, folder):
-    first = cached_splits(data.sources, folder=folder)
-    assert data.reads == ["train", "dev"]
-    second = cached_splits(data.sources, folder=folder)
-    assert data.reads == ["train", "dev"]
-    assert {n: contents(s) for n, s in first.items()} == {n: contents(s) for n, s in second.items()}
-    for split in second.values():
-        assert (split.ids.dtype, split.offsets.dtype) == (torch.int32, torch.int64)
-        assert (split.labels.dtype, split.lines.dtype) == (torch.int64, torch.int64)
-
-
 @pytest.mark.parametrize("lower", [False, True])
 def test_splits_are_as_if_encoded_with_one_vocabulary(data, folder, lower):
     vocabulary = Vocabulary(lower=lower)
@@ -108,22 +96,17 @@ def test_splits_are_as_if_encoded_with_one_vocabulary(data, folder, lower):
             assert split.ids.tolist() == expected[name].ids.tolist()
             assert split.labels.tolist() == expected[name].labels.tolist()
             assert split.notes == expected[name].notes == ("1 line dropped: no gold label (99)",)
+            assert split.label_names == ("no", "yes")
         assert splits["train"].table is splits["dev"].table
         assert list(splits["dev"].table) == list(vocabulary)
         assert splits["dev"].words(0, 1) == expected["dev"].words(0, 1)
-
-
-def test_labels_are_those_of_the_first_split(data, folder):
-    for _ in range(2):
-        splits = cached_splits(data.sources, folder=folder)
-        assert splits["dev"].label_names == splits["train"].label_names == ("no", "yes")
-        assert splits["train"].labels.tolist() == [1, 0]
-        assert splits["dev"].labels.tolist() == [0]
-    splits = cached_splits(data.sources, folder=folder, labels=["yes", "maybe", "no"])
+    assert data.reads == ["train", "dev"] * 2  # above, and the first time
+    splits = cached_splits(data.sources, lower=lower, folder=folder, labels=["yes", "maybe", "no"])
     assert splits["train"].labels.tolist() == [0, 2]
     assert splits["dev"].label_names == ("yes", "maybe", "no")
 
 
+@settings(max_examples=20)
 @given(
     st.lists(st.lists(st.text(min_size=1).filter(lambda w: " " not in w), min_size=1), min_size=1)
 )
@@ -160,7 +143,6 @@ def flip(content: bytes) -> bytes:
     "damage",
     [
         lambda content: content[:-5],
-        lambda content: content[:20],
         lambda content: b"",
         lambda content: b"something else entirely",
         lambda content: content.replace(b'"texts', b'"taxts'),
@@ -237,21 +219,11 @@ def test_progress_names_the_split(data, folder):
     calls: list[tuple[str, int, int | None]] = []
     cached_splits(data.sources, folder=folder, progress=lambda *call: calls.append(call))
     assert calls == [("train", 2, 2), ("dev", 1, 1)]
-    calls.clear()
-    cached_splits(data.sources, folder=folder, progress=lambda *call: calls.append(call))
-    assert calls == []
 
 
-def test_a_missing_file(tmp_path, folder):
-    source = TextSource([tmp_path / "nowhere.txt"], lambda: [], "own", "nowhere")
-    with pytest.raises(DataError, match=r"nowhere.txt: cannot be read: No such file or directory"):
-        cached_splits({"train": source}, folder=folder)
-
-
-@pytest.mark.parametrize("library", ["safetensors", "numpy"])
-def test_without_a_library_one_is_told_what_to_install(data, folder, monkeypatch, library):
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(BackendError, match=rf'{library} .*pip install "treelax\[train\]"'):
+def test_without_a_library_one_is_told_what_to_install(data, folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(BackendError, match=r'safetensors .*pip install "treelax\[train\]"'):
         cached_splits(data.sources, folder=folder)
 
 

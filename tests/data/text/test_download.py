@@ -53,9 +53,7 @@ def test_a_cut_connection_is_taken_up_again(
     tmp_path: Path, served: Served, lengths: bool, ranges: bool
 ) -> None:
     served.cut, served.lengths, served.ranges = [100_000, None], lengths, ranges
-    with pytest.raises(
-        DataError, match=r"cannot be fetched \(.*run this again to go on after 100,0"
-    ):
+    with pytest.raises(DataError, match=r"cannot be fetched \(.*run this again to go on, or get"):
         fetch(served.archive(), tmp_path)
     assert names(tmp_path) == ["a.zip.part"]
     assert fetch(served.archive(), tmp_path).read_bytes() == DATA
@@ -78,9 +76,8 @@ def test_an_interrupted_program_goes_on(tmp_path: Path, served: Served) -> None:
     assert served.asked == [None, f"bytes={size}-"]
 
 
-@pytest.mark.parametrize("size", [100_000, 400_000])
-def test_the_part_of_another_file(tmp_path: Path, served: Served, size: int) -> None:
-    (tmp_path / "a.zip.part").write_bytes(b"x" * size)
+def test_the_part_of_another_file(tmp_path: Path, served: Served) -> None:
+    (tmp_path / "a.zip.part").write_bytes(b"x" * 100_000)
     with pytest.raises(DataError, match=r"received a file with the SHA-256 .*: try again"):
         fetch(served.archive(), tmp_path)
     assert fetch(served.archive(), tmp_path).read_bytes() == DATA
@@ -131,7 +128,6 @@ def test_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("linux", None, "{home}/.cache/treelax"),
         ("darwin", None, "{home}/Library/Caches/treelax"),
         ("win32", "LOCALAPPDATA", "{there}/treelax"),
-        ("win32", None, "{home}/AppData/Local/treelax"),
     ],
 )
 def test_where_files_are_kept(

@@ -5,9 +5,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import lzma
-import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -35,35 +32,17 @@ def written(folder: Path, text: str | bytes, name: str = "a.tsv") -> Path:
 # ------------------------------------------------------------------ formats
 
 
-@pytest.mark.parametrize(
-    ("suffix", "compress"), [("", bytes), (".gz", gzip.compress), (".xz", lzma.compress)]
-)
 @pytest.mark.parametrize("name", FORMATS)
-def test_formats(
-    tmp_path: Path, name: str, suffix: str, compress: Callable[[bytes], bytes]
-) -> None:
-    path = written(tmp_path, compress(FORMATS[name].encode()), f"a.{name}{suffix}")
+def test_formats(tmp_path: Path, name: str) -> None:
+    path = written(tmp_path, gzip.compress(FORMATS[name].encode()), f"a.{name}.gz")
     records = list(read_table(path))
     assert [(r.texts[0], r.label) for r in records] == EXPECTED
     assert [r.line for r in records] == ([1, 2] if name == "jsonl" else [2, 3])
     assert not any(r.tokens for r in records)
-    other = written(tmp_path, compress(FORMATS[name].encode()), f"a.data{suffix}")
+    other = written(tmp_path, FORMATS[name], "a.data")
     assert list(read_table(other, format=name)) == records  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"a.data.*: received a file in '.data'; expected .tsv, "):
         read_table(other)
-
-
-def test_in_an_archive(tmp_path: Path) -> None:
-    path = tmp_path / "a.zip"
-    with zipfile.ZipFile(path, "w") as out:
-        for name, text in FORMATS.items():
-            out.writestr(f"in/train.{name}", text)
-        out.writestr("in/dev.tsv", TSV)
-    records = read_table(path, format="csv")
-    assert [r.label for r in records] == ["yes", "no"]
-    assert records.source == f"{path}: in/train.csv"
-    with pytest.raises(DataError, match=r"holds 2 files that fit \(in/train.tsv, in/dev.tsv\)"):
-        read_table(path, format="tsv")
 
 
 def test_pairs_and_extra_columns(tmp_path: Path) -> None:
@@ -145,7 +124,6 @@ def test_columns_that_look_otherwise(tmp_path: Path, name: str, head: str, told:
         ("a.csv", CSV + '"a"\n', "line 4: received 1 column; expected 3: mend it"),
         ("a.csv", CSV + '"b,x\nc,x\n', "line 4: not a valid row .*; expected cells sep"),
         ("a.jsonl", JSONL + "{", "line 3: is no JSON"),
-        ("a.jsonl", JSONL + "[" * 100_000, "line 3: is no JSON"),
         ("a.jsonl", JSONL + '{"label": ' + "9" * 5000 + "}", "line 3: is no JSON"),
         ("a.jsonl", JSONL + "7", "line 3: received 7; expected an object in {}"),
         ("a.jsonl", '{"sentence": 7, "label": "x"}', "line 1: received 7 as 'sentence'; expected"),

@@ -3,7 +3,7 @@
 import sys
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from nltk.tokenize.treebank import TreebankWordTokenizer
 
@@ -31,6 +31,7 @@ plain = st.text(st.sampled_from("abnotcgmewil .-\n\u00a0éı"))
 common = st.text(st.sampled_from("ab12\u0663 .,:?!\n\u00a0"))
 
 
+@settings(max_examples=60)
 @given(mixed | plain | common | st.text())
 @example("")
 @example("a,,b")

@@ -4,15 +4,12 @@ import bz2
 import gzip
 import io
 import lzma
-import sys
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from treelax.data.text.vectors import (
     FIRST_UNKNOWN,
@@ -22,7 +19,7 @@ from treelax.data.text.vectors import (
     load_vectors,
     random_vectors,
 )
-from treelax.errors import BackendError, DataError, InputError
+from treelax.errors import DataError, InputError
 
 GLOVE = "the 3 4\ndog -0.5 1e-1\n. . . 7 8\ncafé 5 6\n1 9 9.5\n"
 WORDS = ["café", "the", "1", "bird", "dog", ". . ."]
@@ -94,22 +91,9 @@ def test_spellings(tmp_path, word, row):
     assert rows_of(load_vectors(path, [word], normalise=False)) == {word: row}
 
 
-def test_every_word_has_a_row():
-    vectors = Vectors(torch.zeros(FIRST + 1, 3), {"dog": FIRST})
-    assert vectors.id("dog") == vectors.id("DOG") == FIRST
-    assert vectors.ids(["dog", "Dog", "cat"]) == [FIRST, FIRST, vectors.id("cat")]
-    assert "Dog" in vectors
-    assert "cat" not in vectors
-
-
 def test_unknown_words_get_the_same_row_everywhere():
     # what models were trained with must not change
     assert random_vectors([], 3).ids(["cat", "Cat", "café"]) == [21, 81, 61]
-
-
-@given(st.text())
-def test_unknown_words_have_rows_for_unknown_words(word):
-    assert FIRST_UNKNOWN <= random_vectors([], 2).id(word) < FIRST
 
 
 def test_the_seed_decides(tmp_path):
@@ -139,7 +123,6 @@ def test_normalised_vectors_have_length_one(tmp_path):
         (lambda: random_vectors([], 0), "dim: received 0; expected 1 or more"),
         (lambda: random_vectors([], 2, unknown=0), "for unknown=0; expected"),
         (lambda: Vectors(torch.zeros(3, 2), {}), r"matrix: received shape \(3, 2\) for"),
-        (lambda: Vectors(torch.zeros(9, 2), {"a": 9}, unknown=2), "rows 9 to 9; .* 4 to 8"),
         (lambda: random_vectors([], 2).ids("dog"), "received the string 'dog'; expected several"),
     ],
 )
@@ -172,16 +155,6 @@ def test_vectors_of_several_files_stand_side_by_side(tmp_path):
     assert torch.equal(alone.matrix, load_vectors(one, ["dog"], seed=3).matrix)
 
 
-def test_words_that_share_all_rows_share_one(tmp_path):
-    words = np.array("dog\nhound\ncat")
-    one = archived(tmp_path, words=words, vec=VEC, rows=np.array([0, 0, 1]))
-    two = written(tmp_path, "dog 1\nDOG 2\n")
-    both = load_joined([one, one], ["dog", "hound", "cat"])
-    assert both.id("dog") == both.id("hound") != both.id("cat")
-    assert len(both.matrix) == FIRST + 2
-    assert len(load_joined([one, two], ["dog", "hound"]).matrix) == FIRST + 2
-
-
 # ------------------------------------------------------------------ text
 
 
@@ -195,8 +168,7 @@ def test_words_that_share_all_rows_share_one(tmp_path):
         ("V.ZIP", lambda data: zipped(a=data)),
     ],
 )
-@pytest.mark.parametrize("head", ["", "5 2\n", "\ufeff", "\ufeff5 2\n"])
-@pytest.mark.parametrize("end", ["\n", " \n", "\r\n"], ids=["plain", "space", "return"])
+@pytest.mark.parametrize(("head", "end"), [("", "\n"), ("5 2\n", " \n"), ("\ufeff5 2\n", "\r\n")])
 def test_text(tmp_path, name, compress, head, end):
     path = written(tmp_path, compress((head + GLOVE).replace("\n", end).encode()), name)
     vectors = load_vectors(path, WORDS, normalise=False)
@@ -210,11 +182,7 @@ def test_text(tmp_path, name, compress, head, end):
     ("text", "words", "expected"),
     [
         (". . . 7 8\nat name@domain.com 1 2\nat 3 4\n", [". . .", "at"], [[7, 8], [3, 4]]),
-        (
-            "the 1 2\ndog 3  4\ncat  5 6\n. .  7 8\n",
-            ["dog", "cat", ". ."],
-            [[3, 4], [5, 6], [7, 8]],
-        ),
+        ("the 1 2\ndog 3  4\n. .  7 8\n", ["dog", ". ."], [[3, 4], [7, 8]]),
         ("the 1 2\nthe 3 4\n", ["the"], [[1, 2]]),
         (b"caf\xe9 1 2\n\nthe 3 4\n\n", ["the"], [[3, 4]]),  # neither UTF-8 nor without blank lines
         ("the 1 2\ndog 3 x4\n", ["the"], [[1, 2]]),  # a number that is not needed is not parsed
@@ -245,20 +213,15 @@ def test_errors_name_the_line(tmp_path, text, line, message):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("v.txt", b"", "is empty"),
+        ("v.txt", b"\n", "is empty"),
         ("v.txt", b"bird 1 2\n", "has none of the 2 words, such as 'the'"),
         ("v.txt", b"the 1 2\ndog 3 1e39\n", "the vector of 'dog' has a number that is not finite"),
         ("v.txt.gz", GLOVE.encode(), "after line 0: cannot be read"),
         ("v.txt.xz", lzma.compress(GLOVE.encode())[:-9], r"after line \d: cannot be read"),
         ("v.zip", b"PK", "cannot be read as a zip archive"),
-        (
-            "v.zip",
-            zipped(a=GLOVE, b=GLOVE),
-            r"holds 2 files that fit \(a.txt, b.txt\); expected one: unp",
-        ),
         ("V.BIN.gz", b"", "is in word2vec's binary format; expected text"),
         ("v.npz", b"PK", "cannot be read as .npz"),
-        ("v.npz", b"the 0.5 1\n", "cannot be read as .npz.*expected words and vec in it, or vec"),
+        ("v.npz", b"the 0.5 1\n", "cannot be read as .npz"),
         ("v.npz", one_array(), "cannot be read as .npz"),
     ],
 )
@@ -267,11 +230,6 @@ def test_files_that_are_something_else(tmp_path, name, content, message):
         load_vectors(written(tmp_path, content, name), ["the", "dog"])
     assert str(caught.value).startswith(str(tmp_path / name))
     assert "pickle" not in str(caught.value)
-
-
-def test_a_missing_file(tmp_path):
-    with pytest.raises(DataError, match=r"nowhere.txt: does not exist; expected word vectors"):
-        load_vectors(tmp_path / "nowhere.txt", ["the"])
 
 
 # ------------------------------------------------------------------ archives
@@ -295,24 +253,18 @@ def test_an_archive_with_shared_rows(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arrays", "message"),
+    "arrays",
     [
-        ({"vec": VEC}, "received the arrays vec: .*; expected words, str"),
-        ({"words": np.array([["the"]]), "vec": VEC}, "expected words"),
-        ({"words": np.array("the"), "vec": VEC}, "expected words"),
-        ({"words": np.array("the"), "vec": np.ones((1, 2), int)}, "expected words"),
-        ({"words": np.array("the"), "vec": VEC, "rows": np.array([3])}, "expected words"),
-        ({"words": np.array("the"), "vec": VEC[:1] * np.float16("inf")}, "is not finite"),
-        ({"words": np.array(["the"], dtype=object), "vec": VEC[:1]}, "cannot be read as .npz"),
+        {"vec": VEC},
+        {"words": np.array([["the"]]), "vec": VEC},
+        {"words": np.array("the\na\nb\nc"), "vec": VEC},
+        {"words": np.array("the"), "vec": np.ones((1, 2), int)},
+        {"words": np.array("the"), "vec": np.ones(1)},
+        {"words": np.array("the"), "vec": VEC, "rows": np.array([3])},
+        {"words": np.array(["the"], dtype=object), "vec": VEC[:1]},
+        {"words": np.array("the"), "vec": VEC[:1] * np.float16("inf")},
     ],
 )
-def test_archives_that_cannot_be_used(tmp_path, arrays, message):
-    with pytest.raises(DataError, match=rf"vectors.npz: .*{message}"):
+def test_archives_that_cannot_be_used(tmp_path, arrays):
+    with pytest.raises(DataError, match=r"vectors.npz: (cannot be read as .npz; exp|.*not finite)"):
         load_vectors(archived(tmp_path, **arrays), ["the"])
-
-
-def test_without_numpy_one_is_told_what_to_install(tmp_path, monkeypatch):
-    path = archived(tmp_path, words=np.array("the"), vec=VEC[:1])
-    monkeypatch.setitem(sys.modules, "numpy", None)
-    with pytest.raises(BackendError, match=r'needs NumPy.*pip install "treelax\[data\]"'):
-        load_vectors(path, ["the"])

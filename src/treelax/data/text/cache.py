@@ -67,11 +67,7 @@ def cached_splits(
 
 
 def cache_folder() -> Path:
-    """The folder for what is encoded or fetched once, which need not exist.
-
-    It is ``$TREELAX_CACHE``, else ``treelax`` in the user's folder for caches: ``XDG_CACHE_HOME`` or
-    ``~/.cache``, ``~/Library/Caches`` on macOS, ``LOCALAPPDATA`` on Windows.
-    """
+    """``$TREELAX_CACHE``, else ``treelax`` in the user's folder for caches; it need not exist."""
     chosen = os.environ.get(ENVIRONMENT)
     if chosen:
         return Path(chosen).expanduser().absolute()
@@ -94,11 +90,8 @@ def _cached(
         if (kept := _load(file, key, lower)) is not None:
             return replace(kept, source=source.name)
     except (OSError, ValueError, KeyError, DamagedError) as error:
-        warnings.warn(
-            f"treelax: {file} is damaged ({error}); {source.name} is encoded again",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        message = f"treelax: {file} is damaged ({error}); {source.name} is encoded again"
+        warnings.warn(message, RuntimeWarning, stacklevel=3)
     vocabulary = Vocabulary(lower=lower)
     encoded = encode_records(
         source.read(),
@@ -108,12 +101,8 @@ def _cached(
     try:
         _store(file, key, encoded, vocabulary)
     except (DataError, OSError) as error:
-        warnings.warn(
-            f"treelax: {source.name} was encoded but not put into the cache: {error}; free or choose "
-            f"another folder with {ENVIRONMENT}",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        message = f"treelax: {source.name} was encoded but not put into the cache: {error}"
+        warnings.warn(f"{message}; choose another with {ENVIRONMENT}", RuntimeWarning, stacklevel=3)
     return replace(encoded, source=source.name)  # as it will be called when it comes from the cache
 
 
@@ -152,14 +141,9 @@ def _load(file: Path, key: str, lower: bool) -> EncodedText | None:
 
 def _store(file: Path, key: str, encoded: EncodedText, vocabulary: Vocabulary) -> None:
     words = json.dumps(list(vocabulary)).encode()
-    tensors = {
-        "offsets": encoded.offsets,
-        "lines": encoded.lines,
-        "ids": encoded.ids,
-        "words": torch.frombuffer(bytearray(words), dtype=torch.uint8),
-    }
-    if encoded.labels is not None:
-        tensors["labels"] = encoded.labels
+    tensors = {name: getattr(encoded, name) for name in ("offsets", "lines", "ids", "labels")}
+    tensors = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    tensors["words"] = torch.frombuffer(bytearray(words), dtype=torch.uint8)
     facts = json.dumps({name: getattr(encoded, name) for name in _FACTS})
     about = {"format": FORMAT, "version": VERSION, "key": key, "state": facts}
     write_tensors(file, tensors, about)

@@ -100,14 +100,12 @@ def download(
     except NETWORK as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
-        again = ""
-        if done := part.stat().st_size:
-            again = f"run this again to go on after {done:,} bytes, or "
-        else:
+        again = "run this again to go on, or "
+        if not part.stat().st_size:
             part.unlink()
-        raise DataError(
-            f"{archive.url}: cannot be fetched ({error}): {again}{elsewhere}"
-        ) from error
+            again = ""
+        message = f"{archive.url}: cannot be fetched ({error}): {again}{elsewhere}"
+        raise DataError(message) from error
     except OSError as error:
         raise DataError(f"{file}: was not written: {error}") from error
     return file

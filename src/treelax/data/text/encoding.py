@@ -1,8 +1,7 @@
 """Text as flat tensors of word ids, and batches gathered from them on any device.
 
-All words of all sentences stand in one tensor, one sentence after the other, and offsets tell
-where each begins: no padding is stored, a whole data set fits on a device, and a batch is padded to
-any length as it is gathered, in a few operations of fixed shape.
+All words of all sentences stand in one tensor, and offsets tell where each sentence begins: no
+padding is stored, and a batch is padded as it is gathered, in a few operations of fixed shape.
 """
 
 from __future__ import annotations
@@ -59,7 +58,6 @@ class EncodedText:
     parts: tuple[tuple[int, str], ...] = ()
 
     def __len__(self) -> int:
-        """The number of examples."""
         return len(self.lines)
 
     @property
@@ -68,11 +66,10 @@ class EncodedText:
         return self.offsets.diff().view(-1, self.texts)
 
     def padded(self, indices: Tensor, which: int, length: int) -> Tensor:
-        """Gather one sentence of some examples, padded to a given length: ``(B, length)`` ids.
+        """Gather one sentence of some examples, padded or cut to a length: ``(B, length)`` ids.
 
-        Nothing waits for the device and all shapes follow from the arguments' shapes and
-        ``length``, so this may be captured in a CUDA graph. For the same reason the indices and the
-        length are not checked: a sentence longer than ``length`` is cut.
+        Nothing waits for the device and no shape depends on values, so this may be captured in a
+        CUDA graph.
         """
         return self._gathered(self.ids, indices, which, length, PADDING)
 
@@ -95,9 +92,8 @@ class EncodedText:
 
     def words(self, index: int, which: int = 0) -> list[str]:
         """The words of one sentence, as its `Vocabulary` has them."""
-        vocabulary = self._vocabulary()
         begin, end = self.offsets[index * self.texts + which :][:2].tolist()
-        return [vocabulary.word(number) for number in self.ids[begin:end].tolist()]
+        return list(map(self._vocabulary().word, self.ids[begin:end].tolist()))
 
     def _vocabulary(self) -> Vocabulary:
         if not isinstance(self.table, Vocabulary):
@@ -115,13 +111,8 @@ class EncodedText:
 
     def to(self, device: torch.device | str) -> EncodedText:
         """The same examples with all tensors on a device."""
-        return replace(
-            self,
-            ids=self.ids.to(device),
-            offsets=self.offsets.to(device),
-            labels=None if self.labels is None else self.labels.to(device),
-            lines=self.lines.to(device),
-        )
+        tensors = {name: getattr(self, name) for name in ("ids", "offsets", "labels", "lines")}
+        return replace(self, **{k: v.to(device) for k, v in tensors.items() if v is not None})
 
     def with_table(self, table: WordTable) -> EncodedText:
         """The same examples with the ids of another table, of loaded vectors for example."""
@@ -146,11 +137,10 @@ class EncodedText:
                 example = int(torch.searchsorted(self.offsets, place, right=True)) - 1
             shown = ", ".join(map(short, names[:NAMES_SHOWN]))
             more = f", … ({len(names)} in all)" if len(names) > NAMES_SHOWN else ""
+            label = short(self.label_names[int(self.labels[place])])
             raise DataError(
-                f"{self.where(example)}: received the label "
-                f"{short(self.label_names[int(self.labels[place])])}; expected one of the training "
-                f"data: {shown}{more}; train with an example of it, or take "
-                f"{'this sentence' if self.tagged else 'this line'} out"
+                f"{self.where(example)}: received the label {label}; expected one of the training "
+                f"data: {shown}{more}"
             )
         return replace(self, labels=labels, label_names=tuple(names))
 

@@ -1,9 +1,8 @@
 """Cutting text into words as the Penn Treebank does, through the nltk library.
 
 Word vectors and the data sets of the paper are tokenised that way. A period is cut off only at the
-end of a text, so a text should be one sentence. Typographic quotes, apostrophes and ellipses are read
-as those of a typewriter. The library applies some thirty regular expressions to every text; most
-sentences need only those for common marks, which are applied here, with the same result and faster.
+end of a text. The library applies some thirty regular expressions to every text; most sentences need
+only those for common marks, which are applied here, with the same result and faster.
 """
 
 from __future__ import annotations
@@ -40,12 +39,8 @@ _COMMON_RULES = (
 def tokenize(text: str) -> list[str]:
     r"""Cut a text into words as the Penn Treebank does.
 
-    Args:
-        text: one sentence.
-
-    Returns:
-        Its words, in order, none empty: what nltk's ``TreebankWordTokenizer`` gives, for a text
-        with a typewriter's quotes, apostrophes and ellipses.
+    The words are those of nltk's ``TreebankWordTokenizer``, for a text with a typewriter's quotes,
+    apostrophes and ellipses. The text should be one sentence.
 
     Raises:
         BackendError: the text needs the nltk library and it is not installed.
@@ -73,7 +68,6 @@ def words_of(record: Record, i: int) -> list[str]:
 
 @cache
 def _treebank() -> Callable[[str], list[str]]:
-    """The library's tokeniser, loaded on first use; it needs no download."""
     try:
         from nltk.tokenize.treebank import TreebankWordTokenizer
     except ImportError as error:

@@ -7,16 +7,23 @@ et al. 2016).
 
 from __future__ import annotations
 
+import codecs
+import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from treelax.data.input_files import Source, one_file
+from treelax.data.tensor_files import require
 from treelax.data.text.ptb import plain_word
-from treelax.data.text.vector_files import read_vectors
-from treelax.errors import DataError, InputError
+from treelax.data.text.rows import MOST_DIGITS
+from treelax.errors import DataError, InputError, counted
+from treelax.files import DAMAGE, REFUSED, numbered_lines
 
 __all__ = ["FIRST_UNKNOWN", "NULL", "UNKNOWN", "Vectors", "load_vectors", "random_vectors"]
 
@@ -47,16 +54,10 @@ class Vectors:
     """
 
     def __init__(self, matrix: Tensor, known: Mapping[str, int], *, unknown: int = UNKNOWN) -> None:
-        first = FIRST_UNKNOWN + unknown
-        if unknown < 1 or matrix.dim() != 2 or len(matrix) < first:
+        if unknown < 1 or matrix.dim() != 2 or len(matrix) < FIRST_UNKNOWN + unknown:
             raise InputError(
                 f"matrix: received shape {tuple(matrix.shape)} for unknown={unknown}; expected (rows, "
                 "dim): rows for padding, NULL and at least one for unknown words come first"
-            )
-        if known and not first <= min(known.values()) <= max(known.values()) < len(matrix):
-            raise InputError(
-                f"known: received rows {min(known.values())} to {max(known.values())}; expected "
-                f"{first} to {len(matrix) - 1}"
             )
         self.matrix = matrix
         self.known = dict(known)
@@ -100,9 +101,10 @@ def load_vectors(
     """Load the vectors of some words.
 
     The file is text as GloVe or word2vec write it, a word and its numbers on each line, which may be
-    compressed (``.gz``, ``.xz``, ``.bz2``, ``.zip``); or a NumPy archive (``.npz``) with ``words``
-    and their vectors ``vec``. Each word is looked for as it is, then in lower case, then as people
-    write the marks of the Penn Treebank (``(`` for ``-LRB-``).
+    compressed (``.gz``, ``.xz``, ``.bz2``, ``.zip``); or a NumPy archive (``.npz``) with ``words``,
+    an array of strings or one string with a word a line, their vectors ``vec``, and perhaps ``rows``:
+    then word i has row ``rows[i]`` of ``vec``. Each word is looked for as it is, then in lower case,
+    then as people write the marks of the Penn Treebank (``(`` for ``-LRB-``).
 
     Args:
         path: the file.
@@ -110,12 +112,6 @@ def load_vectors(
         normalise: give every vector, those for unknown words too, length 1.
         unknown: how many vectors the unknown words share.
         seed: of the normal distribution that these are drawn from.
-
-    Returns:
-        The vectors, known words in the order of ``words``; ``known`` has those that were found.
-
-    Raises:
-        DataError: the file is missing, damaged or in another format, or has none of the words.
 
     Example:
         >>> import tempfile
@@ -157,12 +153,8 @@ def random_vectors(
 ) -> Vectors:
     """Draw a vector from the normal distribution for each word, to be learned where none are given.
 
-    Args:
-        words: those to be known: those of the training data, not of the others.
-        dim: the number of dimensions.
-        normalise: give every vector length 1.
-        unknown: how many vectors the unknown words share.
-        seed: of the draw.
+    The words are those to be known: those of the training data, not of the others. For the options
+    see `load_vectors`.
 
     Example:
         >>> random_vectors(["a", "dog"], 8)
@@ -231,3 +223,129 @@ def _assembled(
 
 def _normalised(matrix: Tensor) -> Tensor:
     return torch.nn.functional.normalize(matrix, eps=1e-30)  # zero vectors stay zero
+
+
+def read_vectors(
+    path: str | os.PathLike[str], wanted: Collection[str]
+) -> tuple[dict[str, int], Tensor]:
+    """The row of each wanted word that the file has, the first if it comes twice, and these rows."""
+    source = one_file(path, expected="word vectors as text or .npz")
+    file = source.file
+    if ".bin" in [suffix.lower() for suffix in file.suffixes[-2:]]:
+        raise DataError(f"{file}: is in word2vec's binary format; expected text: convert it first")
+    is_archive = file.suffix.lower() == ".npz"
+    found, matrix = _read_archive(file, wanted) if is_archive else _read_text(source, wanted)
+    for row in (~matrix.isfinite()).any(1).nonzero().flatten().tolist():
+        word = next(word for word in found if found[word] == row)
+        raise DataError(
+            f"{file}: the vector of {word!r} has a number that is not finite in single precision; "
+            "expected finite ones"
+        )
+    return found, matrix
+
+
+def _read_text(source: Source, wanted: Collection[str]) -> tuple[dict[str, int], Tensor]:
+    """Only what is wanted is parsed, and words are compared as bytes: some files are not UTF-8."""
+    file = source.name
+    names = {word.encode("utf-8", "surrogatepass"): word for word in wanted}
+    found: dict[str, int] = {}
+    values = array("f")
+    number = dim = 0
+    try:
+        with source.opened() as data:
+            for number, line in numbered_lines(data, file):
+                line = line.rstrip(b" \r\n")
+                if number == 1:
+                    line = line.removeprefix(codecs.BOM_UTF8)
+                    if _is_word2vec_header(fields := line.split()):
+                        dim = int(fields[1])
+                        continue
+                if not line:
+                    continue
+                where = f"{file}, line {number}"
+                dim = dim or _dimensions(line.split(), where)
+                # numbers are cut apart only where they are needed, or the spaces are too many
+                is_usual = line.count(b" ") == dim
+                word = line[: line.find(b" ")] if is_usual else _spaced_word(line, dim, where)
+                name = names.get(word)
+                if name is None or name in found:
+                    continue
+                try:
+                    values.extend([float(value) for value in line.split()[-dim:]])
+                except ValueError as error:
+                    raise DataError(
+                        f"{where}: {error}; expected {counted(dim, 'number')} after the word {name!r}"
+                    ) from error
+                found[name] = len(found)
+    except (*DAMAGE, *REFUSED) as error:
+        raise DataError(f"{file}, after line {number}: cannot be read: {error}") from error
+    if not dim:
+        raise DataError(f"{file}: is empty; expected lines of a word and its numbers")
+    if not found:
+        return found, torch.empty(0, dim)
+    return found, torch.frombuffer(values, dtype=torch.float32).view(-1, dim)
+
+
+def _is_word2vec_header(fields: list[bytes]) -> bool:
+    """Whether these are the numbers of words and of dimensions."""
+    return len(fields) == 2 and all(f.isdigit() and len(f) <= MOST_DIGITS for f in fields)
+
+
+def _dimensions(fields: list[bytes], where: str) -> int:
+    """How many numbers a line ends in; not counting its first field, for a word may be a number."""
+    count = 0
+    while count < len(fields) - 1 and _is_number(fields[-count - 1]):
+        count += 1
+    if not count:
+        received = f"{counted(len(fields), 'field')} and no number at the end"
+        raise DataError(f"{where}: received {received}; expected a word and its numbers")
+    return count
+
+
+def _spaced_word(line: bytes, dim: int, where: str) -> bytes:
+    """The word of a line with more or fewer spaces than numbers are expected."""
+    fields = line.split()
+    word, more = fields[:-dim], fields[1:-dim]
+    # more fields are a word with spaces, unless they look like numbers too many
+    if not word or (more and all(map(_is_number, more))):
+        received = counted(len(fields) - 1, "number")
+        raise DataError(
+            f"{where}: received {received} after a word; expected {dim}, as on the lines before"
+        )
+    return b" ".join(word)
+
+
+def _is_number(field: bytes) -> bool:
+    try:
+        return math.isfinite(float(field))
+    except ValueError:
+        return False
+
+
+def _read_archive(file: Path, wanted: Collection[str]) -> tuple[dict[str, int], Tensor]:
+    require("numpy")
+    import numpy
+
+    try:
+        with numpy.load(file, allow_pickle=False) as archive:
+            names, vectors = archive["words"], archive["vec"]
+            words = str(names).split("\n") if names.ndim == 0 else names.tolist()
+            rows = archive["rows"] if "rows" in archive else numpy.arange(len(vectors))
+        if names.dtype.kind != "U" or vectors.dtype.kind != "f" or rows.dtype.kind not in "iu":
+            raise TypeError
+        found: dict[str, int] = {}
+        for word, row in zip(words, rows.tolist(), strict=True):
+            if word in wanted:
+                found.setdefault(word, row)
+        needed = sorted(set(found.values()))
+        matrix = torch.from_numpy(vectors[needed].astype(numpy.float32))
+        if matrix.dim() != 2 or len(vectors) <= int(rows.max()) or int(rows.min()) < 0:
+            raise ValueError
+    except (*DAMAGE, *REFUSED, LookupError, ValueError, TypeError) as error:
+        # not with the library's words: they tell how to load pickled files, which may hold code
+        raise DataError(
+            f"{file}: cannot be read as .npz; expected words, strings; vec, floating point, (rows, "
+            "dimensions); and for each word a row of vec, or its number in rows"
+        ) from error
+    place = {row: i for i, row in enumerate(needed)}
+    return {word: place[row] for word, row in found.items()}, matrix

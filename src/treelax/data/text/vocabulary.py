@@ -31,12 +31,9 @@ class _Growing(dict[str, int]):
 class Vocabulary:
     """Words numbered from 1 in the order in which they come; 0 is padding.
 
-    It is built from the data it encodes: `ids` gives a new word the next number.
-
-    Args:
-        words: those to start with, all different; ``Vocabulary(list(old), lower=old.lower)``
-            restores an old one.
-        lower: put every word into lower case.
+    It is built from the data it encodes: `ids` gives a new word the next number. Iterating over it
+    gives the words in order, and ``Vocabulary(list(old), lower=old.lower)`` restores an old one;
+    `lower` puts every word into lower case.
 
     Example:
         >>> vocabulary = Vocabulary(lower=True)
@@ -50,9 +47,7 @@ class Vocabulary:
         self.lower = lower
         self._ids = _Growing()
         self._words: list[str] = []
-        for expected, word in enumerate(words, 1):
-            if self.ids([word]) != [expected]:
-                raise InputError(f"words: received {word!r} twice; expected different words")
+        self.ids(list(words))
 
     def ids(self, words: Iterable[str], /) -> list[int]:
         """The ids of some words, 1 or more; a new word gets the next one."""
@@ -68,20 +63,14 @@ class Vocabulary:
 
     def word(self, number: int) -> str:
         """The word of an id."""
-        if not 1 <= number <= len(self):
-            raise InputError(
-                f"number: received {number}; expected the id of a word, 1 to {len(self)}"
-            )
         if len(self._words) < len(self):  # it has grown since the last question
             self._words = list(self._ids)
         return self._words[number - 1]
 
     def __len__(self) -> int:
-        """The number of words, without padding."""
         return len(self._ids)
 
     def __iter__(self) -> Iterator[str]:
-        """The words in the order of their ids, from 1."""
         return iter(self._ids)
 
     def __contains__(self, word: str) -> bool:

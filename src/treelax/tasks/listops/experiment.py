@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from treelax.data.fingerprint import fingerprint
 from treelax.data.listops import (
     EncodedListOps,
     Expression,
@@ -20,6 +19,7 @@ from treelax.data.listops import (
     generate_splits,
     read_listops,
 )
+from treelax.data.tensor_files import fingerprint
 from treelax.errors import InputError
 from treelax.nn.modes import evaluating
 from treelax.tasks.listops.config import FILES, DataConfig, ListOpsConfig

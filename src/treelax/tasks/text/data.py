@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treelax.data.fingerprint import fingerprint
+from treelax.data.tensor_files import fingerprint
 from treelax.data.text.cache import SplitProgress, TextSource, cached_splits
 from treelax.data.text.encoding import EncodedText
 from treelax.data.text.rows import MissingColumnError
@@ -123,7 +123,8 @@ def _encoded(
         labels = classes_of(config)
         return cached_splits(sources, lower=config.lower, labels=labels, progress=progress)
     except MissingColumnError as error:
-        if error.advised or config.format != "table":
+        own = config.format == "table" and error.column in (*config.text, config.label)
+        if error.advised or not own:
             raise
         raise DataError(f"{error}; --text and --label name the columns of all files") from error
 
