@@ -23,22 +23,16 @@ Shown = str | tuple[str, ...] | None
 class Said:
     """What a model says of one example.
 
-    Attributes:
-        heads: of each text, counted from 1, 0 the root.
-        label: with discrete trees: a class, or a tag for each word, empty where it has none to
-            show; None if none was predicted.
-        soft_label: likewise with soft trees.
-        probability: of the class.
-        right: whether the label is right; None if that is not known.
-        marginals: of each text, ``(n + 1, n + 1)``; none if they were not asked for.
+    A label is a class, or a tag for each word, empty where it has none to show; None if none was
+    predicted.
     """
 
-    heads: tuple[Heads, ...]
-    label: Shown = None
+    heads: tuple[Heads, ...]  # of each text
+    label: Shown = None  # with discrete trees
     soft_label: Shown = None
-    probability: float | None = None
-    right: bool | None = None
-    marginals: tuple[Tensor, ...] = ()
+    probability: float | None = None  # of the class
+    right: bool | None = None  # None if that is not known
+    marginals: tuple[Tensor, ...] = ()  # of each text, (n + 1, n + 1), if they were asked for
 
 
 def shown_label(label: Label) -> Shown:
@@ -98,21 +92,13 @@ def _right(label: Label, gold: Label) -> bool | None:
 
 @dataclass(frozen=True)
 class Selection:
-    """The examples that models are asked about, of which a gallery shows some.
+    """The examples that models are asked about, of which a gallery shows some."""
 
-    Attributes:
-        size: how many are shown at most.
-        asked: their numbers in the corpus, from 0.
-        fixed: those of them that are shown whatever the models say.
-        mapped: those of these that have a heat map.
-        too_long: how many examples were passed over for their length.
-    """
-
-    size: int
-    asked: tuple[int, ...]
-    fixed: tuple[int, ...]
-    mapped: tuple[int, ...]
-    too_long: int
+    size: int  # how many are shown at most
+    asked: tuple[int, ...]  # their numbers in the corpus, from 0
+    fixed: tuple[int, ...]  # those of them that are shown whatever the models say
+    mapped: tuple[int, ...]  # those of these that have a heat map
+    too_long: int  # how many examples were passed over for their length
 
     @classmethod
     def of(cls, corpus: Corpus, size: int, *, runs: int = 1) -> Selection:

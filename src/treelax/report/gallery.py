@@ -17,21 +17,13 @@ NARROW = 540.0  # pixels of a tree that fits into half the width of a wide page
 
 @dataclass(frozen=True)
 class Gallery:
-    """Examples of a corpus with what runs say of them, as the template shows them.
-
-    Attributes:
-        corpus: the sentences.
-        selection: which of them the runs were asked about.
-        said: for each run, by its name, what it says of each of these.
-        texts: the names of the texts of an example.
-        tagged: labels are of words.
-    """
+    """Examples of a corpus with what runs say of them, as the template shows them."""
 
     corpus: Corpus
-    selection: Selection
-    said: Mapping[str, Mapping[int, Said]]
-    texts: tuple[str, ...]
-    tagged: bool
+    selection: Selection  # which of its examples the runs were asked about
+    said: Mapping[str, Mapping[int, Said]]  # for each run, by its name
+    texts: tuple[str, ...]  # the names of the texts of an example
+    tagged: bool  # labels are of words
 
     @property
     def runs(self) -> list[str]:

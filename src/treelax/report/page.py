@@ -39,19 +39,12 @@ _SPACES = re.compile(r"[\t\n\r\f\v]+")
 
 @dataclass(frozen=True)
 class Report:
-    """All that a report says.
-
-    Attributes:
-        runs: of any tasks.
-        study: of their trees; None if there are none.
-        gallery: of examples; None if there is none.
-        missing: what the report lacks besides what the folders lack: of which run or file, and what.
-    """
+    """All that a report says of some runs of any tasks."""
 
     runs: Sequence[RunRecord]
     study: Study | None = None
     gallery: Gallery | None = None
-    missing: Sequence[tuple[str, str]] = ()
+    missing: Sequence[tuple[str, str]] = ()  # besides what folders lack: of which run or file, what
 
     @property
     def title(self) -> str:

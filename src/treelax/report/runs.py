@@ -23,23 +23,14 @@ COLUMNS = frozenset({"data.text", "data.label"})
 
 @dataclass(frozen=True)
 class RunRecord:
-    """A run, read from its folder.
+    """A run, read from its folder."""
 
-    Attributes:
-        name: that tells it from the other runs of the report.
-        path: its folder.
-        task: what it was trained for.
-        config: all of its settings.
-        rows: of its metrics, one for each epoch that has ended.
-        result: its ``test.json``; None if it has not ended.
-    """
-
-    name: str
+    name: str  # tells it from the other runs of the report
     path: Path
     task: Task
     config: Any
-    rows: Sequence[Mapping[str, Any]]
-    result: Mapping[str, Any] | None
+    rows: Sequence[Mapping[str, Any]]  # of its metrics, one for each epoch that has ended
+    result: Mapping[str, Any] | None  # its test.json; None if it has not ended
 
     @property
     def has_model(self) -> bool:

@@ -45,18 +45,11 @@ def overview(runs: Sequence[RunRecord]) -> Table:
 
 
 def duration(seconds: float) -> str:
-    """A time in words.
-
-    >>> duration(59), duration(61), duration(7322)
-    ('59 s', '1 min 1 s', '2 h 2 min')
-    """
+    """A time in words: ``59 s``, ``1 min 1 s``, ``2 h 2 min``."""
     minutes, rest = divmod(round(seconds), 60)
     if not minutes:
         return f"{rest} s"
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-# ------------------------------------------------------------------ results
 
 
 def results(runs: Sequence[RunRecord]) -> dict[str, list[Any]] | None:
@@ -114,13 +107,9 @@ def _shortened(
     columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, note: str
 ) -> Table:
     """A table without what says nothing of rows that are one run each."""
-    seeds = columns.index("seeds")
-    alone = all(row[seeds] == "1" for row in rows)
-    kept = [
-        i
-        for i, name in enumerate(columns)
-        if not (alone and (i == seeds or name.startswith("every seed")))
-    ]
+    seeds, kept = columns.index("seeds"), list(range(len(columns)))
+    if all(row[seeds] == "1" for row in rows):
+        kept = [i for i in kept if i != seeds and not columns[i].startswith("every seed")]
     return Table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows], title, note)
 
 
@@ -132,24 +121,11 @@ def _changed(run: RunRecord) -> list[str]:
     return [f"{run.name}: {', '.join(named[:CHANGES])}{more}"] if named else []
 
 
-# ------------------------------------------------------------------ settings
-
-
 def written(value: Any) -> str:
-    """A value as people write it.
-
-    >>> written(None), written(True), written((64, 32)), written(1e-4)
-    ('none', 'true', '64, 32', '0.0001')
-    """
-    match value:
-        case None:
-            return "none"
-        case bool():
-            return str(value).lower()
-        case tuple():
-            return ", ".join(map(written, value)) or "(empty)"
-        case _:
-            return str(value)
+    """A value as people write it: ``none``, ``true``, ``64, 32``."""
+    if isinstance(value, tuple):
+        return ", ".join(map(written, value)) or "(empty)"
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
 
 
 def settings(runs: Sequence[RunRecord]) -> dict[str, Any]:
@@ -181,9 +157,6 @@ def _group(name: str, keys: Sequence[str], runs: Sequence[RunRecord]) -> tuple[T
     columns = ["setting", "value", *(["preset has"] if shown else [])]
     markers = ["changed" if key in shown else "" for key in keys]
     return Table(columns, rows, SECTIONS.get(name, name)), markers
-
-
-# ------------------------------------------------------------------ training
 
 
 def training(runs: Sequence[RunRecord]) -> dict[str, str] | None:
