@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
@@ -14,7 +15,7 @@ from treelax.errors import InputError
 from treelax.estimators import Relaxed, StraightThrough
 from treelax.noise import NoiseName, noise_named
 from treelax.ops.canonical import precise, value_type
-from treelax.ops.checks import broadcasts, check_lengths, check_scores, is_integer
+from treelax.ops.checks import broadcasts, check_lengths, check_scores
 from treelax.ops.eisner.common import LIMIT, Relaxation
 
 if TYPE_CHECKING:
@@ -69,7 +70,6 @@ class StructureDistribution(Distribution):
             ``torch.compile`` structures are not checked.
 
     Raises:
-        InputError: a shape, type or device is wrong; or, when first used, a value.
         NoTreeError: when first used, the forbidden parts of a sentence leave no structure.
 
     Example:
@@ -181,12 +181,11 @@ class StructureDistribution(Distribution):
 
     @property
     def _log_partition(self) -> Tensor:
-        def compute() -> dict[str, Tensor]:
-            options = self.options
-            value = self.structure.log_partition(self._precise, self.lengths, **options)
-            return {"log_partition": value}
-
-        return self._keep("log_partition", compute)
+        compute = self.structure.log_partition
+        return self._keep(
+            "log_partition",
+            lambda: {"log_partition": compute(self._precise, self.lengths, **self.options)},
+        )
 
     @property
     def marginals(self) -> Tensor:
@@ -219,9 +218,6 @@ class StructureDistribution(Distribution):
         """Log-probability of structures ``(*sample_shape, ..., n+1, n+1)``.
 
         What is no such structure over its sentence has ``-inf`` if arguments are not validated.
-
-        Raises:
-            InputError: it is none, and arguments are validated.
         """
         value = self._expanded(value)
         good = self.support.check(value)
@@ -237,25 +233,16 @@ class StructureDistribution(Distribution):
 
     def _expanded(self, value: Tensor) -> Tensor:
         expected = tuple(self.batch_shape + self.event_shape)
-        if isinstance(value, Tensor) and (value.is_complex() or value.layout != torch.strided):
-            raise InputError(
-                f"The tree given to log_prob is {value.dtype} ({value.layout}); expected a dense "
-                "real tensor."
-            )
+        received = f"a {type(value).__name__}"
         if isinstance(value, Tensor):
-            try:
-                if value.shape[-2:] == self.event_shape:
-                    return value.expand(torch.broadcast_shapes(value.shape, expected))
-            except RuntimeError:
-                pass
-            received = f"has shape {tuple(value.shape)}"
-            heads = is_integer(value) and value.shape[-1:] == (expected[-1] - 1,)
-        else:
-            received, heads = f"is a {type(value).__name__}", False
+            received = f"{value.dtype} ({value.layout}) of shape {tuple(value.shape)}"
+            if not value.is_complex() and value.layout == torch.strided:
+                with suppress(RuntimeError):
+                    if value.shape[-2:] == self.event_shape:
+                        return value.expand(torch.broadcast_shapes(value.shape, expected))
         raise InputError(
-            f"The tree given to log_prob {received}; expected a tensor {expected}, possibly with "
-            "sample dimensions in front"
-            + (": turn heads into trees with treelax.trees.heads_to_tree." if heads else ".")
+            f"The tree given to log_prob is {received}; expected a dense real tensor {expected}, "
+            "possibly with sample dimensions in front (treelax.trees.heads_to_tree takes heads)."
         )
 
     def entropy(self) -> Tensor:
@@ -294,18 +281,6 @@ class StructureDistribution(Distribution):
         Approximate samples: the noise is added to arcs, not to whole trees (section 3.2 of the
         paper). With ``straight_through`` the value is the exact best tree of the perturbed scores
         and the gradient that of their soft tree.
-
-        Args:
-            sample_shape: shape of independent samples, put in front of the batch.
-            relaxation: ``"softmax"`` (the paper's) or ``"entropy"``.
-            temperature: of the relaxation; the noise is added before.
-            noise: ``"gumbel"``, ``"sum-of-gamma"``, or None for the soft tree of the scores.
-            noise_scale: factor of the noise.
-            straight_through: discrete value, relaxed gradient.
-            generator: source of randomness.
-
-        Returns:
-            ``(*sample_shape, ..., n+1, n+1)``.
         """
         relaxed = Relaxed(relaxation, temperature, noise_named(noise, noise_scale))
         estimator = StraightThrough(relaxed) if straight_through else relaxed
@@ -337,8 +312,7 @@ def _kl(p: StructureDistribution, q: StructureDistribution) -> Tensor:
     r"""``KL(p‖q) = Σ μ_p (W_p - W_q) - log Z_p + log Z_q``; infinite where q forbids what p allows."""
     if type(p.structure) is not type(q.structure):
         raise InputError(
-            f"The distributions are over {p.structure} and {q.structure}; expected structures of one "
-            "kind."
+            f"p is over {p.structure}, q over {q.structure}; expected structures of one kind."
         )
     if p.event_shape != q.event_shape:
         raise InputError(
@@ -353,9 +327,7 @@ def _kl(p: StructureDistribution, q: StructureDistribution) -> Tensor:
             f"{tuple(q.batch_shape)}; expected shapes that broadcast."
         ) from None
     if p._validate_args and not torch.compiler.is_compiling() and not torch.equal(*lengths):
-        raise InputError(
-            "The distributions have sentences of different lengths; expected equal lengths."
-        )
+        raise InputError("The distributions have different lengths; expected equal lengths.")
     marginals = p._marginals
     own = _inner(marginals, p._precise) - p._log_partition
     cross = _inner(marginals, q._precise) - q._log_partition

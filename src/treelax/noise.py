@@ -48,19 +48,13 @@ def gumbel(
     dtype: torch.dtype = torch.float32,
     device: torch.device | str | None = None,
 ) -> Tensor:
-    """Draw independent Gumbel(0, 1) variables: ``-log(E)`` with ``E`` exponential of mean 1.
+    """Draw independent Gumbel(0, 1) variables: ``-log(E)`` with ``E`` exponential of mean 1; all finite.
 
     Args:
         shape: of the result.
         generator: source of the randomness; torch's own by default.
         dtype: of the result; half types are drawn in float32 and rounded.
         device: of the result. Draws happen on the generator's device, if it has another one.
-
-    Returns:
-        Tensor of that shape, finite everywhere.
-
-    Raises:
-        InputError: ``dtype`` is not a floating point type.
 
     Example:
         >>> noise = gumbel((2, 3), generator=torch.Generator().manual_seed(0))
@@ -87,23 +81,13 @@ def sum_of_gamma(
     ``SoG(k, τ, s) = τ/k · ( Σ_{i=1..s} Gamma(1/k, k/i) − log s )``, shape and scale in brackets.
     The sum of ``k`` of them is ``τ`` times the largest of ``s`` exponential variables less
     ``log s``: its distribution function ``(1 − e^{−x/τ}/s)^s`` tends to Gumbel's as ``s`` grows
-    and is within 0.029 of it for ``s = 10``. A tree over ``n`` words has ``k = n`` arcs.
+    and is within 0.029 of it for ``s = 10``. A tree over ``n`` words has ``k = n`` arcs. Other
+    arguments are those of `gumbel`.
 
     Args:
-        shape: of the result.
         k: how many variables add up to a Gumbel; a number or a tensor that broadcasts to ``shape``.
         tau: scale of that Gumbel.
         iterations: ``s``, how many gamma variables go into each.
-        generator: source of the randomness; torch's own by default.
-        dtype: of the result; half types are drawn in float32 and rounded.
-        device: of the result. Draws happen on the generator's device, if it has another one.
-
-    Returns:
-        Tensor of that shape, finite everywhere.
-
-    Raises:
-        InputError: ``k`` (on the CPU), ``tau`` or ``iterations`` is not positive, ``k`` does not
-            broadcast to ``shape``, or ``dtype`` is not a floating point type.
 
     Example:
         >>> noise = sum_of_gamma((3, 4), k=4, generator=torch.Generator().manual_seed(0))
@@ -123,9 +107,9 @@ def sum_of_gamma(
     if iterations < 1:
         raise InputError(f"iterations: received {iterations}; expected at least 1")
     if not broadcasts(tuple(counts.shape), tuple(shape)):
+        given = tuple(counts.shape)
         raise InputError(
-            f"k: received shape {tuple(counts.shape)}; expected one that broadcasts to "
-            f"{tuple(shape)}"
+            f"k: received shape {given}; expected one that broadcasts to {tuple(shape)}"
         )
     target, source, compute = _places(generator, dtype, device)
     if source.type not in _GAMMA_DEVICES:
@@ -146,10 +130,6 @@ class Gumbel:
 
     Args:
         scale: factor of the noise; at least 0 and finite.
-
-    Example:
-        >>> Gumbel(0.5).draw(torch.zeros(2, 3), torch.tensor(3)).shape
-        torch.Size([2, 3])
     """
 
     scale: float = 1.0
@@ -170,10 +150,6 @@ class SumOfGamma:
     Args:
         scale: factor of the noise; at least 0 and finite.
         iterations: gamma variables in each; see `sum_of_gamma`.
-
-    Example:
-        >>> SumOfGamma().draw(torch.zeros(2, 3), torch.tensor(3)).shape
-        torch.Size([2, 3])
     """
 
     scale: float = 1.0
@@ -241,9 +217,6 @@ def perturbation(
 
     Returns:
         ``(..., n + 1, n + 1)`` of the scores' type and device, without gradient.
-
-    Raises:
-        InputError: an unknown name, or an argument of the wrong type or shape.
 
     Example:
         >>> noise = perturbation("gumbel", torch.zeros(4, 4), torch.tensor(2))

@@ -41,10 +41,6 @@ def heads_to_tree(
     Returns:
         ``(..., n + 1, n + 1)``; column 0 and everything beyond a sentence's length is zero.
 
-    Raises:
-        InputError: a word's head lies outside its sentence or is the word itself, or an argument
-            has the wrong type or shape.
-
     Example:
         >>> heads_to_tree(torch.tensor([2, 0, -1]), torch.tensor(2), dtype=torch.int64)
         tensor([[0, 0, 1, 0],
@@ -69,17 +65,7 @@ def heads_to_tree(
 def tree_to_heads(tree: Tensor, lengths: Tensor | None = None, *, padding: int = -1) -> Tensor:
     """Turn tree tensors ``(..., n + 1, n + 1)`` into head vectors ``(..., n)``.
 
-    Args:
-        tree: ``(..., n + 1, n + 1)`` of zeros and ones, of any real type.
-        lengths: ``(...)``, integer, words per sentence, from 0 to n; all n by default.
-        padding: what to write beyond a sentence's length.
-
-    Returns:
-        ``(..., n)``, int64, the inverse of `heads_to_tree`.
-
-    Raises:
-        InputError: a word does not have exactly one head of weight 1 among the other positions of
-            its sentence (for example in a soft tree), or an argument has the wrong type or shape.
+    The inverse of `heads_to_tree`, int64, with ``padding`` beyond a sentence's length.
 
     Example:
         >>> tree_to_heads(torch.tensor([[0., 0., 1.], [0., 0., 0.], [0., 1., 0.]]))
@@ -119,18 +105,8 @@ def is_tree(heads: Tensor, lengths: Tensor | None = None, *, single_root: bool =
     """Whether every word has a head in its sentence and reaches the root by following heads.
 
     The heads are followed by pointer jumping: after ``t`` rounds every word points at its ancestor
-    ``2**t`` steps up, so ``log2(n)`` rounds find every cycle.
-
-    Args:
-        heads: ``(..., n)``, integer; ``heads[..., m - 1]`` is the head of word ``m``, 0 the root.
-        lengths: ``(...)``, integer, words per sentence, from 0 to n; all n by default.
-        single_root: also ask that exactly one word hangs off the root.
-
-    Returns:
-        ``(...)``, bool. A head out of range makes it false and is no error.
-
-    Raises:
-        InputError: an argument has the wrong type or shape, or a length is out of range.
+    ``2**t`` steps up, so ``log2(n)`` rounds find every cycle. With ``single_root``, also whether
+    exactly one word hangs off the root. A head out of range makes it false and is no error.
 
     Example:
         >>> is_tree(torch.tensor([[2, 0, 2], [2, 1, 0], [0, 1, 9]]))
@@ -173,20 +149,10 @@ def reaches_root(heads: Tensor, inside: Tensor) -> Tensor:
 
 
 def is_projective(heads: Tensor, lengths: Tensor | None = None) -> Tensor:
-    """Whether no two arcs of a tree cross, the arcs from the root at position 0 included.
+    """Whether no two arcs of trees ``(..., n)`` cross, those from the root at position 0 included.
 
     For a tree this is the same as: every word between a head and its modifier descends from that
     head. For heads that are no tree (see `is_tree`) the answer is about crossing arcs only.
-
-    Args:
-        heads: ``(..., n)``, integer; ``heads[..., m - 1]`` is the head of word ``m``, 0 the root.
-        lengths: ``(...)``, integer, words per sentence, from 0 to n; all n by default.
-
-    Returns:
-        ``(...)``, bool.
-
-    Raises:
-        InputError: an argument has the wrong type or shape, or a length is out of range.
 
     Example:
         >>> is_projective(torch.tensor([[2, 0, 2], [3, 0, 2]]))
@@ -250,7 +216,7 @@ def _first(bad: Tensor) -> tuple[int, ...]:
 
 
 def _sentence(index: tuple[int, ...]) -> str:
-    """``sentence 3`` for index ``(3,)``; no number where there is one sentence only."""
+    """``sentence 3`` for index ``(3,)``."""
     numbers = str(index[0]) if len(index) == 1 else str(index)
     return f"sentence {numbers}" if index else "the sentence"
 
