@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import math
-from pathlib import Path
-
 import pytest
 
 from treelax.errors import InputError
@@ -13,15 +9,14 @@ from treelax.tasks.listops.config import (
     PRESETS,
     DataConfig,
     ListOpsConfig,
-    TrainConfig,
     preset,
 )
-from treelax.tasks.listops.model import ListOpsTagger, ModelConfig
+from treelax.tasks.listops.model import ListOpsTagger
 from treelax.training.config import flatten, from_toml, override, to_toml
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_builds_and_survives_toml(name: str) -> None:
+def test_every_preset_builds_and_survives_toml(name):
     config = preset(name)
     assert config.preset == name
     assert PRESETS[name][1]
@@ -30,8 +25,8 @@ def test_every_preset_builds_and_survives_toml(name: str) -> None:
     assert (model.parser is None) == (name in ("gold", "chain"))
 
 
-def test_presets_differ_in_what_their_names_say() -> None:
-    def differing(name: str, other: str) -> set[str]:
+def test_presets_differ_in_what_their_names_say():
+    def differing(name, other):
         one, two = flatten(preset(name)), flatten(preset(other))
         return {key for key in one if one[key] != two[key]} - {"preset"}
 
@@ -53,7 +48,7 @@ def test_presets_differ_in_what_their_names_say() -> None:
     }
 
 
-def test_the_paper_in_numbers() -> None:
+def test_the_paper_in_numbers():
     """Appendix A.1, and how we read what it leaves open."""
     config = preset("paper-mc")
     assert config.data.max_length == 50
@@ -64,7 +59,7 @@ def test_the_paper_in_numbers() -> None:
     assert (config.model.noise, config.model.temperature) == ("gumbel", 1.0)
 
 
-def test_a_file_of_before_there_were_readings_means_what_it_meant() -> None:
+def test_a_file_of_before_there_were_readings_means_what_it_meant():
     text = to_toml(preset("paper-mc"))
     old = "".join(
         line
@@ -74,13 +69,6 @@ def test_a_file_of_before_there_were_readings_means_what_it_meant() -> None:
     assert len(old) < len(text)
     config = from_toml(ListOpsConfig, old, "config.toml")
     assert (config.train.improve_on, config.train.dev_trees) == ("best", "discrete")
-
-
-def test_an_unknown_preset() -> None:
-    with pytest.raises(
-        InputError, match=r"preset is 'papr-mc'; expected one of .* Did you mean 'paper-mc'\?"
-    ):
-        preset("papr-mc")
 
 
 BAD = {
@@ -108,45 +96,19 @@ BAD = {
 
 
 @pytest.mark.parametrize("setting", BAD)
-def test_bad_values_are_refused_with_the_name_of_the_key(setting: str) -> None:
+def test_bad_values_are_refused_with_the_name_of_the_key(setting):
     with pytest.raises(InputError, match=f"^{BAD[setting]}") as caught:
         override(preset("paper-mc"), [setting])
     assert "\n" not in str(caught.value)
 
 
-def test_settings_that_contradict_each_other() -> None:
-    with pytest.raises(InputError, match=r"^model.left_head_bias is 2.0 and model.distances none"):
-        override(preset("balanced-mc"), ["model.distances=none"])
-    config = override(preset("balanced-mc"), ["model.distances=none", "model.left_head_bias=0"])
-    assert config.model.distances is None
-    with pytest.raises(InputError, match=r"^model.single_root is true and model.trees heads"):
-        override(preset("balanced-heads"), ["model.single_root=true"])
-
-
-@pytest.mark.parametrize(
-    ("kind", "field", "value"),
-    [
-        (DataConfig, "variant", "short"),
-        (ModelConfig, "trees", "gould"),
-        (ModelConfig, "temperature", math.nan),
-        (TrainConfig, "loss", "none"),
-    ],
-)
-def test_python_is_checked_like_the_command_line(
-    kind: type[DataConfig | ModelConfig | TrainConfig], field: str, value: object
-) -> None:
-    section = kind.__name__.removesuffix("Config").lower()
-    with pytest.raises(InputError, match=f"^{section}.{field} is "):
-        dataclasses.replace(kind(), **{field: value})  # type: ignore[arg-type]
-
-
-def test_a_wrong_value_in_toml_names_the_file() -> None:
+def test_a_wrong_value_in_toml_names_the_file():
     text = to_toml(preset("paper-mc")).replace("gcn_size = 100", "gcn_size = 0")
     with pytest.raises(InputError, match=r"^run/config.toml: model.gcn_size is 0"):
         from_toml(ListOpsConfig, text, "run/config.toml")
 
 
-def test_a_folder_of_data_is_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_data_is_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     config = override(preset("gold"), ["data.folder=data/"])
     assert config.data.folder == str(tmp_path / "data")

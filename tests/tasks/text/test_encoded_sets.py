@@ -50,7 +50,7 @@ def test_without_long_keeps_tags_with_their_words(sizes):
         assert [tag.lower() for tag in tags] == kept.words(i)
 
 
-def test_joined_sets_are_gathered_as_each_alone() -> None:
+def test_joined_sets_are_gathered_as_each_alone():
     vocabulary = Vocabulary()
     sets = [
         encode_records(

@@ -10,11 +10,10 @@ import pytest
 
 from treelax.errors import DataError, InputError
 from treelax.files import sha256
-from treelax.tasks.text.config import DataConfig
-from treelax.tasks.text.inputs import split_records
+from treelax.tasks.text.config import DataConfig, SentenceSettings, TextConfig
+from treelax.tasks.text.inputs import own_examples
 from treelax.tasks.text.origins import (
     Origin,
-    find_again,
     origins_of,
     read_origins,
     refuse_other_data,
@@ -28,14 +27,19 @@ TREES = {
 }
 
 
-def written(folder: Path, **texts: str) -> Path:
+def written(folder, **texts):
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         (folder / f"{name}.txt").write_text(text)
     return folder
 
 
-def test_a_table_and_its_trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def found_again(data, origin):
+    config = TextConfig(kind="classify", data=data)
+    return own_examples(config, SentenceSettings(), "dev", {"dev": origin}).name
+
+
+def test_a_table_and_its_trees(tmp_path, monkeypatch):
     """Paths are absolute, whatever the config has, and what is written is read again."""
     monkeypatch.chdir(tmp_path)
     for split in ("train", "dev"):
@@ -50,9 +54,7 @@ def test_a_table_and_its_trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert read_origins(tmp_path) == found
 
 
-def test_the_archive_and_the_folder_of_a_corpus(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_archive_and_the_folder_of_a_corpus(tmp_path, monkeypatch):
     """A folder of the same name is only taken if the split in it is what it was."""
     home, here = written(tmp_path / "home" / "sst", **TREES), tmp_path / "here"
     here.mkdir()
@@ -62,16 +64,16 @@ def test_the_archive_and_the_folder_of_a_corpus(
     assert origin == Origin(str(home), sha256(home / "dev.txt"))
     monkeypatch.chdir(here)
     written(Path("sst"), train=TREES["train"])  # a folder without the split
-    assert split_records(config, "dev", origin).file == home / "dev.txt"
+    assert found_again(config, origin) == str(home / "dev.txt")
     written(Path("sst"), dev=TREES["train"])
-    assert split_records(config, "dev", origin).file == home / "dev.txt"
+    assert found_again(config, origin) == str(home / "dev.txt")
     shutil.rmtree(home)
     with pytest.raises(InputError, match=f"^{here / 'sst'}: is not the dev data"):
-        split_records(config, "dev", origin)
+        found_again(config, origin)
     written(Path("sst"), **TREES)
-    assert split_records(config, "dev", origin).file == Path("sst", "dev.txt")
+    assert found_again(config, origin) == "sst/dev.txt"
     # a corpus that treelax data had fetched, of which the config says nothing
-    assert split_records(DataConfig(format="sst"), "dev", Origin(str(here / "sst"), origin.sha256))
+    assert found_again(DataConfig(format="sst"), Origin(str(here / "sst"), origin.sha256))
     with zipfile.ZipFile("trees.zip", "w") as archive:
         for split, text in TREES.items():
             archive.writestr(f"trees/{split}.txt", text)
@@ -79,16 +81,11 @@ def test_the_archive_and_the_folder_of_a_corpus(
     assert set(found.values()) == {Origin(str(here / "trees.zip"), sha256("trees.zip"))}
 
 
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=f"^{tmp_path}: cannot be read: Is a directory"):
-        find_again(str(tmp_path), Origin(str(tmp_path), ""), "dev data")
-
-
 DAMAGED = ['{\n "dev": {', "", b"\xff{}", "[]", '{"dev": null}', '{"dev": {"path": "a"}}']
 
 
 @pytest.mark.parametrize("text", [*DAMAGED, '{"dev": {"path": 1, "sha256": "2"}}', 100_000 * "["])
-def test_a_damaged_record(tmp_path: Path, text: str | bytes) -> None:
+def test_a_damaged_record(tmp_path, text):
     file = tmp_path / "data.json"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(DataError, match=f"^{file}: cannot be read as a record .* or remove it"):
@@ -98,13 +95,13 @@ def test_a_damaged_record(tmp_path: Path, text: str | bytes) -> None:
 # ------------------------------------------------------------------ going on with a run
 
 
-def refused(folder: Path, config: DataConfig) -> str:
+def refused(folder, config):
     with pytest.raises((DataError, InputError)) as caught:
         refuse_other_data(folder, config)
     return str(caught.value)
 
 
-def test_files_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_are_not_there(tmp_path, monkeypatch):
     home, here = tmp_path / "home", tmp_path / "here"
     here.mkdir()
     written(home / "data" / "sst", **TREES)
@@ -124,13 +121,13 @@ def test_files_that_are_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         ({"trees": "{split}.conllu"}, "file of train trees", "--set data.trees=FILES"),
         ({"vectors": "v.txt"}, "word vectors", "--vectors FILE"),
     ):
-        said = refused(here, DataConfig(**files | changes))  # type: ignore[arg-type]
+        said = refused(here, DataConfig(**files | changes))
         assert (
             f"does not exist; expected the {what} of the run: restore it, or give {option}" in said
         )
 
 
-def test_other_test_data_and_trees(tmp_path: Path) -> None:
+def test_other_test_data_and_trees(tmp_path):
     names = {split: str(tmp_path / f"{split}.tsv") for split in ("train", "dev", "test")}
     for split, name in names.items():
         Path(name).write_text(f"text\tlabel\n{split}\tx\n")
@@ -155,7 +152,7 @@ def test_other_test_data_and_trees(tmp_path: Path) -> None:
     assert "is not the test data" in refused(tmp_path, DataConfig(**names | {"test": None}))
 
 
-def test_other_test_data_of_a_corpus(tmp_path: Path) -> None:
+def test_other_test_data_of_a_corpus(tmp_path):
     corpus = written(tmp_path / "sst", **TREES)
     config = DataConfig(format="sst", path=str(corpus))
     write_origins(tmp_path, config)

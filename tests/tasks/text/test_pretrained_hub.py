@@ -6,7 +6,6 @@ import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -16,19 +15,17 @@ from treelax.tasks.text.config import SentenceSettings
 from treelax.tasks.text.pretrained import SentenceModel
 
 KINDS = ["classify", "pair", "tag"]
-TEXTS: dict[str, Any] = {
+TEXTS = {
     "classify": ["A fine film.", "", "the zebra was sad", "film"],
     "pair": [("A fine film.", "fine film"), ("", "x"), ("the zebra was sad", "a bad film")],
     "tag": ["A fine film.", "", "the zebra was sad", "film"],
 }
 
 
-def test_a_model_from_the_hub(
-    saved_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[Any] = []
+def test_a_model_from_the_hub(saved_model, tmp_path, monkeypatch):
+    asked = []
 
-    def snapshot_download(name: str, *, revision: str | None, allow_patterns: list[str]) -> str:
+    def snapshot_download(name, *, revision, allow_patterns):
         asked.append((name, revision, allow_patterns))
         return str(saved_model)
 
@@ -49,8 +46,8 @@ def test_a_model_from_the_hub(
     assert len(asked) == 1
 
 
-def test_a_hub_that_has_no_such_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*arguments: Any, **options: Any) -> str:
+def test_a_hub_that_has_no_such_model(tmp_path, monkeypatch):
+    def refuse(*arguments, **options):
         raise OSError("404 Client Error.\n\nRepository Not Found")
 
     monkeypatch.chdir(tmp_path)
@@ -63,7 +60,7 @@ def test_a_hub_that_has_no_such_model(tmp_path: Path, monkeypatch: pytest.Monkey
         model.push_to_hub("me/x")
 
 
-def test_without_the_library_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_of_the_hub(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(BackendError, match=r"^runs/star: .*pip install huggingface_hub$"):
@@ -72,14 +69,14 @@ def test_without_the_library_of_the_hub(tmp_path: Path, monkeypatch: pytest.Monk
         SentenceModel(SentenceSettings(), random_vectors(["a"], 4), ["x"]).push_to_hub("me/x")
 
 
-def test_a_model_goes_to_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
-    done: list[Any] = []
+def test_a_model_goes_to_the_hub(monkeypatch):
+    done = []
 
-    def create_repo(name: str, *, private: bool, exist_ok: bool) -> SimpleNamespace:
+    def create_repo(name, *, private, exist_ok):
         done.append((name, private, exist_ok))
         return SimpleNamespace(repo_id=f"me/{name}")
 
-    def upload_folder(*, repo_id: str, folder_path: Path, commit_message: str) -> str:
+    def upload_folder(*, repo_id, folder_path, commit_message):
         model = SentenceModel.from_pretrained(folder_path)
         done.append((repo_id, model.labels, commit_message))
         return f"https://hub/{repo_id}"

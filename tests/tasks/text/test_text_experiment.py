@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import torch
@@ -22,37 +21,36 @@ from tiny_texts import (
     written_trees,
 )
 from tolerances import VALUE_F32
-from torch import Tensor
 
-from treelax.data.text.encoding import EncodedText, encode_records
+from treelax.data.text.encoding import encode_records
 from treelax.data.text.records import Record
 from treelax.data.text.vectors import NULL, random_vectors
 from treelax.errors import InputError
 from treelax.nn.modes import evaluating
 from treelax.tasks.text import experiment as module
-from treelax.tasks.text.config import DataConfig, TextConfig
+from treelax.tasks.text.config import DataConfig
 from treelax.tasks.text.data import load_text
 from treelax.tasks.text.encoder import Sentences
-from treelax.tasks.text.experiment import TextExperiment, build_model, evaluation_batches
-from treelax.tasks.text.model import ClassModel, PairModel, TagModel
+from treelax.tasks.text.experiment import TextExperiment, evaluation_batches
 from treelax.trees import heads_to_tree
 
 CPU = torch.device("cpu")
 every_kind = pytest.mark.parametrize("kind", DATA)
+TREES = ["none", "intra", "latent", "heads", "chain"]
 with_and_without_null = pytest.mark.parametrize("null", [True, False])
 
 
-def experiment(config: TextConfig) -> TextExperiment:
+def experiment(config):
     return TextExperiment(config, load_text(config.data), CPU)
 
 
-def prepared(kind: str, folder: Path, *, null: bool = True, **model: object) -> TextExperiment:
+def prepared(kind, folder, *, null=True, **model):
     """Without noise and dropout, so that a loss can be computed again."""
     options = {"noise": "none"} | model
     return experiment(tiny(kind, DATA[kind](folder, null=null), **options))
 
 
-def one_by_one(task: TextExperiment, data: EncodedText, example: int) -> tuple[Tensor, Tensor]:
+def one_by_one(task, data, example):
     """Logits and targets of a single example, gathered by hand."""
     texts = []
     for which in range(data.texts):
@@ -69,17 +67,7 @@ def one_by_one(task: TextExperiment, data: EncodedText, example: int) -> tuple[T
 # ------------------------------------------------------------------ model
 
 
-@every_kind
-def test_the_model_is_that_of_the_kind(tmp_path: Path, kind: str) -> None:
-    task = prepared(kind, tmp_path)
-    expected = {"pair": PairModel, "classify": ClassModel, "tag": TagModel}[kind]
-    assert type(task.model) is expected
-    assert task.task == kind
-    parameters = [p for group in task.groups() for p in group["params"]]
-    assert {id(p) for p in parameters} == {id(p) for p in task.model.parameters()}
-
-
-def test_the_seed_decides_the_initial_weights(tmp_path: Path) -> None:
+def test_the_seed_decides_the_initial_weights(tmp_path):
     config = tiny("tag", tag_data(tmp_path))
     torch.manual_seed(5)
     before = torch.random.get_rng_state()
@@ -91,7 +79,7 @@ def test_the_seed_decides_the_initial_weights(tmp_path: Path) -> None:
     assert not torch.equal(other.model.state_dict()[weight], one.model.state_dict()[weight])
 
 
-def test_random_vectors_are_all_learned_and_given_ones_are_not(tmp_path: Path) -> None:
+def test_random_vectors_are_all_learned_and_given_ones_are_not(tmp_path):
     data = class_data(tmp_path)
     matrix = load_text(data).vectors.matrix
     task = experiment(tiny("classify", data))
@@ -103,17 +91,11 @@ def test_random_vectors_are_all_learned_and_given_ones_are_not(tmp_path: Path) -
         assert (0 if rows is None else len(rows)) == learned
 
 
-def test_too_few_rows_for_the_learned_words() -> None:
-    config = tiny("tag", DataConfig(format="tagging", vectors="some.txt"), learned_words=7)
-    with pytest.raises(InputError, match="learned is 7"):
-        build_model(config, torch.zeros(7, 3), 2)
-
-
 # ------------------------------------------------------------------ batches
 
 
 @every_kind
-def test_batches_of_one_pass(tmp_path: Path, kind: str) -> None:
+def test_batches_of_one_pass(tmp_path, kind):
     task = prepared(kind, tmp_path)
     size, lengths = task.config.train.batch_size, task.train.lengths + 1  # with NULL
     batches = task.batches(seed=1)
@@ -125,15 +107,7 @@ def test_batches_of_one_pass(tmp_path: Path, kind: str) -> None:
         assert shape == tuple(lengths[indices].amax(0).tolist())
 
 
-def test_batches_are_reproducible_and_other_seeds_give_others(tmp_path: Path) -> None:
-    task = prepared("pair", tmp_path)
-    one, same, other = (task.batches(seed) for seed in (4, 4, 5))
-    assert [shape for shape, _ in one] == [shape for shape, _ in same]
-    assert all(torch.equal(a, b) for (_, a), (_, b) in zip(one, same, strict=True))
-    assert any(not torch.equal(a, b) for (_, a), (_, b) in zip(one, other, strict=True))
-
-
-def test_a_number_of_updates_takes_as_many_passes_as_it_needs(tmp_path: Path) -> None:
+def test_a_number_of_updates_takes_as_many_passes_as_it_needs(tmp_path):
     config = trained_with(tiny("pair", pair_data(tmp_path)), updates=7, batch_size=5)
     task = experiment(config)
     batches = task.batches(seed=0)
@@ -143,7 +117,7 @@ def test_a_number_of_updates_takes_as_many_passes_as_it_needs(tmp_path: Path) ->
     assert set(counts.values()) <= {3, 4}
 
 
-def test_on_a_gpu_there_are_few_shapes(tmp_path: Path) -> None:
+def test_on_a_gpu_there_are_few_shapes(tmp_path):
     task = prepared("pair", tmp_path)
     exact = task.batches(seed=0)
     task.device = torch.device("cuda")  # nothing is put there
@@ -153,7 +127,7 @@ def test_on_a_gpu_there_are_few_shapes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("share", "mixed"), [(1.0, 4), (0.5, 2), (0.1, 0)])
-def test_a_share_of_what_is_mixed_in(tmp_path: Path, share: float, mixed: int) -> None:
+def test_a_share_of_what_is_mixed_in(tmp_path, share, mixed):
     rows = ["neutral\tA dog .\tIt .", "entailment\tA dog .\tA dog .", "contradiction\tNo .\tHe ."]
     path = tmp_path / "multinli"
     for split in ("train", "dev_matched"):
@@ -163,7 +137,7 @@ def test_a_share_of_what_is_mixed_in(tmp_path: Path, share: float, mixed: int) -
     )
     config = trained_with(tiny("pair", data), batch_size=1)
     if not mixed:
-        with pytest.raises(InputError, match=r"mix_share is 0.1, which is less than one of the 4"):
+        with pytest.raises(InputError, match=r"mix_share is 0.1, less than one of the 4"):
             experiment(config)
         return
     task = experiment(config)
@@ -182,31 +156,7 @@ def test_a_share_of_what_is_mixed_in(tmp_path: Path, share: float, mixed: int) -
 # ------------------------------------------------------------------ sentences
 
 
-@with_and_without_null
-def test_texts_are_gathered_with_null_in_front(tmp_path: Path, null: bool) -> None:
-    task = prepared("pair", tmp_path, null=null)
-    indices = torch.tensor([5, 2])
-    for which, words in ((0, (2, 1)), (1, (6, 1))):
-        batch = task.sentences(task.train, indices, which, 6 + null)
-        assert batch.lengths.tolist() == [n + null for n in words]
-        expected = task.train.padded(indices, which, 6)
-        assert torch.equal(batch.ids[:, int(null) :], expected)
-        assert batch.ids.shape == (2, 6 + null)
-        if null:
-            assert batch.ids[:, 0].tolist() == [NULL, NULL]
-        assert batch.heads is None
-
-
-def test_given_heads_are_gathered(tmp_path: Path) -> None:
-    data = sst_data(tmp_path, trees=written_trees(tmp_path))
-    task = experiment(tiny("classify", data, trees="given"))
-    batch = task.sentences(task.train, torch.tensor([1, 2, 0]), 0, 7)
-    heads = [SST_TREES["train"][number][1] for number in (2, 3, 0)]
-    assert batch.heads is not None
-    assert batch.heads.tolist() == [[*h, *[0] * (7 - len(h))] for h in heads]
-
-
-def test_null_moves_given_heads_by_one_and_hangs_off_the_root(tmp_path: Path) -> None:
+def test_null_moves_given_heads_by_one_and_hangs_off_the_root(tmp_path):
     data = sst_data(tmp_path, trees=written_trees(tmp_path), null=True)
     task = experiment(tiny("classify", data, trees="given"))
     batch = task.sentences(task.train, torch.tensor([1, 2, 0]), 0, 7)
@@ -225,9 +175,7 @@ def test_null_moves_given_heads_by_one_and_hangs_off_the_root(tmp_path: Path) ->
 @every_kind
 @with_and_without_null
 @pytest.mark.parametrize("trees", ["none", "latent"])
-def test_the_loss_is_the_mean_over_single_examples(
-    tmp_path: Path, kind: str, null: bool, trees: str
-) -> None:
+def test_the_loss_is_the_mean_over_single_examples(tmp_path, kind, null, trees):
     task = prepared(kind, tmp_path, null=null, trees=trees)
     for shape, indices in task.batches(seed=2):
         losses = []
@@ -246,9 +194,7 @@ def test_the_loss_is_the_mean_over_single_examples(
 @every_kind
 @with_and_without_null
 @pytest.mark.parametrize("soft", [False, True])
-def test_figures_are_those_of_single_examples(
-    tmp_path: Path, kind: str, null: bool, soft: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_figures_are_those_of_single_examples(tmp_path, kind, null, soft, monkeypatch):
     monkeypatch.setattr(module, "EVALUATION_BATCH", 2)
     task = prepared(kind, tmp_path, null=null)
     for parameter in task.model.parameters():
@@ -266,32 +212,7 @@ def test_figures_are_those_of_single_examples(
     assert task.summary(counts) == {"score": 100 * right / total, "accuracy": 100 * right / total}
 
 
-@pytest.mark.parametrize("training", [True, False])
-def test_counting_leaves_the_model_as_it_was(tmp_path: Path, training: bool) -> None:
-    task = prepared("classify", tmp_path)
-    task.model.train(training)
-    counts = task.evaluate()
-    assert task.model.training == training
-    assert not counts.requires_grad
-    assert counts.dtype == torch.float64
-
-
-def test_evaluation_takes_every_example_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "EVALUATION_BATCH", 3)
-    data = load_text(pair_data(tmp_path)).splits["train"]
-    batches = evaluation_batches(data, CPU)
-    drawn = torch.cat([indices for _, indices in batches])
-    assert sorted(drawn.tolist()) == list(range(10))
-    assert [len(indices) for _, indices in batches] == [3, 3, 3, 1]
-    longest = data.lengths.amax(1)[drawn].tolist()
-    assert longest == sorted(longest)
-    for shape, indices in batches:
-        assert shape == tuple(data.lengths[indices].amax(0).tolist())
-
-
-def test_a_long_text_makes_no_others_long() -> None:
+def test_a_long_text_makes_no_others_long():
     words = [5] * 300 + [3_000]
     records = [Record((" ".join(["word"] * n),), "yes", i) for i, n in enumerate(words, 1)]
     data = encode_records(records, random_vectors(["word"], 4))
@@ -299,26 +220,8 @@ def test_a_long_text_makes_no_others_long() -> None:
     assert shapes == [((5,), 300), ((3_000,), 1)]
 
 
-def test_a_test_set_without_labels_cannot_be_counted(tmp_path: Path) -> None:
-    task = prepared("classify", tmp_path)
-    unlabelled = replace(task.dev_data, labels=None)
-    with pytest.raises(InputError, match="has none; expected labelled data"):
-        task.count(unlabelled, task.dev)
-
-
 @every_kind
-def test_noise_comes_from_the_generator(tmp_path: Path, kind: str) -> None:
-    task = prepared(kind, tmp_path, noise="gumbel")
-    shape, indices = task.batches(seed=0)[0]
-    one, same, other = (
-        task.loss(shape, indices, torch.Generator().manual_seed(seed)).item() for seed in (1, 1, 2)
-    )
-    assert one == same
-    assert one != other
-
-
-@every_kind
-def test_the_last_epochs_have_the_trees_that_are_used_afterwards(tmp_path: Path, kind: str) -> None:
+def test_the_last_epochs_have_the_trees_that_are_used_afterwards(tmp_path, kind):
     config = trained_with(
         tiny(kind, DATA[kind](tmp_path), noise="gumbel"), epochs=5, discrete_epochs=2
     )
@@ -341,7 +244,7 @@ def test_the_last_epochs_have_the_trees_that_are_used_afterwards(tmp_path: Path,
     assert losses[0] != losses[1]
 
 
-def test_half_precision_is_that_of_the_layers(tmp_path: Path) -> None:
+def test_half_precision_is_that_of_the_layers(tmp_path):
     config = tiny("pair", pair_data(tmp_path), noise="none")
     plain, half = experiment(config), experiment(trained_with(config, precision="bf16"))
     shape, indices = plain.batches(seed=0)[0]
@@ -359,7 +262,7 @@ def test_half_precision_is_that_of_the_layers(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ learning
 
 
-def losses_of(task: TextExperiment, epochs: int = 40) -> list[float]:
+def losses_of(task, epochs=40):
     optimizer = torch.optim.Adam(task.groups(), lr=task.config.train.learning_rate)
     generator = torch.Generator().manual_seed(0)
     means = []
@@ -375,15 +278,17 @@ def losses_of(task: TextExperiment, epochs: int = 40) -> list[float]:
     return means
 
 
-@every_kind
-@pytest.mark.parametrize("trees", ["none", "intra", "latent", "heads", "chain"])
-def test_training_lowers_the_loss(tmp_path: Path, kind: str, trees: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "trees"),
+    [("pair", "latent"), ("tag", "latent"), *(("classify", t) for t in TREES)],
+)
+def test_training_lowers_the_loss(tmp_path, kind, trees):
     data = DATA[kind](tmp_path)
     losses = losses_of(experiment(tiny(kind, data, trees=trees)))
     assert sum(losses[-5:]) < 0.5 * sum(losses[:5])
 
 
-def test_training_with_given_trees_and_a_bilstm(tmp_path: Path) -> None:
+def test_training_with_given_trees_and_a_bilstm(tmp_path):
     data = sst_data(tmp_path, trees=written_trees(tmp_path))
     config = tiny("classify", data, trees="given", encoder="bilstm", dense=False)
     task = experiment(trained_with(config, batch_size=3))
@@ -392,31 +297,22 @@ def test_training_with_given_trees_and_a_bilstm(tmp_path: Path) -> None:
     assert task.evaluate().tolist()[1] == 2
 
 
-def test_training_with_dropout_and_half_precision(tmp_path: Path) -> None:
-    config = tiny("tag", tag_data(tmp_path), dropout=0.1, input_dropout=0.1)
-    torch.manual_seed(0)
-    losses = losses_of(experiment(trained_with(config, precision="bf16")))
-    assert sum(losses[-5:]) < 0.6 * sum(losses[:5])
-
-
 # ------------------------------------------------------------------ errors
 
 
 @pytest.mark.parametrize(
     ("kind", "make", "message"),
     [
-        ("pair", class_data, r"has 1 text an example with classes; expected two texts and a class"),
-        ("pair", tag_data, r"has 1 text an example with tags; expected two texts"),
-        ("classify", pair_data, r"has 2 texts an example with classes; expected one text and a"),
-        ("classify", tag_data, r"train\.txt has 1 text an example with tags; expected one text"),
-        ("tag", class_data, r"kind is 'tag' and .*; expected one text and a tag for every word"),
+        ("pair", class_data, "has 1 text and a class an example; expected 2 texts and a class"),
+        ("classify", tag_data, r"train\.txt has 1 text and tags an example; expected 1 text and a"),
+        ("tag", class_data, "kind is tag and .*; expected 1 text and tags"),
     ],
 )
-def test_data_of_another_kind(tmp_path: Path, kind: str, make: object, message: str) -> None:
+def test_data_of_another_kind(tmp_path, kind, make, message):
     with pytest.raises(InputError, match=message):
-        experiment(tiny(kind, make(tmp_path)))  # type: ignore[operator]
+        experiment(tiny(kind, make(tmp_path)))
 
 
-def test_given_trees_are_missed_before_training_begins(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"model\.trees is 'given' but the data have no trees"):
+def test_given_trees_are_missed_before_training_begins(tmp_path):
+    with pytest.raises(InputError, match=r"model\.trees is given and the data have no trees"):
         experiment(tiny("classify", class_data(tmp_path), trees="given"))

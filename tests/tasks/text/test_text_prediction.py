@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -15,16 +14,12 @@ from tiny_texts import tiny_model
 from treelax.data.conllu import Sentence
 from treelax.data.text.vectors import Vectors, random_vectors
 from treelax.errors import DataError, InputError
-from treelax.tasks.text import prediction
-from treelax.tasks.text.config import DataConfig, TextConfig
+from treelax.tasks.base import Prediction
+from treelax.tasks.text import prediction, pretrained
+from treelax.tasks.text.config import SentenceSettings
 from treelax.tasks.text.encoder import SentenceEncoder, Sentences
-from treelax.tasks.text.prediction import (
-    Prediction,
-    SentenceSettings,
-    new_network,
-    predict_words,
-)
 from treelax.tasks.text.presets import preset
+from treelax.tasks.text.pretrained import SentenceModel
 from treelax.trees import is_projective, is_tree
 
 WORDS = ["dogs", "bark", "cats", "sleep", "a", "bird", "sings", "loudly"]
@@ -32,34 +27,36 @@ LABELS = ("no", "perhaps", "yes")
 KINDS = ["classify", "pair", "tag"]
 
 
-class Model:
-    """A network with weights that no other test depends on."""
+class Model(SentenceModel):
+    """A model with weights that no other test depends on."""
 
-    def __init__(self, kind: str = "classify", seed: int = 0, **changes: object) -> None:
-        model = tiny_model(**{"learned_words": 50, "encoder": "bilstm"} | changes.pop("model", {}))  # type: ignore[arg-type]
+    def __init__(self, kind="classify", seed=0, **changes):
+        model = tiny_model(**{"learned_words": 50, "encoder": "bilstm"} | changes.pop("model", {}))
         text = ("first", "second") if kind == "pair" else ("text",)
-        self.settings = SentenceSettings(kind=kind, text=text, model=model, **changes)  # type: ignore[arg-type]
-        self.vectors = random_vectors(WORDS, 12, seed=seed)
+        settings = SentenceSettings(kind=kind, text=text, model=model, **changes)
         with torch.random.fork_rng():
             torch.manual_seed(seed)
-            self.network = new_network(self.settings, self.vectors.matrix, len(LABELS))
+            super().__init__(settings, random_vectors(WORDS, 12, seed=seed), LABELS)
 
-    def predict(self, examples: object, **options: object) -> list[Prediction]:
-        given = (self.network, self.settings, self.vectors, LABELS, examples)
-        return list(predict_words(*given, **options))  # type: ignore[arg-type]
+    def predict(self, examples, **options):
+        return list(self.stream(examples, **options))
+
+    def stream(self, examples, **options):
+        one = self.settings.texts == 1
+        return super().stream((each[0] if one else each for each in examples), **options)
 
 
-def drawn(kind: str, count: int, seed: int = 0, least: int = 1) -> list[list[list[str]]]:
+def drawn(kind, count, seed=0, least=1):
     generator = torch.Generator().manual_seed(seed)
 
-    def text() -> list[str]:
+    def text():
         length = int(torch.randint(least, 9, (), generator=generator))
         return [WORDS[i] for i in torch.randint(len(WORDS), (length,), generator=generator)]
 
     return [[text() for _ in range(2 if kind == "pair" else 1)] for _ in range(count)]
 
 
-def same(one: list[Prediction], other: list[Prediction]) -> None:
+def same(one, other):
     """The same labels and trees, and probabilities up to rounding: batches are padded otherwise."""
     assert [(p.words, p.label, p.heads) for p in one] == [
         (p.words, p.label, p.heads) for p in other
@@ -73,7 +70,7 @@ def same(one: list[Prediction], other: list[Prediction]) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("null", [False, True])
-def test_an_example_is_predicted_as_if_it_were_alone(kind: str, null: bool) -> None:
+def test_an_example_is_predicted_as_if_it_were_alone(kind, null):
     model = Model(kind, null=null)
     examples = drawn(kind, 23)
     alone = [model.predict([example])[0] for example in examples]
@@ -82,32 +79,31 @@ def test_an_example_is_predicted_as_if_it_were_alone(kind: str, null: bool) -> N
     assert len({str(p.probabilities) for p in alone}) > 20
 
 
-def test_few_examples_are_read_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prediction, "WINDOW", 2)
+def test_few_examples_are_read_ahead(monkeypatch):
+    monkeypatch.setattr(pretrained, "WINDOW", 2)
     model = Model()
-    read: list[list[list[str]]] = []
+    read = []
 
-    def examples() -> Iterator[list[list[str]]]:
+    def examples():
         for example in drawn("classify", 20):
             read.append(example)
             yield example
 
-    given = (model.network, model.settings, model.vectors, LABELS, examples())
-    said = predict_words(*given, batch_size=3)
+    said = model.stream(examples(), batch_size=3)
     assert not read
     next(said)
     assert len(read) == 6
     assert len(list(said)) == 19
 
 
-def test_long_sentences_come_in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_sentences_come_in_small_batches(monkeypatch):
     monkeypatch.setattr(prediction, "MOST_ARCS", 400)
-    sizes: list[tuple[int, int]] = []
+    sizes = []
     forward = SentenceEncoder.forward
 
-    def watched(self: SentenceEncoder, batch: Sentences, **options: object) -> object:
-        sizes.append(tuple(batch.ids.shape))  # type: ignore[arg-type]
-        return forward(self, batch, **options)  # type: ignore[arg-type]
+    def watched(self, batch, **options):
+        sizes.append(tuple(batch.ids.shape))
+        return forward(self, batch, **options)
 
     monkeypatch.setattr(SentenceEncoder, "forward", watched)
     examples = [[["dogs"] * length] for length in (50, 2, 9, 1, 9, 30, 2, 9, 9)]
@@ -116,7 +112,7 @@ def test_long_sentences_come_in_small_batches(monkeypatch: pytest.MonkeyPatch) -
     assert sizes == [(3, 2), (3, 9), (1, 9), (1, 30), (1, 50)]
 
 
-def test_the_mode_of_the_network_stays() -> None:
+def test_the_mode_of_the_network_stays():
     model = Model(model={"dropout": 0.5})
     examples = drawn("classify", 4)
     for training in (True, False):
@@ -129,29 +125,18 @@ def test_the_mode_of_the_network_stays() -> None:
 # ------------------------------------------------------------------ labels and probabilities
 
 
-def test_probabilities_are_those_of_the_logits() -> None:
+def test_probabilities_are_those_of_the_logits():
     model = Model("classify", null=True)
     [said] = model.predict([[["dogs", "bark"]]])
     ids = torch.tensor([[1, *model.vectors.ids(["dogs", "bark"])]])
     logits = model.network.eval()(Sentences(ids, torch.tensor([3])))[0]
     assert list(said.probabilities) == list(LABELS)
-    assert list(said.probabilities.values()) == pytest.approx(logits.softmax(0).tolist())  # type: ignore[union-attr]
+    assert list(said.probabilities.values()) == pytest.approx(logits.softmax(0).tolist())
     assert said.label == LABELS[logits.argmax()]
-    assert said.probability == max(said.probabilities.values())  # type: ignore[union-attr]
+    assert said.probability == max(said.probabilities.values())
 
 
-def test_tags_are_of_words_and_not_of_null() -> None:
-    model = Model("tag", null=True)
-    [said] = model.predict([[["dogs", "bark", "loudly"]]])
-    ids = torch.tensor([[1, *model.vectors.ids(said.words[0])]])
-    logits = model.network.eval()(Sentences(ids, torch.tensor([4])))[0, 1:]
-    assert said.label == tuple(LABELS[i] for i in logits.argmax(-1))
-    shares = logits.softmax(-1).amax(-1).tolist()
-    assert said.probability == pytest.approx(tuple(shares))
-    assert len(said.probabilities) == 3  # type: ignore[arg-type]
-
-
-def test_words_in_lower_case() -> None:
+def test_words_in_lower_case():
     model, other = Model(lower=True), Model()
     model.vectors = other.vectors = Vectors(
         model.vectors.matrix, {**model.vectors.known, "Dogs": 105}, unknown=100
@@ -161,24 +146,15 @@ def test_words_in_lower_case() -> None:
     assert other.predict([[["Dogs"]]])[0].probability != other.predict([[["dogs"]]])[0].probability
 
 
-def test_unknown_words_have_the_vector_of_their_letters() -> None:
-    model = Model()
-    one, again, other = (model.predict([[[word]]])[0] for word in ("zebra", "zebra", "lynx"))
-    assert one == again
-    assert one.probability != other.probability
-    assert one.words == (("zebra",),)
-
-
 # ------------------------------------------------------------------ trees
 
 
 @pytest.mark.parametrize("soft", [False, True])
-@pytest.mark.parametrize("null", [False, True])
-@pytest.mark.parametrize("single_root", [False, True])
-@pytest.mark.parametrize("kind", KINDS)
-def test_heads_are_projective_trees_of_the_words(
-    kind: str, null: bool, soft: bool, single_root: bool
-) -> None:
+@pytest.mark.parametrize(
+    ("kind", "null", "single_root"),
+    [("classify", False, True), ("pair", True, False), ("tag", True, True)],
+)
+def test_heads_are_projective_trees_of_the_words(kind, null, soft, single_root):
     model = Model(kind, null=null, model={"single_root": single_root, "distances": None})
     for said in model.predict(drawn(kind, 30), soft=soft):
         for words, found in zip(said.words, said.heads or (), strict=True):
@@ -188,15 +164,15 @@ def test_heads_are_projective_trees_of_the_words(
             assert is_projective(heads)
 
 
-def test_words_under_null_hang_off_what_it_hangs_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    def heads(*found: int) -> tuple[int, ...]:
+def test_words_under_null_hang_off_what_it_hangs_off(monkeypatch):
+    def heads(*found):
         """The heads that are told of a sentence whose first word is NULL."""
         tree = torch.zeros(1, len(found) + 1, len(found) + 1)
         for word, head in enumerate(found, 1):
             tree[0, head, word] = 1
         monkeypatch.setattr(SentenceEncoder, "_tree", lambda *given: tree)
         [said] = Model(null=True).predict([[["dogs"] * (len(found) - 1)]])
-        return said.heads[0]  # type: ignore[index]
+        return said.heads[0]
 
     assert heads(0, 1, 2) == (0, 1)
     assert heads(3, 1, 0) == (2, 0)
@@ -206,7 +182,7 @@ def test_words_under_null_hang_off_what_it_hangs_off(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("null", [False, True])
-def test_chains_and_models_without_trees(null: bool) -> None:
+def test_chains_and_models_without_trees(null):
     for soft in (False, True):
         chain = Model(null=null, model={"trees": "chain"})
         [said] = chain.predict([[["dogs", "bark", "loudly"]]], soft=soft)
@@ -217,24 +193,9 @@ def test_chains_and_models_without_trees(null: bool) -> None:
             assert said.label in LABELS
 
 
-def test_heads_without_a_tree_constraint_are_other_words() -> None:
-    for null in (False, True):
-        model = Model(null=null, model={"trees": "heads"})
-        for said in model.predict(drawn("classify", 20)):
-            [heads] = said.heads or ()
-            assert all(0 <= head <= len(heads) for head in heads)
-            assert all(head != word for word, head in enumerate(heads, 1))
-
-
-def test_soft_trees_give_other_probabilities() -> None:
-    model, examples = Model(), drawn("classify", 5, least=3)
-    pairs = zip(model.predict(examples), model.predict(examples, soft=True), strict=True)
-    assert all(hard.probability != soft.probability for hard, soft in pairs)
-
-
 @pytest.mark.parametrize("null", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_given_trees_are_those_that_come_back(kind: str, null: bool) -> None:
+def test_given_trees_are_those_that_come_back(kind, null):
     """And they matter: of the same words another tree gives other probabilities."""
     model = Model(kind, null=null, model={"trees": "given"})
     words = ("dogs", "bark", "loudly")
@@ -246,11 +207,11 @@ def test_given_trees_are_those_that_come_back(kind: str, null: bool) -> None:
     assert len({str(each.probability) for each in said}) == 3
 
 
-def test_given_trees_must_be_there_and_be_trees() -> None:
+def test_given_trees_must_be_there_and_be_trees():
     model = Model(model={"trees": "given"})
     with pytest.raises(InputError, match=r"texts\[1\]: received words without heads.*'given'"):
         model.predict([[Sentence(("dogs",), (0,))], [["bark"]]])
-    with pytest.raises(DataError, match=r"texts\[0\]: the heads of word 1 lead back to it"):
+    with pytest.raises(DataError, match=r"texts\[0\]: the heads go round in a circle"):
         model.predict([[Sentence(("dogs", "bark"), (2, 1))]])
     with pytest.raises(DataError, match=r"texts\[0\]: received no heads"):
         model.predict([[Sentence(("dogs", "bark"))]])
@@ -261,7 +222,7 @@ def test_given_trees_must_be_there_and_be_trees() -> None:
 
 
 @pytest.mark.parametrize("null", [False, True])
-def test_texts_without_words_have_no_label_and_keep_their_place(null: bool) -> None:
+def test_texts_without_words_have_no_label_and_keep_their_place(null):
     classes = Model("classify", null=null)
     empty = Prediction(((),))
     said = classes.predict([[[]], [["dogs"]], [[]]])
@@ -275,13 +236,13 @@ def test_texts_without_words_have_no_label_and_keep_their_place(null: bool) -> N
 
 
 @given(st.lists(st.lists(st.sampled_from([*WORDS, "zebra"]), max_size=4), max_size=9))
-def test_there_is_a_prediction_for_every_example(texts: list[list[str]]) -> None:
+def test_there_is_a_prediction_for_every_example(texts):
     said = Model().predict([[words] for words in texts], batch_size=2)
     assert [list(p.words[0]) for p in said] == texts
     assert [p.label is None for p in said] == [not words for words in texts]
 
 
-def test_batches_of_nothing() -> None:
+def test_batches_of_nothing():
     assert Model().predict([]) == []
     with pytest.raises(InputError, match="batch_size is 0; expected at least 1"):
         Model().predict([], batch_size=0)
@@ -300,7 +261,7 @@ def test_batches_of_nothing() -> None:
         ("pair", ("first", "second"), True),
     ],
 )
-def test_settings_of_configs(name: str, columns: tuple[str, ...], tokens: bool) -> None:
+def test_settings_of_configs(name, columns, tokens):
     config = preset(name)
     config = replace(config, data=replace(config.data, tokens=True, vectors="glove.txt"))
     settings = SentenceSettings.of(config, rows=200)
@@ -309,20 +270,8 @@ def test_settings_of_configs(name: str, columns: tuple[str, ...], tokens: bool) 
     assert settings.null == config.data.null
 
 
-def test_without_vectors_all_rows_but_padding_were_learned() -> None:
-    config = TextConfig(kind="classify", data=DataConfig())
-    assert SentenceSettings.of(config, rows=200).model.learned_words == 199
-
-
-def test_settings_are_checked() -> None:
-    with pytest.raises(InputError, match=r"text is \('text',\); expected 2 for 'pair'"):
-        SentenceSettings(kind="pair")
-    with pytest.raises(InputError, match="kind"):
-        SentenceSettings(kind="rank")  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_threads_do_not_get_in_each_other_s_way(kind: str) -> None:
+def test_threads_do_not_get_in_each_other_s_way(kind):
     model = Model(kind)
     model.network.eval()
     examples = [drawn(kind, 5, seed) for seed in range(8)]

@@ -19,22 +19,22 @@ SIZES = {
 }
 
 
-def written(path: Path, *lines: str) -> str:
+def written(path, *lines):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join([*lines, ""]), encoding="utf-8")
     return str(path)
 
 
-def tiny_model(**changes: object) -> ModelConfig:
-    return ModelConfig(**SIZES | changes)  # type: ignore[arg-type]
+def tiny_model(**changes):
+    return ModelConfig(**SIZES | changes)
 
 
-def tiny(kind: str, data: DataConfig, *, seed: int = 3, **model: object) -> TextConfig:
+def tiny(kind, data, *, seed=3, **model):
     train = TrainConfig(batch_size=4, learning_rate=1e-2, pool=2)
     return TextConfig(kind=kind, seed=seed, data=data, model=tiny_model(**model), train=train)
 
 
-def trained_with(config: TextConfig, **train: object) -> TextConfig:
+def trained_with(config, **train):
     return replace(config, train=replace(config.train, **train))
 
 
@@ -54,11 +54,11 @@ PAIRS = [
 ]
 
 
-def pair_data(folder: Path, **changes: object) -> DataConfig:
+def pair_data(folder, **changes):
     """Ten pairs: whether both have the same words."""
     rows = ["\t".join(row) for row in PAIRS]
     head = "label\tpremise\thypothesis"
-    settings: dict[str, object] = {
+    settings = {
         "train": written(folder / "pairs" / "train.tsv", head, *rows),
         "dev": written(folder / "pairs" / "dev.tsv", head, *rows[3:8]),
         "test": written(folder / "pairs" / "test.tsv", head, *rows[:2]),
@@ -66,10 +66,10 @@ def pair_data(folder: Path, **changes: object) -> DataConfig:
         "tokens": True,
         "vector_size": 12,
     }
-    return DataConfig(format="table", **settings | changes)  # type: ignore[arg-type]
+    return DataConfig(format="table", **settings | changes)
 
 
-def class_data(folder: Path, **changes: object) -> DataConfig:
+def class_data(folder, **changes):
     """Six sentences: whether somebody sleeps."""
     rows = [
         "asleep,the dog sleeps",
@@ -79,7 +79,7 @@ def class_data(folder: Path, **changes: object) -> DataConfig:
         "asleep,sleeps",
         "awake,a cat",
     ]
-    settings: dict[str, object] = {
+    settings = {
         "train": written(folder / "classes" / "train.csv", "state,words", *rows),
         "dev": written(folder / "classes" / "dev.csv", "state,words", *rows[1:]),
         "text": ("words",),
@@ -87,10 +87,10 @@ def class_data(folder: Path, **changes: object) -> DataConfig:
         "tokens": True,
         "vector_size": 12,
     }
-    return DataConfig(format="table", **settings | changes)  # type: ignore[arg-type]
+    return DataConfig(format="table", **settings | changes)
 
 
-def tag_data(folder: Path, **changes: object) -> DataConfig:
+def tag_data(folder, **changes):
     """Four sentences with tags of words."""
     sentences = [
         "Dogs NOUN\nbark VERB\nloudly ADV",
@@ -98,12 +98,12 @@ def tag_data(folder: Path, **changes: object) -> DataConfig:
         "Hi INTJ",
         "Old ADJ\ndogs NOUN\nsleep VERB\n. PUNCT",
     ]
-    settings: dict[str, object] = {
+    settings = {
         "train": written(folder / "tags" / "train.txt", *(f"{s}\n" for s in sentences)),
         "dev": written(folder / "tags" / "dev.txt", *(f"{s}\n" for s in sentences[1:])),
         "vector_size": 12,
     }
-    return DataConfig(format="tagging", **settings | changes)  # type: ignore[arg-type]
+    return DataConfig(format="tagging", **settings | changes)
 
 
 DATA = {"pair": pair_data, "classify": class_data, "tag": tag_data}
@@ -134,14 +134,14 @@ SST_TREES = {
 }
 
 
-def sst_data(folder: Path, **changes: object) -> DataConfig:
+def sst_data(folder, **changes):
     for split, lines in SST.items():
         written(folder / "sst" / f"{split}.txt", *lines)
-    settings: dict[str, object] = {"path": str(folder / "sst"), "null": False, "vector_size": 12}
-    return DataConfig(format="sst", **settings | changes)  # type: ignore[arg-type]
+    settings = {"path": str(folder / "sst"), "null": False, "vector_size": 12}
+    return DataConfig(format="sst", **settings | changes)
 
 
-def written_trees(folder: Path, **changes: list[tuple[tuple[str, ...], tuple[int, ...]]]) -> str:
+def written_trees(folder, **changes):
     """CoNLL-U files of the trees above, or of others for some splits."""
     folder = folder / "trees"
     folder.mkdir(exist_ok=True)
@@ -161,9 +161,9 @@ MULTINLI = {
 }
 
 
-def multinli_data(folder: Path, *splits: str, **changes: object) -> DataConfig:
+def multinli_data(folder, *splits, **changes):
     """MultiNLI as tables, all splits or some."""
     for split in splits or MULTINLI:
         written(folder / "multinli" / f"{split}.tsv", *MULTINLI[split])
     path = str(folder / "multinli")
-    return DataConfig(format="multinli", path=path, vector_size=4, **changes)  # type: ignore[arg-type]
+    return DataConfig(format="multinli", path=path, vector_size=4, **changes)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from treelax.tasks.commands import TableCommand, TrainCommand
 
-TRAIN_HELP = """Train a tagger of ListOps valencies with latent trees.
+TRAIN_HELP = """Train a tagger of ListOps argument counts with latent trees.
 
 A run is a folder: config.toml, metrics.jsonl, checkpoint/, best/,
-tensorboard/, and test.json at its end. A checkpoint is written after every
-epoch; a run that was killed goes on with --resume and ends with the numbers
-it would have had; one that has ended trains on with --resume and more epochs.
---list shows the presets and all settings.
+tensorboard/, and test.json when it has finished. A checkpoint is written
+after every epoch; a killed run continues with --resume and ends with the
+figures it would have had; a finished run trains further with --resume and
+more epochs. --list shows the presets and all settings.
 
 Examples:
   treelax train listops --preset small --out runs/small

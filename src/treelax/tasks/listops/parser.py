@@ -21,7 +21,7 @@ from treelax.data.listops import (
     parse_expression,
     read_line,
 )
-from treelax.data.text.readers_plain import read_lines_of_text
+from treelax.data.text.readers_table import read_lines_of_text
 from treelax.errors import InputError
 from treelax.tasks.base import (
     Answer,

@@ -7,13 +7,13 @@ from pathlib import Path
 from treelax.tasks.commands import Option, TableCommand, TrainCommand
 
 RUN_HELP = """A run is a folder: config.toml, data.json, metrics.jsonl, checkpoint/, best/,
-words.safetensors, tensorboard/, and test.json at its end. One that was killed
-goes on with --resume; one that has ended trains on with --resume and more
-epochs (--set train.epochs=60)."""
-CLASSIFY_HELP = f"""Train a classifier of texts with latent trees on your own files.
+words.safetensors, tensorboard/, and test.json when it has finished. A killed
+run continues with --resume; a finished run trains further with --resume and
+more epochs (--set train.epochs=60)."""
+CLASSIFY_HELP = f"""Train a text classifier with latent trees on your own files.
 
-Files are TSV or CSV with a line of column names, or JSON lines, also
-compressed. Without --vectors words are learned from random vectors.
+Files are TSV or CSV with a header, or JSON lines; they may be compressed.
+Without --vectors, word vectors start at random.
 
 {RUN_HELP}
 
@@ -21,10 +21,10 @@ Example:
   treelax train classify --train train.tsv --dev dev.tsv --text review \\
       --label stars --out runs/stars
 """
-PAIR_HELP = f"""Train a model of pairs of texts with latent trees on your own files.
+PAIR_HELP = f"""Train a classifier of pairs of texts with latent trees on your own files.
 
-The label says how the two texts of a pair are related. Files are those of
-treelax train classify, with two columns of texts.
+The label says how the two texts of a pair are related. Files are like those
+of treelax train classify, with two text columns.
 
 {RUN_HELP}
 
@@ -32,11 +32,11 @@ Example:
   treelax train pair --train train.csv --dev dev.csv --text question \\
       --text answer --label fits
 """
-TAG_HELP = f"""Train a tagger of words with latent trees on your own files.
+TAG_HELP = f"""Train a word tagger with latent trees on your own files.
 
-Files have a word a line with its tag in the last column and a blank line
-between sentences, or are CoNLL-U. --text and --label name other columns: by
-number, counted from 1, or in CoNLL-U by name.
+Files have one word per line with its tag in the last column and a blank line
+between sentences, or are CoNLL-U. --text and --label select other columns, by
+number (from 1) or, in CoNLL-U, by name.
 
 {RUN_HELP}
 
@@ -47,8 +47,8 @@ Examples:
 """
 CORPUS_HELP = """Train on {name} as the paper does.
 
-Presets are the rows of its tables. Without --from the corpus is what treelax
-data {command} has fetched.{mixture}
+Presets are the rows of its tables. Without --from, the corpus is the one
+downloaded by treelax data {command}.{mixture}
 
 {run}
 
@@ -58,13 +58,13 @@ Example:
 """
 TABLE_HELP = """Train the rows of the paper's table {number} over several seeds.
 
-The paper's recipe takes days of a GPU for the tables of inference; --recipe
-tuned takes minutes, with settings that dev chose.{mixture}
+On SNLI and MultiNLI the paper's recipe takes days on a GPU; --recipe tuned,
+with settings selected on dev, takes minutes.{mixture}
 
-Writes table.md with the paper's figures beside ours and the amount of data,
-and runs.csv. Settings of treelax train {corpus}, but those that rows are
-named after, can be changed for all rows with --set. All rows have the same
-data; the same command goes on with what was interrupted.
+Writes table.md, with the paper's figures beside ours and the amount of data,
+and runs.csv. --set changes a setting of treelax train {corpus} for all rows,
+except those that distinguish the rows. All rows use the same data. The same
+command continues an interrupted sweep.
 
 Example:
   treelax table {name} --recipe tuned --from {archive} \\
@@ -86,14 +86,14 @@ CORPORA = {
 }
 FILE_OPTIONS = (
     Option("--train", "data.train", Path, "Training data."),
-    Option("--dev", "data.dev", Path, "Data to choose the best model by."),
-    Option("--test", "data.test", Path, "Data for the figures at the end."),
+    Option("--dev", "data.dev", Path, "Dev data, to select the best model."),
+    Option("--test", "data.test", Path, "Test data."),
 )
 VECTORS = Option(
     "--vectors",
     "data.vectors",
     list[Path],
-    "Word vectors: GloVe or word2vec text, zipped or not, or npz; several are joined.",
+    "Word vectors: GloVe or word2vec text, may be zipped, or npz; several are concatenated.",
     rest="data.more_vectors",
 )
 TABLE_OPTIONS = (
@@ -102,24 +102,24 @@ TABLE_OPTIONS = (
         "--text",
         "data.text",
         list[str],
-        "Column of the text; twice for pair. By default: text; first and second.",
+        "Text column; twice for pair. Default: text; first and second.",
     ),
-    Option("--label", "data.label", str, "Column of the label; label by default."),
-    Option("--tokens", "data.tokens", bool, "Texts are words with spaces between."),
+    Option("--label", "data.label", str, "Label column; default: label."),
+    Option("--tokens", "data.tokens", bool, "Texts are tokenised: words separated by spaces."),
     VECTORS,
 )
 TAG_OPTIONS = (
     *FILE_OPTIONS,
     Option(
-        "--text", "data.word", str, "Column of the words: 1, 2, ... or a name; the first, or FORM."
+        "--text", "data.word", str, "Word column: 1, 2, ... or a name; default: the first, or FORM."
     ),
     Option(
-        "--label", "data.tag", str, "Column of the tags: 1, 2, ... or a name; the last, or UPOS."
+        "--label", "data.tag", str, "Tag column: 1, 2, ... or a name; default: the last, or UPOS."
     ),
     VECTORS,
 )
 CORPUS = Option(
-    "--from", "data.path", Path, "Folder or archive of the corpus; else what was fetched."
+    "--from", "data.path", Path, "Folder or archive of the corpus; default: the one downloaded."
 )
 
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from treelax.data.conllu import COLUMNS, Sentence, read_conllu
 from treelax.data.input_files import one_file
 from treelax.data.text.ptb import one_word, spaced_words
-from treelax.data.text.readers_plain import read_lines_of_text
-from treelax.data.text.readers_table import SUFFIXES, read_table
+from treelax.data.text.readers_table import SUFFIXES, read_lines_of_text, read_table
 from treelax.data.text.readers_tagging import WORD_SUFFIXES, column_of, read_tagging
 from treelax.data.text.records import MAX_WORDS, TOO_LONG, CheckOptions, Record, Records, Report
 from treelax.data.text.tokenizer import words_of
