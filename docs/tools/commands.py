@@ -21,24 +21,24 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "commands.md"
 OPENING = """# All commands and options
 
-What `treelax COMMAND --help` says, for every command; `treelax --version` tells the version. Every
+The output of `treelax COMMAND --help`, for every command; `treelax --version` prints the version. Every
 error is one line on standard error that says what was received, what was expected and what to do, and
-ends the program with the status 2; with `TREELAX_DEBUG=1` in the environment a traceback comes before
-it. [Other variables](#environment-variables) stand at the end.
+the exit status is 2; `TREELAX_DEBUG=1` in the environment prints the traceback before it.
+[Other variables](#environment-variables) are listed at the end.
 """
 VARIABLES = """## Environment variables
 
 | variable | what it does |
 |---|---|
-| `TREELAX_CACHE` | the folder for corpora that were fetched and texts that were encoded; \
-by default `treelax` in the user's folder for caches (`XDG_CACHE_HOME` or `~/.cache`; \
+| `TREELAX_CACHE` | the folder for downloaded corpora and encoded texts; \
+by default `treelax` in the user's cache folder (`XDG_CACHE_HOME` or `~/.cache`; \
 `~/Library/Caches` on macOS; `LOCALAPPDATA` on Windows) |
 | `TREELAX_DEBUG` | `1` prints the traceback of an error before its line |
-| `TREELAX_NATIVE` | `off` leaves out the C++ kernel; `generic`, `v2`, `v3` and `v4` choose one of its \
-variants in place of the best that the processor runs |
-| `TREELAX_PARENT` | `treelax table` sets it for its runs, which end when it ends |
-| `TRITON_INTERPRET` | `1` lets the kernels of the GPU run on the CPU, slowly, for tests |
-| `OMP_WAIT_POLICY` | the commands set it to `PASSIVE` unless it is set: threads that wait sleep |
+| `TREELAX_NATIVE` | `off` disables the C++ kernel; `generic`, `v2`, `v3` and `v4` select one of its \
+variants instead of the best for the processor |
+| `TREELAX_PARENT` | set by `treelax table` for its runs, so that they end when it ends |
+| `TRITON_INTERPRET` | `1` runs the GPU kernels on the CPU, slowly, for tests |
+| `OMP_WAIT_POLICY` | the commands set it to `PASSIVE` unless it is set: waiting threads sleep |
 | `OMP_NUM_THREADS` | threads of torch on the CPU; `treelax table` sets it for its runs |
 | `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE`, `MASTER_ADDR`, `MASTER_PORT`, \
 `TORCHELASTIC_RESTART_COUNT` | set by torchrun or accelerate: [Several GPUs](distributed.md) |
@@ -109,13 +109,13 @@ def _table(command: Any) -> str:
         else:
             name = f"{', '.join(each.opts)} {value_name(each, hints.get(each.name))}".rstrip()
         rows.append(f"| `{_cell(name)}` | {_cell(_prose(each.help or ''))} | {_default(each)} |")
-    head = ["| argument or option | what it is | by default |", "|---|---|---|"]
+    head = ["| argument or option | what it is | default |", "|---|---|---|"]
     return "\n".join([*head, *rows, ""])
 
 
 def _default(parameter: Any) -> str:
     if parameter.required:
-        return "needed"
+        return "required"
     value = parameter.default
     if getattr(parameter, "is_flag", False) or value in (None, [], ()):
         return ""

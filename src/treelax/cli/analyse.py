@@ -33,16 +33,15 @@ if TYPE_CHECKING:
     from treelax.analysis.study import Study
     from treelax.tasks.base import Source, TrainedParser
 
-HELP = """Study the trees of trained models: their grammar and how far they agree.
+HELP = """Analyse the trees of trained models: their grammar and their agreement.
 
-RUN is the folder of a run or of a saved sentence model, or listops for the
-model that comes with treelax; several runs are compared on the same
-sentences, without --data those of the dev set of the runs. --data takes a
-CoNLL-U treebank, also compressed or in a .zip, whose heads are compared with
-those of the runs and whose words are taken as they stand; a ListOps file; or
-a table or text as treelax predict reads. With the --vectors of their training
-the runs look up words that they do not know, as for treelax predict; runs
-that were trained without such files go without.
+RUN is the folder of a run or of a saved model, or listops for the model that
+comes with treelax. Several runs are compared on the same sentences; without
+--data, on their dev set. --data takes a CoNLL-U treebank (which may be
+compressed or in a .zip), whose heads are compared with those of the runs and
+whose tokenisation is kept; a ListOps file; or a table or text, as treelax
+predict does. --vectors, as for treelax predict, looks up unknown words; runs
+trained without vectors ignore it.
 
 Shows statistics of arcs, branching and spans, agreement of the runs with each
 other, with baselines and with the treebank, the entropy of the trees, and
@@ -72,9 +71,7 @@ def analyse(
     vectors: Vectors = None,
     tokens: Tokens = False,
     device: Device = "auto",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Study the trees of some runs; see HELP."""
     import json

@@ -27,23 +27,23 @@ if TYPE_CHECKING:
 INFO, MADE_BY = "info.json", "made_by"
 MB = 1_000_000
 COUNT_EVERY = 500  # records; a bar takes longer to draw than one of them to read or write
-HELP = """Make data sets, and say what is in them.
+HELP = """Generate or download data sets, and describe them.
 
 Every kind of data has its own --help.
 
 Example:
   treelax data listops --out data/listops
 """
-AsJson = Annotated[bool, typer.Option("--json", help="Print the figures as one JSON object.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 # ------------------------------------------------------------------ ListOps
 
-LISTOPS_HELP = """Write random ListOps data, or describe the data in files.
+LISTOPS_HELP = """Generate ListOps data, or describe files of it.
 
-With --out: writes train.tsv, dev.tsv and test.tsv, a line an expression, no
-two alike, and info.json, which says how they were made. The same options give
-the same bytes; without options, the expressions that training generates.
-With --stats: describes files in that format.
+--out writes train.tsv, dev.tsv and test.tsv, one expression per line without
+duplicates, and info.json, which says how they were generated. The same
+options give the same bytes; the defaults give the data that training
+generates. --stats describes files in this format.
 
 Examples:
   treelax data listops --out data/listops
@@ -70,9 +70,11 @@ def _limits(name: str) -> str:
 
 def listops(
     files: Annotated[
-        list[Path] | None, typer.Argument(metavar="FILE", help="What --stats describes.")
+        list[Path] | None, typer.Argument(metavar="FILE", help="Files for --stats.")
     ] = None,
-    stats: Annotated[bool, typer.Option("--stats", help="Describe FILE...; write none.")] = False,
+    stats: Annotated[
+        bool, typer.Option("--stats", help="Describe FILE... instead of writing data.")
+    ] = False,
     as_json: AsJson = False,
     min_length: Annotated[
         int | None, typer.Option(min=1, help=f"Skip shorter expressions{_limits('min_length')}")
@@ -81,7 +83,7 @@ def listops(
         int | None, typer.Option(min=1, help=f"Skip longer expressions{_limits('max_length')}")
     ] = None,
     out: Annotated[
-        Path | None, _writing(file_okay=False, help="Folder to write; made if need be.")
+        Path | None, _writing(file_okay=False, help="Output folder; created if needed.")
     ] = None,
     variant: Annotated[
         Literal["original", "paulus"],
@@ -93,8 +95,8 @@ def listops(
     dev: Annotated[int, _writing(min=1, help="Expressions in dev.tsv.")] = SIZES["dev"],
     test: Annotated[int, _writing(min=1, help="Expressions in test.tsv.")] = SIZES["test"],
     # Python takes -1 for the same seed as 1
-    seed: Annotated[int, _writing(min=0, help="Of the random numbers.")] = SEED,
-    force: Annotated[bool, _writing("--force", help="Replace files with other content.")] = False,
+    seed: Annotated[int, _writing(min=0, help="Random seed.")] = SEED,
+    force: Annotated[bool, _writing("--force", help="Replace existing files.")] = False,
 ) -> None:
     """Write ListOps data or describe it; see LISTOPS_HELP."""
     if stats != bool(files) or stats == (out is not None):
@@ -174,14 +176,13 @@ def _expression_figures(statistics: dict[str, Any]) -> dict[str, str | int | flo
 
 # ------------------------------------------------------------------ corpora of text
 
-CORPUS_HELP = """Check the files of {corpus}; fetch them if need be.
+CORPUS_HELP = """Check the files of {corpus}; download them if needed.
 
-Reads every split and says what is in it, what is left out and why.
+Reads every split and prints what it contains, and what is skipped and why.
 
-With --from it reads {archive}, its folder, or one file;
-also what --out wrote.
-Without, it fetches that archive once and keeps it.
-With --out it also writes what was read, SPLIT.tsv.gz, with the columns
+--from reads {archive}, its folder, a single file,
+or what --out wrote. Without it, the archive is downloaded once and kept.
+--out also writes the data as SPLIT.tsv.gz, with the columns
 {columns}.
 
 Examples:
@@ -190,20 +191,22 @@ Examples:
 """
 From = Annotated[
     Path | None,
-    typer.Option("--from", metavar="PATH", help="The archive, its folder, or a file; no network."),
+    typer.Option(
+        "--from", metavar="PATH", help="Archive, its folder, or a file; nothing is downloaded."
+    ),
 ]
 Out = Annotated[
-    Path | None, typer.Option(file_okay=False, help="Folder to write; made if need be.")
+    Path | None, typer.Option(file_okay=False, help="Output folder; created if needed.")
 ]
 Cache = Annotated[
     Path | None,
-    typer.Option(help="Where the archive is kept; the user's folder for caches by default."),
+    typer.Option(help="Where to keep the archive; default: the user's cache folder."),
 ]
 Unusable = Annotated[
     Literal["error", "drop"],
     typer.Option(help="drop: skip lines with too few or too many columns or words."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace files with other content.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 
 def _pairs(name: str) -> Callable[..., None]:
@@ -226,7 +229,7 @@ def sst(
     cache: Cache = None,
     classes: Annotated[
         Literal["binary", "five"],
-        typer.Option(help="binary: negative and positive, neutral left out. five: all five."),
+        typer.Option(help="binary: negative and positive, without neutral. five: all five."),
     ] = "binary",
     unusable: Unusable = "error",
     force: Force = False,

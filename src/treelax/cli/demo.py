@@ -13,10 +13,10 @@ from treelax.cli.console import console, error_console
 from treelax.errors import BackendError
 
 NEEDED = ("fastapi", "uvicorn")
-HELP = """Look at scores, noise and trees of a sentence on a web page.
+HELP = """Explore scores, noise and trees of a sentence on a web page.
 
-RUN is the folder of a run, of a saved model, or listops for the model that
-comes with treelax, which is there in any case. Ctrl+C ends the server.
+RUN is the folder of a run or of a saved model, or listops for the model that
+comes with treelax, which is always available. Ctrl+C stops the server.
 
 Examples:
   treelax demo --open
@@ -32,7 +32,9 @@ def demo(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Port to listen on; 0 for any.")
     ] = 8000,
-    open_browser: Annotated[bool, typer.Option("--open", help="Show it in the browser.")] = False,
+    open_browser: Annotated[
+        bool, typer.Option("--open", help="Open the page in the browser.")
+    ] = False,
 ) -> None:
     """Serve the page; see HELP."""
     missing = [name for name in NEEDED if find_spec(name) is None]

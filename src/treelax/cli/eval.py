@@ -15,12 +15,12 @@ from treelax.cli.output import warn_of_long
 from treelax.cli.progress import progress
 from treelax.errors import InputError
 
-HELP = """Measure a trained model.
+HELP = """Evaluate a trained model.
 
 RUN is the folder of a run or of a saved model, a file model.safetensors, or
-listops for the model that comes with treelax. Without --data it is measured
-on the test set of its training data; that of ListOps is generated from the
-same seed. Tables are read with the columns of the training.
+listops for the model that comes with treelax. Without --data it is evaluated
+on the test set of its run; that of ListOps is generated from the same seed.
+Tables are read with the columns used in training.
 
 Examples:
   treelax eval runs/small
@@ -33,17 +33,15 @@ NAMED = 5  # words that a text is named by
 def evaluate(
     model: Annotated[str, typer.Argument(metavar="RUN", help="Run, file, or listops.")],
     data: Annotated[
-        Path | None, typer.Option(help="Examples with labels, in a form of the training data.")
+        Path | None, typer.Option(help="Labelled examples, in a format of the training data.")
     ] = None,
     max_length: Annotated[
-        int | None, typer.Option(min=1, help="Leave out longer texts, in words.")
+        int | None, typer.Option(min=1, help="Skip texts with more words.")
     ] = None,
-    min_length: Annotated[int, typer.Option(min=1, help="Leave out shorter texts.")] = 1,
+    min_length: Annotated[int, typer.Option(min=1, help="Skip texts with fewer words.")] = 1,
     vectors: Vectors = None,
     device: Device = "auto",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.")
-    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measure a model; see HELP."""
     from treelax.tasks import load

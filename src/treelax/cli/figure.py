@@ -19,8 +19,8 @@ Example:
 """
 RELAXATION_HELP = """Draw argmax against its relaxation (appendix B of the paper).
 
-Both surfaces show the first of three outputs for the input (x1, x2, 0): that
-of argmax is flat wherever it does not jump, that of the relaxation slopes.
+Both surfaces show the first of three outputs for the input (x1, x2, 0):
+argmax is flat except for a jump, the relaxation slopes everywhere.
 
 Example:
   treelax figure relaxation --temperature 0.5 --out relaxation.svg
@@ -30,9 +30,11 @@ Example:
 def relaxation(
     out: Annotated[
         Path | None,
-        typer.Option(help="File in .svg, .png or .pdf; SVG on stdout by default."),
+        typer.Option(help="Output file: .svg, .png or .pdf; default: SVG on stdout."),
     ] = None,
-    temperature: Annotated[float, typer.Option(help="Of the relaxation, above 0.")] = 1.0,
+    temperature: Annotated[
+        float, typer.Option(help="Temperature of the relaxation, above 0.")
+    ] = 1.0,
 ) -> None:
     """Draw argmax against its relaxation; see RELAXATION_HELP."""
     from treelax.pictures import draw_relaxation

@@ -25,18 +25,17 @@ if TYPE_CHECKING:
 HELP = """Show the trees that a trained model finds.
 
 RUN is the folder of a run or of a saved model, or listops for the model that
-comes with treelax, which is also taken where no RUN is named. The first
-argument is RUN if it is listops, a folder that exists, or ends in
-.safetensors; all others are texts. A text of such a name comes second, as
-runs does in treelax parse runs/stars runs.
+comes with treelax, which is the default. The first argument is taken as RUN
+if it is listops, an existing folder, or ends in .safetensors; all others are
+texts. To parse a text of such a name, give RUN first: treelax parse
+runs/stars runs.
 
 TEXT is a sentence or a ListOps expression in quotes, or - for standard input,
-a text a line. Arguments without any spaces are the words of one text. Models
-of pairs take two TEXTs, or lines with a tab between.
+one text per line. Arguments without spaces are the words of one text. Pair
+models take two TEXTs, or lines with two texts separated by a tab.
 
-Samples are exact ones of the distribution over trees that the scores define,
-not those of perturb-and-parse. With the --vectors of its training a model
-looks up the words that it does not know, as for treelax predict.
+Samples are exact samples from the distribution over trees, not perturb-and-
+parse samples. --vectors, as for treelax predict, looks up unknown words.
 
 Examples:
   treelax parse "[MAX 2 [MIN 4 7 ] 0 ]" --gold
@@ -55,29 +54,30 @@ ENDINGS = {
 def parse(
     arguments: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[RUN] [TEXT...|-]", help="A model, and what to parse."),
+        typer.Argument(metavar="[RUN] [TEXT...|-]", help="Model and texts."),
     ] = None,
     file: Annotated[
         str | None,
-        typer.Option(help="Texts: lines, a table, CoNLL-U, also in a .zip; as for predict."),
+        typer.Option(help="File of texts: lines, a table or CoNLL-U, as for treelax predict."),
     ] = None,
     form: Annotated[
         Literal["tree", "heads", "json", "conllu", "svg", "heatmap"] | None,
-        typer.Option("--format", help="By --out, or tree."),
+        typer.Option("--format", help="Output format. Default: by --out, or tree."),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="File to write, in .txt, .json, .conllu, .svg, .png, .pdf; or - (stdout)."
-        ),
+        typer.Option(help="Output file: .txt, .json, .conllu, .svg, .png, .pdf; default: stdout."),
     ] = None,
     soft: Annotated[
-        bool, typer.Option("--soft", help="Also show the weights of arcs, without noise.")
+        bool,
+        typer.Option("--soft", help="Also show the arc weights of the soft tree, without noise."),
     ] = False,
     samples: Annotated[
-        int, typer.Option(min=0, metavar="K", help="Also sample K trees, with their frequency.")
+        int, typer.Option(min=0, metavar="K", help="Also sample K trees, with frequencies.")
     ] = 0,
-    seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Of the samples.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**63 - 1, help="Random seed of the samples.")
+    ] = 0,
     gold: Annotated[
         bool, typer.Option("--gold", help="Mark right and wrong arcs (ListOps, CoNLL-U files).")
     ] = False,
@@ -85,7 +85,7 @@ def parse(
     vectors: Vectors = None,
     tokens: Tokens = False,
     width: Annotated[
-        int | None, typer.Option(min=1, help="Columns to draw in; those of the terminal.")
+        int | None, typer.Option(min=1, help="Columns to draw in; default: the terminal's width.")
     ] = None,
     device: Device = "auto",
 ) -> None:

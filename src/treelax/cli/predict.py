@@ -26,20 +26,20 @@ ENDINGS = {".jsonl": "jsonl", ".tsv": "tsv", ".conllu": "conllu", "": "jsonl"}
 HELP = """Label new texts with a trained model and show their trees.
 
 RUN is the folder of a run or of a saved model, or listops for the model that
-comes with treelax. FILE is a table (TSV, CSV, JSON lines), a file with a word
-a line for taggers, plain text with a sentence or a ListOps expression a line
-(two with a tab between, for pairs), also compressed or in a .zip, or - for
-lines on standard input.
+comes with treelax. FILE is a table (TSV, CSV, JSON lines), a file with one
+word per line for taggers, or plain text with one sentence or ListOps
+expression per line (for pairs, two separated by a tab); it may be compressed
+or in a .zip. - reads lines from standard input.
 
-Every text gets a line with its label, probabilities, words and their heads,
-counted from 1, 0 the root; a line without words gets no label. Where the file
-has labels too, the accuracy is told at the end. Sentences of a CoNLL-U file
-keep their sent_id and, with --format conllu, their lines. A model of given
-trees takes CoNLL-U files with heads.
+Prints one line per text with its label, probabilities, words and their heads,
+counted from 1; 0 is the root. A line without words gets no label. If the file
+has labels, the accuracy is printed at the end. CoNLL-U sentences keep their
+sent_id and, with --format conllu, their lines. Models with given trees need
+CoNLL-U files with heads.
 
-A run that was trained with --vectors keeps the vectors of the words in its
-files. Other words share a hundred vectors, unless the same --vectors are
-given here too: then they are looked up there, as in training.
+A run trained with --vectors stores the vectors of its own words. Other words
+share a hundred vectors unless the same --vectors are given again: then they
+are looked up, as in training.
 
 Examples:
   treelax predict runs/stars new.tsv --text review --out stars.jsonl
@@ -54,15 +54,15 @@ def predict(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Texts, or - for standard input.")],
     out: Annotated[
         Path | None,
-        typer.Option(help="File to write, in .jsonl, .tsv, .conllu; or - (stdout), the default."),
+        typer.Option(help="Output file: .jsonl, .tsv or .conllu; default: stdout."),
     ] = None,
     form: Annotated[
         Literal["jsonl", "tsv", "conllu"] | None,
-        typer.Option("--format", help="By --out, or jsonl."),
+        typer.Option("--format", help="Output format. Default: by --out, or jsonl."),
     ] = None,
     text: Annotated[
         list[str] | None,
-        typer.Option(help="Column with a text or words; twice for pairs; as in training."),
+        typer.Option(help="Text or word column; twice for pairs. Default: as in training."),
     ] = None,
     given: Input = None,
     vectors: Vectors = None,
@@ -70,7 +70,7 @@ def predict(
     unusable: Annotated[
         Literal["error", "drop"] | None,
         typer.Option(
-            help="drop: skip lines with too few or too many columns or words; by default as in "
+            help="drop: skip lines with too few or too many columns or words. Default: as in "
             "training."
         ),
     ] = None,
@@ -78,16 +78,14 @@ def predict(
         bool,
         typer.Option(
             "--soft",
-            help="Predict with relaxed trees; heads are those of the tree whose arcs weigh most there.",
+            help="Predict with soft trees; heads are those of the tree with the most weight.",
         ),
     ] = False,
     device: Device = "auto",
-    batch_size: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="The most texts at a time.")
-    ] = 64,
+    batch_size: Annotated[int, typer.Option(min=1, max=1_000_000, help="Texts per batch.")] = 64,
     threads: Annotated[
         int,
-        typer.Option(min=0, help="CPU threads; 0: torch decides; take 1 on a busy machine."),
+        typer.Option(min=0, help="CPU threads; 0: torch decides; 1 is best on a busy machine."),
     ] = 0,
 ) -> None:
     """Label texts; see HELP."""

@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from treelax.cli.analyse import Wanted
     from treelax.report import Report, RunRecord
 
-HELP = """Write a report of runs: one HTML file, which needs no network.
+HELP = """Write a report about runs: one self-contained HTML file.
 
-It has the settings, the curves of training, the results beside the paper's,
-the grammar of the trees and how far runs agree, and a gallery of trees with
-filters. RUN is the folder of a run, finished or not; several are compared.
+It has settings, training curves, results beside the paper's, the grammar of
+the trees, the agreement of the runs, and a gallery of trees with filters. RUN
+is the folder of a run, finished or not; several runs are compared.
 
 The trees are those of the dev set of the runs, or of --data, which is read as
 by treelax analyse. The report lists what is missing, such as a dev set that
-has moved. It goes to RUN/report.html, for several runs to report.html.
+has moved. It is written to RUN/report.html; for several runs, to report.html.
 
 Examples:
   treelax report runs/small
@@ -50,9 +50,10 @@ EXAMPLES, FEWEST, PICTURES = 60, 12, 120  # of a gallery: with one run, with man
 
 
 def report(
-    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Folders of runs.")],
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Run folders.")],
     out: Annotated[
-        Path | None, typer.Option(help="The file; RUN/report.html, or report.html for several.")
+        Path | None,
+        typer.Option(help="Output file; default: RUN/report.html, or report.html for several."),
     ] = None,
     data: Data = None,
     split: Split = "dev",
@@ -60,7 +61,7 @@ def report(
     max_length: MaxLength = None,
     gallery: Annotated[
         int | None,
-        typer.Option(min=0, help="The most examples in the gallery; 60, fewer for many runs."),
+        typer.Option(min=0, help="Most examples in the gallery; default: 60, fewer for many runs."),
     ] = None,
     text: Text = None,
     label: Label = None,
@@ -68,7 +69,7 @@ def report(
     tokens: Tokens = False,
     device: Device = "auto",
     force: Annotated[
-        bool, typer.Option("--force", help="Replace a file that is no report.")
+        bool, typer.Option("--force", help="Replace a file that is not a report.")
     ] = False,
 ) -> None:
     """Write a report; see HELP."""

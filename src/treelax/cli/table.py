@@ -25,12 +25,11 @@ if TYPE_CHECKING:
 
     Ended = list[tuple[Run, dict[str, Any]]]
 
-HELP = """Repeat a table of the paper: many runs, then the table.
+HELP = """Reproduce a table of the paper: train all runs, then write the table.
 
-Every table has its own --help. Runs that have ended are not repeated and one
-that was interrupted goes on, so the same command continues a sweep. On a GPU
-runs overlap if NVIDIA's multi-process service is on
-(nvidia-cuda-mps-control -d).
+Every table has its own --help. Finished runs are not repeated and interrupted
+ones are resumed, so the same command continues a sweep. On a GPU, runs
+overlap if NVIDIA's multi-process service is on (nvidia-cuda-mps-control -d).
 
 Examples:
   treelax table listops --seeds 5 --device cuda
@@ -42,23 +41,22 @@ Examples:
 def make_table(
     own: TableCommand,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: 0 to N-1.")] = 1,
-    recipe: Annotated[
-        Literal["paper", "tuned"], typer.Option(help="Settings of training.")
-    ] = "paper",
+    recipe: Annotated[Literal["paper", "tuned"], typer.Option(help="Training settings.")] = "paper",
     rows: Annotated[
-        str | None, typer.Option(help="Presets, with commas between; all rows by default.")
+        str | None, typer.Option(help="Presets, separated by commas; default: all rows.")
     ] = None,
     runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path(),
     results: Annotated[
-        Path | None, typer.Option(help="Where the table goes; results/TABLE by default.")
+        Path | None, typer.Option(help="Folder for the table; default: results/TABLE.")
     ] = None,
     settings: Settings = None,
     device: Device = "auto",
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Runs at a time; 10 on a GPU, one a core on a CPU.")
+        int | None,
+        typer.Option(min=1, help="Runs at a time; default: 10 on a GPU, one per core on a CPU."),
     ] = None,
     report: Annotated[
-        bool, typer.Option("--report", help="Train nothing; show and write what has ended so far.")
+        bool, typer.Option("--report", help="Train nothing; show and write the results so far.")
     ] = False,
     **options: Any,
 ) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from treelax.training.loop import Training
     from treelax.training.run import Run
 
-HELP = """Train a model, or go on with a run that was interrupted.
+HELP = """Train a model, or continue an interrupted run.
 
 Every task has its own --help.
 
@@ -40,11 +40,9 @@ _FIELD = re.compile(r"^[ ]{4}(\w+): (.*(?:\n[ ]{5,}.*)*)", re.MULTILINE)
 
 def train(
     own: TrainCommand,
-    preset: Annotated[str | None, typer.Option(help="Where to start from; see --list.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of the run; in runs/ by default.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Of weights, batches, noise, dropout.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Preset to start from; see --list.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder; in runs/ by default.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
     settings: Settings = None,
     device: Device = "auto",
     resume: Resume = False,
