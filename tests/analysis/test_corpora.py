@@ -66,15 +66,6 @@ def test_a_treebank(tmp_path: Path) -> None:
     assert len(corpus_of(file, limit=1).sentences) == 1
 
 
-def test_a_treebank_without_heads_or_sentences(tmp_path: Path) -> None:
-    write_conllu(tmp_path / "plain.conllu", [HI])
-    corpus = corpus_of(tmp_path / "plain.conllu")
-    assert (corpus.gold, corpus.tags, corpus.labels) == (None, None, None)
-    (tmp_path / "empty.conllu").write_text("")
-    with pytest.raises(DataError, match=r"empty\.conllu: received nothing"):
-        corpus_of(tmp_path / "empty.conllu")
-
-
 def test_records_with_classes_and_with_tags(tmp_path: Path) -> None:
     table = tmp_path / "a.tsv"
     table.write_text("text\tlabel\nDogs bark.\tyes\n\t no\nHi\tno\n")
@@ -134,17 +125,3 @@ def test_the_data_of_a_run(tmp_path: Path) -> None:
     table.unlink()
     with pytest.raises(DataError, match=r"dev\.tsv: does not exist; .*--data FILE"):
         labels_of(data)
-
-
-def test_the_data_of_a_run_on_sst(tmp_path: Path) -> None:
-    (tmp_path / "dev.txt").write_text("(3 (2 Dogs) (2 bark))\n(2 (2 so) (2 so))\n")
-    binary = DataConfig(format="sst", path=str(tmp_path))
-    five = DataConfig(format="sst", path=str(tmp_path), classes="five")
-    assert [len(labels_of(data)) for data in (binary, five)] == [1, 2]
-
-
-def test_the_tags_of_a_run_are_those_of_its_column(tmp_path: Path) -> None:
-    file = tmp_path / "dev.conll"
-    file.write_text("Dogs NNS O\nbark VBP O\n")
-    data = DataConfig(format="tagging", dev=str(file), tag="2")
-    assert labels_of(data) == [("NNS", "VBP")]

@@ -51,20 +51,6 @@ def test_one_word_has_one_tree() -> None:
         assert math.copysign(1, found.entropy) == 1
 
 
-def test_equal_scores_are_as_random_as_can_be() -> None:
-    [found] = tree_entropies(torch.full((1, 40, 40), 3.0), torch.tensor([39]))
-    assert found.relative == pytest.approx(100)
-    assert found.per_word == pytest.approx(found.entropy / 39)
-
-
-def test_sure_scores_have_no_entropy() -> None:
-    scores = torch.zeros(1, 4, 4)
-    scores[0, 0, 1] = scores[0, 1, 2] = scores[0, 2, 3] = 100
-    [found] = tree_entropies(scores, torch.tensor([3]))
-    assert 0 <= found.entropy < 1e-9
-    assert found.best_arcs == pytest.approx(100)
-
-
 def test_totals_by_hand() -> None:
     """Every word counts the same, in all figures."""
     found = entropy_summary([TreeEntropy(4, 2.0, 4.0, 50.0), TreeEntropy(1, 0.0, 0.0, 100.0)])

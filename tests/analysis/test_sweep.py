@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -84,33 +83,22 @@ CONFIGS = [tiny(preset, seed=seed) for preset in ("gold", "paper-mc") for seed i
 NAMES = ["gold-0", "gold-1", "paper-mc-0", "paper-mc-1"]
 
 
-@pytest.mark.parametrize("jobs", [1, 3])
-def test_all_runs_go_to_their_ends(tmp_path: Path, workers: Workers, jobs: int) -> None:
+def test_all_runs_go_to_their_ends(tmp_path: Path, workers: Workers) -> None:
     told: list[tuple[str, int, int]] = []
 
     def report(run: Run, row: dict[str, Any], epochs: int) -> None:
         told.append((run.path.name, row["epoch"], epochs))
 
-    runs = sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=jobs, report=report)
+    runs = sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=3, report=report)
     assert [run.path.name for run in runs] == workers.started == NAMES
     assert all(LISTOPS.result(run) is not None for run in runs)
-    assert workers.at_once == jobs
+    assert workers.at_once == 3
     assert [run.config(ListOpsConfig) for run in runs] == CONFIGS
     # epochs may come in one go, but each run's last and the sum of all are told
     assert {run: epoch for run, epoch, _ in told} == dict.fromkeys(NAMES, 3)
     sums = [total for *_, total in told]
     assert sums == sorted(sums)
     assert sums[-1] == 12
-
-
-def test_runs_that_have_ended_are_left_alone(tmp_path: Path, workers: Workers) -> None:
-    sweep(LISTOPS, CONFIGS[:2], tmp_path, device="cpu", jobs=2)
-    before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*") if file.is_file()}
-    workers.started.clear()
-    runs = sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=2)
-    assert workers.started == NAMES[2:]
-    assert [run.path.name for run in runs] == NAMES
-    assert {file: file.stat().st_mtime_ns for file in before} == before
 
 
 def test_a_failure_takes_no_other_run_with_it(tmp_path: Path, workers: Workers) -> None:
@@ -122,10 +110,12 @@ def test_a_failure_takes_no_other_run_with_it(tmp_path: Path, workers: Workers) 
         sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=2)
     ended = {run.name for run in tmp_path.iterdir() if (run / "test.json").exists()}
     assert ended == set(NAMES) - {"gold-1"}
+    before = {run: (tmp_path / run / "test.json").stat().st_mtime_ns for run in ended}
     workers.fail = ""
     workers.started.clear()
     sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=2)
     assert workers.started == ["gold-1"]
+    assert {run: (tmp_path / run / "test.json").stat().st_mtime_ns for run in ended} == before
 
 
 def test_runs_go_on_with_their_own_settings_only(tmp_path: Path, workers: Workers) -> None:
@@ -228,44 +218,12 @@ def test_a_run_is_a_process_that_resumes(tmp_path: Path, monkeypatch: pytest.Mon
 
 def test_runs_end_with_a_sweep_that_is_killed(tmp_path: Path) -> None:
     """Even by kill -9, of which a process hears nothing: its standard input closes."""
-    code = (
-        "import sys, time; from pathlib import Path; from treelax.analysis import sweep; "
-        "from treelax.training.run import Run; "
-        "run = Run.open(Path(sys.argv[1])); process = sweep._start(run, 'cpu', 1); "
-        "print(process.pid, flush=True); time.sleep(600)"
-    )
-    config = tiny("chain", train__epochs=100_000)
-    run = open_or_create(LISTOPS, tmp_path / "chain-0", config)
-    parent = subprocess.Popen(
-        [sys.executable, "-c", code, str(run.path)], stdout=subprocess.PIPE, text=True
-    )
-    assert parent.stdout is not None
-    child = int(parent.stdout.readline())
-    wait_for(lambda: run.metrics_file.exists())
-    parent.kill()
-    parent.wait()
-    parent.stdout.close()
-    wait_for(lambda: "ended by SIGTERM" in (run.path / module.LOG).read_text())
-    wait_for(lambda: not alive(child))
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-def alive(process: int) -> bool:
-    try:
-        return Path(f"/proc/{process}/stat").read_text().split(")")[-1].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-def test_the_reason_of_a_failure_is_the_error(tmp_path: Path) -> None:
-    run = open_or_create(LISTOPS, tmp_path / "gold-0", tiny("gold"))
-    (run.path / module.LOG).write_text("treelax: error: in use\n\ntraining: 5/10 (50 %)\n")
-    assert module._last_line(run) == "in use"
-    (run.path / module.LOG).write_text("training: 5/10 (50 %)\nKilled\n\n")
-    assert module._last_line(run) == "Killed"
+    run = open_or_create(LISTOPS, tmp_path / "chain-0", tiny("chain", train__epochs=100_000))
+    with module._start(run, "cpu", 1) as process:
+        assert process.stdin is not None
+        while not run.metrics_file.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.stdin.close()
+        process.wait(60)
+    assert "ended by SIGTERM" in (run.path / module.LOG).read_text()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from table_runs import result as text_result
 
-from treelax.analysis.tables import curves_csv, headings, spread, table_rows, to_csv, where
+from treelax.analysis.tables import headings, table_rows, to_csv
 from treelax.data.text.readers_corpora import CORPORA
 from treelax.tasks.listops.config import PRESETS as LISTOPS_PRESETS
 from treelax.tasks.listops.table import TABLE
@@ -105,19 +105,6 @@ def test_every_row_is_a_preset() -> None:
     for table in TABLES.values():
         assert set(table.figures) | set(table.tuned.figures) <= PRESETS.keys()
         assert not set(table.tuned.figures) & set(table.figures)
-
-
-def test_means_and_machines() -> None:
-    assert (spread([99.5]), spread([1, 2, 3, 4])) == ("99.50", "2.50 ± 1.29")
-    both = [{"device": "CPU", "preset": "gold"}, {"device": "H200", "preset": "chain"}]
-    assert where(both) == "CPU (gold); H200 (chain)"
-
-
-def test_curves_of_older_runs_lack_soft_trees() -> None:
-    assert curves_csv(TABLE, {"gold": {3: LOG[:1]}}).splitlines() == [
-        "preset,run,epoch,loss,operator_accuracy,attachment,soft_operator_accuracy",
-        "gold,3,1,0.5000,20.0000,50.0000,",
-    ]
 
 
 def test_the_amount_of_training_data(monkeypatch: pytest.MonkeyPatch) -> None:
