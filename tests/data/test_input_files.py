@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from treelax.data.input_files import NoSuchSplitError, Source, find_split, listed, one_file
-from treelax.data.text.readers_plain import read_lines_of_text
+from treelax.data.text.readers_table import read_lines_of_text
 from treelax.data.text.vectors import read_vectors
 from treelax.errors import DataError, InputError
 from treelax.files import LONGEST_LINE

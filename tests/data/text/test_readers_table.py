@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from treelax.data.text.readers_plain import read_lines_of_text
-from treelax.data.text.readers_table import read_table, write_table
+from treelax.data.text.readers_table import read_lines_of_text, read_table, write_table
 from treelax.data.text.records import EMPTY, Record
 from treelax.errors import DataError, InputError
 

@@ -125,15 +125,6 @@ def test_conllu(tmp_path: Path, name: str) -> None:
         list(read_tagging(path, tag="UPS"))
 
 
-def test_named_columns(tmp_path: Path) -> None:
-    path = written(tmp_path, "# global.columns = ID UPOS FORM NER\n1 NOUN Dogs O\n2 VERB bark B\n")
-    assert [(r.texts[0], r.label) for r in read_tagging(path)] == [("Dogs bark", ("NOUN", "VERB"))]
-    assert [r.label for r in read_tagging(path, tag="NER")] == [("O", "B")]
-    path = written(tmp_path, "# global.columns = FORM NER\n1 NOUN Dogs O\n")
-    with pytest.raises(DataError, match=r"line 2: received 4 columns; expected 2: FORM NER"):
-        list(read_tagging(path))
-
-
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [

@@ -196,11 +196,9 @@ def test_odd_lines(tmp_path, text, words, expected):
     ("text", "line", "message"),
     [
         ("the 1 2\na 1 2\ndog 3\n", 3, "received 1 number after a word; expected 2"),
-        ("the 1 2\na 1 2\ncat 3.5 4.5 5.5 1\n", 3, "received 4 numbers after a word; expected 2"),
         ("the 1 2\ndog 3 x4\n", 2, "'x4'; expected 2 numbers after the word 'dog'"),
         ("2 3\nthe 1 2\n", 2, "received 2 numbers after a word; expected 3"),
-        ("the\n", 1, "received 1 field and no number at the end; expected a word and its numbers"),
-        (f"1 {'9' * 5000}\n", 1, "received 2 fields and no number at the end"),
+        ("the\n", 1, "received no number at the end; expected a word and its numbers"),
     ],
 )
 def test_errors_name_the_line(tmp_path, text, line, message):

@@ -11,15 +11,17 @@ from treelax.data.listops.expression import (
     OPERATORS,
     TOKEN_IDS,
     VOCABULARY,
+    EncodedListOps,
     Expression,
+    baseline_heads,
+    encode_listops,
+    listops_statistics,
     parse_expression,
     read_line,
     read_listops,
     write_listops,
 )
 from treelax.data.listops.generator import generate_listops, generate_splits
-from treelax.data.listops.statistics import baseline_heads, listops_statistics
-from treelax.data.listops.tensors import EncodedListOps, encode_listops
 
 __all__ = [
     "CLOSE",

@@ -1,4 +1,4 @@
-"""ListOps expressions: their tokens, trees and values, and the files that hold them."""
+"""ListOps expressions: tokens, trees and values; in files, as tensors, and what a set is like."""
 
 from __future__ import annotations
 
@@ -7,13 +7,19 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
+from operator import eq
 from pathlib import Path
-from statistics import median
+from statistics import fmean, median
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
 
 from treelax.data.input_files import one_file
 from treelax.errors import DataError, InputError, counted
 from treelax.files import atomic_write, compressed
+from treelax.ops.checks import one_of
 
 OPERATORS = ("[MIN", "[MAX", "[MED", "[SM")
 CLOSE = "]"
@@ -21,6 +27,8 @@ DIGITS = tuple("0123456789")
 VOCABULARY = (*OPERATORS, CLOSE, *DIGITS)
 TOKEN_IDS = {token: number for number, token in enumerate(VOCABULARY, 1)}  # 0 is padding
 END = ""  # no token
+Baseline = Literal["previous", "operator"]
+QUANTILES = (5, 10, 25, 50, 75, 90, 95)  # percent
 _APPLY: dict[str, Callable[[Sequence[int]], int]] = {
     "[MIN": min,
     "[MAX": max,
@@ -220,3 +228,127 @@ def write_listops(path: str | os.PathLike[str], expressions: Iterable[Expression
         for expression in expressions:
             out.write(f"{expression.evaluate()}\t{expression.bracketed()}\n".encode())
     return len(expressions)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class EncodedListOps:
+    """N expressions, the longest of L tokens, as tensors of int64 on one device.
+
+    Attributes:
+        tokens: ``(N, L)``, the ids of `TOKEN_IDS`, 1 to 15, padded with 0.
+        lengths: ``(N,)``, tokens of each expression.
+        heads: ``(N, L)``, the gold heads, counted from 1 with 0 the root, padded with -1.
+        tags: ``(N, L)``, the valency of operators, 0 for other tokens, padded with -1.
+    """
+
+    tokens: Tensor
+    lengths: Tensor
+    heads: Tensor
+    tags: Tensor
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def to(self, device: torch.device | str) -> EncodedListOps:
+        """The same expressions with all tensors on a device."""
+        tensors = (self.tokens, self.lengths, self.heads, self.tags)
+        return EncodedListOps(*(tensor.to(device) for tensor in tensors))
+
+    def select(self, indices: Tensor | Sequence[int]) -> EncodedListOps:
+        """Some expressions, a batch for example, with no more padding than they need."""
+        index = torch.as_tensor(indices, device=self.lengths.device)
+        lengths = self.lengths[index]
+        longest = int(lengths.max())
+        return EncodedListOps(
+            self.tokens[index, :longest],
+            lengths,
+            self.heads[index, :longest],
+            self.tags[index, :longest],
+        )
+
+
+def encode_listops(expressions: Iterable[Expression]) -> EncodedListOps:
+    """Put expressions into padded tensors, on the CPU.
+
+    Example:
+        >>> data = encode_listops(map(parse_expression, ["[MAX 2 9 ]", "[MIN 2 9 7 ]"]))
+        >>> data.tokens
+        tensor([[ 2,  8, 15,  5,  0],
+                [ 1,  8, 15, 13,  5]])
+        >>> data.tags
+        tensor([[ 2,  0,  0,  0, -1],
+                [ 3,  0,  0,  0,  0]])
+    """
+    expressions = list(expressions)
+    lengths = torch.tensor([len(e) for e in expressions], dtype=torch.int64)
+    inside = torch.arange(max(map(len, expressions), default=0)) < lengths[:, None]
+
+    def padded(rows: Iterable[Iterable[int]], padding: int) -> Tensor:
+        result = torch.full(inside.shape, padding, dtype=torch.int64)
+        result[inside] = torch.tensor(list(chain.from_iterable(rows)), dtype=torch.int64)
+        return result
+
+    return EncodedListOps(
+        tokens=padded((map(TOKEN_IDS.__getitem__, e.tokens) for e in expressions), 0),
+        lengths=lengths,
+        heads=padded((e.heads for e in expressions), -1),
+        tags=padded((e.valencies for e in expressions), -1),
+    )
+
+
+def baseline_heads(expression: Expression, baseline: Baseline) -> tuple[int, ...]:
+    """Give every token a head by a rule that does not look at brackets.
+
+    ``"previous"`` is the token before, ``"operator"`` the nearest operator to the left. The first
+    token hangs off the root with both.
+
+    Example:
+        >>> baseline_heads(parse_expression("[MAX 2 [MIN 4 7 ] 0 ]"), "operator")
+        (0, 1, 1, 3, 3, 3, 3, 3)
+    """
+    one_of("baseline", baseline, get_args(Baseline))
+    if baseline == "previous":
+        return tuple(range(len(expression)))
+    places = enumerate(expression.tokens, 1)
+    own = (place if token in OPERATORS else 0 for place, token in places)
+    return tuple(accumulate(own, max, initial=0))[:-1]
+
+
+def listops_statistics(expressions: Iterable[Expression]) -> dict[str, Any]:
+    """Figures of one expression or more: numbers of sentences and tokens, lengths, depths and so on.
+
+    They include the percentage of tokens whose head is that of `baseline_heads`.
+
+    Example:
+        >>> figures = listops_statistics([parse_expression("[MAX 2 [MIN 4 7 ] 0 ]")])
+        >>> figures["tokens"], figures["valencies"], figures["attachment_operator"]
+        (8, {2: 1, 3: 1}, 75.0)
+    """
+    expressions = list(expressions)
+    lengths = sorted(map(len, expressions))
+    depths = [e.depth for e in expressions]
+    operators = Counter(token for e in expressions for token in e.tokens if token in OPERATORS)
+    valencies = Counter(valency for e in expressions for valency in e.valencies if valency)
+    values = Counter(e.evaluate() for e in expressions)
+    right: dict[Baseline, int] = {"previous": 0, "operator": 0}
+    for e in expressions:
+        heads = e.heads
+        for baseline in right:
+            right[baseline] += sum(map(eq, heads, baseline_heads(e, baseline)))
+    tokens = sum(lengths)
+    return {
+        "sentences": len(expressions),
+        "tokens": tokens,
+        "length_mean": fmean(lengths),
+        "length_median": median(lengths),
+        "length_quantiles": {q: lengths[math.ceil(len(lengths) * q / 100) - 1] for q in QUANTILES},
+        "length_max": lengths[-1],
+        "depth_mean": fmean(depths),
+        "depth_max": max(depths),
+        "operator_share": 100 * operators.total() / tokens,
+        "operators": {token: operators[token] for token in OPERATORS},
+        "valencies": dict(sorted(valencies.items())),
+        "values": dict(sorted(values.items())),
+        "attachment_previous": 100 * right["previous"] / tokens,
+        "attachment_operator": 100 * right["operator"] / tokens,
+    }

@@ -30,32 +30,19 @@ RecordsProgress = Callable[[int, int | None], None]  # records done, and all of 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class EncodedText:
-    """N examples of one or two sentences each, with W words in all.
+    """N examples of one or two sentences each, with W words in all."""
 
-    Attributes:
-        ids: ``(W,)``, int32: the words of the first example's first sentence, then of its second if
-            there is one, then of the next example.
-        offsets: ``(N * texts + 1,)``, int64: where each sentence begins, and W.
-        texts: sentences in an example, 1 or 2.
-        labels: int64: ``(N,)`` classes, or ``(W,)`` tags if ``tagged``; None if there are none.
-        lines: ``(N,)``, int64: the line of each example in its file.
-        table: what gave the words their ids.
-        source: the file, for messages; of joined sets all their files.
-        notes: what was skipped, in words.
-        parts: of joined sets, the number of examples and the file of each.
-    """
-
-    ids: Tensor
-    offsets: Tensor
-    texts: int
-    labels: Tensor | None
+    ids: Tensor  # (W,), int32: of the first example's first sentence, then of its second, and so on
+    offsets: Tensor  # (N * texts + 1,), int64: where each sentence begins, and W
+    texts: int  # sentences in an example, 1 or 2
+    labels: Tensor | None  # int64: (N,) classes, or (W,) tags if tagged
     label_names: tuple[str, ...]
-    lines: Tensor
-    table: WordTable
+    lines: Tensor  # (N,), int64: the line of each example in its file
+    table: WordTable  # what gave the words their ids
     tagged: bool = False
-    source: str = "records"
-    notes: tuple[str, ...] = ()
-    parts: tuple[tuple[int, str], ...] = ()
+    source: str = "records"  # the file, for messages; of joined sets all their files
+    notes: tuple[str, ...] = ()  # what was skipped, in words
+    parts: tuple[tuple[int, str], ...] = ()  # of joined sets: examples and file of each
 
     def __len__(self) -> int:
         return len(self.lines)

@@ -1,13 +1,16 @@
-"""Reader and writer of tables with named columns: TSV, CSV and JSON lines."""
+"""Readers of tables with named columns (TSV, CSV, JSON lines) and of lines of text."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Unpack, get_args
+from typing import IO, Any, Literal, Unpack, get_args
 
 from treelax.data.input_files import PathLike, Source, one_file
 from treelax.data.text.ptb import one_word, spaced_words
@@ -18,16 +21,18 @@ from treelax.data.text.rows import (
     fields_of,
     json_objects,
     missing_column,
+    note_ragged,
     quoted_rows,
     split_rows,
 )
 from treelax.errors import DataError, InputError, short
-from treelax.files import atomic_write, compressed
+from treelax.files import atomic_write, compressed, decoded_lines
 from treelax.ops.checks import one_of
 
-__all__ = ["read_table"]
+__all__ = ["read_lines_of_text", "read_table"]
 
 NO_LABEL = "no label"
+STREAM = "standard input"
 NONE = "-"  # no label, no value
 Format = Literal["tsv", "csv", "jsonl"]
 FORMATS = get_args(Format)
@@ -156,6 +161,51 @@ def _value(value: Any, name: str, where: str) -> str:
     if not isinstance(value, bool | int | float):
         raise DataError(f"{where}: received {short(value)} as {name!r}; expected text or a number")
     return json.dumps(value)
+
+
+def read_lines_of_text(
+    path: PathLike | IO[bytes],
+    *,
+    texts: int = 1,
+    tokens: bool = False,
+    **checks: Unpack[CheckOptions],
+) -> Records:
+    r"""Read a file with a text on every line, or two with a tab between.
+
+    Args:
+        path: the file, also compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``; or an open
+            file such as standard input, which can be read once.
+        texts: how many a line has, 1 or 2.
+        tokens: the texts are tokenised already: words with spaces between.
+        checks: see `treelax.data.text.records.CheckOptions`.
+
+    Returns:
+        A record without a label for each line, read lazily; where a line is one text, tabs are
+        white space.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO(b"Dogs bark.\tCats do not.\n")
+        >>> [record.texts for record in read_lines_of_text(file, texts=2)]
+        [('Dogs bark.', 'Cats do not.')]
+    """
+    name, file = STREAM, None
+    if isinstance(path, str | os.PathLike):
+        source = one_file(path, expected="a file of text")
+        name, file, lines = source.name, source.file, source.lines
+    else:
+        lines = partial(decoded_lines, nullcontext(path), STREAM)
+
+    def read(report: Report) -> Iterator[Record]:
+        for number, text in lines():
+            parts = [text] if texts == 1 else text.split("\t")
+            if len(parts) != texts and text.strip():
+                note_ragged(report, number, len(parts), f"{texts} texts with a tab between")
+            else:
+                words = map(spaced_words, parts) if tokens else parts
+                yield Record(tuple(words), None, number, tokens)
+
+    return Records(name, read, expected="at least one line of text", file=file, **checks)
 
 
 def write_table(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import chain
 from typing import Unpack
 
@@ -20,7 +20,6 @@ __all__ = ["column_of", "read_tagging"]
 NO_TAGS = "no tags"
 DOCUMENT = "-DOCSTART-"
 NO_TAG = "_"
-GLOBAL_COLUMNS = re.compile(r"#\s*global\.columns\s*=\s*(.+)")
 # in CoNLL-U: sent_id and text for example, and where a document or a paragraph begins
 NAMED_VALUE = re.compile(r"# (?:[^\s=]+ = .*|new(?:doc|par)\b.*)")
 # what files with a word a line are usually called
@@ -48,9 +47,8 @@ def read_tagging(
     Args:
         path: the file, also compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``, in which it is
             alone or the only one with a usual suffix, for example ``.conllu``, ``.conll``, ``.bio``.
-        word: the column of words: its place counted from 0, negative from the end, or its name;
-            the first by default, FORM in CoNLL-U. CoNLL-U has names, and other files whose
-            comment ``# global.columns = ...`` gives them.
+        word: the column of words: its place counted from 0, negative from the end, or in CoNLL-U
+            its name; the first by default, FORM in CoNLL-U.
         tag: the column of tags, likewise; the last by default, UPOS in CoNLL-U.
         need_tags: if False, sentences without tags are kept, without a label.
         checks: see `treelax.data.text.records.CheckOptions`.
@@ -75,13 +73,10 @@ def read_tagging(
     def read(report: Report) -> Iterator[Record]:
         lines = source.lines()
         before: list[Line] = []  # the first row decides which of these lines are comments
-        names: Sequence[str] | None = None
         for number, text in lines:
             before.append((number, text))
-            if named := GLOBAL_COLUMNS.fullmatch(text.rstrip()):
-                names = named[1].split()
-            elif text.strip() and text[0] != "#":
-                file = _File(source, names, text, number, need_tags)
+            if text.strip() and text[0] != "#":
+                file = _File(source, text, number, need_tags)
                 file.find_columns(word, tag)
                 for rows in file.blocks(chain(before, lines)):  # to the end of the file
                     if record := file.record(rows, report):
@@ -94,24 +89,18 @@ def read_tagging(
 class _File:
     """The layout of a file, which its first row tells, and its sentences."""
 
-    def __init__(
-        self, source: Source, names: Sequence[str] | None, row: str, number: int, need_tags: bool
-    ) -> None:
+    def __init__(self, source: Source, row: str, number: int, need_tags: bool) -> None:
         self.name, self.where, self.tabs = source.name, f"{source.name}, line {number}", "\t" in row
         self.need_tags = need_tags
         cells = self.cells(row)
         self.width = len(cells)
         looks_so = self.tabs and self.width == len(COLUMNS) and TOKEN_ID.fullmatch(cells[0])
-        self.conllu = source.suffix == ".conllu" or (names is None and bool(looks_so))
-        self.names = COLUMNS if names is None and self.conllu else names or ()
-        if self.names and self.width != len(self.names):
+        self.conllu = source.suffix == ".conllu" or bool(looks_so)
+        if self.conllu and self.width != len(COLUMNS):
             raise DataError(
                 f"{self.where}: received {counted(self.width, 'column')}; expected "
-                f"{len(self.names)}: {' '.join(self.names)}"
+                f"{len(COLUMNS)} with tabs between: {' '.join(COLUMNS)}"
             )
-        self.id_place, self.universal_place = (
-            self.names.index(name) if name in self.names else None for name in ("ID", "UPOS")
-        )
 
     def cells(self, text: str) -> list[str]:
         """The cells of a row, between tabs or between spaces, but not other white space."""
@@ -137,15 +126,15 @@ class _File:
 
     def _place(self, column: int | str | None, usual: str, place: int) -> int:
         if column is None:
-            column = usual if usual in self.names else place
+            column = usual if self.conllu else place
         if isinstance(column, str):
-            if not self.names:
+            if not self.conllu:
                 raise DataError(
                     f"{self.where}: received columns without names; expected {column!r} to be one: give "
                     "its number instead"
                 )
-            check_columns(self.names, [column], self.where)
-            return self.names.index(column)
+            check_columns(COLUMNS, [column], self.where)
+            return COLUMNS.index(column)
         if not -self.width <= column < self.width:
             raise DataError(
                 f"{self.where}: received {counted(self.width, 'column')}; expected at least "
@@ -161,7 +150,7 @@ class _File:
             if text.strip():
                 cells = self.cells(text)
                 is_comment = text[0] == "#" and (
-                    self.id_place == 0
+                    self.conllu
                     or len(cells) != self.width
                     or (not rows and NAMED_VALUE.fullmatch(text) is not None)
                 )
@@ -192,13 +181,11 @@ class _File:
                 return None
         words, tags = [], []
         for number, cells in rows:
-            if self.id_place is not None and not cells[self.id_place].isdecimal():
-                if TOKEN_ID.fullmatch(cells[self.id_place]):
+            if self.conllu and not cells[0].isdecimal():
+                if TOKEN_ID.fullmatch(cells[0]):
                     continue
-                raise DataError(
-                    f"{self.name}, line {number}: received id {short(cells[self.id_place])}; "
-                    "expected for example 3, 3-4 or 3.1"
-                )
+                received = f"received id {short(cells[0])}; expected for example 3, 3-4 or 3.1"
+                raise DataError(f"{self.name}, line {number}: {received}")
             word = cells[self.word_place].strip()
             tag = NO_TAG if self.tag_place is None else cells[self.tag_place].strip()
             if not word or not (tag or not self.need_tags):
@@ -207,7 +194,7 @@ class _File:
             words.append(one_word(word))
             tags.append(tag or NO_TAG)
         # a universal part of speech of _ is a missing one; other columns may have it as a value
-        is_universal = self.tag_place is not None and self.tag_place == self.universal_place
+        is_universal = self.conllu and self.tag_place == COLUMNS.index("UPOS")
         untagged = NO_TAG in tags if is_universal else set(tags) == {NO_TAG}
         if untagged and self.need_tags and self.conllu:
             report.drop(NO_TAGS, rows[0][0])

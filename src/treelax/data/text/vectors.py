@@ -13,6 +13,7 @@ import os
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
+from itertools import takewhile
 from pathlib import Path
 
 import torch
@@ -264,18 +265,22 @@ def _read_text(source: Source, wanted: Collection[str]) -> tuple[dict[str, int],
                     continue
                 where = f"{file}, line {number}"
                 dim = dim or _dimensions(line.split(), where)
-                # numbers are cut apart only where they are needed, or the spaces are too many
+                # numbers are cut apart only where they are needed, or a word has spaces
                 is_usual = line.count(b" ") == dim
-                word = line[: line.find(b" ")] if is_usual else _spaced_word(line, dim, where)
-                name = names.get(word)
+                parts = (
+                    line.split(b" ", 1) if is_usual else b" ".join(line.split()).rsplit(b" ", dim)
+                )
+                if not is_usual and len(parts) <= dim:
+                    received = f"received {counted(len(parts) - 1, 'number')} after a word"
+                    raise DataError(f"{where}: {received}; expected {dim}, as on the lines before")
+                name = names.get(parts[0])
                 if name is None or name in found:
                     continue
                 try:
-                    values.extend([float(value) for value in line.split()[-dim:]])
+                    values.extend(map(float, line.split()[-dim:]))
                 except ValueError as error:
-                    raise DataError(
-                        f"{where}: {error}; expected {counted(dim, 'number')} after the word {name!r}"
-                    ) from error
+                    expected = f"expected {counted(dim, 'number')} after the word {name!r}"
+                    raise DataError(f"{where}: {error}; {expected}") from error
                 found[name] = len(found)
     except (*DAMAGE, *REFUSED) as error:
         raise DataError(f"{file}, after line {number}: cannot be read: {error}") from error
@@ -293,26 +298,10 @@ def _is_word2vec_header(fields: list[bytes]) -> bool:
 
 def _dimensions(fields: list[bytes], where: str) -> int:
     """How many numbers a line ends in; not counting its first field, for a word may be a number."""
-    count = 0
-    while count < len(fields) - 1 and _is_number(fields[-count - 1]):
-        count += 1
-    if not count:
-        received = f"{counted(len(fields), 'field')} and no number at the end"
-        raise DataError(f"{where}: received {received}; expected a word and its numbers")
-    return count
-
-
-def _spaced_word(line: bytes, dim: int, where: str) -> bytes:
-    """The word of a line with more or fewer spaces than numbers are expected."""
-    fields = line.split()
-    word, more = fields[:-dim], fields[1:-dim]
-    # more fields are a word with spaces, unless they look like numbers too many
-    if not word or (more and all(map(_is_number, more))):
-        received = counted(len(fields) - 1, "number")
-        raise DataError(
-            f"{where}: received {received} after a word; expected {dim}, as on the lines before"
-        )
-    return b" ".join(word)
+    numbers = list(takewhile(_is_number, reversed(fields[1:])))
+    if not numbers:
+        raise DataError(f"{where}: received no number at the end; expected a word and its numbers")
+    return len(numbers)
 
 
 def _is_number(field: bytes) -> bool:
