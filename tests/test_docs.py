@@ -1,4 +1,4 @@
-"""The pages hold together: links, anchors, figures, formulas, commands, and the site made of them."""
+"""The pages hold together: links, anchors, figures, formulas, commands, pictures, and their site."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 import typer.main
+from drawings import SVG, root_of
 from pymdownx.slugs import slugify
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from docs import make_explanations, make_picture
 from docs.tools import build, links
 from docs.tools import commands as commands_page
 from docs.tools.docstrings import to_markdown
@@ -29,15 +31,11 @@ PAGES = [
     ROOT / "benchmarks" / "README.md",
 ]
 SITE = ROOT / "site"
+PICTURES = sorted([*(ROOT / "docs" / "images").glob("*.svg"), *(ROOT / "results").rglob("*.svg")])
 
 
-def named(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
-
-
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_links_and_anchors_of_the_sources(page):
-    assert links.broken_markdown_links(page, ROOT) == []
+def test_links_and_anchors_of_the_sources():
+    assert [fault for page in PAGES for fault in links.broken_markdown_links(page, ROOT)] == []
 
 
 def test_broken_links_are_found(tmp_path):
@@ -105,30 +103,6 @@ def test_what_is_gathered_for_the_site_holds_together(tmp_path, monkeypatch):
     pages = sorted(tmp_path.rglob("*.md"))
     assert len(pages) > 20
     assert [fault for page in pages for fault in links.broken_markdown_links(page, tmp_path)] == []
-
-
-@pytest.mark.parametrize(
-    ("page", "target", "moved"),
-    [
-        ("docs/a.md", "../results/listops/table.md", "results/listops/table.md"),
-        ("docs/a.md", "../benchmarks/README.md#what-comes-out", "benchmarks/about.md#what-comes-out"),
-        ("docs/api/a.md", "../layers.md", "../layers.md"),
-        ("docs/api/a.md", "../../README.md#install", "../index.md#install"),
-        ("docs/a.md", "../examples/pair.py", "examples/pair.md"),
-        ("benchmarks/README.md", "../docs/layers.md", "../layers.md"),
-        ("docs/a.md", "https://example.org/a.md", "https://example.org/a.md"),
-        ("docs/a.md", "#here", "#here"),
-    ],
-)  # fmt: skip
-def test_links_are_moved(page, target, moved):
-    assert build.rewritten(Path(page), f"[x]({target}), `[x]({target})`") == (
-        f"[x]({moved}), `[x]({target})`\n"
-    )
-
-
-def test_a_link_to_nothing_ends_the_build():
-    with pytest.raises(SystemExit, match=re.escape("docs/a.md, line 1: gone.md is no file")):
-        build.rewritten(Path("docs/a.md"), "[x](gone.md)")
 
 
 def test_the_page_of_commands_is_current():
@@ -238,13 +212,106 @@ def test_commands_exist_with_their_options():
     assert [(page, line) for page, line in checked if unknown_to(program, line)] == []
 
 
-def test_all_formulas_of_docstrings_and_pages_can_be_drawn():
-    """Also those that no page shows."""
-    count = 0
-    for path in [*sorted((ROOT / "src").rglob("*.py")), *PAGES]:
-        text = path.read_text(encoding="utf-8")
-        text = to_markdown(text) if path.suffix == ".py" else text
-        for formula in re.findall(r"^ *```math\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE):
-            assert mathml(formula, "block")
-            count += 1
-    assert count > 20
+# ------------------------------------------------------------------ docstrings and formulas
+
+
+def test_formulas_become_mathml():
+    assert mathml("x_i") == (
+        '<math display="inline" alttext="x_i"><mrow><msub><mi>x</mi><mi>i</mi></msub></mrow></math>'
+    )
+    assert '<mi>log</mi><mspace width="0.167em"></mspace><mi>p</mi>' in mathml(r"\log p")
+    assert "<munder><mo>∑</mo><mi>k</mi></munder>" in mathml(r"\sum_k b_k", "block")
+    lines = mathml(r"\begin{aligned} a &= b \\ c &= d \end{aligned}", "block")
+    assert lines.count("<mtr>") == 2
+    assert mathml(r"a &= b \\ c &= d", "block").count("<mtr>") == 2
+    with pytest.raises(ValueError, match=re.escape(r"\softmaxx in the formula")):
+        mathml(r"\softmaxx(s)")
+
+
+DOCSTRING = """Does it.
+
+.. math:: a &= b \\\\
+    c &= d
+
+With :math:`x` in it.
+
+=======  =====
+`one`    a
+`two`    b
+=======  =====
+
+Args:
+    x: it.
+
+Shape:
+    vectors ``(n)``
+    to more.
+
+Example:
+    >>> 1
+    1
+"""
+
+
+def test_docstrings_become_markdown():
+    assert (
+        to_markdown(DOCSTRING)
+        == """Does it.
+
+```math
+a &= b \\\\
+c &= d
+```
+
+With $x$ in it.
+
+|  |  |
+| --- | --- |
+| `one` | a |
+| `two` | b |
+
+Args:
+    x: it.
+
+**Shape.** vectors ``(n)`` to more.
+
+Examples:
+    >>> 1
+    1
+"""
+    )
+    assert to_markdown(to_markdown(DOCSTRING)) == to_markdown(DOCSTRING)
+
+
+# ------------------------------------------------------------------ pictures
+
+
+@pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.stem)
+def test_pictures_follow_light_and_dark_and_tell_what_they_show(path):
+    root = root_of(path.read_text(encoding="utf-8"))
+    assert root.get("role") == "img"
+    by_id = {element.get("id"): element for element in root.iter() if element.get("id")}
+    told = [by_id[name] for name in (root.get("aria-labelledby") or "").split()]
+    assert [element.tag for element in told] == [f"{SVG}title", f"{SVG}desc"]
+    assert all(element.text for element in told)
+    styles = [element.text or "" for element in root.iter(f"{SVG}style")]
+    assert any("(prefers-color-scheme:dark)" in style for style in styles)
+    assert not list(root.iter(f"{SVG}script"))
+
+
+@pytest.mark.parametrize("name", ["pipeline", "eisner-items"])
+def test_drawings_are_what_the_script_draws(name):
+    drawn = make_explanations.PICTURES[name]().svg()
+    assert (ROOT / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8") == drawn
+
+
+def test_trees_are_what_the_scripts_compute():
+    """In words, to a hundredth: another machine may round the last digit of a place otherwise."""
+    for name, draw in (
+        ("soft-trees", make_picture.soft_trees),
+        ("perturbed-trees", make_explanations.perturbed_trees),
+    ):
+        root = root_of((ROOT / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8"))
+        description = root.find(f"{SVG}desc")
+        assert description is not None
+        assert description.text == draw().description

@@ -65,25 +65,25 @@ def load(
     Args:
         name: the folder of a run or of a saved model, a file ``model.safetensors`` of a ListOps run,
             "listops" for the model that comes with treelax, or OWNER/NAME on the Hugging Face hub.
-        device: where to put it.
-        vectors: for a model trained with files of word vectors, these files in the same order, to
-            look up the words of new texts that training never saw.
+        device: device of the model.
+        vectors: the word vector files used in training, in the same order, to look up words that
+            were not in the training data.
         revision: on the hub, a branch, tag or commit; the newest by default.
-        called: what messages call the model; ``name`` by default.
+        called: name of the model in messages; ``name`` by default.
 
     Returns:
         The model, in evaluation mode. No random number is drawn.
 
     Raises:
-        InputError: there is no such model, or it has no use for the word vectors.
+        InputError: the model does not exist, or was trained without word vectors.
         CheckpointError: a file is missing, damaged or of another version.
         DataError: a file of word vectors does not exist.
-        BackendError: a model on the hub is meant and the huggingface_hub library is not installed.
+        BackendError: the model is on the hub and huggingface_hub is not installed.
 
     Example:
         >>> parser = load("listops")
-        >>> [said] = parser.parse(["[MAX 2 [MIN 4 7 ] 0 ]"])
-        >>> said.heads[0], said.scores[0].shape
+        >>> [found] = parser.parse(["[MAX 2 [MIN 4 7 ] 0 ]"])
+        >>> found.heads[0], found.scores[0].shape
         ((0, 1, 1, 3, 3, 3, 1, 1), torch.Size([9, 9]))
     """
     from treelax.tasks.text.hub import fetch_folder, looks_like_hub_name

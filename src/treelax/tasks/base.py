@@ -54,18 +54,18 @@ MOST_ENTRIES = 4_000_000  # of trees that are sampled at a time
 
 @dataclass(frozen=True)
 class Source:
-    """Texts that a user names: some on the command line, or a file and how to read it.
+    """Texts from the user: given directly, or a file and how to read it.
 
     Attributes:
-        texts: given as they are; several words without spaces are one text.
+        texts: given directly; several words without spaces are one text.
         file: path, or ``-`` for standard input.
-        form: format of the file; None to tell it by its name.
-        columns: of a table, with the texts; those of training by default.
-        label: column with the label; that of training by default.
-        tokens: texts are words with spaces between.
+        form: format of the file; None to infer it from the name.
+        columns: text columns of a table; as in training by default.
+        label: label column; as in training by default.
+        tokens: texts are tokenised: words separated by spaces.
         unusable: "drop" skips lines with too many or too few columns or words; None as in training.
         keep_empty: keep texts without words, which get no prediction.
-        gold: right trees are needed.
+        gold: gold trees are required.
     """
 
     texts: tuple[str, ...] = ()
@@ -81,13 +81,13 @@ class Source:
 
 @dataclass(frozen=True)
 class Example:
-    """An example with what is known of it.
+    """An example, with its label and trees if they are known.
 
     Attributes:
         texts: the words of each text; a `Sentence` where heads or tags are known.
         line: where it starts in its file, from 1.
         label: the right class or tags.
-        block: the sentence of a CoNLL-U file with its lines, to write it back; None for others.
+        block: for CoNLL-U files, the sentence with its lines, to write it back.
     """
 
     texts: tuple[Text, ...]
@@ -113,12 +113,12 @@ class Example:
 
 @dataclass(frozen=True)
 class Examples:
-    """Examples that are read as they are asked for.
+    """Examples that are read lazily.
 
     Attributes:
-        name: the file, or what else they come from.
+        name: where they come from, such as a file.
         rows: the examples.
-        notes: sentences on what was skipped, once all have been read.
+        notes: messages about what was skipped, once all have been read.
         has_punctuation: punctuation marks are punctuation, not words of a formal language.
         baselines: by name, the trees that a simple rule of the task gives to words.
     """
@@ -135,18 +135,18 @@ class Examples:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What a model says of one example.
+    """A model's prediction for one example.
 
-    An example with a text without words gets no label, no probabilities and no heads.
+    If a text has no words, there is no label, no probabilities and no heads.
 
     Attributes:
-        words: of each text, as it was cut.
-        label: the class; for a tagger the tag of every word; or None.
-        probabilities: of each class; for a tagger of each tag for every word; or None.
-        heads: of each text the head of every word, counted from 1, 0 the root; None if the model
-            has no trees. Words under the NULL token hang off what it hangs off.
-        scores: of each text the arc scores ``(n + 1, n + 1)`` on the CPU, with the NULL token as the
-            first word if the model has one; None unless they were asked for.
+        words: the words of each text.
+        label: the class; for a tagger, the tag of every word; or None.
+        probabilities: of all classes; for a tagger, of all tags for every word; or None.
+        heads: for each text the head of every word, counted from 1, 0 is the root; None if the model
+            has no trees. Children of the NULL token become children of its head.
+        scores: for each text the arc scores ``(n + 1, n + 1)`` on the CPU, with the NULL token as the
+            first word if the model has one; None unless requested.
 
     Example:
         >>> said = Prediction((("Dogs", "bark"),), "yes", {"no": 0.25, "yes": 0.75}, ((2, 0),))
@@ -164,7 +164,7 @@ class Prediction:
 
     @property
     def probability(self) -> float | tuple[float, ...] | None:
-        """Of the label; for a tagger of the tag of every word; or None."""
+        """Probability of the label; for a tagger, of the tag of every word; or None."""
         if self.label is None or self.probabilities is None:
             return None
         if isinstance(self.probabilities, tuple):
@@ -175,12 +175,12 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model says of texts whose trees it was told.
+    """A model's prediction for texts with given trees.
 
     Attributes:
         text: a sentence for people.
         tags: what to write under the words; None for models that do not tag.
-        gold: the right heads, where the text determines them.
+        gold: the gold heads, if the text determines them.
     """
 
     text: str
@@ -204,16 +204,16 @@ class TrainedParser(ABC):
     Attributes:
         name: what messages call it.
         task: its name in ``treelax.tasks.TASKS``.
-        text: names of the texts that an example has.
+        text: names of the texts of an example.
         labels: names of its classes or tags.
-        is_tagger: labels are of words.
+        is_tagger: every word has a label.
         trees: where its trees come from: "latent" or "heads" (it scores arcs), "chain", "given" with
             the texts, "gold", or "none" and "intra" for models without trees.
         tree: the layer that makes trees from scores; None for models that score no arcs.
-        null: a NULL token stands in front of the words in its scores.
-        takes_vectors: it can look up words in the files of word vectors of its training.
-        tag_column: of a CoNLL-U file, where its tags stand.
-        sample: a text of each name to try it with.
+        null: its scores have a NULL token in front of the words.
+        takes_vectors: it can look up new words in the word vectors used in training.
+        tag_column: CoNLL-U column of its tags.
+        sample: an example for each of ``text``.
     """
 
     name: str
@@ -238,15 +238,15 @@ class TrainedParser(ABC):
         batch_size: int = 64,
         tokens: bool | None = None,
     ) -> Iterator[Prediction]:
-        """Label and parse any number of texts in bounded memory, in their order.
+        """Label and parse any number of texts in bounded memory, in order.
 
         Args:
             texts: for each example a text, or a list of texts where it has several. A text is a
                 string, a list of words, or a `treelax.data.conllu.Sentence`.
-            soft: predict with relaxed trees.
-            scores: also return the scores of arcs, if the model has some.
-            batch_size: the most examples at a time.
-            tokens: strings are words with white space between; by default as the model was trained.
+            soft: predict with soft trees.
+            scores: also return arc scores, if the model has them.
+            batch_size: examples per batch.
+            tokens: strings are tokenised: words separated by spaces; by default as in training.
         """
 
     @abstractmethod
@@ -255,19 +255,19 @@ class TrainedParser(ABC):
 
     @abstractmethod
     def read(self, source: Source) -> Examples:
-        """The examples that a user names."""
+        """Read the examples of a source."""
 
     @abstractmethod
     def own_examples(self, split: str, *, limit: int | None = None) -> Examples:
-        """The examples of a split of the data that the model was trained with."""
+        """The examples of a split of the run's data."""
 
     @abstractmethod
     def evaluate(self, examples: Sequence[Example], *, progress: Progress | None = None) -> Figures:
-        """Measure the model on examples with known labels or trees."""
+        """Evaluate the model on examples with known labels or trees."""
 
     @abstractmethod
     def arc_scores(self, words: Sequence[str]) -> Tensor:
-        """The scores of one text ``(n + 1, n + 1)``, cut as `words` does."""
+        """The arc scores of one text ``(n + 1, n + 1)``, split into words by `words`."""
 
     @abstractmethod
     def answer(self, texts: Sequence[Sequence[str]], trees: Sequence[Tensor]) -> Answer | None:
@@ -338,7 +338,7 @@ class TrainedParser(ABC):
         return self._of_words(self._latent().structure(scores.detach().cpu().double()).marginals)
 
     def sample_trees(self, scores: Tensor, count: int, *, seed: int = 0) -> list[Heads]:
-        """Exact samples of the distribution that scores define, the same on every device."""
+        """Exact samples from the distribution defined by scores, the same on every device."""
         structure, scores = self._latent().structure, scores.cpu()
         generator = torch.Generator().manual_seed(seed)
         found: list[Heads] = []
@@ -417,7 +417,7 @@ class Task(ABC):
     """How models of a task are trained, tested and loaded.
 
     Attributes:
-        name: in ``treelax.tasks.TASKS``; run folders bear it.
+        name: in ``treelax.tasks.TASKS``; stored in run folders.
         config_type: a dataclass with ``preset``, ``seed``, ``data``, ``model`` and ``train``.
         files: settings that name files, which may move between runs.
         title: what it does, in a few words.

@@ -1,4 +1,4 @@
-"""What the training loop asks of a task."""
+"""The interface between the training loop and a task."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from torch import Tensor
 
 
 class Experiment(Protocol):
-    """What the loop asks of a task.
+    """Data, model, loss and dev figures of a task, for the training loop.
 
     Attributes:
-        task: its name, which checkpoints bear.
-        model: what is trained.
+        task: its name, stored in checkpoints.
+        model: the module to train.
         config: with ``seed`` and ``train``, which has ``epochs``, ``learning_rate``, ``schedule``,
             ``patience``, ``decay``, ``clip`` and ``average``.
-        files: settings that name files; a run may go on with others that have the same in them.
+        files: settings that name files; a run may continue with other files of the same content.
         device: of the model and the data.
     """
 
