@@ -52,8 +52,8 @@ class TreeSettings:
         scorer_layers: layers per perceptron.
         distances: largest distance with a bias of its own, None for no distance bias.
         left_head_bias: initial bias of all arcs from a head on the left; 0 in the paper.
-        step_bias: what each step of an arc's length beyond the first adds to the initial bias, below
-            0 for short arcs; 0 in the paper.
+        step_bias: added to the initial bias for each word of an arc's length beyond the first;
+            negative values favour short arcs; 0 in the paper.
         gcn_size: size of each GCN layer.
         gcn_layers: number of GCN layers.
         relaxation: "softmax" (the paper's) or "entropy" (arc marginals).
@@ -61,7 +61,7 @@ class TreeSettings:
         noise: "gumbel", "sum-of-gamma" or "none" (the paper's G = 0).
         noise_scale: factor of the noise.
         straight_through: discrete trees in the forward pass of training.
-        single_root: allow one modifier of the root only.
+        single_root: the root has one child.
     """
 
     trees: str = "latent"
@@ -129,14 +129,14 @@ class TrainSettings:
         updates: updates per epoch.
         batch_size: examples per update.
         learning_rate: of Adam.
-        schedule: "plateau" multiplies the learning rate by ``decay`` and goes back to the best
-            model when dev has not improved for ``patience`` epochs (the paper's); "cosine" lets
-            the rate fall to zero; "constant".
-        patience: see above.
-        decay: see above.
+        schedule: "plateau" (the paper's) multiplies the learning rate by ``decay`` and returns to the
+            best model when dev has not improved for ``patience`` epochs; "cosine" lets the rate
+            fall to zero; "constant".
+        patience: epochs without improvement, for the plateau schedule.
+        decay: factor on the learning rate, for the plateau schedule.
         clip: largest norm of the gradient.
-        average: 0, or how much of a running mean of the weights is kept at an update, 0.998 say; the
-            mean is then what is evaluated and kept.
+        average: decay of a running mean of the weights, for example 0.998; 0 for none. The mean is
+            then what is evaluated and saved.
         threads: of torch on the CPU; 0 leaves it to torch.
     """
 
