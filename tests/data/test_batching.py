@@ -14,13 +14,10 @@ def generator(seed=0):
 LENGTHS = torch.randint(1, 60, (1000,), generator=generator(1))
 
 
-def test_one_pass_has_every_example_once():
+def test_one_pass_has_every_example_once_and_the_seed_decides():
     batches = draw_batches(LENGTHS, 10, generator=generator())
     assert batches.shape == (100, 10)
     assert batches.flatten().sort().values.tolist() == list(range(1000))
-
-
-def test_the_same_seed_gives_the_same_batches_and_another_others():
     first, again, other = (draw_batches(LENGTHS, 8, generator=generator(s)) for s in (3, 3, 4))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
@@ -38,7 +35,9 @@ def test_lengths_in_a_batch_are_alike_but_pools_are_mixed():
     assert float(torch.corrcoef(torch.stack((means[1:], means[:-1])))[0, 1].abs()) < 0.3
 
 
-def test_more_batches_than_a_pass_start_again():
+def test_more_batches_than_a_pass_start_again_and_none_is_refused():
+    with pytest.raises(InputError, match="no examples"):
+        draw_batches(LENGTHS[:0], 4, generator=generator())
     batches = draw_batches(LENGTHS[:30], 10, generator=generator(), batches=7)
     counts = batches.flatten().bincount(minlength=30)
     assert batches.shape == (7, 10)
@@ -49,11 +48,6 @@ def test_pairs_are_sorted_by_the_longer_sentence():
     lengths = torch.tensor([[1, 9], [2, 2], [9, 1], [3, 1]])
     batches = draw_batches(lengths, 2, generator=generator())
     assert sorted(sorted(b) for b in batches.tolist()) == [[0, 2], [1, 3]]
-
-
-def test_no_examples():
-    with pytest.raises(InputError, match="no examples"):
-        draw_batches(LENGTHS[:0], 4, generator=generator())
 
 
 def test_batches_by_length_stay_within_their_limits():

@@ -66,13 +66,10 @@ def written(folder: Path, text: str | bytes, name: str = "file.conllu") -> Path:
 # ------------------------------------------------------------------ reading
 
 
-def test_words_heads_tags_labels_and_comments(tmp_path: Path) -> None:
-    assert list(read_conllu(written(tmp_path, TWO))) == [FIRST, SECOND]
-
-
 @pytest.mark.parametrize(
     "text",
     [
+        TWO,
         TWO.rstrip("\n"),  # no line end at the end
         TWO.replace("\n", "\r\n"),
         "\ufeff" + TWO,  # with a byte order mark
@@ -95,13 +92,12 @@ def test_missing_heads_are_allowed_on_demand(tmp_path: Path) -> None:
 
 def test_a_file_in_an_archive(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "ud.zip", "w") as archive:
-        archive.writestr("en/dev.conllu.gz", gzip.compress(TWO.encode()))
+        archive.writestr("en/dev.conllu.gz", gzip.compress(f"{TWO}not a line\n".encode()))
         archive.writestr("en/README.txt", "not a treebank")
-    assert list(read_conllu(tmp_path / "ud.zip")) == [FIRST, SECOND]
-    with zipfile.ZipFile(tmp_path / "broken.zip", "w") as archive:
-        archive.writestr("dev.conllu", TWO + "not a line\n")
-    with pytest.raises(DataError, match=r"broken\.zip: dev\.conllu, line \d+: received 1 col"):
-        list(read_conllu(tmp_path / "broken.zip"))
+    found = read_conllu(tmp_path / "ud.zip")
+    assert [next(found), next(found)] == [FIRST, SECOND]
+    with pytest.raises(DataError, match=r"ud\.zip: en/dev\.conllu\.gz, line 16: received 1 col"):
+        next(found)
 
 
 def test_heads_that_form_no_tree_are_read(tmp_path: Path) -> None:
@@ -117,14 +113,12 @@ def test_heads_that_form_no_tree_are_read(tmp_path: Path) -> None:
     ("lines", "line", "message"),
     [
         ([DOG, BARK.removesuffix("\t_")], 2, "received 9 columns; expected 10 with tabs between"),
-        ([DOG, BARK.replace("\t", "  ")], 2, "received 1 column"),
         ([DOG, BARK.replace("bark", "")], 2, "received nothing in column FORM"),
         ([DOG, row("2", "bark", "VERB", "zero", "root")], 2, "received head zero; expected 0 to 2"),
         ([DOG, row("2", "bark", "VERB", "9" * 5000, "root")], 2, "received head 9{40}; expected"),
         ([DOG, row("2", "bark", "VERB", "3", "root")], 2, "received head 3; expected 0 to 2"),
         ([DOG, row("2", "bark", "VERB", "2", "root")], 2, "word 2 is its own head"),
         ([DOG, row("3", "bark", "VERB", "0", "root")], 2, "received word id 3; expected 2"),
-        ([row("0", "Dogs", "_", "0", "_")], 1, "received word id 0; expected 1"),
         ([DOG, row("two", "bark", "VERB", "0", "root")], 2, "received id 'two'"),
         (["# text = nothing"], 1, "received no word; expected at least one"),
     ],

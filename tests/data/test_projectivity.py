@@ -18,30 +18,21 @@ def all_heads(n):
     ]
 
 
-ALL = {n: all_heads(n) for n in (1, 2, 3, 4)}
-PROJECTIVE = {
-    n: [heads for heads in trees if bool(is_projective(torch.tensor(heads)))]
-    for n, trees in ALL.items()
-}
+ALL = all_heads(4)
+PROJECTIVE = [heads for heads in ALL if bool(is_projective(torch.tensor(heads)))]
 
 
 def shared(one, other):
     return sum(a == b for a, b in zip(one, other, strict=True))
 
 
-@pytest.mark.parametrize("n", [1, 2, 3])
-def test_a_projective_tree_stays_as_it_is(n):
-    for heads in PROJECTIVE[n]:
-        assert nearest_projective(heads) == heads
-
-
 def test_no_projective_tree_shares_more_arcs():
-    crossing = [heads for heads in ALL[4] if heads not in PROJECTIVE[4]]
+    crossing = [heads for heads in ALL if heads not in PROJECTIVE]
     assert crossing
     for heads in crossing:
         found = nearest_projective(heads)
-        assert found in PROJECTIVE[4]
-        assert shared(found, heads) == max(shared(other, heads) for other in PROJECTIVE[4])
+        assert found in PROJECTIVE
+        assert shared(found, heads) == max(shared(other, heads) for other in PROJECTIVE)
 
 
 def test_a_word_is_lifted_no_higher_than_it_must_be():
@@ -50,7 +41,7 @@ def test_a_word_is_lifted_no_higher_than_it_must_be():
 
 
 @given(st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=40)
 def test_only_crossing_trees_change_and_none_stays_crossing(data):
     n = data.draw(st.integers(1, 12))
     order = data.draw(st.permutations(range(1, n + 1)))

@@ -28,7 +28,7 @@ def draw_batches(
     Args:
         lengths: ``(N,)`` or ``(N, k)`` for examples of k sentences; sorted by the longest.
         batch_size: examples in a batch.
-        generator: source of the randomness, on the CPU.
+        generator: on the CPU.
         batches: how many; by default the full batches of one pass. More start a new pass.
         pool: batches that are sorted together.
 
@@ -69,11 +69,8 @@ def length_batches(
 ) -> Iterator[list[int]]:
     """Places of sentences of similar length, as many as fit into memory, short ones first.
 
-    Args:
-        lengths: words of each sentence, or of some of them by place.
-        most_arcs: the most arcs of a batch, padding counted.
-        most_sentences: the most sentences of a batch; any number by default.
-        texts: how many sentences, of that length, each place stands for.
+    `lengths` has the words of each sentence, or of some of them by place; each place stands for
+    `texts` sentences of that length. Padding counts as arcs.
 
     Example:
         >>> list(length_batches([5, 2, 3], most_sentences=2))

@@ -37,7 +37,7 @@ class Sentence:
         labels: the n dependency labels; None if there are none.
         metadata: the comments, ``# key = value``; the value is empty for ``# key`` alone.
         xpos: the n part-of-speech tags of the language or treebank; None if there are none.
-        lines: of the file it was read from, without their ends; none if it was not read.
+        lines: of the file it was read from; none if it was not read.
         line: the number of the first of them, counted from 1.
 
     Example:

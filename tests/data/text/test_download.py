@@ -47,8 +47,7 @@ def test_a_file_is_fetched_once(tmp_path: Path, served: Served) -> None:
     assert served.asked == [None]
 
 
-@pytest.mark.parametrize("lengths", [True, False])
-@pytest.mark.parametrize("ranges", [True, False])
+@pytest.mark.parametrize(("lengths", "ranges"), [(True, True), (False, False)])
 def test_a_cut_connection_is_taken_up_again(
     tmp_path: Path, served: Served, lengths: bool, ranges: bool
 ) -> None:

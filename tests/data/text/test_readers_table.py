@@ -104,7 +104,6 @@ def test_a_missing_column(tmp_path: Path, name: str) -> None:
         ("a.tsv", "review,id", "it has: 'review,id'; the columns look separated by commas"),
         ("a.tsv", "reviews, raw\tid", "did you mean 'reviews, raw'? It has: 'reviews, raw', id"),
         ("a.tsv", '"review"\tid', 'did you mean \'"review"\'? It has: "review", id; cells in qu'),
-        ("a.tsv", "\t".join(["x" * 1000] * 1000), "it has: 'x"),
     ],
 )
 def test_columns_that_look_otherwise(tmp_path: Path, name: str, head: str, told: str) -> None:
@@ -112,7 +111,6 @@ def test_columns_that_look_otherwise(tmp_path: Path, name: str, head: str, told:
     with pytest.raises(DataError) as caught:
         list(read_table(path, text="review", label=None))
     assert str(caught.value).startswith(f"{path}, line 1: no column 'review'; {told}")
-    assert len(str(caught.value)) < 2500
 
 
 @pytest.mark.parametrize(
@@ -155,8 +153,6 @@ def test_what_is_asked_is_checked(tmp_path: Path) -> None:
             read_table(written(tmp_path, TSV), text)
     with pytest.raises(InputError, match=r"format is 'xml'; expected one of 'tsv', 'csv', 'jsonl'"):
         read_table(written(tmp_path, TSV), format="xml")  # type: ignore[arg-type]
-    with pytest.raises(DataError, match=r"nowhere.tsv: does not exist; expected a table"):
-        read_table(tmp_path / "nowhere.tsv")
     with pytest.raises(DataError, match=r"a.csv: received nothing; expected at least one rec"):
         list(read_table(written(tmp_path, "", "a.csv")))
 

@@ -1,7 +1,7 @@
 """Random ListOps expressions, drawn as Nangia & Bowman (2018) draw them.
 
-A node is an operator with probability 1/4 and a digit otherwise; at the greatest depth it is always
-a digit. An operator has 2 to 5 arguments; it, their number and the digits are uniform.
+A node is an operator with probability 1/4, above the greatest depth, else a digit. An operator has 2
+to 5 arguments; it, their number and the digits are uniform.
 """
 
 from __future__ import annotations
@@ -59,9 +59,6 @@ def generate_listops(
     lengths depend on ``count``.
 
     Args:
-        count: how many.
-        variant: ``"original"`` or ``"paulus"``.
-        seed: of the random numbers.
         min_length: fewest tokens; the variant's by default. Other lengths are drawn again.
         max_length: most tokens; the variant's by default.
         progress: called with the number done so far, now and then and at the end.

@@ -40,9 +40,7 @@ def read_tagging(
     Columns are separated by tabs if the first row has any, else by spaces. Comments (``# ...``) and
     documents' beginnings (``-DOCSTART-``) are skipped. CoNLL-U is recognised by the name of the
     file or by its ten columns; there multiword tokens (``1-2``) and empty nodes (``1.1``) are
-    skipped too, and a sentence without tags (``_``) is skipped and counted. A line that begins with
-    ``#`` is a word if it has as many columns as other rows and is no ``# name = value`` before the
-    first word of a sentence.
+    skipped too, and a sentence without tags (``_``) is skipped and counted.
 
     Args:
         path: the file, also compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``, in which it is

@@ -34,9 +34,8 @@ class Record:
         texts: one text, or two for pairs.
         label: a class, or one tag per word, or None if unlabelled.
         line: where it begins in its file, counted from 1.
-        tokens: the texts are tokenised: words with single spaces between, so that
-            ``text.split(" ")`` gives them. A space inside a word is written as U+00A0, at which
-            ``split(" ")`` does not split but ``split()`` does.
+        tokens: the texts are tokenised: ``text.split(" ")`` gives the words; a space inside a word
+            is written as U+00A0.
         extra: further columns, the genre for example.
 
     Example:
@@ -112,19 +111,14 @@ class Report:
 class Records:
     """The records of one file, read lazily.
 
-    Args:
-        source: the file, for messages.
-        read: called for each iteration with a report, in which it notes what it skips; gives the
-            records.
-        expected: what the file should hold, for the message if there is nothing.
-        file: the file itself, or the archive that holds it, if there is one.
-        checks: see `CheckOptions`.
+    `read` is called for each iteration with a report, in which it notes what it skips, and gives the
+    records; `source`, `file` and what is `expected` in it are for messages.
 
     Attributes:
         report: of the latest iteration, as far as it came.
 
     Raises:
-        DataError: on iteration, if a record fails a check or none is kept.
+        DataError: on iteration, if a record fails a check (see `CheckOptions`) or none is kept.
 
     Example:
         >>> records = Records("a.tsv", lambda report: iter([Record(("Dogs bark",), "yes", 1)]))

@@ -36,15 +36,10 @@ UNKNOWN = 100  # how many vectors the unknown words share
 class Vectors:
     """A matrix of word vectors and the row of every word.
 
-    Row 0 is padding and zero, row 1 the NULL token and zero, rows 2 to 101 are for unknown words,
-    the others for known words. Several words may share a row. Every word has a row: its own, or that
-    of another spelling (its lower case, or a mark that the Penn Treebank writes otherwise), or by a
-    hash of its letters one for unknown words.
-
-    Args:
-        matrix: ``(rows, dim)``, float32, laid out like that.
-        known: the rows of the known words.
-        unknown: how many rows are for unknown words.
+    Row 0 of `matrix` ``(rows, dim)`` is padding and zero, row 1 the NULL token and zero, the next
+    `unknown` rows are for unknown words, the others for known words, which may share one. Every word
+    has a row: its own, or that of another spelling (its lower case, or a mark that the Penn Treebank
+    writes otherwise), or by a hash of its letters one for unknown words.
 
     Example:
         >>> vectors = Vectors(torch.eye(5, 4), {"dog": 4}, unknown=2)
@@ -110,9 +105,9 @@ def load_vectors(
     Args:
         path: the file.
         words: those needed, a `Vocabulary` for example; others are not kept.
-        normalise: give every vector, those for unknown words too, length 1.
-        unknown: how many vectors the unknown words share.
-        seed: of the normal distribution that these are drawn from.
+        normalise: give every vector length 1.
+        unknown: how many random vectors the unknown words share.
+        seed: of these.
 
     Example:
         >>> import tempfile
