@@ -39,28 +39,18 @@ def check_scores(scores: Any) -> None:
     if not isinstance(scores, Tensor):
         raise InputError(f"scores is a {type(scores).__name__}; expected a torch.Tensor.")
     if scores.dtype not in FLOAT_TYPES:
-        hint = "take its real part" if scores.is_complex() else "convert it with scores.float()"
         raise InputError(
             f"scores has dtype {scores.dtype}; expected a floating-point type "
-            f"(float32, float64, float16 or bfloat16): {hint}."
+            "(float32, float64, float16 or bfloat16)."
         )
     if scores.layout != torch.strided:
-        raise InputError(
-            f"scores has layout {scores.layout}; expected a dense tensor: use scores.to_dense()."
-        )
+        raise InputError(f"scores has layout {scores.layout}; expected a dense tensor.")
     shape = tuple(scores.shape)
-    if scores.dim() < 2:
+    if scores.dim() < 2 or shape[-1] != shape[-2] or shape[-1] == 0:
         raise InputError(
-            f"scores has shape {shape}; expected at least two dimensions (..., n+1, n+1), "
-            "where scores[..., h, m] is the weight of the arc from head h to modifier m."
+            f"scores has shape {shape}; expected (..., n+1, n+1), where scores[..., h, m] is the "
+            "weight of the arc from head h to modifier m and index 0 is the root."
         )
-    if shape[-1] != shape[-2]:
-        raise InputError(
-            f"scores has shape {shape}; expected its last two dimensions to be equal "
-            "(n+1, n+1): heads and modifiers, the root at index 0."
-        )
-    if shape[-1] == 0:
-        raise InputError(f"scores has shape {shape}; expected at least the root, at index 0.")
 
 
 def is_integer(value: object) -> bool:
@@ -87,14 +77,10 @@ def check_lengths(lengths: Any, batch: tuple[int, ...], device: torch.device) ->
     if lengths.layout != torch.strided:
         raise InputError(f"lengths has layout {lengths.layout}; expected a dense tensor.")
     if tuple(lengths.shape) != batch:
-        raise InputError(
-            f"lengths has shape {tuple(lengths.shape)}; expected {batch}, the batch shape."
-        )
+        given = tuple(lengths.shape)
+        raise InputError(f"lengths has shape {given}; expected {batch}, the batch shape.")
     if lengths.device != device:
-        raise InputError(
-            f"lengths is on {lengths.device}; expected {device}, the device of the batch: move it "
-            f'with lengths.to("{device}").'
-        )
+        raise InputError(f"lengths is on {lengths.device}; expected {device}, as the batch.")
 
 
 def check_temperature(
@@ -103,20 +89,17 @@ def check_temperature(
     """Raise unless ``temperature`` is a positive number, or a tensor of such that fits the batch."""
     if isinstance(temperature, Tensor) and scores is not None:
         batch = tuple(scores.shape[:-2])
-        if not temperature.is_floating_point():
-            raise InputError(
-                f"temperature has dtype {temperature.dtype}; expected a floating-point type."
-            )
+        kind = temperature.dtype
+        if not kind.is_floating_point:
+            raise InputError(f"temperature has dtype {kind}; expected a floating-point type.")
         if not broadcasts(tuple(temperature.shape), batch):
             raise InputError(
                 f"temperature has shape {tuple(temperature.shape)}; expected one that broadcasts to "
                 f"{batch}, the batch shape of scores: one for all or one per sentence."
             )
         if temperature.device != scores.device:
-            raise InputError(
-                f"temperature is on {temperature.device}; expected {scores.device}, the device of "
-                "scores."
-            )
+            where = temperature.device
+            raise InputError(f"temperature is on {where}; expected {scores.device}, as scores.")
         if validate and not torch.compiler.is_compiling() and readable(temperature):
             wrong = ~((temperature >= LOWEST_TEMPERATURE) & (temperature < float("inf")))
             if bool(wrong.any()):

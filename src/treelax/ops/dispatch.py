@@ -59,7 +59,6 @@ def choose(backend: str, device_type: str) -> str:
     A missing fast backend is said once, in a warning.
 
     Raises:
-        InputError: the name is unknown.
         BackendError: the backend was asked for by name and cannot run here.
     """
     if backend:

@@ -107,7 +107,6 @@ def select_heads(
         ``(..., n+1, n+1)``: every word's column sums to 1, all else is 0.
 
     Raises:
-        InputError: a shape, type, device or value is wrong.
         NoTreeError: a word has no allowed head.
 
     Example:

@@ -65,7 +65,6 @@ def best_tree(
         equal score the one with the smallest splits, the same in every backend.
 
     Raises:
-        InputError: a shape, type, device or value is wrong.
         NoTreeError: the forbidden arcs of a sentence leave no tree.
 
     Example:
@@ -125,22 +124,18 @@ def soft_tree(
     :math:`p(T) \propto \exp(\sum W T/\tau)`, the gradient of `log_partition`. Both tend to the best
     tree as the temperature tends to 0. How to choose: ``docs/relaxations.md``.
 
+    Arguments that are not listed are those of `best_tree`.
+
     Args:
-        scores: ``(..., n+1, n+1)``; see `best_tree`.
-        lengths: ``(...)`` words per sentence, or None if all have ``n``.
         relaxation: ``"softmax"`` or ``"entropy"``.
         temperature: a positive number, or a tensor that broadcasts to the batch shape (it gets a
             gradient).
-        single_root: allow one modifier of the root only.
-        validate: check the values of scores and lengths, and that every sentence has a tree.
-        backend: see `best_tree`.
 
     Returns:
         ``(..., n+1, n+1)`` in [0, 1]: every word's column sums to 1, all else is exactly 0. Has a
         gradient of first order with respect to the scores.
 
     Raises:
-        InputError: a shape, type, device or value is wrong.
         NoTreeError: the forbidden arcs of a sentence leave no tree.
 
     Example:
@@ -172,19 +167,13 @@ def log_partition(
 
     .. math:: \log Z = \log \sum_T \exp \Bigl(\sum_{h,m} W_{h,m} T_{h,m}\Bigr)
 
-    Args:
-        scores: ``(..., n+1, n+1)``; see `best_tree`.
-        lengths: ``(...)`` words per sentence, or None if all have ``n``.
-        single_root: allow one modifier of the root only.
-        validate: check the values of scores and lengths, and that every sentence has a tree.
-        backend: see `best_tree`.
+    The arguments are those of `best_tree`.
 
     Returns:
         ``(...)``; its gradient is the arc marginals, computed in the same run. Half types give
         float32 under autocast, as torch's losses do.
 
     Raises:
-        InputError: a shape, type, device or value is wrong.
         NoTreeError: the forbidden arcs of a sentence leave no tree.
 
     Example:
@@ -215,20 +204,16 @@ def sample_tree(
     The chart of `log_partition` is filled once; each sample then walks down from the top and chooses
     a split in every cell with its probability: ``2n`` choices and O(n²) time a sample.
 
+    Arguments that are not listed are those of `best_tree`.
+
     Args:
-        scores: ``(..., n+1, n+1)``; see `best_tree`.
-        lengths: ``(...)`` words per sentence, or None if all have ``n``.
         sample_shape: shape of independent samples, put in front of the batch.
         generator: source of randomness; the same state gives the same trees.
-        single_root: allow one modifier of the root only.
-        validate: check the values of scores and lengths, and that every sentence has a tree.
-        backend: see `best_tree`.
 
     Returns:
         ``(*sample_shape, ..., n+1, n+1)`` of 0 and 1, without a gradient.
 
     Raises:
-        InputError: a shape, type, device or value is wrong.
         NoTreeError: the forbidden arcs of a sentence leave no tree.
 
     Example:
