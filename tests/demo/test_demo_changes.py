@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
 
-from demo_visits import WORDS, Visitor, eventually
+from demo_visits import WORDS, Visitor
 from playwright.sync_api import Route, expect
 
 # ------------------------------------------------------------------ they follow their words
@@ -29,16 +29,12 @@ def test_changes_follow_their_words(visitor: Visitor) -> None:
     assert page.get_attribute("#pin", "aria-pressed") == "true"
     assert page.inner_text("#status") == ""
 
-    # another word at the other end: the first ones stay where they are
-    page.keyboard.press("Control+End")
-    page.keyboard.type(" sing")
-    visit.shows_its_state(text=f"Yesterday {WORDS} sing", **moved)
     # one more by hand, and a word in the middle
-    visit.choose(0, 9)
+    visit.choose(0, 7)
     page.click("#pin")
-    visit.shows_its_state(pinned="2-3,0-9", arc="0-9")
-    page.fill("#text", f"Yesterday {WORDS.replace('cat', 'fat cat')} sing")
-    visit.shows_its_state(pinned="2-3,0-10", forbidden="5-6", edits="0-9:2")
+    visit.shows_its_state(pinned="2-3,0-7", arc="0-7")
+    page.fill("#text", f"Yesterday {WORDS.replace('cat', 'fat cat')}")
+    visit.shows_its_state(pinned="2-3,0-8", forbidden="5-6", edits="0-9:2")
 
 
 def test_changes_of_words_that_are_gone_are_dropped(visitor: Visitor) -> None:
@@ -48,9 +44,6 @@ def test_changes_of_words_that_are_gone_are_dropped(visitor: Visitor) -> None:
     page.fill("#text", WORDS.removeprefix("the "))
     visit.shows_its_state(pinned="3-2", edits="3-6:2,0-5:1")
     expect(page.locator("#status")).to_have_text("1 changed arc was dropped: the words are gone.")
-    page.fill("#text", "old cat watched")
-    visit.shows_its_state(pinned="3-2", edits="")
-    expect(page.locator("#status")).to_have_text("3 changed arcs were dropped: the words are gone.")
     # words that are typed again have their changes again
     page.fill("#text", WORDS)
     visit.shows_its_state(pinned="1-2,4-3", edits="4-7:2,0-6:1")
@@ -63,40 +56,6 @@ def test_changes_of_words_that_are_gone_are_dropped(visitor: Visitor) -> None:
     visit.shows_its_state(forbidden="0-1")
     page.fill("#text", WORDS)
     visit.shows_its_state(pinned="4-3", forbidden="0-2", edits="")
-
-
-def test_changes_follow_the_words_of_the_server(visitor: Visitor) -> None:
-    """Which are not those between spaces; a text that it refuses on the way does no harm."""
-    visit = visitor().open(source="listops", text="[MAX 2[MIN 4 7]0]", pinned="3-4", arc="3-4")
-    page = visit.page
-    visit.shows_its_state(pinned="3-4")
-    page.fill("#text", "[MAX 2 oops [MIN 4 7]0]")
-    expect(page.locator("#alert")).to_contain_text("is 'oops'")
-    assert page.locator("#changes button").all_text_contents() == ["3 [MIN → 4 4 pinned"]
-    page.fill("#text", "[MAX 2 9 8[MIN 4 7]0]")
-    visit.shows_its_state(pinned="5-6", arc="5-6")
-    visit.refused("409")
-
-
-SURVIVORS: list[tuple[str, str, dict[int, int]]] = [
-    ("a b c", "x a b c", {0: 0, 1: 2, 2: 3, 3: 4}),
-    ("a b c", "a c", {0: 0, 1: 1, 3: 2}),
-    ("a b c", "a x c", {0: 0, 1: 1, 2: 2, 3: 3}),  # a word that is being typed
-    ("a b c d", "a x y d", {0: 0, 1: 1, 4: 4}),
-    ("a b c d e", "x a b y d z e", {0: 0, 1: 2, 2: 3, 3: 4, 4: 5, 5: 7}),
-    ("a b", "b a", {0: 0, 2: 1}),
-    ("a", "ab", {0: 0, 1: 1}),
-]
-
-
-def test_which_words_are_still_there(visitor: Visitor) -> None:
-    cases = [[before.split(), after.split()] for before, after, _ in SURVIVORS]
-    script = """async (cases) => {
-      const { survivors } = await import("/static/texts.js");
-      return cases.map(([before, after]) => [...survivors(before, after)]);
-    }"""
-    found = visitor().open().page.evaluate(script, cases)
-    assert [dict(map(tuple, pairs)) for pairs in found] == [kept for *_, kept in SURVIVORS]
 
 
 def test_another_text_has_no_changes(visitor: Visitor) -> None:
@@ -129,35 +88,11 @@ def test_the_change_that_leaves_no_tree_is_shown(visitor: Visitor) -> None:
     expect(chips).to_have_text(["root → 1 a forbidden", "root → 2 b forbidden"])
     assert page.get_attribute("#forbid", "aria-pressed") == "true"
     assert page.input_value("#arc-score") == ""
-    assert page.inner_text("#readout") == "root → 2 b: forbidden"
-    # in a matrix that is not dimmed as the others are
-    dimmed = "all => all.map(e => getComputedStyle(e).opacity)"
-    assert page.locator(".heat canvas").evaluate_all(dimmed) == ["1", *["0.35"] * 4]
     chips.nth(1).click()
     expect(page.locator("#alert")).to_be_hidden()
     visit.shows_its_state(forbidden="0-1")
     expect(page.locator("#pictures")).to_have_class("pictures")
-    assert page.locator(".heat canvas").evaluate_all(dimmed) == ["1"] * 5
     visit.refused("409")
-
-
-def test_changes_that_leave_no_tree_after_typing(visitor: Visitor) -> None:
-    """They are shown with the new words."""
-    visit = visitor().open(source="zero", text="a b c", forbidden="0-1,0-3", arc="0-3")
-    page = visit.page
-    visit.shows_its_state(forbidden="0-1,0-3")
-    page.fill("#text", "a c")
-    expect(page.locator("#alert")).to_contain_text("no projective tree")
-    chips = page.locator("#changes button")
-    expect(chips).to_have_text(["root → 1 a forbidden", "root → 2 c forbidden"])
-    eventually(lambda: visit.state()["arc"], "0-2")
-    page.fill("#text", "a d c")
-    visit.shows_its_state(forbidden="0-1,0-3")
-    # and with a link to them, which can be mended
-    visit.open(source="zero", text="a b", forbidden="0-1,0-2")
-    page.get_by_role("button", name="root → 2 b forbidden").click()
-    visit.shows_its_state(forbidden="0-1")
-    visit.refused("409", "409")
 
 
 # ------------------------------------------------------------------ links, markup, trouble
@@ -225,14 +160,8 @@ def test_errors_are_shown_and_go_away(visitor: Visitor) -> None:
     page.fill("#text", " ")
     expect(page.locator("#alert")).to_have_text("text has no words; expected 1 to 200")
     expect(page.locator("#pictures")).to_have_class("pictures stale")
-    # what was said of another text does not stay beside this one, not even when it is drawn anew
+    # what was said of another text does not stay beside this one
     expect(page.locator("#said")).to_have_text("")
-    expect(page.locator("#best-facts")).to_have_text("")
-    page.set_viewport_size({"width": 1000, "height": 900})
-    eventually(lambda: page.inner_text("#said"), "")
-    page.fill("#text", "[MAX 2 3")
-    visit.shows_its_state(text="[MAX 2 3")
-    expect(page.locator("#pictures")).to_have_class("pictures")
     # the browser itself notes every refusal
     visit.refused("409", "409")
 

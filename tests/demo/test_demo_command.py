@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import urllib.request
-from queue import Queue
 
 import pytest
 
@@ -70,15 +69,6 @@ def test_a_warning_when_others_can_reach_it(
     assert warning.startswith("warning: 0.0.0.0 is not only this machine")
     with server.listen("0.0.0.0", 0) as bound:
         assert server.own_hosts("0.0.0.0", bound) is None
-
-
-def test_the_browser_is_opened_when_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: Queue[str] = Queue()
-    monkeypatch.setattr(server.webbrowser, "open", opened.put)
-    monkeypatch.setattr(server.uvicorn.Server, "run", lambda self, sockets: None)
-    with server.listen("127.0.0.1", 0) as bound:
-        server.serve(None, bound, open_browser=True)  # type: ignore[arg-type]
-        assert opened.get(timeout=30) == server.address(bound)
 
 
 def test_it_serves_and_ends_with_ctrl_c() -> None:

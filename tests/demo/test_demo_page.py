@@ -12,8 +12,6 @@ from playwright.sync_api import expect
 from treelax.demo.answers import answer
 from treelax.demo.messages import MOST_WORDS
 
-MANY = " ".join(f"w{i}" for i in range(60))  # whose cells are too small for gaps between them
-
 
 def test_every_control(visitor: Visitor) -> None:
     visit = visitor().open(source="random", text=WORDS)
@@ -44,7 +42,7 @@ def test_every_control(visitor: Visitor) -> None:
     assert seed != "0"
     page.fill("#noise-seed", "77")
     visit.shows_its_state(seed="77")
-    for wrong, used in (("-5", "77"), ("1e99", "77"), ("1e3", "1000"), ("12.9", "12"), ("", "12")):
+    for wrong, used in (("-5", "77"), ("1e3", "1000"), ("12.9", "12"), ("", "12")):
         page.fill("#noise-seed", wrong)
         page.locator("#noise-seed").blur()
         assert page.input_value("#noise-seed") == used, wrong
@@ -199,13 +197,8 @@ def test_samples(visitor: Visitor) -> None:
     visit.shows_its_state()
 
 
-@pytest.mark.parametrize(
-    ("scheme", "text"), [("light", WORDS), ("dark", MANY)], ids=["cells", "pixels"]
-)
-def test_cells_have_the_colours_of_their_numbers(visitor: Visitor, scheme: str, text: str) -> None:
-    visit = visitor(1500, scheme).open(
-        source="random", text=text, samples=30, forbidden="0-1", arc="7-1"
-    )
+def test_cells_have_the_colours_of_their_numbers(visitor: Visitor) -> None:
+    visit = visitor(1500).open(source="random", text=WORDS, samples=30, forbidden="0-1", arc="7-1")
     reply = visit.shows_its_state(samples="30")
     largest = {  # every matrix has a scale of its own
         name: max(abs(value) for row in matrix for value in row if value is not None)
@@ -220,7 +213,7 @@ def test_cells_have_the_colours_of_their_numbers(visitor: Visitor, scheme: str, 
     }
     # the cursor is on head 7 and word 1, from which all other cells follow
     wrong = visit.page.evaluate(
-        """async ([matrices, largest, dark]) => {
+        """async ([matrices, largest]) => {
           const { scoreColour, shareColour } = await import("/static/colours.js");
           const wrong = [];
           for (const [name, rows] of Object.entries(matrices)) {
@@ -229,35 +222,22 @@ def test_cells_have_the_colours_of_their_numbers(visitor: Visitor, scheme: str, 
             const cell = cursor.offsetWidth - 1;
             const left = cursor.offsetLeft + 1, top = cursor.offsetTop + 1 - 7 * cell;
             const context = canvas.getContext("2d");
-            const line = getComputedStyle(document.documentElement).getPropertyValue("--line");
-            const none = [1, 3, 5].map((at) => Number.parseInt(line.slice(at, at + 2), 16));
             rows.forEach((row, head) => row.forEach((value, word) => {
-              if (word === 0 || word === head || (value === null && cell > 8)) return;
+              if (word === 0 || word === head || value === null) return;
               const x = left + (word - 0.5) * cell - 1, y = top + (head + 0.5) * cell - 1;
               const [r, g, b] = context.getImageData(x, y, 1, 1).data;
-              const number = name === "scores" || name === "perturbed" ? scoreColour : shareColour;
-              const colour = value === null ? `rgb(${none.join(", ")})`
-                : number === scoreColour ? number(value, largest[name], dark) : number(value, dark);
+              const colour = name in largest
+                ? scoreColour(value, largest[name], false) : shareColour(value, false);
               if (colour !== `rgb(${r}, ${g}, ${b})`) wrong.push([name, head, word, colour, r, g, b]);
             }));
           }
           return wrong;
         }""",
-        [matrices, largest, scheme == "dark"],
+        [matrices, largest],
     )
     assert wrong == []
-    for name, most in largest.items():
-        ends = visit.page.locator(f"#legend-{name} span").all_text_contents()
-        assert float(ends[1]) == -float(ends[0].replace("−", "-")) == pytest.approx(most, 0.1)
     # of reading colours, which only a test does
     visit.complaints[:] = [text for text in visit.complaints if "getImageData" not in text]
-    ends = visit.page.evaluate(
-        """async () => {
-          const { scoreColour, shareColour } = await import("/static/colours.js");
-          return [scoreColour(-5, 5, false), scoreColour(9, 5, false), shareColour(0.25, false)];
-        }"""
-    )
-    assert ends == ["rgb(33, 102, 172)", "rgb(179, 88, 6)", "rgb(134, 159, 193)"]
 
 
 def test_the_first_picture(visitor: Visitor) -> None:
@@ -272,17 +252,11 @@ def test_the_first_picture(visitor: Visitor) -> None:
     spread = page.locator("#spread")
     scores = [score for row in reply.scores for score in row if score is not None]
     expect(spread).to_contain_text(f"Scores differ by up to {max(scores) - min(scores):.0f}, noise")
-    # both sliders go far enough to see other trees, and then there is no line
+    # the slider goes far enough to see other trees, and then there is no line
     page.focus("#noise")
     page.keyboard.press("End")
     noisy = visit.shows_its_state(noise="100")
     assert noisy.best_perturbed != reply.best
-    expect(spread).to_be_hidden()
-    page.keyboard.press("Home")
-    page.focus("#temperature")
-    page.keyboard.press("End")
-    warm = visit.shows_its_state(temperature="100", noise="0")
-    assert max(max(value or 0 for value in row) for row in warm.soft) < 0.9
     expect(spread).to_be_hidden()
 
 
@@ -309,31 +283,14 @@ def test_the_table_of_words(visitor: Visitor) -> None:
 
 # ------------------------------------------------------------------ long texts
 
-LONGEST = " ".join(f"w{i}" for i in range(1, MOST_WORDS + 1))
-MOST_ARCS, MOST_DOTS = 600, 1500
 
-
-def test_only_the_heaviest_arcs_and_largest_dots_of_long_texts_are_drawn(visitor: Visitor) -> None:
-    visit = visitor().open(source="zero", text=LONGEST, noise=0, samples=5, temperature=1)
-    page, reply = visit.page, answer(request_of(visit.state()), visit.sources)
-
+def test_only_the_heaviest_arcs_of_long_texts_are_drawn(visitor: Visitor) -> None:
+    text = " ".join(f"w{i}" for i in range(1, MOST_WORDS + 1))
+    visit = visitor().open(source="zero", text=text, noise=0, temperature=1)
+    reply = answer(request_of(visit.state()), visit.sources)
     heavy = sorted((w for row in reply.soft for w in row if w and w >= LEAST_WEIGHT), reverse=True)
     drawn = visit.arcs("soft-arcs")
-    assert len(heavy) > MOST_ARCS
+    assert sorted(drawn.values(), reverse=True) == heavy[:600]
     assert all(weight == reply.soft[head][word] for (head, word), weight in drawn.items())
-    assert sorted(drawn.values(), reverse=True) == heavy[:MOST_ARCS]
-    assert page.inner_text("#soft-facts").startswith(f"The {len(heavy) - MOST_ARCS} lightest ")
+    assert visit.page.inner_text("#soft-facts").startswith(f"The {len(heavy) - 600} lightest ")
     assert len(visit.arcs("best-arcs", ".arc-line:not(.below)")) == MOST_WORDS
-
-    frequencies = reply.samples.frequencies
-    sizes = [
-        [max(pair) for pair in zip(*rows, strict=True)]  # type: ignore[type-var]
-        for rows in zip(reply.marginals, frequencies, strict=True)
-    ]
-    large = sorted((size for row in sizes for size in row if size and size >= 0.001), reverse=True)
-    dots = page.locator("#scatter circle").evaluate_all(
-        "all => all.map(dot => [dot.dataset.head, dot.dataset.word].map(Number))"
-    )
-    assert sorted((sizes[h][m] or 0 for h, m in dots), reverse=True) == large[:MOST_DOTS]
-    facts = f"The {len(large) - MOST_DOTS} smallest are not drawn."
-    assert page.inner_text("#scatter-facts") == facts

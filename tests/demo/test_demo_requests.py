@@ -52,32 +52,19 @@ def arcs(*places: tuple[int, int]) -> list[dict[str, int]]:
     ("body", "status", "detail"),
     [
         (b"", 422, "body: Field required; see /openapi.json"),
-        (b"nonsense", 422, "JSON decode error"),
-        (b"[1]", 422, "body is [1]; expected a valid dictionary"),
         (b'{"text": "caf\xe9"}', 400, "There was an error parsing the body"),
         (b"[" * 100_000, 400, "There was an error parsing the body"),
         (b'{"text": "\\ud800"}', 422, "text"),
-        (b'{"text": "a", "\\ud800": 1}', 422, ""),
-        ({}, 422, "text: Field required"),
-        ({"text": "x" * 20_001}, 422, "text: String should have at most 20000 characters"),
         ({"text": "  \n "}, 409, "text has no words; expected 1 to 200"),
         (ONE | {"text": "w " * 201}, 409, "received 201 words; expected at most 200 in all"),
-        (ONE | {"more": 1}, 422, "more: Extra inputs are not permitted"),
         (ONE | {"source": "../etc"}, 422, "source is '../etc'; expected 'zero', 'random', 'list"),
         (ONE | {"source": "run"}, 409, "source is 'run'; expected one of listops, zero, random"),
         (b'{"text": "a", "temperature": NaN}', 422, "temperature is nan; expected a finite number"),
         (ONE | {"temperature": 0}, 422, "temperature is 0; expected greater than or equal to 0.01"),
-        (ONE | {"samples": 1_001}, 422, "samples is 1001; expected less than or equal to 1000"),
-        (ONE | {"edits": arcs((0, 1))}, 422, "edits.0.score: Field required"),
         (ONE | {"pinned": arcs((2, 0))}, 422, "pinned.0.word is 0; expected greater than or"),
         (ONE | {"pinned": arcs((0, 1), (2, 1))}, 409, "arcs leave no projective tree"),
-        (ONE | {"pinned": arcs((0, 1)), "forbidden": arcs((0, 1))}, 409, "leave no projective"),
         (ONE | {"single_root": True, "pinned": arcs((0, 1), (0, 2))}, 409, "with a single root"),
-        (
-            ONE | {"second": {"text": "c"}},
-            409,
-            "second is a text; expected null: the source 'zero'",
-        ),
+        (ONE | {"second": {"text": "c"}}, 409, "second is a text; expected null: the source 'z"),
         (ONE | {"shown": "second"}, 409, "shown is 'second'; expected 'first', or a text"),
         ({"text": "[MAX 2 dogs ]"}, 409, "text: token 3 is 'dogs'; expected [MIN [MAX"),
     ],
@@ -105,12 +92,6 @@ def test_the_size_of_bodies(client: TestClient) -> None:
     assert client.post("/api/trees", content=pieces, headers=JSON).status_code == 413
 
 
-def test_markup_is_text(client: TestClient) -> None:
-    text = "<script>alert(1)</script> &amp; \"' \u202e \x00 \x1b[31m 🌳 ﷽ {{7*7}} %s"
-    reply = client.post("/api/trees", json={"source": "zero", "text": text})
-    assert reply.json()["words"] == text.split()
-
-
 # ------------------------------------------------------------------ addresses and headers
 
 
@@ -118,7 +99,7 @@ def test_markup_is_text(client: TestClient) -> None:
     "path",
     [
         *("/static/../app.py", "/static/..%2fapp.py", "/static/%2e%2e/app.py", "/static/app.js%00"),
-        *("/static//etc/passwd", "/static/%2fetc%2fpasswd", "/static/", "/docs", "/redoc"),
+        *("/static//etc/passwd", "/static/%2fetc%2fpasswd", "/static/", "/docs"),
     ],
 )
 def test_nothing_else_is_served(client: TestClient, path: str) -> None:
@@ -126,7 +107,7 @@ def test_nothing_else_is_served(client: TestClient, path: str) -> None:
     assert (reply.status_code, reply.json()) == (404, {"detail": "Not Found"})
 
 
-@pytest.mark.parametrize("path", ["/", "/static/app.js", "/api/info", "/nowhere"])
+@pytest.mark.parametrize("path", ["/", "/api/info", "/nowhere"])
 def test_headers_of_every_reply(client: TestClient, path: str) -> None:
     headers = client.get(path).headers
     policy = headers["content-security-policy"]
@@ -146,13 +127,6 @@ def test_the_files_of_the_page(client: TestClient) -> None:
         assert addresses <= {"http://www.w3.org/2000/svg"}, file.name
         for wrong in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
             assert wrong not in text, file.name
-
-
-def test_what_the_server_has(client: TestClient) -> None:
-    info = client.get("/api/info").json()
-    assert info["most_words"] == MOST_WORDS
-    assert [source["name"] for source in info["sources"]] == ["listops", "zero", "random"]
-    assert info["sources"][0]["defaults"]["relaxation"] in ("softmax", "entropy")
 
 
 def test_foreign_hosts_are_refused(sources: Sources) -> None:
@@ -205,13 +179,6 @@ def test_too_many_requests_are_told_to_come_back() -> None:
     assert busy.json() == {"detail": "too many requests are waiting; try again in 1 s"}
 
 
-def test_turns_are_given_back_after_errors(sources: Sources) -> None:
-    with TestClient(create_app(sources, at_once=1, waiting=1)) as client:
-        for _ in range(3):
-            assert client.post("/api/trees", json={"text": "nonsense"}).status_code == 409
-        assert client.post("/api/trees", json={"text": "[MAX 2 9 ]"}).status_code == 200
-
-
 class Broken(ZeroSource):
     """A source with a fault."""
 
@@ -257,7 +224,7 @@ def answered(address: str) -> int:
         return client.post(f"{address}api/trees", json=ONE).status_code
 
 
-@pytest.mark.parametrize("sent", [b"", HALF_HEAD, HALF_BODY, WHOLE + HALF_BODY])
+@pytest.mark.parametrize("sent", [b"", WHOLE + HALF_BODY])
 def test_who_keeps_the_server_waiting_is_cut_off(sources: Sources, sent: bytes) -> None:
     with a_server(sources, patience=0.3) as address, a_client(address, sent) as client:
         while is_open(client):  # until the end of what it says, or until it times out

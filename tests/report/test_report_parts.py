@@ -23,7 +23,6 @@ from treelax.analysis.study import study
 from treelax.data.conllu import Sentence
 from treelax.report import Gallery, Report, RunRecord, Said, Selection, ask, is_report
 from treelax.report.examples import LONGEST
-from treelax.report.gallery import PRINTED
 from treelax.tasks import task_named
 from treelax.tasks.text.presets import preset
 
@@ -136,20 +135,6 @@ def test_settings_that_differ_stand_first() -> None:
 # ------------------------------------------------------------------ the gallery and the page
 
 
-@pytest.mark.parametrize("count", [PRINTED, PRINTED + 1])
-def test_a_long_gallery_says_that_paper_has_less(count: int) -> None:
-    corpus = corpus_of(*["a b"] * count)
-    said = {i: Said(((0, 1),), "yes", "yes", 0.5, None, ()) for i in range(count)}
-    gallery = Gallery(corpus, Selection.of(corpus, count), {"r": said}, ("text",), False)
-    told = f"On paper are at most the first {PRINTED} examples; the file itself has all {count}."
-    assert (told in page_of([text_run("r", 50.0)], gallery).texts) == (count > PRINTED)
-
-
-def test_paper_has_as_many_as_is_said() -> None:
-    css = (Path(treelax.report.__file__).parent / "static" / "report.css").read_text()
-    assert f".example:nth-child(n + {PRINTED + 1} of " in css
-
-
 def test_everything_is_escaped(tmp_path: Path) -> None:
     """Names, words and labels that are markup, turn the direction, or are no characters."""
     words = f"{NASTY} </svg> \u202eabc \ud800 שלום {'x' * 400}"
@@ -171,13 +156,10 @@ def test_everything_is_escaped(tmp_path: Path) -> None:
     assert "\u202e" not in page.text
 
 
-@pytest.mark.parametrize(
-    "name", ["<!--", "&lt;", "\"'", "</style>", "a\nb", "{{ 7 * 7 }}", "\ud800"]
-)
+@pytest.mark.parametrize("name", ["<!--", "&lt;", "</style>", "a\nb"])
 def test_any_name_stays_text(name: str) -> None:
     page = page_of([dataclasses.replace(text_run(name, 50.0), rows=[])])
-    shown = "�" if name == "\ud800" else " ".join(name.split())
-    assert f"Report of {shown}" in page.texts
+    assert f"Report of {' '.join(name.split())}" in page.texts
 
 
 def test_right_and_wrong_tags() -> None:
@@ -212,24 +194,6 @@ def test_what_is_a_report(tmp_path: Path) -> None:
         assert not is_report(file)
     Report([text_run("a", 50.0)]).save(file)
     assert is_report(file)
-
-
-def test_what_many_runs_lack_is_said_once() -> None:
-    missing = [(f"run-{i}", "holds no model.") for i in range(7)] + [("a", "other.")]
-    assert Report([text_run("a", 50.0)], missing=missing).notes == [
-        "run-0, run-1, run-2, run-3, run-4 and 2 more: holds no model.",
-        "a: other.",
-    ]
-
-
-def test_style_and_script_are_small_and_own() -> None:
-    folder = Path(__file__).parents[2] / "src" / "treelax" / "report" / "static"
-    for name in ("report.css", "report.js"):
-        text = (folder / name).read_text()
-        assert len(text) < 14_000
-        assert "</" not in text  # it would end the element that it stands in
-    for colour in ("blue", "vermillion", "green", "grey"):
-        assert f".treelax-{colour} {{" in (folder / "report.css").read_text()
 
 
 def test_a_run_of_another_kind_of_labels_knows_no_right_ones() -> None:
