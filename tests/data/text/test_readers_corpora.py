@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from treelax.data.text.ptb import labelled_tree, unescape
+from treelax.data.text.ptb import unescape
 from treelax.data.text.readers_corpora import SST_CLASSES, read_multinli, read_snli, read_sst
 from treelax.data.text.readers_table import write_table
 from treelax.data.text.records import Record
@@ -262,33 +260,6 @@ def test_labels_and_classes_that_are_none(tmp_path: Path) -> None:
         list(read_sst(as_text(tmp_path / "dev.txt", "(5 (9 It) (4 fun))")))
     with pytest.raises(InputError, match=r"classes is 'two'; expected one of 'binary', 'five'"):
         read_sst(tmp_path, "dev", "two")  # type: ignore[arg-type]
-
-
-# ------------------------------------------------------------------ words and trees
-
-words = st.text(st.characters(exclude_characters=" ()\n\r", exclude_categories=["Cs"]), min_size=1)
-trees = st.recursive(
-    st.tuples(st.integers(0, 4), words),
-    lambda inner: st.tuples(st.integers(0, 4), st.lists(inner, min_size=1, max_size=3)),
-)
-
-
-def drawn(tree: tuple[int, str | list]) -> str:
-    label, inside = tree
-    return f"({label} {inside if isinstance(inside, str) else ' '.join(map(drawn, inside))})"
-
-
-def leaves(tree: tuple[int, str | list]) -> list[str]:
-    _, inside = tree
-    return [inside] if isinstance(inside, str) else [w for t in inside for w in leaves(t)]
-
-
-@settings(max_examples=30)
-@given(trees)
-def test_the_words_of_any_tree(tree: tuple[int, str | list]) -> None:
-    label, text = labelled_tree(drawn(tree), "here")
-    assert label == str(tree[0])
-    assert text == unescape(" ".join(leaves(tree)))
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from treelax.data.text.records import Record, Records, Report, TextStatistics
 from treelax.errors import DataError, InputError
@@ -54,13 +52,6 @@ def test_too_many_words(where: int) -> None:
     assert [r.line for r in dropping] == [1]
     assert dropping.report.lines() == ["1 line dropped: too many words (2)"]
     assert len(list(records(tuple(long), max_words=33_000))) == 1
-
-
-@settings(max_examples=30)
-@given(st.lists(st.text("ab  \u00a0", max_size=12), min_size=1), st.integers(1, 5))
-def test_the_limit_is_on_words(texts: list[str], limit: int) -> None:
-    some = records("a", *texts, max_words=limit, unusable="drop")
-    assert [r.texts[0] for r in some] == ["a", *(t for t in texts if 0 < len(t.split()) <= limit)]
 
 
 def test_the_limit_counts_tokens_as_the_record_has_them() -> None:

@@ -47,21 +47,6 @@ def test_the_result_is_the_library_s(text):
     assert tokenize(text) == LIBRARY.tokenize(typed)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("A man rides.", "A man rides ."),
-        ('He said, "I can\'t!"', "He said , `` I ca n't ! ''"),
-        ("Mr. Smith cannot pay $3.88 (or 3,36).", "Mr. Smith can not pay $ 3.88 ( or 3,36 ) ."),
-        ("  two\n spaces ", "two spaces"),
-        ("\u201cHello,\u201d he said.", "`` Hello , '' he said ."),
-        ("I don\u2019t know\u2026", "I do n't know ..."),
-    ],
-)
-def test_quotes_contractions_and_punctuation(text, words):
-    assert tokenize(text) == words.split()
-
-
 def test_tokenised_texts_are_cut_at_spaces_only():
     record = Record(("It can't . -- 1\u00a01/2", " a  Hi. "), None, 1, tokens=True)
     assert words_of(record, 0) == ["It", "can't", ".", "--", "1\u00a01/2"]

@@ -72,23 +72,13 @@ def loaded(folder: Path, text: str | bytes, words: list[str]) -> dict[str, list[
 # ------------------------------------------------------------------ rows
 
 
-@pytest.mark.parametrize(
-    ("word", "row"),
-    [
-        ("The", [1.0]),  # its own
-        ("THE", [2.0]),  # its lower case
-        ("the", [2.0]),
-        ("-LRB-", [3.0]),
-        ("-lrb-", [3.0]),
-        ("``", [4.0]),
-        ("''", [5.0]),  # its own, not that of "
-        ("1\\/2", [6.0]),
-        ("AND\\/OR", [7.0]),
-    ],
-)
-def test_spellings(tmp_path, word, row):
+def test_spellings(tmp_path):
+    """A word's own spelling comes before its lower case, that before the mark it stands for."""
     path = written(tmp_path, "The 1\nthe 2\n( 3\n\" 4\n'' 5\n1/2 6\nand/or 7\n")
-    assert rows_of(load_vectors(path, [word], normalise=False)) == {word: row}
+    words = ["The", "THE", "the", "-LRB-", "-lrb-", "``", "''", "1\\/2", "AND\\/OR"]
+    rows = [1.0, 2.0, 2.0, 3.0, 3.0, 4.0, 5.0, 6.0, 7.0]
+    vectors = load_vectors(path, words, normalise=False)
+    assert rows_of(vectors) == {word: [row] for word, row in zip(words, rows, strict=True)}
 
 
 def test_unknown_words_get_the_same_row_everywhere():
