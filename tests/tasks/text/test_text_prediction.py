@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 
 import pytest
 import torch
@@ -235,9 +236,14 @@ def test_texts_without_words_have_no_label_and_keep_their_place(null):
     assert Model("tag", null=null).predict([[[]]]) == [empty]
 
 
+@cache
+def one_model():
+    return Model()
+
+
 @given(st.lists(st.lists(st.sampled_from([*WORDS, "zebra"]), max_size=4), max_size=9))
 def test_there_is_a_prediction_for_every_example(texts):
-    said = Model().predict([[words] for words in texts], batch_size=2)
+    said = one_model().predict([[words] for words in texts], batch_size=2)
     assert [list(p.words[0]) for p in said] == texts
     assert [p.label is None for p in said] == [not words for words in texts]
 
