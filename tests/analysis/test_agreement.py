@@ -99,13 +99,6 @@ def test_trees_that_cannot_be_compared(
 # ------------------------------------------------------------------ baselines
 
 
-def test_chains_and_operators() -> None:
-    assert chain_trees([1, 3]) == [(0,), (0, 1, 2)]
-    assert chain_trees([1, 3], "right-to-left") == [(0,), (2, 3, 0)]
-    with pytest.raises(InputError, match="direction: received 'down'"):
-        chain_trees([1], "down")  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("single_root", [False, True])
 def test_numbers_of_trees(single_root: bool) -> None:
     for n in range(1, 7):

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import is_tree
 
-from treelax.analysis.baselines import chain_trees
 from treelax.analysis.grammar import grammar
 from treelax.analysis.roles import roles
 from treelax.analysis.shapes import check_heads, depths, subtrees
@@ -102,15 +101,6 @@ def test_heads_that_go_round_have_no_depth() -> None:
     assert found.contiguous is None
 
 
-def test_chains() -> None:
-    right, left = (grammar(chain_trees([4, 2], way)) for way in ("left-to-right", "right-to-left"))
-    assert (right.left_to_right, left.left_to_right) == (100, 0)
-    assert (right.run_lengths, left.run_lengths) == ({2: 1, 4: 1}, {1: 6})
-    assert right.depths == left.depths == {2: 1, 4: 1}
-    assert (right.initial, left.final) == (100, 100)
-    assert (right.previous, left.next) == (pytest.approx(400 / 6), pytest.approx(400 / 6))
-
-
 # ------------------------------------------------------------------ words and tags
 
 
@@ -129,10 +119,3 @@ def test_roles_by_hand() -> None:
     assert (second.usual_head, second.usual) == ("root", 100)
     cat = others[0]
     assert (cat.usual_head, cat.usual, cat.left_heads) == ("the", 100, 100)
-
-
-def test_roles_are_cut_and_a_word_root_is_a_word() -> None:
-    [only] = roles([("root", "of")], [(0, 1)], most=1)
-    assert (only.name, only.usual_head) == ("root", "root")
-    both = roles([("root", "of")], [(0, 1)])
-    assert (both[1].usual_head, both[1].roots) == ("root", 0)

@@ -25,7 +25,6 @@ from treelax.analysis.study import (
 from treelax.analysis.study_files import csv_files, write_csv_files
 from treelax.analysis.study_plots import draw_study
 from treelax.analysis.study_tables import study_tables
-from treelax.cli.console import table
 from treelax.data.conllu import Sentence
 from treelax.data.listops import parse_expression
 from treelax.errors import InputError
@@ -114,15 +113,6 @@ def test_runs_that_are_refused(runs: list[Parses], what: str) -> None:
 
 
 # ------------------------------------------------------------------ tables
-
-
-@pytest.mark.parametrize("name", ["bank", "text"])
-def test_tables_fit_into_80_columns(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for each in study_tables(whole(name)):
-        table(each.columns, each.rows, title=each.title, note=each.note)
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 80
-    assert any("…aaaaaaaaaaa-seed-17" in line for line in lines)
 
 
 def shown(found: Study) -> dict[str, list[list[Any]]]:

@@ -9,7 +9,6 @@ from torch.func import functional_call
 from treelax import ops
 from treelax.errors import InputError, NoTreeError
 from treelax.nn import ArcScorer, LatentTree
-from treelax.trees import is_projective, is_tree, tree_to_heads
 
 LENGTHS = torch.tensor([5, 3, 1])
 STRUCTURES = ["projective", "heads"]
@@ -96,18 +95,6 @@ def test_single_root():
     assert (tight.discrete(scores)[:, 0].sum(-1) == 1).all()
     assert (loose.soft(scores)[:, 0].sum(-1) > 3).all()
     assert error(tight.soft(scores)[:, 0].sum(-1), torch.ones(2)) < EXACT
-
-
-def test_heads_may_cross_and_run_in_circles_and_trees_may_not():
-    scores = torch.zeros(5, 5, dtype=torch.float64)
-    for head, modifier in [(2, 1), (1, 2), (1, 3), (2, 4)]:
-        scores[head, modifier] = 9.0
-    heads = tree_to_heads(make(structure="heads").discrete(scores))
-    assert heads.tolist() == [2, 1, 1, 2]
-    assert not is_tree(heads)
-    heads = tree_to_heads(make().discrete(scores))
-    assert is_tree(heads)
-    assert is_projective(heads)
 
 
 # ── shapes and gradients ─────────────────────────────────────────────────────────────────────────

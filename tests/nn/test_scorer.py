@@ -63,16 +63,6 @@ def test_against_loops(layers, distances):
     assert error(scorer(vectors), expected) < EXACT
 
 
-def test_a_bias_to_the_left_prefers_heads_on_the_left():
-    """The first entries are for h - m < 0: the head stands before its modifier."""
-    scorer = ArcScorer(4, 6, distances=2)
-    assert torch.count_nonzero(scorer.distance) == 0
-    before = scorer(torch.zeros(5, 4))
-    scorer.distance.data[:2] = 5.0
-    gain = scorer(torch.zeros(5, 4)) - before
-    assert torch.equal(gain, torch.full((5, 5), 5.0).triu(1))
-
-
 @pytest.mark.parametrize("distances", [None, 2])
 def test_gradients(distances):
     scorer = make(distances=distances)

@@ -147,10 +147,3 @@ def test_a_frozen_transformer_is_no_part_of_what_is_trained_or_saved():
     assert frozen.without.grad.abs().sum() > 0
     open_.without.data.copy_(frozen.without)
     torch.testing.assert_close(open_(*batch), first)
-
-
-def test_a_frozen_transformer_moves_with_the_module():
-    frozen = layer(frozen=True).float()
-    assert frozen._frozen[0].table.weight.dtype == torch.float32
-    assert frozen(*padded([[3]])).dtype == torch.float32
-    assert frozen.to("meta")._frozen[0].table.weight.device.type == "meta"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import sys
@@ -82,23 +81,6 @@ def test_runs_as_a_band_or_as_lines() -> None:
     (lined,) = drawn(spread="lines").figure.axes
     assert (len(lined.collections), len(lined.lines)) == (0, 4)
     assert [list(line.get_ydata()) for line in lined.lines[:2]] == [[30, 65, 75], [50, 75, 85]]
-
-
-@pytest.mark.parametrize(
-    ("mean", "mark", "dots"),
-    [
-        ([1.0], None, [0]),
-        ([1.0, math.nan, 2.0, 3.0], None, [0]),
-        ([1.0, math.nan, 2.0, 3.0], 3, [0, 3]),
-        ([1.0, 2.0], None, None),
-    ],
-)
-def test_points_without_neighbours_and_marked_ones_have_a_dot(
-    mean: list[float], mark: float | None, dots: list[int] | None
-) -> None:
-    curve = Curve("few", range(len(mean)), mean, mark=mark)
-    (axes,) = draw_curves([curve], x_label="x", y_label="y").figure.axes
-    assert axes.lines[0].get_markevery() == dots
 
 
 def test_runs_are_held_together_by_their_epochs() -> None:

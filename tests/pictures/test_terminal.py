@@ -13,7 +13,6 @@ from drawings import FOX, FOX_HEADS, HEARING, HEARING_HEADS, MAX, MAX_FOUND, MAX
 from hypothesis import given
 from hypothesis import strategies as st
 
-import treelax as tx
 from treelax.errors import InputError
 from treelax.pictures import draw_tree, list_weights, supports_unicode
 
@@ -253,14 +252,3 @@ def test_the_heaviest_head_first_and_no_light_ones() -> None:
     assert list_weights(["été", "b"], WEIGHTS, width=60, ascii=True).startswith("1 \\xe9t\\xe9  b")
     # a word always has a head
     assert list_weights(["a"], torch.full((2, 2), 0.01), width=60) == "1 a  root (0) 0.01"
-
-
-@given(
-    st.lists(st.text(max_size=30), min_size=1, max_size=8), st.integers(1, 60), st.integers(0, 9)
-)
-def test_a_list_of_weights_fits(words: list[str], width: int, seed: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    scores = torch.randn(len(words) + 1, len(words) + 1, generator=generator)
-    lines = list_weights(words, tx.ops.soft_tree(scores), width=width).splitlines()
-    assert len(lines) == len(words)
-    assert max(map(columns, lines)) <= width

@@ -164,7 +164,7 @@ experiments = st.builds(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(experiments, experiments)
 def test_what_is_written_is_read_back(config: Experiment, other: Experiment) -> None:
     assert from_toml(Experiment, to_toml(config), "here") == config

@@ -17,7 +17,7 @@ from processes import start, train, wait
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from treelax.errors import InputError, TrainingError
+from treelax.errors import InputError
 from treelax.noise import gumbel
 from treelax.tasks.listops.experiment import ListOpsExperiment
 from treelax.tasks.text import data
@@ -237,11 +237,6 @@ def test_an_example_has_the_noise_of_the_whole_batch(what: str) -> None:
     ]
     assert torch.allclose(torch.cat(shares), twice, rtol=1e-6, atol=1e-6)
     assert not torch.equal(*twice.chunk(2, 1))
-
-
-def test_noise_without_examples_in_front_is_refused() -> None:
-    with pytest.raises(TrainingError, match=r"shape \(4, 7\) .* a share of 3 examples"):
-        drawn(0, 2, lambda _: gumbel((4, 7)))
 
 
 # ------------------------------------------------------------------ who is who
