@@ -16,7 +16,7 @@ from listops_runs import metrics, options, result
 from treelax.cli.main import main
 from treelax.training.checkpoint import load_checkpoint
 
-EPOCHS = 30
+EPOCHS = 18
 SETTINGS = ["--preset", "paper-mc", *options(train__epochs=EPOCHS, train__patience=1)]
 PATIENCE = 120  # seconds, after which something is wrong
 
