@@ -31,7 +31,7 @@ for arguments in (
 ):
     assert main(arguments) == 0, arguments
 
-from treelax.demo.sources import load_sources
+from treelax.demo.score_sources import load_sources
 
 source = load_sources("run")["run"]  # of the web page
 words = source.words("a b c")

@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from pages import a_browser
 
 from treelax.demo.app import create_app
-from treelax.demo.sources import ModelSource, load_sources
+from treelax.demo.score_sources import ModelSource, load_sources
 from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.listops.model import ListOpsTagger, ModelConfig
 from treelax.tasks.listops.parser import ListOpsParser

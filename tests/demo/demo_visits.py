@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, urlencode
 from treelax.demo.answers import answer
 from treelax.demo.app import create_app
 from treelax.demo.messages import SourceName, TreeReply, TreeRequest
+from treelax.demo.score_sources import Source
 from treelax.demo.server import address, listen, own_hosts, server_of
-from treelax.demo.sources import Source
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

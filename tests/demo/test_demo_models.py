@@ -12,7 +12,7 @@ from demo_visits import WORDS, Sources, Visitor
 from fastapi.testclient import TestClient
 from sentence_runs import train
 
-from treelax.demo.sources import Source, load_sources
+from treelax.demo.score_sources import Source, load_sources
 from treelax.tasks import load
 from treelax.tasks.base import heads_without_null
 from treelax.trees import is_tree

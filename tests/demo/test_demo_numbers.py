@@ -16,7 +16,7 @@ from treelax import ProjectiveTrees
 from treelax.data.listops import parse_expression
 from treelax.demo.answers import answer
 from treelax.demo.messages import Arc, TreeRequest
-from treelax.demo.sources import RandomSource, Source, load_sources
+from treelax.demo.score_sources import RandomSource, Source, load_sources
 from treelax.errors import InputError
 from treelax.noise import perturbation
 from treelax.structures import Heads, Projective, Structure

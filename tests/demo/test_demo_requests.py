@@ -22,8 +22,8 @@ from torch import Tensor
 import treelax.demo
 from treelax.demo.app import MOST_BYTES, create_app
 from treelax.demo.messages import MOST_WORDS
+from treelax.demo.score_sources import ZeroSource
 from treelax.demo.server import listen, own_hosts
-from treelax.demo.sources import ZeroSource
 
 JSON = {"content-type": "application/json"}
 PAGE = Path(treelax.demo.__file__).parent / "static"

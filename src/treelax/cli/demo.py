@@ -44,8 +44,8 @@ def demo(
         )
     from treelax.demo.answers import warm_up
     from treelax.demo.app import create_app
+    from treelax.demo.score_sources import load_sources
     from treelax.demo.server import address, is_loopback, listen, own_hosts, serve
-    from treelax.demo.sources import load_sources
 
     # the port first: it costs nothing to find it taken
     with listen(host, port) as bound:

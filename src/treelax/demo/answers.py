@@ -20,7 +20,7 @@ from treelax.demo.messages import (
     TreeReply,
     TreeRequest,
 )
-from treelax.demo.sources import Source
+from treelax.demo.score_sources import Source
 from treelax.distributions import StructureDistribution
 from treelax.errors import InputError, NoTreeError
 from treelax.noise import perturbation
@@ -44,7 +44,7 @@ class _Parsed:
 def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeReply:
     """All that the page shows of one text, and of the pair if there are two.
 
-    >>> from treelax.demo.sources import ZeroSource
+    >>> from treelax.demo.score_sources import ZeroSource
     >>> pinned = [Arc(head=0, word=2)]
     >>> request = TreeRequest(source="zero", text="dogs bark", pinned=pinned, noise_scale=0.0)
     >>> reply = answer(request, {"zero": ZeroSource()})

@@ -32,7 +32,7 @@ from treelax.demo.messages import (
     TreeReply,
     TreeRequest,
 )
-from treelax.demo.sources import Source
+from treelax.demo.score_sources import Source
 from treelax.errors import TreelaxError
 
 __all__ = ["create_app"]

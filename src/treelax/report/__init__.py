@@ -1,13 +1,13 @@
 """Reports of runs: one HTML file that needs nothing else.
 
-`runs.py` reads the folders of runs, `examples.py` asks models about examples, `sections.py` and
+`run_records.py` reads the folders of runs, `examples.py` asks models about examples, `sections.py` and
 `gallery.py` say what is shown, `page.py` puts it into ``templates/report.html``, where Jinja escapes it.
 """
 
 from treelax.report.examples import Said, Selection, ask
 from treelax.report.gallery import Gallery
 from treelax.report.page import MARK, Report, is_report
-from treelax.report.runs import RunRecord, read_run
+from treelax.report.run_records import RunRecord, read_run
 
 __all__ = [
     "MARK",

@@ -20,7 +20,7 @@ from treelax.files import atomic_write
 from treelax.pictures.svg import COLOURS, Picture, number, without_control
 from treelax.report import sections
 from treelax.report.gallery import PRINTED, Gallery
-from treelax.report.runs import RunRecord
+from treelax.report.run_records import RunRecord
 from treelax.table import Table, cell_text, looks_like_number
 
 MARK = "treelax report"  # by which a report is known

@@ -10,7 +10,7 @@ from typing import Any
 
 from treelax.analysis.tables import headings, table_rows
 from treelax.pictures import Curve, Panel, draw_panels
-from treelax.report.runs import RunRecord
+from treelax.report.run_records import RunRecord
 from treelax.table import Cell, Table
 
 SECTIONS = {"": "Experiment", "data": "Data", "model": "Model", "train": "Training"}
