@@ -17,13 +17,39 @@ HEAD_WORDS = 10
 # ranges of values that share a column: first, last, heading
 ARC_LENGTHS = [*((n, n, str(n)) for n in range(1, 6)), (6, 10, "6–10"), (11, None, "11–")]
 MODIFIERS = [*((n, n, str(n)) for n in range(5)), (5, None, "5–")]
+# headings, and the figures of a `Grammar` below them
+ARCS = {
+    "l-to-r": "left_to_right",
+    "length": "mean_arc_length",
+    "median": "median_arc_length",
+    "depth": "mean_depth",
+    "roots": "mean_roots",
+    "leaves": "leaves",
+}
+ARCS_NOTE = """\
+l-to-r: arcs whose head stands left of the modifier, %; length: words from head
+to modifier; depth: of a sentence; roots: words under the root in a sentence;
+leaves: words without modifiers, %."""
+SPANS = {
+    "1 mod.": "one_modifier",
+    "2 sides": "both_sides",
+    "subtree": "mean_subtree_size",
+    "contig.": "contiguous",
+    "spans": "mean_runs",
+    "words": "mean_run_length",
+}
+SPANS_NOTE = """\
+Of words with modifiers, %: 1 mod.: those with one; 2 sides: those with some on
+either side; contig.: those whose subtree no other word interrupts; subtree:
+its mean size. spans: series of words in a sentence each of which hangs off the
+word before it; words: in such a span."""
 SHORT = {LEFT_TO_RIGHT: "l-to-r", RIGHT_TO_LEFT: "r-to-l", RANDOM: "random"}
 
 
 def study_tables(study: Study) -> Iterator[Table]:
     """The tables of a study, in the order to read them."""
-    yield arcs_table(study)
-    yield spans_table(study)
+    yield _grammar_table(study, "Arcs", ARCS, ARCS_NOTE)
+    yield _grammar_table(study, "Branching and spans", SPANS, SPANS_NOTE)
     yield shares_table(study, "Arcs by length, %", "arc_lengths", ARC_LENGTHS)
     yield shares_table(study, "Words by number of modifiers, %", "modifiers", MODIFIERS)
     yield roles_table(
@@ -180,53 +206,15 @@ def _grammars(study: Study) -> Iterator[tuple[str, Grammar]]:
         yield run_name(name), own
 
 
-def arcs_table(study: Study) -> Table:
-    """Which way arcs run and how far, and how deep trees are."""
-    rows = [
-        [
-            name,
-            own.left_to_right,
-            own.mean_arc_length,
-            one_decimal(own.median_arc_length),
-            own.mean_depth,
-            own.mean_roots,
-            own.leaves,
-        ]
-        for name, own in _grammars(study)
-    ]
-    return Table(
-        ["trees", "l-to-r", "length", "median", "depth", "roots", "leaves"],
-        rows,
-        "Arcs",
-        "l-to-r: arcs whose head stands left of the modifier, %; length: words from head\n"
-        "to modifier; depth: of a sentence; roots: words under the root in a sentence;\n"
-        "leaves: words without modifiers, %.",
-    )
-
-
-def spans_table(study: Study) -> Table:
-    """How trees branch, and what spans their words make."""
-    rows = [
-        [
-            name,
-            own.one_modifier,
-            own.both_sides,
-            own.mean_subtree_size,
-            own.contiguous,
-            own.mean_runs,
-            own.mean_run_length,
-        ]
-        for name, own in _grammars(study)
-    ]
-    return Table(
-        ["trees", "1 mod.", "2 sides", "subtree", "contig.", "spans", "words"],
-        rows,
-        "Branching and spans",
-        "Of words with modifiers, %: 1 mod.: those with one; 2 sides: those with some on\n"
-        "either side; contig.: those whose subtree no other word interrupts; subtree:\n"
-        "its mean size. spans: series of words in a sentence each of which hangs off the\n"
-        "word before it; words: in such a span.",
-    )
+def _grammar_table(study: Study, title: str, columns: Mapping[str, str], note: str) -> Table:
+    """Figures of a `Grammar`, by the headings of their columns."""
+    rows: list[list[Cell]] = []
+    for name, own in _grammars(study):
+        cells = {figure: getattr(own, figure) for figure in columns.values()}
+        if "median_arc_length" in cells:  # a whole number, or a half
+            cells["median_arc_length"] = one_decimal(own.median_arc_length)
+        rows.append([name, *cells.values()])
+    return Table(["trees", *columns], rows, title, note)
 
 
 def shares_table(

@@ -54,7 +54,9 @@ def ask(
     found = {}
     labelled = len(parser.text) == corpus.texts and parser.trees != "given"
     gold = dict(enumerate(known_labels(parser, corpus))) if labelled else {}
-    for i in asked:
+    items = [corpus.examples[i] if corpus.texts > 1 else corpus.examples[i][0] for i in asked]
+    hard, soft = (parser.predict(items, soft=s) if labelled else [] for s in (False, True))
+    for number, i in enumerate(asked):
         heads = parses.trees[i * corpus.texts : (i + 1) * corpus.texts]
         texts = corpus.examples[i]
         marginals: list[Tensor] = []
@@ -63,15 +65,13 @@ def ask(
         if not labelled:
             found[i] = Said(heads, marginals=tuple(marginals))
             continue
-        item = texts if corpus.texts > 1 else texts[0]
-        [hard], [soft] = parser.predict([item]), parser.predict([item], soft=True)
-        share = hard.probability if isinstance(hard.probability, float) else None
+        said = hard[number]
         found[i] = Said(
             heads,
-            _shown(parser, hard),
-            _shown(parser, soft),
-            share,
-            _right(hard.label, gold.get(i)),
+            _shown(parser, said),
+            _shown(parser, soft[number]),
+            said.probability if isinstance(said.probability, float) else None,
+            _right(said.label, gold.get(i)),
             tuple(marginals),
         )
     return found

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -77,6 +77,12 @@ class Source:
     unusable: str | None = None
     keep_empty: bool = False
     gold: bool = False
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The texts; words without quotes around them are one."""
+        words = not any(len(text.split()) > 1 for text in self.texts)
+        return (" ".join(self.texts),) if words and self.texts else self.texts
 
 
 @dataclass(frozen=True)
@@ -198,6 +204,15 @@ class Figures(Protocol):
         """All of it, for people."""
 
 
+class Asking(TypedDict, total=False):
+    """The options of `TrainedParser.stream`."""
+
+    soft: bool
+    scores: bool
+    batch_size: int
+    tokens: bool | None
+
+
 class TrainedParser(ABC):
     """A trained model of any task.
 
@@ -292,19 +307,9 @@ class TrainedParser(ABC):
         """What to write under the words, empty for a word without; None for models without tags."""
         return tuple(map(str, said.label)) if isinstance(said.label, tuple) else None
 
-    def predict(
-        self,
-        texts: Iterable[Any],
-        *,
-        soft: bool = False,
-        scores: bool = False,
-        batch_size: int = 64,
-        tokens: bool | None = None,
-    ) -> list[Prediction]:
+    def predict(self, texts: Iterable[Any], **options: Unpack[Asking]) -> list[Prediction]:
         """Label texts and find their trees; see `stream`."""
-        return list(
-            self.stream(texts, soft=soft, scores=scores, batch_size=batch_size, tokens=tokens)
-        )
+        return list(self.stream(texts, **options))
 
     def parse(self, texts: Iterable[Any], *, tokens: bool | None = None) -> list[Prediction]:
         """Find trees with the scores of their arcs; see `stream`."""

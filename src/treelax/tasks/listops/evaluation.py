@@ -49,19 +49,21 @@ def parse_all(
     with evaluating(model):
         for chosen in length_batches(lengths, most_arcs=BATCH_ENTRIES, most_sentences=BATCH_MOST):
             batch = encode_listops([expressions[i] for i in chosen]).to(device)
-            discrete, soft = model.both_trees(batch)
-            heads = discrete.argmax(-2)[:, 1:].tolist()
-            tags, soft_tags = (model.composer(t).argmax(-1).tolist() for t in (discrete, soft))
             arcs = None
             if scores and model.parser is not None:
-                arcs = model.parser.scores(batch.tokens, batch.lengths).cpu()
+                arcs = model.parser.scores(batch.tokens, batch.lengths)
+            discrete, soft = (
+                model.both_trees(batch) if arcs is None else model.both_trees(batch, arcs)
+            )
+            heads = discrete.argmax(-2)[:, 1:].tolist()
+            tags, soft_tags = (model.composer(t).argmax(-1).tolist() for t in (discrete, soft))
             for row, i in enumerate(chosen):
                 n = lengths[i]
                 found[i] = Parsed(
                     tuple(heads[row][:n]),
                     tuple(tags[row][:n]),
                     tuple(soft_tags[row][:n]),
-                    None if arcs is None else arcs[row, : n + 1, : n + 1].clone(),
+                    None if arcs is None else arcs[row, : n + 1, : n + 1].to("cpu", copy=True),
                 )
                 done += n
             if progress is not None:

@@ -108,12 +108,15 @@ class ListOpsTagger(nn.Module):
             return self.parser.tree.sample(scores, batch.lengths, generator=generator)
         return self.parser.tree.discrete(scores, batch.lengths)
 
-    def both_trees(self, batch: EncodedListOps) -> tuple[Tensor, Tensor]:
-        """The discrete trees and the soft ones, without noise."""
+    def both_trees(
+        self, batch: EncodedListOps, scores: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The discrete trees and the soft ones, without noise; of scores that are known already."""
         if self.parser is None:
             tree = self.given_tree(batch)
             return tree, tree
-        scores = self.parser.scores(batch.tokens, batch.lengths)
+        if scores is None:
+            scores = self.parser.scores(batch.tokens, batch.lengths)
         latent = self.parser.tree
         return latent.discrete(scores, batch.lengths), latent.soft(scores, batch.lengths)
 

@@ -105,10 +105,8 @@ class ListOpsParser(TrainedParser):
                     "expression a line"
                 )
         if source.texts:
-            texts = source.texts
-            if not any(len(text.split()) > 1 for text in texts):
-                texts = (" ".join(texts),)
-            return _examples("TEXT", [(i, read_line(t, "TEXT")) for i, t in enumerate(texts, 1)])
+            texts = enumerate(source.sentences, 1)
+            return _examples("TEXT", [(i, read_line(text, "TEXT")) for i, text in texts])
         records = read_lines_of_text(sys.stdin.buffer if source.file == "-" else str(source.file))
         name = records.source
         found = _examples(

@@ -55,15 +55,13 @@ def read_examples(settings: SentenceSettings, source: Source) -> Examples:
 
 
 def _arguments(settings: SentenceSettings, source: Source) -> Iterator[Example]:
-    texts = list(source.texts)
-    for i, text in enumerate(texts, 1):
+    count = settings.texts
+    texts = source.sentences if count == 1 else source.texts
+    for i, text in enumerate(source.texts, 1):
         if not text.strip():
             raise InputError(f"TEXT {i} is empty; expected words")
         if any("\ud800" <= character <= "\udfff" for character in text):
             raise InputError(f"TEXT {i} is not UTF-8; expected it to be")
-    count = settings.texts
-    if count == 1 and not any(len(text.split()) > 1 for text in texts):
-        texts = [" ".join(texts)]  # a sentence without quotes around it
     if len(texts) % count:
         raise InputError(
             f"TEXT: received {len(texts)}; expected {count} for each example of a model of pairs, each "

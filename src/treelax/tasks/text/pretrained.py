@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import Any
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor, nn
@@ -23,6 +23,7 @@ from treelax.errors import InputError, TreelaxError, short
 from treelax.nn.modes import evaluating
 from treelax.tasks.base import (
     Answer,
+    Asking,
     Example,
     Examples,
     Prediction,
@@ -115,15 +116,7 @@ class SentenceModel(TrainedParser, nn.Module):
 
     # ------------------------------------------------------------------ asking
 
-    def predict(
-        self,
-        texts: Iterable[Any],
-        *,
-        soft: bool = False,
-        scores: bool = False,
-        batch_size: int = 64,
-        tokens: bool | None = None,
-    ) -> list[Prediction]:
+    def predict(self, texts: Iterable[Any], **options: Unpack[Asking]) -> list[Prediction]:
         """Label texts and find their trees.
 
         A space within a word of a list becomes a no-break space, as in training. Words may be a tuple
@@ -132,9 +125,10 @@ class SentenceModel(TrainedParser, nn.Module):
 
         See `treelax.tasks.base.TrainedParser.stream` for the arguments.
         """
-        examples = list(self._examples(texts, tokens))
-        self.look_up(_all_words(examples))  # one reading of the files for all texts
-        return list(self._said(iter(examples), soft, scores, batch_size))
+        if self.vector_files:  # one reading of them for all texts
+            texts = list(texts)
+            self.look_up(_all_words(list(self._examples(texts, options.get("tokens")))))
+        return super().predict(texts, **options)
 
     def stream(
         self,
@@ -150,14 +144,14 @@ class SentenceModel(TrainedParser, nn.Module):
         Texts are read 32 batches ahead. Where new words are looked up in files, these are read again
         for every 32 batches that have some; `look_up` with the words of all texts reads them once.
         """
-        return self._said(self._examples(texts, tokens), soft, scores, batch_size)
-
-    def _said(
-        self, examples: Iterator[Texts], soft: bool, scores: bool, batch_size: int
-    ) -> Iterator[Prediction]:
         if batch_size < 1:
             raise InputError(f"batch_size is {batch_size}; expected at least 1")
-        predictor, passed = self._predictor(soft, scores), 0
+        return self._said(self._examples(texts, tokens), self._predictor(soft, scores), batch_size)
+
+    def _said(
+        self, examples: Iterator[Texts], predictor: Predictor, batch_size: int
+    ) -> Iterator[Prediction]:
+        passed = 0
         while window := list(islice(examples, WINDOW * batch_size)):
             self.look_up(_all_words(window))
             yield from predictor.predict(window, batch_size, passed)
