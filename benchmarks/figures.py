@@ -21,7 +21,7 @@ if not __package__:  # run as a script: `benchmarks` is the package, not the sea
 
 from benchmarks.report import short, table
 from treelax.analysis.tables import spread
-from treelax.tasks.listops.table import ROWS, TURN, turns
+from treelax.tasks.listops.table import LABELS, PAPER, TURN, turns
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
@@ -175,13 +175,12 @@ def listops() -> str:
     runs = listops_runs()
     columns = ("operator_accuracy", "attachment", "exact_trees", "soft_operator_accuracy")
     lines = []
-    for row in ROWS:
-        own = [run for run in runs if run["preset"] == row.preset]
+    for preset, paper in PAPER.items():
+        own = [run for run in runs if run["preset"] == preset]
         if own:
-            paper = "–" if row.paper is None else f"{row.paper[0]:.1f} / {row.paper[1]:.1f}"
             figures = [spread([float(run[column]) for run in own]) for column in columns]
             turn = turns([int(run["turn"]) if run["turn"] else None for run in own])
-            lines.append([row.label, paper, *figures, turn, str(len(own))])
+            lines.append([LABELS[preset], paper or "–", *figures, turn, str(len(own))])
     header = [
         "ListOps, the paper's recipe, test, %",
         "paper acc / att",
@@ -194,7 +193,7 @@ def listops() -> str:
     ]
     [longest] = {run["max_length"] for run in runs}
     there = {run["preset"] for run in runs}
-    missing = [row.label for row in ROWS if row.preset not in there]
+    missing = [LABELS[preset] for preset in PAPER if preset not in there]
     machines = " and ".join(sorted({run["device"] for run in runs}, reverse=True))
     return "\n\n".join(
         [

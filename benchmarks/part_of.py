@@ -13,7 +13,7 @@ import random
 from pathlib import Path
 
 from treelax.errors import TreelaxError
-from treelax.files import atomic_write, compressed, read_lines
+from treelax.files import atomic_write, compressed
 
 
 def part_of(lines: list[str], share: float, seed: int = 0) -> list[str]:
@@ -48,7 +48,8 @@ def main() -> None:
     if not 0 < args.share <= 1:
         parser.error(f"share is {args.share}; expected more than 0, at most 1")
     try:
-        lines = [text for _, text in read_lines(args.file)]
+        with args.file.open("rb") as raw, compressed(raw, args.file, "rb") as file:
+            lines = file.read().decode().splitlines()
         part = part_of(lines, args.share, args.seed)
         if not part:
             parser.error(f"a share of {args.share} of {len(lines)} lines is none; expected more")

@@ -22,6 +22,22 @@ from treelax.tasks.text.pretrained import SentenceModel
 
 Output = pytest.CaptureFixture[str]
 WORDS = ["the", "film", "was", "a", "plot", "good", "bad", "."]
+TREEBANK = """\
+# newdoc id = weblog
+# sent_id = weblog-16
+# text = Él vino del mar.
+1\tÉl\tél\tPRON\tP\tCase=Nom\t2\tnsubj\t2:nsubj\t_
+2\tvino\tvenir\tVERB\tV\t_\t0\troot\t0:root\tGloss=came|PredictedTag=old
+3-4\tdel\t_\t_\t_\t_\t_\t_\t_\t_
+3\tde\tde\tADP\tE\t_\t4\tcase\t4:case\t_
+4\tmar\tmar\tNOUN\tS\t_\t2\tobl\t2:obl\tSpaceAfter=No
+4.1\tayer\tayer\tADV\t_\t_\t_\t_\t2:advmod\t_
+5\t.\t.\tPUNCT\tF\t_\t2\tpunct\t2:punct\t_
+
+# label = gold
+1\tYa\tya\tADV\t_\t_\t0\troot\t_\t_
+
+"""
 COLUMNS = {"classify": ("text",), "tag": ("text",), "pair": ("first", "second")}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -56,42 +56,45 @@ def sentences(seed: int, count: int) -> list[tuple[list[str], str]]:
     return found
 
 
-def write_files(kind: str, folder: Path) -> list[str]:
-    """Write train, dev and test files; returns the options that name them."""
+def write_files(kind: str, folder: Path, new: Mapping[str, str] | None = None) -> list[str]:
+    """Write train, dev and test files, that of test with new words; returns the options for them."""
     named = []
     for seed, (split, count) in enumerate(SIZES.items()):
         ones = sentences(seed, count)
+        if new and split == "test":
+            ones = [([new.get(word, word) for word in words], label) for words, label in ones]
         if kind == "classify":
             file = folder / f"{split}.tsv"
-            rows = [f"{' '.join(words)}\t{label}" for words, label in ones]
-            file.write_text("\n".join(["review\tliked", *rows, ""]))
+            rows = ["review\tliked", *(f"{' '.join(words)}\t{label}" for words, label in ones)]
         elif kind == "pair":
             file = folder / f"{split}.jsonl"
             rows = [
                 json.dumps({"q": " ".join(w), "a": " ".join(w[: i % 4 + 1]), "label": y})
                 for i, (w, y) in enumerate(ones)
             ]
-            file.write_text("\n".join([*rows, ""]))
         else:
             file = folder / f"{split}.conll"
-            blocks = ["".join(f"{w}\t{w[0].upper()}\n" for w in words) for words, _ in ones]
-            file.write_text("\n".join(blocks))
+            rows = ["".join(f"{w}\t{w[0].upper()}\n" for w in words) for words, _ in ones]
+        file.write_text("\n".join([*rows, ""]))
         named += [f"--{split}", str(file)]
-    columns = {"classify": ["--text", "review", "--label", "liked"], "pair": ["--text", "q"]}
-    columns["pair"] += ["--text", "a"]
-    return named + columns.get(kind, [])
+    columns = {"classify": "--text review --label liked", "pair": "--text q --text a", "tag": ""}
+    return named + columns[kind].split()
 
 
 def train(kind: str, folder: Path, **settings: Any) -> Path:
     """A run in a folder beside its files; ``model__trees="chain"`` changes a setting."""
     folder.mkdir(parents=True, exist_ok=True)
     options = write_files(kind, folder)
-    changed = SMALL | {key.replace("__", "."): value for key, value in settings.items()}
-    for key, value in changed.items():
+    return _train(
+        kind, folder / "run", options, {k.replace("__", "."): settings[k] for k in settings}
+    )
+
+
+def _train(kind: str, run: Path, options: list[str], settings: Mapping[str, Any]) -> Path:
+    for key, value in (SMALL | settings).items():
         text = value if isinstance(value, str) else str(value).lower()
         options += ["--set", f"{key}={text}"]
-    run = folder / "run"
-    with mock.patch.dict(os.environ, TREELAX_CACHE=str(folder / "cache")):
+    with mock.patch.dict(os.environ, TREELAX_CACHE=str(run.parent / "cache")):
         assert main(["train", kind, *options, "--device", "cpu", "--out", str(run)]) == 0
     return run
 
@@ -99,3 +102,31 @@ def train(kind: str, folder: Path, **settings: Any) -> Path:
 def figures(run: Path) -> dict[str, Any]:
     """Accuracies by split, as the run says."""
     return dict(json.loads((run / "test.json").read_text())["splits"])
+
+
+# ------------------------------------------------------------------ word vectors from files
+
+NEW = {"good": "superb", "bad": "awful", "film": "Film", "plot": "zzyzx"}
+KNOWN = ["the", "film", "was", "a", "plot", "good", "fine", "bad", "sad"]
+
+
+def write_vectors(folder: Path) -> list[Path]:
+    """Two files: all words but zzyzx, and of another size some of them; Film is not film in one."""
+    rng = random.Random(4)
+    named = {"big.txt": ([*KNOWN, "superb", "awful", "Film"], 5), "more.txt": (["a", "superb"], 3)}
+    for name, (words, size) in named.items():
+        lines = [
+            " ".join([word, *(f"{rng.gauss(0, 1):.4f}" for _ in range(size))]) for word in words
+        ]
+        (folder / name).write_text("\n".join([*lines, ""]))
+    return [folder / name for name in named]
+
+
+def train_with(folder: Path, vectors: Sequence[Path], *settings: str, test: bool) -> Path:
+    """A classifier that knows the words of the test set or has never seen them."""
+    options = write_files("classify", folder, NEW)
+    if not test:
+        del options[4:6]  # --test FILE
+    options += [part for file in vectors for part in ("--vectors", str(file))]
+    changes = dict(setting.split("=") for setting in settings)
+    return _train("classify", folder / ("with" if test else "without"), options, changes)

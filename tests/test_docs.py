@@ -228,59 +228,20 @@ def test_formulas_become_mathml():
         mathml(r"\softmaxx(s)")
 
 
-DOCSTRING = """Does it.
-
-.. math:: a &= b \\\\
-    c &= d
-
-With :math:`x` in it.
-
-=======  =====
-`one`    a
-`two`    b
-=======  =====
-
-Args:
-    x: it.
-
-Shape:
-    vectors ``(n)``
-    to more.
-
-Example:
-    >>> 1
-    1
-"""
-
-
-def test_docstrings_become_markdown():
-    assert (
-        to_markdown(DOCSTRING)
-        == """Does it.
-
-```math
-a &= b \\\\
-c &= d
-```
-
-With $x$ in it.
-
-|  |  |
-| --- | --- |
-| `one` | a |
-| `two` | b |
-
-Args:
-    x: it.
-
-**Shape.** vectors ``(n)`` to more.
-
-Examples:
-    >>> 1
-    1
-"""
-    )
-    assert to_markdown(to_markdown(DOCSTRING)) == to_markdown(DOCSTRING)
+@pytest.mark.parametrize(
+    ("docstring", "markdown"),
+    [
+        (".. math:: a &= b \\\\\n    c &= d\n", "```math\na &= b \\\\\nc &= d\n```\n"),
+        ("With :math:`x` in it.\n", "With $x$ in it.\n"),
+        ("=====  ==\n`one`  a\n=====  ==\n", "|  |  |\n| --- | --- |\n| `one` | a |\n"),
+        ("Args:\n    x: it.\n", "Args:\n    x: it.\n"),
+        ("Shape:\n    vectors ``(n)``\n    to more.\n", "**Shape.** vectors ``(n)`` to more.\n"),
+        ("Example:\n    >>> 1\n    1\n", "Examples:\n    >>> 1\n    1\n"),
+    ],
+)
+def test_docstrings_become_markdown(docstring, markdown):
+    assert to_markdown(f"Does it.\n\n{docstring}") == f"Does it.\n\n{markdown}"
+    assert to_markdown(f"Does it.\n\n{markdown}") == f"Does it.\n\n{markdown}"
 
 
 # ------------------------------------------------------------------ pictures

@@ -141,7 +141,7 @@ HEADS = torch.tensor([[2, 0], [0, 1]])
     ("call", "message"),
     [
         (lambda: heads_to_tree(torch.tensor([[0, 1], [0, 3]])), "sentence 1, word 2: head 3; .*2"),
-        (lambda: heads_to_tree(torch.tensor([[0, 1], [0, 2]])), "head 2; .* other than 2 itself"),
+        (lambda: heads_to_tree(torch.tensor([[0, 1], [0, 2]])), "head 2; .* 0 to 2, but not 2"),
         (lambda: heads_to_tree(torch.tensor([[[0, 1]], [[-1, 1]]])), r"\(1, 0\), word 1: head -1"),
         (lambda: heads_to_tree(torch.tensor([[3, 0, 0]]), torch.tensor([2])), "head 3; .* 0 to 2"),
         (lambda: heads_to_tree(torch.zeros(2, 3)), "torch.float32; .*integer"),

@@ -12,27 +12,35 @@ POSITIONS = 40
 SIZE = 16
 
 
-def _quiet():
-    from transformers.utils import logging
+def _save(folder: Path, tokenizer, special: dict[str, str], name: str, **settings: int) -> Path:
+    """Save a tokenizer with a small model of the library."""
+    import transformers
 
-    logging.disable_progress_bar()
+    transformers.utils.logging.disable_progress_bar()
+    whole = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special)
+    whole.save_pretrained(folder)
+    config = getattr(transformers, f"{name}Config")(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=SIZE,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        **settings,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        getattr(transformers, f"{name}Model")(config).save_pretrained(folder)
+    return folder
 
 
-def _sizes() -> dict[str, int]:
-    return {
-        "hidden_size": SIZE,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 32,
-    }
+def _special(unknown: str, padding: str, first: str, last: str) -> dict[str, str]:
+    return {"unk_token": unknown, "pad_token": padding, "cls_token": first, "sep_token": last}
 
 
 def bert(folder: Path) -> Path:
     """Word pieces in small letters, ``[CLS]`` and ``[SEP]`` around."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
-    from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-    _quiet()
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -42,28 +50,14 @@ def bert(folder: Path) -> Path:
     tokenizer.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", pair=None, special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        unk_token="[UNK]",
-        pad_token="[PAD]",
-        cls_token="[CLS]",
-        sep_token="[SEP]",
-    ).save_pretrained(folder)
-    config = BertConfig(
-        vocab_size=tokenizer.get_vocab_size(), max_position_embeddings=POSITIONS, **_sizes()
-    )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        BertModel(config).save_pretrained(folder)
-    return folder
+    named = _special("[UNK]", "[PAD]", "[CLS]", "[SEP]")
+    return _save(folder, tokenizer, named, "Bert", max_position_embeddings=POSITIONS)
 
 
 def roberta(folder: Path) -> Path:
     """Byte pairs that know a word by the space before it; positions count from 2."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
-    from transformers import PreTrainedTokenizerFast, RobertaConfig, RobertaModel
 
-    _quiet()
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     trainer = trainers.BpeTrainer(
@@ -74,27 +68,12 @@ def roberta(folder: Path) -> Path:
     )
     tokenizer.train_from_iterator([WORDS], trainer)
     tokenizer.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
-    PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer,
-        unk_token="<unk>",
-        pad_token="<pad>",
-        cls_token="<s>",
-        sep_token="</s>",
-    ).save_pretrained(folder)
+    ids = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2}
+    named = _special("<unk>", "<pad>", "<s>", "</s>")
+    _save(folder, tokenizer, named, "Roberta", max_position_embeddings=POSITIONS + 2, **ids)
     file = folder / "tokenizer_config.json"
     described = json.loads(file.read_text()) | {"tokenizer_class": "RobertaTokenizer"}
     file.write_text(json.dumps(described))
-    config = RobertaConfig(
-        vocab_size=tokenizer.get_vocab_size(),
-        max_position_embeddings=POSITIONS + 2,
-        pad_token_id=1,
-        bos_token_id=0,
-        eos_token_id=2,
-        **_sizes(),
-    )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        RobertaModel(config).save_pretrained(folder)
     return folder
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Literal, overload
+from typing import IO, Any, Literal
 
 from treelax.errors import DataError
 
@@ -35,28 +35,17 @@ LONGEST_LINE = 1 << 24  # bytes
 Line = tuple[int, str]  # number counted from 1, text without its end
 
 
-@overload
-def atomic_write(
-    path: str | os.PathLike[str], mode: Literal["wb"] = "wb"
-) -> AbstractContextManager[IO[bytes]]: ...
-@overload
-def atomic_write(
-    path: str | os.PathLike[str], mode: Literal["w"]
-) -> AbstractContextManager[IO[str]]: ...
+@contextmanager
 def atomic_write(
     path: str | os.PathLike[str], mode: Literal["wb", "w"] = "wb"
-) -> AbstractContextManager[IO[Any]]:
+) -> Iterator[IO[Any]]:
     """Open a file that appears whole or not at all.
 
     It is written under a temporary name in the same folder, flushed to disk and renamed; an error
     before that leaves an older file untouched. A link is followed; a pipe or a device, such as
     ``/dev/null``, is written to directly.
     """
-    return _atomic_write(Path(path), mode)
-
-
-@contextmanager
-def _atomic_write(file: Path, mode: Literal["wb", "w"]) -> Iterator[IO[Any]]:
+    file = Path(path)
     text = {"encoding": "utf-8", "newline": ""} if mode == "w" else {}
     with _told(file):
         is_special = file.exists() and not (file.is_file() or file.is_dir())
@@ -79,7 +68,6 @@ def _atomic_write(file: Path, mode: Literal["wb", "w"]) -> Iterator[IO[Any]]:
 
 @contextmanager
 def _told(file: Path) -> Iterator[None]:
-    """Errors name the file, not the temporary one."""
     try:
         yield
     except OSError as error:
@@ -112,10 +100,7 @@ def compressed(
         case ".bz2":
             return bz2.open(raw, mode)
         case ".zip" if mode == "wb":
-            raise DataError(
-                f"{path}: received the name of an archive to write; expected .gz, .xz or .bz2 to "
-                "compress it"
-            )
+            raise DataError(f"{path}: cannot write a .zip; expected .gz, .xz or .bz2")
         case _:
             return nullcontext(raw)
 
@@ -138,10 +123,8 @@ def numbered_lines(data: IO[bytes], where: str) -> Iterator[tuple[int, bytes]]:
     """The lines of an open file, counted from 1; one that is too long is not read to its end."""
     for number, line in enumerate(iter(partial(data.readline, LONGEST_LINE + 1), b""), 1):
         if len(line) > LONGEST_LINE:
-            raise DataError(
-                f"{where}, line {number}: is longer than {LONGEST_LINE >> 20} MiB; expected shorter "
-                "lines, each ending in LF or CRLF"
-            )
+            limit = f"longer than {LONGEST_LINE >> 20} MiB"
+            raise DataError(f"{where}, line {number}: is {limit}; expected shorter lines")
         yield number, line
 
 
@@ -149,10 +132,8 @@ def _not_utf8(where: str, error: UnicodeDecodeError) -> DataError:
     what, encoding = f"not UTF-8 ({error.reason})", "latin1"
     if error.object.startswith(UTF_16):
         what, encoding = "UTF-16", "utf-16"
-    return DataError(
-        f"{where}: is {what}; expected UTF-8: re-save it as UTF-8, or run iconv -f {encoding} -t "
-        "utf-8"
-    )
+    advice = f"re-save it as UTF-8, or run iconv -f {encoding} -t utf-8"
+    return DataError(f"{where}: is {what}; expected UTF-8: {advice}")
 
 
 def sha256(path: str | os.PathLike[str]) -> str:

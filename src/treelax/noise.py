@@ -106,8 +106,7 @@ def sum_of_gamma(
         raise InputError(f"tau: received {tau}; expected a positive number")
     if iterations < 1:
         raise InputError(f"iterations: received {iterations}; expected at least 1")
-    if not broadcasts(tuple(counts.shape), tuple(shape)):
-        given = tuple(counts.shape)
+    if not broadcasts(given := tuple(counts.shape), tuple(shape)):
         raise InputError(
             f"k: received shape {given}; expected one that broadcasts to {tuple(shape)}"
         )
@@ -135,7 +134,7 @@ class Gumbel:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        check_scale(self.scale)
+        _check_scale(self.scale)
 
     def draw(self, like: Tensor, parts: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Noise of the shape, type and device of a tensor."""
@@ -156,7 +155,7 @@ class SumOfGamma:
     iterations: int = 10
 
     def __post_init__(self) -> None:
-        check_scale(self.scale)
+        _check_scale(self.scale)
         if self.iterations < 1:
             raise InputError(f"iterations is {self.iterations}; expected at least 1.")
 
@@ -176,8 +175,7 @@ class SumOfGamma:
 Noise = Gumbel | SumOfGamma
 
 
-def check_scale(scale: float) -> None:
-    """Raise unless a factor of noise is finite and not negative."""
+def _check_scale(scale: float) -> None:
     if not 0 <= scale < math.inf:
         raise InputError(f"noise_scale is {scale}; expected a finite number of at least 0.")
 
@@ -190,7 +188,6 @@ def noise_named(name: NoiseName | None, scale: float = 1.0) -> Noise | None:
         (Gumbel(scale=0.5), None)
     """
     one_of("noise", name or "none", NOISES)
-    check_scale(scale)
     if name == "gumbel":
         return Gumbel(scale)
     return SumOfGamma(scale) if name == "sum-of-gamma" else None

@@ -52,10 +52,8 @@ def heads_to_tree(
     n = heads.shape[-1]
     if validate and (bad := inside & ~_attached(heads, lengths)).any():
         where = _first(bad)
-        raise InputError(
-            f"{_place(where)}: head {int(heads[where])}; expected one of the positions 0 to "
-            f"{int(lengths[where[:-1]])} other than {where[-1] + 1} itself"
-        )
+        limit = f"expected 0 to {int(lengths[where[:-1]])}, but not {where[-1] + 1}"
+        raise InputError(f"{_place(where)}: head {int(heads[where])}; {limit}")
     tree = torch.zeros((*heads.shape[:-1], n + 1, n + 1), dtype=dtype, device=heads.device)
     index = heads.masked_fill(~inside, 0)[..., None, :]
     tree[..., 1:].scatter_(-2, index, inside[..., None, :].to(dtype))
@@ -211,16 +209,11 @@ def _kind(value: object) -> str:
 
 
 def _first(bad: Tensor) -> tuple[int, ...]:
-    """Index of the first true entry."""
     return tuple(int(i) for i in bad.nonzero()[0])
-
-
-def _sentence(index: tuple[int, ...]) -> str:
-    """``sentence 3`` for index ``(3,)``."""
-    numbers = str(index[0]) if len(index) == 1 else str(index)
-    return f"sentence {numbers}" if index else "the sentence"
 
 
 def _place(index: tuple[int, ...]) -> str:
     """``sentence 3, word 2`` for index ``(3, 1)``: words count from 1, the root being 0."""
-    return f"{_sentence(index[:-1])}, word {index[-1] + 1}"
+    *batch, word = index
+    number = f"sentence {batch[0] if len(batch) == 1 else tuple(batch)}"
+    return f"{number if batch else 'the sentence'}, word {word + 1}"

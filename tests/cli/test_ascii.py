@@ -43,14 +43,6 @@ def test_train_and_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert "\\" not in text
 
 
-def test_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = Said(monkeypatch)
-    sizes = ["--train", "50", "--dev", "5", "--test", "5"]
-    assert main(["data", "listops", "--out", str(tmp_path / "data"), *sizes]) == 0
-    assert main(["data", "listops", "--stats", str(SAMPLE)]) == 0
-    assert "\\" not in said.text()
-
-
 def test_table(
     tmp_path: Path, finished: tuple[Path, Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,10 +70,3 @@ def test_an_error_and_a_file_of_any_name(tmp_path: Path, monkeypatch: pytest.Mon
     text = said.text()
     assert f"{tmp_path}/\\u8bcd.tsv: 12 expressions" in text
     assert f"{tmp_path}/\\u8bcd.tsvx: does not exist" in text
-
-
-def test_analyse(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = Said(monkeypatch)
-    assert main(["analyse", "listops", "--data", str(SAMPLE), "--device", "cpu"]) == 0
-    assert "6-10" in said.text()
-    assert "\\" not in said.text()

@@ -7,9 +7,6 @@ import gzip
 import hashlib
 import io
 import json
-import os
-import subprocess
-import sys
 import zipfile
 from dataclasses import replace
 from inspect import signature
@@ -112,7 +109,7 @@ def test_defaults_are_what_training_generates() -> None:
 def test_the_expressions_of_training(tmp_path: Path, variant: str, trained_on: Any) -> None:
     assert all(getattr(trained_on, key) == size for key, size in data.LENGTHS[variant].items())
     succeed("listops", "--out", tmp_path, *SMALL, "--variant", variant)
-    generated = load_splits(replace(trained_on, **SIZES)).expressions
+    generated = load_splits(replace(trained_on, **SIZES))
     for name, expressions in generated.items():
         assert read_listops(tmp_path / f"{name}.tsv") == expressions
 
@@ -216,31 +213,6 @@ def test_what_cannot_be_done(
 
 
 # ------------------------------------------------------------------ true processes
-
-
-def start(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "treelax", "data", "listops", *map(str, arguments)],
-        text=True,
-        check=False,
-        **options,
-    )
-
-
-def test_a_process_on_a_terminal_without_colours() -> None:
-    pty = pytest.importorskip("pty", reason="needs a pseudo-terminal")
-    ours, theirs = pty.openpty()
-    env = os.environ | {"NO_COLOR": "1", "TERM": "xterm-256color", "COLUMNS": "80"}
-    try:
-        done = start("--stats", SAMPLE, stdout=theirs, stderr=theirs, env=env)
-        screen = os.read(ours, 100_000).decode()
-    finally:
-        os.close(theirs)
-        os.close(ours)
-    assert done.returncode == 0
-    assert "reading" in screen  # the bar
-    assert "─" in screen  # the table is drawn
-    assert "\x1b[3" not in screen.replace("\x1b[3m", "")  # italics are no colour
 
 
 # ------------------------------------------------------------------ corpora of text

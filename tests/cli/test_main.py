@@ -6,14 +6,13 @@ import errno
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import typer
-from typer.testing import CliRunner
 
 import treelax
 import treelax.cli
@@ -55,48 +54,21 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
 # ------------------------------------------------------------------ help and version
 
 
-@pytest.mark.parametrize("arguments", [[], ["data"], ["data", "listops"]])
-def test_help_fits_and_has_an_example(arguments: list[str]) -> None:
-    result = CliRunner().invoke(app, [*arguments, "--help"], prog_name="treelax")
-    assert result.exit_code == 0
-    assert "Example" in result.output
-    assert f"treelax {' '.join(arguments)}".strip() in result.output
-    assert max(map(len, result.output.splitlines())) <= 80
-    assert CliRunner().invoke(app, [*arguments, "-h"], prog_name="treelax").output == result.output
-
-
-def every_help() -> Iterator[tuple[str, str]]:
-    """Each command with the text above its options."""
-    waiting: list[tuple[tuple[str, ...], Any]] = [(("treelax",), typer.main.get_command(app))]
-    while waiting:
-        path, command = waiting.pop()
-        waiting += [
-            ((*path, name), each) for name, each in getattr(command, "commands", {}).items()
-        ]
-        yield " ".join(path), command.help
-
-
-def test_every_help_is_shown_line_by_line() -> None:
-    """Wider lines would be broken by the terminal, and examples could not be copied."""
-    helps = dict(every_help())
-    assert len(helps) > 20
-    wide = [line for text in helps.values() for line in text.splitlines() if len(line) > 78]
-    assert wide == []
-    result = CliRunner().invoke(app, ["train", "multinli", "--help"], prog_name="treelax")
-    shown = [line.rstrip() for line in result.output.splitlines()]
-    first = shown.index(
-        "   treelax train multinli --preset multinli-tree-2 --from multinli_1.0.zip \\"
-    )
-    assert shown[first + 1].strip() == "--vectors glove.840B.300d.zip --set data.mix=snli_1.0.zip"
-
-
-def test_help_shows_no_types_of_python() -> None:
-    for name in program.COMMANDS:
-        inner = {"data": ["listops"], "train": ["tag"], "table": ["sst"], "figure": ["relaxation"]}
-        arguments = [name, *inner.get(name, []), "--help"]
-        result = CliRunner().invoke(app, arguments, prog_name="treelax")
-        assert result.exit_code == 0
-        assert not re.search("<(bool|str|int|float|path|list)|list\\[", result.output)
+def test_every_help(capsys: pytest.CaptureFixture[str]) -> None:
+    """Fits into 80 columns, has an example of its command, and shows no types of Python."""
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), typer.main.get_command(app))]
+    for path, command in waiting:  # which grows
+        inner = getattr(command, "commands", {})
+        waiting += [((*path, name), each) for name, each in inner.items()]
+        assert main([*path, "--help"]) == 0
+        shown = capsys.readouterr().out
+        assert re.search(rf"^ *\w*Examples?:.*  treelax {' '.join(path)}", shown, re.M | re.S), path
+        assert max(map(len, shown.splitlines())) <= 80
+        assert max(map(len, command.help.splitlines())) <= 78  # wider lines would be wrapped
+        assert not re.search("<(bool|str|int|float|path|list)|list\\[", shown)
+        if path in ((), ("data", "listops")):
+            assert (main([*path, "-h"]), capsys.readouterr().out) == (0, shown)
+    assert len(waiting) > 20
 
 
 def test_help_shows_the_commands_in_the_order_of_their_use(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from commands import Output, ask, saved, shown, typed
+from commands import TREEBANK, Output, ask, saved, shown, typed, written
 from commands import fail as refused
 from drawings import texts
 from listops_runs import QUICK, options
@@ -31,22 +31,6 @@ EXPRESSION = parse_expression(TEXT)
 SAMPLE = Path(__file__).parent.parent / "data" / "listops_sample.tsv"
 SENTENCE = "The film was good."
 WORDS = ["The", "film", "was", "good", "."]
-TREEBANK = """\
-# newdoc id = weblog
-# sent_id = weblog-16
-# text = Él vino del mar.
-1\tÉl\tél\tPRON\tP\tCase=Nom\t2\tnsubj\t2:nsubj\t_
-2\tvino\tvenir\tVERB\tV\t_\t0\troot\t0:root\tGloss=came|PredictedTag=old
-3-4\tdel\t_\t_\t_\t_\t_\t_\t_\t_
-3\tde\tde\tADP\tE\t_\t4\tcase\t4:case\t_
-4\tmar\tmar\tNOUN\tS\t_\t2\tobl\t2:obl\tSpaceAfter=No
-4.1\tayer\tayer\tADV\t_\t_\t_\t_\t2:advmod\t_
-5\t.\t.\tPUNCT\tF\t_\t2\tpunct\t2:punct\t_
-
-# label = gold
-1\tYa\tya\tADV\t_\t_\t0\troot\t_\t_
-
-"""
 
 
 @pytest.fixture
@@ -57,9 +41,7 @@ def run(finished: tuple[Path, object]) -> Path:
 
 @pytest.fixture
 def treebank(tmp_path: Path) -> Path:
-    file = tmp_path / "tb.conllu"
-    file.write_text(TREEBANK, encoding="utf-8")
-    return file
+    return written(tmp_path, TREEBANK, "tb.conllu")
 
 
 def parse(capsys: Output, *arguments: object) -> str:
@@ -110,8 +92,8 @@ def test_a_file_of_expressions(run: Path, capsys: Output) -> None:
     lines = SAMPLE.read_text().splitlines()
     said = records(capsys, run, "--file", SAMPLE)
     assert [record["line"] for record in said] == list(range(1, len(lines) + 1))
-    written = [parse_expression(line.split("\t")[1]) for line in lines]
-    assert [tuple(record["words"]) for record in said] == [e.tokens for e in written]
+    expected = [parse_expression(line.split("\t")[1]) for line in lines]
+    assert [tuple(record["words"]) for record in said] == [e.tokens for e in expected]
 
 
 def test_standard_input(run: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,7 +351,8 @@ def test_a_treebank_with_other_trees(tmp_path: Path, treebank: Path, capsys: Out
             expected.append("\t".join(cells))
         expected.append("")
     assert out.read_text(encoding="utf-8").splitlines() == expected
-    assert parse(capsys, model, "--file", treebank, "--format", "conllu").splitlines() == expected
+    for asked in (["parse", model, "--file", treebank], ["predict", model, treebank]):
+        assert shown(capsys, *asked, "--format", "conllu").splitlines() == expected
     parse(capsys, model, "--file", out, "--out", tmp_path / "again.conllu")
     assert (tmp_path / "again.conllu").read_text() == out.read_text()
 
@@ -402,7 +385,7 @@ def test_a_treebank_with_tags_and_samples(tmp_path: Path, treebank: Path, capsys
         (["listops"], "TEXT: received none"),
         (["listops", TEXT, " "], "expected a whole expression"),
         (["listops", "Dogs bark."], "TEXT: token 1: received 'Dogs'; expected one of [MIN"),
-        (["Dogs bark."], "(no RUN was named, so the ListOps model that comes with treelax reads"),
+        (["Dogs bark."], "(no RUN was named, so the ListOps model reads it)"),
         (["runs/none", TEXT], "RUN: received 'runs/none', which does not exist; expected the fol"),
         ([__file__, TEXT], "test_parse.py: is cut off or damaged, or no checkpoint"),
         (["nowhere.safetensors", TEXT], "'nowhere.safetensors', which does not exist"),
@@ -415,7 +398,7 @@ def test_a_treebank_with_tags_and_samples(tmp_path: Path, treebank: Path, capsys
         ([TEXT, "--samples", "-1"], "--samples"),
         ([TEXT, "--format", "svg", "--out", "one.txt"], "for the format svg; expected a name in"),
         ([TEXT, "--format", "json", "--out", "one.svg"], "for the format json; expected no name"),
-        ([TEXT, "--out", "x.foo"], "x.foo, whose ending says no format; expected .txt, .json"),
+        ([TEXT, "--out", "x.foo"], "--out: x.foo has no known ending; expected .txt, .json"),
         ([TEXT, "--out", "a.svg.gz"], "--out: received a.svg.gz for the format svg; expected"),
         ([TEXT, "--out", "nowhere/one.svg"], "nowhere/one.svg: there is no folder nowhere;"),
         ([TEXT, "--out", ".", "--format", "tree"], ".: is a folder; expected a file"),
@@ -467,15 +450,3 @@ def test_chains_have_trees_and_no_weights(tmp_path: Path, capsys: Output) -> Non
         for option in (["--soft"], ["--samples", "3"], ["--format", "heatmap"]):
             line = refused(capsys, "parse", model, text, *option)
             assert "model.trees is 'chain'" in line
-
-
-def test_help_fits() -> None:
-    from typer.testing import CliRunner
-
-    from treelax.cli.main import app
-
-    for command in ("parse", "predict", "analyse", "report", "figure", "data", "demo"):
-        result = CliRunner().invoke(app, [command, "--help"], prog_name="treelax")
-        assert result.exit_code == 0
-        assert f"  treelax {command} " in result.output
-        assert max(map(len, result.output.splitlines())) <= 80

@@ -6,8 +6,6 @@ import gzip
 import json
 import os
 import re
-import subprocess
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -112,19 +110,6 @@ def test_standard_input(runs: Runs, capsys: Output, monkeypatch: pytest.MonkeyPa
     typed(monkeypatch, "A fine film.\n")
     [tags] = records(capsys, "predict", runs["tag"], "-")
     assert len(tags["tags"]) == len(tags["probabilities"]) == len(tags["heads"]) == 4
-
-
-def test_a_pipe_of_processes(runs: Runs) -> None:
-    """Standard output holds the predictions and nothing else."""
-    done = subprocess.run(
-        [sys.executable, "-m", "treelax", "predict", str(runs["classify"]), "-"],
-        input="A fine film.\n",
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert json.loads(done.stdout)["words"] == ["A", "fine", "film", "."]
-    assert done.stderr == ""
 
 
 # ------------------------------------------------------------------ unusable and empty lines

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from commands import Output, fail, records, shown, told, typed, written
-from vector_runs import train_with, write_vectors
+from sentence_runs import train_with, write_vectors
 
 from treelax.tasks.text.pretrained import SentenceModel
 
@@ -86,7 +86,7 @@ def test_unknown_words_are_told(
         "with --vectors big.txt --vectors more.txt, as in training\n"
     )
     assert told(capsys, "predict", runs.new, file, *runs.vectors) == (
-        "word vectors: 2 of 3 words that are new to the model found\n"
+        "word vectors: 2 of 3 words new to the model found\n"
     )
     few = written(tmp_path, "the film was a plot good fine bad sad THE superb\n", "few.txt")
     assert told(capsys, "predict", runs.new, few) == told(capsys, "predict", random, file) == ""

@@ -139,7 +139,7 @@ def test_unfinished_runs(
 ) -> None:
     """One without a model has its settings; beside another run the other one is whole."""
     page = ask(capsys, tmp_path / "a.html", half)
-    assert "half: has not ended (epoch 3 of 4), so there are no figures of the test" in page.text
+    assert "half: has not ended (epoch 3 of 4), so there are no test figures: " in page.text
     assert "Results" not in page.texts
     assert {"What is missing", "Training", "Gallery"} <= set(page.texts)
     bare = tmp_path / "bare"
@@ -205,9 +205,6 @@ def test_what_is_refused(runs: Runs, tmp_path: Path, capsys: Output) -> None:
     for place in (tmp_path / "nowhere", tmp_path, run / "config.toml"):
         assert "expected the folder of a run" in fail(capsys, place)
     assert fail(capsys, run, run) == f"RUN: received {run} twice; expected different runs"
-    assert "'--split': " in fail(capsys, run, "--split", "valid")
-    assert "--label: received it without --data" in fail(capsys, run, "--label", "a")
-    assert "--limit" in fail(capsys, run, "--limit", 0)
     assert "received no sentences" in fail(capsys, run, "--max-length", 1)
     strange = tmp_path / "strange"
     strange.mkdir()

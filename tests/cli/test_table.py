@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import fail
 from listops_runs import metrics, options, result, tiny
 from table_runs import TrainedHere
 from typer.testing import CliRunner
@@ -29,17 +30,6 @@ def arguments(folder: Path, *more: object) -> list[str]:
     usual |= {"--runs": str(folder / "runs"), "--results": str(folder / "results")}
     others = [word for option in usual.items() if option[0] not in more for word in option]
     return ["table", "listops", *others, *SETTINGS, *map(str, more)]
-
-
-def fail(capsys: Capture, *given: str) -> str:
-    """The one line that the program says as it refuses."""
-    capsys.readouterr()
-    assert main(list(given)) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.startswith("treelax: error: ")
-    assert output.err.count("\n") == 1
-    return output.err.removeprefix("treelax: error: ").rstrip("\n")
 
 
 class Sweep:
@@ -183,7 +173,7 @@ def test_a_row_that_the_paper_does_not_have_is_shown(folder: Path, capsys: Captu
     ("more", "said"),
     [
         (["--rows", "gold,gould"], r"--rows is 'gould'; expected one of .*Did you mean 'gold'\?"),
-        (["--rows", ""], r"--rows is ''; expected presets"),
+        (["--rows", ""], r"--rows is ''; expected one of"),
         (["--set", "train.epoch=3"], r"train.epoch: no such key; did you mean train.epochs"),
         (["--set", "seed=3"], r"seed: received the setting seed=3; expected --seeds N"),
         (["--set", "preset=gold"], r"preset: received the setting preset=gold"),
@@ -228,10 +218,3 @@ def test_a_smaller_table_does_not_replace_a_larger_one(folder: Path, capsys: Cap
     assert file.read_bytes() == before
     file.write_text("some,thing\n1,2\n")
     assert "runs.csv: cannot be read as a list of runs" in fail(capsys, *arguments(folder))
-
-
-@pytest.mark.parametrize("command", ["listops", "snli", "multinli", "ablation", "sst"])
-def test_help_fits_and_has_an_example(command: str) -> None:
-    shown = CliRunner().invoke(app, ["table", command, "--help"], prog_name="treelax").output
-    assert f"  treelax table {command} --" in shown
-    assert max(map(len, shown.splitlines())) <= 80

@@ -86,17 +86,3 @@ def test_kill_9_at_random_moments(tmp_path: Path) -> None:
     assert one.keys() == other.keys()
     assert all(bool((one[name] == other[name]).all()) for name in one)
     assert not list(folder.rglob("*.tmp"))  # what a kill leaves half-written is cleared away
-
-
-def test_a_plain_kill_of_a_process(tmp_path: Path) -> None:
-    endless = ["--preset", "paper-mc", *options(train__epochs=100_000, train__patience=1)]
-    process = start(tmp_path / "run", *endless)
-    wait_for(lambda: rows(tmp_path / "run") > 1, process)
-    process.terminate()
-    said, _ = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 143, said
-    assert said.splitlines()[-1] == (
-        "treelax: ended by SIGTERM; a training run that had begun goes on with --resume, a table with "
-        "the same command"
-    )
-    assert not list(tmp_path.rglob("*.tmp"))

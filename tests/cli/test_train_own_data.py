@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy
 import pytest
+from commands import fail
 from sentence_runs import SMALL, write_files
 
 from treelax.cli.main import main
@@ -37,16 +38,6 @@ def written(folder: Path, name: str, text: str) -> Path:
     path = folder / name
     path.write_text(text)
     return path
-
-
-def fail(capsys: Capture, *arguments: object) -> str:
-    """The one line that the program says as it refuses."""
-    capsys.readouterr()
-    assert main(list(map(str, arguments))) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("treelax: error: ")
-    assert error.count("\n") == 1
-    return error.removeprefix("treelax: error: ").rstrip("\n")
 
 
 # ------------------------------------------------------------------ files
@@ -132,15 +123,6 @@ def test_tables_of_glue_by_the_names_of_their_columns(tmp_path: Path, capsys: Ca
     assert (record["labels"], record["splits"]["dev"]["examples"]) == (["0", "1"], 2)
 
 
-def test_one_column_is_no_tagged_file(tmp_path: Path, capsys: Capture) -> None:
-    file = written(tmp_path, "a.conll", "Dogs\nbark\n")
-    said = fail(capsys, "train", "tag", "--train", file, "--dev", file, "--out", tmp_path / "run")
-    assert said == (
-        f"{file}, line 1: received one column for words and tags; expected two, with a "
-        "tab or a space between"
-    )
-
-
 @pytest.mark.parametrize(
     ("kind", "options", "said"),
     [
@@ -175,15 +157,6 @@ def test_any_name_of_a_file(
             json.loads(Path("run", "data.json").read_text())["train"]["path"]
             == f"{tmp_path}/{name}"
         )
-
-
-def test_one_label_is_refused(tmp_path: Path, capsys: Capture) -> None:
-    file = written(tmp_path, "a.tsv", "text\tlabel\nfine\tyes\ngood\tyes\n")
-    command = ["train", "classify", "--train", file, "--dev", file, "--out", tmp_path / "run"]
-    assert fail(capsys, *command).startswith(
-        f"{file}: received one label, 'yes', for all examples; expected at least two"
-    )
-    assert not (tmp_path / "run").exists()
 
 
 def test_long_texts_are_left_out_and_the_setting_is_told(tmp_path: Path, capsys: Capture) -> None:

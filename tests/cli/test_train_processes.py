@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
-from listops_runs import metrics, options
+from listops_runs import metrics, options, result
 from processes import SECONDS, quick_threads, start, wait
 
 from treelax.cli.main import main
@@ -27,12 +25,6 @@ def classify(folder: Path, file: Path) -> list[str]:
     settings = [word for setting in SMALL for word in ("--set", setting)]
     files = ["--train", str(file), "--dev", str(file), "--test", str(file), "--tokens"]
     return ["train", "classify", *files, "--out", str(folder), "--device", "cpu", *settings]
-
-
-def result(folder: Path) -> dict[str, Any]:
-    record = json.loads((folder / "test.json").read_text())
-    del record["seconds"]
-    return record
 
 
 def test_torchrun_gives_what_one_process_gives(

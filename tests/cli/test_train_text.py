@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from listops_runs import result
 from sentence_runs import interrupted_after_an_epoch
 
 from treelax.cli.main import main
@@ -38,13 +39,6 @@ def files(tmp_path):
         Path(tmp_path, f"{split}.tsv").write_text(
             "review\tliked\n" + "".join(f"{' '.join(w)}\t{y}\n" for w, y in ones)
         )
-        Path(tmp_path, f"{split}.csv").write_text(
-            "first,second,label\n"
-            + "".join(f"{' '.join(w)},{' '.join(w[::-1])},{y}\n" for w, y in ones)
-        )
-        Path(tmp_path, f"{split}.conll").write_text(
-            "".join("".join(f"{w}\t{w[0].upper()}\n" for w in ws) + "\n" for ws, _ in ones)
-        )
     return tmp_path
 
 
@@ -56,12 +50,6 @@ def classify(files, out, *more):
     columns = ["--text", "review", "--label", "liked", "--tokens"]
     data = named(files, "tsv", "train", "dev", "test")
     return main(["train", "classify", *data, *columns, "--out", str(out), *SETTINGS, *more])
-
-
-def result(out):
-    record = json.loads((out / "test.json").read_text())
-    del record["seconds"]
-    return record
 
 
 def test_classify_ends_with_figures_and_resumes(files, capsys):
@@ -88,20 +76,6 @@ def test_an_interrupted_run_ends_as_an_uninterrupted_one(files):
     assert not (broken / "test.json").exists()
     assert main(["train", "classify", "--out", str(broken), "--resume"]) == 0
     assert result(broken) == result(whole)
-
-
-def test_other_data_are_refused_on_resuming(files, capsys):
-    out, train = files / "run", files / "train.tsv"
-    with interrupted_after_an_epoch():
-        assert classify(files, out) == 130
-    head, *rows = before = train.read_text().splitlines(keepends=True)
-    train.write_text("".join([head, *rows[::-1]]))  # the same words, but in another order
-    capsys.readouterr()
-    assert main(["train", "classify", "--out", str(out), "--resume"]) == 2
-    line = capsys.readouterr().err.strip().splitlines()[-1]
-    assert f"{out}: its training or dev data, or their word vectors, are not those" in line
-    train.write_text("".join(before))
-    assert main(["train", "classify", "--out", str(out), "--resume"]) == 0
 
 
 def test_other_test_data_are_refused_on_resuming(files, capsys):
@@ -190,12 +164,6 @@ def test_bad_data(files, capsys):
     data = named(files, "tsv", "train", "dev")
     assert main(["train", "classify", *data, *missing, "--out", str(files / "x")]) == 2
     assert "review" in capsys.readouterr().err
-
-
-def test_every_help_has_an_example(capsys):
-    for command in ("classify", "pair", "tag", "snli", "multinli", "sst"):
-        assert main(["train", command, "--help"]) == 0
-        assert f"treelax train {command} " in capsys.readouterr().out
 
 
 # ------------------------------------------------------------------ commands and their runs

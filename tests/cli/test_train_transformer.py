@@ -1,11 +1,11 @@
 """``treelax train … --set model.encoder=transformer`` from start to end."""
 
-import json
 import random
 import shutil
 from pathlib import Path
 
 import pytest
+from listops_runs import result
 from sentence_runs import interrupted_after_an_epoch
 from tiny_transformers import MODELS
 
@@ -53,12 +53,6 @@ def train(folder, model, out, *more, kind="classify", suffix="tsv"):
     settings = [*SMALL, f"model.pretrained={model}", *more]
     changes = [part for setting in settings for part in ("--set", setting)]
     return main(["train", kind, *files, "--out", str(out), *changes])
-
-
-def result(out):
-    record = json.loads((out / "test.json").read_text())
-    del record["seconds"]
-    return record
 
 
 @pytest.mark.parametrize(("kind", "suffix"), [("pair", "csv"), ("tag", "conll")])

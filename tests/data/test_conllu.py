@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +13,7 @@ from hypothesis import strategies as st
 
 from treelax.data.conllu import Sentence, heads_tensor, read_conllu, write_conllu
 from treelax.errors import DataError, InputError
-from treelax.trees import is_projective, is_tree
+from treelax.trees import is_tree
 
 
 def row(*cells: str) -> str:
@@ -90,36 +88,24 @@ def test_missing_heads_are_allowed_on_demand(tmp_path: Path) -> None:
         list(read_conllu(path, require_heads=False))
 
 
-def test_a_file_in_an_archive(tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "ud.zip", "w") as archive:
-        archive.writestr("en/dev.conllu.gz", gzip.compress(f"{TWO}not a line\n".encode()))
-        archive.writestr("en/README.txt", "not a treebank")
-    found = read_conllu(tmp_path / "ud.zip")
-    assert [next(found), next(found)] == [FIRST, SECOND]
-    with pytest.raises(DataError, match=r"ud\.zip: en/dev\.conllu\.gz, line 16: received 1 col"):
-        next(found)
-
-
-def test_heads_that_form_no_tree_are_read(tmp_path: Path) -> None:
-    cycle = [row("1", "a", "_", "2", "_"), row("2", "b", "_", "1", "_")]
-    crossing = [row(str(m), "w", "_", str(h), "_") for m, h in enumerate((3, 0, 2), 1)]
-    path = written(tmp_path, "\n".join([*cycle, "", *crossing, ""]))
-    batch = heads_tensor(list(read_conllu(path)))
-    assert is_tree(*batch).tolist() == [False, True]
-    assert is_projective(*batch).tolist() == [True, False]
-
-
 @pytest.mark.parametrize(
     ("lines", "line", "message"),
     [
         ([DOG, BARK.removesuffix("\t_")], 2, "received 9 columns; expected 10 with tabs between"),
-        ([DOG, BARK.replace("bark", "")], 2, "received nothing in column FORM"),
-        ([DOG, row("2", "bark", "VERB", "zero", "root")], 2, "received head zero; expected 0 to 2"),
+        ([DOG, BARK.replace("bark", "")], 2, r"received '2\\t\\t_.*'; expected .* _ for what is"),
         ([DOG, row("2", "bark", "VERB", "9" * 5000, "root")], 2, "received head 9{40}; expected"),
         ([DOG, row("2", "bark", "VERB", "3", "root")], 2, "received head 3; expected 0 to 2"),
-        ([DOG, row("2", "bark", "VERB", "2", "root")], 2, "word 2 is its own head"),
+        (
+            [DOG, row("2", "bark", "VERB", "2", "root")],
+            2,
+            "received head 2; expected 0 to 2, not 2",
+        ),
         ([DOG, row("3", "bark", "VERB", "0", "root")], 2, "received word id 3; expected 2"),
-        ([DOG, row("two", "bark", "VERB", "0", "root")], 2, "received id 'two'"),
+        (
+            [DOG, row("two", "bark", "VERB", "0", "root")],
+            2,
+            "received 'two.*'; expected an id such as 3",
+        ),
         (["# text = nothing"], 1, "received no word; expected at least one"),
     ],
 )
@@ -132,16 +118,6 @@ def test_errors_name_the_line(tmp_path: Path, lines: list[str], line: int, messa
 
 
 # ------------------------------------------------------------------ writing
-
-
-@pytest.mark.parametrize("suffix", ["", ".gz"])
-def test_written_sentences_are_read_back(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / ("out.conllu" + suffix)
-    bare = Sentence(("no", "tree"), xpos=("DT", "_"))
-    assert write_conllu(path, [FIRST, SECOND, bare]) == 3
-    assert list(read_conllu(path, require_heads=False)) == [FIRST, SECOND, bare]
-    assert path.read_bytes().startswith(b"\x1f\x8b" if suffix else b"#")
-    assert os.listdir(tmp_path) == [path.name]
 
 
 cell = st.text(
@@ -169,6 +145,7 @@ def sentences(draw: st.DrawFn) -> Sentence:
         tags=column(cell),
         labels=column(cell),
         metadata=draw(st.dictionaries(key, value, max_size=3)),
+        xpos=column(cell),
     )
 
 
@@ -177,9 +154,10 @@ def sentences(draw: st.DrawFn) -> Sentence:
 def test_whatever_is_written_is_read_back(
     tmp_path_factory: pytest.TempPathFactory, batch: list[Sentence]
 ) -> None:
-    path = tmp_path_factory.mktemp("round-trip") / "out.conllu"
+    path = tmp_path_factory.mktemp("round-trip") / "out.conllu.gz"
     assert write_conllu(path, batch) == len(batch)
     assert list(read_conllu(path, require_heads=False)) == batch
+    assert path.read_bytes().startswith(b"\x1f\x8b")
 
 
 WHOLE = """\
@@ -240,7 +218,6 @@ def test_a_tree_put_into_the_lines(tmp_path: Path) -> None:
         (Sentence(("a", "")), "FORM of word 2 is ''; expected text without tabs"),
         (Sentence(("a",), labels=("x\t",)), r"DEPREL of word 1 is 'x\\t'"),
         (Sentence(("a",), (2,)), "received head 2; expected 0 to 1"),
-        (Sentence(("a",), (1,)), "word 1 is its own head"),
         (Sentence(("a",), metadata={"text": "a\nb"}), r"comment 'text' = 'a\\nb'"),
         (Sentence(("\ud800",)), "cannot be written: .*surrogates"),
         (Sentence(("a",), lines=(DOG, BARK)), r"lines \(.*\): received 2; .* the 1 words"),

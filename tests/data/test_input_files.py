@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from treelax.data.input_files import NoSuchSplitError, Source, find_split, listed, one_file
-from treelax.data.text.vectors import read_vectors
 from treelax.errors import DataError, InputError
 from treelax.files import LONGEST_LINE
 
@@ -30,12 +29,7 @@ def find(path: Path, split: str | None = "dev") -> Source:
     return find_split(path, patterns, split=split, archive="set.zip", expected=f"{split}.jsonl")
 
 
-COMPRESS = {
-    "": bytes,
-    ".gz": gzip.compress,
-    ".xz": lzma.compress,
-    ".bz2": bz2.compress,
-}
+COMPRESS = {"": bytes, ".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress}
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
@@ -51,7 +45,6 @@ def test_lines_of_every_kind_of_file(tmp_path: Path, suffix: str, zipped: bool) 
         assert source.name == f"{tmp_path}/a.tsv{suffix}"
     assert source.suffix == ".tsv"
     assert list(source.lines()) == [(1, "one"), (2, "deux é"), (3, ""), (4, "last")]
-    assert list(source.lines()) == list(source.lines())
 
 
 def test_a_line_of_gigabytes_is_not_read_to_its_end(tmp_path: Path) -> None:
@@ -61,12 +54,10 @@ def test_a_line_of_gigabytes_is_not_read_to_its_end(tmp_path: Path) -> None:
         for _ in range(8):
             out.write(bytes(LONGEST_LINE // 4))
     tracemalloc.start()
-    with pytest.raises(DataError, match=r"a.txt.gz, line 2: is longer than 16 MiB; expected short"):
+    with pytest.raises(DataError, match=r"a.txt.gz, line 2: is longer than 16 MiB"):
         list(one_file(long).lines())
     assert tracemalloc.get_traced_memory()[1] < 3 * LONGEST_LINE
     tracemalloc.stop()
-    with pytest.raises(DataError, match=r"a.txt.gz, line 2: is longer than 16 MiB; expected short"):
-        read_vectors(long, {"one"})
 
 
 def test_which_file_of_an_archive(tmp_path: Path) -> None:
@@ -78,12 +69,11 @@ def test_which_file_of_an_archive(tmp_path: Path) -> None:
         "in/.DS_Store": "x",
     }
     path = archive_of(tmp_path / "a.zip", members)
-    assert one_file(path, suffixes=[".tsv"]).member == "in/one.TSV"
     assert one_file(path, preferred=[".tsv"]).member == "in/one.TSV"
     with pytest.raises(DataError, match=r"holds 2 files that fit \(in/two.csv, in/three.csv.gz\)"):
-        one_file(path, suffixes=[".csv"])
-    with pytest.raises(DataError, match=r"holds in/one.TSV, .*; expected a table in it"):
-        one_file(path, suffixes=[".jsonl"], expected="a table")
+        one_file(path, preferred=[".csv"])
+    with pytest.raises(DataError, match=r"holds 3 files that fit \(in/one.TSV, "):
+        one_file(path, preferred=[".jsonl"])
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
@@ -94,7 +84,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
         "nowhere.tsv": "nowhere.tsv: does not exist; expected a table",
         "link": "link: does not exist; expected a table",
         "": "is a folder; expected a table",
-        "pipe": "pipe: is no plain file; expected a table",
+        "pipe": "pipe: is not a regular file; expected a table",
         "cut.zip": "cut.zip: cannot be read as a zip archive",
     }.items():
         with pytest.raises(DataError, match=message):
@@ -123,7 +113,7 @@ def test_a_split_in_a_folder(tmp_path: Path) -> None:
         NoSuchSplitError, match=r"holds dev.jsonl, .*; expected test.jsonl for test"
     ):
         find(tmp_path, "test")
-    with pytest.raises(InputError, match="split: received None"):
+    with pytest.raises(InputError, match="split is None"):
         find(tmp_path, None)
 
 

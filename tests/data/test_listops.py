@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
 from collections import Counter
 from itertools import chain
 from pathlib import Path
@@ -138,10 +136,6 @@ def test_original_files_are_read_and_written_back(tmp_path: Path) -> None:
     path = tmp_path / "copy.tsv"
     assert write_listops(path, iter(sample)) == 12
     assert path.read_bytes() == SAMPLE.read_bytes()
-    with zipfile.ZipFile(tmp_path / "listops.zip", "w") as archive:
-        archive.write(SAMPLE, "listops/test.tsv")
-        archive.writestr("listops/README.md", "# ListOps")
-    assert read_listops(tmp_path / "listops.zip") == sample
 
 
 def test_simpler_formats(tmp_path: Path) -> None:
@@ -158,15 +152,18 @@ def test_lengths(tmp_path: Path) -> None:
     assert read_listops(path, min_length=4, max_length=8) == [FLAT, NESTED]
     with pytest.raises(DataError, match=r"file.tsv: none of 2 expressions has 5 to 7 tokens"):
         read_listops(path, min_length=5, max_length=7)
-    with pytest.raises(DataError, match="9 to any tokens; expected lines of value, tab, expr"):
-        read_listops(path, min_length=9)
+    with pytest.raises(
+        DataError, match="none of 0 expressions has 9 to any tokens; expected lines"
+    ):
+        read_listops(written(tmp_path, "\n \n"), min_length=9)
+    with pytest.raises(DataError, match="nowhere: does not exist; expected a ListOps file"):
+        read_listops(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("8\t[MAX 2 9 ]", "line 2: received the value '8'; expected 9, that of the expression"),
-        ("x\t7", "line 2: received the value 'x'; expected 7"),
+        ("8\t[MAX 2 9 ]", "line 2: received the value '8'; expected 9, the right one"),
         ("9\t9\t[MAX 2 9 ]", r"line 2: token 2: received \[MAX after the end"),
         ("9\t", "line 2: token 1: received the end"),
     ],
@@ -174,13 +171,6 @@ def test_lengths(tmp_path: Path) -> None:
 def test_lines_that_are_wrong(tmp_path: Path, line: str, message: str) -> None:
     with pytest.raises(DataError, match=rf"file.tsv, {message}"):
         read_listops(written(tmp_path, f"9\t[MAX 2 9 ]\n{line}\n[MIN 3 4 ]\n"))
-
-
-def test_files_without_expressions(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"file.tsv: none of 0 expressions"):
-        read_listops(written(tmp_path, "\n \n"))
-    with pytest.raises(DataError, match="nowhere: does not exist; expected a ListOps file"):
-        read_listops(tmp_path / "nowhere")
 
 
 # ------------------------------------------------------------------ tensors
@@ -197,15 +187,12 @@ def test_tensors_by_hand() -> None:
         assert tensor.dtype == torch.int64
 
 
-@pytest.mark.parametrize("kind", [list, torch.tensor])
-def test_selected_expressions(kind: type) -> None:
+def test_selected_expressions() -> None:
     data = encode_listops([NESTED, FLAT, FLAT])
-    both = data.select(kind([1, 0]))
-    again = encode_listops([FLAT, NESTED])
-    for name in ("tokens", "lengths", "heads", "tags"):
-        assert torch.equal(getattr(both, name), getattr(again, name))
-    short = data.select(kind([2, 1]))
-    assert short.tokens.shape == short.heads.shape == short.tags.shape == (2, 4)
+    for chosen, expected in ([1, 0], [FLAT, NESTED]), (torch.tensor([2, 1]), [FLAT, FLAT]):
+        found, again = data.select(chosen).to("cpu"), encode_listops(expected)
+        for name in ("tokens", "lengths", "heads", "tags"):
+            assert torch.equal(getattr(found, name), getattr(again, name))
 
 
 # ------------------------------------------------------------------ statistics
@@ -237,4 +224,3 @@ def test_statistics_by_hand() -> None:
         "attachment_previous": 100 * 5 / 12,
         "attachment_operator": 100 * 10 / 12,
     }
-    assert json.loads(json.dumps(figures))["tokens"] == 12

@@ -18,7 +18,6 @@ from treelax.data.listops import (
     encode_listops,
     generate_listops,
     generate_splits,
-    generator,
     listops_statistics,
 )
 from treelax.errors import InputError
@@ -59,7 +58,6 @@ def test_the_seed_decides() -> None:
 def test_lengths_of_random_expressions() -> None:
     drawn = generate_listops(300, seed=0, min_length=6, max_length=14)
     assert {len(e) for e in drawn} == {*range(6, 15)}
-    assert {len(e) for e in generate_listops(50, seed=0, min_length=30, max_length=31)} == {30, 31}
 
 
 def drawn_by_recursion(rng: random.Random, depth: int = 1) -> list[str]:
@@ -106,13 +104,12 @@ def test_splits_are_disjoint_and_alike() -> None:
         ({"variant": "long"}, "variant is 'long'; expected one of 'original', 'paulus'"),
         ({"max_length": 3}, "max_length is 3; expected at least 4"),
         ({"variant": "paulus", "max_length": 9}, "max_length is 9; expected at least 10"),
-        ({"min_length": 99_999}, "count is 1; .* expressions of 99999 to any tokens"),
         ({"count": 401, "max_length": 4}, r"count is 401; expected about \d+ or fewer expressions"),
     ],
 )
 def test_arguments_are_checked(
     monkeypatch: pytest.MonkeyPatch, arguments: dict[str, object], message: str
 ) -> None:
-    monkeypatch.setattr(generator, "PATIENCE", 100)
+    monkeypatch.setattr("treelax.data.listops.PATIENCE", 100)
     with pytest.raises(InputError, match=message):
         generate_listops(**{"count": 1, "seed": 0, **arguments})  # type: ignore[arg-type]

@@ -64,7 +64,7 @@ def arcs(*places: tuple[int, int]) -> list[dict[str, int]]:
         (ONE | {"pinned": arcs((2, 0))}, 422, "pinned.0.word is 0; expected greater than or"),
         (ONE | {"pinned": arcs((0, 1), (2, 1))}, 409, "arcs leave no projective tree"),
         (ONE | {"single_root": True, "pinned": arcs((0, 1), (0, 2))}, 409, "with a single root"),
-        (ONE | {"second": {"text": "c"}}, 409, "second is a text; expected null: the source 'z"),
+        (ONE | {"second": {"text": "c"}}, 409, "second is a text; expected null: source 'z"),
         (ONE | {"shown": "second"}, 409, "shown is 'second'; expected 'first', or a text"),
         ({"text": "[MAX 2 dogs ]"}, 409, "text: token 3 is 'dogs'; expected [MIN [MAX"),
     ],

@@ -187,7 +187,7 @@ def test_other_heads_beside_a_tree() -> None:
         ({"heads": [0, 1], "labels": ["a"]}, "labels: received 1; expected one for each"),
         ({"weights": torch.zeros(3, 3), "labels": ["a", "b"]}, "received labels without heads"),
         ({"weights": torch.zeros(2, 3)}, "weights: received shape (2, 3); expected (3, 3)"),
-        ({"weights": torch.full((3, 3), 2.0)}, "the arc from 0 to 1 has 2.0; expected 0 to 1"),
+        ({"weights": torch.full((3, 3), 2.0)}, "weights[0, 1] is 2.0; expected 0 to 1"),
     ],
 )
 def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:

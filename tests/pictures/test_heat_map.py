@@ -82,7 +82,7 @@ def test_cells_of_a_tree_are_framed() -> None:
     ("arguments", "message"),
     [
         ({"values": torch.zeros(2, 2)}, "values: received shape (2, 2); expected (3, 3)"),
-        ({"values": torch.full((3, 3), torch.inf)}, "the arc from 0 to 1 has inf"),
+        ({"values": torch.full((3, 3), torch.inf)}, "values[0, 1] is inf; expected a finite"),
         ({"values": torch.zeros(3, 3), "limits": (1, 1)}, "limits: received (1, 1)"),
     ],
 )

@@ -216,7 +216,7 @@ def test_a_long_word_is_cut_to_a_third_of_the_width() -> None:
     ("heads", "message"),
     [
         ([0], "received 1; expected one for each of the 2 words"),
-        ([0, 2], "word 2 has head 2; expected one of the positions 0 to 2 other than 2 itself"),
+        ([0, 2], "word 2 has head 2; expected 0 to 2, but not 2"),
         (torch.tensor([0.0, 1.0]), "word 1 has head 0.0"),
     ],
 )

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from treelax.errors import InputError
-from treelax.tasks.listops.config import (
-    PRESETS,
-    DataConfig,
-    ListOpsConfig,
-    preset,
-)
+from treelax.tasks.listops.config import PRESETS, DataConfig, ListOpsConfig, preset
 from treelax.tasks.listops.model import ListOpsTagger
 from treelax.training.config import flatten, from_toml, override, to_toml
 
@@ -19,7 +14,6 @@ from treelax.training.config import flatten, from_toml, override, to_toml
 def test_every_preset_builds_and_survives_toml(name):
     config = preset(name)
     assert config.preset == name
-    assert PRESETS[name][1]
     assert from_toml(ListOpsConfig, to_toml(config), "config.toml") == config
     model = ListOpsTagger(config.model)
     assert (model.parser is None) == (name in ("gold", "chain"))
@@ -76,7 +70,6 @@ BAD = {
     "data.train=0": "data.train is 0; expected at least 1",
     "data.max_length=3": "data.max_length is 3; expected at least 4",
     "data.min_length=51": "data.max_length is 50; expected at least 51",
-    "data.variant=short": "data.variant: received 'short'; expected one of original, paulus",
     "model.max_valency=0": "model.max_valency is 0; expected at least 1",
     "model.distances=0": "model.distances is 0",
     "model.temperature=inf": "model.temperature is inf; expected more than 0 and finite",
@@ -84,14 +77,7 @@ BAD = {
     "model.left_head_bias=inf": "model.left_head_bias is inf; expected a number",
     "train.updates=0": "train.updates is 0",
     "train.decay=1.01": "train.decay is 1.01; expected more than 0 and at most 1",
-    "train.composer_rate=nan": "train.composer_rate: received 'nan'; expected a number",
     "train.threads=2000000000000": "train.threads is 2000000000000; expected at least 0 and at most",
-    "train.schedule=linear": "train.schedule: received 'linear'; expected one of plateau",
-    "train.epochs=many": "train.epochs: received 'many'; expected an integer",
-    "train.balance=1": "train.balance: received '1'; expected true or false",
-    "train.epoch=1": r"train.epoch: no such key; did you mean train.epochs",
-    "train": r"received the setting 'train'; expected key=value",
-    "train=1": "train: is a section; expected one of its keys: train.",
 }
 
 
@@ -100,12 +86,6 @@ def test_bad_values_are_refused_with_the_name_of_the_key(setting):
     with pytest.raises(InputError, match=f"^{BAD[setting]}") as caught:
         override(preset("paper-mc"), [setting])
     assert "\n" not in str(caught.value)
-
-
-def test_a_wrong_value_in_toml_names_the_file():
-    text = to_toml(preset("paper-mc")).replace("gcn_size = 100", "gcn_size = 0")
-    with pytest.raises(InputError, match=r"^run/config.toml: model.gcn_size is 0"):
-        from_toml(ListOpsConfig, text, "run/config.toml")
 
 
 def test_a_folder_of_data_is_absolute(tmp_path, monkeypatch):

@@ -7,12 +7,7 @@ import torch
 from listops_runs import tiny
 from torch import nn
 
-from treelax.data.listops import (
-    Expression,
-    encode_listops,
-    generate_listops,
-    parse_expression,
-)
+from treelax.data.listops import Expression, encode_listops, generate_listops, parse_expression
 from treelax.errors import InputError
 from treelax.tasks.listops import evaluation
 from treelax.tasks.listops.evaluation import Parsed, evaluate, parse_all
@@ -41,7 +36,7 @@ class Scripted(nn.Module):
         }
         self.batches = []
 
-    def both_trees(self, batch):
+    def both_trees(self, batch, scores):
         assert not self.training
         self.batches.append(len(batch))
         rows = [
@@ -88,67 +83,42 @@ def scripted():
 
 
 def test_figures_by_hand():
-    model, expressions = scripted()
-    figures = evaluate(model, expressions)
-    assert (figures.sentences, figures.tokens, figures.operators) == (3, 24, 5)
-    # [MIN of NESTED, [SM, [MIN of WIDE
-    assert figures.operator_accuracy == 100 * 3 / 5
-    # wrong: [MAX; 2 of FLAT; [MED
-    assert figures.token_accuracy == 100 * 21 / 24
-    # NESTED 6, FLAT 4; WIDE: [MED, 1 and 5, for the others hang off an operator further left
-    assert figures.attachment == 100 * (6 + 4 + 3) / 24
-    assert figures.exact_trees == 100 / 3
-    # soft: [MAX and [SM
-    assert figures.soft_operator_accuracy == 100 * 2 / 5
-    # wrong: [MIN and ] of NESTED; [MED and [MIN of WIDE
-    assert figures.soft_token_accuracy == 100 * 20 / 24
-
-
-def test_figures_by_kind_by_hand():
-    model, expressions = scripted()
-    assert evaluate(model, expressions).attachment_by_kind == {
-        # NESTED 2 4 7 but not 0; FLAT both; WIDE 1 and 5 of eight
-        "argument": 100 * (3 + 2 + 2) / 14,
-        # NESTED the first; FLAT; WIDE neither
-        "bracket": 100 * 2 / 5,
-        # NESTED yes, WIDE no
-        "nested operator": 50.0,
-        "outermost operator": 100.0,
-    }
-
-
-def test_figures_by_length_by_hand():
-    model, expressions = scripted()
-    short, long = evaluate(model, expressions).by_length
-    assert short == {
-        "longest": 10,
-        "sentences": 2,
-        "tokens": 12,
-        "operators": 3,
-        "operator_accuracy": 100 * 2 / 3,
-        "attachment": 100 * 10 / 12,
-        "exact_trees": 50.0,
-        "attachment_operator": 100 * 10 / 12,
-    }
-    assert long == {
-        "longest": 20,
-        "sentences": 1,
-        "tokens": 12,
-        "operators": 2,
-        "operator_accuracy": 50.0,
-        "attachment": 100 * 3 / 12,
-        "exact_trees": 0.0,
-        "attachment_operator": 100 * 11 / 12,
-    }
-
-
-def test_baselines_by_hand():
-    model, expressions = scripted()
-    assert evaluate(model, expressions).baselines == {
-        # NESTED [MAX 2 4; FLAT [SM 2; WIDE [MED 1 5
-        "previous token": 100 * (3 + 2 + 3) / 24,
-        # all but 0 and ] of NESTED, and the last ] of WIDE
-        "last operator": 100 * 21 / 24,
+    short = {"longest": 10, "sentences": 2, "tokens": 12, "operators": 3}
+    short |= {"operator_accuracy": 100 * 2 / 3, "attachment": 100 * 10 / 12, "exact_trees": 50.0}
+    long = {"longest": 20, "sentences": 1, "tokens": 12, "operators": 2}
+    long |= {"operator_accuracy": 50.0, "attachment": 100 * 3 / 12, "exact_trees": 0.0}
+    assert evaluate(*scripted()).record() == {
+        **{"sentences": 3, "tokens": 24, "operators": 5},
+        # [MIN of NESTED, [SM, [MIN of WIDE
+        "operator_accuracy": 100 * 3 / 5,
+        # wrong: [MAX; 2 of FLAT; [MED
+        "token_accuracy": 100 * 21 / 24,
+        # NESTED 6, FLAT 4; WIDE: [MED, 1 and 5, for the others hang off an operator further left
+        "attachment": 100 * (6 + 4 + 3) / 24,
+        "exact_trees": 100 / 3,
+        # [MAX and [SM
+        "soft_operator_accuracy": 100 * 2 / 5,
+        # wrong: [MIN and ] of NESTED; [MED and [MIN of WIDE
+        "soft_token_accuracy": 100 * 20 / 24,
+        "attachment_by_kind": {
+            # NESTED 2 4 7 but not 0; FLAT both; WIDE 1 and 5 of eight
+            "argument": 100 * (3 + 2 + 2) / 14,
+            # NESTED the first; FLAT; WIDE neither
+            "bracket": 100 * 2 / 5,
+            # NESTED yes, WIDE no
+            "nested operator": 50.0,
+            "outermost operator": 100.0,
+        },
+        "by_length": [
+            short | {"attachment_operator": 100 * 10 / 12},
+            long | {"attachment_operator": 100 * 11 / 12},
+        ],
+        "baselines": {
+            # NESTED [MAX 2 4; FLAT [SM 2; WIDE [MED 1 5
+            "previous token": 100 * (3 + 2 + 3) / 24,
+            # all but 0 and ] of NESTED, and the last ] of WIDE
+            "last operator": 100 * 21 / 24,
+        },
     }
 
 
@@ -177,7 +147,7 @@ def test_the_size_of_batches_never_changes_results(most, entries, monkeypatch):
     sizes = []
     trees = model.both_trees
 
-    def counted(batch):
+    def counted(batch, scores):
         sizes.append(len(batch))
         assert len(batch) == 1 or len(batch) * (batch.tokens.shape[1] + 1) ** 2 <= entries
         return trees(batch)

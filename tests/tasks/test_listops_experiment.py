@@ -39,24 +39,20 @@ def experiment(preset="balanced-mc", **changes):
 
 def test_the_data_are_those_of_the_settings():
     splits = load_splits(tiny().data)
-    assert {name: len(split) for name, split in splits.expressions.items()} == {
-        "train": 300,
-        "dev": 50,
-        "test": 60,
+    assert {name: len(split) for name, split in splits.items()} == {
+        **{"train": 300, "dev": 50, "test": 60}
     }
-    everything = [e for split in splits.expressions.values() for e in split]
+    everything = [e for split in splits.values() for e in split]
     assert len(set(everything)) == 410
     assert max(map(len, everything)) <= 16
-    assert sorted(splits.encoded) == ["dev", "train"]
-    assert splits.encoded is splits.encoded
     assert load_splits(tiny(seed=7).data) is splits  # seeds of runs share the data
     other = load_splits(tiny(data__seed=1).data)
-    assert other.expressions["test"] != splits.expressions["test"]
+    assert other["test"] != splits["test"]
 
 
 def test_data_from_files(folder):
     splits = load_splits(tiny(data__folder=folder, data__max_length=7).data)
-    assert [str(e) for e in splits.expressions["train"]] == [TRAIN[0], TRAIN[2]]
+    assert [str(e) for e in splits["train"]] == [TRAIN[0], TRAIN[2]]
     with pytest.raises(DataError, match=r"train.tsv: does not exist; expected a ListOps file"):
         load_splits(tiny(data__folder=folder / "nowhere").data)
 
@@ -106,9 +102,8 @@ def test_an_epoch_may_be_larger_than_the_data():
 def by_hand(work, weight):
     """The weighted mean of -log p over all tokens of `TRAIN` that have a weight."""
     total = norm = 0.0
-    for text, expression in zip(TRAIN, map(parse_expression, TRAIN), strict=True):
-        batch = load_splits(work.config.data).encoded["train"].select([TRAIN.index(text)])
-        logits = work.model(batch)[0].double().tolist()
+    for i, expression in enumerate(map(parse_expression, TRAIN)):
+        logits = work.model(work.train.select([i]))[0].double().tolist()
         for row, tag in zip(logits, expression.valencies, strict=True):
             if tag in weight:
                 surprise = math.log(sum(map(math.exp, row))) - row[tag]
@@ -163,7 +158,7 @@ def test_counts_are_those_of_a_slow_count(preset, monkeypatch):
     monkeypatch.setattr("treelax.tasks.listops.experiment.DEV_BATCH", 13)
     monkeypatch.setattr(Composer, "forward", count_modifiers)
     work = experiment(preset, data__max_length=30)
-    dev = load_splits(work.config.data).expressions["dev"]
+    dev = load_splits(work.config.data)["dev"]
     counts = [0] * 6
     for expression, parsed in zip(dev, parse_all(work.model, dev), strict=True):
         for kind, tag, soft_tag, gold_tag, head, gold_head in zip(

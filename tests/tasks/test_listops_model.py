@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Literal
 
 import pytest
 import torch
@@ -12,10 +11,10 @@ from hypothesis import strategies as st
 from tolerances import VALUE_F32
 
 from treelax.data.listops import encode_listops, parse_expression
+from treelax.structures import Heads, Projective
 from treelax.tasks.listops.model import Composer, ListOpsTagger, ModelConfig
-from treelax.trees import heads_to_tree, is_projective, is_tree, tree_to_heads
+from treelax.trees import heads_to_tree
 
-Trees = Literal["latent", "heads", "gold", "chain"]
 TREES = ("latent", "heads", "gold", "chain")
 SHORT = "[MAX 2 9 ]"
 LONG = "[MIN 4 [SM 7 7 0 ] [MED 1 2 ] 3 ]"
@@ -47,11 +46,8 @@ def test_given_the_tree_tokens_change_nothing(trees, layers):
     assert not logits.isnan().any()
 
 
-def test_given_the_tree_tokens_change_nothing_for_the_parser_either(
-    monkeypatch,
-):
+def test_given_the_tree_tokens_change_nothing_for_the_parser_either(monkeypatch):
     model = small()
-    assert model.parser is not None
     one, other = encode(LONG), encode("[SM 0 1 2 3 4 5 6 7 8 9 0 ]")
     assert one.tokens.shape == other.tokens.shape
     scores = [model.parser.scores(batch.tokens, batch.lengths) for batch in (one, other)]
@@ -91,32 +87,17 @@ def _logits_by_degree(layers, heads):
 # ------------------------------------------------------------------ whose trees
 
 
-def test_latent_trees_are_projective_trees(generator):
+@pytest.mark.parametrize("trees", ["latent", "heads"])
+def test_trees_are_discrete_or_soft_and_of_the_structure_that_was_set(trees, generator):
     batch = encode(LONG, SHORT)
-    model = small()
-    tree = model.tree(batch)
-    heads = tree_to_heads(tree, batch.lengths)
-    assert set(tree.unique().tolist()) == {0, 1}
-    assert is_tree(heads, batch.lengths).all()
-    assert is_projective(heads, batch.lengths).all()
-    soft = model.train().tree(batch, generator=generator)
-    inside = heads >= 0
-    assert torch.allclose(soft.sum(-2)[:, 1:], inside.float(), atol=VALUE_F32)
-    assert ((soft > 0) & (soft < 1)).any()
-
-
-def test_heads_are_chosen_one_by_one(generator):
-    batch = encode(LONG, SHORT)
-    model = small(trees="heads")
-    tree = model.tree(batch)
-    assert torch.equal(tree.sum(-2)[:, 1:], (batch.heads >= 0).float())
-    assert model.parser is not None
+    model = small(trees=trees)
     scores = model.parser.scores(batch.tokens, batch.lengths)
-    for b, length in enumerate(batch.lengths.tolist()):
-        own = scores[b, : length + 1, : length + 1].clone().fill_diagonal_(-torch.inf)
-        assert torch.equal(tree[b, : length + 1, : length + 1].argmax(0)[1:], own.argmax(0)[1:])
+    structure = Projective() if trees == "latent" else Heads()
+    tree = model.tree(batch)
+    assert torch.equal(tree, structure(scores, batch.lengths).mode)
     soft = model.train().tree(batch, generator=generator)
-    assert torch.allclose(soft.sum(-2)[:, 1:], (batch.heads >= 0).float(), atol=VALUE_F32)
+    assert torch.allclose(soft.sum(-2), tree.sum(-2), atol=VALUE_F32)
+    assert ((soft > 0) & (soft < 1)).any()
 
 
 @pytest.mark.parametrize("straight_through", [False, True])
@@ -134,15 +115,11 @@ def test_training_samples_and_evaluation_does_not(straight_through):
 
 
 def test_heads_on_the_left_start_ahead():
-    plain, biased = small(), small(left_head_bias=2.0)
     batch = encode(LONG)
-    assert plain.parser is not None
-    assert biased.parser is not None
-    more = biased.parser.scores(batch.tokens, batch.lengths) - plain.parser.scores(
-        batch.tokens, batch.lengths
+    plain, biased = (
+        small(left_head_bias=bias).parser.scores(batch.tokens, batch.lengths) for bias in (0.0, 2.0)
     )
-    expected = 2 * torch.ones_like(more).triu(1)
-    assert torch.allclose(more, expected, atol=VALUE_F32)
+    assert torch.allclose(biased - plain, 2 * torch.ones_like(plain).triu(1), atol=VALUE_F32)
 
 
 # ------------------------------------------------------------------ shapes, padding, sizes

@@ -16,8 +16,17 @@ from treelax.data.conllu import Sentence
 from treelax.data.tensor_files import fingerprint
 from treelax.nn import Root
 from treelax.table import Table
-from treelax.tasks.base import Answer, Example, Examples, Prediction, Source, Task, TrainedParser
+from treelax.tasks.base import (
+    Answer,
+    Example,
+    Examples,
+    LabelFigures,
+    Prediction,
+    Source,
+    TrainedParser,
+)
 from treelax.tasks.settings import TrainSettings, TreeSettings
+from treelax.tasks.task import Task
 from treelax.training.checkpoint import load_checkpoint
 from treelax.training.config import from_table
 from treelax.training.run import best_model
@@ -127,19 +136,6 @@ class Experiment:
         return {"score": 100 * right / total, "accuracy": 100 * right / total}
 
 
-class Figures:
-    """How many tags are right, in percent."""
-
-    def __init__(self, accuracy: float) -> None:
-        self.accuracy = accuracy
-
-    def record(self) -> dict[str, Any]:
-        return {"accuracy": self.accuracy}
-
-    def tables(self, title: str) -> list[Table]:
-        return [Table(["accuracy, %"], [[self.accuracy]], title)]
-
-
 class Parser(TrainedParser):
     """A trained model of the toy task."""
 
@@ -162,9 +158,7 @@ class Parser(TrainedParser):
     @torch.no_grad()
     def stream(self, texts: Iterable[Any], **options: Any) -> Iterator[Prediction]:
         for text in texts:
-            words = (
-                self.words(text) if isinstance(text, str) else tuple(getattr(text, "words", text))
-            )
+            words = self.words(text) if isinstance(text, str) else getattr(text, "words", text)
             scores = self.arc_scores(words)[None]
             hard = self.tree.discrete(scores)
             used = self.tree.soft(scores) if options.get("soft") else hard
@@ -189,12 +183,10 @@ class Parser(TrainedParser):
         texts = [[WORDS[i] for i in row] for row in islice(ids, limit)]
         return self.examples(texts, f"{split} set of {self.name}")
 
-    def evaluate(self, examples: Sequence[Example], *, progress: Any = None) -> Figures:
-        said = [own.label for own in self.predict(each.texts[0] for each in examples)]
-        pairs = [
-            p for e, s in zip(examples, said, strict=True) for p in zip(e.label, s, strict=True)
-        ]
-        return Figures(100 * sum(a == b for a, b in pairs) / len(pairs))
+    def evaluate(self, examples: Sequence[Example], *, progress: Any = None) -> LabelFigures:
+        texts = [each.texts[0] for each in examples]
+        said = zip(self.predict(texts), self.predict(texts, soft=True), examples, strict=True)
+        return LabelFigures.of(tuple(each.label for each in own) for own in said)
 
     @torch.no_grad()
     def answer(self, texts: Sequence[Sequence[str]], trees: Sequence[Tensor]) -> Answer:
@@ -224,16 +216,15 @@ class Toy(Task):
 
     def finish(self, training: Any, progress: Any = None) -> dict[str, Any]:
         own = training.experiment
-        figures = own.summary(own.evaluate())
         run = {"preset": own.config.preset, "seed": own.config.seed, "device": "CPU"}
         done = {"best_epoch": training.best_epoch, "epochs": training.epochs}
-        return run | done | {"seconds": training.seconds, "accuracy": figures["accuracy"]}
+        return run | done | {"seconds": training.seconds} | own.summary(own.evaluate())
 
     def check_result(self, record: dict[str, Any]) -> None:
         float(record["accuracy"])
 
     def result_tables(self, record: Any) -> list[Table]:
-        return Figures(record["accuracy"]).tables("dev")
+        return [Table(["accuracy, %"], [[record["accuracy"]]], "dev")]
 
     def summary(self, record: Any) -> list[dict[str, Any]]:
         return [{"accuracy": record["accuracy"]}]

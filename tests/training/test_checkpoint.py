@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from treelax.errors import CheckpointError
-from treelax.training.checkpoint import load_checkpoint, read_checkpoint_state, save_checkpoint
+from treelax.training.checkpoint import load_checkpoint, read_checkpoint_header, save_checkpoint
 
 STATE = {"epoch": 3, "best": {"score": -math.inf, "epoch": 2}, "history": [1, None, True, "ä"]}
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.bool]
@@ -36,7 +36,7 @@ def test_what_is_saved_is_loaded(tmp_path: Path, generator: torch.Generator) -> 
     save_checkpoint(path, tensors, kind="nli", state=STATE)
     loaded = load_checkpoint(path, kind="nli")
     assert (loaded.kind, loaded.state) == ("nli", STATE)
-    assert read_checkpoint_state(path) == STATE
+    assert read_checkpoint_header(path) == ("nli", STATE)
     assert loaded.tensors.keys() == tensors.keys()
     for name, tensor in tensors.items():
         assert loaded.tensors[name].dtype == tensor.dtype

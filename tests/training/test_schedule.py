@@ -9,25 +9,21 @@ import pytest
 from treelax.training.loop import Schedule
 
 
-def test_the_plateau_rule_by_hand() -> None:
-    schedule = Schedule("plateau", 1.0, epochs=20, patience=3, decay=0.5)
-    rates, back = [], []
-    #                   best        no better       best  no better
-    for epoch, score in enumerate([50, 60, 60, 55, 59, 61, 1, 2, 3, 61, 61, 61, 62], 1):
-        rates.append(schedule.current(epoch))
-        back.append(schedule.update(score))
-    assert [epoch for epoch, reload in enumerate(back, 1) if reload] == [5, 9, 12]
-    assert rates == [1] * 5 + [0.5] * 4 + [0.25] * 3 + [0.125]
-    assert schedule.best == 62
-
-
-def test_an_epoch_may_have_to_beat_only_the_one_before() -> None:
-    schedule = Schedule("plateau", 1.0, epochs=9, patience=2, decay=0.5, improve_on="previous")
-    #                                            up      up      no better   up
-    back = [schedule.update(score) for score in (50, 40, 45, 44, 44, 43, 43, 44)]
-    assert [epoch for epoch, reload in enumerate(back, 1) if reload] == [5, 7]
-    assert schedule.best == 50
-    assert schedule.current(9) == 0.25
+@pytest.mark.parametrize(
+    ("improve_on", "patience", "scores", "reloads"),
+    [
+        ("best", 3, [50, 60, 60, 55, 59, 61, 1, 2, 3, 61, 61, 61, 62], [5, 9, 12]),
+        ("previous", 2, [50, 40, 45, 44, 44, 43, 43, 44], [5, 7]),
+    ],
+)
+def test_the_plateau_rule_by_hand(
+    improve_on: str, patience: int, scores: list[int], reloads: list[int]
+) -> None:
+    schedule = Schedule("plateau", 1.0, 20, patience, decay=0.5, improve_on=improve_on)
+    for epoch, score in enumerate(scores, 1):
+        assert schedule.current(epoch) == 0.5 ** sum(reload < epoch for reload in reloads)
+        assert schedule.update(score) == (epoch in reloads)
+    assert schedule.best == max(scores)
 
 
 def test_the_cosine_falls_from_the_rate_to_almost_nothing() -> None:

@@ -30,7 +30,8 @@ def new_stepper(device, noise=0.1, average=0.0):
             error = error + noise * torch.empty_like(error).normal_(generator=generator)
         return error.square().mean()
 
-    parameters = list(model.parameters())
+    unused = nn.Parameter(torch.ones(3, device=device))  # which has no gradient
+    parameters = [*model.parameters(), unused]
     groups = [{"params": parameters[:2], "rate": 1.0}, {"params": parameters[2:], "rate": 0.5}]
     device = torch.device(device)
     generator = torch.Generator(device).manual_seed(0)

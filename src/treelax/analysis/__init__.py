@@ -1,1 +1,1 @@
-"""What came out: tables over runs, attachment, agreement, statistics of trees."""
+"""Analysis: tables over runs, attachment, agreement, statistics of trees."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from itertools import combinations
 from statistics import mean, stdev
 
@@ -90,10 +91,17 @@ def agreement_by_tag(
     trees: Sequence[Heads], gold: Sequence[Heads], tags: Sequence[Sequence[str]]
 ) -> dict[str, Agreement]:
     """The same for the words of each tag, the most frequent tag first."""
+    return by_tag(partial(agreement, trees, gold), tags)
+
+
+def by_tag(
+    compare: Callable[..., Agreement], tags: Sequence[Sequence[str]]
+) -> dict[str, Agreement]:
+    """What ``compare(keep=...)`` returns for the words of each tag."""
     counts = Counter(tag for own in tags for tag in own)
     return {
-        tag: agreement(trees, gold, keep=[[other == tag for other in own] for own in tags])
-        for tag, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        tag: compare(keep=[[other == tag for other in own] for own in tags])
+        for tag in sorted(counts, key=lambda tag: (-counts[tag], tag))
     }
 
 

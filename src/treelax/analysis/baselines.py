@@ -1,11 +1,11 @@
-"""Trees that know nothing, to hold others against: chains, random trees, the last operator."""
+"""Trees to compare others with: chains and random trees."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -13,8 +13,8 @@ from torch import Tensor
 from treelax.analysis.agreement import Agreement, Keep, edges
 from treelax.analysis.shapes import Heads, check_heads, subtrees
 from treelax.data.batching import length_batches
-from treelax.errors import InputError
 from treelax.ops import sample_tree
+from treelax.ops.checks import one_of
 from treelax.structures import Projective
 
 # entries of a batch of random trees
@@ -26,14 +26,11 @@ Direction = Literal["left-to-right", "right-to-left"]
 def chain_trees(
     lengths: Iterable[int], direction: Direction = "left-to-right"
 ) -> list[tuple[int, ...]]:
-    """A chain over each sentence: every word hangs off its neighbour."""
+    """A chain over each sentence: the head of every word is its neighbour."""
+    one_of("direction", direction, get_args(Direction))
     if direction == "left-to-right":
         return [tuple(range(n)) for n in lengths]
-    if direction == "right-to-left":
-        return [(*range(2, n + 1), 0)[:n] for n in lengths]
-    raise InputError(
-        f"direction: received {direction!r}; expected 'left-to-right' or 'right-to-left'"
-    )
+    return [(*range(2, n + 1), 0)[:n] for n in lengths]
 
 
 def random_trees(
@@ -82,16 +79,14 @@ def random_agreement(
     for number, heads in enumerate(gold):
         n = len(heads)
         counted = [i for i in range(n) if keep is None or keep[number][i]]
-        if not counted:
-            continue
         share = uniform_marginals(n, single_root)
         own = sorted(edges(heads, counted))
+        starts, ends = [a for a, _ in own], [b for _, b in own]
         words += len(counted)
         wanted += len(own)
-        sentences += 1
+        sentences += bool(counted)
         right += float(share[[heads[i] for i in counted], [i + 1 for i in counted]].sum())
-        left_ends, right_ends = [a for a, _ in own], [b for _, b in own]
-        found += float((share[left_ends, right_ends] + share[right_ends, left_ends]).sum())
+        found += float((share[starts, ends] + share[ends, starts]).sum())
         if len(counted) == n and _possible(heads, single_root):
             exact += math.exp(-log_tree_count(n, single_root=single_root))
     return Agreement(words, right, wanted, found, sentences, exact)
@@ -111,14 +106,11 @@ def log_tree_count(n: int, *, single_root: bool = False) -> float:
         \text{with a single root} \quad \frac{1}{n} \binom{3n - 2}{n - 1}
 
     Args:
-        n: words, at least 1.
+        n: words.
         single_root: count only trees with one word under the root.
 
     Returns:
         The natural logarithm; it is the entropy of random trees.
-
-    Raises:
-        InputError: there are no words.
 
     Example:
         >>> [round(math.exp(log_tree_count(n))) for n in (1, 2, 3, 4, 5)]
@@ -126,13 +118,7 @@ def log_tree_count(n: int, *, single_root: bool = False) -> float:
         >>> [round(math.exp(log_tree_count(n, single_root=True))) for n in (1, 2, 3, 4, 5)]
         [1, 2, 7, 30, 143]
     """
-    if single_root:
-        return _log_choose(3 * n - 2, n - 1) - math.log(n)
-    return _log_choose(3 * n, n) - math.log(2 * n + 1)
-
-
-def _log_choose(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    return Projective(single_root).log_count(n)
 
 
 def _possible(heads: Heads, single_root: bool) -> bool:

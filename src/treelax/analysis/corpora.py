@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import islice
+from unicodedata import category
 
 from treelax.data.conllu import Sentence
-from treelax.errors import InputError
+from treelax.errors import InputError, short
 from treelax.tasks.base import Baseline, Example, Examples, Label
 
 PUNCTUATION = "PUNCT"
-SHOWN = 60  # characters of a sentence in a message
 
 
 @dataclass(frozen=True)
@@ -54,24 +52,21 @@ class Corpus:
         cls, examples: Examples, *, limit: int | None = None, max_length: int | None = None
     ) -> Corpus:
         """The corpus of some examples."""
+        kept: list[Example] = []
         shortest = 0
-
-        def short() -> Iterator[Example]:
-            nonlocal shortest
-            for each in examples:
-                length = max(map(len, each.texts))
-                if all(each.texts) and (max_length is None or length <= max_length):
-                    yield each
-                elif length:
-                    shortest = min(shortest or length, length)
-
-        kept = list(islice(short(), limit))
+        for each in examples:
+            length = max(map(len, each.texts))
+            if all(each.texts) and (max_length is None or length <= max_length):
+                kept.append(each)
+                if len(kept) == limit:
+                    break
+            elif length:
+                shortest = min(shortest or length, length)
         if not kept:
-            least = f", each text of at most {max_length} words, the shortest has {shortest}"
-            raise InputError(
-                f"{examples.name}: received no sentences; expected at least one"
-                + (least if shortest else "")
+            most = (
+                f" of at most {max_length} words, the shortest has {shortest}" if shortest else ""
             )
+            raise InputError(f"{examples.name}: received no sentences; expected at least one{most}")
         labels = tuple(each.label for each in kept)
         return cls(
             examples.name,
@@ -90,14 +85,14 @@ class Corpus:
     @property
     def gold(self) -> list[tuple[int, ...]] | None:
         """The known heads of each sentence; None unless all have some."""
-        heads = [sentence.heads for sentence in self.sentences]
-        return None if any(own is None for own in heads) else [own for own in heads if own]
+        heads = [sentence.heads for sentence in self.sentences if sentence.heads is not None]
+        return heads if len(heads) == len(self.sentences) else None
 
     @property
     def tags(self) -> list[tuple[str, ...]] | None:
         """The known tags of each sentence; None unless all have some."""
-        tags = [sentence.tags for sentence in self.sentences]
-        return None if any(own is None for own in tags) else [own for own in tags if own]
+        tags = [sentence.tags for sentence in self.sentences if sentence.tags is not None]
+        return tags if len(tags) == len(self.sentences) else None
 
     @property
     def examples(self) -> list[tuple[Sentence, ...]]:
@@ -113,8 +108,8 @@ def check_same_sentences(first: Corpus, second: Corpus) -> None:
     for number, (own, other) in enumerate(pairs, 1):
         if own != other:
             raise InputError(
-                f"{second.name}: sentence {number} is {_short(other)} and that of {first.name} is "
-                f"{_short(own)}; {advice}"
+                f"{second.name}: sentence {number} is {short(' '.join(other))} and that of "
+                f"{first.name} is {short(' '.join(own))}; {advice}"
             )
     if len(first.sentences) != len(second.sentences):
         raise InputError(
@@ -129,13 +124,4 @@ def punctuation(corpus: Corpus) -> list[list[bool]]:
         return [[False] * len(sentence) for sentence in corpus.sentences]
     if any(PUNCTUATION in (sentence.tags or ()) for sentence in corpus.sentences):
         return [[tag == PUNCTUATION for tag in s.tags or s.words] for s in corpus.sentences]
-    return [[_is_punctuation(word) for word in words] for words in corpus.words]
-
-
-def _is_punctuation(word: str) -> bool:
-    return all(unicodedata.category(character).startswith("P") for character in word)
-
-
-def _short(words: Sequence[str]) -> str:
-    text = " ".join(words)
-    return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")
+    return [[all(category(c)[0] == "P" for c in word) for word in words] for words in corpus.words]

@@ -71,11 +71,10 @@ def tree_entropies(
     trees = structure(wide, lengths)
     arcs = (trees.marginals * trees.mode).sum((-2, -1)) / lengths
     rows = zip(lengths.tolist(), trees.entropy().tolist(), arcs.tolist(), strict=True)
-    found = [
+    return [
         TreeEntropy(n, max(0.0, entropy), structure.log_count(n), 100 * share)
         for n, entropy, share in rows
     ]
-    return found
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 
-from treelax.analysis.shapes import Heads, Subtree, check_heads, depths, subtrees
+from treelax.analysis.shapes import Heads, check_heads, subtrees
 
 # what each distribution of a `Grammar` counts
 DISTRIBUTIONS = {
@@ -110,92 +111,69 @@ def grammar(trees: Sequence[Heads]) -> Grammar:
         (100.0, 4.0, 1.0, 25.0)
     """
     check_heads(trees)
-    count = _Count()
+    total: Counter[str] = Counter()
+    by: dict[str, Counter[int]] = {name: Counter() for name in DISTRIBUTIONS}
     for heads in trees:
-        count.add(heads)
-    return count.result()
-
-
-@dataclass
-class _Count:
-    """What is counted, sentence by sentence."""
-
-    total: Counter[str] = field(default_factory=Counter)
-    by: dict[str, Counter[int]] = field(
-        default_factory=lambda: {name: Counter() for name in DISTRIBUTIONS}
+        _count(heads, total, by)
+    sentences, words, arcs = len(trees), sum(map(len, trees)), by["arc_lengths"].total()
+    parents = words - by["modifiers"][0]
+    larger = Counter({size: count for size, count in by["subtree_sizes"].items() if size > 1})
+    return Grammar(
+        sentences=sentences,
+        words=words,
+        arcs=arcs,
+        tree_share=100 * by["depths"].total() / sentences,
+        projective=100 * total["projective"] / sentences,
+        left_to_right=_percent(total["left to right"], arcs),
+        previous=100 * total["previous"] / words,
+        next=100 * total["next"] / words,
+        mean_arc_length=_mean(by["arc_lengths"]),
+        median_arc_length=float(median(by["arc_lengths"].elements())) if arcs else None,
+        mean_depth=_mean(by["depths"]),
+        mean_roots=(words - arcs) / sentences,
+        single_root=100 * by["root_counts"][1] / sentences,
+        leaves=100 * by["modifiers"][0] / words,
+        mean_modifiers=arcs / parents if parents else None,
+        one_modifier=_percent(by["modifiers"][1], parents),
+        both_sides=_percent(total["both sides"], parents),
+        mean_subtree_size=_mean(larger),
+        contiguous=_percent(total["contiguous"], larger.total()),
+        initial=_percent(total["initial"], larger.total()),
+        final=_percent(total["final"], larger.total()),
+        mean_runs=by["run_lengths"].total() / sentences,
+        mean_run_length=words / by["run_lengths"].total(),
+        **{name: dict(sorted(by[name].items())) for name in DISTRIBUTIONS},
     )
 
-    def add(self, heads: Heads) -> None:
-        n = len(heads)
-        self.total.update(sentences=1, words=n)
-        left, right = [0] * (n + 1), [0] * (n + 1)
-        run = 0
-        for word, head in enumerate(heads, 1):
-            if head:
-                self.by["arc_lengths"][abs(word - head)] += 1
-                self.total["left to right"] += head < word
-                (right if head < word else left)[head] += 1
-                self.total["next"] += head == word + 1
-            if head == word - 1 and run:
-                self.total["previous"] += 1
-            elif run:
-                self.by["run_lengths"][run] += 1
-                run = 0
-            run += 1
-        self.by["run_lengths"][run] += 1
-        self.by["root_counts"][sum(head == 0 for head in heads)] += 1
-        for before, after in zip(left[1:], right[1:], strict=True):
-            self.by["left_modifiers"][before] += 1
-            self.by["right_modifiers"][after] += 1
-            self.by["modifiers"][before + after] += 1
-            self.total["both sides"] += bool(before and after)
-        below = subtrees(heads)
-        if below is not None:
-            self._add_subtrees(heads, below)
 
-    def _add_subtrees(self, heads: Heads, below: Sequence[Subtree]) -> None:
-        depth = depths(heads)
-        assert depth is not None  # or there would be no subtrees
-        self.by["depths"][max(depth)] += 1
-        self.total["projective"] += all(subtree.contiguous for subtree in below)
-        for word, subtree in enumerate(below, 1):
-            self.by["subtree_sizes"][subtree.size] += 1
-            if subtree.size > 1:
-                self.total["contiguous"] += subtree.contiguous
-                self.total["initial"] += subtree.first == word
-                self.total["final"] += subtree.last == word
-
-    def result(self) -> Grammar:
-        total, by = self.total, self.by
-        sentences, words, arcs = total["sentences"], total["words"], by["arc_lengths"].total()
-        heads = words - by["modifiers"][0]
-        larger = Counter({size: count for size, count in by["subtree_sizes"].items() if size > 1})
-        return Grammar(
-            sentences=sentences,
-            words=words,
-            arcs=arcs,
-            tree_share=100 * by["depths"].total() / sentences,
-            projective=100 * total["projective"] / sentences,
-            left_to_right=_percent(total["left to right"], arcs),
-            previous=100 * total["previous"] / words,
-            next=100 * total["next"] / words,
-            mean_arc_length=_mean(by["arc_lengths"]),
-            median_arc_length=_median(by["arc_lengths"]),
-            mean_depth=_mean(by["depths"]),
-            mean_roots=(words - arcs) / sentences,
-            single_root=100 * by["root_counts"][1] / sentences,
-            leaves=100 * by["modifiers"][0] / words,
-            mean_modifiers=arcs / heads if heads else None,
-            one_modifier=_percent(by["modifiers"][1], heads),
-            both_sides=_percent(total["both sides"], heads),
-            mean_subtree_size=_mean(larger),
-            contiguous=_percent(total["contiguous"], larger.total()),
-            initial=_percent(total["initial"], larger.total()),
-            final=_percent(total["final"], larger.total()),
-            mean_runs=by["run_lengths"].total() / sentences,
-            mean_run_length=words / by["run_lengths"].total(),
-            **{name: dict(sorted(by[name].items())) for name in DISTRIBUTIONS},
-        )
+def _count(heads: Heads, total: Counter[str], by: Mapping[str, Counter[int]]) -> None:
+    """Count what one sentence has."""
+    words = range(1, len(heads) + 1)
+    arcs = [(head, word) for word, head in enumerate(heads, 1) if head]
+    left = Counter(head for head, word in arcs if word < head)
+    right = Counter(head for head, word in arcs if word > head)
+    starts = [word for word, head in enumerate(heads, 1) if word == 1 or head != word - 1]
+    total["left to right"] += right.total()
+    total["previous"] += len(heads) - len(starts)
+    total["next"] += sum(head == word + 1 for head, word in arcs)
+    total["both sides"] += len(left.keys() & right.keys())
+    by["arc_lengths"].update(abs(word - head) for head, word in arcs)
+    by["root_counts"][len(heads) - len(arcs)] += 1
+    by["left_modifiers"].update(left[word] for word in words)
+    by["right_modifiers"].update(right[word] for word in words)
+    by["modifiers"].update(left[word] + right[word] for word in words)
+    by["run_lengths"].update(b - a for a, b in pairwise([*starts, len(heads) + 1]))
+    below = subtrees(heads)
+    if below is None:
+        return
+    by["depths"][max(own.depth for own in below)] += 1
+    by["subtree_sizes"].update(own.size for own in below)
+    total["projective"] += all(own.contiguous for own in below)
+    for word, own in enumerate(below, 1):
+        if own.size > 1:
+            total["contiguous"] += own.contiguous
+            total["initial"] += own.first == word
+            total["final"] += own.last == word
 
 
 def _percent(part: int, whole: int) -> float | None:
@@ -205,7 +183,3 @@ def _percent(part: int, whole: int) -> float | None:
 def _mean(values: Counter[int]) -> float | None:
     count = values.total()
     return sum(value * times for value, times in values.items()) / count if count else None
-
-
-def _median(values: Counter[int]) -> float | None:
-    return float(median(values.elements())) if values else None

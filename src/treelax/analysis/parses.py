@@ -1,8 +1,7 @@
-"""What a trained model says of a corpus: trees, how sure it is of them, labels with either tree."""
+"""What a trained model predicts for a corpus: trees, their entropy, labels with either tree."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -16,37 +15,16 @@ from treelax.analysis.entropy import TreeEntropy, tree_entropies
 from treelax.data.batching import length_batches
 from treelax.errors import InputError
 from treelax.structures import Structure
-from treelax.tasks.base import Heads, Label, Progress, TrainedParser
+from treelax.tasks.base import (
+    Heads,
+    Label,
+    LabelFigures,
+    Progress,
+    TrainedParser,
+    several_labels,
+)
 
 CHUNK = 512  # examples between two reports of progress
-
-
-@dataclass(frozen=True)
-class LabelFigures:
-    """Labels predicted with discrete trees and with soft ones, in percent.
-
-    Attributes:
-        labels: number of labels: of examples, of words for a tagger, of operators for ListOps.
-        same: those that are the same with either tree.
-        accuracy: those that are right with discrete trees; None if the right ones are not known.
-        soft_accuracy: likewise with soft trees.
-
-    Example:
-        >>> LabelFigures(labels=10, same=90.0, accuracy=80.0, soft_accuracy=70.0).gap
-        10.0
-    """
-
-    labels: int
-    same: float
-    accuracy: float | None
-    soft_accuracy: float | None
-
-    @property
-    def gap(self) -> float | None:
-        """By how much discrete trees are better."""
-        if self.accuracy is None or self.soft_accuracy is None:
-            return None
-        return self.accuracy - self.soft_accuracy
 
 
 @dataclass(frozen=True)
@@ -115,7 +93,7 @@ def parse_corpus(
     gold = known_labels(parser, corpus) if labelled else []
     trees: list[Heads] = []
     entropies: list[TreeEntropy] = []
-    counts: Counter[str] = Counter()
+    labels: list[tuple[Label, Label, Label]] = []
     done = 0
     for start in range(0, len(items), CHUNK):
         some = list(islice(hard, CHUNK))
@@ -127,7 +105,7 @@ def parse_corpus(
         if parser.tree is not None:
             entropies += _entropies(scores, parser.tree.structure)
         for said, other, right in zip(some, soft, gold[start : start + CHUNK], strict=False):
-            _count(counts, said.label, other.label, right)
+            labels.append((said.label, other.label, right))
         done += sum(len(own) for said in some for own in said.words)
         if progress is not None:
             progress(done if labelled else done // texts)
@@ -135,7 +113,7 @@ def parse_corpus(
         parser.name,
         tuple(trees),
         tuple(entropies) if parser.tree is not None else None,
-        _figures(counts),
+        LabelFigures.of(labels),
         getattr(parser.tree and parser.tree.structure, "single_root", False),
     )
 
@@ -156,32 +134,5 @@ def known_labels(parser: TrainedParser, corpus: Corpus) -> list[Label]:
     """The right labels, None where they are of something else than the model's."""
     kind = tuple if parser.is_tagger else str
     labels = [own if isinstance(own, kind) else None for own in corpus.labels or ()]
-    known = {str(one) for own in labels for one in _several(own) if one is not None}
+    known = {str(one) for own in labels for one in several_labels(own) if one is not None}
     return labels if known & set(parser.labels) else [None] * len(corpus.examples)
-
-
-def _count(counts: Counter[str], hard: Label, soft: Label, right: Label) -> None:
-    """Count the labels of one example, or of those of its words that count."""
-    own, other = _several(hard), _several(soft)
-    wanted = _several(right) or (None,) * len(own)
-    judged = right is not None
-    for a, b, c in zip(own, other, wanted, strict=True):
-        if judged and c is None:
-            continue
-        counts.update(labels=1, same=a == b)
-        if judged:
-            counts.update(known=1, right=a == c, soft=b == c)
-
-
-def _figures(counts: Counter[str]) -> LabelFigures | None:
-    if not counts["labels"]:
-        return None
-    same = 100 * counts["same"] / counts["labels"]
-    if not counts["known"]:
-        return LabelFigures(counts["labels"], same, None, None)
-    right, soft = (100 * counts[key] / counts["known"] for key in ("right", "soft"))
-    return LabelFigures(counts["labels"], same, right, soft)
-
-
-def _several(label: Label) -> tuple[str | int | None, ...]:
-    return (label,) if isinstance(label, str) else label or ()

@@ -1,4 +1,4 @@
-"""Which part words, or their tags, play in trees: heads or leaves, and of what."""
+"""The roles of words or tags in trees: heads or leaves, and of what."""
 
 from __future__ import annotations
 
@@ -13,43 +13,24 @@ ROOT = "root"
 
 @dataclass(frozen=True)
 class Role:
-    """The part that a word or a tag plays in some trees; shares are in percent of its times.
-
-    Attributes:
-        name: the word or the tag.
-        times: how often it occurs.
-        modifiers: of all its occurrences together.
-        heads: share of those with a modifier; the others are leaves.
-        roots: share of those that hang off the root.
-        left_heads: share of those whose head stands to their left.
-        usual_head: what it hangs off most often, a word or a tag, or "root".
-        usual: share of those that do.
-    """
+    """The role of a word or a tag in some trees; shares are in percent of its occurrences."""
 
     name: str
-    times: int
-    modifiers: int
-    heads: float
-    roots: float
-    left_heads: float
-    usual_head: str
-    usual: float
-
-    @property
-    def leaves(self) -> float:
-        """Share of occurrences without modifiers."""
-        return 100 - self.heads
-
-    @property
-    def mean_modifiers(self) -> float:
-        """Modifiers of an occurrence."""
-        return self.modifiers / self.times
+    times: int  # occurrences
+    modifiers: int  # of all occurrences
+    heads: float  # share with modifiers
+    roots: float  # share under the root
+    left_heads: float  # share with the head to the left
+    usual_head: str  # most frequent head: a word, a tag or "root"
+    usual: float  # share with that head
+    leaves: float  # share without modifiers
+    mean_modifiers: float  # per occurrence
 
 
 def roles(
     names: Sequence[Sequence[str]], trees: Sequence[Heads], *, most: int | None = None
 ) -> list[Role]:
-    """The part of each word or tag, those with the most modifiers first."""
+    """The role of each word or tag, those with the most modifiers first."""
     times: Counter[str] = Counter()
     modifiers: Counter[str] = Counter()
     heads: Counter[str] = Counter()
@@ -60,7 +41,7 @@ def roles(
         heads.update(own[head - 1] for head in set(tree) if head)
         for word, head in enumerate(tree, 1):
             name = own[word - 1]
-            # the name of the root may be a word too, so it is not counted as one
+            # "" is the root: "root" may be a word
             above.setdefault(name, Counter())[own[head - 1] if head else ""] += 1
             if head:
                 modifiers[own[head - 1]] += 1
@@ -79,6 +60,8 @@ def roles(
                 left_heads=100 * lefts[name] / times[name],
                 usual_head=usual or ROOT,
                 usual=100 * count / times[name],
+                leaves=100 - 100 * heads[name] / times[name],
+                mean_modifiers=modifiers[name] / times[name],
             )
         )
     return found

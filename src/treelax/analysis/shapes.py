@@ -1,7 +1,7 @@
-"""The shape of one tree: checked heads, how deep its words are, which span each subtree covers.
+"""The shape of one tree: checked heads, depths of words, spans of subtrees.
 
 A tree is the heads of its words in order, counted from 1, 0 the root. Heads that were chosen without
-a tree constraint may go round in a circle; then there is no depth and there are no subtrees.
+a tree constraint may form a cycle; then there are no depths and no subtrees.
 """
 
 from __future__ import annotations
@@ -16,26 +16,21 @@ Heads = Sequence[int]
 
 @dataclass(frozen=True, slots=True)
 class Subtree:
-    """A word and all that hangs off it, directly or not.
+    """A word and all its descendants."""
 
-    Attributes:
-        size: number of its words.
-        first: place of its leftmost word, counted from 1.
-        last: place of its rightmost word.
-    """
-
-    size: int
-    first: int
+    size: int  # words
+    first: int  # leftmost word, counted from 1
     last: int
+    depth: int  # arcs from the root to its head
 
     @property
     def contiguous(self) -> bool:
-        """Whether no other word stands between its words."""
+        """Whether no other word interrupts it."""
         return self.last - self.first + 1 == self.size
 
 
 def check_heads(trees: Sequence[Heads]) -> None:
-    """Refuse heads that are no other position of their sentence."""
+    """Refuse heads that are not another word of their sentence or the root."""
     if not trees:
         raise InputError("trees: received none; expected at least one")
     for number, heads in enumerate(trees, 1):
@@ -53,7 +48,7 @@ def check_heads(trees: Sequence[Heads]) -> None:
 def check_same_words(
     name: str, found: Sequence[Sequence[object]], trees: Sequence[Sequence[object]]
 ) -> None:
-    """Refuse things that do not belong to the words of the same sentences."""
+    """Refuse anything that does not have one item per word of the same sentences."""
     if len(found) != len(trees):
         raise InputError(
             f"{name}: received {len(found)} sentences; expected {len(trees)}, as many as the trees"
@@ -94,4 +89,4 @@ def subtrees(heads: Heads) -> list[Subtree] | None:
         size[head] += size[word]
         first[head] = min(first[head], first[word])
         last[head] = max(last[head], last[word])
-    return [Subtree(size[word], first[word], last[word]) for word in range(1, n + 1)]
+    return [Subtree(*each) for each in zip(size[1:], first[1:], last[1:], depth, strict=True)]

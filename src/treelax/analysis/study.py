@@ -1,9 +1,10 @@
-"""A study of the trees of several runs on one corpus: all that is to be known, put together."""
+"""A study of the trees of several runs on one corpus."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from treelax.analysis.agreement import (
     Agreement,
     PairAgreement,
     agreement,
-    agreement_by_tag,
+    by_tag,
     mean_and_deviation,
     pairwise_agreement,
 )
@@ -22,7 +23,7 @@ from treelax.analysis.entropy import EntropySummary, entropy_summary
 from treelax.analysis.grammar import Grammar, grammar
 from treelax.analysis.parses import Parses
 from treelax.analysis.roles import Role, roles
-from treelax.analysis.shapes import Heads, check_heads, check_same_words
+from treelax.analysis.shapes import Heads, check_same_words
 from treelax.errors import InputError
 
 LEFT_TO_RIGHT, RIGHT_TO_LEFT = "left-to-right chain", "right-to-left chain"
@@ -33,17 +34,18 @@ WORDS_KEPT = 20  # head words in the record of a study
 
 @dataclass(frozen=True)
 class TreebankScores:
-    """Agreement of some trees with those of a treebank.
-
-    Attributes:
-        all: over all words.
-        plain: over words that are not punctuation; None if there is no punctuation.
-        by_tag: of the words of each tag; None if there are no tags.
-    """
+    """Agreement of some trees with those of a treebank."""
 
     all: Agreement
-    plain: Agreement | None
-    by_tag: Mapping[str, Agreement] | None
+    plain: Agreement | None  # without punctuation; None if there is none
+    by_tag: Mapping[str, Agreement] | None  # None if there are no tags
+
+    def figures(self) -> dict[str, Any]:
+        """The figures over all words and over those that are not punctuation, by name."""
+        plain = {key: getattr(self.plain, key, None) for key in ("words", "uas", "uuas")}
+        return {key: getattr(self.all, key) for key in ("words", "uas", "uuas", "exact_trees")} | {
+            f"{key}_without_punctuation": value for key, value in plain.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -89,10 +91,8 @@ class Study:
             "sentences": len(self.corpus.sentences),
             "words": sum(map(len, self.corpus.sentences)),
             "runs": [run.name for run in self.runs],
-            "grammar": {name: asdict(own) for name, own in self.grammars.items()},
-            "reference_grammar": {
-                name: asdict(own) for name, own in self.reference_grammars.items()
-            },
+            "grammar": {key: asdict(own) for key, own in self.grammars.items()},
+            "reference_grammar": {key: asdict(own) for key, own in self.reference_grammars.items()},
             "agreement": {
                 "mean": mean,
                 "deviation": deviation,
@@ -102,15 +102,13 @@ class Study:
                     for run, all_of_it in self.baselines.items()
                 },
             },
-            "treebank": _scores_record(self.treebank),
-            "treebank_baselines": _scores_record(self.treebank_baselines),
+            "treebank": _records(self.treebank),
+            "treebank_baselines": _records(self.treebank_baselines),
             "head_words": {
-                run: [_role_record(role) for role in own[:WORDS_KEPT]]
-                for run, own in self.words.items()
+                run: [asdict(role) for role in own[:WORDS_KEPT]] for run, own in self.words.items()
             },
-            "tags": None
-            if self.tags is None
-            else {run: [_role_record(role) for role in own] for run, own in self.tags.items()},
+            "tags": self.tags
+            and {run: [asdict(role) for role in own] for run, own in self.tags.items()},
             "entropy": {name: asdict(own) for name, own in self.entropies.items()},
             "labels": {
                 run.name: asdict(run.labels) | {"gap": run.labels.gap}
@@ -136,18 +134,29 @@ def study(corpus: Corpus, runs: Sequence[Parses], *, seed: int = SEED) -> Study:
     if not names or len(set(names)) < len(names):
         raise InputError(f"runs: received {names}; expected one or more, with different names")
     for run in runs:
-        check_heads(run.trees)
         check_same_words(f"trees of {run.name}", run.trees, corpus.words)
     # random trees are such as the runs could have made
     single_root = all(run.single_root for run in runs)
-    fixed = _fixed_baselines(corpus)
     lengths = [len(sentence) for sentence in corpus.sentences]
+    fixed: dict[str, Sequence[Heads]] = {
+        LEFT_TO_RIGHT: chain_trees(lengths),
+        RIGHT_TO_LEFT: chain_trees(lengths, "right-to-left"),
+    }
+    for name, rule in corpus.baselines.items():
+        fixed[name] = [rule(words) for words in corpus.words]
     generator = torch.Generator().manual_seed(seed)
     drawn = random_trees(lengths, generator=generator, single_root=single_root)
     references: dict[str, Sequence[Heads]] = {**fixed, RANDOM: drawn}
-    if corpus.gold is not None:
-        references[GOLD] = corpus.gold
-    tags = corpus.tags
+    gold, tags = corpus.gold, corpus.tags
+    treebank = treebank_baselines = None
+    if gold is not None:
+        references[GOLD] = gold
+        treebank = _treebank(
+            corpus, {run.name: partial(agreement, run.trees, gold) for run in runs}
+        )
+        compared = {name: partial(agreement, trees, gold) for name, trees in fixed.items()}
+        expected = partial(random_agreement, gold, single_root=single_root)
+        treebank_baselines = _treebank(corpus, {**compared, RANDOM: expected})
     return Study(
         corpus=corpus,
         runs=tuple(runs),
@@ -159,8 +168,8 @@ def study(corpus: Corpus, runs: Sequence[Parses], *, seed: int = SEED) -> Study:
             | {RANDOM: random_agreement(run.trees, single_root=single_root)}
             for run in runs
         },
-        treebank=_treebank(corpus, {run.name: run.trees for run in runs}),
-        treebank_baselines=_baseline_scores(corpus, fixed, single_root),
+        treebank=treebank,
+        treebank_baselines=treebank_baselines,
         words={run.name: roles(corpus.words, run.trees) for run in runs},
         tags=None if tags is None else {run.name: roles(tags, run.trees) for run in runs},
         entropies={
@@ -169,76 +178,26 @@ def study(corpus: Corpus, runs: Sequence[Parses], *, seed: int = SEED) -> Study:
     )
 
 
-def _fixed_baselines(corpus: Corpus) -> dict[str, Sequence[Heads]]:
-    """The trees of all baselines but the random ones."""
-    lengths = [len(sentence) for sentence in corpus.sentences]
-    found: dict[str, Sequence[Heads]] = {
-        LEFT_TO_RIGHT: chain_trees(lengths),
-        RIGHT_TO_LEFT: chain_trees(lengths, "right-to-left"),
-    }
-    for name, rule in corpus.baselines.items():
-        found[name] = [rule(words) for words in corpus.words]
-    return found
-
-
-def _kept(corpus: Corpus) -> list[list[bool]] | None:
-    """Which words are no punctuation; None if none is."""
-    marks = punctuation(corpus)
-    if not any(map(any, marks)):
-        return None
-    return [[not mark for mark in row] for row in marks]
-
-
 def _treebank(
-    corpus: Corpus, trees: Mapping[str, Sequence[Heads]]
-) -> dict[str, TreebankScores] | None:
-    gold, tags, keep = corpus.gold, corpus.tags, _kept(corpus)
-    if gold is None:
-        return None
+    corpus: Corpus, compared: Mapping[str, Callable[..., Agreement]]
+) -> dict[str, TreebankScores]:
+    tags, marks = corpus.tags, punctuation(corpus)
+    keep = [[not mark for mark in row] for row in marks] if any(map(any, marks)) else None
     return {
         name: TreebankScores(
-            agreement(own, gold),
-            None if keep is None else agreement(own, gold, keep=keep),
-            None if tags is None else agreement_by_tag(own, gold, tags),
+            compare(),
+            None if keep is None else compare(keep=keep),
+            None if tags is None else by_tag(compare, tags),
         )
-        for name, own in trees.items()
+        for name, compare in compared.items()
     }
 
 
-def _baseline_scores(
-    corpus: Corpus, fixed: Mapping[str, Sequence[Heads]], single_root: bool
-) -> dict[str, TreebankScores] | None:
-    found, gold = _treebank(corpus, fixed), corpus.gold
-    if found is None or gold is None:
-        return None
-
-    def expected(keep: list[list[bool]] | None) -> Agreement:
-        return random_agreement(gold, keep=keep, single_root=single_root)
-
-    keep, tags = _kept(corpus), corpus.tags
-    by_tag = None
-    if tags is not None:
-        order = found[LEFT_TO_RIGHT].by_tag or {}
-        by_tag = {tag: expected([[own == tag for own in row] for row in tags]) for tag in order}
-    plain = None if keep is None else expected(keep)
-    return found | {RANDOM: TreebankScores(expected(None), plain, by_tag)}
-
-
-def _scores_record(scores: Mapping[str, TreebankScores] | None) -> dict[str, Any] | None:
+def _records(scores: Mapping[str, TreebankScores] | None) -> dict[str, Any] | None:
     if scores is None:
         return None
-    return {
-        name: {
-            "uas": own.all.uas,
-            "uuas": own.all.uuas,
-            "exact_trees": own.all.exact_trees,
-            "uas_without_punctuation": getattr(own.plain, "uas", None),
-            "uuas_without_punctuation": getattr(own.plain, "uuas", None),
-            "uas_by_tag": own.by_tag and {tag: one.uas for tag, one in own.by_tag.items()},
-        }
-        for name, own in scores.items()
-    }
-
-
-def _role_record(role: Role) -> dict[str, Any]:
-    return asdict(role) | {"leaves": role.leaves, "mean_modifiers": role.mean_modifiers}
+    found = {name: own.figures() for name, own in scores.items()}
+    for name, own in scores.items():
+        tags = own.by_tag
+        found[name]["uas_by_tag"] = tags and {tag: one.uas for tag, one in tags.items()}
+    return found

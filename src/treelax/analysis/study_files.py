@@ -12,7 +12,6 @@ from treelax.analysis.grammar import DISTRIBUTIONS, Grammar
 from treelax.analysis.roles import Role
 from treelax.analysis.study import GOLD, Study, TreebankScores
 from treelax.analysis.tables import to_csv
-from treelax.errors import InputError
 from treelax.files import atomic_write
 
 Row = dict[str, Any]
@@ -31,7 +30,9 @@ def csv_files(study: Study) -> dict[str, str]:
     """
     tables: dict[str, list[Row]] = {
         "grammar.csv": [
-            {"kind": kind, "trees": name} | _scalars(own) for kind, name, own in _grammars(study)
+            {"kind": kind, "trees": name}
+            | {key: value for key, value in asdict(own).items() if key not in DISTRIBUTIONS}
+            for kind, name, own in _grammars(study)
         ],
         "distributions.csv": list(_distributions(study)),
         "words.csv": list(_roles("word", study.words)),
@@ -42,8 +43,14 @@ def csv_files(study: Study) -> dict[str, str]:
             for run, all_of_it in study.baselines.items()
             for name, own in all_of_it.items()
         ],
-        "treebank.csv": list(_treebank(study)),
-        "treebank_tags.csv": list(_treebank_tags(study)),
+        "treebank.csv": [
+            {"kind": kind, "trees": name} | own.figures() for kind, name, own in _scored(study)
+        ],
+        "treebank_tags.csv": [
+            {"kind": kind, "trees": name, "tag": tag} | _figures(one, "words", "uas", "uuas")
+            for kind, name, own in _scored(study)
+            for tag, one in (own.by_tag or {}).items()
+        ],
         "entropy.csv": [{"run": name} | asdict(own) for name, own in study.entropies.items()],
         "sentences.csv": list(_sentences(study)),
         "labels.csv": [
@@ -52,28 +59,17 @@ def csv_files(study: Study) -> dict[str, str]:
             if run.labels is not None
         ],
     }
-    return {
-        name: to_csv(list(rows[0]), map(_written, rows)) for name, rows in tables.items() if rows
-    }
+    # six digits, since entropies may be small
+    return {name: to_csv(list(rows[0]), rows, ".6g") for name, rows in tables.items() if rows}
 
 
-def write_csv_files(study: Study, folder: Path) -> list[Path]:
-    """Write all CSV files of a study, each whole or not at all."""
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file; expected a folder: give another --out")
+def write_csv_files(study: Study, folder: Path) -> None:
+    """Write all CSV files of a study, each atomically."""
     folder.mkdir(parents=True, exist_ok=True)
-    written = []
     for name, text in csv_files(study).items():
         with atomic_write(folder / name, "w") as out:
-            # half a character, which JSON can write, is then as JSON writes it
+            # a lone surrogate, which JSON allows, is written as in JSON
             out.write(text.encode(errors="backslashreplace").decode())
-        written.append(folder / name)
-    return written
-
-
-def _written(row: Row) -> Row:
-    """A row with six digits, for entropies may be small."""
-    return {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in row.items()}
 
 
 def _grammars(study: Study) -> Iterator[tuple[str, str, Grammar]]:
@@ -83,12 +79,8 @@ def _grammars(study: Study) -> Iterator[tuple[str, str, Grammar]]:
         yield "gold" if name == GOLD else "baseline", name, own
 
 
-def _figures(own: Agreement | None, *names: str) -> Row:
-    return {name: getattr(own, name, None) for name in names}
-
-
-def _scalars(own: Grammar) -> Row:
-    return {key: value for key, value in asdict(own).items() if key not in DISTRIBUTIONS}
+def _figures(own: Agreement, *names: str) -> Row:
+    return {name: getattr(own, name) for name in names}
 
 
 def _distributions(study: Study) -> Iterator[Row]:
@@ -105,28 +97,13 @@ def _roles(unit: str, all_of_it: Mapping[str, Sequence[Role]]) -> Iterator[Row]:
     for run, own in all_of_it.items():
         for role in own:
             row = asdict(role)
-            row = {"run": run, unit: row.pop("name")} | row
-            yield row | {"leaves": role.leaves, "mean_modifiers": role.mean_modifiers}
+            yield {"run": run, unit: row.pop("name")} | row
 
 
 def _scored(study: Study) -> Iterator[tuple[str, str, TreebankScores]]:
     for kind, scores in (("run", study.treebank), ("baseline", study.treebank_baselines)):
         for name, own in (scores or {}).items():
             yield kind, name, own
-
-
-def _treebank(study: Study) -> Iterator[Row]:
-    for kind, name, own in _scored(study):
-        row = {"kind": kind, "trees": name}
-        row |= _figures(own.all, "words", "uas", "uuas", "exact_trees")
-        plain = _figures(own.plain, "words", "uas", "uuas")
-        yield row | {f"{key}_without_punctuation": value for key, value in plain.items()}
-
-
-def _treebank_tags(study: Study) -> Iterator[Row]:
-    for kind, name, own in _scored(study):
-        for tag, one in (own.by_tag or {}).items():
-            yield {"kind": kind, "trees": name, "tag": tag} | _figures(one, "words", "uas", "uuas")
 
 
 def _sentences(study: Study) -> Iterator[Row]:
@@ -138,9 +115,9 @@ def _sentences(study: Study) -> Iterator[Row]:
                 "run": run.name,
                 "sentence": i + 1,
                 "words": len(heads),
-                "roots": sum(head == 0 for head in heads),
+                "roots": heads.count(0),
                 "right_heads": None if gold is None else sum(map(int.__eq__, heads, gold[i])),
-                "entropy": None if own is None else own.entropy,
-                "entropy_per_word": None if own is None else own.per_word,
-                "best_arcs": None if own is None else own.best_arcs,
+                "entropy": own and own.entropy,
+                "entropy_per_word": own and own.per_word,
+                "best_arcs": own and own.best_arcs,
             }

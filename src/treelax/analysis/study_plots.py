@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import mean
 
@@ -101,18 +100,16 @@ def _treebank(
     return draw_bars(
         "Agreement with gold trees",
         "heads that are right, %",
-        {name: [own.all.uas] for name, own in {**named, **baselines}.items()},
+        {name: [own.all.uas or 0.0] for name, own in {**named, **baselines}.items()},
         faded=frozenset(baselines) - frozenset(named),
     )
 
 
 def _by_tag(runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]) -> Curves:
-    tags = list(next(iter(runs.values())).by_tag or {})[:TAGS]
-
     def at(own: TreebankScores, tag: str) -> float:
-        found = (own.by_tag or {})[tag].uas
-        return 0.0 if found is None else found
+        return (own.by_tag or {})[tag].uas or 0.0
 
+    tags = list(next(iter(runs.values())).by_tag or {})[:TAGS]
     label = run_name(next(iter(runs)), NAME) if len(runs) == 1 else f"mean of {len(runs)} runs"
     return draw_bars(
         "Agreement with gold trees by tag of the modifier",
@@ -156,7 +153,7 @@ def _by_length(
 def draw_bars(
     title: str,
     x_label: str,
-    values: Mapping[str, Sequence[float | None]],
+    values: Mapping[str, Sequence[float]],
     *,
     series: Sequence[str] = ("",),
     points: Mapping[str, Sequence[float]] | None = None,
@@ -176,37 +173,32 @@ def draw_bars(
         axes = figure.add_subplot()
         thickness = 0.72 / count
         for number, label in enumerate(series):
-            shown = [
-                (row + (number - (count - 1) / 2) * thickness, name, value)
-                for row, name in enumerate(names)
-                if (value := values[name][number]) is not None and math.isfinite(value)
-            ]
             own = COLOURS[number % len(COLOURS)]
             axes.barh(
-                [place for place, _, _ in shown],
-                [value for _, _, value in shown],
+                [row + (number - (count - 1) / 2) * thickness for row in range(len(names))],
+                [values[name][number] for name in names],
                 height=thickness,
-                color=[FADED if name in faded else own for _, name, _ in shown],
+                color=[FADED if name in faded else own for name in names],
                 hatch=HATCHES[number % len(HATCHES)],
                 edgecolor="white",
                 linewidth=0.4,
                 label=label or None,
             )
-            for place, name, value in shown if count == 1 else ():
+        for row, name in enumerate(names):
+            marked = points.get(name, ())
+            if count == 1:
                 axes.annotate(
-                    f"{value:.1f}",
-                    (max(value, *points.get(name, ()), value), place),
+                    f"{values[name][0]:.1f}",
+                    (max(*values[name], *marked, 0), row),
                     xytext=(4, 0),
                     textcoords="offset points",
                     va="center",
                     fontsize=9,
                 )
-        for row, name in enumerate(names):
-            own_points = list(points.get(name, ()))
-            # the rim keeps a point in sight on a bar of any colour
+            # the rim keeps a point visible on a bar of any colour
             axes.plot(
-                own_points,
-                [row] * len(own_points),
+                marked,
+                [row] * len(marked),
                 "o",
                 color="black",
                 markersize=3.6,
@@ -225,10 +217,7 @@ def draw_bars(
             figure.legend(loc="outside lower center", ncols=min(count, 4), frameon=False)
     rows = []
     for name in names:
-        told = [
-            f"{label} {value:.1f}".strip()
-            for label, value in zip(series, values[name], strict=True)
-            if value is not None and math.isfinite(value)
-        ]
-        rows.append(f"{name}: {', '.join(told) or 'none'}")
+        pairs = zip(series, values[name], strict=True)
+        told = ", ".join(f"{label} {value:.1f}".strip() for label, value in pairs)
+        rows.append(f"{name}: {told}")
     return Curves(figure, title, f"{x_label}. {'; '.join(rows)}.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import mean
 
@@ -9,14 +10,16 @@ from treelax.analysis.agreement import mean_and_deviation
 from treelax.analysis.grammar import Grammar
 from treelax.analysis.roles import roles
 from treelax.analysis.study import LEFT_TO_RIGHT, RANDOM, RIGHT_TO_LEFT, Study, TreebankScores
+from treelax.analysis.tables import spread
+from treelax.errors import counted
 from treelax.table import Cell, Table
 
 NAME, WORD = 20, 13  # characters of the name of a run, and of a word
 MATRIX = range(3, 7)  # runs whose agreement fits into a square
 HEAD_WORDS = 10
 # ranges of values that share a column: first, last, heading
-ARC_LENGTHS = [*((n, n, str(n)) for n in range(1, 6)), (6, 10, "6–10"), (11, None, "11–")]
-MODIFIERS = [*((n, n, str(n)) for n in range(5)), (5, None, "5–")]
+ARC_LENGTHS = [*((n, n, str(n)) for n in range(1, 6)), (6, 10, "6–10"), (11, math.inf, "11–")]
+MODIFIERS = [*((n, n, str(n)) for n in range(5)), (5, math.inf, "5–")]
 # headings, and the figures of a `Grammar` below them
 ARCS = {
     "l-to-r": "left_to_right",
@@ -61,9 +64,9 @@ def study_tables(study: Study) -> Iterator[Table]:
         yield _matrix(study)
     yield _baselines(study)
     if study.treebank is not None and study.treebank_baselines is not None:
-        yield _treebank(study, study.treebank, study.treebank_baselines)
+        yield _treebank(study.treebank, study.treebank_baselines)
         if study.corpus.tags is not None:
-            yield _by_tag(study, study.treebank, study.treebank_baselines)
+            yield _by_tag(study.treebank, study.treebank_baselines)
     if study.entropies:
         yield _entropies(study)
     if any(run.labels is not None for run in study.runs):
@@ -73,12 +76,10 @@ def study_tables(study: Study) -> Iterator[Table]:
 def _matrix(study: Study) -> Table:
     names = [run.name for run in study.runs]
     found = {(pair.first, pair.second): pair.uas for pair in study.pairs}
-    rows: list[list[Cell]] = []
+    rows = []
     for number, name in enumerate(names, 1):
-        cells: list[Cell] = [f"{run_name(name, NAME - 4)} ({number})"]
-        for other in names:
-            cells.append(one_decimal(found.get((name, other), found.get((other, name)))))
-        rows.append(cells)
+        figures = (found.get((name, other), found.get((other, name))) for other in names)
+        rows.append([f"{run_name(name, NAME - 4)} ({number})", *map(one_decimal, figures)])
     columns = ["run", *map(str, range(1, len(names) + 1))]
     return Table(columns, rows, "Agreement of runs: heads that are the same, %")
 
@@ -94,20 +95,15 @@ def _baselines(study: Study) -> Table:
         rows.append([*cells, *(study.baselines[run.name][name].uas for name in baselines)])
     title = "Agreement with baselines: heads that are the same, %"
     note = None
-    if study.self_agreement is not None:
-        middle, deviation = study.self_agreement
+    if several:
         title = title.replace("with baselines", "with other runs and baselines")
-        count = len(study.pairs)
-        pairs = "1 pair" if count == 1 else f"{count} pairs"
-        spread = "" if deviation is None else f" ± {deviation:.2f}"
-        note = f"{pairs} of runs: {middle:.2f}{spread}"
+        agreement = spread([pair.uas for pair in study.pairs])
+        note = f"{counted(len(study.pairs), 'pair')} of runs: {agreement}"
     columns = ["run", *["runs"] * several, *(SHORT.get(name, name) for name in baselines)]
     return Table(columns, rows, title, note)
 
 
-def _treebank(
-    study: Study, runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]
-) -> Table:
+def _treebank(runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]) -> Table:
     def cells(own: TreebankScores) -> list[float | None]:
         found = [own.all.uas, own.all.uuas, own.all.exact_trees]
         return found if own.plain is None else [*found, own.plain.uas, own.plain.uuas]
@@ -133,9 +129,7 @@ def _treebank(
     return Table(columns_named, rows, title, note)
 
 
-def _by_tag(
-    study: Study, runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]
-) -> Table:
+def _by_tag(runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]) -> Table:
     first = next(iter(runs.values())).by_tag or {}
     several = len(runs) > 1
     rows: list[list[Cell]] = []
@@ -153,7 +147,7 @@ def _by_tag(
 
 def _entropies(study: Study) -> Table:
     rows = [
-        [run_name(name), _three(own.entropy), _three(own.per_word), own.relative, own.best_arcs]
+        [run_name(name), f"{own.entropy:.3f}", f"{own.per_word:.3f}", own.relative, own.best_arcs]
         for name, own in study.entropies.items()
     ]
     return Table(
@@ -166,15 +160,11 @@ def _entropies(study: Study) -> Table:
     )
 
 
-def _three(value: float) -> str:
-    return f"{value:.3f}"
-
-
 def _labels(study: Study) -> Table:
-    found = [(run.name, run.labels) for run in study.runs if run.labels is not None]
     rows = [
-        [run_name(name), own.labels, own.accuracy, own.soft_accuracy, own.gap, own.same]
-        for name, own in found
+        [run_name(run.name), own.labels, own.accuracy, own.soft_accuracy, own.gap, own.same]
+        for run in study.runs
+        if (own := run.labels) is not None
     ]
     return Table(
         ["run", "labels", "discrete", "soft", "gap", "same label"],
@@ -218,7 +208,7 @@ def _grammar_table(study: Study, title: str, columns: Mapping[str, str], note: s
 
 
 def shares_table(
-    study: Study, title: str, what: str, ranges: Sequence[tuple[int, int | None, str]]
+    study: Study, title: str, what: str, ranges: Sequence[tuple[int, float, str]]
 ) -> Table:
     """A distribution, in percent."""
     rows: list[list[Cell]] = []
@@ -227,11 +217,7 @@ def shares_table(
         total = sum(counts.values())
         cells: list[Cell] = [name]
         for first, last, _ in ranges:
-            part = sum(
-                times
-                for value, times in counts.items()
-                if first <= value and (last is None or value <= last)
-            )
+            part = sum(times for value, times in counts.items() if first <= value <= last)
             cells.append(one_decimal(100 * part / total) if total else None)
         rows.append(cells)
     return Table(["trees", *(heading for _, _, heading in ranges)], rows, title)
@@ -240,26 +226,16 @@ def shares_table(
 def roles_table(
     study: Study, title: str, unit: str, names: Sequence[Sequence[str]], most: int | None
 ) -> Table:
-    """The parts that words or tags play in the trees of all runs."""
+    """The roles of words or tags in the trees of all runs."""
     count = len(study.runs)
     trees = [heads for run in study.runs for heads in run.trees]
     rows: list[list[Cell]] = []
     for role in roles([*names] * count, trees, most=most):
         if most is not None and not role.modifiers:
             break  # the others have none either
-        rows.append(
-            [
-                short_word(role.name),
-                role.times // count,
-                one_decimal(role.mean_modifiers),
-                one_decimal(role.heads),
-                one_decimal(role.leaves),
-                one_decimal(role.roots),
-                one_decimal(role.left_heads),
-                short_word(role.usual_head),
-                one_decimal(role.usual),
-            ]
-        )
+        figures = (role.mean_modifiers, role.heads, role.leaves, role.roots, role.left_heads)
+        cells: list[Cell] = [short_word(role.name), role.times // count, *map(one_decimal, figures)]
+        rows.append([*cells, short_word(role.usual_head), one_decimal(role.usual)])
     of_all = f"; all {count} runs together" if count > 1 else ""
     return Table(
         [unit, "times", "mod.", "head", "leaf", "root", "left", "hangs off", "%"],

@@ -1,8 +1,8 @@
-"""Many runs, several at a time, that can be interrupted and taken up again.
+"""Many runs, several at a time, that can be interrupted and resumed.
 
-Every run is a process of its own, ``treelax train TASK --out FOLDER --resume``, so a sweep needs
-nothing of its own to be resumable, and one that fails takes no other with it. On a GPU the processes
-overlap if NVIDIA's multi-process service is on (``nvidia-cuda-mps-control -d``), else they take turns.
+Every run is a process of its own, ``treelax train TASK --out FOLDER --resume``, so a sweep keeps no
+state, and a run that fails affects no other. On a GPU the processes overlap if NVIDIA's multi-process
+service is on (``nvidia-cuda-mps-control -d``), else they take turns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from treelax.errors import InputError, TrainingError
-from treelax.tasks.base import Task
+from treelax.tasks.task import Task
 from treelax.training.config import settings_between
 from treelax.training.metrics import read_metrics
 from treelax.training.run import CONFIG, Run, end_when_told, refuse_changes
@@ -77,10 +77,10 @@ def sweep(
 ) -> list[Run]:
     """Train and test all configs, ``jobs`` at a time; runs that have ended are left alone."""
     runs = [open_or_create(task, folder / run_name(config), config) for config in configs]
-    moved = {}
-    for run, config in zip(runs, configs, strict=True):
-        between = settings_between(run.config(task.config_type), config)
-        moved[run.path] = [f"{key}={value}" for key, value in between.items()]
+    moved = {
+        run.path: settings_between(run.config(task.config_type), config)
+        for run, config in zip(runs, configs, strict=True)
+    }
     waiting = [run for run in runs if task.result(run) is None]
     going: dict[Path, tuple[Run, subprocess.Popen[bytes]]] = {}
     epochs = {run.path: epochs_of(run.path) for run in runs}

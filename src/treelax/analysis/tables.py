@@ -52,8 +52,10 @@ def spread(values: Sequence[float]) -> str:
     return f"{mean(values):.2f} ± {stdev(values):.2f}"
 
 
-def to_csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
-    """Records as CSV, numbers with three decimals; what is missing or None is left empty.
+def to_csv(
+    columns: Sequence[str], records: Iterable[Mapping[str, Any]], number: str = ".3f"
+) -> str:
+    """Records as CSV; what is missing or None is left empty.
 
     >>> to_csv(["preset", "accuracy"], [{"preset": "gold", "accuracy": 99.5}])
     'preset,accuracy\\ngold,99.500\\n'
@@ -62,7 +64,9 @@ def to_csv(columns: Sequence[str], records: Iterable[Mapping[str, Any]]) -> str:
     writer = csv.DictWriter(out, columns, lineterminator="\n")
     writer.writeheader()
     for line in records:
-        writer.writerow({k: f"{v:.3f}" if isinstance(v, float) else v for k, v in line.items()})
+        writer.writerow(
+            {k: f"{v:{number}}" if isinstance(v, float) else v for k, v in line.items()}
+        )
     return out.getvalue()
 
 
@@ -94,17 +98,14 @@ def where(results: Iterable[Record]) -> str:
 
 def curves_csv(table: PaperTable, logs: Logs) -> str:
     """All epochs of all runs as CSV."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["preset", "run", "epoch", "loss", *table.curves])
-    for preset, seeds in logs.items():
-        for seed, log in seeds.items():
-            for row in log:
-                # older runs say nothing of soft trees
-                values = [row["loss"], *(row["dev"].get(key) for key in table.curves)]
-                cells = ("" if value is None else f"{value:.4f}" for value in values)
-                writer.writerow([preset, seed, row["epoch"], *cells])
-    return out.getvalue()
+    rows = (
+        {"preset": preset, "run": seed, "epoch": row["epoch"], "loss": row["loss"]}
+        | {key: row["dev"].get(key) for key in table.curves}  # older runs lack soft trees
+        for preset, seeds in logs.items()
+        for seed, log in seeds.items()
+        for row in log
+    )
+    return to_csv(["preset", "run", "epoch", "loss", *table.curves], rows, ".4f")
 
 
 def plot_curves(table: PaperTable, logs: Logs, folder: Path) -> None:

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from treelax.cli.commands import command
-from treelax.cli.console import console, error_console, table
-from treelax.cli.options import (
+from treelax.cli.commands import (
     Data,
     Device,
     Input,
@@ -22,7 +20,9 @@ from treelax.cli.options import (
     Text,
     Tokens,
     Vectors,
+    command,
 )
+from treelax.cli.console import console, error_console, show
 from treelax.cli.output import warn_of_long
 from treelax.cli.progress import progress
 from treelax.errors import InputError
@@ -30,7 +30,6 @@ from treelax.errors import InputError
 if TYPE_CHECKING:
     from treelax.analysis.corpora import Corpus
     from treelax.analysis.parses import Parses
-    from treelax.analysis.study import Study
     from treelax.tasks.base import Source, TrainedParser
 
 HELP = """Analyse the trees of trained models: their grammar and their agreement.
@@ -77,55 +76,38 @@ def analyse(
     import json
 
     from treelax.analysis.study import study
+    from treelax.analysis.study_files import write_csv_files
+    from treelax.analysis.study_plots import draw_study
+    from treelax.analysis.study_tables import study_tables
 
     source = source_of(data, text, label, given, tokens)
     corpus, parses = _parse(runs, Wanted(source, split, limit, max_length), device, vectors)
     with progress("comparing", transient=True):
         found = study(corpus, parses)
     if out is not None:
-        _write(found, out)
+        with progress("writing", transient=True):
+            write_csv_files(found, out)
+            for name, drawing in draw_study(found).items():
+                drawing.save(out / f"{name}.svg")
     if as_json:
         typer.echo(json.dumps(found.record()))
-    else:
-        _show(found, out)
-
-
-def _show(found: Study, out: Path | None) -> None:
-    from treelax.analysis.study_tables import study_tables
-
-    words = sum(map(len, found.corpus.sentences))
-    console.print(
-        f"{found.corpus.name}: {len(found.corpus.sentences):,} sentences, {words:,} words"
-    )
-    for each in study_tables(found):
-        console.print()
-        table(each.columns, each.rows, title=each.title, note=each.note)
+        return
+    words = sum(map(len, corpus.sentences))
+    console.print(f"{corpus.name}: {len(corpus.sentences):,} sentences, {words:,} words\n")
+    show(study_tables(found))
     if out is not None:
-        console.print()
         console.print(f"written: {out}")
-
-
-def _write(found: Study, folder: Path) -> None:
-    from treelax.analysis.study_files import write_csv_files
-    from treelax.analysis.study_plots import draw_study
-
-    with progress("writing", transient=True):
-        write_csv_files(found, folder)
-        for name, drawing in draw_study(found).items():
-            drawing.save(folder / f"{name}.svg")
 
 
 def run_names(runs: Sequence[str]) -> list[str]:
     """The shortest ends of the paths that tell the runs apart."""
     paths = [Path(run).parts for run in runs]
-    for i, path in enumerate(paths):
-        if path in paths[:i]:
-            raise InputError(f"RUN: received {runs[i]} twice; expected different runs")
     for parts in range(1, max(map(len, paths)) + 1):
         names = [str(Path(*path[-parts:])) for path in paths]
         if len(set(names)) == len(names):
             return names
-    return list(runs)
+    twice = next(run for i, run in enumerate(runs) if paths[i] in paths[:i])
+    raise InputError(f"RUN: received {twice} twice; expected different runs")
 
 
 def source_of(

@@ -1,4 +1,4 @@
-"""How the modules of ``treelax.cli`` add their commands to the program."""
+"""How the modules of ``treelax.cli`` add their commands to the program, and shared options."""
 
 from __future__ import annotations
 
@@ -16,6 +16,40 @@ from treelax.tasks.commands import Option
 Register = Callable[[typer.Typer], None]
 VALUES = {int: "N", float: "X", Path: "PATH", str: "TEXT"}
 
+# options that several commands have
+Data = Annotated[
+    str | None, typer.Option(help="Sentences: CoNLL-U, ListOps, a table, text, or - for stdin.")
+]
+Split = Annotated[
+    Literal["train", "dev", "test"], typer.Option(help="Without --data: which split of the runs.")
+]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first N examples.")]
+MaxLength = Annotated[int | None, typer.Option(min=1, help="Skip sentences with more words.")]
+Text = Annotated[
+    list[str] | None,
+    typer.Option(help="Text column of a table; twice for pairs. Default: as in training."),
+]
+Label = Annotated[
+    str | None, typer.Option(help="Label column of a table. Default: as in training.")
+]
+Input = Annotated[
+    Literal["conllu", "tsv", "csv", "jsonl", "conll", "text"] | None,
+    typer.Option("--input", help="File format. Default: by its name."),
+]
+Tokens = Annotated[
+    bool, typer.Option("--tokens", help="Texts are tokenised: words separated by spaces.")
+]
+Device = Annotated[str, typer.Option(help="cpu, cuda, cuda:1 or auto.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="Change a setting: KEY=VALUE; repeatable.")
+]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --out, or start it.")]
+Show = Annotated[bool, typer.Option("--list", help="Show presets and all settings, and exit.")]
+Vectors = Annotated[
+    list[Path] | None,
+    typer.Option(help="Word vectors used in training, all files in order, to look up new words."),
+]
+
 
 class _Named:
     """Help that shows no types of Python: a word for the value of each parameter."""
@@ -23,7 +57,6 @@ class _Named:
     callback: Any
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, each with the word that the help shows for its value."""
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         hints = get_type_hints(self.callback)
         for each in parameters:
@@ -81,11 +114,7 @@ def with_options(
 ) -> Callable[..., None]:
     """A function for Typer that calls another with a command of a task and the values of its options.
 
-    Args:
-        function: takes the command, common options with annotations, and those of the task as others.
-        command: with ``options``.
-        left_out: common options that this command does not have.
-        others: defaults of common options, where they are others.
+    Common options, annotated in ``function``, can be left out or get other defaults.
     """
     hints = get_type_hints(function, include_extras=True)
     hints |= {

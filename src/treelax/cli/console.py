@@ -24,25 +24,17 @@ PLAIN = str.maketrans({"–": "-", "−": "-", "±": "+-", "≤": "<=", "→": "
 
 
 def is_terminal(where: Console = console) -> bool:
-    """Whether someone watches: no pipe, no file, no terminal without control characters.
-
-    Unlike `rich.console.Console.is_terminal` it does not believe ``FORCE_COLOR``, which would put
-    bars into the log files of a continuous integration.
-    """
+    """Whether someone watches; unlike rich it does not trust FORCE_COLOR, which CI sets for logs."""
     return where.is_interactive and where.file.isatty()
 
 
 def table(
     columns: Sequence[str],
     rows: Iterable[Sequence[Cell]],
-    *,
     title: str | None = None,
     note: str | None = None,
 ) -> None:
-    """Print a table on stdout: a drawn one on a terminal, otherwise aligned Markdown.
-
-    Columns of numbers are flush right.
-    """
+    """Print a table on stdout, drawn on a terminal, elsewhere as Markdown; numbers flush right."""
     columns = [_writable(name) for name in columns]
     texts = [[_writable(cell_text(cell)) for cell in row] for row in rows]
     title, note = (None if text is None else _writable(text) for text in (title, note))
@@ -75,7 +67,7 @@ def table(
 def show(tables: Iterable[Table]) -> None:
     """Print tables, with a line between."""
     for each in tables:
-        table(each.columns, each.rows, title=each.title, note=each.note)
+        table(*each)
         console.print()
 
 
@@ -95,19 +87,10 @@ def _markdown(
     """The lines of a Markdown table whose columns stand below each other."""
     rows = [[text.replace("|", "\\|") for text in row] for row in (columns, *rows)]
     widths = [max(3, *map(len, column)) for column in zip(*rows, strict=True)]
-
-    def line(texts: Iterable[str]) -> str:
-        return f"| {' | '.join(texts)} |"
-
-    marks = (
-        f"{'-' * (width - 1)}:" if flush_right else f":{'-' * (width - 1)}"
-        for width, flush_right in zip(widths, right, strict=True)
-    )
-    lines = [
-        line(
-            text.rjust(width) if flush_right else text.ljust(width)
-            for text, width, flush_right in zip(row, widths, right, strict=True)
-        )
-        for row in rows
+    sides = [(w, ">" if flush else "<") for w, flush in zip(widths, right, strict=True)]
+    marks = [f"{':':-{side}{width}}" for width, side in sides]
+    padded = [
+        [f"{text:{side}{width}}" for text, (width, side) in zip(row, sides, strict=True)]
+        for row in (rows[0], marks, *rows[1:])
     ]
-    return [lines[0], line(marks), *lines[1:]]
+    return [f"| {' | '.join(row)} |" for row in padded]

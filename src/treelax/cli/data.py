@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from treelax.cli.console import table
 from treelax.cli.progress import advancing, progress
 from treelax.errors import InputError
 from treelax.files import atomic_write, sha256
+from treelax.table import Cell
 
 if TYPE_CHECKING:
     from treelax.data.text.readers_corpora import Corpus
@@ -36,7 +37,6 @@ Example:
 """
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
-# ------------------------------------------------------------------ ListOps
 
 LISTOPS_HELP = """Generate ListOps data, or describe files of it.
 
@@ -51,10 +51,7 @@ Examples:
   treelax data listops --stats data/listops/dev.tsv data/listops/test.tsv
 """
 NOTE = "attached to ...: the heads that a tree built by this rule alone gets right"
-# What training generates by itself, so that a folder of the same data can be had without a thought.
-# Not taken from the presets, which load torch: help should not take seconds. Tests hold them equal.
-SIZES = {"train": 90_000, "dev": 1_000, "test": 10_000}
-SEED = 0
+# what training generates; not taken from the presets, which would load torch for the help
 LENGTHS = {
     "original": {"min_length": 1, "max_length": 100},
     "paulus": {"min_length": 10, "max_length": 50},
@@ -91,27 +88,27 @@ def listops(
             help="original: Nangia & Bowman 2018. paulus: Paulus et al. 2020, no sum, up to 5 deep."
         ),
     ] = "original",
-    train: Annotated[int, _writing(min=1, help="Expressions in train.tsv.")] = SIZES["train"],
-    dev: Annotated[int, _writing(min=1, help="Expressions in dev.tsv.")] = SIZES["dev"],
-    test: Annotated[int, _writing(min=1, help="Expressions in test.tsv.")] = SIZES["test"],
+    train: Annotated[int, _writing(min=1, help="Expressions in train.tsv.")] = 90_000,
+    dev: Annotated[int, _writing(min=1, help="Expressions in dev.tsv.")] = 1_000,
+    test: Annotated[int, _writing(min=1, help="Expressions in test.tsv.")] = 10_000,
     # Python takes -1 for the same seed as 1
-    seed: Annotated[int, _writing(min=0, help="Random seed.")] = SEED,
+    seed: Annotated[int, _writing(min=0, help="Random seed.")] = 0,
     force: Annotated[bool, _writing("--force", help="Replace existing files.")] = False,
 ) -> None:
     """Write ListOps data or describe it; see LISTOPS_HELP."""
     if stats != bool(files) or stats == (out is not None):
-        raise InputError(
-            "data listops: expected either --out FOLDER to write data, or --stats FILE... to "
-            "describe it"
-        )
+        raise InputError("data listops: expected either --out FOLDER, or --stats FILE...")
     if out is None:
-        described = _describe_files(files or [], min_length or 1, max_length)
-        title = "ListOps, lone digits left out"
+        from treelax.data.listops import listops_statistics, read_listops
+
+        lengths: dict[str, Any] = {"min_length": min_length or 1, "max_length": max_length}
+        title, described = "ListOps, lone digits left out", {}
+        with progress("reading", len(files or ()), unit="files", transient=True) as bar:
+            for file in advancing(files or (), bar, every=1):
+                described[str(file)] = listops_statistics(read_listops(file, **lengths))
     else:
-        lengths = {
-            "min_length": min_length or LENGTHS[variant]["min_length"],
-            "max_length": max_length or LENGTHS[variant]["max_length"],
-        }
+        given = {"min_length": min_length, "max_length": max_length}
+        lengths = LENGTHS[variant] | {name: n for name, n in given.items() if n is not None}
         settings = {"variant": variant, "seed": seed, **lengths}
         described = _write_splits(out, {"train": train, "dev": dev, "test": test}, settings, force)
         title = f"ListOps, {variant}, seed {seed}, in {out}"
@@ -120,20 +117,6 @@ def listops(
     else:
         columns = {name: _expression_figures(each) for name, each in described.items()}
         _print_columns(columns, title, NOTE)
-
-
-def _describe_files(
-    files: Sequence[Path], min_length: int, max_length: int | None
-) -> dict[str, Any]:
-    from treelax.data.listops import listops_statistics, read_listops
-
-    with progress("reading", len(files), unit="files", transient=True) as bar:
-        return {
-            str(file): listops_statistics(
-                read_listops(file, min_length=min_length, max_length=max_length)
-            )
-            for file in advancing(files, bar, every=1)
-        }
 
 
 def _write_splits(
@@ -158,7 +141,7 @@ def _write_splits(
         return {name: listops_statistics(split) for name, split in splits.items()}
 
 
-def _expression_figures(statistics: dict[str, Any]) -> dict[str, str | int | float]:
+def _expression_figures(statistics: dict[str, Any]) -> dict[str, Cell]:
     return {
         "sentences": statistics["sentences"],
         "tokens": statistics["tokens"],
@@ -173,8 +156,6 @@ def _expression_figures(statistics: dict[str, Any]) -> dict[str, str | int | flo
         "attached to the operator before, %": statistics["attachment_operator"],
     }
 
-
-# ------------------------------------------------------------------ corpora of text
 
 CORPUS_HELP = """Check the files of {corpus}; download them if needed.
 
@@ -253,9 +234,7 @@ def _check_corpus(
     corpus = CORPORA[name]
     path = _fetch(corpus, cache) if source is None else source
     if path.is_file() and path.suffix.lower() != ".zip" and out is not None:
-        raise InputError(
-            f"{path}: is one file; expected an archive or a folder to write with --out"
-        )
+        raise InputError(f"{path}: is one file; expected an archive or a folder with --out")
     found = corpus.splits(path, unusable)
     if out is None:
         described = _describe(corpus, found, None)
@@ -314,12 +293,12 @@ def _describe(
     return described
 
 
-def _corpus_figures(corpus: Corpus, figures: dict[str, Any]) -> dict[str, str | int | float]:
+def _corpus_figures(corpus: Corpus, figures: dict[str, Any]) -> dict[str, Cell]:
     count, official = figures["records"], figures["official"]
     share = "–"
     if official is not None:
         share = "100 %" if count == official else f"{100 * count / official:.1f} % of {official:,}"
-    rows: dict[str, str | int | float] = {
+    rows: dict[str, Cell] = {
         "sentences" if len(corpus.texts) == 1 else "pairs": count,
         "of the official split": share,
         **{label: figures["labels"].get(label, 0) for label in corpus.classes},
@@ -329,9 +308,6 @@ def _corpus_figures(corpus: Corpus, figures: dict[str, Any]) -> dict[str, str | 
             rows[what if len(corpus.texts) == 1 else f"{name}: {what}"] = value
     rows["dropped"] = sum(map(len, figures["dropped"].values()))
     return rows
-
-
-# ------------------------------------------------------------------ what both write and print
 
 
 @contextmanager
@@ -361,23 +337,19 @@ def _put_in_place(temporary: Path, folder: Path, force: bool) -> None:
     there = [folder / file.name for file in files]
     others = [file for file in there if file.exists() and is_other(file)]
     if others and not force:
-        raise InputError(
-            f"{others[0]}: is there already with other content; give another --out, or --force to "
-            "replace it"
-        )
+        advice = "give another --out, or --force to replace it"
+        raise InputError(f"{others[0]}: is there already with other content; {advice}")
     if others:  # what INFO says must not stand beside data that is half replaced
         (folder / INFO).unlink(missing_ok=True)
     for file in files:
         os.replace(file, folder / file.name)
 
 
-def _print_columns(
-    columns: dict[str, dict[str, str | int | float]], title: str, note: str | None
-) -> None:
+def _print_columns(columns: dict[str, dict[str, Cell]], title: str, note: str | None) -> None:
     """A table with a column for each set and a row for each figure."""
     names = list(next(iter(columns.values())))
     rows = [[name, *(figures[name] for figures in columns.values())] for name in names]
-    table(["", *columns], rows, title=title, note=note)
+    table(["", *columns], rows, title, note)
 
 
 def _corpus(

@@ -39,9 +39,8 @@ def demo(
     """Serve the page; see HELP."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
-        raise BackendError(
-            f"treelax demo needs {' and '.join(missing)}: pip install 'treelax[demo]'"
-        )
+        needed = " and ".join(missing)
+        raise BackendError(f"treelax demo needs {needed}: pip install 'treelax[demo]'")
     from treelax.demo.answers import warm_up
     from treelax.demo.app import create_app
     from treelax.demo.score_sources import load_sources
@@ -52,10 +51,8 @@ def demo(
         sources = load_sources(run)
         warm_up(sources)
         if not is_loopback(bound):
-            error_console.print(
-                f"warning: {host} is not only this machine: whoever reaches it can use the page, "
-                "which has no password; --host 127.0.0.1 keeps it here"
-            )
+            risk = "anyone who can reach it can use the page; use --host 127.0.0.1 to prevent that"
+            error_console.print(f"warning: {host} is not only this machine: {risk}")
         console.print(f"{address(bound)} (Ctrl+C ends it)")
         console.file.flush()
         with suppress(KeyboardInterrupt):

@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from treelax.cli.commands import command
+from treelax.cli.commands import Device, Vectors, command
 from treelax.cli.console import error_console, show
-from treelax.cli.options import Device, Vectors
 from treelax.cli.output import warn_of_long
 from treelax.cli.progress import progress
 from treelax.errors import InputError
@@ -57,10 +56,8 @@ def evaluate(
     most = max_length or max(lengths, default=1)
     kept = [e for e, n in zip(examples, lengths, strict=True) if min_length <= n <= most]
     if not kept:
-        raise InputError(
-            f"{title}: none of its {len(examples)} examples has {min_length} to {most} words; expected "
-            "some: change --min-length or --max-length"
-        )
+        none = f"none of its {len(examples)} examples has {min_length} to {most} words"
+        raise InputError(f"{title}: {none}; change --min-length or --max-length")
     for note in found.notes():
         error_console.print(note)
     longest = max(kept, key=lambda each: max(map(len, each.words)))
@@ -70,7 +67,8 @@ def evaluate(
     with progress("evaluating", total, unit="token", transient=True) as bar:
         figures = parser.evaluate(kept, progress=bar.update)
     if as_json:
-        record = {"model": model, "data": title, "min_length": min_length, "max_length": max_length}
+        record = {"model": model, "data": title, "examples": len(kept)}
+        record |= {"min_length": min_length, "max_length": max_length}
         typer.echo(json.dumps(record | figures.record()))
     else:
         show(figures.tables(title))

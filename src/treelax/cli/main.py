@@ -22,14 +22,23 @@ if TYPE_CHECKING or not MISSING:
     import typer
 
 # modules of treelax.cli in the order of the help; each has a function register(app)
-COMMANDS = (
-    *("data", "train", "eval", "predict", "analyse", "report", "parse", "table", "figure", "demo"),
-)
+COMMANDS = [
+    "data",
+    "train",
+    "eval",
+    "predict",
+    "analyse",
+    "report",
+    "parse",
+    "table",
+    "figure",
+    "demo",
+]
 # exit statuses, those of signals as a shell has them
 FAILED, INTERRUPTED, TERMINATED, CLOSED_PIPE = 2, 128 + SIGINT, 128 + SIGTERM, 1
-MEMORY_SETTINGS = (
-    "the batch size (--set train.batch_size=..., or --batch-size) or the greatest length "
-    "(--set data.max_length=..., or --max-length)."
+MEMORY = (
+    "memory ran out: lower the batch size (--set train.batch_size=..., or --batch-size) or the "
+    "greatest length (--set data.max_length=..., or --max-length)."
 )
 OWN = "treelax: "  # what all warnings of this library begin with
 HELP = """Learn latent trees from the task alone.
@@ -81,11 +90,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(message)
     if status in (INTERRUPTED, TERMINATED):
         how = "interrupted" if status == INTERRUPTED else "ended by SIGTERM"
-        print(
-            f"treelax: {how}; a training run that had begun goes on with --resume, a table with the "
-            "same command",
-            file=sys.stderr,
-        )
+        advice = "continue a training run with --resume, a table with the same command"
+        print(f"treelax: {how}; {advice}", file=sys.stderr)
     return status if isinstance(status, int) else 0
 
 
@@ -99,7 +105,7 @@ def _explanation(error: Exception, arguments: Sequence[str]) -> str | None:
         or (torch is not None and isinstance(error, torch.OutOfMemoryError))
         or (isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error))
     ):
-        return " ".join(["memory ran out: lower", MEMORY_SETTINGS, *str(error).splitlines()[:1]])
+        return " ".join([MEMORY, *str(error).splitlines()[:1]])
     if isinstance(error, OSError):
         file = "" if error.filename is None else f"{error.filename}: "
         return f"{file}{error.strerror or error}"

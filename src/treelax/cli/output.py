@@ -26,8 +26,6 @@ PICTURE_ENDINGS = (".svg", ".png", ".pdf")
 TAG_COLUMNS = ("UPOS", "XPOS", "DEPREL")  # of CoNLL-U; tags learned from others go elsewhere
 _SPACE = re.compile(r"\s")
 
-# ------------------------------------------------------------------ files and standard output
-
 
 def refuse_output(out: Path | None, *read: str | Path | None) -> None:
     """Refuse a file that is a folder, has none to be in, or is read, before any work is done."""
@@ -36,9 +34,7 @@ def refuse_output(out: Path | None, *read: str | Path | None) -> None:
     if out.is_dir():
         raise InputError(f"{out}: is a folder; expected a file: give another --out")
     if not out.parent.is_dir():
-        raise InputError(
-            f"{out}: there is no folder {out.parent}; expected one: make it or give another --out"
-        )
+        raise InputError(f"{out}: there is no folder {out.parent}; make it or give another --out")
     for file in read:
         if file and out.exists() and Path(file).exists() and out.samefile(file):
             raise InputError(f"--out: received {out}, the file that is read; expected another")
@@ -53,16 +49,11 @@ def form_of(form: str | None, out: Path | None, by_ending: Mapping[str, str], de
     plain = out.with_suffix("") if out.suffix.lower() in COMPRESSED else out
     form = form or by_ending.get(plain.suffix.lower())
     if form is None:
-        raise InputError(
-            f"--out: received {out}, whose ending says no format; expected "
-            f"{', '.join(filter(None, by_ending))}, or --format"
-        )
+        known = ", ".join(filter(None, by_ending))
+        raise InputError(f"--out: {out} has no known ending; expected {known}, or --format")
     if (form in PICTURES) != (out.suffix.lower() in PICTURE_ENDINGS):
-        article = "a" if form in PICTURES else "no"
-        raise InputError(
-            f"--out: received {out} for the format {form}; expected {article} name in "
-            f"{', '.join(PICTURE_ENDINGS)}"
-        )
+        known = f"{'a' if form in PICTURES else 'no'} name in {', '.join(PICTURE_ENDINGS)}"
+        raise InputError(f"--out: received {out} for the format {form}; expected {known}")
     return form
 
 
@@ -93,13 +84,8 @@ def write_picture(picture: Picture | Curves, out: Path | None) -> None:
 def warn_of_long(source: str, what: str, length: int, unit: str) -> None:
     """Say what makes a command take long: time grows with the cube of the length."""
     if length > LONG:
-        error_console.print(
-            f"{source}: {what} has {length:,} {unit}, which may take long; use --max-length {LONG} "
-            "to skip these"
-        )
-
-
-# ------------------------------------------------------------------ what a model says
+        found = f"{source}: {what} has {length:,} {unit}, which may take long"
+        error_console.print(f"{found}; use --max-length {LONG} to skip these")
 
 
 @dataclass(frozen=True)
@@ -244,15 +230,11 @@ def _one_word(word: str) -> str:
     return _SPACE.sub("\u00a0", word)
 
 
-# ------------------------------------------------------------------ CoNLL-U
-
-
 def _conllu(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
     """A sentence for each text, or for each different sampled tree; none without words.
 
-    In the lines of a CoNLL-U file HEAD is replaced and DEPREL is ``_``, unless the model has no trees
-    of its own; all else stays, so that both can be aligned. Labels are comments, with ``predicted_``
-    in front, for the file may have its own; tags are in their column or in MISC.
+    In the lines of a CoNLL-U file HEAD is replaced and DEPREL is ``_``; all else stays. Labels are
+    comments, tags are in their column or in MISC.
     """
     from treelax.data.conllu import Sentence
 
@@ -302,9 +284,6 @@ def _about(said: Prediction, prefix: str = "") -> dict[str, str]:
     return {f"{prefix}label": label, f"{prefix}probability": f"{share:.{DIGITS}f}"}
 
 
-# ------------------------------------------------------------------ drawings
-
-
 def _drawn(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
     from treelax.pictures import draw_tree, list_weights
 
@@ -334,7 +313,6 @@ def _drawn(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
 
 def _shown_samples(each: Said, text: int, look: Look) -> Iterator[tuple[Heads | None, str]]:
     """What to say of the samples, each time with the tree to draw after it, if any."""
-
     if not each.samples:
         return
     samples = each.samples[text]
@@ -359,21 +337,19 @@ def _picture(several: Iterable[Said], form: str, look: Look) -> Picture:
             heads, title = each.heads[i], each.labelled if i == 0 else None
             weights = each.weights[i] if each.weights else None
             if form == "heatmap":
-                pictures.append(
-                    draw_heat_map(words, weights or [], heads=heads, title=title, name="weight")
-                )
+                drawn = draw_heat_map(words, weights or [], heads=heads, title=title, name="weight")
+                pictures.append(drawn)
                 continue
             gold = each.example.gold[i] if look.gold else None
             pictures.append(
                 draw_arcs(words, heads, weights=weights, gold=gold, tags=each.tags, title=title)
             )
             for sampled, told in _shown_samples(each, i, look):
-                title = f"sampled {told.removesuffix(':')}"
-                pictures.append(
-                    draw_note(told)
-                    if sampled is None
-                    else draw_arcs(words, sampled, gold=gold, title=title)
-                )
+                if sampled is None:
+                    pictures.append(draw_note(told))
+                else:
+                    title = f"sampled {told.removesuffix(':')}"
+                    pictures.append(draw_arcs(words, sampled, gold=gold, title=title))
     return stack_pictures(pictures)
 
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from treelax.cli.commands import command
+from treelax.cli.commands import Device, Input, Tokens, Vectors, command
 from treelax.cli.console import error_console
-from treelax.cli.options import Device, Input, Tokens, Vectors
 from treelax.cli.output import Look, Said, form_of, refuse_output, write_said
 from treelax.cli.predict import STREAM, load_parser, read
 from treelax.cli.progress import advancing, progress
@@ -98,27 +97,16 @@ def parse(
         file, texts = STREAM, []
     if bool(texts) == (file is not None) or STREAM in texts:
         received = f"{texts[0]!r} and {file or STREAM}" if texts else f"none, with the RUN {run}"
-        raise InputError(
-            f"TEXT: received {received}; expected one of: texts as arguments, --file FILE, or - "
-            "for standard input"
-        )
+        raise InputError(f"TEXT: received {received}; expected one of: texts, --file FILE, or -")
     out = None if out == Path(STREAM) else out
     refuse_output(out, file, *(vectors or ()))
     written = form_of(form, out, ENDINGS, "tree")
     if soft and written in ("conllu", "heads"):
-        raise InputError(
-            f"--soft: received it with the format {written}, which has no place for weights; "
-            "expected tree, json, svg or heatmap"
-        )
+        expected = "tree, json, svg or heatmap, which show weights"
+        raise InputError(f"--soft: received it with the format {written}; expected {expected}")
     weights = soft or written == "heatmap"
-    look = Look(
-        gold,
-        samples,
-        seed,
-        width,
-        ascii=out is None and not supports_unicode(sys.stdout),
-        number=file is not None,
-    )
+    ascii = out is None and not supports_unicode(sys.stdout)
+    look = Look(gold, samples, seed, width, ascii, number=file is not None)
     parser = load_parser(run or DEFAULT, device, vectors, out)
     parser.require_trees()
     if weights or samples:
@@ -135,9 +123,7 @@ def parse(
     except DataError as error:
         if run is not None:
             raise
-        raise DataError(
-            f"{error} (no RUN was named, so the ListOps model that comes with treelax reads it)"
-        ) from error
+        raise DataError(f"{error} (no RUN was named, so the ListOps model reads it)") from error
     for note in examples.notes():
         error_console.print(f"{examples.name}: {note}")
 

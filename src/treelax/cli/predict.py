@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from treelax.cli.commands import command
+from treelax.cli.commands import Device, Input, Tokens, Vectors, command
 from treelax.cli.console import error_console
-from treelax.cli.options import Device, Input, Tokens, Vectors
 from treelax.cli.output import Look, Said, form_of, refuse_output, write_said
 from treelax.cli.progress import advancing, progress
 from treelax.errors import InputError, counted, short
@@ -101,7 +100,7 @@ def predict(
     columns = tuple(text or ())
     source = Source((), file, given, columns, None, tokens, unusable, keep_empty=True)
     examples = read(parser, source, vectors)
-    accuracy, blank, words = Accuracy(parser), Report(), set[str]()
+    accuracy, blank, words = _Accuracy(parser), Report(), set[str]()
 
     def said() -> Iterator[Said]:
         for example, found in parser.ask(examples, soft=soft, batch_size=batch_size):
@@ -130,10 +129,8 @@ def load_parser(
     from treelax.training.devices import find_device
 
     if run not in BUILT_IN and not Path(run).exists():
-        raise InputError(
-            f"RUN: received {run!r}, which does not exist; expected the folder of a run or of a saved "
-            f"model, a file in .safetensors, or {', '.join(BUILT_IN)}"
-        )
+        expected = f"the folder of a run or of a saved model, a file, or {', '.join(BUILT_IN)}"
+        raise InputError(f"RUN: received {run!r}, which does not exist; expected {expected}")
     parser = load(run, device=find_device(device), vectors=vectors)
     if out is not None and out.exists() and (what := parser.trained_with(out)) is not None:
         raise InputError(f"--out: received {out}, the {what} of {run}; expected another file")
@@ -149,13 +146,11 @@ def read(parser: TrainedParser, source: Source, vectors: Sequence[Path] | None) 
         kept: list[Example] = list(examples)
         new, found = parser.look_up(word for each in kept for words in each.words for word in words)
     if new:
-        error_console.print(
-            f"word vectors: {found:,} of {new:,} words that are new to the model found"
-        )
+        error_console.print(f"word vectors: {found:,} of {new:,} words new to the model found")
     return replace(examples, rows=kept)
 
 
-class Accuracy:
+class _Accuracy:
     """How many labels of a file a model has found."""
 
     def __init__(self, parser: TrainedParser) -> None:
@@ -164,32 +159,25 @@ class Accuracy:
         self.unknown: list[str] = []
 
     def add(self, right: Label, said: Label) -> None:
-        """Count the labels of an example, if the right ones are known and of the same kind."""
         if isinstance(right, str) and isinstance(said, str):
             right, said = (right,), (said,)
-        if not (isinstance(right, tuple) and isinstance(said, tuple)):
-            return
-        for one, other in zip(right, said, strict=True):
-            if one is None:
-                continue
-            self.count += 1
-            self.right += one == other
-            if str(one) not in self.known:
-                self.unknown.append(str(one))
+        if isinstance(right, tuple) and isinstance(said, tuple):  # else they are of other kinds
+            pairs = [(a, b) for a, b in zip(right, said, strict=True) if a is not None]
+            self.count += len(pairs)
+            self.right += sum(a == b for a, b in pairs)
+            self.unknown += [str(a) for a, _ in pairs if str(a) not in self.known]
 
     def line(self) -> str | None:
-        """The accuracy in words, and how many labels the model cannot find."""
-
         if not self.count:
             return None
         labelled = counted(self.count, f"labelled {self.unit}")
         share = f"accuracy: {100 * self.right / self.count:.2f} % of {labelled}"
         if not self.unknown:
             return share
-        return (
-            f"{share}; {len(self.unknown):,} with a label that the model does not know, counted as "
-            f"wrong (the first: {short(self.unknown[0])})"
+        unknown = (
+            f"{len(self.unknown):,} with a label that the model does not know, counted as wrong"
         )
+        return f"{share}; {unknown} (the first: {short(self.unknown[0])})"
 
 
 register = command("predict", HELP, predict)

@@ -33,16 +33,12 @@ def progress(
     unit: str = "it",
     transient: bool = False,
 ) -> Iterator[Progress]:
-    """Show on stderr how far a piece of work has come, as a context manager.
-
-    On a terminal: a bar, count, rate, time gone, time left, and the note in a line below. Elsewhere:
-    a plain line with all that at each tenth of the work or every 30 seconds, and one at the end.
-    """
+    """Show progress on stderr: a bar on a terminal, elsewhere a line at each tenth or every 30 s."""
     if not is_terminal(error_console):
         plain = Progress(description, total, start, unit)
         yield plain
-        if not transient:
-            plain.finish()
+        if not transient and (plain.done > plain.printed or plain.printed == start):
+            plain.print()
         return
     bars = _Bars(
         TextColumn("{task.description}", markup=False),
@@ -71,11 +67,7 @@ def advancing(items: Iterable[Item], bar: Progress, *, every: int) -> Iterator[I
 
 
 class Progress:
-    """How far a piece of work has come, in a file or pipe; made by `progress`.
-
-    Attributes:
-        done: how much of it is done.
-    """
+    """How far a piece of work has come, in a file or pipe; made by `progress`."""
 
     def __init__(self, description: str, total: int | None, start: int, unit: str) -> None:
         self.description, self.total, self.unit, self.note = description, total, unit, ""
@@ -90,21 +82,18 @@ class Progress:
         """Say how much is done."""
         self.done = done
         self.note = self.note if note is None else note
+        self._show()
+
+    def _show(self) -> None:
         waited = time.monotonic() - self.printed_at
-        if waited >= MOST_SECONDS or (
-            waited >= LEAST_SECONDS and self._part(done) > self._part(self.printed)
-        ):
-            self._print()
+        tenth, printed = (
+            n * PARTS // self.total if self.total else 0 for n in (self.done, self.printed)
+        )
+        if waited >= MOST_SECONDS or (waited >= LEAST_SECONDS and tenth > printed):
+            self.print()
 
-    def finish(self) -> None:
-        """Print the last line, unless it has been printed."""
-        if self.done > self.printed or self.printed == self.start:
-            self._print()
-
-    def _part(self, done: int) -> int:
-        return done * PARTS // self.total if self.total else 0
-
-    def _print(self) -> None:
+    def print(self) -> None:
+        """Print a line."""
         now = time.monotonic()
         gone = now - self.begun
         rate = (self.done - self.start) / gone if gone > 0 else None
@@ -124,15 +113,11 @@ class _Bar(Progress):
         self, bars: Bars, description: str, total: int | None, start: int, unit: str
     ) -> None:
         super().__init__(description, total, start, unit)
-        self.bars, self.task = (
-            bars,
-            bars.add_task(description, total=total, completed=start, note=""),
-        )
+        self.bars = bars
+        self.task = bars.add_task(description, total=total, completed=start, note="")
 
-    def update(self, done: int, note: str | None = None) -> None:
-        self.done = done
-        self.note = self.note if note is None else note
-        self.bars.update(self.task, completed=done, note=self.note)
+    def _show(self) -> None:
+        self.bars.update(self.task, completed=self.done, note=self.note)
 
 
 class _Bars(Bars):

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from treelax.cli.commands import command
-from treelax.cli.console import console, error_console
-from treelax.cli.options import (
+from treelax.cli.commands import (
     Data,
     Device,
     Input,
@@ -20,7 +18,9 @@ from treelax.cli.options import (
     Split,
     Text,
     Tokens,
+    command,
 )
+from treelax.cli.console import console, error_console
 from treelax.cli.output import refuse_output
 from treelax.cli.progress import progress
 from treelax.errors import InputError
@@ -84,9 +84,8 @@ def report(
     file = out or (Path(NAME) if len(runs) > 1 else Path(runs[0], NAME))
     refuse_output(file, data)
     if file.exists() and not force and not is_report(file):
-        raise InputError(
-            f"{file}: was not written by treelax report; give another --out, or --force to replace it"
-        )
+        advice = "give another --out, or --force to replace it"
+        raise InputError(f"{file}: was not written by treelax report; {advice}")
     size = max(FEWEST, min(EXAMPLES, PICTURES // len(runs))) if gallery is None else gallery
     made = _report(records, wanted, find_device(device), size)
     for note in made.notes:
@@ -103,8 +102,7 @@ def _report(
     from treelax.analysis.study import study
     from treelax.cli.analyse import parsed, shared_corpus
     from treelax.errors import DataError
-    from treelax.report import Report, Selection, ask
-    from treelax.report.gallery import Gallery
+    from treelax.report import Gallery, Report, Selection, ask
     from treelax.tasks import load
 
     corpus = selection = last = None
@@ -130,10 +128,8 @@ def _report(
         found = study(corpus, parses)
     if gallery and not selection.asked:
         missing.append((corpus.name, "all sentences are too long to draw."))
-    shown = None
-    if gallery and selection.asked:
-        texts = last.text if len(last.text) == corpus.texts else ("text",)
-        shown = Gallery(corpus, selection, said, texts, last.is_tagger)
+    texts = last.text if len(last.text) == corpus.texts else ("text",)
+    shown = Gallery(corpus, selection, said, texts, last.is_tagger) if selection.asked else None
     return Report(runs, found, shown, missing)
 
 

@@ -30,28 +30,18 @@ def find_run(folder: Path, *, resume: bool) -> Run | None:
         _refuse_damage(run)
         return run
     if resume and new.metrics_file.exists():
-        raise CheckpointError(
-            f"{folder}: has {new.metrics_file.name} but no config.toml; expected all of a run: "
-            f"{RESTORE}"
-        )
+        raise CheckpointError(f"{folder}: has metrics.jsonl but no config.toml; {RESTORE}")
     new.refuse_to_start()  # now, before any data are read
     return None
-
-
-def is_done(run: Run, result: dict[str, Any], epochs: int) -> bool:
-    """Whether a run has nothing left to do."""
-    kept = run.best_model.exists() or not run.last_checkpoint.exists()
-    return kept and result["epochs"] >= epochs
 
 
 @contextmanager
 def in_run(
     run: Run | None, folder: Path, config: Any, *, task: str, prepare: Callable[[], Prepared]
 ) -> Iterator[tuple[Run, Prepared]]:
-    """Hold the lock of a run, new or old, as a context manager.
+    """Hold the lock of a run; the folder of a new one is made once all is prepared.
 
-    The folder of a new one is made when all is prepared, so that what fails before leaves no run
-    that never began. A plain ``kill`` ends the run as Ctrl-C does, with a line on how to go on.
+    A plain ``kill`` ends the run as Ctrl-C does, with a line on how to go on.
     """
     from treelax.training.run import Run, end_when_told
 
@@ -69,45 +59,36 @@ def in_run(
 
 def _refuse_damage(run: Run) -> None:
     """Refuse to go on with less than a run has had."""
-    from treelax.training.checkpoint import load_checkpoint, read_checkpoint_state
+    from treelax.training.checkpoint import load_checkpoint, read_checkpoint_header
     from treelax.training.metrics import RESTORE, check_metrics
 
     if not run.last_checkpoint.exists():
         return
     # before the rows: another process may be training here, which adds them first
-    epoch = read_checkpoint_state(run.last_checkpoint).get("epoch")
+    epoch = read_checkpoint_header(run.last_checkpoint)[1].get("epoch")
     rows = check_metrics(run.metrics_file)
     if isinstance(epoch, int) and rows < epoch:
-        raise CheckpointError(
-            f"{run.metrics_file}, line {rows + 1}: is missing or cut off, and the checkpoint is of "
-            f"epoch {epoch}; expected a row for each epoch: {RESTORE}"
-        )
+        lost = f"line {rows + 1}: is missing or cut off, and the checkpoint is of epoch {epoch}"
+        raise CheckpointError(f"{run.metrics_file}, {lost}; {RESTORE}")
     try:
         if run.best_model.exists():
             load_checkpoint(run.best_model)
     except CheckpointError as error:
         told = str(error).rpartition("; ")[0]
-        raise CheckpointError(
-            f"{told}; remove it and use --resume again, which writes it anew"
-        ) from error
+        advice = "remove it and use --resume again, which writes it anew"
+        raise CheckpointError(f"{told}; {advice}") from error
 
 
 def _refuse_lost_checkpoint(run: Run) -> None:
-    """Refuse to go on with a run that would start again at epoch 1 without a word.
-
-    The row of an epoch is written before its checkpoint, so a run that was killed in its first epoch
-    may have one row and no checkpoint; it starts again.
-    """
+    """Refuse to start again at epoch 1; one row is written before the first checkpoint."""
     from treelax.training.metrics import read_metrics
 
     if run.last_checkpoint.exists() or not run.metrics_file.exists():
         return
     epoch = max((row["epoch"] for row in read_metrics(run.metrics_file)), default=0)
     if epoch > 1:
-        raise CheckpointError(
-            f"{run.last_checkpoint}: does not exist, but {run.metrics_file.name} has {epoch} epochs; "
-            f"expected what to go on from: {RESTORE}"
-        )
+        rows = f"{run.metrics_file.name} has {epoch} epochs"
+        raise CheckpointError(f"{run.last_checkpoint}: does not exist, but {rows}; {RESTORE}")
     if epoch:
         error_console.print(f"{run.path}: has no checkpoint yet; starting again at epoch 1")
 

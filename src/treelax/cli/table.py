@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from treelax.cli.commands import command, group, option_settings, with_options
+from treelax.cli.commands import Device, Settings, command, group, option_settings, with_options
 from treelax.cli.console import console, error_console, table
-from treelax.cli.options import Device, Settings
 from treelax.cli.progress import progress
-from treelax.errors import InputError, TrainingError
+from treelax.errors import InputError, TrainingError, counted
 from treelax.tasks import command_modules
 from treelax.tasks.commands import TableCommand
 
 if TYPE_CHECKING:
-    from treelax.tasks.base import Task
     from treelax.tasks.tables import PaperTable
+    from treelax.tasks.task import Task
     from treelax.training.run import Run
 
     Ended = list[tuple[Run, dict[str, Any]]]
@@ -93,9 +92,16 @@ def make_table(
     if missing:
         error_console.print(f"not ended yet: {', '.join(missing)}")
     words = ["--recipe", recipe] if own.has_recipes and recipe != "paper" else []
-    words += ["--seeds", str(seeds), *_said_files(task, own, options, changes)]
+    words += ["--seeds", str(seeds)]
+    for option in own.options:  # files by their names alone
+        value = options[option.parameter] or []
+        for path in value if isinstance(value, list) else [value]:
+            words += [option.name, PurePath(path).name]
     words += ["--rows", rows] if rows is not None else []
-    words += [w for s in changes if _key(s) not in task.files for w in ("--set", s)]
+    for setting in changes:
+        value = setting.partition("=")[2].strip()
+        is_file = _key(setting) in task.files
+        words += ["--set", f"{_key(setting)}={PurePath(value).name}" if is_file else setting]
     words += ["--runs", str(runs)] if runs != Path("runs", own.runs) else []
     words += ["--results", str(place)] if place != Path("results", key) else []
     _publish(task, chosen, ended, place, f"treelax table {own.name} {shlex.join(words)}", missing)
@@ -107,32 +113,14 @@ def _key(setting: str) -> str:
     return setting.partition("=")[0].strip()
 
 
-def _said_files(
-    task: Task, own: TableCommand, options: dict[str, Any], changes: Sequence[str]
-) -> list[str]:
-    """The options that name files, by the names of these alone."""
-    words: list[str] = []
-    for option in own.options:
-        value = options[option.parameter] or []
-        for path in value if isinstance(value, list) else [value]:
-            words += [option.name, PurePath(path).name]
-    for setting in changes:
-        if _key(setting) in task.files:
-            name = PurePath(setting.partition("=")[2].strip()).name
-            words += ["--set", f"{_key(setting)}={name}"]
-    return words
-
-
 def _presets(chosen: PaperTable, rows: str | None) -> list[str]:
     from treelax.ops.checks import one_of
 
     if rows is None:
         return list(chosen.figures)
     names = list(dict.fromkeys(name for row in rows.split(",") if (name := row.strip())))
-    if not names:
-        raise InputError(f"--rows is {rows!r}; expected presets with commas between them")
-    for name in names:
-        one_of("--rows", name, tuple(chosen.labels))
+    for name in names or [rows]:
+        one_of("--rows", name, chosen.labels)
     return names
 
 
@@ -146,14 +134,10 @@ def _refuse_settings(
     for setting in changes:
         key = _key(setting)
         if key == "seed":
-            raise InputError(
-                f"seed: received the setting {setting}; expected --seeds N for 0 to N-1"
-            )
+            raise InputError(f"seed: received the setting {setting}; expected --seeds N")
         if key in chosen.named_after and any(row[key] != configs[0][key] for row in configs):
-            raise InputError(
-                f"--set: received {setting}, in which the rows of the table differ; expected another "
-                "setting: choose rows with --rows, or train one model with treelax train"
-            )
+            advice = "choose rows with --rows, or train one model with treelax train"
+            raise InputError(f"--set: {setting} is where the rows of the table differ; {advice}")
 
 
 def _ended(task: Task, configs: Sequence[Any], folder: Path) -> Ended:
@@ -180,10 +164,8 @@ def _refuse_other_data(ended: Ended, now: str | None = None) -> None:
         first, data = told[0]
         if other != data or now not in (None, other):
             than = first.path if other != data else "are there now"
-            raise InputError(
-                f"{run.path}: was trained or tested on other data than {than}; expected the same for "
-                "all rows of a table: restore the files, or give another --runs"
-            )
+            found = f"was trained or tested on other data than {than}"
+            raise InputError(f"{run.path}: {found}; restore the files, or give another --runs")
 
 
 def _train(
@@ -200,16 +182,14 @@ def _train(
             for data in task.check_data(configs, bar.update):
                 _refuse_other_data(ended, data)
     at_once = jobs or (10 if place.type == "cuda" else os.cpu_count() or 1)
-    number = "1 run" if len(configs) == 1 else f"{len(configs)} runs"
-    error_console.print(f"{number}, {at_once} at a time, on {place}")
+    error_console.print(f"{counted(len(configs), 'run')}, {at_once} at a time, on {place}")
     total = sum(config.train.epochs for config in configs)
     done = sum(epochs_of(folder / run_name(config)) for config in configs)
     with progress("sweep", total, start=done, unit="epoch") as bar:
 
         def tell(run: Run, row: dict[str, Any], epochs: int) -> None:
-            bar.update(
-                epochs, f"{run.path.name} epoch {row['epoch']} dev {task.describe(row['dev'])}"
-            )
+            dev = task.describe(row["dev"])
+            bar.update(epochs, f"{run.path.name} epoch {row['epoch']} dev {dev}")
 
         try:
             sweep(task, configs, folder, device=str(place), jobs=at_once, report=tell)
@@ -244,8 +224,8 @@ def _publish(
     table(
         [headings[i] for i in shown],
         [[row[i] for i in shown] for row in rows],
-        title=f"{chosen.title}, %",
-        note=f"every seed and more columns in {results / tables.TABLE}",
+        f"{chosen.title}, %",
+        f"every seed and more columns in {results / tables.TABLE}",
     )
     found = [result for _, result in ended]
     about = chosen.about(list(zip(configs, found, strict=True)))

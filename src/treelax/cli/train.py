@@ -13,16 +13,24 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from treelax.cli.commands import command, group, option_settings, with_options
+from treelax.cli.commands import (
+    Device,
+    Resume,
+    Settings,
+    Show,
+    command,
+    group,
+    option_settings,
+    with_options,
+)
 from treelax.cli.console import console, error_console, show, table
-from treelax.cli.options import Device, Resume, Settings, Show
 from treelax.cli.progress import progress
-from treelax.cli.runs import find_run, in_run, is_done
+from treelax.cli.runs import find_run, in_run
 from treelax.tasks import command_modules
 from treelax.tasks.commands import TrainCommand
 
 if TYPE_CHECKING:
-    from treelax.tasks.base import Task
+    from treelax.tasks.task import Task
     from treelax.training.experiment import Experiment
     from treelax.training.loop import Training
     from treelax.training.run import Run
@@ -78,11 +86,9 @@ def train(
         if run is not None:
             config = _resumed(task, run, own, preset, changes)
             result = task.result(run)
-            if result is not None and is_done(run, result, config.train.epochs):
-                error_console.print(
-                    f"{folder}: has ended already, after {result['epochs']} epochs; these are its "
-                    "figures"
-                )
+            kept = run.best_model.exists() or not run.last_checkpoint.exists()
+            if kept and result is not None and result["epochs"] >= config.train.epochs:
+                error_console.print(f"{folder}: has ended already, after {result['epochs']} epochs")
                 _show_result(task, run, result)
                 return
         prepare = partial(in_turn, config, _prepare, task, device, folder)
@@ -95,7 +101,7 @@ def _resumed(
 ) -> Any:
     """The settings of a run, which those on the command line must not contradict, epochs apart."""
     from treelax.errors import InputError
-    from treelax.tasks.base import LIST_ALL
+    from treelax.tasks.task import LIST_ALL
     from treelax.training.config import override
     from treelax.training.run import EPOCHS, refuse_changes
 
@@ -104,10 +110,9 @@ def _resumed(
     if own.has_presets:
         fits = fits and config.preset in task.presets(own.preset)
     if not fits:
-        raise InputError(
-            f"{run.path}: is a run of {run.task if config is None else config.preset}; expected one of "
-            f"{preset or own.name}: resume it with treelax train {run.task}, or give another --out"
-        )
+        found = f"is a run of {run.task if config is None else config.preset}"
+        advice = f"resume it with treelax train {run.task}, or give another --out"
+        raise InputError(f"{run.path}: {found}; expected one of {preset or own.name}: {advice}")
     wanted = override(config, changes, list_all=LIST_ALL)
     # what is in files is compared when they are read
     refuse_changes(run, config, wanted, free={*task.files, EPOCHS})
@@ -145,7 +150,14 @@ def _follow(task: Task, run: Run, experiment: Experiment) -> None:
     )
     if training.epoch:
         error_console.print(f"going on after epoch {training.epoch} of {training.epochs}")
-    _train_to_the_end(task, training)
+    total, done = training.epochs * training.updates, training.epoch * training.updates
+    with progress("training", total, start=done, unit="update") as bar:
+        for step in training.steps():
+            note, row = None, step.metrics
+            if row is not None:
+                note = f"epoch {row['epoch']}/{training.epochs} loss {row['loss']:.3f}"
+                note += f" dev {task.describe(row['dev'])}"
+            bar.update((step.epoch - 1) * training.updates + step.update, note)
     if not world.first:
         return
     training.load_best()
@@ -153,19 +165,6 @@ def _follow(task: Task, run: Run, experiment: Experiment) -> None:
         result = task.finish(training, bar.update)
     write_result(run, result)
     _show_result(task, run, result, training)
-
-
-def _train_to_the_end(task: Task, training: Training) -> None:
-    total, done = training.epochs * training.updates, training.epoch * training.updates
-    with progress("training", total, start=done, unit="update") as bar:
-        for step in training.steps():
-            note, row = None, step.metrics
-            if row is not None:
-                note = (
-                    f"epoch {row['epoch']}/{training.epochs} loss {row['loss']:.3f} "
-                    f"dev {task.describe(row['dev'])}"
-                )
-            bar.update((step.epoch - 1) * training.updates + step.update, note)
 
 
 def _show_result(
@@ -179,12 +178,8 @@ def _show_result(
         console.print("learned trees; wrong arcs are dotted, the right ones drawn below:")
     for words, heads, gold in pictures:
         ascii_only = not supports_unicode(sys.stdout)
-        console.print(draw_tree(words, heads, gold=gold, ascii=ascii_only))
-        console.print()
+        console.print(draw_tree(words, heads, gold=gold, ascii=ascii_only) + "\n")
     console.print(f"run: {run.path}")
-
-
-# ------------------------------------------------------------------ --list
 
 
 def show_settings(presets: Mapping[str, str], config: Any) -> None:

@@ -47,17 +47,14 @@ def draw_batches(
     longest = lengths if lengths.dim() == 1 else lengths.amax(1)
     count = max(1, len(longest) // batch_size) if batches is None else batches
     wanted = count * batch_size
-    passes = -(-wanted // len(longest))
-    order = torch.cat([torch.randperm(len(longest), generator=generator) for _ in range(passes)])
-    order = order[:wanted]
+    passes = range(0, wanted, len(longest))
+    order = torch.cat([torch.randperm(len(longest), generator=generator) for _ in passes])[:wanted]
     if pool > 1:
-        width = pool * batch_size
-        group = torch.arange(wanted) // width
+        group = torch.arange(wanted) // (pool * batch_size)
         # by pool, then by length; the random order decides among equals
         key = group * (int(longest.max()) + 1) + longest[order]
         order = order[key.argsort(stable=True)]
-    result = order.view(count, batch_size)
-    return result[torch.randperm(count, generator=generator)]
+    return order.view(count, batch_size)[torch.randperm(count, generator=generator)]
 
 
 def length_batches(

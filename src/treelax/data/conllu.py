@@ -17,13 +17,13 @@ import torch
 from torch import Tensor
 
 from treelax.data.input_files import one_file
-from treelax.errors import DataError, InputError, counted
+from treelax.errors import DataError, InputError, counted, short
 from treelax.files import Line, atomic_write, compressed
 
 __all__ = ["Sentence", "heads_tensor", "read_conllu", "write_conllu"]
 
 COLUMNS = ("ID", "FORM", "LEMMA", "UPOS", "XPOS", "FEATS", "HEAD", "DEPREL", "DEPS", "MISC")
-_ID = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
+TOKEN_ID = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,8 @@ class Sentence:
     def __post_init__(self) -> None:
         if not self.words:
             raise InputError("words: received none; expected at least one")
-        for name in ("heads", "tags", "labels", "xpos"):
-            values = getattr(self, name)
-            if values is not None:
-                _check_count(name, len(values), len(self.words))
+        columns = {name: getattr(self, name) for name in ("heads", "tags", "labels", "xpos")}
+        self._check_counts({name: len(own) for name, own in columns.items() if own is not None})
 
     def __len__(self) -> int:
         return len(self.words)
@@ -94,10 +92,11 @@ class Sentence:
         metadata = _metadata(self.lines) | dict(comments or {})
         return _filled(self, {**tree, **(columns or {})}, metadata, misc or {})
 
-
-def _check_count(name: str, received: int, words: int) -> None:
-    if received != words:
-        raise InputError(f"{name}: received {received}; expected one for each of the {words} words")
+    def _check_counts(self, counts: Mapping[str, int]) -> None:
+        for name, count in counts.items():
+            if count != len(self):
+                expected = f"one for each of the {len(self)} words"
+                raise InputError(f"{name}: received {count}; expected {expected}")
 
 
 def read_conllu(path: str | os.PathLike[str], *, require_heads: bool = True) -> Iterator[Sentence]:
@@ -174,14 +173,20 @@ def _sentence(file: str, block: list[Line], require: bool) -> Sentence:
     rows: list[list[str]] = []
     places: list[str] = []
     for number, text in block:
-        where = f"{file}, line {number}"
-        if not text.startswith("#") and (cells := _cells(text, where))[0].isdigit():
+        if text.startswith("#"):
+            continue
+        cells, where = text.split("\t"), f"{file}, line {number}"
+        if len(cells) != len(COLUMNS):
+            received = counted(len(cells), "column")
+            raise DataError(f"{where}: received {received}; expected 10 with tabs between")
+        if "" in cells or not TOKEN_ID.fullmatch(cells[0]):
+            expected = "an id such as 3, 3-4 or 3.1, and _ for what is empty"
+            raise DataError(f"{where}: received {short(text)}; expected {expected}")
+        if cells[0].isdigit():
             rows.append(cells)
             places.append(where)
             if cells[0].lstrip("0") != str(len(rows)):
-                raise DataError(
-                    f"{where}: received word id {cells[0]}; expected {len(rows)}, the next in order"
-                )
+                raise DataError(f"{where}: received word id {cells[0]}; expected {len(rows)}")
     if not rows:
         raise DataError(f"{file}, line {block[0][0]}: received no word; expected at least one")
     columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
@@ -207,47 +212,25 @@ def _metadata(lines: Iterable[str]) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in comments}
 
 
-def _cells(text: str, where: str) -> list[str]:
-    cells = text.split("\t")
-    if len(cells) != len(COLUMNS):
-        raise DataError(
-            f"{where}: received {counted(len(cells), 'column')}; expected {len(COLUMNS)} with tabs "
-            f"between: {' '.join(COLUMNS)}"
-        )
-    if "" in cells:
-        name = COLUMNS[cells.index("")]
-        raise DataError(f"{where}: received nothing in column {name}; expected _ or a value")
-    if not _ID.fullmatch(cells[0]):
-        raise DataError(f"{where}: received id {cells[0]!r}; expected 3, 3-4 or 3.1, for example")
-    return cells
-
-
 def _check_head(head: str, m: int, n: int, where: str) -> None:
-    if not re.fullmatch("[0-9]{1,9}", head) or int(head) > n:
+    if not re.fullmatch("[0-9]{1,9}", head) or int(head) > n or int(head) == m:
         received = "no head (_)" if head == "_" else f"head {head:.40}"
-        raise DataError(f"{where}: received {received}; expected 0 to {n}, for every word")
-    if int(head) == m:
-        raise DataError(f"{where}: word {m} is its own head; expected another word or 0")
+        raise DataError(f"{where}: received {received}; expected 0 to {n}, not {m} itself")
 
 
 def _text(sentence: Sentence, where: str) -> bytes:
     """A sentence as CoNLL-U, with the blank line after it."""
-    n = len(sentence)
-    columns: dict[str, Sequence[str] | None] = {
-        "FORM": sentence.words,
-        "UPOS": sentence.tags,
-        "XPOS": sentence.xpos,
-        "HEAD": None if sentence.heads is None else tuple(map(str, sentence.heads)),
-        "DEPREL": sentence.labels,
-    }
+    n, heads = len(sentence), tuple(map(str, sentence.heads or ()))
+    columns = {"FORM": sentence.words, "UPOS": sentence.tags, "XPOS": sentence.xpos}
+    columns |= {"HEAD": heads, "DEPREL": sentence.labels}
     filled = {name: values or ("_",) * n for name, values in columns.items()}
     for name, values in filled.items():
         for m, value in enumerate(values, 1):
             if not value or re.search(r"[\t\n\r]", value):
                 received = f"{name} of word {m} is {value!r}"
                 raise DataError(f"{where}: {received}; expected text without tabs and line breaks")
-            if name == "HEAD" and sentence.heads is not None:
-                _check_head(value, m, n, where)
+    for m, head in enumerate(heads, 1):
+        _check_head(head, m, n, where)
     for key, value in sentence.metadata.items():
         if "=" in key or re.search(r"[\n\r]", key + value):
             received = f"comment {key!r} = {value!r}"
@@ -267,10 +250,9 @@ def _filled(
 ) -> list[str]:
     """The lines of a sentence with these values, and with these comments, in them."""
     lines = sentence.lines or ["\t".join([str(m + 1), *"_" * 9]) for m in range(len(sentence))]
-    for name, values in {**columns, **misc}.items():
-        _check_count(name, len(values), len(sentence))
     words = sum(text.partition("\t")[0].isdigit() for text in lines)
-    _check_count("lines (to write other words, give lines=())", words, len(sentence))
+    counts = {name: len(values) for name, values in {**columns, **misc}.items()}
+    sentence._check_counts({**counts, "lines (to write other words, give lines=())": words})
     old, new = _metadata(lines), dict(metadata)
     comments: list[str] = []
     rows: list[str] = []

@@ -44,7 +44,8 @@ class Source:
     @property
     def suffix(self) -> str:
         """The last suffix, in lower case, that is no compression; it may be empty."""
-        return _suffix(self.base)
+        path = PurePosixPath(self.base.lower())
+        return PurePosixPath(path.stem).suffix if path.suffix in COMPRESSED else path.suffix
 
     @contextmanager
     def opened(self) -> Iterator[IO[bytes]]:
@@ -62,29 +63,23 @@ class Source:
 
 
 def one_file(
-    path: PathLike,
-    *,
-    suffixes: Collection[str] = (),
-    preferred: Collection[str] = (),
-    expected: str = "a file",
+    path: PathLike, *, preferred: Collection[str] = (), expected: str = "a file"
 ) -> Source:
-    """The file that a path names, or the right one in a zip archive."""
+    """The file that a path names, or the only one in a zip archive, or the only preferred one."""
     file = Path(path)
     if not file.is_file():
         raise _no_file(file, expected)
-    if not _is_archive(file):
+    if file.suffix.lower() != ".zip":
         return Source(file)
-    names = _members(file)
-    fitting = [name for name in names if not suffixes or _suffix(name) in suffixes]
-    fitting = [name for name in fitting if _suffix(name) in preferred] or fitting
-    if len(fitting) == 1:
-        return Source(file, fitting[0])
-    if fitting:
+    members = [Source(file, name) for name in _members(file)]
+    fitting = [member for member in members if member.suffix in preferred] or members
+    if len(fitting) != 1:
+        names = listed(str(member.member) for member in fitting)
         raise DataError(
-            f"{file}: holds {len(fitting)} files that fit ({listed(fitting)}); expected one: "
-            "unpack it and give the file itself"
+            f"{file}: holds {len(fitting)} files that fit ({names}); expected one: unpack it and give "
+            "the file itself"
         )
-    raise DataError(f"{file}: holds {listed(names)}; expected {expected} in it")
+    return fitting[0]
 
 
 def find_split(
@@ -94,10 +89,10 @@ def find_split(
     file = Path(path)
     if not file.is_file() and not file.is_dir():
         raise _no_file(file, f"{archive}, its folder or a file from it")
-    if file.is_file() and not _is_archive(file):
+    if file.is_file() and file.suffix.lower() != ".zip":
         return Source(file)
     if split is None:
-        raise InputError(f"split: received None for {file}; expected the name of a split")
+        raise InputError(f"split is None for {file}; expected the name of a split")
     if file.is_file():
         sources = [Source(file, name) for name in _members(file)]
     else:
@@ -107,10 +102,8 @@ def find_split(
         whole = re.compile(rf"(?:{pattern})(?:\.gz|\.xz|\.bz2)?", re.IGNORECASE)
         fitting = [s for s in sources if whole.fullmatch(s.base)]
         if len(fitting) > 1:
-            raise DataError(
-                f"{file}: holds several files for {split}: {listed(s.base for s in fitting)}; "
-                "expected one: pass the file itself"
-            )
+            names = listed(s.base for s in fitting)
+            raise DataError(f"{file}: holds several files for {split}: {names}; expected one")
         if fitting:
             return fitting[0]
     zipped = [s.file for s in sources if s.file.name == archive and s.member is None]
@@ -123,17 +116,8 @@ def find_split(
 
 def _no_file(file: Path, expected: str) -> DataError:
     # a pipe can be read only once, and most files are read more often
-    what = "is a folder" if file.is_dir() else "is no plain file"
+    what = "is a folder" if file.is_dir() else "is not a regular file"
     return DataError(f"{file}: {what if file.exists() else 'does not exist'}; expected {expected}")
-
-
-def _is_archive(file: Path) -> bool:
-    return file.suffix.lower() == ".zip"
-
-
-def _suffix(name: str) -> str:
-    path = PurePosixPath(name.lower())
-    return PurePosixPath(path.stem).suffix if path.suffix in COMPRESSED else path.suffix
 
 
 def listed(names: Iterable[str]) -> str:
@@ -144,7 +128,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def _shown(name: str) -> str:
-    """A name from an archive without control characters, which would act on a terminal."""
+    """A name without control characters, which would act on a terminal."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in name)
 
 

@@ -27,7 +27,14 @@ def write_tensors(file: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
     require("safetensors", "numpy")  # to read takes no NumPy
     from safetensors.torch import save
 
-    content = save(_separate(tensors), dict(metadata))
+    separate: dict[str, Tensor] = {}  # on the host, without gaps, as the format requires
+    seen: set[int] = set()
+    for name, tensor in tensors.items():
+        host = tensor.detach().cpu().contiguous()
+        memory = host.untyped_storage().data_ptr()
+        separate[name] = host.clone() if memory in seen else host
+        seen.add(memory)
+    content = save(separate, dict(metadata))
     end = 8 + int.from_bytes(content[:8], "little")
     header, data = json.loads(content[8:end]), memoryview(content)[end:]
     digest = hashlib.sha256(metadata["state"].encode())
@@ -62,18 +69,6 @@ def check_sum(file: Path, metadata: Mapping[str, str]) -> None:
         found = hashlib.file_digest(raw, lambda: start).hexdigest()
     if metadata.get("sha256", found) != found:
         raise DamagedError("its content is not what was saved")
-
-
-def _separate(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The tensors on the host, without gaps and without shared memory, as the format requires."""
-    separate: dict[str, Tensor] = {}
-    seen: set[int] = set()
-    for name, tensor in tensors.items():
-        host = tensor.detach().cpu().contiguous()
-        memory = host.untyped_storage().data_ptr()
-        separate[name] = host.clone() if memory in seen else host
-        seen.add(memory)
-    return separate
 
 
 def require(*libraries: str) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -30,14 +28,6 @@ from treelax.trees import tree_to_heads
 DECIMALS = 6
 SAMPLED_AT_ONCE = 4_000_000  # numbers: samples are matrices, and every batch fills a chart
 FORBIDDEN = float("-inf")
-SomeArc = TypeVar("SomeArc", bound=Arc)
-
-
-@dataclass(frozen=True, eq=False)
-class _Parsed:
-    words: tuple[str, ...]  # without NULL
-    trees: StructureDistribution
-    best: Tensor
 
 
 @torch.no_grad()
@@ -59,8 +49,8 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
         )
     structure = structure_named(source.info.structure, single_root=request.single_root)
     texts = _parsed(request, source, structure)
-    shown, *others = reversed(texts) if request.shown == "second" else texts
-    trees, scores = shown.trees, shown.trees.scores
+    (words, trees), *others = reversed(texts) if request.shown == "second" else texts
+    scores = trees.scores
     generator = torch.Generator().manual_seed(request.noise_seed)
     noise = perturbation("gumbel", scores, generator=generator)
     perturbed = scores + request.noise_scale * noise
@@ -69,20 +59,20 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
     )
     null = ["NULL"] * source.null
     return TreeReply(
-        words=[*null, *shown.words],
+        words=[*null, *words],
         null=source.null,
-        other_words=[*null, *others[0].words] if others else None,
+        other_words=[*null, *others[0][0]] if others else None,
         scores=_scores(scores),
         perturbed=_scores(perturbed),
         soft=_numbers(soft),
         marginals=_numbers(trees.marginals),
-        best=_heads(shown.best),
+        best=_heads(trees.mode),
         best_perturbed=_heads(structure(perturbed).mode),
-        best_log_probability=_number(trees.log_prob(shown.best).clamp(max=0)),
+        best_log_probability=_number(trees.log_prob(trees.mode).clamp(max=0)),
         log_partition=_number(trees.log_partition),
         entropy=_number(trees.entropy()),
         samples=_samples(trees, request.samples, request.sample_seed),
-        answer=source.answer([text.words for text in texts], [text.best.float() for text in texts]),
+        answer=source.answer([own for own, _ in texts], [own.mode.float() for _, own in texts]),
     )
 
 
@@ -94,15 +84,15 @@ def warm_up(sources: Mapping[SourceName, Source]) -> None:
         answer(TreeRequest(source=name, text=first, second=second, samples=1), sources)
 
 
-def _parsed(request: TreeRequest, source: Source, structure: Structure) -> list[_Parsed]:
-    """The texts of a request with their trees, the first one first."""
+def _parsed(
+    request: TreeRequest, source: Source, structure: Structure
+) -> list[tuple[tuple[str, ...], StructureDistribution]]:
+    """The words of each text, without NULL, and their trees; the first text first."""
     texts: dict[str, Text] = {"text": request}
     if request.second is not None:
         texts["second text"] = request.second
     if len(texts) > len(source.info.texts):
-        raise InputError(
-            f"second is a text; expected null: the source {request.source!r} takes one"
-        )
+        raise InputError(f"second is a text; expected null: source {request.source!r} takes one")
     if request.shown == "second" and request.second is None:
         raise InputError("shown is 'second'; expected 'first', or a text in second")
     words = {name: _words(name, text.text, source) for name, text in texts.items()}
@@ -115,7 +105,8 @@ def _parsed(request: TreeRequest, source: Source, structure: Structure) -> list[
         scores = source.scores(words[name], request.score_seed).double()
         try:
             trees = structure(_constrained(scores, text))
-            parsed.append(_Parsed(words[name], trees, trees.mode))
+            trees.mode  # noqa: B018  (raises where there is no tree)
+            parsed.append((words[name], trees))
         except NoTreeError as error:
             raise InputError(
                 f"{name}: pinned and forbidden arcs leave {structure.none_left}; free an arc"
@@ -137,14 +128,14 @@ def _constrained(scores: Tensor, text: Text) -> Tensor:
     """Scores after edits, forbidden and pinned arcs; those beyond the last word have no effect."""
     scores = scores.clone()
 
-    def inside(arcs: Iterable[SomeArc]) -> Sequence[SomeArc]:
-        return [arc for arc in arcs if max(arc.head, arc.word) < len(scores)]
+    def inside(arc: Arc) -> bool:
+        return max(arc.head, arc.word) < len(scores)
 
-    for edit in inside(text.edits):
+    for edit in filter(inside, text.edits):
         scores[edit.head, edit.word] = edit.score
-    for arc in inside(text.forbidden):
+    for arc in filter(inside, text.forbidden):
         scores[arc.head, arc.word] = FORBIDDEN
-    for arc in inside(text.pinned):
+    for arc in filter(inside, text.pinned):
         score = scores[arc.head, arc.word].item()
         scores[:, arc.word] = FORBIDDEN
         scores[arc.head, arc.word] = score
@@ -154,18 +145,13 @@ def _constrained(scores: Tensor, text: Text) -> Tensor:
 def _samples(trees: StructureDistribution, count: int, seed: int) -> Samples:
     """The first so many samples of a seed; they are the same whatever comes after them."""
     generator = torch.Generator().manual_seed(seed)
-    total = torch.zeros_like(trees.scores)
-    last: Tensor | None = None
+    total, last = torch.zeros_like(trees.scores), None
     at_once = max(1, SAMPLED_AT_ONCE // total.numel())
     for start in range(0, count, at_once):
         drawn = trees.sample((min(at_once, count - start),), generator=generator)
         total += drawn.sum(0)
-        last = drawn[-1]
-    return Samples(
-        count=count,
-        last=None if last is None else _heads(last),
-        frequencies=_numbers(total / max(count, 1)),
-    )
+        last = _heads(drawn[-1])
+    return Samples(count=count, last=last, frequencies=_numbers(total / max(count, 1)))
 
 
 def _heads(tree: Tensor) -> list[int]:

@@ -35,8 +35,6 @@ from treelax.demo.messages import (
 from treelax.demo.score_sources import Source
 from treelax.errors import TreelaxError
 
-__all__ = ["create_app"]
-
 STATIC = Path(__file__).parent / "static"
 MOST_BYTES = 4_000_000  # edits of all arcs between 200 words
 WAITING = 64
@@ -71,16 +69,10 @@ def create_app(
     at_once: int | None = None,
     waiting: int = WAITING,
 ) -> FastAPI:
-    """The demo as an application for any ASGI server.
+    """The demo as an ASGI application.
 
-    Args:
-        sources: of scores, by name, the one to begin with first.
-        hosts: names and addresses that a request may be for; None for any.
-        at_once: how many requests compute at the same time; the number of cores by default.
-        waiting: how many more may wait; others are told to come back.
-
-    Returns:
-        The application.
+    It answers requests for ``hosts`` (None: any), as many ``at_once`` as there are cores by default;
+    beyond ``waiting`` more, requests are told to come back.
     """
     # no /docs: FastAPI's pages fetch scripts from elsewhere
     app = FastAPI(
@@ -133,11 +125,10 @@ class Guard:
     """Refuses requests for other hosts and large bodies, and puts `HEADERS` on every reply."""
 
     def __init__(self, app: ASGIApp, hosts: Collection[str] | None) -> None:
-        self.app = app
-        self.hosts = hosts
+        self.app, self.hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Look at the header Host, and count the bytes as they come."""
+        """Check the header Host, and count the bytes of the body."""
         taken = 0
 
         async def limited() -> Message:
@@ -158,12 +149,11 @@ class Guard:
         if scope["type"] == "http" and self.hosts is not None:
             given = Headers(scope=scope).get("host", "")
             if re.sub(r":\d+$", "", given.lower()).strip("[]") not in self.hosts:
-                refusal = _problem(
-                    400,
-                    f"Host is {given[:100]!a}; expected {', '.join(sorted(self.hosts))}: open the "
-                    "address that treelax demo printed, or start it with --host 0.0.0.0 to let "
-                    "other machines in",
+                hosts = ", ".join(sorted(self.hosts))
+                advice = (
+                    "open the address that treelax demo printed, or start it with another --host"
                 )
+                refusal = _problem(400, f"Host is {given[:100]!a}; expected {hosts}: {advice}")
                 await refusal(scope, receive, with_headers)
                 return
         await self.app(scope, limited, with_headers)

@@ -93,10 +93,7 @@ class ModelSource(Source):
 
 
 def load_sources(run: str | os.PathLike[str] | None = None) -> dict[SourceName, Source]:
-    """All sources of a demo, the one to begin with first.
-
-    Args:
-        run: what `treelax.load` takes; "listops" and None for nothing beside the model in the box.
+    """All sources of a demo, that of a run first.
 
     >>> list(load_sources())
     ['listops', 'zero', 'random']

@@ -17,8 +17,6 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from treelax.errors import InputError
 
-__all__ = ["address", "is_loopback", "listen", "own_hosts", "serve", "server_of"]
-
 PATIENCE = 60.0  # seconds
 MOST_CONNECTIONS = 96
 # asyncio accepts this many connections before it sees any, so that open files stay below 256, the
@@ -58,27 +56,22 @@ def is_loopback(bound: socket.socket) -> bool:
 
 
 def own_hosts(host: str, bound: socket.socket) -> set[str] | None:
-    """The hosts that a request to a loopback socket may name; any other is DNS rebinding.
-
-    None, for any, where other machines can reach the socket.
-    """
+    """The hosts that a request may name, None for any; on loopback others are DNS rebinding."""
     if not is_loopback(bound):
         return None
     return {"localhost", "127.0.0.1", "::1", host.lower(), bound.getsockname()[0]}
 
 
 class _Patient(H11Protocol):
-    """Closes a connection on which no reply ends in time; beyond `most`, the one that waits longest.
-
-    uvicorn has no timeout for reading a request or for writing a reply.
+    """Closes a connection on which no reply ends in time, which uvicorn does not; beyond ``most``
+    connections, the one that has waited longest.
     """
 
     deadline: asyncio.TimerHandle | None = None
 
     def __init__(self, *args: Any, patience: float, most: int, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.patience = patience
-        self.most = most
+        self.patience, self.most = patience, most
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)

@@ -1,8 +1,7 @@
 """Where the words and arcs of a drawing stand.
 
-Every arc has an end of its own at both of its words. At a word, the ends of arcs to the left stand
-left of those to the right, and on both sides longer arcs stand further in: so no two arcs of a
-projective tree meet or cross. An arc is one level above all arcs that lie under it.
+Every arc has its own end at each of its words: those to the left before those to the right, longer
+arcs further in, so no two arcs of a projective tree meet. An arc is one level above those under it.
 """
 
 from __future__ import annotations
@@ -70,10 +69,7 @@ class Side(NamedTuple):
 def lay_out(
     widths: Sequence[float], above: Sequence[Arc], below: Sequence[Arc]
 ) -> tuple[list[float], float, Side, Side]:
-    """Place words of these widths, from x = 0, and their arcs.
-
-    Returns the middles of the words, the width of the whole, and the arcs above and below.
-    """
+    """The middles of words of these widths, from x = 0, the width of all, the arcs above and below."""
     ports = [_ports(arcs, len(widths)) for arcs in (above, below)]
     slots = [max(width, *(_room(side[m]) for side in ports)) for m, width in enumerate(widths)]
     centres, x = [], 0.0

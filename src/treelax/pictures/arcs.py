@@ -67,11 +67,10 @@ def draw_arcs(
 ) -> Picture:
     """Draw a dependency tree as arcs above its words, each with its arrow at the modifier.
 
-    A modifier of the root has an arrow from the top. With weights, all arcs that weigh enough are
-    drawn, darker and wider the more they weigh; with heads besides, those are never faint, and arcs
-    of other heads are dashed. With gold heads, wrong arcs are dashed, and those that should stand in
-    their place are dotted and below the words. The heads need not form a tree: arcs may cross, and a
-    cycle is drawn as it is.
+    A child of the root has an arrow from the top. With weights, all arcs of at least ``least`` are
+    drawn, darker and wider the heavier they are; with heads too, the tree is never faint and other
+    arcs are dashed. With gold heads, wrong arcs are dashed, and the gold ones are dotted, below the
+    words. The heads need not form a tree: arcs may cross or form a cycle.
 
     Args:
         words: the n words; those of more than 32 characters are cut.
@@ -111,8 +110,8 @@ def _checked_weights(weights: Any, n: int) -> Matrix:
     for h, row in enumerate(matrix):
         for m in range(1, n + 1):
             if m != h and not -NEARLY <= row[m] <= 1 + NEARLY:
-                found = f"weights: the arc from {h} to {m} has {row[m]}"
-                raise InputError(f"{found}; expected 0 to 1 (for scores take draw_heat_map)")
+                found = f"weights[{h}, {m}] is {row[m]}"
+                raise InputError(f"{found}; expected 0 to 1 (for scores use draw_heat_map)")
     return matrix
 
 

@@ -45,10 +45,8 @@ def draw_heat_map(
 ) -> Picture:
     """Draw a number for every arc, a row for each head and a column for each modifier.
 
-    The root is the first row; it is never a modifier and has no column. The stronger a cell, the
-    greater its number, in one hue, so that it can also be read in black and white. Forbidden arcs
-    (``-inf``) are crossed out. With at most 60 words every cell has its number as a tooltip; with at
-    most 12 it shows it.
+    The root is the first row and has no column. The stronger its colour, the greater a number. Forbidden
+    arcs (``-inf``) are crossed out. Cells show their numbers up to 12 words, as tooltips up to 60.
 
     Args:
         words: the n words.
@@ -122,7 +120,11 @@ class _HeatMap:
             right = max(right, MARGIN + text_width(title, TITLE, TITLE_LONGEST))
         bottom = self.above + (len(self.words) + 1) * self.cell
         legend_width, legend = self._legend(bottom + 20, name)
-        parts += [*self._axes(), *self._squares(), *self._frames(), *legend]
+        frames = [
+            _frame(self.left + 1 + m * self.cell, self.above + 1 + h * self.cell, self.cell - 2)
+            for m, h in enumerate(self.heads)
+        ]
+        parts += [*self._axes(), *self._squares(), *frames, *legend]
         parts.append(text_element(MARGIN, bottom + 66, AXES, size=12, anchor="start"))
         right = max(right, MARGIN + legend_width, MARGIN + text_width(AXES, 12, 60))
         size = right + MARGIN, bottom + 62 + MARGIN
@@ -149,14 +151,17 @@ class _HeatMap:
             strength = FAINTEST + (1 - FAINTEST) * share
             if value == -math.inf:
                 told, strength = f"{told}, forbidden", 0.0
-                at, side = f"{number(x + size * 0.35)} {number(y + size * 0.35)}", size * 0.3
+                start, side = f"{number(x + size * 0.35)} {number(y + size * 0.35)}", size * 0.3
                 shown.append(
-                    f'<path d="M{at}l{number(side)} {number(side)}m0 -{number(side)}'
+                    f'<path d="M{start}l{number(side)} {number(side)}m0 -{number(side)}'
                     f'l-{number(side)} {number(side)}" fill="none" stroke="currentColor" '
                     'opacity="0.5"/>'
                 )
             elif len(self.words) <= NUMBERS_UP_TO:
-                shown.append(self._number(x + size / 2, y + size / 2, value, share))
+                look = 'class="treelax-on"' if share > DARK_ON_STRONG else ""
+                look += ' fill="#FFFFFF"' if share > WHITE_ON_STRONG else ""
+                at, text = (x + size / 2, y + size / 2 + SMALL * 0.36), self._written(value)
+                shown.append(text_element(*at, text, size=SMALL, attributes=look))
             tip = f"<title>{clean(told)}</title>" if len(self.words) <= TOLD_UP_TO else ""
             squares.append(
                 f'<path d="M{number(x + 0.5)} {number(y + 0.5)}h{number(size - 1)}'
@@ -165,20 +170,8 @@ class _HeatMap:
             )
         return [*squares, "</g>", '<g pointer-events="none">', *shown, "</g>"]
 
-    def _number(self, x: float, y: float, value: float, share: float) -> str:
-        look = 'class="treelax-on"' if share > DARK_ON_STRONG else ""
-        look += ' fill="#FFFFFF"' if share > WHITE_ON_STRONG else ""
-        return text_element(x, y + SMALL * 0.36, self._written(value), size=SMALL, attributes=look)
-
     def _written(self, value: float) -> str:
         return f"{round(value, self.digits) + 0:.{self.digits}f}".replace("-", "−")
-
-    def _frames(self) -> list[str]:
-        left, above, size = self.left + 1, self.above + 1, self.cell
-        return [
-            _frame(left + (m - 1) * size, above + h * size, size - 2)
-            for m, h in enumerate(self.heads, 1)
-        ]
 
     def _legend(self, y: float, name: str) -> tuple[float, list[str]]:
         """A row of cells from the least to the greatest number; its width and parts."""

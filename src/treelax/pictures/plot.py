@@ -1,12 +1,10 @@
 """Plots by matplotlib, in one look, as SVG, PNG or PDF.
 
-Series are told apart by colour and by dashes or hatches, so that they also differ in black and white
-and for colour-blind readers: the colours are those of Okabe and Ito (2008), less the yellow, which is
-faint on white. Figures are made without pyplot: no global state, no window, no display needed.
+Series differ in colour and in dashes or hatches. The colours are those of Okabe and Ito (2008), less
+the yellow, which is faint on white. Figures are made without pyplot: no global state, no display.
 
-Matplotlib writes every colour into the style of its element. Rules of a style sheet find these styles
-and give each colour its counterpart where the reader has chosen dark. As in `Picture` the rules are
-bound to the root of a document; put into a page as elements, a plot stays light.
+Matplotlib writes every colour into the style of its element; a style sheet gives each its counterpart
+in dark mode. Its rules are bound to the root of a document: inside a page a plot stays light.
 """
 
 from __future__ import annotations
@@ -130,9 +128,8 @@ def _style() -> str:
     rules = [f"svg.treelax:root{{fill:{INK[1]}}}"]
     for light, dark in DARK.items():
         for what in ("fill", "stroke"):
-            rules.append(
-                f'svg.treelax:root [style*="{what}: {light.lower()}"]{{{what}:{dark}!important}}'
-            )
+            styled = f'[style*="{what}: {light.lower()}"]'
+            rules.append(f"svg.treelax:root {styled}{{{what}:{dark}!important}}")
         # the ground of a hatch has an attribute
         rules.append(f'svg.treelax:root [fill="{light.lower()}"]{{fill:{dark}}}')
     return f"@media (prefers-color-scheme:dark){{{''.join(rules)}}}"
@@ -144,8 +141,6 @@ def look() -> Iterator[None]:
     try:
         from matplotlib import style
     except ImportError as error:
-        raise BackendError(
-            'plots need matplotlib, which is not installed: pip install "treelax[train]"'
-        ) from error
+        raise BackendError('plots need matplotlib: pip install "treelax[train]"') from error
     with style.context(["default", LOOK]):
         yield

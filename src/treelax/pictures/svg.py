@@ -1,9 +1,8 @@
 """Pictures as SVG that stand alone: no script, text as text, for light and dark pages.
 
-A file, or an image in a page, has a background of its own that follows the reader's choice of light
-or dark. Put into a page as elements, a picture has none: its text takes the colour of the page, and
-its lines have colours that can be seen on both. Rules of style are bound to the root of a document,
-so that they touch nothing else in such a page, and there are no names that two pictures could share.
+A file, or an image in a page, has its own background, which follows the reader's light or dark mode.
+Inside a page a picture has none: its text has the colour of the page, and its lines can be seen on
+both. Style rules are bound to the root of a document, so they affect nothing else in such a page.
 """
 
 from __future__ import annotations
@@ -103,10 +102,12 @@ class Picture:
 def save(path: str | os.PathLike[str], render: Callable[[str], bytes]) -> Path:
     """Write what ``render`` makes of the kind that the suffix names, whole or not at all."""
     file = Path(path)
-    ending = file.suffix
-    if ending.lower() not in (".svg", ".png", ".pdf"):
-        raise InputError(f"{file}: received the suffix {ending!r}; expected .svg, .png or .pdf")
-    data = render(ending.lower()[1:])
+    kind = file.suffix.lower()[1:]
+    if kind not in ("svg", "png", "pdf"):
+        raise InputError(
+            f"{file}: received the suffix {file.suffix!r}; expected .svg, .png or .pdf"
+        )
+    data = render(kind)
     with atomic_write(file) as out:
         out.write(data)
     return file
@@ -166,10 +167,8 @@ def _converted(data: bytes, kind: str) -> bytes:
     try:
         done = subprocess.run(command, input=data, capture_output=True, check=True, env=environment)
     except FileNotFoundError:
-        raise BackendError(
-            f".{kind} needs the program rsvg-convert (of librsvg), which is not installed; "
-            "install it, or save as .svg"
-        ) from None
+        needed = "rsvg-convert (of librsvg), which is not installed"
+        raise BackendError(f".{kind} needs the program {needed}; save as .svg instead") from None
     except subprocess.CalledProcessError as error:
         said = error.stderr.decode(errors="replace").strip()
         raise BackendError(f"rsvg-convert failed ({said}); save as .svg instead") from error
@@ -201,10 +200,9 @@ def text_element(
     attributes: str = "",
     longest: int = LONGEST,
 ) -> str:
-    """A ``<text>`` element of its own for a word, so that no word turns the direction of another.
+    """A ``<text>`` element, cut after ``longest`` characters, with the whole text as its tooltip.
 
-    It is cut after ``longest`` characters and then has the whole as its tooltip. An anchor "start" is
-    the left end, "end" the right one, also for text from right to left.
+    An anchor "start" is the left end, "end" the right one, also for text from right to left.
     """
     whole, text = text, _shortened(text, longest)
     if is_right_to_left(text):

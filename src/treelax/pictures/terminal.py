@@ -1,9 +1,7 @@
 """Trees as text: arcs above the words where they fit on a line, a listing of the tree where not.
 
-In the arc drawing every word has up to three columns of its own: its arrow in the middle, the stem
-of the arcs to its modifiers on the left at its left end, that to its modifiers on the right at its
-right end. With that order no two arcs of a projective tree cross, and arcs of which none lies
-inside the other may share a row.
+Above every word stand up to three columns: the stem of the arcs to its left modifiers, its arrow, and
+the stem to its right ones. In that order no two arcs of a projective tree cross.
 """
 
 from __future__ import annotations
@@ -67,19 +65,17 @@ def draw_tree(
 ) -> str:
     """Draw a dependency tree as text, each arc with its arrow at the modifier.
 
-    Where the words fit on one line, the arcs stand above them and an arrow from the top marks a
-    modifier of the root. Else every word has a line of its own with its number in front: modifiers
-    on the left stand above their head, those on the right below it, one step further in, so that a
-    projective tree is read from top to bottom in the order of the sentence. Where that is too wide,
+    Where the words fit on one line, the arcs stand above them, and children of the root have an
+    arrow from the top. Otherwise every word has its own line: left modifiers above their head, right
+    ones below, indented, so that a projective tree reads from top to bottom. Where that is too wide,
     every word is listed with its head.
 
-    With gold heads the wrong arcs are dashed, the arcs that should stand in their place are drawn
-    below the words, and the gold heads of those words and the number of right arcs are told. The
-    heads need not form a tree: arcs may cross and a cycle is drawn as it is.
+    With gold heads, wrong arcs are dashed, gold arcs are drawn below the words, and the number of
+    right arcs is given. The heads need not form a tree: arcs may cross or form a cycle.
 
     Args:
-        words: the n words. What cannot be seen is left out, control characters are replaced, and
-            words wider than a third of the width are cut.
+        words: the n words. Invisible characters are removed, control characters replaced, and words
+            wider than a third of the width cut.
         heads: the n heads, ``heads[m - 1]`` that of word ``m``, 0 the root.
         gold: the n right heads.
         width: columns to fit into; the terminal's by default.
@@ -238,10 +234,6 @@ def _arcs(
 
 
 def _slots(words: list[str], arcs: list[tuple[int, int]], room: int) -> list[_Slot]:
-    """Columns for the words, with stems of a word ``room`` columns apart.
-
-    A stem that does not stand above its word is kept further away from the next one.
-    """
     to_left = {h for m, h in arcs if m < h}
     to_right = {h for m, h in arcs if m > h}
     slots: list[_Slot] = []
@@ -303,10 +295,7 @@ def _rows(arcs: list[_Arc], symbols: _Symbols, lines: str, arrow: str) -> list[s
 def _listing(
     words: list[str], heads: list[int], gold: list[int], step: int, symbols: _Symbols
 ) -> Iterator[str]:
-    """The tree on its side: left modifiers above their head, right ones below, a step further in.
-
-    With no steps there are no lines to show the heads, so they are named.
-    """
+    """The tree on its side: left modifiers above their head, right ones below, a step further in."""
     cycles = _cycles(heads)
     left: list[list[int]] = [[] for _ in range(len(words) + 1)]
     right: list[list[int]] = [[] for _ in range(len(words) + 1)]
@@ -334,7 +323,7 @@ def _listing(
                 todo.append((k, False, above + before, above + branch(mask, k), above + rail))
             continue
         line = f"{m:{len(str(len(words)))}} {own}{words[m - 1]}"
-        if step == 0:
+        if step == 0:  # no lines show the heads
             line += f" {symbols.arrow} {named(words, heads[m - 1])}"
         elif m in cycles:
             line += f"  (a cycle: head {named(words, heads[m - 1])})"

@@ -27,20 +27,13 @@ def checked_words(words: Sequence[str]) -> list[str]:
 
 def checked_heads(heads: Iterable[int], name: str, n: int) -> list[int]:
     """The heads of n words as integers; they need not form a tree."""
-    found = heads.tolist() if isinstance(heads, Tensor) and heads.dim() else list(heads)
+    found = heads.tolist() if isinstance(heads, Tensor) else list(heads)
     if len(found) != n:
         raise InputError(f"{name}: received {len(found)}; expected one for each of the {n} words")
     for m, head in enumerate(found, 1):
-        try:
-            found[m - 1] = operator.index(head)
-        except TypeError:
-            found[m - 1] = m
-        if found[m - 1] not in range(n + 1) or found[m - 1] == m:
-            raise InputError(
-                f"{name}: word {m} has head {head!r}; expected one of the positions 0 to {n} "
-                f"other than {m} itself"
-            )
-    return found
+        if not hasattr(head, "__index__") or head not in range(n + 1) or head == m:
+            raise InputError(f"{name}: word {m} has head {head!r}; expected 0 to {n}, but not {m}")
+    return list(map(operator.index, found))
 
 
 def checked_texts(texts: Sequence[str | None] | None, name: str, n: int) -> list[str]:
@@ -51,24 +44,17 @@ def checked_texts(texts: Sequence[str | None] | None, name: str, n: int) -> list
 
 
 def checked_matrix(values: Any, name: str, n: int) -> list[list[float]]:
-    """A number for every arc over n words, ``values[h][m]``; column 0 and the diagonal do not count.
-
-    -inf, which forbids an arc, is allowed.
-    """
+    """A number or -inf for every arc over n words; column 0 and the diagonal are not checked."""
     try:
         matrix = torch.as_tensor(values, dtype=torch.float64)
     except (TypeError, ValueError):
         raise InputError(f"{name}: received {values!r:.60}; expected a matrix of numbers") from None
     if matrix.shape != (n + 1, n + 1):
-        raise InputError(
-            f"{name}: received shape {tuple(matrix.shape)}; expected {(n + 1, n + 1)}, {n} words "
-            "and the root"
-        )
+        expected = f"expected {(n + 1, n + 1)}, {n} words and the root"
+        raise InputError(f"{name}: received shape {tuple(matrix.shape)}; {expected}")
     found: list[list[float]] = matrix.tolist()
     for h, row in enumerate(found):
         for m, value in enumerate(row):
             if m not in (0, h) and not value < torch.inf:
-                raise InputError(
-                    f"{name}: the arc from {h} to {m} has {value}; expected a finite number"
-                )
+                raise InputError(f"{name}[{h}, {m}] is {value}; expected a finite number")
     return found

@@ -6,17 +6,7 @@
 
 from treelax.report.examples import Said, Selection, ask
 from treelax.report.gallery import Gallery
-from treelax.report.page import MARK, Report, is_report
+from treelax.report.page import Report, is_report
 from treelax.report.run_records import RunRecord, read_run
 
-__all__ = [
-    "MARK",
-    "Gallery",
-    "Report",
-    "RunRecord",
-    "Said",
-    "Selection",
-    "ask",
-    "is_report",
-    "read_run",
-]
+__all__ = ["Gallery", "Report", "RunRecord", "Said", "Selection", "ask", "is_report", "read_run"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from torch import Tensor
 
@@ -21,14 +21,10 @@ Shown = str | tuple[str, ...] | None
 
 @dataclass(frozen=True)
 class Said:
-    """What a model says of one example.
-
-    A label is a class, or a tag for each word, empty where it has none to show; None if none was
-    predicted.
-    """
+    """What a model says of one example; a label is a class, or a tag for each word."""
 
     heads: tuple[Heads, ...]  # of each text
-    label: Shown = None  # with discrete trees
+    label: Shown = None  # with discrete trees; None if none was predicted
     soft_label: Shown = None
     probability: float | None = None  # of the class
     right: bool | None = None  # None if that is not known
@@ -58,22 +54,16 @@ def ask(
     hard, soft = (parser.predict(items, soft=s) if labelled else [] for s in (False, True))
     for number, i in enumerate(asked):
         heads = parses.trees[i * corpus.texts : (i + 1) * corpus.texts]
-        texts = corpus.examples[i]
-        marginals: list[Tensor] = []
-        if i in mapped and parser.tree is not None:
-            marginals = [parser.marginals(parser.arc_scores(text.words)) for text in texts]
-        if not labelled:
-            found[i] = Said(heads, marginals=tuple(marginals))
-            continue
-        said = hard[number]
-        found[i] = Said(
-            heads,
-            _shown(parser, said),
-            _shown(parser, soft[number]),
-            said.probability if isinstance(said.probability, float) else None,
-            _right(said.label, gold.get(i)),
-            tuple(marginals),
-        )
+        texts = corpus.examples[i] if i in mapped and parser.tree is not None else ()
+        own: dict[str, Any] = {
+            "marginals": tuple(parser.marginals(parser.arc_scores(text.words)) for text in texts)
+        }
+        if labelled:
+            said = hard[number]
+            own |= {"label": _shown(parser, said), "soft_label": _shown(parser, soft[number])}
+            own["probability"] = said.probability if isinstance(said.probability, float) else None
+            own["right"] = _right(said.label, gold.get(i))
+        found[i] = Said(heads, **own)
     return found
 
 

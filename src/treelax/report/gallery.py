@@ -25,11 +25,6 @@ class Gallery:
     texts: tuple[str, ...]  # the names of the texts of an example
     tagged: bool  # labels are of words
 
-    @property
-    def runs(self) -> list[str]:
-        """Their names."""
-        return list(self.said)
-
     @cached_property
     def chosen(self) -> tuple[int, ...]:
         """The examples that are shown."""
@@ -144,10 +139,8 @@ class Gallery:
     def _went_wrong(self, i: int) -> bool:
         """Whether a run has a wrong label, or where labels are not known a wrong tree."""
         several = [own[i] for own in self.said.values()]
-        return any(
-            (self._exact(i, said) if said.right is None else said.right) is False
-            for said in several
-        )
+        verdicts = [self._exact(i, s) if s.right is None else s.right for s in several]
+        return False in verdicts
 
     def _right(self, i: int) -> str | tuple[str, ...] | None:
         labels = self.corpus.labels

@@ -47,13 +47,6 @@ class Report:
     missing: Sequence[tuple[str, str]] = ()  # besides what folders lack: of which run or file, what
 
     @property
-    def title(self) -> str:
-        """What the page is called."""
-        if len(self.runs) == 1:
-            return f"Report of {self.runs[0].name}"
-        return f"Report of {len(self.runs)} runs"
-
-    @property
     def notes(self) -> list[str]:
         """All that is missing, a sentence each; runs that lack the same stand together."""
         lacking: dict[str, list[str]] = {}
@@ -68,34 +61,31 @@ class Report:
 
     def html(self) -> str:
         """The whole file; equal runs give equal text."""
-        style, script = _static("report.css"), _static("report.js")
+        style, script, n = _static("report.css"), _static("report.js"), len(self.runs)
         overview = sections.overview(self.runs)
         facts = zip(overview.columns[1:], map(cell_text, overview.rows[0][1:]), strict=True)
-        page: str = (
-            _environment()
-            .get_template("report.html")
-            .render(
-                mark=f"{MARK} {treelax.__version__}",
-                version=treelax.__version__,
-                policy=(
-                    f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
-                    "img-src data:; base-uri 'none'; form-action 'none'"
-                ),
-                style=style,
-                script=script,
-                title=self.title,
-                about=self._about(),
-                several=len(self.runs) > 1,
-                facts=list(facts) if len(self.runs) == 1 else None,
-                overview=overview,
-                notes=self.notes,
-                results=sections.results(self.runs),
-                training=sections.training(self.runs),
-                settings=sections.settings(self.runs),
-                grammar=None if self.study is None else list(study_tables(self.study)),
-                gallery=self.gallery,
-                printed=PRINTED,
-            )
+        template = _environment().get_template("report.html")
+        page: str = template.render(
+            mark=f"{MARK} {treelax.__version__}",
+            version=treelax.__version__,
+            policy=(
+                f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+                "img-src data:; base-uri 'none'; form-action 'none'"
+            ),
+            style=style,
+            script=script,
+            title=f"Report of {f'{n} runs' if n > 1 else self.runs[0].name}",
+            about=self._about(),
+            several=n > 1,
+            facts=list(facts) if n == 1 else None,
+            overview=overview,
+            notes=self.notes,
+            results=sections.results(self.runs),
+            training=sections.training(self.runs),
+            settings=sections.settings(self.runs),
+            grammar=None if self.study is None else list(study_tables(self.study)),
+            gallery=self.gallery,
+            printed=PRINTED,
         )
         return page
 
@@ -149,12 +139,9 @@ def _environment() -> Any:
 
     loader = PackageLoader("treelax.report")
     made = Environment(loader=loader, autoescape=True, finalize=plain, trim_blocks=True)
-    made.filters |= {"cells": cells, "px": number, "svg": svg, "numbered": _numbered}
+    made.filters |= {"cells": cells, "px": number, "svg": svg}
+    made.filters["numbered"] = lambda names: [(str(i), name) for i, name in enumerate(names)]
     return made
-
-
-def _numbered(names: Sequence[str]) -> list[tuple[str, str]]:
-    return [(str(i), name) for i, name in enumerate(names)]
 
 
 @cache

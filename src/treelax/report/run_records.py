@@ -11,7 +11,7 @@ from typing import Any
 
 from treelax.errors import InputError
 from treelax.tasks import task_named
-from treelax.tasks.base import Task
+from treelax.tasks.task import Task
 from treelax.training.config import flatten
 from treelax.training.metrics import read_metrics
 from treelax.training.results import read_result
@@ -60,24 +60,21 @@ class RunRecord:
     @property
     def best_row(self) -> Mapping[str, Any] | None:
         """The row of the epoch whose model was kept, as far as there is one."""
-        scored = [row for row in self.rows if _score(row) > -math.inf]
+        scored = [row for row in self.rows if math.isfinite(figure_of(row, "score"))]
         if self.result is not None:
             scored = [row for row in scored if row["epoch"] == self.result["best_epoch"]] or scored
-        return max(scored, key=_score, default=None)
+        return max(scored, key=lambda row: figure_of(row, "score"), default=None)
 
     @property
     def dev(self) -> dict[str, float]:
         """Figures of the best row."""
         found = {} if self.best_row is None else self.best_row["dev"]
-        numbers = {key: value for key, value in found.items() if isinstance(value, int | float)}
-        return {key: float(value) for key, value in numbers.items() if key != "score"}
+        return {k: float(v) for k, v in found.items() if k != "score" and v is not None}
 
     @property
     def seconds(self) -> float | None:
         """How long it was trained."""
-        source = self.result or (self.rows[-1] if self.rows else {})
-        value = source.get("seconds")
-        return float(value) if isinstance(value, int | float) else None
+        return (self.result or (self.rows[-1] if self.rows else {})).get("seconds")
 
     @property
     def state(self) -> str:
@@ -94,10 +91,8 @@ class RunRecord:
         if not self.rows:
             found.append("no epoch has ended yet, so there are no curves.")
         if self.result is None:
-            found.append(
-                f"has not ended ({self.state}), so there are no figures of the test set: continue "
-                "it with --resume."
-            )
+            lacking = "so there are no test figures: continue it with --resume."
+            found.append(f"has not ended ({self.state}), {lacking}")
         return found
 
 
@@ -111,7 +106,7 @@ def read_run(path: str | os.PathLike[str], name: str | None = None) -> RunRecord
     return RunRecord(called, run.path, task, run.config(task.config_type), rows, result)
 
 
-def _score(row: Mapping[str, Any]) -> float:
-    dev = row.get("dev")
-    value = dev.get("score") if isinstance(dev, Mapping) else None
-    return float(value) if isinstance(value, int | float) else -math.inf
+def figure_of(row: Mapping[str, Any], key: str) -> float:
+    """The loss or a dev figure of an epoch; NaN if it has none."""
+    value = (row if key == "loss" else row.get("dev", {})).get(key)
+    return math.nan if value is None else float(value)

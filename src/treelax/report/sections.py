@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from treelax.analysis.tables import headings, table_rows
 from treelax.pictures import Curve, Panel, draw_panels
-from treelax.report.run_records import RunRecord
+from treelax.report.run_records import RunRecord, figure_of
 from treelax.table import Cell, Table
 
 SECTIONS = {"": "Experiment", "data": "Data", "model": "Model", "train": "Training"}
@@ -18,9 +18,8 @@ NAMES = {"operator_accuracy": "operators", "token_accuracy": "all tokens"}
 CHANGES = 6  # settings other than the preset's that are named
 
 
-def figure_name(key: str) -> str:
-    """What a figure of the metrics is called."""
-    return NAMES.get(key, key.replace("_", " "))
+def _dev_name(key: str) -> str:
+    return f"dev: {NAMES.get(key, key.replace('_', ' '))}, %"
 
 
 def overview(runs: Sequence[RunRecord]) -> Table:
@@ -34,17 +33,17 @@ def overview(runs: Sequence[RunRecord]) -> Table:
             [
                 *(run.name, run.task.title, run.config.preset, str(run.config.seed), run.state),
                 "–" if run.best_row is None else str(run.best_row["epoch"]),
-                "–" if run.seconds is None else duration(run.seconds),
+                "–" if run.seconds is None else _duration(run.seconds),
                 str(result.get("device", "–")),
                 *(run.dev.get(key) for key in keys),
             ]
         )
-    columns += [f"dev: {figure_name(key)}, %" for key in keys]
+    columns += map(_dev_name, keys)
     note = "dev: figures of the best epoch, with discrete trees." if keys else None
     return Table(columns, rows, f"The {len(runs)} runs", note)
 
 
-def duration(seconds: float) -> str:
+def _duration(seconds: float) -> str:
     """A time in words: ``59 s``, ``1 min 1 s``, ``2 h 2 min``."""
     minutes, rest = divmod(round(seconds), 60)
     if not minutes:
@@ -89,9 +88,12 @@ def _beside_paper(runs: Sequence[RunRecord]) -> Iterator[Table]:
             names = ", ".join(run.name for run in group)
             rows += [[*cells, names] for cells in table_rows(paper, records)]
         about = paper.about([(run.config, dict(run.result or {})) for run in own])
-        yield _shortened(
-            [*headings(paper), "runs"], rows, f"Beside the paper: {paper.title}", about
-        )
+        columns = [*headings(paper), "runs"]
+        kept = list(range(len(columns)))
+        if len(rows) == len(own):  # one run each: columns on seeds say nothing
+            kept = [i for i in kept if "seed" not in columns[i]]
+        rows = [[row[i] for i in kept] for row in rows]
+        yield Table([columns[i] for i in kept], rows, f"Beside the paper: {paper.title}", about)
 
 
 def _alike(runs: Sequence[RunRecord]) -> list[list[RunRecord]]:
@@ -101,16 +103,6 @@ def _alike(runs: Sequence[RunRecord]) -> list[list[RunRecord]]:
         own = {key: value for key, value in run.settings.items() if key not in run.places}
         groups.setdefault(json.dumps(own, sort_keys=True), []).append(run)
     return list(groups.values())
-
-
-def _shortened(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], title: str, note: str
-) -> Table:
-    """A table without what says nothing of rows that are one run each."""
-    seeds, kept = columns.index("seeds"), list(range(len(columns)))
-    if all(row[seeds] == "1" for row in rows):
-        kept = [i for i in kept if i != seeds and not columns[i].startswith("every seed")]
-    return Table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows], title, note)
 
 
 def _changed(run: RunRecord) -> list[str]:
@@ -163,14 +155,14 @@ def training(runs: Sequence[RunRecord]) -> dict[str, str] | None:
     """A picture of the loss and all dev figures by epoch; None if no run has ended an epoch."""
     begun = [run for run in runs if run.rows]
     keys = dict.fromkeys(
-        key for run in begun for row in run.rows for key in row.get("dev") or {} if key != "score"
+        key for run in begun for row in run.rows for key in row.get("dev", {}) if key != "score"
     )
-    figures = [("training loss", "loss"), *((f"dev: {figure_name(k)}, %", k) for k in keys)]
+    figures = [("training loss", "loss"), *((_dev_name(key), key) for key in keys)]
     panels = []
     for title, key in figures:
         curves = []
         for look, run in enumerate(begun):
-            values = [_value(row, key) for row in run.rows]
+            values = [figure_of(row, key) for row in run.rows]
             if any(map(math.isfinite, values)):
                 epochs = [float(row["epoch"]) for row in run.rows]
                 best = None if run.best_row is None else float(run.best_row["epoch"])
@@ -183,8 +175,3 @@ def training(runs: Sequence[RunRecord]) -> dict[str, str] | None:
     # as an image: its own style counts in it, and none of its names meets one of the page
     data = base64.b64encode(drawn.svg().encode()).decode()
     return {"data": data, "description": drawn.description}
-
-
-def _value(row: Mapping[str, Any], key: str) -> float:
-    value = row.get("loss") if key == "loss" else (row.get("dev") or {}).get(key)
-    return float(value) if isinstance(value, int | float) else math.nan

@@ -1,6 +1,6 @@
 """Tasks by name, and trained models of any of them.
 
-A new task is a folder here with a `treelax.tasks.base.Task` in it, a module ``commands`` with its
+A new task is a folder here with a `treelax.tasks.task.Task` in it, a module ``commands`` with its
 commands (see `treelax.tasks.commands`), and a line in `TASKS`.
 """
 
@@ -19,7 +19,8 @@ from treelax.errors import InputError
 if TYPE_CHECKING:
     import torch
 
-    from treelax.tasks.base import Task, TrainedParser
+    from treelax.tasks.base import TrainedParser
+    from treelax.tasks.task import Task
 
 __all__ = ["BUILT_IN", "TASKS", "load", "task_named"]
 
@@ -90,10 +91,8 @@ def load(
 
     path = Path(name)
     if str(name) in BUILT_IN:
-        task, path = (
-            BUILT_IN[str(name)],
-            Path(str(files("treelax") / "models" / f"{name}.safetensors")),
-        )
+        task = BUILT_IN[str(name)]
+        path = Path(str(files("treelax") / "models" / f"{name}.safetensors"))
     else:
         if not path.exists() and looks_like_hub_name(str(name)):
             path = fetch_folder(str(name), revision=revision)
@@ -109,11 +108,11 @@ def load(
 
 def task_of(path: Path) -> str:
     """The task of the model in a folder or file; no weights are read."""
-    from treelax.training.checkpoint import read_checkpoint_kind
+    from treelax.training.checkpoint import read_checkpoint_header
     from treelax.training.run import CONFIG, Run
 
     if path.is_file():
-        return read_checkpoint_kind(path)
+        return read_checkpoint_header(path)[0]
     if (path / CONFIG).is_file():
         return Run.open(path).task
     saved = path / "config.json"

@@ -1,18 +1,16 @@
-"""What every task offers: how it is trained, and what its trained models can do.
+"""What every trained model can do, whatever its task, and what goes in and out.
 
-A task is one folder beside this file, with a `Task` in it, and one line in ``treelax.tasks.TASKS``.
-The commands, the analysis, the report and the demo page ask for nothing but what is declared here.
+The commands, the analysis, the report and the demo page use nothing else of a model.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypedDict, Unpack
+from typing import Any, Protocol, TypedDict, Unpack
 
 import torch
 from torch import Tensor
@@ -20,27 +18,8 @@ from torch import Tensor
 from treelax.data.conllu import Sentence
 from treelax.errors import InputError
 from treelax.nn import LatentTree
-from treelax.table import Cell, Table
-from treelax.tasks.tables import PaperTable
-from treelax.training.config import override
-from treelax.training.results import read_result
+from treelax.table import Table
 from treelax.trees import tree_to_heads
-
-if TYPE_CHECKING:
-    from treelax.training.experiment import Experiment
-    from treelax.training.loop import Training
-    from treelax.training.run import Run
-
-__all__ = [
-    "Answer",
-    "Example",
-    "Examples",
-    "Prediction",
-    "Source",
-    "Table",
-    "Task",
-    "TrainedParser",
-]
 
 Heads = tuple[int, ...]
 # a class, or a tag for every word, None where the right one is not known or does not count
@@ -48,7 +27,6 @@ Label = str | tuple[str | int | None, ...] | None
 Text = Sequence[str] | Sentence
 Progress = Callable[[int], None]
 Baseline = Callable[[Sequence[str]], Heads]
-LIST_ALL = "--list shows all settings"
 MOST_ENTRIES = 4_000_000  # of trees that are sampled at a time
 
 
@@ -204,6 +182,69 @@ class Figures(Protocol):
         """All of it, for people."""
 
 
+@dataclass(frozen=True)
+class LabelFigures:
+    """Labels predicted with discrete trees and with soft ones, in percent.
+
+    Attributes:
+        labels: number of labels: of examples, of words for a tagger, of operators for ListOps.
+        same: those that are the same with either tree.
+        accuracy: those that are right with discrete trees; None if the right ones are not known.
+        soft_accuracy: likewise with soft trees.
+
+    Example:
+        >>> LabelFigures(labels=10, same=90.0, accuracy=80.0, soft_accuracy=70.0).gap
+        10.0
+    """
+
+    labels: int
+    same: float
+    accuracy: float | None
+    soft_accuracy: float | None
+
+    @classmethod
+    def of(cls, labels: Iterable[tuple[Label, Label, Label]]) -> LabelFigures | None:
+        """Compare the labels of examples, with discrete and with soft trees, with the right ones.
+
+        >>> LabelFigures.of([("yes", "no", "yes"), (("A", "B"), ("A", "B"), ("A", None))])
+        LabelFigures(labels=2, same=50.0, accuracy=100.0, soft_accuracy=50.0)
+        """
+        counts: Counter[str] = Counter()
+        for hard, soft, gold in labels:
+            own, other = several_labels(hard), several_labels(soft)
+            for a, b, c in zip(own, other, several_labels(gold) or own, strict=False):
+                if gold is None:
+                    counts.update(labels=1, same=a == b)
+                elif c is not None:
+                    counts.update(labels=1, same=a == b, known=1, right=a == c, soft=b == c)
+        if not counts["labels"]:
+            return None
+        known = counts["known"]
+        shares = [100 * counts[name] / known if known else None for name in ("right", "soft")]
+        return cls(counts["labels"], 100 * counts["same"] / counts["labels"], *shares)
+
+    @property
+    def gap(self) -> float | None:
+        """By how much discrete trees are better."""
+        if self.accuracy is None or self.soft_accuracy is None:
+            return None
+        return self.accuracy - self.soft_accuracy
+
+    def record(self) -> dict[str, Any]:
+        """All figures, for JSON."""
+        return asdict(self)
+
+    def tables(self, title: str) -> list[Table]:
+        """Accuracy, for people."""
+        row = [title, f"{self.labels:,}", f"{self.accuracy:.2f}", f"{self.soft_accuracy:.2f}"]
+        return [Table(["accuracy, %", "labels", "discrete trees", "soft trees"], [row])]
+
+
+def several_labels(label: Label) -> tuple[str | int | None, ...]:
+    """The labels of an example: its class, or the tags of its words."""
+    return (label,) if isinstance(label, str) else label or ()
+
+
 class Asking(TypedDict, total=False):
     """The options of `TrainedParser.stream`."""
 
@@ -335,38 +376,28 @@ class TrainedParser(ABC):
 
     def soft_tree(self, scores: Tensor) -> Tensor:
         """The relaxed tree of scores, without noise and without the NULL token."""
-        return self._of_words(self._latent().soft(scores).double().cpu())
+        return self._of_words(self.require_scores().soft(scores).double().cpu())
 
     @torch.no_grad()
     def marginals(self, scores: Tensor) -> Tensor:
         """The probability of every arc, without the NULL token."""
-        return self._of_words(self._latent().structure(scores.detach().cpu().double()).marginals)
+        structure = self.require_scores().structure
+        return self._of_words(structure(scores.detach().cpu().double()).marginals)
 
     def sample_trees(self, scores: Tensor, count: int, *, seed: int = 0) -> list[Heads]:
         """Exact samples from the distribution defined by scores, the same on every device."""
-        structure, scores = self._latent().structure, scores.cpu()
+        structure, scores = self.require_scores().structure, scores.cpu()
         generator = torch.Generator().manual_seed(seed)
         found: list[Heads] = []
         while left := count - len(found):
             size = min(left, max(MOST_ENTRIES // scores.numel(), 1))
             trees = structure(scores).sample((size,), generator=generator)
-            found += [self.heads_of_words(heads) for heads in tree_to_heads(trees).tolist()]
+            words = heads_without_null if self.null else tuple
+            found += map(words, tree_to_heads(trees).tolist())
         return found
-
-    def heads_of_words(self, heads: Sequence[int]) -> Heads:
-        """Heads without the NULL token, if there is one."""
-        return heads_without_null(heads) if self.null else tuple(heads)
 
     def _of_words(self, tree: Tensor) -> Tensor:
         return weights_without_null(tree) if self.null else tree
-
-    def _latent(self) -> LatentTree:
-        if self.tree is None:
-            raise InputError(
-                f"{self.name}: its arcs have no scores (model.trees is {self.trees!r}); expected a "
-                "model with latent trees or heads"
-            )
-        return self.tree
 
     def require_trees(self) -> None:
         """Refuse a model that finds no trees."""
@@ -377,13 +408,18 @@ class TrainedParser(ABC):
                 "trees, heads or chain: treelax predict gives its labels"
             )
 
-    def require_scores(self) -> None:
-        """Refuse a model that scores no arcs."""
-        self._latent()
+    def require_scores(self) -> LatentTree:
+        """The layer that makes trees from scores; refuse a model without one."""
+        if self.tree is None:
+            raise InputError(
+                f"{self.name}: its arcs have no scores (model.trees is {self.trees!r}); expected a "
+                "model with latent trees or heads"
+            )
+        return self.tree
 
 
 def heads_without_null(heads: Sequence[int]) -> Heads:
-    """Take the NULL token, the first word, out of a tree: what hangs off it hangs off its head.
+    """Take the NULL token, the first word, out of a tree: its children become its head's.
 
     >>> heads_without_null((0, 1, 2)), heads_without_null((3, 1, 0))
     ((0, 1), (2, 0))
@@ -398,7 +434,7 @@ def heads_without_null(heads: Sequence[int]) -> Heads:
 
 
 def weights_without_null(tree: Tensor) -> Tensor:
-    """Weights of arcs between words: those through NULL are handed on by its own heads.
+    """Weights of arcs between words: children of NULL go to its heads, in proportion.
 
     >>> tree = torch.tensor([[0.0, 1.0, 0.25], [0.0, 0.0, 0.75], [0.0, 0.0, 0.0]])
     >>> weights_without_null(tree)
@@ -406,127 +442,8 @@ def weights_without_null(tree: Tensor) -> Tensor:
             [0., 0.]])
     """
     kept = [0, *range(2, len(tree))]
-    direct = tree[kept][:, kept]
-    through = tree[kept, 1][:, None] * tree[1, kept][None, :]
-    folded = direct + through
+    folded = tree[kept][:, kept] + tree[kept, 1][:, None] * tree[1, kept]
     folded.fill_diagonal_(0)
-    folded[0, 1:] += 1 - folded[:, 1:].sum(0)  # what a word would hand to itself is the root's
+    folded[0, 1:] += 1 - folded[:, 1:].sum(0)  # a word cannot be its own head: the root is
     folded[:, 0] = 0
     return folded.clamp(0, 1)
-
-
-# ------------------------------------------------------------------ training
-
-
-class Task(ABC):
-    """How models of a task are trained, tested and loaded.
-
-    Attributes:
-        name: in ``treelax.tasks.TASKS``; stored in run folders.
-        config_type: a dataclass with ``preset``, ``seed``, ``data``, ``model`` and ``train``.
-        files: settings that name files, which may move between runs.
-        title: what it does, in a few words.
-        unchecked: those of them whose content a table does not compare, so that they may not move.
-        tables: those of the paper, by the names of their commands; ``NAME-RECIPE`` of other recipes.
-    """
-
-    name: str
-    title: str
-    config_type: type[Any]
-    files: ClassVar[Collection[str]] = ()
-    unchecked: ClassVar[Collection[str]] = ()
-    tables: Mapping[str, PaperTable] = MappingProxyType({})
-
-    @abstractmethod
-    def preset(self, name: str) -> Any:
-        """The config of a preset."""
-
-    @abstractmethod
-    def presets(self, name: str) -> Mapping[str, str]:
-        """The presets with the data of one, and what they are."""
-
-    def configured(self, name: str, settings: Sequence[str]) -> Any:
-        """The config of a preset with some settings changed, each ``key=value``."""
-        config = override(self.preset(name), settings, list_all=LIST_ALL)
-        if config.preset != name:
-            raise InputError(
-                f"preset: received the setting preset={config.preset}; expected the name of a preset "
-                f"as an option, --preset {config.preset}, where the command has it"
-            )
-        return config
-
-    def check_data(self, configs: Sequence[Any], progress: Callable[[int, str], None]) -> list[str]:
-        """Raise what is wrong with the data of some configs; returns their fingerprints, if any."""
-        return []
-
-    @abstractmethod
-    def experiment(
-        self,
-        config: Any,
-        device: torch.device,
-        folder: Path,
-        tell: Callable[[str], None],
-        progress: Callable[[int, str], None],
-    ) -> Experiment:
-        """Read the data and build the model.
-
-        Args:
-            config: of the run.
-            device: where to train.
-            folder: of the run, which need not be there yet.
-            tell: prints a line for the user.
-            progress: called with the number of records read, and of what.
-        """
-
-    def prepare(self, run: Run, experiment: Experiment) -> None:  # noqa: B027
-        """Put into the folder of a run what its model needs, before training reads it."""
-
-    def begin(self, run: Run, training: Training) -> None:  # noqa: B027
-        """Write what a run keeps beside its checkpoints, before the first update."""
-
-    def test_size(self, experiment: Experiment) -> int | None:
-        """What `finish` counts up to in its progress; None if it does not count."""
-        return None
-
-    @abstractmethod
-    def headline(self, experiment: Experiment) -> str:
-        """The sizes of a training, in a line."""
-
-    @abstractmethod
-    def describe(self, dev: Mapping[str, float]) -> str:
-        """The dev figures of an epoch, in a few words."""
-
-    @abstractmethod
-    def finish(self, training: Training, progress: Progress | None = None) -> dict[str, Any]:
-        """Test the model, which is the best one now; what it returns is kept as ``test.json``."""
-
-    def drawn(self, training: Training) -> list[tuple[Sequence[str], Heads, Heads]]:
-        """A few examples to draw after training: words, the heads found, the right ones."""
-        return []
-
-    @abstractmethod
-    def check_result(self, record: dict[str, Any]) -> None:
-        """Raise a ValueError, KeyError or TypeError if a ``test.json`` is not one of this task."""
-
-    def result(self, run: Run) -> dict[str, Any] | None:
-        """The ``test.json`` of a run, or None if it has not ended."""
-        return read_result(run, self.check_result)
-
-    @abstractmethod
-    def result_tables(self, record: Mapping[str, Any]) -> list[Table]:
-        """What ``test.json`` says, for people."""
-
-    @abstractmethod
-    def summary(self, record: Mapping[str, Any]) -> list[dict[str, Cell]]:
-        """The main figures of a ``test.json`` by name, a row for each set that was tested on."""
-
-    @abstractmethod
-    def load(
-        self,
-        path: Path,
-        *,
-        name: str,
-        device: str | torch.device = "cpu",
-        vectors: Sequence[Path] | None = None,
-    ) -> TrainedParser:
-        """The trained model in a run folder, a saved folder or a file."""

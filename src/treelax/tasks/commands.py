@@ -6,21 +6,13 @@ from typing import Any, NamedTuple
 
 
 class Option(NamedTuple):
-    """An option of a command that stands for a setting.
+    """An option of a command that stands for a setting."""
 
-    Attributes:
-        name: ``--train``.
-        key: of the setting, ``data.train``.
-        kind: what Typer makes of it: ``Path``, ``str``, ``list[str]``, ``bool``.
-        help: one line.
-        rest: key of the setting for all values of a list but the first.
-    """
-
-    name: str
-    key: str
-    kind: Any
+    name: str  # --train
+    key: str  # data.train
+    kind: Any  # its type for Typer: Path, str, list[str], bool
     help: str
-    rest: str | None = None
+    rest: str | None = None  # key of the setting for all values of a list but the first
 
     @property
     def parameter(self) -> str:
@@ -29,42 +21,23 @@ class Option(NamedTuple):
 
 
 class TrainCommand(NamedTuple):
-    """A command ``treelax train NAME``.
-
-    Attributes:
-        name: of the command.
-        task: in ``treelax.tasks.TASKS``.
-        help: its text, with an example.
-        preset: where settings start from if none is named.
-        has_presets: there is an option ``--preset``.
-        options: those beside ``--set``, ``--out``, ``--seed``, ``--device``, ``--resume``.
-    """
+    """A command ``treelax train NAME``."""
 
     name: str
     task: str
     help: str
-    preset: str
-    has_presets: bool = False
-    options: tuple[Option, ...] = ()
+    preset: str  # by default
+    has_presets: bool = False  # whether there is an option --preset
+    options: tuple[Option, ...] = ()  # beside --set, --out, --seed, --device, --resume
 
 
 class TableCommand(NamedTuple):
-    """A command ``treelax table NAME``, for a table of the paper.
+    """A command ``treelax table NAME``, for a table of the paper."""
 
-    Attributes:
-        name: of the command, and of the table for `Task.table`.
-        task: in ``treelax.tasks.TASKS``.
-        help: its text, with an example.
-        seeds: how many by default.
-        runs: name of the folder of runs; tables may share it.
-        has_recipes: there is an option ``--recipe``.
-        options: those beside ``--set``, ``--rows``, ``--runs``, ``--results`` and the like.
-    """
-
-    name: str
+    name: str  # also that of the table in Task.tables
     task: str
     help: str
-    seeds: int
-    runs: str
-    has_recipes: bool = False
-    options: tuple[Option, ...] = ()
+    seeds: int  # by default
+    runs: str  # folder of the runs; tables may share it
+    has_recipes: bool = False  # whether there is an option --recipe
+    options: tuple[Option, ...] = ()  # beside --set, --rows, --runs, --results and the like

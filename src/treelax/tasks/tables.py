@@ -1,4 +1,4 @@
-"""What a task says of a table of the paper; `treelax.analysis.tables` makes one from runs."""
+"""How a task describes a table of the paper; `treelax.analysis.tables` makes it from runs."""
 
 from __future__ import annotations
 
@@ -12,25 +12,15 @@ Column = str | Callable[[Sequence[Record]], str]
 
 
 class PaperTable(ABC):
-    """A table of the paper, with columns for our runs.
-
-    Attributes:
-        title: what it shows.
-        paper: heading of the paper's figures.
-        keys: of a record, for ``runs.csv``.
-        named_after: settings that rows are named after where they differ in them.
-        curves: dev figures that ``curves.csv`` keeps of every epoch.
-        panels: those that are plotted, and what they are called.
-        plots: for each plot its presets, and what they are called.
-    """
+    """A table of the paper, with columns for our runs."""
 
     title: str
-    paper: str
-    keys: ClassVar[tuple[str, ...]]
-    named_after: ClassVar[Collection[str]]
-    curves: ClassVar[tuple[str, ...]] = ()
-    panels: ClassVar[Mapping[str, str]] = {}
-    plots: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    paper: str  # heading of the paper's figures
+    keys: ClassVar[tuple[str, ...]]  # columns of runs.csv
+    named_after: ClassVar[Collection[str]]  # settings that name a row where rows differ in them
+    curves: ClassVar[tuple[str, ...]] = ()  # dev figures in curves.csv
+    panels: ClassVar[Mapping[str, str]] = {}  # titles of the curves to plot
+    plots: ClassVar[Mapping[str, Mapping[str, str]]] = {}  # labels of the presets in each plot
 
     @property
     @abstractmethod

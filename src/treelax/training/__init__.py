@@ -1,1 +1,1 @@
-"""Under a training run: its config, folder, checkpoints and metrics."""
+"""What a training run is made of: config, folder, loop, checkpoints, metrics."""

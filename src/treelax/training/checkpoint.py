@@ -1,8 +1,8 @@
-"""Checkpoints: named tensors and a state, in one safetensors file that appears whole or not at all.
+"""Checkpoints: named tensors and a state in one safetensors file, written atomically.
 
-The file's header says ``format`` (treelax), ``version``, ``kind`` (of which task), ``state``, which
-is JSON, and ``sha256``, the sum of the state and the tensors, which older files lack. Nothing is
-pickled, so a checkpoint from elsewhere can be loaded without running it.
+The file's header has ``format`` (treelax), ``version``, ``kind`` (the task), ``state`` as JSON, and
+``sha256``, a checksum of the state and the tensors, which older files lack. Nothing is pickled, so
+loading a checkpoint from elsewhere runs no code.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FORMAT, VERSION = "treelax", "1"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint holds; in the state tuples are lists and keys strings, as in JSON."""
+    """A checkpoint; its state is as in JSON: tuples are lists, keys are strings."""
 
     tensors: dict[str, Tensor]
     state: dict[str, Any]
@@ -43,15 +43,13 @@ def save_checkpoint(
     """Save tensors and a state as one file."""
     file = Path(path)
     header = {"format": FORMAT, "version": VERSION, "kind": kind, "state": json.dumps(dict(state))}
-    before = file.is_file()
     try:
         write_tensors(file, tensors, header)
     except (OSError, DataError) as error:
         reason = error.__cause__ if isinstance(error, DataError) else error
-        intact = "the previous checkpoint is intact: " if before else ""
         raise CheckpointError(
-            f"{file}: was not saved: {getattr(reason, 'strerror', None) or reason}; {intact}solve "
-            "this and use --resume"
+            f"{file}: was not saved: {getattr(reason, 'strerror', None) or reason}; an earlier "
+            "checkpoint is intact: solve this and use --resume"
         ) from error
 
 
@@ -66,28 +64,22 @@ def load_checkpoint(
             raise CheckpointError(
                 f"{file}: holds a checkpoint of {found!r}; expected one of {kind!r}"
             )
-        # copied, for the library's tensors are windows on the file
+        # copied: the library's tensors are views of the file
         tensors = {
             name: opened.get_tensor(name).to(device, copy=True) for name in sorted(opened.keys())
         }
     return Checkpoint(tensors, state, found)
 
 
-def read_checkpoint_state(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read the state of a checkpoint without its tensors."""
-    with _opened(Path(path)) as (_, _, state):
-        return state
-
-
-def read_checkpoint_kind(path: str | os.PathLike[str]) -> str:
-    """Of which task a checkpoint is."""
-    with _opened(Path(path)) as (_, kind, _):
-        return kind
+def read_checkpoint_header(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:
+    """The kind and the state of a checkpoint, without its tensors."""
+    with _opened(Path(path)) as (_, kind, state):
+        return kind, state
 
 
 def misfit(file: Path, error: Exception) -> CheckpointError:
     """The error for a file whose weights or settings are not those of this version."""
-    # torch says in the first line that something is wrong and in the second what it is
+    # torch's second line says what is wrong
     what = " ".join(line.strip() for line in str(error).splitlines()[:2])
     return CheckpointError(
         f"{file}: does not fit this version of treelax ({what}); train again or use the version "

@@ -16,7 +16,7 @@ import json
 import math
 import tomllib
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -95,8 +95,8 @@ def from_toml(kind: type[Config], text: str, source: str) -> Config:
 def from_table(kind: type[Config], table: Mapping[str, Any], source: str) -> Config:
     """Read a config from a parsed TOML table, or from the dotted keys of `flatten`.
 
-    A missing key has its default, so that files older than a setting can still be read; one that
-    may be None is None. Errors name the source.
+    A missing key has its default, or is None if it may be; so files older than a setting can still
+    be read. Errors name the source.
     """
     kinds = field_kinds(kind)
     try:
@@ -104,12 +104,11 @@ def from_table(kind: type[Config], table: Mapping[str, Any], source: str) -> Con
         for key in given:
             if key not in kinds:
                 raise InputError(_unknown(key, kinds, f"there are {', '.join(kinds)}"))
-        values = {}
-        for key, field, hint in _leaves(kind):
-            if key in given or _optional(hint)[1]:
-                values[key] = _value(key, hint, given.get(key), _check)
-            elif field.default is dataclasses.MISSING:
-                raise InputError(f"{key}: is missing; expected {_expected(hint)}")
+        values = {
+            key: _value(key, hint, given.get(key), _check)
+            for key, hint in kinds.items()
+            if key in given or _optional(hint)[1]
+        }
         return _build(kind, values)
     except InputError as error:
         raise InputError(f"{source}: {error}") from error
@@ -117,7 +116,6 @@ def from_table(kind: type[Config], table: Mapping[str, Any], source: str) -> Con
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """The first three differences between two flattened configs, as ``key old → new``."""
-
     found = []
     for key in dict.fromkeys((*old, *new)):
         values = [old.get(key), new.get(key)]
@@ -127,14 +125,14 @@ def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     return ", ".join(found[:3])
 
 
-def settings_between(old: DataclassInstance, new: DataclassInstance) -> dict[str, str]:
+def settings_between(old: DataclassInstance, new: DataclassInstance) -> list[str]:
     """The settings that turn one config into another, as `override` takes them."""
     before, kinds = flatten(old), field_kinds(type(new))
-    return {
-        key: written(key, kinds[key], value)
+    return [
+        f"{key}={written(key, kinds[key], value)}"
         for key, value in flatten(new).items()
         if value != before[key]
-    }
+    ]
 
 
 def written(key: str, kind: Any, value: Any) -> str:
@@ -161,22 +159,17 @@ def value_to_toml(key: str, value: Any) -> str:
     return _plain(value) if isinstance(value, bool) else repr(value)
 
 
-def field_kinds(kind: type[DataclassInstance]) -> dict[str, Any]:
+def field_kinds(kind: Any, prefix: str = "") -> dict[str, Any]:
     """The annotation of every field of a config, by dotted key."""
-    return {key: hint for key, _, hint in _leaves(kind)}
-
-
-def _leaves(
-    kind: type[DataclassInstance], prefix: str = ""
-) -> Iterator[tuple[str, dataclasses.Field[Any], Any]]:
-    """Key, field and annotation of everything that can be set."""
     hints = get_type_hints(kind)
+    found: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
         key, hint = prefix + field.name, hints[field.name]
         if dataclasses.is_dataclass(hint):
-            yield from _leaves(hint, f"{key}.")  # type: ignore[arg-type]
+            found |= field_kinds(hint, f"{key}.")
         elif field.init:
-            yield key, field, hint
+            found[key] = hint
+    return found
 
 
 def _build(kind: type[Config], values: Mapping[str, Any], prefix: str = "") -> Config:

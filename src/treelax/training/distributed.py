@@ -1,4 +1,4 @@
-"""Several processes that train one model: who they are, and what they say to each other.
+"""Several processes that train one model: who they are, and how they communicate.
 
 Each process holds the whole model and takes its share of every batch; gradients are added up over
 all of them, so every process takes the step that a single process would take. How they find each
@@ -130,7 +130,7 @@ def in_turn(
 
 
 def _together(call: Callable[[], Any]) -> None:
-    """Do what all processes do at the same time."""
+    """Call a collective operation; say so if another process is gone."""
     try:
         call()
     except torch.OutOfMemoryError:
@@ -206,7 +206,7 @@ class WholeBatchDraws(TorchFunctionMode):
         )
 
     def _padded(self, share: Tensor, value: float = 0) -> Tensor:
-        """The share with room for the others, which holds one value."""
+        """The share with room for the others, filled with a value."""
         times = share.unflatten(0, (self._times(share), -1))
         around = (self.part.start, self.count - self.part.stop)
         return F.pad(times, (0, 0) * (share.dim() - 1) + around, value=value).flatten(0, 1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -101,10 +101,8 @@ class Training:
             TrainingError: the loss is no longer finite.
             CheckpointError: a checkpoint cannot be saved.
         """
-        with ExitStack() as stack:
-            log = None
-            if self.world.first:
-                log = stack.enter_context(MetricsLog(self.run.path, keep_until=self.epoch))
+        first = self.world.first
+        with MetricsLog(self.run.path, keep_until=self.epoch) if first else nullcontext() as log:
             while self.epoch < self.epochs:
                 yield from self._epoch(self.epoch + 1, log)
 
@@ -201,7 +199,7 @@ class Training:
         }
 
     def _remove_leftovers(self) -> None:
-        """Remove what a kill left half-written; nobody else writes here while the run is locked."""
+        """Remove half-written files after a kill; the lock keeps other writers away."""
         for folder in {self.run.path, self.run.last_checkpoint.parent, self.run.best_model.parent}:
             for file in folder.glob(".*.tmp"):
                 file.unlink(missing_ok=True)
@@ -235,7 +233,6 @@ class Training:
             self._save_best()
 
     def _set_state(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Go on from what `_state` gave."""
         for prefix, place in (("model.", self.model.state_dict()), ("best.", self.best)):
             for name, value in place.items():
                 value.copy_(tensors[prefix + name])
@@ -307,12 +304,12 @@ class Schedule:
         return {key: getattr(self, key) for key in ("factor", "best", "previous", "waited")}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from a checkpoint's `state`."""
+        """Continue from a checkpoint's `state`."""
         self.factor, self.best, self.waited = state["factor"], state["best"], state["waited"]
         self.previous = state.get("previous", self.best)  # older checkpoints have none, nor use it
 
 
 def derive(seed: int, *path: str | int) -> int:
-    """A seed below 2⁵⁶ for a part of a run, such as ``"noise", 3``, unlike those of other parts."""
+    """A seed below 2⁵⁶ for a part of a run, such as ``"noise", 3``."""
     text = "/".join(map(str, (seed, *path)))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:7])

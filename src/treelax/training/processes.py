@@ -1,7 +1,7 @@
 """How processes that train together find each other, and how they end together.
 
-torchrun ends all processes when one fails. A process that fails says why in one line; one that only
-lost another says so if it is the first, which speaks to the user, and says nothing otherwise.
+torchrun ends all processes when one fails. A process that fails prints one line that says why; one
+that only lost another prints nothing unless it is the first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from treelax.errors import InputError, TreelaxError
 from treelax.training.distributed import LostProcessError, World, launched
 
 FAILED = 2  # exit status, as that of the program
-GRACE = 2.0  # seconds for the first to speak: launchers end all processes with one
+GRACE = 2.0  # seconds for the first to print: launchers end all processes with one
 WAITING = timedelta(hours=2)  # for what another process does alone, such as reading data
 
 
@@ -70,7 +70,7 @@ def joined() -> Iterator[World]:
 
 
 def _tell(world: World, error: BaseException) -> None:
-    """Say why this process, which is not the first, has failed; quietly if another one has."""
+    """Print why this process, which is not the first, has failed; nothing if another one has."""
     time.sleep(GRACE)
     if isinstance(error, LostProcessError) or not isinstance(error, Exception):
         return

@@ -59,11 +59,7 @@ class Run:
     def start(
         cls, path: str | os.PathLike[str], config: DataclassInstance, *, task: str
     ) -> Iterator[Run]:
-        """Make a run as `Run.create` does and hold its lock, as a context manager.
-
-        There is no moment between the two: of several processes that start a run in one folder the
-        first trains, and the others hear that it is in use.
-        """
+        """Make a run as `Run.create` does and hold its lock, so that no other process gets between."""
         run = cls(Path(path), task)
         run.refuse_to_start()
         try:
@@ -107,7 +103,7 @@ class Run:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Keep other processes from training in this folder, as a context manager."""
+        """Keep other processes from training in this folder."""
         try:
             file = self.lock_file.open("ab+", buffering=0)
         except OSError as error:

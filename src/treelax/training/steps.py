@@ -113,11 +113,11 @@ class Stepper:
         return mean
 
     def state(self) -> dict[str, Tensor]:
-        """What steps go on from beside the weights: Adam's moments and the running mean."""
+        """What to continue from beside the weights: Adam's moments and the running mean."""
         return self._moments() | {f"average.{i}": sums for i, sums in enumerate(self.average.sums)}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Go on from `state`, before anything is captured; other tensors are ignored."""
+        """Continue from `state`, before anything is captured; other tensors are ignored."""
         moments: dict[int, dict[str, Tensor]] = {}
         for name, value in tensors.items():
             match name.split("."):
@@ -128,7 +128,6 @@ class Stepper:
             sums.copy_(tensors[f"average.{i}"])
 
     def _moments(self) -> dict[str, Tensor]:
-        """The state of the optimiser, by the number of the parameter and the name of the moment."""
         return {
             f"optimizer.{i}.{key}": value
             for i, values in self.optimizer.state_dict()["state"].items()
@@ -183,7 +182,7 @@ class Stepper:
         self.graphs[shape] = (graph, batch)
 
     def _in_order(self) -> AbstractContextManager[Any]:
-        """Work in here comes after all steps so far and before those to come."""
+        """Run what is inside after all steps so far and before those to come."""
         return nullcontext() if self.stream is None else torch.cuda.stream(self.stream)
 
 

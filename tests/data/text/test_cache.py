@@ -1,14 +1,14 @@
 """Encoded text kept in files."""
 
-import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 import treelax.data.text.cache as cache
 from treelax.data.text.cache import TextSource, cached_splits
@@ -63,17 +63,9 @@ def folder(tmp_path):
 
 
 def contents(split: EncodedText) -> dict[str, object]:
-    tensors = ("ids", "offsets", "labels", "lines")
-    facts = ("texts", "label_names", "tagged", "source", "notes")
-    return {
-        **{
-            name: None if getattr(split, name) is None else getattr(split, name).tolist()
-            for name in tensors
-        },
-        **{name: getattr(split, name) for name in facts},
-        "words": list(split.table),
-        "lower": split.table.lower,
-    }
+    values = {part.name: getattr(split, part.name) for part in fields(split)}
+    values["table"] = list(split.table), split.table.lower
+    return {name: v.tolist() if isinstance(v, Tensor) else v for name, v in values.items()}
 
 
 def files(folder: Path) -> list[Path]:
@@ -127,7 +119,9 @@ def test_any_words_come_back(tmp_path_factory, sentences):
 # ------------------------------------------------------------------ when it is encoded anew
 
 
-def test_another_content_reader_or_setting_is_another_file(data, folder, tmp_path):
+def test_another_content_reader_setting_or_version_is_another_file(
+    data, folder, tmp_path, monkeypatch
+):
     train = data.sources["train"]
     cached_splits({"train": train}, folder=folder)
     (tmp_path / "train.txt").write_text(TRAIN.replace("cat", "cow"))
@@ -136,7 +130,10 @@ def test_another_content_reader_or_setting_is_another_file(data, folder, tmp_pat
     other = replace(train, reader="another")
     cached_splits({"train": other}, folder=folder)
     cached_splits({"train": train}, lower=True, folder=folder)
-    assert len(data.reads) == len(files(folder)) == 4
+    for name in ("VERSION", "TOKENIZER_VERSION"):
+        monkeypatch.setattr(cache, name, "another")
+        cached_splits({"train": train}, folder=folder)
+    assert len(data.reads) == len(files(folder)) == 6
 
 
 def flip(content: bytes) -> bytes:
@@ -216,11 +213,3 @@ def test_without_a_library_one_is_told_what_to_install(data, folder, monkeypatch
     monkeypatch.setitem(sys.modules, "safetensors", None)
     with pytest.raises(BackendError, match=r'safetensors .*pip install "treelax\[train\]"'):
         cached_splits(data.sources, folder=folder)
-
-
-def test_the_version_is_part_of_the_key(data, folder, monkeypatch):
-    cached_splits(data.sources, folder=folder)
-    for number, name in enumerate(("VERSION", "TOKENIZER_VERSION"), 2):
-        monkeypatch.setattr(cache, name, "another")
-        cached_splits(data.sources, folder=folder)
-        assert len(os.listdir(folder)) == 2 * number

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import random
-import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,21 +59,6 @@ def test_a_cut_connection_is_taken_up_again(
     assert names(tmp_path) == ["a.zip"]
 
 
-def test_an_interrupted_program_goes_on(tmp_path: Path, served: Served) -> None:
-    def interrupted(done: int) -> None:
-        if done:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        fetch(served.archive(), tmp_path, progress=interrupted)
-    (part,) = tmp_path.iterdir()
-    assert part.name == "a.zip.part"
-    size = part.stat().st_size
-    assert 0 < size < len(DATA)
-    assert fetch(served.archive(), tmp_path).read_bytes() == DATA
-    assert served.asked == [None, f"bytes={size}-"]
-
-
 def test_the_part_of_another_file(tmp_path: Path, served: Served) -> None:
     (tmp_path / "a.zip.part").write_bytes(b"x" * 100_000)
     with pytest.raises(DataError, match=r"received a file with the SHA-256 .*: try again"):
@@ -106,18 +90,6 @@ def test_a_server_that_refuses(tmp_path: Path, served: Served, status: int, part
     ):
         fetch(served.archive(), tmp_path)
     assert names(tmp_path) == (["a.zip.part"] if part else [])
-
-
-def test_no_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))  # bound, but nobody listens
-        url = f"http://127.0.0.1:{closed.getsockname()[1]}/a.zip"
-        with pytest.raises(DataError) as caught:
-            fetch(Archive(url, "00" * 32, 1), tmp_path / "cache")
-    assert str(caught.value).startswith(f"{url}: cannot be fetched (")
-    assert str(caught.value).endswith(": get a.zip elsewhere and pass it with --from")
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

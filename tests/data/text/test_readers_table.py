@@ -65,12 +65,10 @@ def test_tokens(tmp_path: Path) -> None:
     assert (listed.tokens, plain.tokens) == (True, False)
 
 
-@pytest.mark.parametrize(
-    ("value", "label"), [("yes", "yes"), (1, "1"), (True, "true"), (0.5, "0.5"), (" a b ", "a b")]
-)
-def test_labels_in_json(tmp_path: Path, value: object, label: str) -> None:
-    path = written(tmp_path, json.dumps({"sentence": "x", "label": value}), "a.jsonl")
-    assert [r.label for r in read_table(path)] == [label]
+def test_labels_in_json(tmp_path: Path) -> None:
+    rows = [json.dumps({"sentence": "x", "label": label}) for label in (1, True, 0.5, " a b ")]
+    records = read_table(written(tmp_path, "\n".join(rows), "a.jsonl"))
+    assert [r.label for r in records] == ["1", "true", "0.5", "a b"]
 
 
 def test_lines_without_a_label_or_a_sentence(tmp_path: Path) -> None:
@@ -103,7 +101,11 @@ def test_a_missing_column(tmp_path: Path, name: str) -> None:
         ("a.csv", "review;stars", "it has: review;stars; the columns look separated by semicolons"),
         ("a.tsv", "review,id", "it has: 'review,id'; the columns look separated by commas"),
         ("a.tsv", "reviews, raw\tid", "did you mean 'reviews, raw'? It has: 'reviews, raw', id"),
-        ("a.tsv", '"review"\tid', 'did you mean \'"review"\'? It has: "review", id; cells in qu'),
+        (
+            "a.tsv",
+            '"review"\tid',
+            'did you mean \'"review"\'? It has: "review", id; for cells in qu',
+        ),
     ],
 )
 def test_columns_that_look_otherwise(tmp_path: Path, name: str, head: str, told: str) -> None:
@@ -119,17 +121,12 @@ def test_columns_that_look_otherwise(tmp_path: Path, name: str, head: str, told:
         ("a.tsv", "id\tlabel\tlabel\tsentence\n", "line 1: received several columns 'label'"),
         ("a.tsv", TSV + "a\tb\n", "line 4: received 2 columns; expected 3: mend it"),
         ("a.csv", CSV + '"a"\n', "line 4: received 1 column; expected 3: mend it"),
-        ("a.csv", CSV + '"b,x\nc,x\n', "line 4: not a valid row .*; expected cells sep"),
-        ("a.jsonl", JSONL + "{", "line 3: is no JSON"),
+        ("a.csv", CSV + '"b,x\nc,x\n', "line 4: .*; expected cells separated by commas"),
         ("a.jsonl", JSONL + '{"label": ' + "9" * 5000 + "}", "line 3: is no JSON"),
-        ("a.jsonl", JSONL + "7", "line 3: received 7; expected an object in {}"),
+        ("a.jsonl", JSONL + "7", "line 3: received 7; expected an object"),
         ("a.jsonl", '{"sentence": 7, "label": "x"}', "line 1: received 7 as 'sentence'; expected"),
         ("a.jsonl", '{"sentence": "a", "label": ["x"]}', r"line 1: received \['x'\] as 'label'"),
-        (
-            "a.jsonl",
-            '{"sentence": ["a", 3], "label": 1}',
-            r"line 1: received \['a', 3\] as 'sentence'",
-        ),
+        ("a.jsonl", '{"sentence": [3], "label": 1}', r"line 1: received \[3\] as 'sentence'"),
         ("a.jsonl", '{"sentence": "a"}', "line 1: no column 'label'; it has: sentence"),
         ("a.tsv", TSV.encode() + b"na\xefve", "line 4: is not UTF-8"),
     ],
@@ -148,9 +145,8 @@ def test_ragged_rows_may_be_dropped(tmp_path: Path) -> None:
 
 
 def test_what_is_asked_is_checked(tmp_path: Path) -> None:
-    for text in ((), ("a", "b", "c")):
-        with pytest.raises(InputError, match=r"text: received .*; expected the name of one column"):
-            read_table(written(tmp_path, TSV), text)
+    with pytest.raises(InputError, match=r"text: received .*; expected the name of one column"):
+        read_table(written(tmp_path, TSV), ("a", "b", "c"))
     with pytest.raises(InputError, match=r"format is 'xml'; expected one of 'tsv', 'csv', 'jsonl'"):
         read_table(written(tmp_path, TSV), format="xml")  # type: ignore[arg-type]
     with pytest.raises(DataError, match=r"a.csv: received nothing; expected at least one rec"):

@@ -38,20 +38,18 @@ def test_empty_sentences(empty: str | tuple[str, ...]) -> None:
     assert [r.line for r in kept] == [1, 2]
 
 
-@pytest.mark.parametrize("where", [0, 1])
-def test_too_many_words(where: int) -> None:
-    long = ["few words", "few words"]
-    long[where] = "w " * 33_000
+def test_too_many_words() -> None:
+    long = ("few words", "w " * 33_000)
     with pytest.raises(DataError) as caught:
-        list(records("a", tuple(long), advice="--unusable drop"))
+        list(records("a", long, advice="--unusable drop"))
     assert str(caught.value) == (
         "a.tsv, line 2: received 33,000 words; expected at most 10,000: split it or take it out; "
         "to go on without it: --unusable drop"
     )
-    dropping = records("a", tuple(long), unusable="drop")
+    dropping = records("a", long, unusable="drop")
     assert [r.line for r in dropping] == [1]
     assert dropping.report.lines() == ["1 line dropped: too many words (2)"]
-    assert len(list(records(tuple(long), max_words=33_000))) == 1
+    assert len(list(records(long, max_words=33_000))) == 1
 
 
 def test_the_limit_counts_tokens_as_the_record_has_them() -> None:

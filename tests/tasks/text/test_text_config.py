@@ -12,9 +12,7 @@ from treelax.tasks.text.presets import PRESETS, preset
 from treelax.training.config import from_toml, to_toml
 
 OWN = ("classify", "pair", "tag")
-every_preset = pytest.mark.parametrize("name", PRESETS)
 PAPER = [name for name in PRESETS if name not in OWN and "-tuned-" not in name]
-every_row = pytest.mark.parametrize("name", [name for name in PRESETS if name not in OWN])
 
 
 def test_there_is_a_preset_for_every_row_of_the_tables():
@@ -32,7 +30,7 @@ def test_there_is_a_preset_for_every_row_of_the_tables():
     assert PRESETS["multinli-tree-2"][1] == "MultiNLI: latent tree, 2 GCN"
 
 
-@every_preset
+@pytest.mark.parametrize("name", PRESETS)
 def test_presets_know_their_name_and_survive_toml(name):
     config = preset(name)
     assert config.preset == name
@@ -90,22 +88,13 @@ def test_sst_is_as_in_the_appendix():
     [
         (ModelConfig, {"trees": "gold"}, "model.trees"),
         (ModelConfig, {"projection_size": 0}, "model.projection_size is 0"),
-        (ModelConfig, {"learned_words": -1}, "model.learned_words is -1"),
-        (
-            ModelConfig,
-            {"gcn_dropout": 1.5},
-            "model.gcn_dropout is 1.5; expected at least 0 and less",
-        ),
-        (ModelConfig, {"word_scale": 0.0}, "model.word_scale is 0.0"),
+        (ModelConfig, {"gcn_dropout": 1.5}, "model.gcn_dropout is 1.5; expected at least 0"),
         (ModelConfig, {"left_head_bias": 1.0, "distances": None}, "model.distances none"),
         (ModelConfig, {"trees": "heads", "single_root": True}, "model.single_root is true"),
         (ModelConfig, {"encoder": "transformer"}, "model.pretrained none; expected both"),
         (DataConfig, {"unusable": "skip"}, "data.unusable"),
         (DataConfig, {"text": ("a", "b", "c")}, "expected the name of one column, or two"),
-        (DataConfig, {"vector_size": 0}, "data.vector_size is 0"),
-        (DataConfig, {"mix_share": 1.5}, "data.mix_share is 1.5"),
         (DataConfig, {"mix": "snli", "format": "sst"}, "data.mix is snli and data.format sst"),
-        (DataConfig, {"mix": "a", "format": "snli"}, "data.mix is a and data.format snli"),
         (DataConfig, {"trees": "trees.conllu"}, r"expected a name with \{split\} in it"),
         (
             DataConfig,
@@ -113,20 +102,9 @@ def test_sst_is_as_in_the_appendix():
             "there are no trees of what is mixed in",
         ),
         (DataConfig, {"text": ("a",), "label": "a"}, "the column 'a' is named twice"),
-        (DataConfig, {"text": ("a", "a")}, "the column 'a' is named twice"),
-        (
-            DataConfig,
-            {"format": "tagging", "word": "1", "tag": "1"},
-            "the column '1' is named twice",
-        ),
+        (DataConfig, {"format": "tagging", "word": "1", "tag": "1"}, "'1' is named twice"),
         (TrainConfig, {"epochs": 3, "discrete_epochs": 4}, "discrete_epochs is 4; .* at most 3"),
-        (TrainConfig, {"label_smoothing": 1.0}, "train.label_smoothing is 1.0"),
-        (
-            TrainConfig,
-            {"updates": 2_000_000},
-            "train.updates is 2000000; expected .* at most 1,562,500",
-        ),
-        (TrainConfig, {"precision": "half"}, "train.precision"),
+        (TrainConfig, {"updates": 2_000_000}, "train.updates is 2000000; .* at most 1,562,500"),
         (TextConfig, {"kind": "pairs"}, "kind"),
         (TextConfig, {"seed": -1}, "seed is -1"),
         (TextConfig, {"data": DataConfig(classes="five")}, "data.classes is five and data.format"),

@@ -118,7 +118,7 @@ def test_columns_of_tags_by_number_and_by_name(tmp_path):
     assert words_of(load_text(named), "train", 0) == ["dog", "dog"]
     with pytest.raises(DataError, match=r"line 1: received 4 columns; expected at least 7"):
         load_text(replace(config, tag="7"))
-    with pytest.raises(InputError, match=r"data.tag is '0'; expected a column"):
+    with pytest.raises(InputError, match=r"data.tag is '0'; expected the number"):
         replace(config, tag="0")
 
 
@@ -190,14 +190,6 @@ def test_random_vectors_are_for_words_of_the_training_data_only(tmp_path):
     assert FIRST_UNKNOWN <= int(data.splits["dev"].ids[1]) < FIRST_KNOWN
 
 
-def test_how_many_words_have_a_vector(tmp_path):
-    vectors = written(tmp_path / "vectors.txt", "the 3 4", "cat 0 2")
-    file = written(tmp_path / "a.tsv", "text\tlabel", "The cat\tyes", "the emu\tno")
-    config = DataConfig(train=file, dev=file, vectors=vectors)
-    assert load_text(config).coverage == (3, 4)
-    assert load_text(replace(config, vectors=None, vector_size=4)).coverage is None
-
-
 def test_vectors_from_a_file_are_for_all_words(tmp_path):
     vectors = written(tmp_path / "vectors.txt", "the 3 4", "cat 0 2", "sings 1 0", "extra 1 1")
     config = class_data(tmp_path, vectors=vectors)
@@ -207,6 +199,7 @@ def test_vectors_from_a_file_are_for_all_words(tmp_path):
     assert sorted(data.vectors.known) == ["cat", "sings", "the"]
     row = data.vectors.matrix[data.vectors.known["the"]]
     assert torch.allclose(row, torch.tensor([0.6, 0.8]))
+    assert data.coverage == (3, 13)
     raw = load_text(replace(config, dev=dev, normalise=False)).vectors
     assert raw.matrix[raw.known["the"]].tolist() == [3, 4]
 

@@ -16,7 +16,7 @@ from treelax.structures import heads as heads_module
 from treelax.structures import projective as projective_module
 from treelax.tasks.text.config import ModelConfig
 from treelax.tasks.text.encoder import SentenceEncoder, Sentences
-from treelax.tasks.text.model import ClassModel, PairModel, TagModel
+from treelax.tasks.text.model import ClassModel, PairModel
 from treelax.tasks.text.presets import preset
 from treelax.trees import heads_to_tree, is_projective, is_tree, tree_to_heads
 
@@ -280,13 +280,3 @@ def test_classes_by_a_slow_maximum(trees):
         assert (pooled < 0).any()
     expected = model.output(model.hidden(pooled))
     assert torch.equal(model(batch(more=2)), expected)
-
-
-@pytest.mark.parametrize("kind", [ClassModel, TagModel])
-def test_soft_trees_and_generators_reach_the_encoder(kind):
-    model = settled(kind(tiny_model(), table(), 3))
-    one, same, other = (model(batch(), generator=seeded(s)) for s in (1, 1, 2))
-    assert torch.equal(one, same)
-    assert not torch.equal(one, other)
-    model.eval()
-    assert not torch.equal(model(batch(), soft=True), model(batch()))

@@ -1,7 +1,6 @@
-"""Encoded text kept in files, so that a data set is read, tokenised and encoded once.
+"""Encoded text in safetensors files, named by a hash of what they were made from.
 
-A split is one safetensors file, mapped into memory when it is read. Its name is a hash of what it
-was made from, so it is never out of date. Files may be deleted at any time.
+Files may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 
@@ -52,8 +52,7 @@ def cached_splits(
 ) -> dict[str, EncodedText]:
     """Encode some splits of a data set, or take them from the cache, which processes may share.
 
-    The splits share one `Vocabulary`, their ``table``, and the labels of the first, the training data,
-    unless ``labels`` says otherwise. Damaged files are made anew, with a warning.
+    They share one vocabulary and, unless others are given, the labels of the first, the training data.
     """
     place = cache_folder() if folder is None else Path(folder)
     splits: dict[str, EncodedText] = {}
@@ -71,35 +70,35 @@ def cache_folder() -> Path:
     chosen = os.environ.get(ENVIRONMENT)
     if chosen:
         return Path(chosen).expanduser().absolute()
+    home, environ = Path.home(), os.environ
     if sys.platform == "win32":
-        parent = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-    elif sys.platform == "darwin":
-        parent = Path.home() / "Library" / "Caches"
-    else:
-        parent = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return parent / "treelax"
+        return Path(environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "treelax"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "treelax"
+    return Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "treelax"
 
 
 def _cached(
     name: str, source: TextSource, lower: bool, folder: Path, progress: SplitProgress | None
 ) -> EncodedText:
     """A split with a vocabulary of its own, from the cache or put there."""
-    key = _key(source, lower)
-    file = folder / f"{key}.safetensors"
+    file = folder / f"{_key(source, lower)}.safetensors"
     try:
-        if (kept := _load(file, key, lower)) is not None:
+        if (kept := _load(file, lower)) is not None:
             return replace(kept, source=source.name)
     except (OSError, ValueError, KeyError, DamagedError) as error:
         message = f"treelax: {file} is damaged ({error}); {source.name} is encoded again"
         warnings.warn(message, RuntimeWarning, stacklevel=3)
     vocabulary = Vocabulary(lower=lower)
-    encoded = encode_records(
-        source.read(),
-        vocabulary,
-        progress=None if progress is None else lambda done, total: progress(name, done, total),
-    )
+    told = None if progress is None else partial(progress, name)
+    encoded = encode_records(source.read(), vocabulary, progress=told)
+    words = torch.frombuffer(bytearray(json.dumps(list(vocabulary)).encode()), dtype=torch.uint8)
+    tensors = {name: getattr(encoded, name) for name in ("offsets", "lines", "ids", "labels")}
+    tensors = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    facts = json.dumps({name: getattr(encoded, name) for name in _FACTS})
+    about = {"format": FORMAT, "version": VERSION, "state": facts}
     try:
-        _store(file, key, encoded, vocabulary)
+        write_tensors(file, {**tensors, "words": words}, about)
     except (DataError, OSError) as error:
         message = f"treelax: {source.name} was encoded but not put into the cache: {error}"
         warnings.warn(f"{message}; choose another with {ENVIRONMENT}", RuntimeWarning, stacklevel=3)
@@ -108,10 +107,7 @@ def _cached(
 
 def _key(source: TextSource, lower: bool) -> str:
     """A hash of all that the encoded split depends on."""
-    try:
-        digests = [sha256(path) for path in source.files]
-    except OSError as error:
-        raise DataError(f"{error.filename}: cannot be read: {error.strerror}") from error
+    digests = [sha256(path) for path in source.files]
     try:
         nltk = metadata.version("nltk")
     except metadata.PackageNotFoundError:
@@ -120,30 +116,17 @@ def _key(source: TextSource, lower: bool) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _load(file: Path, key: str, lower: bool) -> EncodedText | None:
+def _load(file: Path, lower: bool) -> EncodedText | None:
     """A split from the cache, mapped into memory; None if it is not there."""
     try:
         with open_tensors(file) as opened:
             header = opened.metadata() or {}
             check_sum(file, header)
-            if header["key"] != key:
-                raise DamagedError("of another name")
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
     except (FileNotFoundError, NotADirectoryError):
         return None
     words = bytes(tensors.pop("words").tolist())
     facts = json.loads(header["state"])
-    for name in ("label_names", "notes"):
-        facts[name] = tuple(facts[name])
+    facts |= {name: tuple(facts[name]) for name in ("label_names", "notes")}
     tensors.setdefault("labels", None)
     return EncodedText(**tensors, **facts, table=Vocabulary(json.loads(words), lower=lower))
-
-
-def _store(file: Path, key: str, encoded: EncodedText, vocabulary: Vocabulary) -> None:
-    words = json.dumps(list(vocabulary)).encode()
-    tensors = {name: getattr(encoded, name) for name in ("offsets", "lines", "ids", "labels")}
-    tensors = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-    tensors["words"] = torch.frombuffer(bytearray(words), dtype=torch.uint8)
-    facts = json.dumps({name: getattr(encoded, name) for name in _FACTS})
-    about = {"format": FORMAT, "version": VERSION, "key": key, "state": facts}
-    write_tensors(file, tensors, about)

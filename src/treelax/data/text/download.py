@@ -1,8 +1,4 @@
-"""Fetching the archives of the corpora from where their authors keep them.
-
-A file appears under its name only when it is whole and its checksum is right. Until then it is
-called ``NAME.part``, which the next attempt continues.
-"""
+"""Fetching the archives of the corpora; an unfinished ``NAME.part`` is continued the next time."""
 
 from __future__ import annotations
 
@@ -74,10 +70,8 @@ def download(
     file = Path(folder) / archive.name
     if file.exists():
         if (received := sha256(file)) != archive.sha256:
-            raise DataError(
-                f"{file}: has the SHA-256 {received}; expected {archive.sha256}: remove it to "
-                "fetch it again, or pass it with --from if it is what you want"
-            )
+            expected = f"expected {archive.sha256}: remove it, or pass it with --from to use it"
+            raise DataError(f"{file}: has the SHA-256 {received}; {expected}")
         return file
     part = file.with_name(f"{file.name}.part")
     elsewhere = f"get {archive.name} elsewhere and pass it with --from"
@@ -92,20 +86,20 @@ def download(
                 raise ConnectionError("the connection was closed too early")
         if (received := sha256(part)) != archive.sha256:
             part.unlink()
+            expected = f"expected {archive.sha256}: try again, or {elsewhere}"
             raise DataError(
-                f"{archive.url}: received a file with the SHA-256 {received}; expected "
-                f"{archive.sha256}: try again, or {elsewhere}"
+                f"{archive.url}: received a file with the SHA-256 {received}; {expected}"
             )
         os.replace(part, file)
     except NETWORK as error:
         if isinstance(error, urllib.error.HTTPError):
             error.close()
-        again = "run this again to go on, or "
-        if not part.stat().st_size:
+        if is_empty := not part.stat().st_size:
             part.unlink()
-            again = ""
-        message = f"{archive.url}: cannot be fetched ({error}): {again}{elsewhere}"
-        raise DataError(message) from error
+        again = "" if is_empty else "run this again to go on, or "
+        raise DataError(
+            f"{archive.url}: cannot be fetched ({error}): {again}{elsewhere}"
+        ) from error
     except OSError as error:
         raise DataError(f"{file}: was not written: {error}") from error
     return file

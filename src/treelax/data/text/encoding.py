@@ -1,31 +1,26 @@
-"""Text as flat tensors of word ids, and batches gathered from them on any device.
-
-All words of all sentences stand in one tensor, and offsets tell where each sentence begins: no
-padding is stored, and a batch is padded as it is gathered, in a few operations of fixed shape.
-"""
+"""Text as flat tensors of word ids without padding, and padded batches gathered from them."""
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from treelax.data.text.records import Record, Records
-from treelax.data.text.rows import MOST_DIGITS
 from treelax.data.text.tokenizer import words_of
 from treelax.data.text.vocabulary import PADDING, Vocabulary, WordTable
-from treelax.errors import DataError, InputError, counted, short
+from treelax.errors import DataError, short
 
-__all__ = ["NO_TAG", "EncodedText", "RecordsProgress", "encode_records"]
+__all__ = ["NO_TAG", "EncodedText", "encode_records"]
 
 NO_TAG = -1  # where a batch of tags is padded
 NAMES_SHOWN = 20
 RECORDS_BETWEEN_REPORTS = 2048
-
-RecordsProgress = Callable[[int, int | None], None]  # records done, and all of them if known
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -53,17 +48,12 @@ class EncodedText:
         return self.offsets.diff().view(-1, self.texts)
 
     def padded(self, indices: Tensor, which: int, length: int) -> Tensor:
-        """Gather one sentence of some examples, padded or cut to a length: ``(B, length)`` ids.
-
-        Nothing waits for the device and no shape depends on values, so this may be captured in a
-        CUDA graph.
-        """
+        """Gather one sentence of some examples, padded or cut to a length: ``(B, length)`` ids."""
         return self._gathered(self.ids, indices, which, length, PADDING)
 
     def targets(self, indices: Tensor, length: int) -> Tensor:
         """Gather labels as `padded` gathers words: classes ``(B,)``, or tags ``(B, length)``."""
-        if self.labels is None:
-            raise InputError(f"labels: {self.source} has none; expected labelled data")
+        assert self.labels is not None  # unlabelled data are refused as they are loaded
         if self.tagged:
             return self._gathered(self.labels, indices, 0, length, NO_TAG)
         return self.labels[indices]
@@ -71,6 +61,7 @@ class EncodedText:
     def _gathered(
         self, flat: Tensor, indices: Tensor, which: int, length: int, padding: int
     ) -> Tensor:
+        # nothing waits for the device and no shape depends on values: fit for a CUDA graph
         sentence = indices * self.texts + which
         begin, end = self.offsets[sentence], self.offsets[sentence + 1]
         place = begin[:, None] + torch.arange(length, device=flat.device)  # (B, length)
@@ -83,23 +74,23 @@ class EncodedText:
         return list(map(self._vocabulary().word, self.ids[begin:end].tolist()))
 
     def _vocabulary(self) -> Vocabulary:
-        if not isinstance(self.table, Vocabulary):
-            raise InputError("table: the ids are those of vectors; expected those of a vocabulary")
+        assert isinstance(self.table, Vocabulary)  # not vectors
         return self.table
 
     def where(self, index: int) -> str:
         """The file and the line of an example, for messages."""
-        source, before = self.source, 0
+        source, place = self.source, index
         for count, name in self.parts:
-            if before <= index < before + count:
+            if 0 <= place < count:
                 source = name
-            before += count
+            place -= count
         return f"{source}, line {int(self.lines[index])}"
 
     def to(self, device: torch.device | str) -> EncodedText:
         """The same examples with all tensors on a device."""
-        tensors = {name: getattr(self, name) for name in ("ids", "offsets", "labels", "lines")}
-        return replace(self, **{k: v.to(device) for k, v in tensors.items() if v is not None})
+        values: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
+        tensors = {name: own for name, own in values.items() if isinstance(own, Tensor)}
+        return replace(self, **values | {name: own.to(device) for name, own in tensors.items()})
 
     def with_table(self, table: WordTable) -> EncodedText:
         """The same examples with the ids of another table, of loaded vectors for example."""
@@ -113,10 +104,8 @@ class EncodedText:
         if self.labels is None or tuple(names) == self.label_names:
             return replace(self, label_names=tuple(names))
         known = {name: number for number, name in enumerate(names)}
-        number = torch.tensor(
-            [known.get(name, -1) for name in self.label_names], device=self.labels.device
-        )
-        labels = number[self.labels]
+        numbers = [known.get(name, -1) for name in self.label_names]
+        labels = torch.tensor(numbers, device=self.labels.device)[self.labels]
         strange = (labels < 0).nonzero()
         if len(strange):
             place = example = int(strange[0])
@@ -133,18 +122,15 @@ class EncodedText:
 
 
 def encode_records(
-    records: Iterable[Record], table: WordTable, *, progress: RecordsProgress | None = None
+    records: Iterable[Record],
+    table: WordTable,
+    *,
+    progress: Callable[[int, int | None], None] | None = None,
 ) -> EncodedText:
     """Encode the texts and labels of records, on the CPU.
 
     Labels are numbered in alphabetical order, or by size if all are integers; `progress` is called
     now and then with the number of records done, and of all if it is known.
-
-    Example:
-        >>> records = [Record(("It is good .",), "yes", 1), Record(("No .",), "no", 2)]
-        >>> data = encode_records(records, Vocabulary())
-        >>> data.label_names, data.labels, data.lengths.tolist(), data.ids.tolist()
-        (('no', 'yes'), tensor([1, 0]), [[4], [2]], [1, 2, 3, 4, 5, 4])
     """
     source = str(getattr(records, "source", "records"))
     total = len(records) if isinstance(records, Sequence) else None
@@ -154,11 +140,19 @@ def encode_records(
     first: Record | None = None
     for done, record in enumerate(records, 1):
         first = first or record
-        for words in _sentences(record, first, source):
+        sentences = [words_of(record, i) for i in range(len(record.texts))]
+        own = (record.label,) if isinstance(record.label, str) else record.label or ()
+        is_alike = len(record.texts) == len(first.texts) and type(record.label) is type(first.label)
+        tags_fit = not isinstance(record.label, tuple) or len(own) == len(sentences[0])
+        if not (is_alike and tags_fit and all(sentences)):
+            raise DataError(
+                f"{source}, line {record.line}: received texts or a label of another kind than on line "
+                f"{first.line}; expected as many texts, all with words, and a class, or a tag per word"
+            )
+        for words in sentences:
             ids.extend(table.ids(words))
             offsets.append(len(ids))
         lines.append(record.line)
-        own = (record.label,) if isinstance(record.label, str) else record.label or ()
         labels.extend([names.setdefault(name, len(names)) for name in own])
         if progress is not None and done % RECORDS_BETWEEN_REPORTS == 0:
             progress(done, total)
@@ -166,6 +160,7 @@ def encode_records(
         raise DataError(f"{source}: received no record; expected at least one")
     if progress is not None:
         progress(len(lines), len(lines))
+    integers = all(re.fullmatch("-?[0-9]{1,19}", name) for name in names)
     encoded = EncodedText(
         ids=torch.frombuffer(ids, dtype=torch.int32),
         offsets=torch.frombuffer(offsets, dtype=torch.int64),
@@ -178,35 +173,4 @@ def encode_records(
         source=source,
         notes=tuple(records.report.lines()) if isinstance(records, Records) else (),
     )
-    return encoded.with_labels(_sorted_names(names))
-
-
-def _sentences(record: Record, first: Record, source: str) -> list[list[str]]:
-    """The words of a record, which must be like the first one."""
-    label, received = record.label, ""
-    sentences = [words_of(record, i) for i in range(len(record.texts))]
-    if len(record.texts) != len(first.texts) or type(label) is not type(first.label):
-        received, expected = _kind(record), f"{_kind(first)}, as on line {first.line}"
-    elif not all(sentences):
-        received, expected = "a text without words", "at least one word"
-    elif isinstance(label, tuple) and len(label) != len(sentences[0]):
-        received = counted(len(label), "tag")
-        expected = f"one for each of the {counted(len(sentences[0]), 'word')}"
-    if received:
-        raise DataError(f"{source}, line {record.line}: received {received}; expected {expected}")
-    return sentences
-
-
-def _kind(record: Record) -> str:
-    """What a record has, for messages: ``2 texts and a class``."""
-    label = {type(None): "no label", str: "a class"}.get(type(record.label), "tags")
-    return f"{counted(len(record.texts), 'text')} and {label}"
-
-
-def _sorted_names(names: Iterable[str]) -> list[str]:
-    """In alphabetical order, or by size if all are integers that are not too long."""
-    ordered = sorted(names)
-    digits = [name.removeprefix("-") for name in ordered]
-    if all(d.isascii() and d.isdigit() and len(d) <= MOST_DIGITS for d in digits):
-        ordered.sort(key=int)
-    return ordered
+    return encoded.with_labels(sorted(sorted(names), key=int if integers else str))

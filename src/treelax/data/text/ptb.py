@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from itertools import accumulate
 
 from treelax.errors import DataError, short
 
-NO_BREAK_SPACE = "\u00a0"  # stands for a space within a word
 _BETWEEN_WORDS = re.compile(r"[^\S\u00a0\u2007\u202f]+")  # all white space but what holds together
 BRACKETS = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}
 QUOTES = {"``": '"', "''": '"'}
@@ -22,8 +22,7 @@ _LEAF = re.compile(rf"({_WORD}) *+\)")
 
 def unescape(text: str) -> str:
     """Undo the escapes of the Penn Treebank in words with spaces between."""
-    if "\\" in text:
-        text = text.replace("\\/", "/").replace("\\*", "*")
+    text = text.replace("\\/", "/").replace("\\*", "*")
     if "B-" in text or "b-" in text:
         text = _BRACKET.sub(lambda found: BRACKETS[found.group().upper()], text)
     return text
@@ -34,14 +33,9 @@ def plain_word(word: str) -> str:
     return QUOTES.get(word) or unescape(word)
 
 
-def binary_parse_words(parse: str) -> str:
-    """The words of a binary parse as SNLI and MultiNLI have them."""
-    return unescape(" ".join([word for word in parse.split(" ") if word not in ("(", ")", "")]))
-
-
-def single_spaces(text: str) -> str:
+def single_spaces(text: str, without: Container[str] = ("",)) -> str:
     """Words with single spaces between; white space of other kinds is left alone."""
-    return " ".join([word for word in text.split(" ") if word])
+    return " ".join([word for word in text.split(" ") if word not in without])
 
 
 def spaced_words(text: str) -> str:
@@ -50,8 +44,8 @@ def spaced_words(text: str) -> str:
 
 
 def one_word(word: str) -> str:
-    """A word that may have spaces inside, as all readers of words give it."""
-    return word.replace(" ", NO_BREAK_SPACE)
+    """A word with no-break spaces for the spaces in it, as all readers of words give it."""
+    return word.replace(" ", "\u00a0")
 
 
 def labelled_tree(text: str, where: str) -> tuple[str, str]:

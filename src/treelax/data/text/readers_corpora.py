@@ -8,20 +8,19 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack
 
 from treelax.data.input_files import NoSuchSplitError, PathLike, Source, find_split
-from treelax.data.text.ptb import binary_parse_words, labelled_tree, single_spaces, unescape
-from treelax.data.text.records import CheckOptions, Found, Record, Records, Report
-from treelax.data.text.rows import (
+from treelax.data.text.ptb import labelled_tree, single_spaces, unescape
+from treelax.data.text.readers_table import (
     Fields,
+    MissingColumnError,
     check_columns,
     fields_of,
     json_objects,
-    missing_column,
     split_rows,
 )
+from treelax.data.text.records import CheckOptions, Found, Record, Records, Report
 from treelax.errors import DataError, short
 from treelax.files import Line
 from treelax.ops.checks import one_of
@@ -34,12 +33,10 @@ MULTINLI_SPLITS = ("train", "dev_matched", "dev_mismatched", "test_matched", "te
 GOLD, GENRE = "gold_label", "genre"
 PARSES = ("sentence1_binary_parse", "sentence2_binary_parse")
 PLAIN = ["label", "premise", "hypothesis", "genre"]
-# what each annotator said; rows may end before
-ANNOTATORS = {f"label{i}" for i in range(1, 6)}
+ANNOTATORS = {f"label{i}" for i in range(1, 6)}  # what each said; rows may end before
 NEUTRAL = "neutral"
-# the label at the root of a tree to the class
+# from the label at the root of a tree to one of five classes, and from that to one of two
 FIVE = {"0": "very negative", "1": "negative", "2": NEUTRAL, "3": "positive", "4": "very positive"}
-# one of five classes to one of two
 BINARY = {name: name.removeprefix("very ") for name in FIVE.values()}
 SST_CLASSES = {"binary": ("negative", "positive"), "five": tuple(FIVE.values())}
 SST_TABLE = ["label", "sentence"]  # the first line of a table
@@ -112,7 +109,7 @@ def _pair_records(source: Source, labelled: bool, checks: CheckOptions) -> Recor
         first = next(lines, (0, ""))
         columns = first[1].split("\t")
         needed: Sequence[str] = (*PARSES, GOLD) if labelled else PARSES
-        words: Callable[[str], str] = binary_parse_words
+        skipped: tuple[str, ...] = ("(", ")", "")  # in a binary parse
         if source.suffix in (".jsonl", ".json") or first[1].startswith("{"):
             rows = json_objects(chain([first], lines), name)
         elif GOLD in columns or PARSES[0] in columns:
@@ -121,7 +118,7 @@ def _pair_records(source: Source, labelled: bool, checks: CheckOptions) -> Recor
             least = 1 + max(i for i, field in enumerate(columns) if field not in ANNOTATORS)
             rows = fields_of(split_rows(lines), columns, least, report)
         else:
-            words = _plain_words
+            skipped = ("",)
             if first[0] and columns[:3] != PLAIN[:3]:
                 lines = chain([first], lines)
             rows = fields_of(split_rows(lines), (GOLD, *PARSES, GENRE), 3, report)
@@ -132,31 +129,27 @@ def _pair_records(source: Source, labelled: bool, checks: CheckOptions) -> Recor
             where = f"{name}, line {number}"
             for field in needed:
                 if field not in fields:
-                    raise missing_column(fields, field, where)
+                    raise MissingColumnError(fields, field, where)
                 if not isinstance(fields[field], str):
                     received = f"received {short(fields[field])} as {field}"
                     raise DataError(f"{where}: {received}; expected text")
             label = fields.get(GOLD)
+            if label == "-" and labelled:
+                report.drop("no gold label", number)
+                continue
             if label not in NLI_CLASSES:
-                if label == "-" and labelled:
-                    report.drop("no gold label", number)
-                    continue
                 if GOLD in needed:
+                    expected = f"{', '.join(NLI_CLASSES)}, or - for none"
                     raise DataError(
-                        f"{where}: received the label {short(label)}; expected "
-                        f"{', '.join(NLI_CLASSES)}, or - for none"
+                        f"{where}: received the label {short(label)}; expected {expected}"
                     )
                 label = None
-            texts = tuple([words(fields[parse]) for parse in PARSES])
+            texts = tuple([unescape(single_spaces(fields[parse], skipped)) for parse in PARSES])
             genre = fields.get(GENRE, "-")
             extra = {} if genre in ("", "-") else {GENRE: str(genre)}
             yield Record(texts, label, number, tokens=True, extra=extra)
 
     return Records(name, read, expected="at least one pair", file=source.file, **checks)
-
-
-def _plain_words(text: str) -> str:
-    return unescape(single_spaces(text))
 
 
 def read_sst(
@@ -215,7 +208,7 @@ def read_sst(
         if is_table and classes == "five" and found and found <= {*SST_CLASSES["binary"]}:
             raise DataError(
                 f"{source.name}: received negative and positive only; expected five classes: write it "
-                "anew with treelax data sst --classes five, or ask for two, binary"
+                "again with treelax data sst --classes five, or ask for binary"
             )
 
     return Records(source.name, read, expected="at least one tree", file=source.file, **checks)
@@ -244,10 +237,8 @@ class Corpus:
 
     def splits(self, path: Path, unusable: Found = "error") -> dict[str, Records]:
         """The splits that exist."""
-        checks: CheckOptions = {
-            "unusable": unusable,
-            "advice": 'treelax data --unusable drop, in Python unusable="drop"',
-        }
+        advice = 'treelax data --unusable drop, in Python unusable="drop"'
+        checks: CheckOptions = {"unusable": unusable, "advice": advice}
         if path.is_file() and path.suffix.lower() != ".zip":
             return {path.name: self.read(path, None, **checks)}
         found: dict[str, Records] = {}
@@ -262,27 +253,14 @@ def _sst(classes: Literal["binary", "five"], title: str, *sizes: int) -> Corpus:
     return Corpus(title, "sst", read, official, ("sentence",), SST_CLASSES[classes])
 
 
-_PAIR = ("premise", "hypothesis")
-CORPORA: Mapping[str, Corpus] = MappingProxyType(
-    {
-        "snli": Corpus(
-            title="SNLI",
-            archive="snli",
-            read=read_snli,
-            official={"train": 549_367, "dev": 9_842, "test": 9_824},
-            texts=_PAIR,
-            classes=NLI_CLASSES,
-        ),
-        "multinli": Corpus(
-            title="MultiNLI",
-            archive="multinli",
-            read=read_multinli,
-            official={"train": 392_702, "dev_matched": 9_815, "dev_mismatched": 9_832},
-            texts=_PAIR,
-            classes=NLI_CLASSES,
-            optional=("test_matched", "test_mismatched"),
-        ),
-        "sst-binary": _sst("binary", "SST, two classes", 6_920, 872, 1_821),
-        "sst-five": _sst("five", "SST, five classes", 8_544, 1_101, 2_210),
-    }
-)
+_NLI: Any = {"texts": ("premise", "hypothesis"), "classes": NLI_CLASSES}
+_SNLI = {"train": 549_367, "dev": 9_842, "test": 9_824}
+_MULTINLI = {"train": 392_702, "dev_matched": 9_815, "dev_mismatched": 9_832}
+CORPORA: Mapping[str, Corpus] = {
+    "snli": Corpus("SNLI", "snli", read_snli, _SNLI, **_NLI),
+    "multinli": Corpus(
+        "MultiNLI", "multinli", read_multinli, _MULTINLI, **_NLI, optional=MULTINLI_SPLITS[3:]
+    ),
+    "sst-binary": _sst("binary", "SST, two classes", 6_920, 872, 1_821),
+    "sst-five": _sst("five", "SST, five classes", 8_544, 1_101, 2_210),
+}

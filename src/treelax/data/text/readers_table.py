@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import difflib
 import json
 import math
 import os
@@ -12,21 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, Unpack, get_args
 
-from treelax.data.input_files import PathLike, Source, one_file
+from treelax.data.input_files import PathLike, one_file
 from treelax.data.text.ptb import one_word, spaced_words
 from treelax.data.text.records import CheckOptions, Record, Records, Report
-from treelax.data.text.rows import (
-    Fields,
-    check_columns,
-    fields_of,
-    json_objects,
-    missing_column,
-    note_ragged,
-    quoted_rows,
-    split_rows,
-)
-from treelax.errors import DataError, InputError, short
-from treelax.files import atomic_write, compressed, decoded_lines
+from treelax.errors import DataError, InputError, counted, short
+from treelax.files import LONGEST_LINE, Line, atomic_write, compressed, decoded_lines
 from treelax.ops.checks import one_of
 
 __all__ = ["read_lines_of_text", "read_table"]
@@ -43,6 +35,11 @@ SUFFIXES: dict[str, Format] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
 }
+Row = tuple[int, list[str]]  # number of its first line, cells
+Fields = tuple[int, dict[str, Any] | None]  # number of its line, cells by column; None if blank
+RAGGED = "wrong number of columns"
+COLUMNS_SHOWN = 40
+SEPARATORS = {"\t": "tabs", ";": "semicolons", ",": "commas"}
 
 
 def read_table(
@@ -91,8 +88,8 @@ def read_table(
         raise InputError(f"text: received {texts!r}; expected the name of one column, or two")
     if format is not None:
         one_of("format", format, FORMATS)
-    suffixes = [s for s, named in SUFFIXES.items() if format in (None, named)]
-    source = one_file(path, suffixes=suffixes, expected="a table")
+    preferred = [s for s, named in SUFFIXES.items() if format in (None, named)]
+    source = one_file(path, preferred=preferred, expected="a table")
     if format is None and source.suffix not in SUFFIXES:
         raise InputError(
             f"{source.name}: received a file in {source.suffix!r}; expected {', '.join(SUFFIXES)}: "
@@ -101,19 +98,28 @@ def read_table(
     form = format or SUFFIXES[source.suffix]
     wanted = texts if label is None else (*texts, label)
 
-    def read(report: Report) -> Iterator[Record]:
+    def named_rows(report: Report) -> Iterator[Fields]:
+        lines, separator = source.lines(), "\t" if form == "tsv" else ","
         if form == "jsonl":
-            rows = json_objects(source.lines(), source.name)
+            yield from json_objects(lines, source.name)
+            return
+        if form == "csv" if quoted is None else quoted:
+            rows = quoted_rows(lines, source.name, separator)
         else:
-            rows = _rows(source, form, form == "csv" if quoted is None else quoted, wanted, report)
-        for number, fields in rows:
+            rows = split_rows(lines, separator)
+        for header, columns in rows:
+            check_columns(columns, wanted, f"{source.name}, line {header}")
+            yield from fields_of(rows, columns, len(columns), report)
+
+    def read(report: Report) -> Iterator[Record]:
+        for number, fields in named_rows(report):
             if fields is None:
                 yield Record(("",), None, number)
                 continue
             where = f"{source.name}, line {number}"
             for name in wanted:
                 if name not in fields:
-                    raise missing_column(fields, name, where)
+                    raise MissingColumnError(fields, name, where)
             is_list = any(isinstance(fields[name], list) for name in texts)
             found = tuple([_text(fields[name], name, where, is_list, tokens) for name in texts])
             kind = None if label is None else _value(fields[label], label, where)
@@ -124,20 +130,6 @@ def read_table(
             yield Record(found, kind, number, tokens or is_list, others)
 
     return Records(source.name, read, file=source.file, **checks)
-
-
-def _rows(
-    source: Source, form: Format, quoted: bool, wanted: Sequence[str], report: Report
-) -> Iterator[Fields]:
-    """The rows of TSV or CSV by name of column."""
-    separator = "\t" if form == "tsv" else ","
-    if quoted:
-        rows = quoted_rows(source.lines(), source.name, separator)
-    else:
-        rows = split_rows(source.lines(), separator)
-    for header, columns in rows:
-        check_columns(columns, wanted, f"{source.name}, line {header}")
-        yield from fields_of(rows, columns, len(columns), report)
 
 
 def _text(text: Any, name: str, where: str, is_list: bool, tokens: bool) -> str:
@@ -222,3 +214,86 @@ def write_table(
                 message = f"received {short(cell)}; expected text without tabs and line breaks"
                 raise DataError(f"{file}, record {count}: {message}")
             out.write(("\t".join(cells) + "\n").encode())
+
+
+def split_rows(lines: Iterable[Line], separator: str = "\t") -> Iterator[Row]:
+    """Lines split at a separator; quotes are ordinary characters."""
+    return ((number, text.split(separator)) for number, text in lines)
+
+
+def quoted_rows(lines: Iterable[Line], where: str, separator: str = ",") -> Iterator[Row]:
+    """Rows as in RFC 4180: a cell in quotes may hold any character, a quote inside is doubled."""
+    # the limit is the csv module's own, for the whole process; an unclosed quote meets it
+    csv.field_size_limit(max(LONGEST_LINE, csv.field_size_limit()))
+    rows = csv.reader((text + "\n" for _, text in lines), delimiter=separator, strict=True)
+    first = 1
+    try:
+        for cells in rows:
+            yield first, cells or [""]
+            first = rows.line_num + 1
+    except csv.Error as error:
+        expected = f'cells separated by {SEPARATORS[separator]}, and "" for a quote inside quotes'
+        raise DataError(f"{where}, line {first}: {error}; expected {expected}") from error
+
+
+def fields_of(
+    rows: Iterable[Row], columns: Sequence[str], least: int, out: Report
+) -> Iterator[Fields]:
+    """Rows by name of column; the columns after the first `least` may be missing."""
+    most = len(columns)
+    for number, cells in rows:
+        if cells == [""]:
+            yield number, None
+        elif least <= len(cells) <= most:
+            yield number, dict(zip(columns, cells, strict=False))
+        else:
+            note_ragged(out, number, len(cells), f"{least} to {most}" if least < most else most)
+
+
+def json_objects(lines: Iterable[Line], where: str) -> Iterator[Fields]:
+    """The object on each line."""
+    for number, text in lines:
+        if not text.strip():
+            yield number, None
+            continue
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"{where}, line {number}: is no JSON: {error}") from error
+        if not isinstance(value, dict):
+            raise DataError(f"{where}, line {number}: received {short(value)}; expected an object")
+        yield number, value
+
+
+def check_columns(columns: Sequence[str], names: Iterable[str], where: str) -> None:
+    """Raise unless every name is that of one column."""
+    for name in names:
+        if name not in columns:
+            raise MissingColumnError(columns, name, where)
+        if columns.count(name) > 1:
+            raise DataError(f"{where}: received several columns {name!r}; expected one")
+
+
+class MissingColumnError(DataError):
+    """A file lacks a column; `advised` if the message says what to do about the file."""
+
+    def __init__(self, columns: Iterable[str], name: str, where: str) -> None:
+        columns = list(columns)
+        # quoted if one could be taken for two
+        shown = [short(c) if "," in c or len(c) > COLUMNS_SHOWN else c for c in columns]
+        names = ", ".join(shown[:COLUMNS_SHOWN] + ["…"] * (len(columns) > COLUMNS_SHOWN)) or "none"
+        near, hint = difflib.get_close_matches(name, columns, n=1), ""
+        if f'"{name}"' in columns:
+            hint = "; for cells in quotes use --set data.quoted=true, in Python quoted=True, or CSV"
+        elif len(columns) == 1 and (other := next(filter(columns[0].count, SEPARATORS), None)):
+            looks = f"the columns look separated by {SEPARATORS[other]}"
+            near, hint = [], f"; {looks}; expected commas in .csv, tabs in .tsv"
+        start = f"did you mean {short(near[0])}? It has" if near else "it has"
+        super().__init__(f"{where}: no column {name!r}; {start}: {names}{hint}")
+        self.column, self.advised = name, bool(hint)
+
+
+def note_ragged(report: Report, line: int, received: int, expected: int | str) -> None:
+    """Skip a line with the wrong number of columns and note it, or raise, as asked."""
+    message = f"received {counted(received, 'column')}; expected {expected}: mend it or take it out"
+    report.refuse(RAGGED, line, message)

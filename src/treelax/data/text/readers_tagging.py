@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext, suppress
+from itertools import chain, groupby
 from typing import Unpack
 
-from treelax.data.conllu import COLUMNS
+from treelax.data.conllu import COLUMNS, TOKEN_ID
 from treelax.data.input_files import PathLike, Source, one_file
 from treelax.data.text.ptb import one_word
+from treelax.data.text.readers_table import Row, check_columns, note_ragged
 from treelax.data.text.records import CheckOptions, Record, Records, Report
-from treelax.data.text.rows import MOST_DIGITS, Row, check_columns, note_ragged
 from treelax.errors import DataError, InputError, counted, short
 from treelax.files import Line
 
 __all__ = ["column_of", "read_tagging"]
 
+Column = int | str | None
 NO_TAGS = "no tags"
 DOCUMENT = "-DOCSTART-"
 NO_TAG = "_"
@@ -24,13 +26,12 @@ NO_TAG = "_"
 NAMED_VALUE = re.compile(r"# (?:[^\s=]+ = .*|new(?:doc|par)\b.*)")
 # what files with a word a line are usually called
 WORD_SUFFIXES = (".conllu", ".conllup", ".conll", ".bio", ".iob", ".tsv", ".tab")
-TOKEN_ID = re.compile(r"[0-9]+(?:[-.][0-9]+)?")
 
 
 def read_tagging(
     path: PathLike,
-    word: int | str | None = None,
-    tag: int | str | None = None,
+    word: Column = None,
+    tag: Column = None,
     *,
     need_tags: bool = True,
     **checks: Unpack[CheckOptions],
@@ -74,20 +75,24 @@ def read_tagging(
         for number, text in lines:
             before.append((number, text))
             if text.strip() and text[0] != "#":
-                file = _File(source, text, number, need_tags)
-                file.find_columns(word, tag)
-                for rows in file.blocks(chain(before, lines)):  # to the end of the file
-                    if record := file.record(rows, report):
+                file = _File(source, (number, text), word, tag, need_tags)
+                # to the end of the file
+                for is_blank, block in groupby(
+                    chain(before, lines), lambda line: not line[1].strip()
+                ):
+                    if not is_blank and (record := file.record(block, report)):
                         yield record
 
-    expected = "at least one sentence"
-    return Records(source.name, read, expected=expected, file=source.file, **checks)
+    return Records(source.name, read, expected="at least one sentence", file=source.file, **checks)
 
 
 class _File:
     """The layout of a file, which its first row tells, and its sentences."""
 
-    def __init__(self, source: Source, row: str, number: int, need_tags: bool) -> None:
+    def __init__(
+        self, source: Source, first: Line, word: Column, tag: Column, need_tags: bool
+    ) -> None:
+        number, row = first
         self.name, self.where, self.tabs = source.name, f"{source.name}, line {number}", "\t" in row
         self.need_tags = need_tags
         cells = self.cells(row)
@@ -95,10 +100,17 @@ class _File:
         looks_so = self.tabs and self.width == len(COLUMNS) and TOKEN_ID.fullmatch(cells[0])
         self.conllu = source.suffix == ".conllu" or bool(looks_so)
         if self.conllu and self.width != len(COLUMNS):
-            raise DataError(
-                f"{self.where}: received {counted(self.width, 'column')}; expected "
-                f"{len(COLUMNS)} with tabs between: {' '.join(COLUMNS)}"
-            )
+            received = counted(self.width, "column")
+            raise DataError(f"{self.where}: received {received}; expected 10 with tabs between")
+        self.word_place = self._place(word, "FORM", 0)
+        self.tag_place: int | None = None
+        with nullcontext() if need_tags else suppress(DataError):
+            place = self._place(tag, "UPOS", -1)
+            if place == self.word_place:
+                raise DataError(
+                    f"{self.where}: received one column for words and tags; expected two"
+                )
+            self.tag_place = place
 
     def cells(self, text: str) -> list[str]:
         """The cells of a row, between tabs or between spaces, but not other white space."""
@@ -106,73 +118,30 @@ class _File:
             return text.split("\t")
         return [cell for cell in text.replace("\t", " ").split(" ") if cell]
 
-    def find_columns(self, word: int | str | None, tag: int | str | None) -> None:
-        self.word_place = self._place(word, "FORM", 0)
-        self.tag_place: int | None = None
-        try:
-            self.tag_place = self._place(tag, "UPOS", -1)
-        except DataError:
-            if self.need_tags:
-                raise
-        if self.word_place == self.tag_place:
-            if self.need_tags:
-                raise DataError(
-                    f"{self.where}: received one column for words and tags; expected two, with a "
-                    "tab or a space between"
-                )
-            self.tag_place = None
-
-    def _place(self, column: int | str | None, usual: str, place: int) -> int:
+    def _place(self, column: Column, usual: str, place: int) -> int:
         if column is None:
             column = usual if self.conllu else place
         if isinstance(column, str):
             if not self.conllu:
-                raise DataError(
-                    f"{self.where}: received columns without names; expected {column!r} to be one: give "
-                    "its number instead"
-                )
+                raise DataError(f"{self.where}: no column {column!r}; expected a number here")
             check_columns(COLUMNS, [column], self.where)
             return COLUMNS.index(column)
         if not -self.width <= column < self.width:
-            raise DataError(
-                f"{self.where}: received {counted(self.width, 'column')}; expected at least "
-                f"{column + 1 if column >= 0 else -column}"
-            )
+            least, received = max(column + 1, -column), counted(self.width, "column")
+            raise DataError(f"{self.where}: received {received}; expected at least {least}")
         return column % self.width
 
-    def blocks(self, lines: Iterator[Line]) -> Iterator[list[Row]]:
-        """The rows of each sentence."""
+    def record(self, block: Iterable[Line], report: Report) -> Record | None:
+        """The sentence in these lines; None if there is none or it is skipped, which is noted."""
         rows: list[Row] = []
-        count = 0
-        for number, text in chain(lines, [(0, "")]):
-            if text.strip():
-                cells = self.cells(text)
-                is_comment = text[0] == "#" and (
-                    self.conllu
-                    or len(cells) != self.width
-                    or (not rows and NAMED_VALUE.fullmatch(text) is not None)
-                )
-                if not is_comment and cells[self.word_place : self.word_place + 1] != [DOCUMENT]:
-                    rows.append((number, cells))
-            elif rows:
-                if not number and not count:
-                    self._refuse_table(rows)
-                yield rows
-                rows, count = [], count + 1
-
-    def _refuse_table(self, rows: list[Row]) -> None:
-        """Raise if the one sentence of the file is a column of sentences."""
-        words = [cells[self.word_place].strip() for _, cells in rows if len(cells) == self.width]
-        spaces = sum(word.count(" ") for word in words)
-        # words of some languages have a space in them, hardly two
-        if self.need_tags and len(words) > 1 and spaces >= 2 * len(words):
-            raise DataError(
-                f"{self.name}: received a table of sentences; expected a word a line and a blank line "
-                "between sentences: treelax train classify reads tables"
-            )
-
-    def record(self, rows: list[Row], report: Report) -> Record | None:
-        """The sentence in these rows; None if it is skipped, which is noted."""
+        for number, text in block:
+            cells = self.cells(text)
+            has_width = len(cells) == self.width and not self.conllu
+            is_word = has_width and (rows or not NAMED_VALUE.fullmatch(text))
+            if (text[0] != "#" or is_word) and cells[self.word_place :][:1] != [DOCUMENT]:
+                rows.append((number, cells))
+        if not rows:
+            return None
         for number, cells in rows:
             if len(cells) != self.width:  # one row less would shift the tags after it
                 note_ragged(report, number, len(cells), self.width)
@@ -203,9 +172,8 @@ class _File:
 
 def column_of(text: str) -> int | str:
     """A column as a command's option names it, for `read_tagging`: a number from 1, or a name."""
-    is_number = text.isdecimal()
-    if not text.strip() or (is_number and (len(text) > MOST_DIGITS or not int(text))):
-        raise InputError(
-            f"column: received {short(text)}; expected its number, counted from 1, or its name"
-        )
-    return int(text) - 1 if is_number else text
+    if re.fullmatch("0*[1-9][0-9]{0,8}", text):
+        return int(text) - 1
+    if not text.strip() or text.isdecimal():
+        raise InputError(f"column is {short(text)}; expected its number, from 1, or its name")
+    return text

@@ -1,8 +1,4 @@
-"""Records, what every reader of text gives: a text or two, and a label.
-
-`Records` streams: it opens its file when it is iterated over, keeps no record, and may be iterated
-over again. It counts what it skips, with line numbers, in its `Report`.
-"""
+"""Records, what every reader of text gives: a text or two, and a label."""
 
 from __future__ import annotations
 
@@ -12,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, get_args
 
+from treelax.data.text.tokenizer import words_of
 from treelax.errors import DataError, counted
 from treelax.ops.checks import one_of
 
@@ -102,17 +99,17 @@ class Report:
         """A sentence for each reason, with the first line numbers."""
         summary = []
         for reason, numbers in self.dropped.items():
-            shown = ", ".join(map(str, numbers[:LINES_SHOWN]))
-            more = ", …" if len(numbers) > LINES_SHOWN else ""
-            summary.append(f"{counted(len(numbers), 'line')} dropped: {reason} ({shown}{more})")
+            shown = [*numbers[:LINES_SHOWN], *["…"] * (len(numbers) > LINES_SHOWN)]
+            where = ", ".join(map(str, shown))
+            summary.append(f"{counted(len(numbers), 'line')} dropped: {reason} ({where})")
         return summary
 
 
 class Records:
-    """The records of one file, read lazily.
+    """The records of one file, read lazily, and again for each iteration.
 
-    `read` is called for each iteration with a report, in which it notes what it skips, and gives the
-    records; `source`, `file` and what is `expected` in it are for messages.
+    `read` is called with a report, in which it notes what it skips, and yields the records; `source`,
+    `file` and what is `expected` in it are for messages.
 
     Attributes:
         report: of the latest iteration, as far as it came.
@@ -145,36 +142,26 @@ class Records:
         self._expected = expected
 
     def __iter__(self) -> Iterator[Record]:
-        self.report = Report(source=self.source, checks=self._checks)
-        return self._checked(self.report)
-
-    def __repr__(self) -> str:
-        return f"Records({self.source!r})"
-
-    def _checked(self, report: Report) -> Iterator[Record]:
+        self.report = report = Report(source=self.source, checks=self._checks)
         most = self._checks.get("max_words", MAX_WORDS)
         skips_empty = self._checks.get("empty", "drop") == "drop"
         for record in self._read(report):
             if skips_empty and not all(map(str.strip, record.texts)):
                 report.drop(EMPTY, record.line)
                 continue
-            # n words have at least n characters: nearly no text needs to be counted
-            if max(map(len, record.texts)) > most and (longest := _most_words(record)) > most:
-                message = f"received {longest:,} words; expected at most {most:,}"
-                report.refuse(TOO_LONG, record.line, f"{message}: split it or take it out")
-                continue
+            # n words have at least n characters: few texts need to be counted
+            if max(map(len, record.texts)) > most:
+                longest = max(len(words_of(record, i)) for i in range(len(record.texts)))
+                if longest > most:
+                    message = f"received {longest:,} words; expected at most {most:,}"
+                    report.refuse(TOO_LONG, record.line, f"{message}: split it or take it out")
+                    continue
             report.kept += 1
             yield record
         if not report.kept:
-            lines = report.lines()
-            what = f"nothing left: {'; '.join(lines)}" if lines else "nothing"
+            lines = "; ".join(report.lines())
+            what = f"nothing left: {lines}" if lines else "nothing"
             raise DataError(f"{self.source}: received {what}; expected {self._expected}")
-
-
-def _most_words(record: Record) -> int:
-    from treelax.data.text.tokenizer import words_of  # which imports this module
-
-    return max(len(words_of(record, i)) for i in range(len(record.texts)))
 
 
 class TextStatistics:

@@ -8,12 +8,11 @@ et al. 2016).
 from __future__ import annotations
 
 import codecs
-import math
 import os
+import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from itertools import takewhile
 from pathlib import Path
 
 import torch
@@ -22,7 +21,6 @@ from torch import Tensor
 from treelax.data.input_files import Source, one_file
 from treelax.data.tensor_files import require
 from treelax.data.text.ptb import plain_word
-from treelax.data.text.rows import MOST_DIGITS
 from treelax.errors import DataError, InputError, counted
 from treelax.files import DAMAGE, REFUSED, numbered_lines
 
@@ -31,6 +29,9 @@ __all__ = ["FIRST_UNKNOWN", "NULL", "UNKNOWN", "Vectors", "load_vectors", "rando
 NULL = 1  # the row of the NULL token, whose vector a model learns
 FIRST_UNKNOWN = 2
 UNKNOWN = 100  # how many vectors the unknown words share
+_WORD2VEC_HEADER = re.compile(rb"\s*\d{1,19}\s+(\d{1,19})\s*")  # numbers of words and of dimensions
+# at the end of a line, after a word
+_NUMBERS = re.compile(rb"(?<=\S)(?:\s+[-+]?(?:\d++\.?|\.\d)\d*+(?:[eE][-+]?\d++)?)+$")
 
 
 class Vectors:
@@ -69,7 +70,9 @@ class Vectors:
         for spelling in spellings(word):
             if spelling in self.known:
                 return self.known[spelling]
-        return FIRST_UNKNOWN + _hash(word) % self.unknown
+        # unlike Python's own hash, the same in every process and on every machine
+        letters = blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        return FIRST_UNKNOWN + int.from_bytes(letters, "big") % self.unknown
 
     def ids(self, words: Iterable[str], /) -> list[int]:
         """The rows of some words."""
@@ -122,7 +125,16 @@ def load_vectors(
     """
     words = list(words)
     wanted = {spelling for word in words for spelling in spellings(word)}
-    found, vectors = read_vectors(path, wanted)
+    source = one_file(path, expected="word vectors as text or .npz")
+    file = source.file
+    if ".bin" in [suffix.lower() for suffix in file.suffixes[-2:]]:
+        raise DataError(f"{file}: is in word2vec's binary format; expected text: convert it first")
+    is_archive = file.suffix.lower() == ".npz"
+    found, vectors = _read_archive(file, wanted) if is_archive else _read_text(source, wanted)
+    finite = vectors.isfinite().all(1)
+    if not finite.all():
+        word = next(word for word, row in found.items() if not finite[row])
+        raise DataError(f"{file}: the vector of {word!r} is not finite in single precision")
     if words and not found:
         raise DataError(
             f"{path}: has none of the {len(words):,} words, such as {words[0]!r}; expected vectors "
@@ -186,10 +198,8 @@ def load_joined(
     for word in dict.fromkeys(word for part in parts for word in part.known):
         place = tuple(part.id(word) if word in part else 0 for part in parts)
         known[word] = rows.setdefault(place, len(rows))
-    columns = zip(*rows, strict=True)
-    matrix = torch.cat(
-        [part.matrix[list(column)] for part, column in zip(parts, columns, strict=True)], 1
-    )
+    places = torch.tensor(list(rows))
+    matrix = torch.cat([part.matrix[places[:, i]] for i, part in enumerate(parts)], 1)
     return Vectors(_normalised(matrix) if normalise else matrix, known)
 
 
@@ -201,12 +211,6 @@ def spellings(word: str) -> Iterator[str]:
     if plain != word:
         yield plain
         yield plain.lower()
-
-
-def _hash(word: str) -> int:
-    """The same for the same letters in every process and on every machine."""
-    letters = word.encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(letters, digest_size=8).digest(), "big")
 
 
 def _assembled(
@@ -221,27 +225,8 @@ def _normalised(matrix: Tensor) -> Tensor:
     return torch.nn.functional.normalize(matrix, eps=1e-30)  # zero vectors stay zero
 
 
-def read_vectors(
-    path: str | os.PathLike[str], wanted: Collection[str]
-) -> tuple[dict[str, int], Tensor]:
-    """The row of each wanted word that the file has, the first if it comes twice, and these rows."""
-    source = one_file(path, expected="word vectors as text or .npz")
-    file = source.file
-    if ".bin" in [suffix.lower() for suffix in file.suffixes[-2:]]:
-        raise DataError(f"{file}: is in word2vec's binary format; expected text: convert it first")
-    is_archive = file.suffix.lower() == ".npz"
-    found, matrix = _read_archive(file, wanted) if is_archive else _read_text(source, wanted)
-    for row in (~matrix.isfinite()).any(1).nonzero().flatten().tolist():
-        word = next(word for word in found if found[word] == row)
-        raise DataError(
-            f"{file}: the vector of {word!r} has a number that is not finite in single precision; "
-            "expected finite ones"
-        )
-    return found, matrix
-
-
 def _read_text(source: Source, wanted: Collection[str]) -> tuple[dict[str, int], Tensor]:
-    """Only what is wanted is parsed, and words are compared as bytes: some files are not UTF-8."""
+    """The first row of each wanted word. Words are compared as bytes: some files are not UTF-8."""
     file = source.name
     names = {word.encode("utf-8", "surrogatepass"): word for word in wanted}
     found: dict[str, int] = {}
@@ -253,22 +238,23 @@ def _read_text(source: Source, wanted: Collection[str]) -> tuple[dict[str, int],
                 line = line.rstrip(b" \r\n")
                 if number == 1:
                     line = line.removeprefix(codecs.BOM_UTF8)
-                    if _is_word2vec_header(fields := line.split()):
-                        dim = int(fields[1])
+                    if header := _WORD2VEC_HEADER.fullmatch(line):
+                        dim = int(header[1])
                         continue
                 if not line:
                     continue
                 where = f"{file}, line {number}"
-                dim = dim or _dimensions(line.split(), where)
-                # numbers are cut apart only where they are needed, or a word has spaces
-                is_usual = line.count(b" ") == dim
-                parts = (
-                    line.split(b" ", 1) if is_usual else b" ".join(line.split()).rsplit(b" ", dim)
-                )
-                if not is_usual and len(parts) <= dim:
-                    received = f"received {counted(len(parts) - 1, 'number')} after a word"
-                    raise DataError(f"{where}: {received}; expected {dim}, as on the lines before")
-                name = names.get(parts[0])
+                if not dim:
+                    if not (numbers := _NUMBERS.search(line)):
+                        raise DataError(f"{where}: received no number; expected a word and numbers")
+                    dim = len(numbers[0].split())
+                word = line.partition(b" ")[0]
+                if line.count(b" ") != dim:  # a word with spaces, for example; splitting takes time
+                    word, *cells = b" ".join(line.split()).rsplit(b" ", dim)
+                    if len(cells) < dim:
+                        received = f"received {counted(len(cells), 'number')} after a word"
+                        raise DataError(f"{where}: {received}; expected {dim}, as on other lines")
+                name = names.get(word)
                 if name is None or name in found:
                     continue
                 try:
@@ -284,26 +270,6 @@ def _read_text(source: Source, wanted: Collection[str]) -> tuple[dict[str, int],
     if not found:
         return found, torch.empty(0, dim)
     return found, torch.frombuffer(values, dtype=torch.float32).view(-1, dim)
-
-
-def _is_word2vec_header(fields: list[bytes]) -> bool:
-    """Whether these are the numbers of words and of dimensions."""
-    return len(fields) == 2 and all(f.isdigit() and len(f) <= MOST_DIGITS for f in fields)
-
-
-def _dimensions(fields: list[bytes], where: str) -> int:
-    """How many numbers a line ends in; not counting its first field, for a word may be a number."""
-    numbers = list(takewhile(_is_number, reversed(fields[1:])))
-    if not numbers:
-        raise DataError(f"{where}: received no number at the end; expected a word and its numbers")
-    return len(numbers)
-
-
-def _is_number(field: bytes) -> bool:
-    try:
-        return math.isfinite(float(field))
-    except ValueError:
-        return False
 
 
 def _read_archive(file: Path, wanted: Collection[str]) -> tuple[dict[str, int], Tensor]:

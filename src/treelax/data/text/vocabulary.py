@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from itertools import count
 from typing import Protocol
 
 from treelax.errors import InputError
@@ -18,14 +20,6 @@ class WordTable(Protocol):
     def ids(self, words: Iterable[str], /) -> list[int]:
         """The ids of some words, none of them 0."""
         ...
-
-
-class _Growing(dict[str, int]):
-    """Gives a word that it lacks the next id."""
-
-    def __missing__(self, word: str) -> int:
-        self[word] = number = len(self) + 1
-        return number
 
 
 class Vocabulary:
@@ -45,7 +39,7 @@ class Vocabulary:
 
     def __init__(self, words: Iterable[str] = (), *, lower: bool = False) -> None:
         self.lower = lower
-        self._ids = _Growing()
+        self._ids = defaultdict[str, int](count(1).__next__)  # a new word gets the next number
         self._words: list[str] = []
         self.ids(list(words))
 

@@ -1,4 +1,4 @@
-"""All figures of a ListOps tagger on a set of expressions."""
+"""The figures of a ListOps tagger on a set of expressions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from treelax.data.batching import length_batches
 from treelax.data.listops import Expression, baseline_heads, encode_listops
 from treelax.errors import InputError
 from treelax.nn.modes import evaluating
-from treelax.tasks.base import Table
+from treelax.table import Table
 from treelax.tasks.listops.model import ListOpsTagger
 
 LENGTHS = (10, 20, 50, 100, 200, 500)  # upper ends of the rows by length
@@ -25,7 +25,7 @@ BATCH_MOST = 256
 
 @dataclass(frozen=True)
 class Parsed:
-    """What a tagger says of one expression: heads, and the valencies read from either tree."""
+    """The heads of one expression, and the valencies predicted with either tree."""
 
     heads: tuple[int, ...]
     tags: tuple[int, ...]
@@ -52,9 +52,7 @@ def parse_all(
             arcs = None
             if scores and model.parser is not None:
                 arcs = model.parser.scores(batch.tokens, batch.lengths)
-            discrete, soft = (
-                model.both_trees(batch) if arcs is None else model.both_trees(batch, arcs)
-            )
+            discrete, soft = model.both_trees(batch, arcs)
             heads = discrete.argmax(-2)[:, 1:].tolist()
             tags, soft_tags = (model.composer(t).argmax(-1).tolist() for t in (discrete, soft))
             for row, i in enumerate(chosen):
@@ -89,11 +87,9 @@ class Evaluation:
     baselines: dict[str, float]
 
     def record(self) -> dict[str, Any]:
-        """All figures, for JSON."""
         return asdict(self)
 
     def tables(self, title: str) -> list[Table]:
-        """All figures, for people."""
         both = [
             ("tags of operators", self.operator_accuracy, self.soft_operator_accuracy),
             ("tags of all tokens", self.token_accuracy, self.soft_token_accuracy),

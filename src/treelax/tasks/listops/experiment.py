@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -32,39 +31,25 @@ DEV_BATCH = 512
 ALL = slice(None)
 
 
-@dataclass(frozen=True)
-class Splits:
-    """The expressions of "train", "dev" and "test"."""
-
-    expressions: dict[str, list[Expression]]
-
-    @cached_property
-    def encoded(self) -> dict[str, EncodedListOps]:
-        """Training and dev expressions as tensors on the CPU; figures on the test set need none."""
-        return {name: encode_listops(self.expressions[name]) for name in ("train", "dev")}
-
-
 @lru_cache(maxsize=2)
-def load_splits(config: DataConfig) -> Splits:
-    """Read or generate the expressions of a config; runs of one sweep share them."""
+def load_splits(config: DataConfig) -> dict[str, list[Expression]]:
+    """Read or generate the expressions of "train", "dev" and "test"."""
     if config.folder is not None:
-        expressions = {name: _read(config, name) for name in SPLITS}
-    else:
-        expressions = generate_splits(
-            {name: getattr(config, name) for name in SPLITS},
-            variant=config.variant,
-            seed=config.seed,
-            min_length=config.min_length,
-            max_length=config.max_length,
-        )
-    return Splits(expressions)
+        return {name: _read(config, name) for name in SPLITS}
+    return generate_splits(
+        {name: getattr(config, name) for name in SPLITS},
+        variant=config.variant,
+        seed=config.seed,
+        min_length=config.min_length,
+        max_length=config.max_length,
+    )
 
 
 def load_test(config: DataConfig) -> list[Expression]:
     """The test expressions of a config; of files, no other is read."""
     if config.folder is not None:
         return _read(config, "test")
-    return load_splits(config).expressions["test"]
+    return load_splits(config)["test"]
 
 
 def _read(config: DataConfig, split: str) -> list[Expression]:
@@ -85,30 +70,29 @@ class ListOpsExperiment:
     def __init__(self, config: ListOpsConfig, device: torch.device) -> None:
         self.config = config
         self.device = device
-        splits = load_splits(config.data).encoded
-        largest = int(splits["train"].tags.max())
+        splits = load_splits(config.data)
+        train, dev = encode_listops(splits["train"]), encode_listops(splits["dev"])
+        largest = int(train.tags.max())
         if largest > config.model.max_valency:
             raise InputError(
                 f"model.max_valency is {config.model.max_valency}; expected at least {largest}, the "
                 "most arguments that an operator has in the training data"
             )
-        self.lengths = splits["train"].lengths  # on the host, to choose shapes without waiting
-        self.train = splits["train"].to(device)
+        self.lengths = train.lengths  # on the host, to choose shapes without waiting
+        self.train = train.to(device)
         # sorted, so that the batches of the dev set need little padding
-        order = splits["dev"].lengths.argsort(stable=True)
-        self.dev = [splits["dev"].select(part).to(device) for part in order.split(DEV_BATCH)]
+        order = dev.lengths.argsort(stable=True)
+        self.dev = [dev.select(part).to(device) for part in order.split(DEV_BATCH)]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
             self.model = ListOpsTagger(config.model).to(device)
-        self.weight = self._weight(splits["train"].tags).to(device)
+        self.weight = self._weight(train.tags).to(device)
 
     @property
     def updates(self) -> int:
-        """Updates per epoch."""
         return self.config.train.updates
 
     def groups(self) -> list[dict[str, Any]]:
-        """Parameters with the factor of their learning rate."""
         rates = {self.model.parser: 1.0, self.model.composer: self.config.train.composer_rate}
         return [
             {"params": list(part.parameters()), "rate": rate}
@@ -117,18 +101,14 @@ class ListOpsExperiment:
         ]
 
     def begin(self, epoch: int) -> None:
-        """All epochs are alike."""
+        pass
 
     def fingerprint(self) -> str:
-        """A short text that is another if the training or the dev expressions are."""
         sets = (self.train, *self.dev)
         return fingerprint("listops", (t for each in sets for t in (each.tokens, each.lengths)))
 
     def batches(self, seed: int) -> list[tuple[int, Tensor]]:
-        """The batches of one epoch: a padded length and the indices of the expressions.
-
-        Every expression comes once before any comes again, over as many rounds as it takes.
-        """
+        """Padded lengths and indices; no expression is drawn again before all have been."""
         train = self.config.train
         generator = torch.Generator().manual_seed(seed)
         wanted = train.updates * train.batch_size
@@ -145,9 +125,8 @@ class ListOpsExperiment:
     def loss(self, length: int, indices: Tensor, generator: torch.Generator) -> Tensor:
         """The loss of one batch: the mean cross-entropy of the tags that carry loss, weighted."""
         train = self.train
-        tokens, heads, tags = (
-            part[indices, :length] for part in (train.tokens, train.heads, train.tags)
-        )
+        parts = (train.tokens, train.heads, train.tags)
+        tokens, heads, tags = (part[indices, :length] for part in parts)
         batch = EncodedListOps(tokens, train.lengths[indices], heads, tags)
         logits = self.model(batch, generator=generator).flatten(0, 1)
         wanted = self._with_loss(tags).flatten()
@@ -160,7 +139,6 @@ class ListOpsExperiment:
 
     @torch.no_grad()
     def evaluate(self, part: slice = ALL) -> Tensor:
-        """Counts over the dev set, without noise; leaves the model in the mode it was in."""
         counts = torch.zeros(6, dtype=torch.float64, device=self.device)
         with evaluating(self.model):
             for batch in self.dev[part]:
@@ -168,20 +146,16 @@ class ListOpsExperiment:
                 right, soft = (self.model.composer(t).argmax(-1) == batch.tags for t in trees)
                 attached = trees[0].argmax(-2)[:, 1:] == batch.heads
                 token, operator = batch.tags >= 0, batch.tags > 0
-                found = (
-                    *(right & operator, operator),
-                    *(right & token, attached & token, token),
-                    soft & operator,
-                )
+                operators = (right & operator, operator)
+                tokens = (right & token, attached & token, token)
+                found = (*operators, *tokens, soft & operator)
                 counts += torch.stack([each.sum() for each in found])
         return counts
 
     def summary(self, counts: Tensor) -> dict[str, float]:
         """Percentages of the counts; ``score`` chooses the best model, without gold trees."""
         operators, all_operators, tokens, arcs, all_tokens, soft = counts.tolist()
-        accuracy, soft_accuracy = (
-            100 * right / max(all_operators, 1) for right in (operators, soft)
-        )
+        accuracy, soft_accuracy = (100 * n / max(all_operators, 1) for n in (operators, soft))
         as_trained = self.config.train.dev_trees == "training"
         by_soft = as_trained and not self.config.model.straight_through
         return {

@@ -62,7 +62,7 @@ class Parser(nn.Module):
 
 
 class Composer(nn.Module):
-    """A tree to tags, without a look at the tokens: every vertex starts from the same vector.
+    """A tree to tags, without the tokens: every vertex starts from the same vector.
 
     With one layer, a vertex's tag can depend on its (soft) number of modifiers only.
     """
@@ -82,12 +82,7 @@ class Composer(nn.Module):
 
 
 class ListOpsTagger(nn.Module):
-    """Parser and composer together; gold trees and chains do without the parser.
-
-    Attributes:
-        parser: None where the trees are given.
-        composer: from trees to tags.
-    """
+    """Parser and composer together; gold trees and chains need no parser."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -111,7 +106,7 @@ class ListOpsTagger(nn.Module):
     def both_trees(
         self, batch: EncodedListOps, scores: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """The discrete trees and the soft ones, without noise; of scores that are known already."""
+        """The discrete and the soft trees, without noise; scores are computed if not given."""
         if self.parser is None:
             tree = self.given_tree(batch)
             return tree, tree
@@ -121,7 +116,7 @@ class ListOpsTagger(nn.Module):
         return latent.discrete(scores, batch.lengths), latent.soft(scores, batch.lengths)
 
     def given_tree(self, batch: EncodedListOps) -> Tensor:
-        """Gold trees or chains, without a look at the tokens' values or a wait for the GPU."""
+        """Gold trees or chains; does not wait for the GPU."""
         position = torch.arange(batch.tokens.shape[-1], device=batch.tokens.device)
         heads = batch.heads if self.config.trees == "gold" else position.expand_as(batch.tokens)
         dtype = self.composer.vertex.dtype

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -36,9 +35,6 @@ from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.listops.evaluation import Evaluation, evaluate, parse_all
 from treelax.tasks.listops.experiment import load_splits, load_test
 from treelax.tasks.listops.model import ListOpsTagger
-from treelax.training.checkpoint import load_checkpoint, misfit
-from treelax.training.config import from_table
-from treelax.training.run import best_model
 
 AT_A_TIME = 256  # expressions
 
@@ -65,7 +61,6 @@ class ListOpsParser(TrainedParser):
         batch_size: int = AT_A_TIME,
         tokens: bool | None = None,
     ) -> Iterator[Prediction]:
-        """Parse and tag expressions; see `TrainedParser.stream`."""
         expressions = (_expression(text, f"texts[{i}]") for i, text in enumerate(texts))
         while some := list(islice(expressions, batch_size)):
             for own, said in zip(some, parse_all(self.model, some, scores=scores), strict=True):
@@ -77,7 +72,6 @@ class ListOpsParser(TrainedParser):
                 )
 
     def words(self, text: str) -> tuple[str, ...]:
-        """The tokens of an expression, also one that has not come to its end."""
         spaced = text.replace("]", " ] ").replace("[", " [").split()
         tokens = tuple(token for token in spaced if token not in ("(", ")"))
         for place, token in enumerate(tokens, 1):
@@ -95,7 +89,6 @@ class ListOpsParser(TrainedParser):
         return tuple(str(tag) if tag or word.startswith("[") else "" for word, tag in pairs)
 
     def read(self, source: Source) -> Examples:
-        """Expressions, each with or without its value and a tab in front."""
         form = None if source.form == "text" else source.form
         options = {"--text": source.columns, "--label": source.label, "--input": form}
         for option, value in options.items():
@@ -115,21 +108,18 @@ class ListOpsParser(TrainedParser):
         return replace(found, notes=lambda: records.report.lines())
 
     def own_examples(self, split: str, *, limit: int | None = None) -> Examples:
-        """The expressions of a split, read or generated."""
         data = self.config.data
-        found = load_test(data) if split == "test" else load_splits(data).expressions[split]
+        found = load_test(data) if split == "test" else load_splits(data)[split]
         return listops_examples(found[:limit], f"{split} set of {self.name}")
 
     def evaluate(
         self, examples: Sequence[Example], *, progress: Progress | None = None
     ) -> Evaluation:
-        """Accuracy and attachment, with discrete and with soft trees."""
         expressions = [Expression(each.sentences[0].words) for each in examples]
         return evaluate(self.model, expressions, progress=progress)
 
     @torch.no_grad()
     def arc_scores(self, words: Sequence[str]) -> Tensor:
-        """The scores of one expression, which need not be whole."""
         self.require_scores()
         assert self.model.parser is not None
         ids = torch.tensor([[TOKEN_IDS[word] for word in words]], device=self._device)
@@ -159,20 +149,6 @@ class ListOpsParser(TrainedParser):
     @property
     def _device(self) -> torch.device:
         return self.model.composer.vertex.device
-
-
-def load_tagger(path: Path, *, name: str, device: str | torch.device = "cpu") -> ListOpsParser:
-    """The tagger of a run's folder or of a file."""
-    file = best_model(path)
-    saved = load_checkpoint(file, kind="listops", device=device)
-    try:
-        config = from_table(ListOpsConfig, saved.state.pop("config", {}), "config")
-        with torch.random.fork_rng(devices=[]):  # what is drawn here is overwritten at once
-            model = ListOpsTagger(config.model).to(device)
-        model.load_state_dict(saved.tensors)
-    except (InputError, RuntimeError) as error:
-        raise misfit(file, error) from error
-    return ListOpsParser(model.eval(), config, name)
 
 
 def _expression(text: Any, where: str) -> Expression:

@@ -2,51 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.tables import Column, PaperTable, Record
 
-
-class Row(NamedTuple):
-    """A preset, what it is in words, and accuracy and attachment in the paper."""
-
-    preset: str
-    label: str
-    paper: tuple[float, float] | None = None
-
-
-# as the paper prints them (table 1; gold trees in the text of section 5)
-ROWS = (
-    Row("paper-zero", "G = 0, forward relaxed", (98.1, 83.2)),
-    Row("paper-zero-st", "G = 0, straight-through", (70.8, 33.9)),
-    Row("paper-mc", "MC, forward relaxed", (99.6, 99.7)),
-    Row("paper-mc-st", "MC, straight-through", (77.0, 83.2)),
-    Row("paper-entropy", "MC, entropy relaxation"),
-    Row("paper-heads", "MC, head selection (no tree)"),
-    Row("chain", "left-to-right chain"),
-    Row("gold", "gold trees", (100.0, 100.0)),
-)
-# presets of other tables, if their runs are asked for
-OTHERS = (
-    Row("paper-mc-all", "MC, forward relaxed, loss on all tokens"),
-    Row("balanced-zero", "balanced recipe, G = 0, forward relaxed"),
-    Row("balanced-zero-st", "balanced recipe, G = 0, straight-through"),
-    Row("balanced-mc", "balanced recipe, MC, forward relaxed"),
-    Row("balanced-mc-st", "balanced recipe, MC, straight-through"),
-    Row("balanced-entropy", "balanced recipe, MC, entropy relaxation"),
-    Row("balanced-heads", "balanced recipe, MC, head selection (no tree)"),
-    Row("small", "balanced recipe, MC, forward relaxed, small layers"),
-    Row("paulus", "balanced recipe, MC, forward relaxed"),
-)
-TURN = 90.0  # percent of dev accuracy at which a run has made its turn
-CELLS = {
-    "zero": "G = 0, forward relaxed",
-    "mc": "MC, forward relaxed",
-    "zero-st": "G = 0, straight-through",
-    "mc-st": "MC, straight-through",
+# accuracy and attachment as the paper prints them (table 1; gold trees in the text of section 5)
+PAPER = {
+    "paper-zero": "98.1 / 83.2",
+    "paper-zero-st": "70.8 / 33.9",
+    "paper-mc": "99.6 / 99.7",
+    "paper-mc-st": "77.0 / 83.2",
+    "paper-entropy": None,
+    "paper-heads": None,
+    "chain": None,
+    "gold": "100.0 / 100.0",
 }
+ESTIMATORS = {
+    "zero": "G = 0, forward relaxed",
+    "zero-st": "G = 0, straight-through",
+    "mc": "MC, forward relaxed",
+    "mc-st": "MC, straight-through",
+    "entropy": "MC, entropy relaxation",
+    "heads": "MC, head selection (no tree)",
+}
+LABELS = {
+    **{f"paper-{name}": label for name, label in ESTIMATORS.items()},
+    "chain": "left-to-right chain",
+    "gold": "gold trees",
+    # presets of other tables, if their runs are asked for
+    "paper-mc-all": "MC, forward relaxed, loss on all tokens",
+    **{f"balanced-{name}": f"balanced recipe, {label}" for name, label in ESTIMATORS.items()},
+    "small": "balanced recipe, MC, forward relaxed, small layers",
+    "paulus": "balanced recipe, MC, forward relaxed",
+}
+TURN = 90.0  # percent of dev accuracy at which a run has made its turn
 
 
 class ListOpsTable(PaperTable):
@@ -67,42 +58,25 @@ class ListOpsTable(PaperTable):
     curves = ("operator_accuracy", "attachment", "soft_operator_accuracy")
     panels = {"operator_accuracy": "accuracy", "attachment": "attachment score"}  # noqa: RUF012
     plots = {  # noqa: RUF012
-        recipe: {f"{recipe}-{cell}": label for cell, label in CELLS.items()}
+        recipe: {
+            f"{recipe}-{name}": ESTIMATORS[name] for name in ("zero", "mc", "zero-st", "mc-st")
+        }
         for recipe in ("paper", "balanced")
     }
-
-    @property
-    def figures(self) -> Mapping[str, str | None]:
-        """Accuracy and attachment."""
-        return {
-            row.preset: None if row.paper is None else f"{row.paper[0]:.1f} / {row.paper[1]:.1f}"
-            for row in ROWS
-        }
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        """What each preset is."""
-        return {row.preset: row.label for row in (*ROWS, *OTHERS)}
-
-    @property
-    def columns(self) -> Mapping[str, Column]:
-        """Our columns."""
-        return {
-            "seeds": lambda own: str(len(own)),
-            "accuracy": "operator_accuracy",
-            "attachment": "attachment",
-            "exact trees": "exact_trees",
-            "accuracy, soft trees": "soft_operator_accuracy",
-            "turn, epoch": lambda own: turns([r["turn"] for r in own]),
-            "every seed, acc/att": lambda own: ", ".join(
-                f"{r['operator_accuracy']:.1f}/{r['attachment']:.1f}" for r in own
-            ),
-        }
-
-    @property
-    def shown(self) -> Collection[str]:
-        """Headings that fit a terminal."""
-        return ("seeds", "accuracy", "attachment")
+    figures = PAPER
+    labels = LABELS
+    columns: Mapping[str, Column] = {
+        "seeds": lambda own: str(len(own)),
+        "accuracy": "operator_accuracy",
+        "attachment": "attachment",
+        "exact trees": "exact_trees",
+        "accuracy, soft trees": "soft_operator_accuracy",
+        "turn, epoch": lambda own: turns([r["turn"] for r in own]),
+        "every seed, acc/att": lambda own: ", ".join(
+            f"{r['operator_accuracy']:.1f}/{r['attachment']:.1f}" for r in own
+        ),
+    }
+    shown = ("seeds", "accuracy", "attachment")
 
     def record(self, result: Record, log: Sequence[Record] = ()) -> Record:
         """A line of the CSV; ``..._50`` are over expressions of at most 50 tokens."""
@@ -120,7 +94,6 @@ class ListOpsTable(PaperTable):
         }
 
     def about(self, runs: Sequence[tuple[Any, Record]]) -> str:
-        """What the figures are, and of which data."""
         data = "; ".join(dict.fromkeys(_describe_data(config) for config, _ in runs))
         return (
             "Test accuracy over operators and attachment over all tokens, in percent, with discrete "
@@ -138,10 +111,10 @@ def turns(epochs: Sequence[int | None]) -> str:
     >>> turns([51, 80, None]), turns([None]), turns([7])
     ('51–80 (2 of 3)', '–', '7')
     """
-    made = sorted(epoch for epoch in epochs if epoch is not None)
+    made = [epoch for epoch in epochs if epoch is not None]
     if not made:
         return "–"
-    ends = f"{made[0]}" if made[0] == made[-1] else f"{made[0]}–{made[-1]}"
+    ends = "–".join(map(str, sorted({min(made), max(made)})))
     return ends if len(made) == len(epochs) else f"{ends} ({len(made)} of {len(epochs)})"
 
 

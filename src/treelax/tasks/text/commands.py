@@ -45,15 +45,15 @@ Examples:
   treelax train tag --train eng.train --dev eng.testa --label 2 --out runs/pos
   treelax train tag --train train.conllu --dev dev.conllu --label XPOS
 """
-CORPUS_HELP = """Train on {name} as the paper does.
+CORPUS_HELP = """Train on {title} as the paper does.
 
 Presets are the rows of its tables. Without --from, the corpus is the one
-downloaded by treelax data {command}.{mixture}
+downloaded by treelax data {corpus}.{mixture}
 
 {run}
 
 Example:
-  treelax train {command} --preset {command}-{row} --from {archive} \\
+  treelax train {corpus} --preset {corpus}-{row} --from {archive} \\
       --vectors glove.840B.300d.zip{mix}
 """
 TABLE_HELP = """Train the rows of the paper's table {number} over several seeds.
@@ -70,15 +70,10 @@ Example:
   treelax table {name} --recipe tuned --from {archive} \\
       --vectors glove.zip{mix}
 """
-# what the help of MultiNLI adds: a paragraph, and an option
-MIXED = {
-    "mixture": """
+MIXTURE = """
 
 The paper trains on MultiNLI and SNLI: the setting data.mix=snli_1.0.zip adds
-SNLI, 15 percent of it drawn anew for each epoch or, with tuned settings, all.""",
-    "mix": " --set data.mix=snli_1.0.zip",
-}
-UNMIXED = dict.fromkeys(MIXED, "")
+SNLI, 15 percent of it drawn anew for each epoch or, with tuned settings, all."""
 CORPORA = {
     "snli": ("SNLI", "snli_1.0.zip", "tree-2"),
     "multinli": ("MultiNLI", "multinli_1.0.zip", "tree-2"),
@@ -123,20 +118,20 @@ CORPUS = Option(
 )
 
 
+def _help(text: str, corpus: str, **values: str) -> str:
+    title, archive, row = CORPORA[corpus]
+    mixes = corpus == "multinli"
+    mixture = {"mixture": MIXTURE * mixes, "mix": " --set data.mix=snli_1.0.zip" * mixes}
+    return text.format(title=title, corpus=corpus, archive=archive, row=row, **mixture, **values)
+
+
 def _train(name: str, task: str) -> TrainCommand:
-    title, archive, row = CORPORA[name]
-    more = MIXED if name == "multinli" else UNMIXED
-    help = CORPUS_HELP.format(
-        name=title, run=RUN_HELP, command=name, archive=archive, row=row, **more
-    )
-    options = (CORPUS, *FILE_OPTIONS, VECTORS)
-    return TrainCommand(name, task, help, f"{name}-{row}", has_presets=True, options=options)
+    help, preset = _help(CORPUS_HELP, name, run=RUN_HELP), f"{name}-{CORPORA[name][2]}"
+    return TrainCommand(name, task, help, preset, True, (CORPUS, *FILE_OPTIONS, VECTORS))
 
 
 def _table(name: str, task: str, number: str, corpus: str) -> TableCommand:
-    more = MIXED if corpus == "multinli" else UNMIXED
-    archive = CORPORA[corpus][1]
-    help = TABLE_HELP.format(number=number, corpus=corpus, name=name, archive=archive, **more)
+    help = _help(TABLE_HELP, corpus, name=name, number=number)
     return TableCommand(name, task, help, 3, f"table-{corpus}", True, (CORPUS, VECTORS))
 
 

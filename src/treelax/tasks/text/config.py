@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import PurePath
 from typing import Literal, get_args
 
@@ -22,11 +22,7 @@ FILES = frozenset(
     f"data.{key}"
     for key in ("path", "train", "dev", "test", "vectors", "more_vectors", "mix", "trees")
 )
-DROPOUTS = (
-    *("dropout", "projection_dropout", "attend_dropout", "scorer_dropout", "gcn_dropout"),
-    *("input_dropout", "word_dropout"),
-)
-MOST_DRAWN = 100_000_000  # examples for the updates of an epoch, which are drawn at once
+MOST_DRAWN = 100_000_000  # examples of an epoch, which are drawn at once
 
 
 @dataclass(frozen=True)
@@ -34,36 +30,35 @@ class DataConfig:
     """Which texts, and how they become numbers.
 
     Attributes:
-        format: "snli", "multinli" or "sst" as they are distributed, "table" (TSV, CSV, JSON lines)
-            or "tagging" (a word a line).
-        path: folder or archive of a distribution, which holds all splits; none for what ``treelax
-            data`` has fetched.
-        train: file of the training data, instead of the split in ``path``.
-        dev: file to choose the best model by, likewise.
-        test: file for the figures at the end, likewise; there need not be one.
-        text: columns of a table with the texts, one or two.
-        label: column of a table with the label.
-        word: column of the words in a tagging file, its number counted from 1 or, in CoNLL-U, its
-            name; none for the first, or FORM.
-        tag: column of their tags, likewise; none for the last, or UPOS.
+        format: "snli", "multinli" or "sst" as distributed, "table" (TSV, CSV, JSON lines) or
+            "tagging" (one word per line).
+        path: folder or archive of a corpus, with all splits; None for the one downloaded.
+        train: training data, instead of the split in ``path``.
+        dev: data to select the best model by, likewise.
+        test: data for the final figures, likewise; optional.
+        text: text columns of a table, one or two.
+        label: label column of a table.
+        word: word column of a tagging file, by number (from 1) or, in CoNLL-U, by name; None for the
+            first, or FORM.
+        tag: tag column, likewise; None for the last, or UPOS.
         classes: of SST, "binary" or "five".
-        tokens: texts of a table are words with spaces between, not to be tokenised.
-        quoted: cells of a table may stand in quotes; none for CSV only, true for a TSV that pandas or
-            a spreadsheet wrote.
-        vectors: file of word vectors; none to start from random ones, which are all learned.
-        more_vectors: files whose vectors are put behind those.
-        vector_size: of random ones.
-        normalise: give all word vectors length 1.
-        lower: put words into lower case.
+        tokens: texts of a table are tokenised: words separated by spaces.
+        quoted: cells of a table may be quoted; None for CSV only, true for a TSV written by pandas or
+            a spreadsheet.
+        vectors: file of word vectors; None for random ones, which are all learned.
+        more_vectors: files whose vectors are concatenated to those.
+        vector_size: of random vectors.
+        normalise: scale all word vectors to length 1.
+        lower: lowercase words.
         null: put a NULL token in front of each text.
-        max_length: training examples with a longer text are left out, others are kept whole.
-        mix: SNLI, its folder, archive or training file, to be added to the training data of
-            MultiNLI or of one's own pairs.
-        mix_share: how much of it, drawn anew for every epoch.
-        unusable: a line with too few or too many columns, or with a text of more than 10,000 words,
-            is an "error", or "drop" leaves it out, which is reported with its number.
-        trees: CoNLL-U files of given trees, ``{split}`` in the name standing for train, dev, test;
-            also compressed or each in a ``.zip``.
+        max_length: training examples with a longer text are skipped; dev and test are kept.
+        mix: SNLI (folder, archive or training file), added to the training data of MultiNLI or of
+            your own pairs.
+        mix_share: share of it, drawn anew for every epoch.
+        unusable: "error", or "drop" to skip and report lines with too few or too many columns and
+            texts of more than 10,000 words.
+        trees: CoNLL-U files of given trees, with ``{split}`` in the name for train, dev and test; may
+            be compressed.
         seed: of random vectors.
     """
 
@@ -108,26 +103,26 @@ class DataConfig:
         if len(set(named)) < len(named):
             twice = short(max(named, key=named.count))
             raise InputError(f"data: the column {twice} is named twice; expected different columns")
-        for name, column in (("word", self.word), ("tag", self.tag)):
+        for name in ("word", "tag"):
+            column = getattr(self, name)
             if column is not None and not column.strip("0 "):
                 raise InputError(
-                    f"data.{name} is {column!r}; expected a column, its number counted from 1 or its "
-                    "name"
+                    f"data.{name} is {column!r}; expected the number of a column, from 1, or its name"
                 )
         if self.more_vectors and self.vectors is None:
             raise InputError(
-                f"data.more_vectors is {', '.join(self.more_vectors)} and data.vectors none; expected "
-                "the first file as data.vectors"
+                "data.vectors is none beside data.more_vectors; expected the first file there"
             )
-        if self.mix is not None and (not self.has_pairs or self.format == "snli"):
+        pairs = self.format == "multinli" or (self.format == "table" and len(self.text) == 2)
+        if self.mix is not None and not pairs:
             raise InputError(
-                f"data.mix is {self.mix} and data.format {self.format}; expected other pairs than "
-                "SNLI, to which it is added: leave out data.mix"
+                f"data.mix is {self.mix} and data.format {self.format}; expected none: only pairs "
+                "other than SNLI can be mixed with it"
             )
         if self.trees is not None and SPLIT not in self.trees:
             raise InputError(
-                f"data.trees is {self.trees}; expected a name with {SPLIT} in it, which stands for "
-                f"train, dev and test, for example trees/{SPLIT}.conllu"
+                f"data.trees is {self.trees}; expected a name with {SPLIT} in it for train, dev and "
+                f"test, such as trees/{SPLIT}.conllu"
             )
         if self.trees is not None and self.mix is not None:
             raise InputError(
@@ -135,34 +130,27 @@ class DataConfig:
                 "are no trees of what is mixed in"
             )
 
-    @property
-    def has_pairs(self) -> bool:
-        """Whether an example has two texts."""
-        return self.format in ("snli", "multinli") or (
-            self.format == "table" and len(self.text) == 2
-        )
-
 
 @dataclass(frozen=True)
 class ModelConfig(TreeSettings):
     """Sizes and kind of a sentence model; the defaults are the paper's for NLI (appendix A.2).
 
     Attributes:
-        learned_words: how many of the first rows of the embedding table are learned: the NULL token
-            and the unknown words; the others are frozen. Random vectors are all learned.
-        word_scale: factor of the word vectors, which is their length where they are normalised.
-        projection_size: of the layer on top of the word vectors, None for none.
+        learned_words: number of learned rows at the start of the embedding table (the NULL token, then
+            unknown words); the rest is frozen. Random vectors are all learned.
+        word_scale: factor of the word vectors.
+        projection_size: size of the layer on top of the word vectors, None for no such layer.
         encoder: "none" or "bilstm", between projection and trees; or "transformer", a pre-trained
             one in place of word vectors, before the projection.
-        encoder_size: of each direction of the BiLSTM.
-        encoder_stacks: of the BiLSTM.
+        encoder_size: size of each direction of the BiLSTM.
+        encoder_stacks: layers of the BiLSTM.
         pretrained: folder of the transformer, a Hugging Face model.
-        pretrained_rate: factor of the transformer's learning rate; 0 leaves it as it is.
+        pretrained_rate: factor of the transformer's learning rate; 0 freezes it.
         subwords: vector of a word from the transformer: the "mean" of its sub-words' or the "first".
         trees: "none", "intra" (attention within the sentence), "latent" projective trees, "heads"
             chosen without a tree constraint, a left-to-right "chain", or "given" with the data.
-        dense: put each GCN layer's output behind its input.
-        output_size: of the hidden layers above the words.
+        dense: concatenate the input of each GCN layer to its output.
+        output_size: size of the hidden layers above the words.
         pooling: of words, for pairs: "max" or "sum".
         dropout: in all perceptrons and GCN layers.
         projection_dropout: instead of ``dropout`` in the layer on top of the word vectors; None for
@@ -171,7 +159,7 @@ class ModelConfig(TreeSettings):
         scorer_dropout: in the perceptrons that score arcs.
         gcn_dropout: in GCN layers.
         input_dropout: of word vectors.
-        word_dropout: how many words are left out of training, their vectors put to zero.
+        word_dropout: share of the words whose vectors are set to zero in training.
     """
 
     learned_words: int = 1
@@ -200,12 +188,14 @@ class ModelConfig(TreeSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        sizes = ("projection_size", "encoder_size", "encoder_stacks", "output_size")
+        ranges = dict.fromkeys(
+            ("projection_size", "encoder_size", "encoder_stacks", "output_size"), SIZE
+        )
+        ranges |= {each.name: "[0, 1)" for each in fields(self) if "dropout" in each.name}
         check_settings(
             "model",
             self,
-            **{name: SIZE for name in sizes if getattr(self, name) is not None},
-            **{name: "[0, 1)" for name in DROPOUTS if getattr(self, name) is not None},
+            **{name: r for name, r in ranges.items() if getattr(self, name) is not None},
             learned_words="[0, inf)",
             pretrained_rate="[0, inf)",
             word_scale="(0, inf)",
@@ -229,19 +219,17 @@ class TrainConfig(TrainSettings):
 
     Attributes:
         updates: updates per epoch; 0 for one pass over the training data.
-        weight_decay: share of the learning rate by which an update shrinks all matrices of the model,
-            but not its word vectors, nor those of a transformer, nor what the LSTM does to its input
-            (AdamW); 0 in the paper.
+        weight_decay: decoupled weight decay (AdamW) of all matrices except word vectors, the tables
+            of a transformer and the input gates of the LSTM; 0 in the paper.
         label_smoothing: share of the probability that the loss spreads evenly over all classes; 0 in
             the paper.
-        consistency: every example of a batch is run twice, with dropout, noise and so trees of its own,
-            and this weighs how far the two answers are apart (R-Drop), which the training loss that is
-            shown has in it; 0 in the paper, for one run.
-        discrete_epochs: how many of the last epochs are trained with discrete trees without noise, as
-            they are used afterwards, and the gradient of soft ones; 0 in the paper.
+        consistency: weight of the divergence between two runs of every example, each with its own
+            dropout and noise (R-Drop); part of the training loss that is shown; 0 in the paper.
+        discrete_epochs: number of final epochs that are trained with discrete trees without noise, as
+            at test time, and the gradient of soft ones; 0 in the paper.
         precision: "float32", "tf32" (of matrix products on a GPU) or "bf16" (of the layers; trees
             are always float32).
-        pool: batches that are sorted by length together, see `treelax.data.batching`.
+        pool: batches that are sorted by length together.
     """
 
     epochs: int = 200
@@ -258,7 +246,6 @@ class TrainConfig(TrainSettings):
         check_settings(
             "train",
             self,
-            # the examples of an epoch are drawn at once
             updates=f"[0, {MOST_DRAWN // self.batch_size}]",
             weight_decay="[0, inf)",
             label_smoothing="[0, 1)",
@@ -295,7 +282,7 @@ class TextConfig:
         if self.data.classes != "binary" and self.data.format != "sst":
             raise InputError(
                 f"data.classes is {self.data.classes} and data.format {self.data.format}; expected "
-                "binary, for only sst has others: leave out data.classes"
+                "binary: only sst has others"
             )
         if self.model.encoder == "transformer" and self.data.vectors is not None:
             raise InputError(
@@ -306,34 +293,18 @@ class TextConfig:
 
 @dataclass(frozen=True)
 class SentenceSettings:
-    """What must be known of a trained model to give it new texts.
-
-    Attributes:
-        kind: "pair", "classify" or "tag".
-        text: columns that its texts stand in, one or two.
-        word: column of the words in files with a word a line, see `DataConfig`; or None.
-        label: column of the labels; for a tagger None may stand for the usual one.
-        tokens: its texts are words with spaces between, not to be tokenised.
-        quoted: cells of its tables may stand in quotes; none for CSV only.
-        unusable: what becomes of lines with too few or too many columns or words, see `DataConfig`.
-        lower: words are put into lower case.
-        null: a NULL token stands in front of each text.
-        vectors: names of the files that its word vectors are from, in their order; none where these
-            were learned from random ones or a transformer makes them.
-        normalise: its word vectors have length 1.
-        model: its kind and sizes; ``learned_words`` counts all rows that were learned.
-    """
+    """What must be known of a trained model to give it new texts; see `DataConfig`."""
 
     kind: Kind = "classify"
     text: tuple[str, ...] = ("text",)
     word: str | None = None
-    label: str | None = None
+    label: str | None = None  # of a tagger, the column of its tags
     tokens: bool = False
     quoted: bool | None = None
     unusable: Found = "error"
     lower: bool = False
     null: bool = False
-    vectors: tuple[str, ...] = ()
+    vectors: tuple[str, ...] = ()  # names of the files; none if random or made by a transformer
     normalise: bool = True
     model: ModelConfig = field(default_factory=ModelConfig)
 
@@ -352,17 +323,12 @@ class SentenceSettings:
     def of(cls, config: TextConfig, *, rows: int) -> SentenceSettings:
         """What a run's config says of it."""
         data = config.data
-        columns = {
-            "table": data.text,
-            "tagging": ("text",),
-            "sst": CORPORA["sst-binary"].texts,
-            "snli": CORPORA["snli"].texts,
-            "multinli": CORPORA["multinli"].texts,
-        }
+        corpus = CORPORA.get("sst-binary" if data.format == "sst" else data.format)
+        own = data.text if data.format == "table" else ("text",)
         files = () if data.vectors is None else (data.vectors, *data.more_vectors)
         return cls(
             kind=config.kind,
-            text=columns[data.format],
+            text=own if corpus is None else corpus.texts,
             word=data.word,
             label={"table": data.label, "tagging": data.tag}.get(data.format, "label"),
             tokens=data.format == "table" and data.tokens,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from treelax.data.tensor_files import fingerprint
-from treelax.data.text.cache import SplitProgress, TextSource, cached_splits
+from treelax.data.text.cache import SplitProgress, cached_splits
 from treelax.data.text.encoding import EncodedText
-from treelax.data.text.rows import MissingColumnError
+from treelax.data.text.readers_table import MissingColumnError
 from treelax.data.text.vectors import Vectors, load_joined, random_vectors
 from treelax.data.text.vocabulary import Vocabulary
 from treelax.errors import DataError, InputError, counted, short
@@ -25,27 +25,17 @@ from treelax.tasks.text.subwords import whole_words as rows_of_words
 
 @dataclass(frozen=True)
 class TextData:
-    """Encoded splits and the vectors that their ids are rows of.
+    """Encoded splits and the vectors that their ids are rows of."""
 
-    Attributes:
-        splits: "train", "dev" and, if there is one, "test"; `TreedText` where trees are given.
-        vectors: of the words.
-        labels: names of the classes or tags, in the order of their numbers.
-        mixed: how many of the last training examples are from the mixed-in set.
-        notes: what was left out of each split, in words; also of "mix".
-        coverage: how many of the different words of all splits have a vector in a file, and how many
-            words there are; None where no file is read.
-    """
-
-    splits: dict[str, EncodedText]
+    splits: dict[str, EncodedText]  # "train", "dev", perhaps "test"; `TreedText` with given trees
     vectors: Vectors
     labels: tuple[str, ...]
-    mixed: int
-    notes: dict[str, tuple[str, ...]]
-    coverage: tuple[int, int] | None = None
+    mixed: int  # how many of the last training examples are from the mixed-in set
+    notes: dict[str, tuple[str, ...]]  # what was skipped in each split, also of "mix"
+    coverage: tuple[int, int] | None = None  # words with a vector in a file, and all words
 
     def fingerprint(self, splits: Sequence[str] = ("train", "dev"), *, trees: bool = True) -> str:
-        """A short text that is another if anything is that figures depend on."""
+        """Hash of everything that figures depend on."""
         chosen = [split for name in splits if (split := self.splits.get(name)) is not None]
         tensors: list[Tensor] = []
         words: list[str] = []
@@ -62,10 +52,7 @@ class TextData:
 
 
 def _by_first_use(ids: Tensor) -> tuple[Tensor, Tensor]:
-    """The different ids in the order of their first use, and the place of each id among them.
-
-    Which, unlike the ids, do not change with words that other data have in between.
-    """
+    """Distinct ids by first use, and the place of each id among them: independent of other data."""
     rows, sorted_places = ids.unique(return_inverse=True)
     first = torch.full_like(rows, len(ids), dtype=torch.int64)
     first.scatter_reduce_(0, sorted_places, torch.arange(len(ids)), "amin")
@@ -81,46 +68,44 @@ def load_text(
 ) -> TextData:
     """Read, encode and cache the texts of a config, and load their word vectors.
 
-    The data of the latest call are kept, and given again for the same config while its files have
-    not changed: runs of one sweep share them.
+    Runs of one sweep share the data: those of the latest call are kept while no file changes.
     """
     global _latest
-    sources = text_sources(config)
-    trees = {} if config.trees is None else {n: config.trees.replace(SPLIT, n) for n in sources}
-    files = [file for source in sources.values() for file in source.files]
-    state = [
-        _state(file) for file in (*files, *trees.values(), config.vectors, *config.more_vectors)
-    ]
-    if _latest is None or _latest[0] != (config, state, whole_words):
+    files = [file for source in text_sources(config).values() for file in source.files]
+    files += [*_trees(config).values(), *_vector_files(config)]
+    stats = [(file, os.stat(file)) for file in files if os.path.exists(file)]
+    state = [(file, stat.st_size, stat.st_mtime_ns) for file, stat in stats]
+    key = (config, state, whole_words)
+    if _latest is None or _latest[0] != key:
         _latest = None  # two at a time may not fit into memory
-        data = _load(config, sources, trees, progress, whole_words)
-        _latest = ((config, state, whole_words), data)
+        _latest = (key, _load(config, progress, whole_words))
     return _latest[1]
 
 
 def check_files(config: DataConfig) -> None:
-    """Tell what is missing before anything is read."""
-    sources = text_sources(config)
-    given = [] if config.trees is None else [config.trees.replace(SPLIT, n) for n in sources]
-    vectors = [] if config.vectors is None else [config.vectors, *config.more_vectors]
-    for paths, what in ((given, "a CoNLL-U file of given trees"), (vectors, "word vectors")):
+    """Refuse missing files before anything is read."""
+    trees, vectors = _trees(config).values(), _vector_files(config)
+    for paths, what in ((trees, "a CoNLL-U file of given trees"), (vectors, "word vectors")):
         for path in paths:
             if not os.path.isfile(path):
                 raise DataError(f"{path}: does not exist; expected {what}")
 
 
+def _trees(config: DataConfig) -> dict[str, str]:
+    sources = text_sources(config)  # which refuses missing texts
+    return {n: config.trees.replace(SPLIT, n) for n in sources} if config.trees else {}
+
+
+def _vector_files(config: DataConfig) -> tuple[str, ...]:
+    return () if config.vectors is None else (config.vectors, *config.more_vectors)
+
+
 def encoded_splits(
     config: DataConfig, progress: SplitProgress | None = None
 ) -> dict[str, EncodedText]:
-    """Read, encode and cache the texts of a config as they are: none left out, without vectors."""
-    return _encoded(config, text_sources(config), progress)
-
-
-def _encoded(
-    config: DataConfig, sources: dict[str, TextSource], progress: SplitProgress | None
-) -> dict[str, EncodedText]:
+    """Read, encode and cache the texts of a config as they are: none skipped, without vectors."""
+    sources, labels = text_sources(config), classes_of(config)
     try:
-        labels = classes_of(config)
         return cached_splits(sources, lower=config.lower, labels=labels, progress=progress)
     except MissingColumnError as error:
         own = config.format == "table" and error.column in (*config.text, config.label)
@@ -129,22 +114,16 @@ def _encoded(
         raise DataError(f"{error}; --text and --label name the columns of all files") from error
 
 
-def _load(
-    config: DataConfig,
-    sources: dict[str, TextSource],
-    trees: dict[str, str],
-    progress: SplitProgress | None,
-    whole: bool,
-) -> TextData:
-    splits = _encoded(config, sources, progress)
+def _load(config: DataConfig, progress: SplitProgress | None, whole: bool) -> TextData:
+    splits = encoded_splits(config, progress)
     for name, split in splits.items():
-        if split.labels is None:  # told now, not when a test set is wanted after days of training
+        if split.labels is None:  # refused now, not after days of training
             hint = ": leave out --test" if name == "test" and config.test is not None else ""
             raise DataError(
                 f"{split.source}: has no labels; expected labelled data for {name}{hint}"
             )
     notes = {name: split.notes for name, split in splits.items()}
-    splits |= {name: with_trees(splits[name], path) for name, path in trees.items()}
+    splits |= {name: with_trees(splits[name], path) for name, path in _trees(config).items()}
     for name in ("train", "mix"):
         if name in splits:
             splits[name], count = without_long(splits[name], config.max_length)
@@ -154,20 +133,24 @@ def _load(
                     "--set data.max_length=N keeps more",
                 )
     coverage = None
-    vocabulary = _vocabulary(splits["train"])
+    vocabulary = splits["train"].table  # the words of all splits
+    assert isinstance(vocabulary, Vocabulary)
     if whole:
         vectors = rows_of_words(vocabulary)
-    else:
-        vectors = _vectors(config, [splits[name] for name in ("train", "mix") if name in splits])
-        if config.vectors is not None:
-            coverage = sum(word in vectors for word in vocabulary), len(vocabulary)
+    elif files := _vector_files(config):
+        vectors = load_joined(files, vocabulary, normalise=config.normalise, seed=config.seed)
+        coverage = sum(word in vectors for word in vocabulary), len(vocabulary)
+    else:  # only words of the training data can be learned
+        ids = torch.cat([splits[name].ids for name in ("train", "mix") if name in splits])
+        words = map(vocabulary.word, ids.unique().tolist())
+        size = config.vector_size
+        vectors = random_vectors(words, size, normalise=config.normalise, seed=config.seed)
     splits = {name: split.with_table(vectors) for name, split in splits.items()}
     mix = splits.pop("mix", None)
     if mix is not None:
         splits["train"] = joined(splits["train"], mix)
     train = splits["train"]
-    assert train.labels is not None  # was checked above
-    if classes_of(config) is None and len(train.labels.unique()) == 1:
+    if classes_of(config) is None and train.labels is not None and len(train.labels.unique()) == 1:
         label = short(train.label_names[int(train.labels[0])])
         left_out = "".join(f" ({note})" for note in notes["train"])
         raise DataError(
@@ -177,32 +160,6 @@ def _load(
     return TextData(
         splits, vectors, train.label_names, 0 if mix is None else len(mix), notes, coverage
     )
-
-
-def _vectors(config: DataConfig, training: list[EncodedText]) -> Vectors:
-    vocabulary = _vocabulary(training[0])
-    if config.vectors is not None:
-        files = (config.vectors, *config.more_vectors)
-        return load_joined(files, vocabulary, normalise=config.normalise, seed=config.seed)
-    # only words that training has can be learned
-    counts = sum(split.ids.bincount(minlength=len(vocabulary) + 1) for split in training)
-    assert isinstance(counts, Tensor)
-    words = [vocabulary.word(number) for number in counts.nonzero()[:, 0].tolist()]
-    return random_vectors(words, config.vector_size, normalise=config.normalise, seed=config.seed)
-
-
-def _vocabulary(split: EncodedText) -> Vocabulary:
-    """The words of all splits."""
-    assert isinstance(split.table, Vocabulary)
-    return split.table
-
-
-def _state(file: str | os.PathLike[str] | None) -> Iterable[Any]:
-    """What changes when a file does."""
-    if file is None or not os.path.exists(file):
-        return (file,)
-    stat = os.stat(file)
-    return (file, stat.st_size, stat.st_mtime_ns)
 
 
 def without_long(data: EncodedText, longest: int) -> tuple[EncodedText, int]:
@@ -219,14 +176,12 @@ def without_long(data: EncodedText, longest: int) -> tuple[EncodedText, int]:
     sentences = keep.repeat_interleave(data.texts)
     words = sentences.repeat_interleave(data.offsets.diff())
     lengths = data.offsets.diff()[sentences]
-    labels = data.labels
-    if labels is not None:
-        labels = labels[words] if data.tagged else labels[keep]
+    assert data.labels is not None
     shorter = replace(
         data,
         ids=data.ids[words],
         offsets=torch.cat((lengths.new_zeros(1), lengths.cumsum(0))),
-        labels=labels,
+        labels=data.labels[words if data.tagged else keep],
         lines=data.lines[keep],
     )
     if isinstance(shorter, TreedText):

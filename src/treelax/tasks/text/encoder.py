@@ -22,21 +22,12 @@ from treelax.trees import heads_to_tree
 
 @dataclass(frozen=True)
 class Sentences:
-    """A padded batch of sentences, each of one word or more.
+    """A padded batch of sentences, each of one word or more."""
 
-    Attributes:
-        ids: ``(batch, n)`` of words, 0 for padding.
-        lengths: ``(batch)``.
-        heads: ``(batch, n)`` given heads, counted from 1, 0 the root and anything in the padding;
-            or None.
-        subwords: what a transformer pads its sub-words to, special tokens counted; None to count
-            them, which waits for the device.
-    """
-
-    ids: Tensor
-    lengths: Tensor
-    heads: Tensor | None = None
-    subwords: int | None = None
+    ids: Tensor  # (batch, n), 0 for padding
+    lengths: Tensor  # (batch)
+    heads: Tensor | None = None  # (batch, n): given heads, 0 the root; anything in the padding
+    subwords: int | None = None  # padded sub-words; None to count them, which waits for the device
 
 
 class SentenceEncoder(nn.Module):
@@ -147,8 +138,14 @@ class SentenceEncoder(nn.Module):
     def _tree(
         self, vertices: Tensor, batch: Sentences, soft: bool, generator: torch.Generator | None
     ) -> Tensor:
-        if self.tree is None:
-            return self._given(batch, vertices)
+        if self.tree is None:  # a given tree, or a chain
+            heads = batch.heads
+            if self.config.trees == "chain":
+                heads = torch.arange(batch.ids.shape[-1], device=batch.ids.device)
+                heads = heads.expand_as(batch.ids)
+            assert heads is not None
+            dtype = torch.promote_types(vertices.dtype, torch.float32)
+            return heads_to_tree(heads, batch.lengths, dtype=dtype, validate=False)
         scores = _at_least_float32(self.tree.scorer(vertices))
         if self.training:
             return self.tree.sample(scores, batch.lengths, generator=generator)
@@ -156,17 +153,7 @@ class SentenceEncoder(nn.Module):
             return self.tree.soft(scores, batch.lengths)
         return self.tree.discrete(scores, batch.lengths)
 
-    def _given(self, batch: Sentences, vertices: Tensor) -> Tensor:
-        """Given trees or chains, without a wait for the GPU."""
-        position = torch.arange(batch.ids.shape[-1], device=batch.ids.device)
-        heads = position.expand_as(batch.ids)
-        if self.config.trees == "given":
-            assert batch.heads is not None
-            heads = batch.heads
-        dtype = torch.promote_types(vertices.dtype, torch.float32)
-        return heads_to_tree(heads, batch.lengths, dtype=dtype, validate=False)
-
 
 def _at_least_float32(tensor: Tensor) -> Tensor:
-    # noise and the sums over a whole chart drown in the rounding of a half type
+    # half precision would round away the noise and the sums over a chart
     return tensor.to(torch.promote_types(tensor.dtype, torch.float32))

@@ -1,4 +1,4 @@
-"""What the training loop asks of tasks on sentences."""
+"""Model, data and loss of sentence tasks, for the training loop."""
 
 from __future__ import annotations
 
@@ -29,27 +29,13 @@ EVALUATION_BATCH = 512
 TRANSFORMER_BATCH = 64  # which needs much more memory for a sentence
 ALL = slice(None)
 NO_LABEL = -1  # of padding
+# what an example of each kind has: texts, and whether labels are of words
+TAKES = {"pair": (2, False), "classify": (1, False), "tag": (1, True)}
 Shape = tuple[int, ...]
 
 
-# what an example of each kind has: texts, and whether labels are of words
-TAKES = {"pair": (2, False), "classify": (1, False), "tag": (1, True)}
-
-
-def build_model(config: TextConfig, table: Tensor, classes: int) -> TextModel:
-    """The model of a config over a table of word vectors."""
-    return NETWORKS[config.kind](with_learned_words(config, len(table)), table, classes)
-
-
 class TextExperiment:
-    """Model, data and loss of one run.
-
-    Attributes:
-        task: the kind, which checkpoints bear.
-        model: what is trained.
-        labels: names of the classes or tags.
-        subwords: of each text of each split, see `subword_lengths`.
-    """
+    """Model, data and loss of one run."""
 
     files: Collection[str] = FILES
 
@@ -74,10 +60,12 @@ class TextExperiment:
                 "examples of data.mix; expected more"
             )
         self.null = int(config.data.null)
+        table = data.vectors.matrix
+        settings = with_learned_words(replace(config, model=model or config.model), len(table))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            settings = replace(config, model=model or config.model)
-            self.model = build_model(settings, data.vectors.matrix, len(data.labels)).to(device)
+            self.model: TextModel = NETWORKS[config.kind](settings, table, len(data.labels))
+        self.model.to(device)
         encoder = self.model.encoder
         encoder.read(data.vectors)
         self.subwords = {
@@ -101,10 +89,10 @@ class TextExperiment:
         return self.config.train.updates or max(1, examples // self.config.train.batch_size)
 
     def groups(self) -> list[dict[str, Any]]:
-        """Parameters with the factor of their learning rate, and how fast they shrink.
+        """Parameters with the factor of their learning rate, and their weight decay.
 
-        A transformer has a rate of its own; biases, vectors of words or positions and the gates that
-        keep padding out do not shrink.
+        A transformer has its own rate. Biases, vectors of words or positions and the LSTM's gates that
+        keep padding out do not decay.
         """
         decay = self.config.train.weight_decay
         encoder = self.model.encoder
@@ -124,7 +112,7 @@ class TextExperiment:
         ]
 
     def begin(self, epoch: int) -> bool:
-        """Whether trees are discrete and without noise from this epoch on; makes them so."""
+        """Make trees discrete and free of noise in the last epochs; returns whether they are."""
         train, tree = self.config.train, self.model.encoder.tree
         discrete = epoch > train.epochs - train.discrete_epochs
         if tree is not None:
@@ -132,7 +120,7 @@ class TextExperiment:
         return discrete
 
     def fingerprint(self) -> str:
-        """A short text that is another if the data are."""
+        """Hash of the data."""
         return self.data.fingerprint()
 
     def batches(self, seed: int) -> list[tuple[Shape, Tensor]]:
@@ -140,36 +128,34 @@ class TextExperiment:
         generator = torch.Generator().manual_seed(seed)
         chosen = self._chosen(generator)
         train = self.config.train
-        options = {"batches": self.updates, "pool": train.pool}
-        indices = chosen[
-            draw_batches(self.lengths[chosen], train.batch_size, generator=generator, **options)
-        ]
+        sizes = {"batches": self.updates, "pool": train.pool}
+        lengths = self.lengths[chosen]
+        indices = chosen[draw_batches(lengths, train.batch_size, generator=generator, **sizes)]
         longest = self.lengths[indices].amax(1)  # (batches, texts)
         if self.device.type == "cuda":
             longest = self._rounded(longest)
-        return [
-            (tuple(shape), batch) for shape, batch in zip(longest.tolist(), indices, strict=True)
-        ]
+        return list(zip(map(tuple, longest.tolist()), indices, strict=True))
 
     def loss(self, shape: Shape, indices: Tensor, generator: torch.Generator) -> Tensor:
-        """The loss of one batch: the mean cross-entropy of its classes, or of all its tags.
+        """The mean cross-entropy of all labels of a batch.
 
-        With ``train.consistency`` also how far two runs of each example are apart, see `label_loss`.
+        With ``train.consistency``, also the `divergence` of two runs of each example.
         """
-        settings = self.config.train
-        if settings.consistency:
+        smoothing, weight = self.config.train.label_smoothing, self.config.train.consistency
+        if weight:
             indices = indices.repeat(2)
         with self.precision():
             logits = self.logits(self.train, shape, indices, generator=generator)
-        return label_loss(
-            logits.float(),
-            self.train.targets(indices, shape[0] - self.null),
-            smoothing=settings.label_smoothing,
-            consistency=settings.consistency,
-        )
+        logits = logits.float().flatten(0, -2)
+        targets = self.train.targets(indices, shape[0] - self.null).flatten()
+        loss = F.cross_entropy(logits, targets, ignore_index=NO_LABEL, label_smoothing=smoothing)
+        if weight:
+            first, second = logits.chunk(2)
+            loss = loss + weight * divergence(first, second, targets.chunk(2)[0])
+        return loss
 
     def loss_weight(self, shape: Shape, indices: Tensor) -> Tensor:
-        """How many labels the loss of a batch is the mean of."""
+        """The number of labels of a batch."""
         return (self.train.targets(indices, shape[0] - self.null) >= 0).sum()
 
     def logits(
@@ -217,7 +203,7 @@ class TextExperiment:
     def count(
         self, data: EncodedText, batches: list[tuple[Shape, Tensor]], *, soft: bool = False
     ) -> Tensor:
-        """Right and all labels of some batches; leaves the model in the mode it was in."""
+        """Right and all labels of some batches."""
         counts = torch.zeros(2, dtype=torch.float64, device=self.device)
         with evaluating(self.model):
             for lengths, indices in batches:
@@ -225,7 +211,7 @@ class TextExperiment:
                 shape = (*(length + self.null for length in words), *subwords)
                 logits = self.logits(data, shape, indices, soft=soft)
                 targets = data.targets(indices, lengths[0])
-                right = logits.argmax(-1) == targets  # never where there is no word: -1
+                right = logits.argmax(-1) == targets  # never in padding, which is -1
                 counts += torch.stack((right.sum(), (targets >= 0).sum()))
         return counts
 
@@ -262,12 +248,11 @@ class TextExperiment:
 def evaluation_batches(
     data: EncodedText, device: torch.device, subwords: Tensor | None = None
 ) -> list[tuple[Shape, Tensor]]:
-    """All examples, by length, so that batches need little padding."""
+    """Batches of all examples, by length, so that they need little padding."""
     lengths, size = data.lengths, EVALUATION_BATCH
     if subwords is not None and subwords.shape[1]:
         lengths, size = torch.cat((lengths, subwords), 1), TRANSFORMER_BATCH
     result = []
-    # by arcs, for one long text among short ones must not make all of them long
     for places in length_batches(lengths.amax(1).tolist(), most_sentences=size, texts=data.texts):
         indices = torch.tensor(places)
         result.append((tuple(lengths[indices].amax(0).tolist()), indices.to(device)))
@@ -288,8 +273,8 @@ def _check(config: TextConfig, data: TextData) -> None:
             )
         if config.model.trees == "given" and not isinstance(split, TreedText):
             raise InputError(
-                "model.trees is given and the data have no trees; expected CoNLL-U files of them: give "
-                "--set data.trees=FILES, such as trees/{split}.conllu"
+                "model.trees is given and the data have no trees; expected --set data.trees=FILES, "
+                "such as trees/{split}.conllu"
             )
     if config.model.encoder == "transformer" and data.vectors.dim:
         raise InputError(
@@ -298,20 +283,8 @@ def _check(config: TextConfig, data: TextData) -> None:
         )
 
 
-def label_loss(
-    logits: Tensor, targets: Tensor, *, smoothing: float = 0.0, consistency: float = 0.0
-) -> Tensor:
-    """The mean cross-entropy of all labels."""
-    logits, targets = logits.flatten(0, -2), targets.flatten()
-    loss = F.cross_entropy(logits, targets, ignore_index=NO_LABEL, label_smoothing=smoothing)
-    if consistency:
-        first, second = logits.chunk(2)
-        loss = loss + consistency * divergence(first, second, targets.chunk(2)[0])
-    return loss
-
-
 def divergence(first: Tensor, second: Tensor, targets: Tensor) -> Tensor:
-    r"""How far two answers to the same questions are apart, as a mean over the questions.
+    r"""Mean symmetric KL divergence of two predictions of the same labels.
 
     .. math:: \tfrac12 \big(\mathrm{KL}(p \,\|\, q) + \mathrm{KL}(q \,\|\, p)\big)
               = \tfrac12 \sum_c (p_c - q_c)(\log p_c - \log q_c)

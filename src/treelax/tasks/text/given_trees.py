@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
-from itertools import pairwise
-from typing import cast
+from dataclasses import dataclass, field, fields
+from itertools import pairwise, takewhile
+from operator import eq
 
 import torch
 from torch import Tensor
@@ -24,20 +24,9 @@ ROOT = 0
 
 @dataclass(frozen=True, eq=False, slots=True)
 class TreedText(EncodedText):
-    """Encoded text with a tree for each sentence.
+    """Encoded text with a tree for each sentence."""
 
-    Attributes:
-        heads: ``(W,)``, int32, as ``ids``: the head of each word, counted from 1 in its sentence, 0
-            the root.
-    """
-
-    heads: Tensor = field(kw_only=True)
-
-    def to(self, device: torch.device | str) -> TreedText:
-        """Put all tensors on a device."""
-        # super() without arguments does not know the class that slots make
-        moved = cast(TreedText, EncodedText.to(self, device))
-        return replace(moved, heads=self.heads.to(device))
+    heads: Tensor = field(kw_only=True)  # (W,), int32: counted from 1 in the sentence, 0 the root
 
     def padded_heads(self, indices: Tensor, which: int, length: int) -> Tensor:
         """Gather the heads of one sentence of some examples, as `padded` gathers its words."""
@@ -47,22 +36,18 @@ class TreedText(EncodedText):
 def with_trees(data: EncodedText, path: str | os.PathLike[str]) -> TreedText:
     """Put the trees of a CoNLL-U file beside the sentences of a split.
 
-    Trees and sentences come in the same order and are matched by their words, in which escapes of
-    the Penn Treebank, quotes and, if the split's words are in lower case, capitals make no
-    difference. The file may have trees of examples that were left out of the split, the neutral
-    ones of SST for example; these are read over. Trees may be non-projective and may have several
-    roots.
+    Trees and sentences come in the same order and are matched by their words; escapes of the Penn
+    Treebank, quotes and, if the split is lowercased, capitals make no difference. Trees of examples
+    that the split skipped, such as the neutral ones of SST, are skipped too.
     """
-    assert isinstance(data.table, Vocabulary)
-    heads = array("i", _matched_heads(data, data.table, path))
+    heads = array("i", _matched_heads(data, path))
     values = {part.name: getattr(data, part.name) for part in fields(EncodedText)}
     return TreedText(**values, heads=torch.frombuffer(heads, dtype=torch.int32))
 
 
-def _matched_heads(
-    data: EncodedText, vocabulary: Vocabulary, path: str | os.PathLike[str]
-) -> list[int]:
-    """The heads of all words, sentence by sentence."""
+def _matched_heads(data: EncodedText, path: str | os.PathLike[str]) -> list[int]:
+    vocabulary = data.table
+    assert isinstance(vocabulary, Vocabulary)
     lower, complete = vocabulary.lower, not data.notes
     plain = ["", *(_plain(word, lower) for word in vocabulary)]
     ids = data.ids.tolist()
@@ -75,7 +60,7 @@ def _matched_heads(
             read += 1
             own = [_plain(word, lower) for word in block.words]
             found = found or (block, own)
-            if own == words or complete:  # if nothing was left out there is no tree to be read over
+            if own == words or complete:  # then there is no tree to skip
                 break
         if found is None or own != words:
             line = "" if found is None else f", line {found[0].line}"
@@ -95,16 +80,14 @@ def _matched_heads(
 
 
 def _plain(word: str, lower: bool) -> str:
-    """A word as it is compared: parsers write brackets, quotes and spaces in one way or another."""
+    """A word as it is compared: parsers differ in brackets, quotes and spaces."""
     word = plain_word(one_word(word))
     return word.lower() if lower else word
 
 
 def _words(words: Sequence[str], others: Sequence[str]) -> str:
-    """Words for a message, from the first that is another."""
-    same = 0
-    while same < min(len(words), len(others)) and words[same] == others[same]:
-        same += 1
+    """Words for a message, from the first that differs."""
+    same = len(list(takewhile(bool, map(eq, words, others))))
     place = f" from word {same + 1}" if same else ""
     return f"{short(' '.join(words[same:]))}{place}"
 

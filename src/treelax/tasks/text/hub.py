@@ -1,8 +1,6 @@
 """Models on the Hugging Face hub, through its own library, which is loaded when it is needed.
 
-The library's class ``PyTorchModelHubMixin`` is not used: where a repository has no safetensors file
-it falls back to a pickled one, it lets weights be missing, and it has to be there when a class is
-defined. Fetching and publishing folders is all that is needed of the library.
+``PyTorchModelHubMixin`` is not used: it falls back to pickled weights and lets weights be missing.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ def looks_like_hub_name(name: str) -> bool:
 
 
 def fetch_folder(name: str, *, revision: str | None = None) -> Path:
-    """Fetch the files of a model, those that are not here already; none of them is pickled."""
+    """Download the files of a model that are not here already; none of them is pickled."""
     library = _library(f"{name}: is no folder here, and to look for it on the Hugging Face hub")
     try:
         folder = library.snapshot_download(name, revision=revision, allow_patterns=list(FILES))
@@ -37,7 +35,7 @@ def fetch_folder(name: str, *, revision: str | None = None) -> Path:
 
 
 def publish_folder(name: str, folder: Path, *, private: bool, message: str) -> str:
-    """Put the files of a folder into a repository, which is made if it does not exist."""
+    """Upload the files of a folder to a repository, which is created if it does not exist."""
     library = _library("publishing a model")
     try:
         made = library.create_repo(name, private=private, exist_ok=True)
@@ -63,6 +61,6 @@ def _library(what: str) -> Any:
 
 
 def first_line(error: Exception) -> str:
-    """Of the message of another library."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].removesuffix(".") if lines else type(error).__name__
+    """The first line of another library's message."""
+    message = str(error).strip() or type(error).__name__
+    return message.splitlines()[0].strip().removesuffix(".")

@@ -50,7 +50,7 @@ def read_examples(settings: SentenceSettings, source: Source) -> Examples:
     if source.texts:
         return Examples("TEXT", list(_arguments(settings, source)))
     records = _records(file, form, settings, source)
-    rows = (_example(record, settings, source) for record in records)
+    rows = (_example(record, settings) for record in records)
     return Examples(records.source, rows, lambda: records.report.lines())
 
 
@@ -70,7 +70,7 @@ def _arguments(settings: SentenceSettings, source: Source) -> Iterator[Example]:
     tokens = source.tokens or settings.tokens
     for i, start in enumerate(range(0, len(texts), count), 1):
         own = [spaced_words(text) if tokens else text for text in texts[start : start + count]]
-        yield _example(Record(tuple(own), None, i, tokens), settings, source)
+        yield _example(Record(tuple(own), None, i, tokens), settings)
 
 
 def _form_of(file: str, settings: SentenceSettings, source: Source) -> str:
@@ -84,10 +84,8 @@ def _form_of(file: str, settings: SentenceSettings, source: Source) -> str:
     words = WORD_SUFFIXES if source.form else (*WORD_SUFFIXES, *SUFFIXES)
     expected = "a file of texts, or - for standard input"
     suffix = one_file(file, preferred=words, expected=expected).suffix
-    if suffix == CONLLU:
-        return "conllu"
-    if source.form is not None:
-        return source.form
+    if suffix == CONLLU or source.form is not None:
+        return "conllu" if suffix == CONLLU else "conll"
     found = SUFFIXES.get(suffix)
     if settings.kind == "tag" and found in (None, "tsv"):
         if suffix in PLAIN:  # a wrong guess would go unnoticed
@@ -144,7 +142,7 @@ def _records(file: str, form: str, settings: SentenceSettings, source: Source) -
     )
 
 
-def _example(record: Record, settings: SentenceSettings, source: Source) -> Example:
+def _example(record: Record, settings: SentenceSettings) -> Example:
     label = record.label
     if settings.kind != "tag" and label is None and settings.label is not None:
         label = record.extra.get(settings.label, "").strip() or None
@@ -156,10 +154,9 @@ def _example(record: Record, settings: SentenceSettings, source: Source) -> Exam
     return Example(tuple(words), record.line, label)
 
 
-# ------------------------------------------------------------------ CoNLL-U
-
-
-def _treebank(file: str, settings: SentenceSettings, source: Source) -> Examples:
+def _treebank(
+    file: str, settings: SentenceSettings, source: Source, limit: int | None = None
+) -> Examples:
     """Sentences with their heads and tags where the file has them."""
     if settings.texts != 1:
         raise InputError(
@@ -168,53 +165,40 @@ def _treebank(file: str, settings: SentenceSettings, source: Source) -> Examples
     if source.label:
         raise InputError(f"--label: {file} is CoNLL-U, which has no column of classes")
     given = settings.model.trees == "given"
-    report = Report()
+    word = source.columns[0] if source.columns else settings.word
+    name = one_file(file, preferred=(CONLLU,)).name
+    unusable = source.unusable or settings.unusable
+    report = Report(source=name, checks={"unusable": unusable, "advice": ""})  # type: ignore[typeddict-item]
 
     def rows() -> Iterator[Example]:
-        name = one_file(file, preferred=(CONLLU,)).name
         for sentence in read_conllu(file, require_heads=source.gold or given):
             where = f"{name}, line {sentence.line}"
             if given:
                 check_tree(sentence, where)
             if len(sentence) > MAX_WORDS:
-                if (source.unusable or settings.unusable) != "drop":
-                    raise DataError(
-                        f"{where}: received {len(sentence):,} words; expected at most {MAX_WORDS:,}"
-                    )
-                report.drop(TOO_LONG, sentence.line)
+                told = f"received {len(sentence):,} words; expected at most {MAX_WORDS:,}"
+                report.refuse(TOO_LONG, sentence.line, told)
                 continue
             report.kept += 1
-            yield _treebank_example(sentence, settings, source, where)
+            words, tags = sentence.words, sentence.tags
+            if word not in (None, "FORM", "2"):
+                words = _column(sentence, word, where)
+            if settings.kind == "tag" and settings.label not in (None, "UPOS"):
+                tags = _column(sentence, settings.label, where)
+            own = replace(sentence, words=tuple(map(one_word, words)))
+            yield Example((own,), sentence.line, tags, sentence)
         if not report.kept:
             raise DataError(f"{name}: received nothing; expected at least one sentence")
 
-    return Examples(file, rows(), report.lines)
-
-
-def _treebank_example(
-    sentence: Sentence, settings: SentenceSettings, source: Source, where: str
-) -> Example:
-    column = source.columns[0] if source.columns else settings.word
-    words = sentence.words if column in (None, "FORM", "2") else _column(sentence, column, where)
-    own = replace(sentence, words=tuple(map(one_word, words)))
-    tags = sentence.tags
-    if settings.kind == "tag" and settings.label not in (None, "UPOS"):
-        tags = _column(sentence, settings.label, where)
-    return Example((own,), sentence.line, tags, sentence)
+    return Examples(file, islice(rows(), limit), report.lines)
 
 
 def _column(sentence: Sentence, name: str, where: str) -> tuple[str, ...]:
-    """The cells of a column, by its name or number."""
-    number = int(name) - 1 if name.isdigit() else -1
-    if name in COLUMNS:
-        number = COLUMNS.index(name)
+    number = COLUMNS.index(name) if name in COLUMNS else int(name) - 1 if name.isdigit() else -1
     if not 0 <= number < len(COLUMNS):
         raise InputError(f"{where}: received the column {name}; expected {', '.join(COLUMNS)}")
     rows = [line.split("\t") for line in sentence.lines if not line.startswith("#")]
     return tuple(row[number] for row in rows if row[0].isdigit())
-
-
-# ------------------------------------------------------------------ the data of training
 
 
 def own_examples(
@@ -225,13 +209,13 @@ def own_examples(
     *,
     limit: int | None = None,
 ) -> Examples:
-    """The examples of a split, where its file is still what it was."""
+    """The examples of a split of the training data, if its file is still the same."""
     data = config.data
     one_of("split", split, SPLITS)
     if config.model.trees == "given" and data.trees is not None:
         trees, name = data.trees.replace(SPLIT, split), trees_of(split)
         file = find_again(trees, origins.get(name), f"file of {name}")
-        return _first(_treebank(str(file), settings, Source()), limit)
+        return _treebank(file, settings, Source(), limit)
     named = getattr(data, split) or distribution(data)
     if named is None and split not in origins:
         there = " or ".join(name for name in SPLITS if getattr(data, name))
@@ -248,9 +232,9 @@ def own_examples(
     path = find_again(named, origins.get(split), f"{split} data", file_of=file_of)
     # as the reader of tagged words finds it in an archive
     if data.format == "tagging" and one_file(path, preferred=WORD_SUFFIXES).suffix == CONLLU:
-        return _first(_treebank(path, settings, Source()), limit)
+        return _treebank(path, settings, Source(), limit)
     records = read_split(data, split, path)
-    rows = (_example(record, settings, Source()) for record in islice(records, limit))
+    rows = (_example(record, settings) for record in islice(records, limit))
 
     def notes() -> list[str]:
         taken = f"{os.path.abspath(records.source)} is taken unchecked"
@@ -258,7 +242,3 @@ def own_examples(
         return [*records.report.lines(), *unchecked]
 
     return Examples(records.source, rows, notes)
-
-
-def _first(examples: Examples, limit: int | None) -> Examples:
-    return replace(examples, rows=islice(examples.rows, limit))

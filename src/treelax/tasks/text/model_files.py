@@ -9,14 +9,12 @@ A saved model is a folder:
     words.safetensors   words, their vectors, labels
     transformer/        the transformer below the trees, if there is one
 
-Nothing in it is pickled, and it needs none of the files that the model was trained on; of those of word
-vectors it has the names.
+Nothing in it is pickled, and it needs none of the files that the model was trained on.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -77,8 +75,8 @@ def load_folder(path: Path) -> SavedSentences:
         settings = _restored(SentenceSettings, kept, file)
         if (told.get("settings"), told.get("labels")) != (kept, list(labels)):
             raise CheckpointError(
-                f"{path / CONFIG}: does not say what {MODEL} and {WORDS} say; restore it: the settings "
-                "of a trained model cannot be changed"
+                f"{path / CONFIG}: contradicts {MODEL} and {WORDS}; restore it: the settings of a "
+                "trained model cannot be changed"
             )
         if saved.state.get("words") != sha256(path / WORDS):
             raise CheckpointError(
@@ -97,22 +95,25 @@ def save_folder(
     weights: Mapping[str, Tensor],
 ) -> None:
     """Save a model; a folder that was left half-written is refused when it is loaded."""
-    if (path / RUN_CONFIG).exists():
-        raise InputError(f"{path}: holds a run; expected another folder for a saved model")
-    if path.exists() and not path.is_dir():
-        raise InputError(f"{path}: is a file; expected a folder for a saved model")
+    is_run = (path / RUN_CONFIG).exists()
+    if is_run or (path.exists() and not path.is_dir()):
+        what = "holds a run; expected another" if is_run else "is a file; expected a"
+        raise InputError(f"{path}: {what} folder for a saved model")
     if (path / CONFIG).exists():
-        _read_config(path / CONFIG)  # refuses that of another program, which would be overwritten
-    about = {"format": FORMAT, "treelax": treelax.__version__}
-    transformer = settings.model.pretrained
+        _read_config(path / CONFIG)  # refuses to overwrite that of another program
+    transformer, copy = settings.model.pretrained, path / COPY
     if transformer is not None:
         settings = replace(settings, model=replace(settings.model, pretrained=COPY))
     kept = flatten(settings)
-    content = about | {"settings": kept, "labels": labels}
+    content = {"format": FORMAT, "treelax": treelax.__version__, "settings": kept, "labels": labels}
     try:
-        if transformer is not None:
-            _replace_transformer(Path(transformer), path)
-        save_words(path / WORDS, vectors, labels, lower=settings.lower)
+        path.mkdir(parents=True, exist_ok=True)
+        if transformer is not None and not (copy.exists() and copy.samefile(transformer)):
+            if copy.exists():
+                (path / CONFIG).unlink(missing_ok=True)  # without which this is no model
+                shutil.rmtree(copy)
+            copy_folder(transformer, copy)
+        save_words(path / WORDS, vectors, labels)
         state = {"settings": kept, "words": sha256(path / WORDS)}
         save_checkpoint(path / MODEL, weights, kind=KIND, state=state)
         with atomic_write(path / CONFIG, "w") as out:
@@ -126,20 +127,7 @@ def save_folder(
         ) from error
 
 
-def _replace_transformer(source: Path, folder: Path) -> None:
-    """Copy a transformer into the folder of a model; without its config that is no model."""
-    copy = folder / COPY
-    if copy.exists():
-        if copy.samefile(source):
-            return
-        (folder / CONFIG).unlink(missing_ok=True)
-        shutil.rmtree(copy)
-    folder.mkdir(parents=True, exist_ok=True)
-    copy_folder(source, copy)
-
-
 def _restored(kind: type[Config], kept: Any, file: Path) -> Config:
-    """A config of a file."""
     try:
         return from_table(kind, kept, "settings")
     except InputError as error:
@@ -158,32 +146,18 @@ def _read_config(file: Path) -> dict[str, Any]:
     return told
 
 
-# ------------------------------------------------------------------ words of a run
-
-
-def save_words(
-    path: str | os.PathLike[str],
-    vectors: Vectors,
-    labels: tuple[str, ...],
-    *,
-    lower: bool,
-) -> None:
+def save_words(path: Path, vectors: Vectors, labels: tuple[str, ...]) -> None:
     """Save word vectors and label names as one file."""
-    save_checkpoint(
-        path,
-        {"vectors": vectors.matrix},
-        kind=WORDS_KIND,
-        state={
-            "words": list(vectors.known),
-            "rows": list(vectors.known.values()),
-            "unknown": vectors.unknown,
-            "labels": list(labels),
-            "lower": lower,
-        },
-    )
+    state = {
+        "words": list(vectors.known),
+        "rows": list(vectors.known.values()),
+        "unknown": vectors.unknown,
+        "labels": list(labels),
+    }
+    save_checkpoint(path, {"vectors": vectors.matrix}, kind=WORDS_KIND, state=state)
 
 
-def load_words(path: str | os.PathLike[str]) -> tuple[Vectors, tuple[str, ...]]:
+def load_words(path: Path) -> tuple[Vectors, tuple[str, ...]]:
     """Load what `save_words` saved."""
     saved = load_checkpoint(path, kind=WORDS_KIND)
     state = saved.state

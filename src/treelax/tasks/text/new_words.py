@@ -14,17 +14,16 @@ from treelax.tasks.text.config import SentenceSettings
 
 VectorFiles = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 THE_MODEL = "the model"  # one without a name, in messages
-SAME = 1e-5  # what readings of a file differ by at most, also on another machine
+SAME = 1e-5  # relative difference of two readings of a file, also on another machine
 
 
 def vector_files(
     given: VectorFiles | None, settings: SentenceSettings, model: str = THE_MODEL
 ) -> tuple[Path, ...]:
-    """Files of word vectors for a model; they are not yet read."""
+    """Files of word vectors for a model; they are not read yet."""
     if given is None:
         return ()
-    several = [given] if isinstance(given, str | os.PathLike) else given
-    files = tuple(map(Path, several))
+    files = tuple(map(Path, [given] if isinstance(given, str | os.PathLike) else given))
     if files and not settings.vectors:
         what = "learned its word vectors from random ones (or is too old to tell its files)"
         if settings.model.pretrained is not None:
@@ -50,8 +49,8 @@ def look_up(
 ) -> tuple[dict[str, int], Tensor]:
     """Look up words that a model does not know, as training would have done.
 
-    The words that it knows are looked up too, to see that the files are those of training: with
-    others of the same size it would label new words by chance.
+    Known words are looked up too, to check that the files are those of training: with others of the
+    same size, labels of new words would be random.
     """
     found = load_joined(files, [*vectors.known, *words], normalise=settings.normalise)
     if found.dim != vectors.dim:
@@ -59,25 +58,6 @@ def look_up(
             f"vectors: received {found.dim} dimensions in {_listed(files)}; expected {vectors.dim}, "
             f"which {model} has: give {_listed(settings.vectors)}, as in training"
         )
-    _check_same(vectors, found, files, settings, model)
-    # words with one vector in the files share a row, so a new one may have that of a known one
-    rows = {found.known[word]: row for word, row in vectors.known.items()}
-    old, first = len(rows), len(vectors.matrix)
-    new = {}
-    for word in words:
-        if word in found.known:
-            new[word] = rows.setdefault(found.known[word], first + len(rows) - old)
-    return new, found.matrix[list(rows)[old:]]
-
-
-def _check_same(
-    vectors: Vectors,
-    found: Vectors,
-    files: Sequence[Path],
-    settings: SentenceSettings,
-    model: str,
-) -> None:
-    """Refuse files that have not the vectors of the known words."""
     fixed = {w: row for w, row in vectors.known.items() if row > settings.model.learned_words}
     other = next((word for word in vectors.known if word not in found.known), None)
     if other is None and fixed:
@@ -90,6 +70,14 @@ def _check_same(
             f"vectors: {_listed(files)} has not the vector that {model} has for {other!r}; expected "
             f"the same as in training, {_listed(settings.vectors)}"
         )
+    # words with one vector in the files share a row, so a new one may have that of a known one
+    rows = {found.known[word]: row for word, row in vectors.known.items()}
+    old, first = len(rows), len(vectors.matrix)
+    new = {}
+    for word in words:
+        if word in found.known:
+            new[word] = rows.setdefault(found.known[word], first + len(rows) - old)
+    return new, found.matrix[list(rows)[old:]]
 
 
 def _listed(files: Iterable[str | Path]) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 from treelax.errors import DataError, InputError
@@ -20,15 +22,10 @@ PathLike = str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class Origin:
-    """A file as it was when a run was trained with it.
+    """A file as it was when a run was trained with it."""
 
-    Attributes:
-        path: where it was, absolute; of a corpus its folder or archive.
-        sha256: the sum of what was in it; of a folder, of the file in it that was read.
-    """
-
-    path: str
-    sha256: str
+    path: str  # absolute; of a corpus its folder or archive
+    sha256: str  # of a folder, that of the file in it that was read
 
 
 def trees_of(split: str) -> str:
@@ -38,54 +35,45 @@ def trees_of(split: str) -> str:
 
 def origins_of(config: DataConfig) -> dict[str, Origin]:
     """The files of a config as they are now."""
-    sums: dict[str, str] = {}  # one archive has several splits
-
-    def origin(path: str, file: PathLike) -> Origin:
-        if (key := os.fspath(file)) not in sums:
-            sums[key] = _sum(file)
-        return Origin(os.path.abspath(path), sums[key])
-
-    return {name: origin(path, file) for name, path, file in _read(config)}
+    checksum = cache(_sum)  # one archive has several splits
+    read = _read(config)
+    return {
+        name: Origin(os.path.abspath(path), checksum(os.fspath(file))) for name, path, file in read
+    }
 
 
 def write_origins(folder: Path, config: DataConfig) -> None:
-    """Write down which files a run is trained with."""
+    """Record the files that a run is trained with."""
     record = {name: asdict(origin) for name, origin in origins_of(config).items()}
     with atomic_write(folder / FILE, "w") as out:
         out.write(json.dumps(record, indent=1) + "\n")
 
 
 def read_origins(folder: Path) -> dict[str, Origin]:
-    """What `write_origins` wrote; nothing for runs of before there was such a record."""
+    """What `write_origins` wrote; nothing for older runs without such a record."""
     file = folder / FILE
     if not file.exists():
         return {}
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
-        found = {name: Origin(own["path"], own["sha256"]) for name, own in record.items()}
-        if not all(isinstance(x, str) for own in found.values() for x in (own.path, own.sha256)):
-            raise TypeError("a path or sum is no text")
+        return {name: Origin(os.fspath(own["path"]), own["sha256"]) for name, own in record.items()}
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"{file}: cannot be read as a record of files ({error}); restore it, or remove it to go on "
             "without its check of the run's files"
         ) from error
-    return found
 
 
 def refuse_other_data(folder: Path, config: DataConfig) -> None:
-    """Refuse to go on with a run whose files are missing, or whose test data are others.
+    """Refuse to continue a run whose files are missing, or whose test data differ.
 
-    The checkpoint tells training and dev data; test data have no part in training. A run that began
-    without may be given some.
+    The checkpoint checks training and dev data. A run without test data may be given some.
     """
     origins = read_origins(folder)
     for name, path in _named(config):
         if not os.path.exists(path):
             raise _missing(path, origins.get(name), _in_words(name), _option(config, name))
-    if "test" not in origins:
-        return
-    files = {name: file for name, _, file in _read(config)}
+    files = {name: file for name, _, file in _read(config)} if "test" in origins else {}
     for name in ("test", trees_of("test")):
         was = origins.get(name)
         if was is None or (name != "test" and name not in files):
@@ -106,7 +94,7 @@ def trained_with(file: Path, origins: Mapping[str, Origin], config: DataConfig) 
         inside = place.is_dir() and place.resolve() in file.resolve().parents
         if _same(file, place) or (inside and _sum(file) == origin.sha256):
             return _in_words(name)
-    # a run may have been moved together with its files, whose names are then seen from here
+    # a run may have been moved together with its files
     named = _named(config)
     return next((_in_words(name) for name, path in named if _same(file, Path(path))), None)
 
@@ -118,18 +106,18 @@ def find_again(
     *,
     file_of: Callable[[str], PathLike] = Path,
 ) -> str:
-    """The path of a file that a run was trained with: as it is named, seen from here, or where it was.
+    """The path of a file that a run was trained with: as the config names it, or where it was.
 
-    A run and its files may have been moved together, so a relative name is looked for from here
-    first. What has another content is not taken, whatever it is called; a run without a record has to
-    be believed. ``file_of`` finds the file in the folder or archive of a corpus.
+    A run and its files may have been moved together, so the name in the config comes first. A file
+    with other content is never taken. ``file_of`` finds the file in the folder or archive of a corpus.
     """
     was_at = None if origin is None else origin.path
     tried = [place for place in (path, was_at) if place is not None]
     there = [place for place in tried if os.path.exists(place)]
     for place in there:
-        if origin is None or _has(place, origin, file_of):
-            return place
+        with suppress(DataError):  # another folder of that name
+            if origin is None or _sum(file_of(place)) == origin.sha256:
+                return place
     if there:
         raise InputError(
             f"{os.path.abspath(there[0])}: is not the {what} that the run was trained with, {was_at} "
@@ -147,7 +135,6 @@ def _missing(path: str, origin: Origin | None, what: str, option: str) -> DataEr
 
 
 def _option(config: DataConfig, name: str) -> str:
-    """What names a file anew."""
     if name in SPLITS:
         return "--from PATH" if getattr(config, name) is None else f"--{name} FILE"
     options = {"mix": "--set data.mix=PATH", "vectors": "--vectors FILE for each of them"}
@@ -155,7 +142,7 @@ def _option(config: DataConfig, name: str) -> str:
 
 
 def _read(config: DataConfig) -> Iterator[tuple[str, str, PathLike]]:
-    """Names among the origins, paths, and the files that are read there."""
+    """Names among the origins, paths, and the files read there."""
     for name, source in text_sources(config).items():
         [file] = source.files
         yield name, getattr(config, name) or distribution(config) or str(file), file
@@ -180,18 +167,8 @@ def _named(config: DataConfig) -> Iterator[tuple[str, str]]:
 
 
 def _in_words(name: str) -> str:
-    """What a file is, by its name among the origins."""
     others = {"mix": "data mixed in", "vectors": "word vectors"}
     return others.get(name) or (f"{name} data" if name in SPLITS else f"file of {name}")
-
-
-def _has(place: str, origin: Origin, file_of: Callable[[str], PathLike]) -> bool:
-    """Whether the file is in that place as it was."""
-    try:
-        file = file_of(place)
-    except DataError:  # something else of that name: a folder without the split, say
-        return False
-    return _sum(file) == origin.sha256
 
 
 def _same(file: Path, other: Path) -> bool:

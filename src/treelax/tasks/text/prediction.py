@@ -1,4 +1,4 @@
-"""What a trained network says of new texts: labels, their probabilities, trees."""
+"""Predictions of a trained network: labels, their probabilities, trees."""
 
 from __future__ import annotations
 
@@ -38,30 +38,9 @@ def known_spellings(settings: SentenceSettings, words: Iterable[str]) -> Iterabl
     return map(str.lower, words) if settings.lower else words
 
 
-def sentences_of(
-    settings: SentenceSettings,
-    table: WordTable,
-    texts: Sequence[Text],
-    device: torch.device | str = "cpu",
-) -> Sentences:
-    """A batch of texts as the network takes them, with the NULL token in front if it has one."""
-    null = int(settings.null)
-    rows = [
-        torch.tensor([NULL] * null + table.ids(known_spellings(settings, words_in(text))))
-        for text in texts
-    ]
-    heads = None
-    if settings.model.trees == "given":
-        given = [text.heads or () for text in texts if isinstance(text, Sentence)]
-        trees = [torch.tensor([0] * null + [h + null * (h > 0) for h in own]) for own in given]
-        heads = pad_sequence(trees, batch_first=True).to(device)
-    lengths = torch.tensor([len(row) for row in rows])
-    return Sentences(pad_sequence(rows, batch_first=True).to(device), lengths.to(device), heads)
-
-
 @dataclass(frozen=True)
 class Predictor:
-    """A network and how it is asked."""
+    """A network, and how to predict with it."""
 
     network: TextModel
     settings: SentenceSettings
@@ -71,20 +50,15 @@ class Predictor:
     scores: bool = False
 
     def predict(self, examples: Sequence[Texts], size: int, first: int = 0) -> list[Prediction]:
-        """Predict examples, of which the first has a number, in batches of at most a size.
-
-        Sorted by length and in smaller batches where sentences are long, so that memory is bounded.
-        """
+        """Predict examples, numbered from `first`, by length and in batches of bounded memory."""
         with self._alone():
             for number, example in enumerate(examples, first):
                 self.check(example, f"texts[{number}]")
         texts = [tuple(map(words_in, example)) for example in examples]
-        done = [Prediction(words) for words in texts]
-        # without those that have an empty text; NULL counts as a word
-        longest = {i: max(map(len, text)) + 1 for i, text in enumerate(texts) if all(text)}
-        for indices in length_batches(
-            longest, most_arcs=MOST_ARCS, most_sentences=size, texts=len(texts[0])
-        ):
+        done = [Prediction(words) for words in texts]  # of an empty text there is no more to say
+        longest = {i: max(map(len, text)) + 1 for i, text in enumerate(texts) if all(text)}  # NULL
+        bounds = {"most_arcs": MOST_ARCS, "most_sentences": size, "texts": len(texts[0])}
+        for indices in length_batches(longest, **bounds):
             with self._alone():
                 said = self._batch([examples[index] for index in indices])
             for index, prediction in zip(indices, said, strict=True):
@@ -105,20 +79,35 @@ class Predictor:
                 )
             check_tree(text, where)
 
+    def batches(self, examples: Sequence[Texts]) -> list[Sentences]:
+        """All first texts as the network takes them, then all second ones."""
+        if isinstance(self.table, SubwordTable):
+            self.table.forget()
+        return [self._sentences(texts) for texts in zip(*examples, strict=True)]
+
+    def _sentences(self, texts: Sequence[Text]) -> Sentences:
+        device, null = next(self.network.parameters()).device, int(self.settings.null)
+        rows = [
+            torch.tensor(
+                [NULL] * null + self.table.ids(known_spellings(self.settings, words_in(t)))
+            )
+            for t in texts
+        ]
+        heads = None
+        if self.settings.model.trees == "given":
+            given = [text.heads or () for text in texts if isinstance(text, Sentence)]
+            trees = [torch.tensor([0] * null + [h + null * (h > 0) for h in own]) for own in given]
+            heads = pad_sequence(trees, batch_first=True).to(device)
+        lengths = torch.tensor([len(row) for row in rows])
+        return Sentences(pad_sequence(rows, batch_first=True).to(device), lengths.to(device), heads)
+
     def _alone(self) -> AbstractContextManager[Any]:
         return ALONE if isinstance(self.table, SubwordTable) else nullcontext()
 
     @torch.no_grad()
     def _batch(self, examples: Sequence[Texts]) -> list[Prediction]:
-        """Predict examples that fit into memory together."""
-        if isinstance(self.table, SubwordTable):
-            self.table.forget()
         encoder, null = self.network.encoder, int(self.settings.null)
-        device = next(self.network.parameters()).device
-        batches = [
-            sentences_of(self.settings, self.table, texts, device)
-            for texts in zip(*examples, strict=True)
-        ]
+        batches = self.batches(examples)
         with evaluating(self.network):
             # trees of all first texts, then of the second
             logits, tree = self.network.with_tree(*batches, soft=self.soft)
@@ -130,28 +119,19 @@ class Predictor:
             if self.soft and encoder.tree is not None:
                 tree = encoder.tree.discrete(tree, torch.cat([b.lengths for b in batches]))
             heads = [part.tolist() for part in tree[..., 1:].argmax(-2).chunk(len(batches))]
-        if self.settings.kind == "tag":
-            logits = logits[:, null:]
-        best, shares = logits.argmax(-1).tolist(), logits.float().softmax(-1).tolist()
+        tagged = self.settings.kind == "tag"
+        shares = (logits[:, null:] if tagged else logits).float().softmax(-1).tolist()
         said = []
         for i, example in enumerate(examples):
             words = tuple(map(words_in, example))
             sizes = [len(text) + null for text in words]
-            rows = [own[i][:n] for own, n in zip(heads, sizes, strict=False)]
-            trees = tuple(heads_without_null(row) if null else tuple(row) for row in rows)
+            found = [own[i][:n] for own, n in zip(heads, sizes, strict=False)]
+            trees = tuple(heads_without_null(row) if null else tuple(row) for row in found)
             cut = zip(arcs, sizes, strict=False)
             scores = tuple(own[i, : n + 1, : n + 1].clone() for own, n in cut)
-            label, probabilities = self._named(best[i], shares[i], len(words[0]))
+            rows = shares[i][: len(words[0])] if tagged else [shares[i]]
+            named = tuple(dict(zip(self.labels, row, strict=True)) for row in rows)
+            best = tuple(max(row, key=row.__getitem__) for row in named)
+            label, probabilities = (best, named) if tagged else (best[0], named[0])
             said.append(Prediction(words, label, probabilities, trees or None, scores or None))
         return said
-
-    def _named(
-        self, best: Any, shares: Any, length: int
-    ) -> tuple[str | tuple[str, ...], dict[str, float] | tuple[dict[str, float], ...]]:
-        """Names for the numbers of a class, or of the tags of so many words."""
-        if self.settings.kind != "tag":
-            return self.labels[best], dict(zip(self.labels, shares, strict=True))
-        return (
-            tuple(self.labels[number] for number in best[:length]),
-            tuple(dict(zip(self.labels, each, strict=True)) for each in shares[:length]),
-        )

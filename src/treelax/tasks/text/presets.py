@@ -1,10 +1,8 @@
-"""Presets of experiments on sentences: the rows of the paper's tables 2 and 3, and one's own data."""
+"""Presets of experiments on sentences: the rows of the paper's tables 2 and 3, and your own data."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from treelax.ops.checks import one_of
@@ -54,14 +52,13 @@ def sst(**model: Any) -> TextConfig:
 
 
 def tuned_nli(config: TextConfig) -> TextConfig:
-    """The recipe for pairs that dev of a part of SNLI chose: minutes on a GPU, not days.
+    """The recipe for pairs, selected on dev of a part of SNLI: minutes on a GPU, not days.
 
-    Word vectors three times as long let the attention find like words from the start; arcs from heads
-    on the left start with a bias, so that the first trees are alike; every batch is seen under two
-    draws of dropout and noise, whose predictions are held together; the weights decay and are averaged.
-    All rows have the same recipe but for the decay, which dev chose for latent trees with two GCN
-    layers, whose decay all models with such layers have, and for no intra-attention. Forty epochs are
-    better on dev than twenty for the four rows of the paper's table 2, most of all for trees.
+    Longer word vectors let the attention find like words from the start; arcs from heads on the left
+    start with a bias, so that the first trees are alike; every batch is seen under two draws of
+    dropout and noise (R-Drop); the weights decay and are averaged. Decay was selected for latent trees
+    with two GCN layers, whose decay all models with such layers have, and for no intra-attention.
+    Forty epochs are better on dev than twenty for the rows of table 2, most of all for trees.
     """
     train = TrainConfig(
         epochs=40,
@@ -75,30 +72,24 @@ def tuned_nli(config: TextConfig) -> TextConfig:
 
 
 def tuned_multinli(config: TextConfig) -> TextConfig:
-    """The recipe of `tuned_nli` with all of ``data.mix`` in every epoch, and fewer of the longer epochs.
+    """The recipe of `tuned_nli` with all of ``data.mix`` in every epoch, and fewer, longer epochs.
 
-    Chosen by dev of a part of MultiNLI mixed with a part of SNLI. Twice the epochs are better by half a
-    point and more, but not all rows have been trained for so long.
+    Selected on dev of a part of MultiNLI mixed with a part of SNLI. Twice the epochs are better by half
+    a point or more, but not all rows have been trained for so long.
     """
     config = tuned_nli(config)
-    return replace(
-        config,
-        data=replace(config.data, mix_share=1.0),
-        train=replace(config.train, epochs=14),
-    )
+    data, train = replace(config.data, mix_share=1.0), replace(config.train, epochs=14)
+    return replace(config, data=data, train=train)
 
 
 def tuned_sst(config: TextConfig) -> TextConfig:
-    """The recipe for sentiment that dev of SST chose: more dropout, of whole words too; likewise.
-
-    Two draws of dropout and noise are held together as in `tuned_nli`; decay did not help.
-    """
+    """The recipe for sentiment, selected on dev of SST: more dropout, also of whole words; no decay."""
     train = TrainConfig(epochs=30, updates=100, learning_rate=2e-3, average=0.998, consistency=1.0)
     return _tuned(config, train, dropout=0.5, input_dropout=0.3, word_dropout=0.2, distances=11)
 
 
 def _tuned(config: TextConfig, train: TrainConfig, **model: Any) -> TextConfig:
-    """What the tuned recipes share, with what each has of its own."""
+    """What the tuned recipes share, and what is special to one."""
     left = 2.0 if config.model.trees in ("latent", "heads") else 0.0
     return replace(
         config,
@@ -108,9 +99,9 @@ def _tuned(config: TextConfig, train: TrainConfig, **model: Any) -> TextConfig:
 
 
 def own_files(kind: Kind) -> TextConfig:
-    """A model for one's own files: a BiLSTM under a latent tree, or for pairs the paper's network."""
-    model = snli().model if kind == "pair" else sst().model
+    """A model for your own files: a BiLSTM under a latent tree, or for pairs the paper's network."""
     pair = kind == "pair"
+    model = snli().model if pair else sst().model
     return TextConfig(
         kind=kind,
         data=DataConfig(
@@ -143,35 +134,26 @@ SST_ROWS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
-def _presets() -> dict[str, tuple[Callable[[], TextConfig], str]]:
+def _presets() -> dict[str, tuple[TextConfig, str]]:
     families = (
         ("SNLI", snli, NLI_ROWS, tuned_nli),
         ("MultiNLI", multinli, NLI_ROWS, tuned_multinli),
         ("SST", sst, SST_ROWS, tuned_sst),
     )
-    paper: dict[str, tuple[Callable[[], TextConfig], str]] = {}
-    tuned: dict[str, tuple[Callable[[], TextConfig], str]] = {}
+    paper: dict[str, tuple[TextConfig, str]] = {}
+    tuned: dict[str, tuple[TextConfig, str]] = {}
     for family, make, rows, tune in families:
         for row, (model, text) in rows.items():
-            name, own = family.lower(), partial(make, **model)
-            paper[f"{name}-{row}"] = (own, f"{family}: {text}")
-            tuned[f"{name}-{TUNED}-{row}"] = (
-                partial(_changed, own, tune),
-                f"{family}, tuned: {text}",
-            )
-    return {
-        **paper,
-        **tuned,
-        "classify": (partial(own_files, "classify"), "one's own texts and their classes"),
-        "pair": (partial(own_files, "pair"), "one's own pairs of texts and their relations"),
-        "tag": (partial(own_files, "tag"), "one's own sentences and their words' tags"),
+            name, config = family.lower(), make(**model)
+            paper[f"{name}-{row}"] = (config, f"{family}: {text}")
+            tuned[f"{name}-{TUNED}-{row}"] = (tune(config), f"{family}, tuned: {text}")
+    own: dict[str, tuple[TextConfig, str]] = {
+        "classify": (own_files("classify"), "your own texts and their classes"),
+        "pair": (own_files("pair"), "your own pairs of texts and their relations"),
+        "tag": (own_files("tag"), "your own sentences and their words' tags"),
     }
-
-
-def _changed(
-    make: Callable[[], TextConfig], change: Callable[[TextConfig], TextConfig]
-) -> TextConfig:
-    return change(make())
+    found = paper | tuned | own
+    return {name: (replace(config, preset=name), text) for name, (config, text) in found.items()}
 
 
 PRESETS = _presets()
@@ -180,15 +162,4 @@ PRESETS = _presets()
 def preset(name: str) -> TextConfig:
     """The complete config of a preset."""
     one_of("preset", name, tuple(PRESETS))
-    return replace(PRESETS[name][0](), preset=name)
-
-
-def fitting_presets(name: str) -> dict[str, tuple[Callable[[], TextConfig], str]]:
-    """The presets that are of the same task and the same data as one."""
-    given = preset(name)
-    same = (given.kind, given.data.format)
-    return {
-        other: entry
-        for other, entry in PRESETS.items()
-        if ((made := entry[0]()).kind, made.data.format) == same
-    }
+    return PRESETS[name][0]

@@ -24,7 +24,7 @@ def whole_words(words: Iterable[str]) -> Vectors:
 
 
 class SubwordTable:
-    """Gives words their ids, and a transformer their sub-words; a new word is given the next id."""
+    """Ids of words, whose sub-words a transformer is given; a new word gets the next id."""
 
     def __init__(self, layer: SubwordTransformer, split: Split, vectors: Vectors) -> None:
         self._layer, self._split, self._started = layer, split, vectors
@@ -48,7 +48,7 @@ class SubwordTable:
         return [self._rows[word] for word in words]
 
     def forget(self) -> None:
-        """Give up the ids of new words, if there are many: texts without end must fit into memory."""
+        """Forget new words if there are many: an endless stream of texts must fit into memory."""
         first = len(self._started.matrix)
         if len(self._sizes) - first > MOST_NEW:
             self._rows = dict(self._started.known)
@@ -56,7 +56,7 @@ class SubwordTable:
             self._layer.keep_pieces(first)
 
     def check_length(self, words: Iterable[str], where: str) -> None:
-        """Refuse a text that the transformer has not enough positions for."""
+        """Refuse a text that is too long for the transformer."""
         ids = self.ids(words)
         length = sum(self._sizes[row] for row in ids) + self._layer.around
         if self._layer.limit is not None and length > self._layer.limit:
@@ -83,6 +83,6 @@ def subword_lengths(layer: SubwordTransformer | None, data: EncodedText) -> Tens
 def _too_long(where: str, words: int, length: int, limit: int) -> DataError:
     return DataError(
         f"{where}: the text has {words} words, {length} sub-words with special tokens; expected at "
-        f"most {limit}, which the transformer takes: shorten, split or remove it (a lower "
-        "data.max_length leaves it out of training data)"
+        f"most {limit}, which the transformer takes: shorten, split or remove it (data.max_length "
+        "skips long training examples)"
     )

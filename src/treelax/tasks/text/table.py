@@ -15,23 +15,15 @@ from treelax.tasks.text.presets import PRESETS, TUNED
 
 @dataclass(frozen=True)
 class TextTable(PaperTable):
-    """A table of accuracies.
-
-    Attributes:
-        family: the presets' first word, which names the data too.
-        rows: for each preset, without the family, what the paper prints for it; None if nothing.
-        dev: what dev is, in a heading.
-        test: what test is, in a heading.
-        own_encoder: the encoder is the presets' own.
-    """
+    """A table of accuracies."""
 
     title: str
-    family: str
-    rows: Mapping[str, str | None]
+    family: str  # first word of the presets, and name of the data
+    rows: Mapping[str, str | None]  # the paper's figure for each preset, without the family
     paper: str
-    dev: str = "dev"
+    dev: str = "dev"  # in headings
     test: str = "test"
-    own_encoder: bool = True
+    own_encoder: bool = True  # the encoder is the presets' own
 
     keys = (
         *("preset", "seed", "dev_accuracy", "dev_soft_accuracy"),
@@ -78,15 +70,8 @@ class TextTable(PaperTable):
         return replace(self, title=f"{self.title}, tuned", family=f"{self.family}-{TUNED}")
 
     def adapted(self, config: TextConfig) -> TextTable:
-        """The table for models or classes that are not the paper's: without its figures.
-
-        >>> from treelax.tasks.text.presets import preset
-        >>> from treelax.training.config import override
-        >>> config = override(preset("sst-tree"), ["data.classes=five"])
-        >>> TABLES["sst"].adapted(config).title
-        'Sentiment of the Stanford Sentiment Treebank, five classes'
-        """
-        preset = PRESETS[config.preset][0]()
+        """The table for models or classes that are not the paper's: without its figures."""
+        preset = PRESETS[config.preset][0]
         title, own = self.title, config.model.encoder == preset.model.encoder
         if config.data.classes != preset.data.classes:
             title = title.replace("binary", "five classes")
@@ -104,9 +89,8 @@ class TextTable(PaperTable):
 
     def record(self, result: Record, log: Sequence[Record] = ()) -> Record:
         """A line of the CSV; None where there is no test set."""
-        line = {key: result.get(key) for key in self.keys} | {
-            "seconds": round(result["seconds"], 1)
-        }
+        line = {key: result.get(key) for key in self.keys}
+        line["seconds"] = round(result["seconds"], 1)
         for split in ("dev", "test"):
             figures = result["splits"].get(split, {})
             line[f"{split}_examples"] = figures.get("examples")
@@ -182,21 +166,13 @@ TABLES = {
 
 
 def label(preset: str) -> str:
-    """What a preset is, without the name of its data.
-
-    >>> label("snli-tree-2")
-    'latent tree, 2 GCN'
-    """
+    """What a preset is, without the name of its data."""
     text = PRESETS[preset][1] if preset in PRESETS else preset
     return text.partition(": ")[2] or text
 
 
 def amount(config: TextConfig, result: Record) -> str:
-    """How much training data a run had, and what part of the whole set that is.
-
-    >>> amount(PRESETS["snli-none"][0](), {"training_examples": 109_873, "mixed_examples": 0})
-    '109,873 of the 549,367 training pairs of SNLI (20 %)'
-    """
+    """How much training data a run had: 109,873 of the 549,367 training pairs of SNLI (20 %)."""
     mixed = result.get("mixed_examples", 0)
     own = result["training_examples"] - mixed
     data = config.data
@@ -208,14 +184,11 @@ def amount(config: TextConfig, result: Record) -> str:
         text = f"{own:,} training examples"
     if not mixed:
         return text
-    with_snli = f"{text} and {_part(mixed, 'snli', 'training pairs of SNLI')}"
-    if data.mix_share == 1:
-        return with_snli
-    return f"{with_snli}, of which each epoch draws {100 * data.mix_share:g} %"
+    drawn = f", of which each epoch draws {100 * data.mix_share:g} %" if data.mix_share < 1 else ""
+    return f"{text} and {_part(mixed, 'snli', 'training pairs of SNLI')}{drawn}"
 
 
 def _vectors(config: TextConfig) -> str:
-    """Which word vectors a run had, by the names of their files."""
     data, model = config.data, config.model
     if model.pretrained is not None:
         return f"word vectors of the transformer {PurePath(model.pretrained).name}"
@@ -226,15 +199,14 @@ def _vectors(config: TextConfig) -> str:
 
 
 def _part(some: int, corpus: str, what: str) -> str:
-    """How many of the training examples of a corpus, as it is distributed, some are."""
     whole = CORPORA[corpus].official["train"]
     if some == whole:
         return f"all {whole:,} {what}"
-    share = some / whole
-    percent = f"{100 * share:.{0 if share >= 0.1 else 1}f} %"
-    if share < 0.001:
+    share = 100 * some / whole
+    percent = f"{share:.{0 if share >= 10 else 1}f} %"
+    if share < 0.1:
         percent = "less than 0.1 %"
-    elif 0.99 < share < 1:
+    elif 99 < share < 100:
         percent = "more than 99 %"
     return f"{some:,} of the {whole:,} {what} ({percent})"
 

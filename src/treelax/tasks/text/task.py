@@ -9,15 +9,16 @@ from typing import Any
 import torch
 
 from treelax.errors import InputError, counted
-from treelax.table import Cell
-from treelax.tasks.base import Progress, Table, Task
+from treelax.table import Cell, Table
+from treelax.tasks.base import Progress
 from treelax.tasks.tables import PaperTable
+from treelax.tasks.task import Task
 from treelax.tasks.text.config import FILES, DataConfig, Kind, TextConfig
 from treelax.tasks.text.data import TextData, check_files, load_text
 from treelax.tasks.text.experiment import TextExperiment, evaluation_batches
 from treelax.tasks.text.model_files import WORDS, save_words
 from treelax.tasks.text.origins import refuse_other_data, write_origins
-from treelax.tasks.text.presets import TUNED, fitting_presets, preset
+from treelax.tasks.text.presets import PRESETS, TUNED, preset
 from treelax.tasks.text.pretrained import SentenceModel
 from treelax.tasks.text.table import TABLES
 from treelax.tasks.text.transformer import COPY, check_folder, copy_folder, with_own_copy
@@ -55,7 +56,12 @@ class TextTask(Task):
 
     def presets(self, name: str) -> Mapping[str, str]:
         """The presets with the same data."""
-        return {each: text for each, (_, text) in fitting_presets(name).items()}
+        given = preset(name)
+        return {
+            other: text
+            for other, (config, text) in PRESETS.items()
+            if (config.kind, config.data.format) == (given.kind, given.data.format)
+        }
 
     def check_data(
         self, configs: Sequence[TextConfig], progress: Callable[[int, str], None]
@@ -104,8 +110,8 @@ class TextTask(Task):
             )
             if 2 * found < words:
                 tell(
-                    "note: fewer than half of the words have a vector; expected most of them: are the "
-                    "vectors of the language of the texts?"
+                    "note: fewer than half of the words have a vector; are the vectors of the language "
+                    "of the texts?"
                 )
         return TextExperiment(config, data, device, model=model)
 
@@ -116,10 +122,9 @@ class TextTask(Task):
 
     def begin(self, run: Run, training: Training) -> None:
         """Keep the words, and what the data were."""
-        experiment: TextExperiment = training.experiment  # type: ignore[assignment]
-        vectors, labels = experiment.data.vectors, experiment.labels
-        save_words(run.path / WORDS, vectors, labels, lower=experiment.config.data.lower)
-        write_origins(run.path, experiment.config.data)
+        own: TextExperiment = training.experiment  # type: ignore[assignment]
+        save_words(run.path / WORDS, own.data.vectors, own.labels)
+        write_origins(run.path, own.config.data)
 
     def headline(self, experiment: Experiment) -> str:
         """The sizes of a training."""
@@ -202,19 +207,14 @@ class TextTask(Task):
         return model
 
 
-def _texts(config: DataConfig, whole_words: bool, progress: Callable[[int, str], None]) -> TextData:
-    def tell(split: str, done: int, total: int | None) -> None:
-        progress(done, split)
-
-    return load_text(config, tell, whole_words=whole_words)
+def _texts(config: DataConfig, whole: bool, progress: Callable[[int, str], None]) -> TextData:
+    return load_text(config, lambda split, done, _: progress(done, split), whole_words=whole)
 
 
 @torch.no_grad()
 def _figures(experiment: TextExperiment, split: str) -> dict[str, float | int]:
-    data = experiment.data.splits[split].to(experiment.device)
-    batches = evaluation_batches(
-        experiment.data.splits[split], experiment.device, experiment.subwords[split]
-    )
+    own, device = experiment.data.splits[split], experiment.device
+    data, batches = own.to(device), evaluation_batches(own, device, experiment.subwords[split])
     discrete, soft = (
         experiment.summary(experiment.count(data, batches, soft=which))["accuracy"]
         for which in (False, True)

@@ -37,7 +37,7 @@ NO_LIMIT = 10**9  # tokenizers without a limit say some such number
 
 
 def check_folder(folder: str | os.PathLike[str]) -> Path:
-    """Whether a folder holds a model that can be loaded, as far as names of files tell."""
+    """Refuse a folder that holds no model, as far as the names of its files tell."""
     place = Path(folder)
     missing = [name for name in ("config.json", "tokenizer.json") if not (place / name).is_file()]
     if not any((place / name).is_file() for name in WEIGHTS):
@@ -45,9 +45,8 @@ def check_folder(folder: str | os.PathLike[str]) -> Path:
     if missing:
         what = f"has no {missing[0]}" if place.is_dir() else "is no folder"
         raise InputError(
-            f"model.pretrained is {place}, which {what}; expected a Hugging Face model with a fast "
-            "tokenizer and weights that are not pickled: config.json, tokenizer.json, "
-            "model.safetensors"
+            f"model.pretrained is {place}, which {what}; expected a Hugging Face model: config.json, "
+            "tokenizer.json (a fast tokenizer) and model.safetensors (not pickled)"
         )
     _library()
     return place
@@ -61,10 +60,10 @@ def load_transformer(
     library = _library()
     # from a folder alone, and without its code
     safe = {"local_files_only": True, "trust_remote_code": False}
-    with _quiet(library), _explained(place, "tokenizer"):
+    with _loading(place, "tokenizer"):
         tokenizer = library.AutoTokenizer.from_pretrained(place, add_prefix_space=True, **safe)
-    with _quiet(library), _explained(place, "config.json or weights"):
-        # with its own error for shapes the library speaks of a report that is not to be seen
+    with _loading(place, "config.json or weights"):
+        # the library's own error for shapes refers to a report that is hidden
         model, told = library.AutoModel.from_pretrained(
             place,
             use_safetensors=True,
@@ -94,7 +93,7 @@ def load_transformer(
 
 
 def copy_folder(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Copy a model, which appears whole or not at all, without what else lies in its folder."""
+    """Copy the files of a model; the copy appears whole or not at all."""
     source, place = Path(folder), Path(target)
     if place.exists():
         return
@@ -119,11 +118,9 @@ def copy_folder(folder: str | os.PathLike[str], target: str | os.PathLike[str]) 
 
 
 def with_own_copy(model: ModelConfig, folder: str | os.PathLike[str]) -> ModelConfig:
-    """Settings that name the copy in a folder, if there is one, and not where it came from."""
+    """Settings that name the copy in a folder, if there is one, not its source."""
     copy = Path(folder, COPY)
-    if model.pretrained is None or not copy.is_dir():
-        return model
-    return replace(model, pretrained=str(copy))
+    return replace(model, pretrained=str(copy)) if model.pretrained and copy.is_dir() else model
 
 
 def _library() -> Any:
@@ -131,14 +128,18 @@ def _library() -> Any:
         return import_module("transformers")
     except ImportError as error:
         raise BackendError(
-            "model.encoder is transformer, which needs the transformers library, which is not "
-            "installed: pip install 'treelax[hf]'"
+            "model.encoder is transformer, and the transformers library is not installed: pip install "
+            "'treelax[hf]'"
         ) from error
 
 
 @contextmanager
-def _explained(place: Path, part: str) -> Iterator[None]:
-    """Make one line of what the library raises as it loads a part of a model."""
+def _loading(place: Path, part: str) -> Iterator[None]:
+    """Silence the library while it loads a part of a model, and explain what it raises."""
+    logging = _library().utils.logging
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
     try:
         yield
     except Exception as error:  # the library raises those of several others
@@ -146,10 +147,14 @@ def _explained(place: Path, part: str) -> Iterator[None]:
             f"model.pretrained is {place}, whose {part} cannot be loaded ({type(error).__name__}: "
             f"{first_line(error)}); expected a complete Hugging Face model that needs no code of its own"
         ) from error
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
 
 
 def _check_weights(place: Path, told: dict[str, Any]) -> None:
-    """Refuse weights that do not fit, but for those of the pooler, which is not used."""
+    """Refuse weights that do not fit, except the pooler's, which is not used."""
     wrong = {name: f"lack {name}" for name in told["missing_keys"]}
     for name, received, expected in told["mismatched_keys"]:
         shapes = f"is of shape {tuple(received)}, expected {tuple(expected)}"
@@ -161,26 +166,11 @@ def _check_weights(place: Path, told: dict[str, Any]) -> None:
         )
 
 
-@contextmanager
-def _quiet(library: Any) -> Iterator[None]:
-    """Without the library's bars and tables of weights: what matters is checked and told here."""
-    logging = library.utils.logging
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()
-
-
 def _splitter(tokenizer: Any, known: int, place: Path) -> Split:
-    """What cuts words into sub-words as they are cut inside of a sentence."""
+    """What cuts words into sub-words as within a sentence."""
     described = json.loads(tokenizer.backend_tokenizer.to_str())["pre_tokenizer"]
-    # tokenizers of bytes know a word by the space in front of it
-    space = " " if _is_byte_level(described) else ""
+    # byte-level tokenizers know a word by the space in front of it
+    space = " " if "'ByteLevel'" in str(described) else ""
 
     def split(words: Sequence[str]) -> list[list[int]]:
         pieces: list[list[int]] = tokenizer(
@@ -199,13 +189,6 @@ def _splitter(tokenizer: Any, known: int, place: Path) -> Split:
         return pieces
 
     return split
-
-
-def _is_byte_level(described: Any) -> bool:
-    if not isinstance(described, dict):
-        return False
-    inside = described.get("pretokenizers", [])
-    return described.get("type") == "ByteLevel" or any(map(_is_byte_level, inside))
 
 
 def _around(tokenizer: Any) -> tuple[list[int], list[int]]:

@@ -1,17 +1,23 @@
-"""ListOps expressions: tokens, trees and values; in files, as tensors, and what a set is like."""
+"""ListOps, nested lists of digits whose gold trees are known (Nangia & Bowman 2018).
+
+An *expression* such as ``[MAX 2 9 [MIN 4 7 ] 0 ]`` is a sentence of tokens. Its tree: every token
+hangs off the innermost open operator, ``]`` off its own operator, the outermost operator off the
+root. The task is to tag each operator with its *valency*, the number of its arguments.
+"""
 
 from __future__ import annotations
 
 import math
 import os
+import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from itertools import accumulate, chain
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from itertools import accumulate, chain, islice
 from operator import eq
 from pathlib import Path
 from statistics import fmean, median
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -21,12 +27,30 @@ from treelax.errors import DataError, InputError, counted
 from treelax.files import atomic_write, compressed
 from treelax.ops.checks import one_of
 
+__all__ = [
+    "CLOSE",
+    "DIGITS",
+    "OPERATORS",
+    "TOKEN_IDS",
+    "VOCABULARY",
+    "EncodedListOps",
+    "Expression",
+    "baseline_heads",
+    "encode_listops",
+    "generate_listops",
+    "generate_splits",
+    "listops_statistics",
+    "parse_expression",
+    "read_line",
+    "read_listops",
+    "write_listops",
+]
+
 OPERATORS = ("[MIN", "[MAX", "[MED", "[SM")
 CLOSE = "]"
 DIGITS = tuple("0123456789")
 VOCABULARY = (*OPERATORS, CLOSE, *DIGITS)
 TOKEN_IDS = {token: number for number, token in enumerate(VOCABULARY, 1)}  # 0 is padding
-END = ""  # no token
 Baseline = Literal["previous", "operator"]
 QUANTILES = (5, 10, 25, 50, 75, 90, 95)  # percent
 _APPLY: dict[str, Callable[[Sequence[int]], int]] = {
@@ -61,9 +85,9 @@ class Expression:
 
     def __post_init__(self) -> None:
         depth, before = 0, ""
-        for place, token in enumerate((*self.tokens, END), 1):
+        for place, token in enumerate((*self.tokens, ""), 1):
             wrong = ""
-            if token == END:
+            if not token:  # the end
                 if depth or not before:
                     wrong = "the end; expected a whole expression such as [MAX 2 9 ]"
             elif token not in TOKEN_IDS:
@@ -99,8 +123,7 @@ class Expression:
     @property
     def valencies(self) -> tuple[int, ...]:
         """The number of arguments of each operator, 0 for every other token."""
-        pairs = zip(self.heads, self.tokens, strict=True)
-        counts = Counter(head for head, token in pairs if token != CLOSE)
+        counts = Counter(h for h, t in zip(self.heads, self.tokens, strict=True) if t != CLOSE)
         return tuple(counts[position] for position in range(1, len(self) + 1))
 
     @property
@@ -118,19 +141,16 @@ class Expression:
 
     def evaluate(self) -> int:
         """The value, 0 to 9; ``[MED`` is the median, rounded down, ``[SM`` the sum modulo 10."""
-        outer: list[tuple[str, list[int]]] = []
-        operator, arguments = "", list[int]()  # of the innermost open list; at the end, the whole
+        open_lists: list[list[Any]] = [[]]  # an operator and its arguments so far, innermost last
         for token in self.tokens:
             if token in OPERATORS:
-                outer.append((operator, arguments))
-                operator, arguments = token, []
+                open_lists.append([token])
             elif token == CLOSE:
-                value = _APPLY[operator](arguments)
-                operator, arguments = outer.pop()
-                arguments.append(value)
+                operator, *arguments = open_lists.pop()
+                open_lists[-1].append(_APPLY[operator](arguments))
             else:
-                arguments.append(int(token))
-        return arguments[0]
+                open_lists[-1].append(int(token))
+        return int(open_lists[0][0])
 
     def bracketed(self) -> str:
         """The expression in binary brackets: ``[OP a b ]`` is ``( ( ( [OP a ) b ) ] )``."""
@@ -186,18 +206,14 @@ def read_listops(
         [('[MAX 2 9 ]', 9), ('[MED 2 7 1 ]', None)]
     """
     source = one_file(path, preferred=(".tsv",), expected="a ListOps file")
-    found = [
-        read_line(text, f"{source.name}, line {number}")
-        for number, text in source.lines()
-        if text.strip()
-    ]
+    lines = ((number, text) for number, text in source.lines() if text.strip())
+    found = [read_line(text, f"{source.name}, line {number}") for number, text in lines]
     shortest, longest = max(min_length, 2), math.inf if max_length is None else max_length
     kept = [expression for expression in found if shortest <= len(expression) <= longest]
     if not kept:
-        limit = "any" if max_length is None else max_length
         raise DataError(
-            f"{path}: none of {counted(len(found), 'expression')} has {shortest} to {limit} tokens; "
-            "expected lines of value, tab, expression, and some of that length"
+            f"{path}: none of {counted(len(found), 'expression')} has {shortest} to "
+            f"{max_length or 'any'} tokens; expected lines of value, tab, expression"
         )
     return kept
 
@@ -211,9 +227,7 @@ def read_line(text: str, where: str) -> Expression:
     expression = parse_expression(after, where)
     value = expression.evaluate()
     if before.strip() != str(value):
-        raise DataError(
-            f"{where}: received the value {before!r}; expected {value}, that of the expression"
-        )
+        raise DataError(f"{where}: received the value {before!r}; expected {value}, the right one")
     return Expression(expression.tokens, value)
 
 
@@ -251,20 +265,14 @@ class EncodedListOps:
 
     def to(self, device: torch.device | str) -> EncodedListOps:
         """The same expressions with all tensors on a device."""
-        tensors = (self.tokens, self.lengths, self.heads, self.tags)
-        return EncodedListOps(*(tensor.to(device) for tensor in tensors))
+        return EncodedListOps(*(getattr(self, part.name).to(device) for part in fields(self)))
 
     def select(self, indices: Tensor | Sequence[int]) -> EncodedListOps:
         """Some expressions, a batch for example, with no more padding than they need."""
         index = torch.as_tensor(indices, device=self.lengths.device)
         lengths = self.lengths[index]
-        longest = int(lengths.max())
-        return EncodedListOps(
-            self.tokens[index, :longest],
-            lengths,
-            self.heads[index, :longest],
-            self.tags[index, :longest],
-        )
+        cut = index, slice(int(lengths.max()))
+        return EncodedListOps(self.tokens[cut], lengths, self.heads[cut], self.tags[cut])
 
 
 def encode_listops(expressions: Iterable[Expression]) -> EncodedListOps:
@@ -280,12 +288,12 @@ def encode_listops(expressions: Iterable[Expression]) -> EncodedListOps:
                 [ 3,  0,  0,  0,  0]])
     """
     expressions = list(expressions)
-    lengths = torch.tensor([len(e) for e in expressions], dtype=torch.int64)
-    inside = torch.arange(max(map(len, expressions), default=0)) < lengths[:, None]
+    lengths = torch.tensor(list(map(len, expressions)))
+    inside = torch.arange(int(lengths.max())) < lengths[:, None]
 
     def padded(rows: Iterable[Iterable[int]], padding: int) -> Tensor:
-        result = torch.full(inside.shape, padding, dtype=torch.int64)
-        result[inside] = torch.tensor(list(chain.from_iterable(rows)), dtype=torch.int64)
+        result = torch.full(inside.shape, padding)
+        result[inside] = torch.tensor(list(chain.from_iterable(rows)))  # faster than pad_sequence
         return result
 
     return EncodedListOps(
@@ -326,16 +334,16 @@ def listops_statistics(expressions: Iterable[Expression]) -> dict[str, Any]:
     """
     expressions = list(expressions)
     lengths = sorted(map(len, expressions))
+    tokens = sum(lengths)
     depths = [e.depth for e in expressions]
     operators = Counter(token for e in expressions for token in e.tokens if token in OPERATORS)
     valencies = Counter(valency for e in expressions for valency in e.valencies if valency)
     values = Counter(e.evaluate() for e in expressions)
-    right: dict[Baseline, int] = {"previous": 0, "operator": 0}
-    for e in expressions:
-        heads = e.heads
-        for baseline in right:
-            right[baseline] += sum(map(eq, heads, baseline_heads(e, baseline)))
-    tokens = sum(lengths)
+
+    def attachment(baseline: Baseline) -> float:
+        right = (sum(map(eq, e.heads, baseline_heads(e, baseline))) for e in expressions)
+        return 100 * sum(right) / tokens
+
     return {
         "sentences": len(expressions),
         "tokens": tokens,
@@ -349,6 +357,133 @@ def listops_statistics(expressions: Iterable[Expression]) -> dict[str, Any]:
         "operators": {token: operators[token] for token in OPERATORS},
         "valencies": dict(sorted(valencies.items())),
         "values": dict(sorted(values.items())),
-        "attachment_previous": 100 * right["previous"] / tokens,
-        "attachment_operator": 100 * right["operator"] / tokens,
+        "attachment_previous": attachment("previous"),
+        "attachment_operator": attachment("operator"),
     }
+
+
+# ------------------------------------------------------------------ random expressions
+
+# As Nangia & Bowman (2018) draw them: a node is an operator with probability 1/4, above the greatest
+# depth, else a digit; an operator, its 2 to 5 arguments and the digits are uniform.
+OPERATOR_PROBABILITY = 0.25
+FEWEST_ARGUMENTS, MOST_ARGUMENTS = 2, 5
+SHORTEST = 2 + FEWEST_ARGUMENTS  # an operator, its arguments and a bracket
+PATIENCE = 300_000  # draws in a row without a new expression before giving up
+REPORT_EVERY = 1000  # expressions
+
+
+class _Variant(NamedTuple):
+    operators: tuple[str, ...]
+    depth: int  # greatest `Expression.depth`
+    min_length: int
+    max_length: int | None
+
+
+VARIANTS = {
+    # nodes down to depth 20, where all are digits, so operators down to depth 19
+    "original": _Variant(OPERATORS, 19, SHORTEST, None),
+    "paulus": _Variant(tuple(o for o in OPERATORS if o != "[SM"), 5, 10, 50),
+}
+Variant = Literal["original", "paulus"]
+
+
+def generate_listops(
+    count: int,
+    *,
+    variant: Variant = "original",
+    seed: int,
+    min_length: int | None = None,
+    max_length: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> list[Expression]:
+    """Draw random expressions, no two alike; the same arguments give the same ones.
+
+    ``"original"`` draws as Nangia & Bowman (2018): four operators, nested up to 19 deep, of any
+    length, but never a lone digit, which has nothing to tag. ``"paulus"`` draws as Paulus et al.
+    (2020, Gradient Estimation with Stochastic Softmax Tricks): no ``[SM``, nested up to 5 deep, 10 to
+    50 tokens. As no two are alike, the few short expressions run out when many are asked for: the
+    lengths depend on ``count``.
+
+    Args:
+        min_length: fewest tokens; the variant's by default. Other lengths are drawn again.
+        max_length: most tokens; the variant's by default.
+        progress: called with the number done so far, now and then and at the end.
+
+    Returns:
+        The expressions with their values, in random order: any part is like the whole.
+
+    Example:
+        >>> [str(e) for e in generate_listops(2, seed=0, max_length=8)]
+        ['[SM 2 4 3 5 5 ]', '[SM 2 9 9 ]']
+    """
+    one_of("variant", variant, VARIANTS)
+    rule = VARIANTS[variant]
+    low = rule.min_length if min_length is None else min_length
+    high = rule.max_length if max_length is None else max_length
+    if count < 1:
+        raise InputError(f"count is {count}; expected at least 1")
+    if high is not None and high < max(low, SHORTEST):
+        raise InputError(f"max_length is {high}; expected at least {max(low, SHORTEST)}")
+    rng = random.Random(seed)
+    drawn: dict[tuple[str, ...], None] = {}  # a set in order
+    fruitless = 0
+    while len(drawn) < count:
+        tokens = _draw(rng, rule, high)
+        if tokens is None or len(tokens) < low or tokens in drawn:
+            fruitless += 1
+            if fruitless == PATIENCE:
+                raise InputError(
+                    f"count is {count}; expected about {len(drawn)} or fewer expressions of {low} to "
+                    f"{high or 'any'} tokens: ask for fewer or widen the lengths"
+                )
+            continue
+        fruitless = 0
+        drawn[tokens] = None
+        if progress is not None and (len(drawn) % REPORT_EVERY == 0 or len(drawn) == count):
+            progress(len(drawn))
+    # shuffled, as later ones are longer; only random.random is the same in all versions of Python
+    keys = [rng.random() for _ in drawn]
+    shuffled = [tokens for _, tokens in sorted(zip(keys, drawn, strict=True))]
+    return [Expression(tokens, Expression(tokens).evaluate()) for tokens in shuffled]
+
+
+def generate_splits(
+    sizes: Mapping[str, int], *, seed: int, **options: Any
+) -> dict[str, list[Expression]]:
+    """Draw several sets with the same distribution and no expression in common.
+
+    `sizes` says how many expressions each set has, by its name; for the options see
+    `generate_listops`, which draws all of them.
+
+    Example:
+        >>> splits = generate_splits({"train": 8, "test": 2}, seed=0)
+        >>> {name: len(split) for name, split in splits.items()}
+        {'train': 8, 'test': 2}
+    """
+    everything = iter(generate_listops(sum(sizes.values()), seed=seed, **options))
+    return {name: list(islice(everything, size)) for name, size in sizes.items()}
+
+
+def _draw(rng: random.Random, rule: _Variant, max_length: int | None) -> tuple[str, ...] | None:
+    """An expression that starts with an operator; None as soon as it must get too long."""
+    uniform = rng.random
+    tokens: list[str] = []
+    room = (math.inf if max_length is None else max_length) - 1
+
+    def add_list(depth: int) -> bool:
+        nonlocal room
+        arguments = FEWEST_ARGUMENTS + int(uniform() * (MOST_ARGUMENTS - FEWEST_ARGUMENTS + 1))
+        room -= arguments + 1
+        if room < 0:
+            return False
+        tokens.append(rule.operators[int(uniform() * len(rule.operators))])
+        for _ in range(arguments):
+            if depth == rule.depth or uniform() >= OPERATOR_PROBABILITY:
+                tokens.append(DIGITS[int(uniform() * len(DIGITS))])
+            elif not add_list(depth + 1):
+                return False
+        tokens.append(CLOSE)
+        return True
+
+    return tuple(tokens) if add_list(1) else None
