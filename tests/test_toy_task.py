@@ -30,6 +30,7 @@ for arguments in (
     ["report", "run", *RUN],
 ):
     assert main(arguments) == 0, arguments
+assert main(["parse", "run", "a z", *RUN]) == 2
 
 from treelax.demo.score_sources import load_sources
 
@@ -51,6 +52,7 @@ def test_a_new_task_is_one_folder(tmp_path: Path) -> None:
         text=True,
     )
     assert done.returncode == 0, done.stderr
+    assert "treelax: error: 'z' is no word; expected some of a, b, c" in done.stderr
     assert json.loads((tmp_path / "run" / "test.json").read_text())["accuracy"] > 95
     said = [json.loads(line) for line in (tmp_path / "said.jsonl").read_text().splitlines()]
     assert [own["tags"] for own in said] == [["start", "a", "b"], ["start", "c", "c"]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import all_trees
 
-from treelax.analysis.agreement import agreement, agreement_by_tag, edges, pairwise_agreement
+from treelax.analysis.agreement import agreement, by_tag, edges, pairwise_agreement
 from treelax.analysis.baselines import chain_trees, random_agreement, random_trees
 from treelax.errors import InputError
 
@@ -53,7 +54,7 @@ def test_words_that_do_not_count() -> None:
 
 def test_by_tag_by_hand() -> None:
     tags = [("DET", "NOUN", "VERB", "NOUN")]
-    found = agreement_by_tag([(2, 3, 0, 2)], [GOLD], tags)
+    found = by_tag(partial(agreement, [(2, 3, 0, 2)], [GOLD]), tags)
     assert list(found) == ["NOUN", "DET", "VERB"]
     assert {tag: one.uas for tag, one in found.items()} == {"DET": 100, "NOUN": 50, "VERB": 100}
     assert (found["VERB"].edges, found["VERB"].uuas) == (0, None)

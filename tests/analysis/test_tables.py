@@ -88,16 +88,18 @@ def test_rows_of_texts() -> None:
     table = TABLES["snli"]
     records = [
         table.record(text_result("snli-tree-2", 1, 82.0, 74.0)),
-        table.record(text_result("own", 0, 50.0, None)),
+        table.record(text_result("snli-none", 0, 50.0, None)),
         table.record(text_result("snli-tree-2", 0)),
     ]
     rows = table_rows(table, records)
     assert [len(row) for row in rows] == [len(headings(table))] * 2
-    assert rows[0] == [
+    assert rows[1] == [
         *("latent tree, 2 GCN", "86.2", "382,003", "2", "81.00 ± 1.41", "72.00 ± 2.83"),
         *("82.00 ± 1.41", "71.00 ± 2.83", "80.0/70.0, 82.0/74.0"),
     ]
-    assert rows[1] == ["own", "–", "382,003", "1", "50.00", "–", "51.00", "–", "50.0/–"]
+    assert rows[0] == [
+        *("no intra-attention", "84.4", "382,003", "1", "50.00", "–", "51.00", "–", "50.0/–")
+    ]
 
 
 def test_every_row_is_a_preset() -> None:

@@ -139,6 +139,9 @@ def test_sentence_models(tmp_path: Path, capsys: Capture, kind: str) -> None:
         assert received["soft_accuracy"] == pytest.approx(expected["soft_accuracy"])
     assert main(["eval", str(run)]) == 0
     assert f"{expected['accuracy']:.2f}" in capsys.readouterr().out
+    if kind == "tag":
+        (new := tmp_path / "new.conllu").write_text("1\tDogs" + "\t_" * 8 + "\n\n")
+        assert f"{new}: received no example with a label" in fail(capsys, run, "--data", new)
 
 
 # ------------------------------------------------------------------ what it refuses

@@ -34,7 +34,6 @@ def test_an_output_that_takes_nothing_but_ascii(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--temperature", "0"], "temperature is 0.0; expected a finite number"),
         (["--out", "one.gif"], "one.gif: received the suffix '.gif'; expected .svg, .png or .pdf"),
         (["--out", "nowhere/one.svg"], "nowhere/one.svg: was not written"),
     ],

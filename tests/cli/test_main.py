@@ -114,6 +114,13 @@ def test_version_from_a_process() -> None:
         (["train", "listops", "--epochs", "3"], "expected --set train.epochs=3;", "treelax train"),
         (["train", "tag", "--batch-size=8"], "expected --set train.batch_size=8;", "treelax train"),
         (["table", "sst", "--epochs"], "expected --set train.epochs=VALUE;", "treelax table"),
+        # not what --set refuses
+        (["train", "tag", "--preset", "x"], "--set, --test); see", "treelax train tag --help"),
+        (["table", "sst", "--seed", "1"], "--seeds, --set); see", "treelax table sst --help"),
+        # without the words of libraries
+        (["predict", "x", "y", "--input", "z"], "'--input': 'z' is not one", "treelax predict"),
+        (["analyse", "x", "--out", __file__], f"'--out': '{__file__}' is a file", "treelax ana"),
+        (["figure", "relaxation", "--temperature", "0"], "or equal to 0.01;", "treelax figure"),
     ],
 )
 def test_usage_errors(

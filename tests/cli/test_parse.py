@@ -381,8 +381,8 @@ def test_a_treebank_with_tags_and_samples(tmp_path: Path, treebank: Path, capsys
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "TEXT: received none"),
-        (["listops"], "TEXT: received none"),
+        ([], "TEXT: received none; expected"),
+        (["listops"], "TEXT: received none, with the RUN listops; expected"),
         (["listops", TEXT, " "], "expected a whole expression"),
         (["listops", "Dogs bark."], "TEXT: token 1: received 'Dogs'; expected one of [MIN"),
         (["Dogs bark."], "(no RUN was named, so the ListOps model reads it)"),

@@ -77,9 +77,8 @@ def test_an_error_ends_the_progress(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_bar_fits_into_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = terminal_of_80(monkeypatch)
     note = "epoch 12/100 loss 0.123 dev accuracy 95.1 attachment 88.2 and much else [beyond it]"
-    with progress("training", 200_000, start=199_999, unit="update") as bar:
-        bar.advance(note=note)
-        assert bar.done == 200_000
+    with progress("training", 200_000, unit="update") as bar:
+        bar.update(200_000, note)
     screens = bare(terminal.getvalue()).replace("\r", "\n").splitlines()
     assert max(map(len, screens)) <= 80
     assert any("200000/200000" in line and "gone" in line for line in screens)
@@ -93,6 +92,6 @@ def test_all_items_are_counted(
     with progress("reading", transient=True) as bar:
         seen: list[int] = []
         update = bar.update
-        monkeypatch.setattr(bar, "update", lambda done, note: (seen.append(done), update(done)))
+        monkeypatch.setattr(bar, "update", lambda done: (seen.append(done), update(done)))
         assert list(advancing(range(count), bar, every=4)) == list(range(count))
         assert (seen, bar.done) == (told, count)

@@ -50,6 +50,7 @@ def test_a_run_of_listops(finished: tuple[Path, Any], tmp_path: Path, capsys: Ou
     test = json.loads((run / "test.json").read_text())["test"]
     assert f"{test['operator_accuracy']:.2f}" in page.texts
     assert f"{test['soft_operator_accuracy']:.2f}" in page.texts
+    assert {"dev: operator accuracy, %", "dev: soft operator accuracy, %"} <= {*page.texts}
     assert len(page.all("article")) == 50
     assert "arcs right" in page.text
     assert len(page.all("details", class_="maps")) == 8
@@ -59,6 +60,8 @@ def test_a_run_of_listops(finished: tuple[Path, Any], tmp_path: Path, capsys: Ou
     assert "What is missing" not in page.text
     for heading in ("Results", "Training", "Settings", "Grammar and agreement", "Gallery"):
         assert heading in page.texts
+    page = ask(capsys, tmp_path / "a.html", run, shutil.copytree(run, tmp_path / "b"))
+    assert "dev: of the best epoch, with discrete trees unless marked soft." in page.texts
 
 
 @pytest.mark.parametrize("kind", ["classify", "pair", "tag"])

@@ -49,11 +49,11 @@ def test_errors_of_files_say_what_a_command_can_do(tmp_path: Path, capsys: Captu
         return fail(capsys, "train", "classify", "--train", file, "--dev", file, *out)
 
     long = written(tmp_path, "a.tsv", f"text\tlabel\nfine\tyes\n{'w ' * 33_000}\tno\n")
-    assert "line 3: received 33,000 words; expected at most 10,000: split it or take it out" in (
+    assert "line 3: received 33,000 words; expected at most 10,000: split it or remove it" in (
         refused(long)
     )
     ragged = written(tmp_path, "b.tsv", "text\tlabel\nfine\tyes\tno\n")
-    assert "line 2: received 3 columns; expected 2: mend it or take it out" in refused(ragged)
+    assert "line 2: received 3 columns; expected 2: fix it or remove it" in refused(ragged)
     named = written(tmp_path, "c.txt", "text\tlabel\nfine\tyes\n")
     assert "expected .tsv, .tab, .csv, .jsonl, .ndjson: rename it" in refused(named)
     with zipfile.ZipFile(tmp_path / "d.zip", "w") as archive:

@@ -155,7 +155,7 @@ def test_saved_models_without_newer_settings_have_their_defaults(saved_model):
     ("change", "message"),
     [
         (lambda told: told.update(format="bert"), "config.json: is of another program"),
-        (lambda told: told.pop("settings"), "config.json: contradicts model.safetensors"),
+        (lambda told: told.pop("settings"), "config.json: has no settings.kind; restore it"),
         (lambda told: told["settings"].update({"model.gcn_size": 7}), "contradicts model"),
         (lambda told: told["labels"].reverse(), "contradicts model.*; restore it"),
     ],

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from treelax.data.conllu import Sentence
 from treelax.data.tensor_files import fingerprint
+from treelax.errors import InputError
 from treelax.nn import Root
 from treelax.table import Table
 from treelax.tasks.base import (
@@ -149,6 +150,8 @@ class Parser(TrainedParser):
         return tuple(text.split())
 
     def ids(self, words: Sequence[str]) -> Tensor:
+        if unknown := set(words) - set(WORDS):
+            raise InputError(f"{min(unknown)!r} is no word; expected some of {', '.join(WORDS)}")
         return torch.tensor([[WORDS.index(word) for word in words]])
 
     @torch.no_grad()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import partial
 from itertools import combinations
 from statistics import mean, stdev
 
@@ -87,17 +86,10 @@ def agreement(
     return Agreement(**{part.name: total[part.name] for part in fields(Agreement)})
 
 
-def agreement_by_tag(
-    trees: Sequence[Heads], gold: Sequence[Heads], tags: Sequence[Sequence[str]]
-) -> dict[str, Agreement]:
-    """The same for the words of each tag, the most frequent tag first."""
-    return by_tag(partial(agreement, trees, gold), tags)
-
-
 def by_tag(
     compare: Callable[..., Agreement], tags: Sequence[Sequence[str]]
 ) -> dict[str, Agreement]:
-    """What ``compare(keep=...)`` returns for the words of each tag."""
+    """What ``compare(keep=...)`` returns for the words of each tag, the most frequent tag first."""
     counts = Counter(tag for own in tags for tag in own)
     return {
         tag: compare(keep=[[other == tag for other in own] for own in tags])

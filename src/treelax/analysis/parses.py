@@ -75,7 +75,7 @@ def parse_corpus(
         >>> parse_corpus(parser, corpus).trees
         ((0, 1, 1, 3, 3, 3, 1, 1),)
     """
-    if parser.trees == "given":
+    if parser.takes_trees:
         if corpus.gold is None:
             raise InputError(
                 f"{parser.name}: takes given trees (model.trees is 'given') and {corpus.name} has "

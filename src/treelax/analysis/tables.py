@@ -25,12 +25,12 @@ def headings(table: PaperTable) -> list[str]:
 def table_rows(table: PaperTable, records: Sequence[Record]) -> list[list[str]]:
     """A row for each preset that has runs: what it is, the paper's figures, ours."""
     rows = []
-    for preset in dict.fromkeys((*table.figures, *table.labels, *(r["preset"] for r in records))):
+    for preset in dict.fromkeys((*table.figures, *table.labels)):
         own = sorted((r for r in records if r["preset"] == preset), key=lambda r: r["seed"])
         if own:
             paper = table.figures.get(preset) or "–"
             cells = (_cell(column, own) for column in table.columns.values())
-            rows.append([table.labels.get(preset, preset), paper, *cells])
+            rows.append([table.labels[preset], paper, *cells])
     return rows
 
 

@@ -65,7 +65,10 @@ def evaluate(
     warn_of_long(title, f"the longest text ({' '.join(words[:NAMED])} ...)", len(words), "words")
     total = sum(len(text) for each in kept for text in each.words)
     with progress("evaluating", total, unit="token", transient=True) as bar:
-        figures = parser.evaluate(kept, progress=bar.update)
+        try:
+            figures = parser.evaluate(kept, progress=bar.update)
+        except InputError as error:
+            raise InputError(f"{title}: {error}") from error
     if as_json:
         record = {"model": model, "data": title, "examples": len(kept)}
         record |= {"min_length": min_length, "max_length": max_length}

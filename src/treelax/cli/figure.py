@@ -33,7 +33,7 @@ def relaxation(
         typer.Option(help="Output file: .svg, .png or .pdf; default: SVG on stdout."),
     ] = None,
     temperature: Annotated[
-        float, typer.Option(help="Temperature of the relaxation, above 0.")
+        float, typer.Option(min=0.01, help="Temperature of the relaxation.")
     ] = 1.0,
 ) -> None:
     """Draw argmax against its relaxation; see RELAXATION_HELP."""

@@ -113,7 +113,10 @@ def _explanation(error: Exception, arguments: Sequence[str]) -> str | None:
         context = getattr(error, "ctx", None)
         path = "treelax" if context is None else context.command_path
         hint = _as_setting(str(getattr(error, "option_name", "")), context, arguments)
-        return f"{error.format_message().removesuffix('.')}{hint}; see {path} --help"
+        said = error.format_message().removesuffix(".")
+        for leaked in ("Value error, ", "dir "):  # of pydantic, of click
+            said = said.replace(f": {leaked}'", ": '")
+        return f"{said}{hint}; see {path} --help"
     return None
 
 
@@ -124,11 +127,12 @@ def _as_setting(option: str, context: Any, arguments: Sequence[str]) -> str:
 
     own = [each for module in command_modules() for each in (*module.TRAIN, *module.TABLES)]
     tasks = {each.name: each.task for each in own}
-    if context is None or not any("--set" in each.opts for each in context.command.params):
+    name = option.lstrip("-").replace("-", "_")
+    takes_settings = context and any("--set" in each.opts for each in context.command.params)
+    if not takes_settings or name in ("preset", "seed"):  # which --set refuses
         return ""
     words = " ".join(arguments).replace("=", " ").split()
     value = dict(itertools.pairwise(words)).get(option, "VALUE")
-    name = option.lstrip("-").replace("-", "_")
     keys = field_kinds(task_named(tasks[context.command.name]).config_type)
     meant = [f"--set {key}={value}" for key in keys if name in (key, key.rpartition(".")[2])]
     return f"; expected {' or '.join(meant)}" if meant else ""

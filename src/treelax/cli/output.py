@@ -259,7 +259,7 @@ def _conllu(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
         about |= _about(each.said, "" if block is None else "predicted_")
         for heads, more in _variants(each, i, name):
             # given trees are those of the file, whose labels of arcs fit them
-            own = None if block is not None and parser.trees == "given" else heads
+            own = None if block is not None and parser.takes_trees else heads
             yield from (block or Sentence(forms)).with_tree(
                 own, columns=columns, misc=misc, comments=about | more
             )

@@ -96,7 +96,8 @@ def parse(
     if file is None and texts == [STREAM]:
         file, texts = STREAM, []
     if bool(texts) == (file is not None) or STREAM in texts:
-        received = f"{texts[0]!r} and {file or STREAM}" if texts else f"none, with the RUN {run}"
+        received = "none" if run is None else f"none, with the RUN {run}"
+        received = f"{texts[0]!r} and {file or STREAM}" if texts else received
         raise InputError(f"TEXT: received {received}; expected one of: texts, --file FILE, or -")
     out = None if out == Path(STREAM) else out
     refuse_output(out, file, *(vectors or ()))

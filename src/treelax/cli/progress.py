@@ -74,9 +74,9 @@ class Progress:
         self.done = self.start = self.printed = start
         self.begun = self.printed_at = time.monotonic()
 
-    def advance(self, steps: int = 1, note: str | None = None) -> None:
+    def advance(self, steps: int = 1) -> None:
         """Say that so many steps more are done."""
-        self.update(self.done + steps, note)
+        self.update(self.done + steps)
 
     def update(self, done: int, note: str | None = None) -> None:
         """Say how much is done."""

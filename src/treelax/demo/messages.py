@@ -15,7 +15,7 @@ MOST_ARCS = (MOST_WORDS + 2) ** 2  # the root and a NULL token in front
 LARGEST_SCORE = 1e6  # far beyond any use, and far from where float32 loses whole numbers
 LARGEST_SEED = 2**31 - 1
 
-SourceName = Literal["zero", "random", "listops", "run"]
+SourceName = str  # zero, random, run, or a model that comes with treelax
 Matrix = list[list[float | None]]
 
 
@@ -67,8 +67,8 @@ class TreeRequest(Text):
 
     source: SourceName = Field(
         default="listops",
-        description="Where scores come from: all 0, random, the ListOps model that comes with "
-        "treelax, or the run that the demo was started with.",
+        description="Where scores come from: zero (all 0), random, listops (the model that comes "
+        "with treelax), or run, that which the demo was started with; /api/info lists them.",
     )
     second: SecondText | None = Field(
         default=None,

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from treelax.demo.messages import MOST_WORDS, Defaults, SourceInfo, SourceName
 from treelax.nn import LatentTree
-from treelax.tasks import load
+from treelax.tasks import BUILT_IN, load, task_named
 from treelax.tasks.base import Answer, TrainedParser
 
 RANDOM_SCALE = 2.0  # of random scores: enough for one tree to stand out
@@ -99,10 +99,12 @@ def load_sources(run: str | os.PathLike[str] | None = None) -> dict[SourceName, 
     ['listops', 'zero', 'random']
     """
     sources: dict[SourceName, Source] = {}
-    if run is not None and str(run) != "listops":
+    if run is not None and str(run) not in BUILT_IN:
         label = f"run {Path(run).resolve().name}"
         sources["run"] = ModelSource(load(run), "run", label)
-    sources["listops"] = ModelSource(load("listops"), "listops", "ListOps model, built in")
+    for name, task in BUILT_IN.items():
+        label = f"{task_named(task).title} model, built in"
+        sources[name] = ModelSource(load(name), name, label)
     return sources | {"zero": ZeroSource(), "random": RandomSource()}
 
 

@@ -21,7 +21,6 @@ class MLP(nn.Sequential):
         sizes: of the input and of every layer, at least two numbers.
         dropout: probability of dropping a unit while training.
         activate_last: apply dropout and ReLU after the last layer too.
-        bias: give the last layer a bias; the others always have one.
 
     Shape:
         ``(..., sizes[0])`` to ``(..., sizes[-1])``.
@@ -36,9 +35,7 @@ class MLP(nn.Sequential):
         networks, AISTATS.
     """
 
-    def __init__(
-        self, *sizes: int, dropout: float = 0.0, activate_last: bool = True, bias: bool = True
-    ) -> None:
+    def __init__(self, *sizes: int, dropout: float = 0.0, activate_last: bool = True) -> None:
         if len(sizes) < 2:
             raise InputError(f"sizes is {sizes}; expected at least two, of input and layers.")
         check_size(**{f"sizes[{number}]": size for number, size in enumerate(sizes)})
@@ -46,7 +43,7 @@ class MLP(nn.Sequential):
         layers: list[nn.Module] = []
         for number, (before, after) in enumerate(pairwise(sizes), 1):
             last = number == len(sizes) - 1
-            layers.append(linear(before, after, bias=bias or not last))
+            layers.append(linear(before, after))
             if activate_last or not last:
                 if dropout:
                     layers.append(Dropout(dropout))

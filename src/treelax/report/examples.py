@@ -48,7 +48,7 @@ def ask(
 ) -> dict[int, Said]:
     """What a model says of some examples, by their numbers from 0; of some with marginals."""
     found = {}
-    labelled = len(parser.text) == corpus.texts and parser.trees != "given"
+    labelled = len(parser.text) == corpus.texts and not parser.takes_trees
     gold = dict(enumerate(known_labels(parser, corpus))) if labelled else {}
     items = [corpus.examples[i] if corpus.texts > 1 else corpus.examples[i][0] for i in asked]
     hard, soft = (parser.predict(items, soft=s) if labelled else [] for s in (False, True))

@@ -17,9 +17,6 @@ from treelax.training.metrics import read_metrics
 from treelax.training.results import read_result
 from treelax.training.run import Run
 
-# which column of a file was read says as little of the experiment as where the file is
-COLUMNS = frozenset({"data.text", "data.label"})
-
 
 @dataclass(frozen=True)
 class RunRecord:
@@ -40,7 +37,7 @@ class RunRecord:
     @property
     def places(self) -> frozenset[str]:
         """Settings that say nothing of the experiment."""
-        return COLUMNS | frozenset(self.task.files) | {"seed"}
+        return frozenset((*self.task.files, *self.task.columns, "seed"))
 
     @property
     def settings(self) -> dict[str, Any]:

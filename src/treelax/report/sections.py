@@ -14,12 +14,11 @@ from treelax.report.run_records import RunRecord, figure_of
 from treelax.table import Cell, Table
 
 SECTIONS = {"": "Experiment", "data": "Data", "model": "Model", "train": "Training"}
-NAMES = {"operator_accuracy": "operators", "token_accuracy": "all tokens"}
 CHANGES = 6  # settings other than the preset's that are named
 
 
 def _dev_name(key: str) -> str:
-    return f"dev: {NAMES.get(key, key.replace('_', ' '))}, %"
+    return f"dev: {key.replace('_', ' ')}, %"
 
 
 def overview(runs: Sequence[RunRecord]) -> Table:
@@ -39,7 +38,7 @@ def overview(runs: Sequence[RunRecord]) -> Table:
             ]
         )
     columns += map(_dev_name, keys)
-    note = "dev: figures of the best epoch, with discrete trees." if keys else None
+    note = "dev: of the best epoch, with discrete trees unless marked soft." if keys else None
     return Table(columns, rows, f"The {len(runs)} runs", note)
 
 

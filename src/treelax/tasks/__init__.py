@@ -6,7 +6,6 @@ commands (see `treelax.tasks.commands`), and a line in `TASKS`.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from importlib import import_module
@@ -14,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from treelax.errors import InputError
+from treelax.errors import CheckpointError, InputError
 
 if TYPE_CHECKING:
     import torch
@@ -122,7 +121,9 @@ def task_of(path: Path) -> str:
             f"{path}: {what}; expected the folder of a run or of a saved model, a model.safetensors, "
             f"or {', '.join(BUILT_IN)} for the model that comes with treelax"
         )
+    from treelax.tasks.text.model_files import read_config
+
     try:
-        return str(json.loads(saved.read_bytes())["settings"]["kind"])
-    except (OSError, ValueError, RecursionError, KeyError, TypeError):
-        return "classify"  # whose loader says what is wrong with the file
+        return str(read_config(saved)["settings"]["kind"])
+    except (KeyError, TypeError) as error:
+        raise CheckpointError(f"{saved}: has no settings.kind; restore it") from error

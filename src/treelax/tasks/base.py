@@ -399,10 +399,15 @@ class TrainedParser(ABC):
     def _of_words(self, tree: Tensor) -> Tensor:
         return weights_without_null(tree) if self.null else tree
 
+    @property
+    def takes_trees(self) -> bool:
+        """Whether its trees are given with the texts."""
+        return self.trees == "given"
+
     def require_trees(self) -> None:
         """Refuse a model that finds no trees."""
-        if self.trees in ("none", "intra", "given"):
-            takes = "takes given trees and finds none" if self.trees == "given" else "has no trees"
+        if self.takes_trees or self.trees in ("none", "intra"):
+            takes = "takes given trees and finds none" if self.takes_trees else "has no trees"
             raise InputError(
                 f"{self.name}: {takes} (model.trees is {self.trees!r}); expected a model with latent "
                 "trees, heads or chain: treelax predict gives its labels"

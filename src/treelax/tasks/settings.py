@@ -48,6 +48,7 @@ class TreeSettings:
     """The trees of a model.
 
     Attributes:
+        structure: of latent trees, "projective" or "nonprojective" (with the entropy relaxation).
         scorer_size: size of every layer of the two perceptrons that score arcs.
         scorer_layers: layers per perceptron.
         distances: largest distance with a bias of its own, None for no distance bias.
@@ -65,6 +66,7 @@ class TreeSettings:
     """
 
     trees: str = "latent"
+    structure: Literal["projective", "nonprojective"] = "projective"
     scorer_size: int = 100
     scorer_layers: int = 1
     distances: int | None = 11
@@ -97,6 +99,11 @@ class TreeSettings:
                 "model.single_root is true and model.trees heads; expected false: words that choose "
                 "alone cannot agree on one root"
             )
+        if self.structure == "nonprojective" and self.relaxation == "softmax":
+            raise InputError(
+                "model.structure is nonprojective and model.relaxation softmax; expected entropy: "
+                "there is no dynamic program whose choices could be relaxed"
+            )
 
     def latent_tree(self, size: int, *, dropout: float = 0.0) -> LatentTree:
         """The layer over vectors of that size."""
@@ -108,7 +115,7 @@ class TreeSettings:
             dropout=dropout,
         )
         scorer.start_bias(left=self.left_head_bias, per_step=self.step_bias)
-        name = "heads" if self.trees == "heads" else "projective"
+        name = "heads" if self.trees == "heads" else self.structure
         structure = structure_named(name, single_root=self.single_root)
         # not validated: the training loop has a word on a loss that is not finite
         return LatentTree(scorer, structure, self.estimator(), validate=False)

@@ -34,9 +34,10 @@ class Task(ABC):
     Attributes:
         name: in ``treelax.tasks.TASKS``; stored in run folders.
         config_type: a dataclass with ``preset``, ``seed``, ``data``, ``model`` and ``train``.
-        files: settings that name files, which may move between runs.
         title: what it does, in a few words.
-        unchecked: those of them whose content a table does not compare, so that they may not move.
+        files: settings that name files, which may move between runs.
+        unchecked: files whose content a table does not compare, so that they may not move.
+        columns: settings that name columns of files, which say nothing of the experiment either.
         tables: those of the paper, by the names of their commands; ``NAME-RECIPE`` of other recipes.
     """
 
@@ -45,6 +46,7 @@ class Task(ABC):
     config_type: type[Any]
     files: ClassVar[Collection[str]] = ()
     unchecked: ClassVar[Collection[str]] = ()
+    columns: ClassVar[Collection[str]] = ()
     tables: Mapping[str, PaperTable] = MappingProxyType({})
 
     @abstractmethod

@@ -3,7 +3,7 @@
 .. code-block:: text
 
     config.toml                   the whole config and the task
-    metrics.jsonl                 a line an epoch
+    metrics.jsonl                 one line per epoch
     checkpoint/last.safetensors   what --resume needs
     best/model.safetensors        the best model so far
     tensorboard/                  the numbers of metrics.jsonl for TensorBoard

@@ -140,7 +140,7 @@ def test_plain_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "line", "message"),
     [
-        ("a.tsv", "neutral\tA dog .", r"received 2 columns; expected 3 to 4: mend it"),
+        ("a.tsv", "neutral\tA dog .", r"received 2 columns; expected 3 to 4: fix it"),
         ("a.tsv", "maybe\ta\tb", "received the label 'maybe'; expected entailment, neutral, "),
         ("a.jsonl", json.dumps(pair(sentence2_binary_parse=None)), "received None as sentence2_"),
         ("a.jsonl", json.dumps({"gold_label": "-"}), "no column 'sentence1_binary_parse'; it has"),

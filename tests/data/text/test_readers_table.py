@@ -119,8 +119,8 @@ def test_columns_that_look_otherwise(tmp_path: Path, name: str, head: str, told:
     ("name", "text", "message"),
     [
         ("a.tsv", "id\tlabel\tlabel\tsentence\n", "line 1: received several columns 'label'"),
-        ("a.tsv", TSV + "a\tb\n", "line 4: received 2 columns; expected 3: mend it"),
-        ("a.csv", CSV + '"a"\n', "line 4: received 1 column; expected 3: mend it"),
+        ("a.tsv", TSV + "a\tb\n", "line 4: received 2 columns; expected 3: fix it"),
+        ("a.csv", CSV + '"a"\n', "line 4: received 1 column; expected 3: fix it"),
         ("a.csv", CSV + '"b,x\nc,x\n', "line 4: .*; expected cells separated by commas"),
         ("a.jsonl", JSONL + '{"label": ' + "9" * 5000 + "}", "line 3: is no JSON"),
         ("a.jsonl", JSONL + "7", "line 3: received 7; expected an object"),

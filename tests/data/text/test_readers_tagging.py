@@ -128,7 +128,7 @@ def test_conllu(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "arguments", "message"),
     [
-        ("a X\nb\n", {}, "line 2: received 1 column; expected 2: mend it"),
+        ("a X\nb\n", {}, "line 2: received 1 column; expected 2: fix it"),
         ("a\tX\nb\t\n", {}, "line 2: received no tag; expected one"),
         ("a\tX\n\tY\n", {}, "line 2: received no word; expected one"),
         ("a X\n", {"tag": 2}, "line 1: received 2 columns; expected at least 3"),

@@ -43,7 +43,7 @@ def test_too_many_words() -> None:
     with pytest.raises(DataError) as caught:
         list(records("a", long, advice="--unusable drop"))
     assert str(caught.value) == (
-        "a.tsv, line 2: received 33,000 words; expected at most 10,000: split it or take it out; "
+        "a.tsv, line 2: received 33,000 words; expected at most 10,000: split it or remove it; "
         "to go on without it: --unusable drop"
     )
     dropping = records("a", long, unusable="drop")

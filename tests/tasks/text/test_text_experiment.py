@@ -303,8 +303,8 @@ def test_training_with_given_trees_and_a_bilstm(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "make", "message"),
     [
-        ("pair", class_data, "has 1 text and a class an example; expected 2 texts and a class"),
-        ("classify", tag_data, r"train\.txt has 1 text and tags an example; expected 1 text and a"),
+        ("pair", class_data, "has 1 text and a class per example; expected 2 texts and a class"),
+        ("classify", tag_data, r"train\.txt has 1 text and tags per example; expected 1 text"),
         ("tag", class_data, "kind is tag and .*; expected 1 text and tags"),
     ],
 )

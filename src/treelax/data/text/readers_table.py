@@ -295,5 +295,5 @@ class MissingColumnError(DataError):
 
 def note_ragged(report: Report, line: int, received: int, expected: int | str) -> None:
     """Skip a line with the wrong number of columns and note it, or raise, as asked."""
-    message = f"received {counted(received, 'column')}; expected {expected}: mend it or take it out"
+    message = f"received {counted(received, 'column')}; expected {expected}: fix it or remove it"
     report.refuse(RAGGED, line, message)

@@ -154,7 +154,7 @@ class Records:
                 longest = max(len(words_of(record, i)) for i in range(len(record.texts)))
                 if longest > most:
                     message = f"received {longest:,} words; expected at most {most:,}"
-                    report.refuse(TOO_LONG, record.line, f"{message}: split it or take it out")
+                    report.refuse(TOO_LONG, record.line, f"{message}: split it or remove it")
                     continue
             report.kept += 1
             yield record

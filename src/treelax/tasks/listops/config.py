@@ -171,6 +171,10 @@ PRESETS: dict[str, tuple[Callable[[], ListOpsConfig], str]] = {
         partial(paper, relaxation="entropy"),
         "as paper-mc with the entropy relaxation",
     ),
+    "paper-nonprojective": (
+        partial(paper, structure="nonprojective", relaxation="entropy"),
+        "as paper-entropy with non-projective trees",
+    ),
     "paper-heads": (
         partial(paper, trees="heads"),
         "as paper-mc with head selection, no tree constraint",
@@ -186,6 +190,10 @@ PRESETS: dict[str, tuple[Callable[[], ListOpsConfig], str]] = {
         partial(balanced, relaxation="entropy"),
         "as balanced-mc with the entropy relaxation",
     ),
+    "balanced-nonprojective": (
+        partial(balanced, structure="nonprojective", relaxation="entropy"),
+        "as balanced-entropy with non-projective trees",
+    ),
     "balanced-heads": (
         partial(balanced, trees="heads"),
         "as balanced-mc with head selection, no tree constraint",
@@ -195,7 +203,7 @@ PRESETS: dict[str, tuple[Callable[[], ListOpsConfig], str]] = {
         "gold trees, the upper bound",
     ),
     "chain": (partial(paper, trees="chain"), "left-to-right chains, the lower bound"),
-    "small": (small, "balanced-mc in small, for two CPU cores"),
+    "small": (small, "a smaller balanced-mc, for two CPU cores"),
     "paulus": (paulus, "balanced-mc on the data of Paulus et al. (2020)"),
 }
 

@@ -15,6 +15,7 @@ PAPER = {
     "paper-mc": "99.6 / 99.7",
     "paper-mc-st": "77.0 / 83.2",
     "paper-entropy": None,
+    "paper-nonprojective": None,
     "paper-heads": None,
     "chain": None,
     "gold": "100.0 / 100.0",
@@ -25,6 +26,7 @@ ESTIMATORS = {
     "mc": "MC, forward relaxed",
     "mc-st": "MC, straight-through",
     "entropy": "MC, entropy relaxation",
+    "nonprojective": "MC, entropy relaxation, non-projective trees",
     "heads": "MC, head selection (no tree)",
 }
 LABELS = {
@@ -52,8 +54,8 @@ class ListOpsTable(PaperTable):
     )
     # other settings in which rows differ belong to their recipes
     named_after = (
-        *("model.trees", "model.relaxation", "model.noise", "model.straight_through"),
-        "train.loss",
+        *("model.trees", "model.structure", "model.relaxation", "model.noise"),
+        *("model.straight_through", "train.loss"),
     )
     curves = ("operator_accuracy", "attachment", "soft_operator_accuracy")
     panels = {"operator_accuracy": "accuracy", "attachment": "attachment score"}  # noqa: RUF012

@@ -264,7 +264,7 @@ def _check(config: TextConfig, data: TextData) -> None:
     for split in data.splits.values():
         if (split.texts, split.tagged) != TAKES[config.kind]:
             received, expected = (
-                f"{counted(texts, 'text')} and {'tags' if tagged else 'a class'} an example"
+                f"{counted(texts, 'text')} and {'tags' if tagged else 'a class'} per example"
                 for texts, tagged in ((split.texts, split.tagged), TAKES[config.kind])
             )
             raise InputError(

@@ -68,7 +68,7 @@ def load_folder(path: Path) -> SavedSentences:
     else:
         task_of(path)  # refuses what holds no model
         file = path / MODEL
-        told = _read_config(path / CONFIG)
+        told = read_config(path / CONFIG)
         saved = load_checkpoint(file, kind=KIND)
         vectors, labels = load_words(path / WORDS)
         kept = saved.state.get("settings", {})
@@ -100,7 +100,7 @@ def save_folder(
         what = "holds a run; expected another" if is_run else "is a file; expected a"
         raise InputError(f"{path}: {what} folder for a saved model")
     if (path / CONFIG).exists():
-        _read_config(path / CONFIG)  # refuses to overwrite that of another program
+        read_config(path / CONFIG)  # refuses to overwrite that of another program
     transformer, copy = settings.model.pretrained, path / COPY
     if transformer is not None:
         settings = replace(settings, model=replace(settings.model, pretrained=COPY))
@@ -134,7 +134,8 @@ def _restored(kind: type[Config], kept: Any, file: Path) -> Config:
         raise misfit(file, error) from error
 
 
-def _read_config(file: Path) -> dict[str, Any]:
+def read_config(file: Path) -> dict[str, Any]:
+    """The config of a saved model."""
     try:
         told = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:

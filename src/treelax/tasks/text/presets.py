@@ -130,6 +130,10 @@ SST_ROWS: dict[str, tuple[dict[str, Any], str]] = {
     "chain": ({"trees": "chain"}, "left-to-right chain"),
     "heads": ({"trees": "heads"}, "head selection"),
     "given": ({"trees": "given"}, "given trees"),
+    "nonprojective": (
+        {"structure": "nonprojective", "relaxation": "entropy"},
+        "latent non-projective tree",
+    ),
     "tree": ({}, "latent tree"),
 }
 

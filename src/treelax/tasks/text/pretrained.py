@@ -241,7 +241,7 @@ class SentenceModel(TrainedParser, nn.Module):
             if progress is not None:
                 progress(done)
         if (found := LabelFigures.of(labels)) is None:
-            raise InputError("examples: received none with a label; expected some to compare with")
+            raise InputError("received no example with a label; expected some to compare with")
         return found
 
     @torch.no_grad()

@@ -44,6 +44,7 @@ class TextTask(Task):
     config_type = TextConfig
     files = FILES
     unchecked = ("data.trees",)
+    columns = ("data.text", "data.label")
 
     def __init__(self, kind: Kind, tables: Mapping[str, PaperTable]) -> None:
         self.name = kind
