@@ -56,7 +56,9 @@ def status(key: str) -> int:
 
 def call_of(contender: Contender, operation: str, batch: int, n: int) -> Call:
     """The call of a job, inputs and all."""
-    return contender.prepare(operation, make_problem(batch, n, ragged=contender.ragged), False)
+    return contender.prepare(
+        operation, make_problem(batch, n, operation, ragged=contender.ragged), False
+    )
 
 
 def warm_up(contender: Contender, operation: str) -> None:

@@ -9,49 +9,70 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from treelax.structures import Binary, NonProjective, Projective, Structure
+
 #: Seed of all scores, lengths and upstream gradients.
 SEED = 2019
 
 FORWARD = "forward"
 FORWARD_BACKWARD = "forward+backward"
 BEST_TREE = "best tree"
-OPERATIONS = (FORWARD, FORWARD_BACKWARD, BEST_TREE)
+NONPROJECTIVE_MARGINALS = "non-projective marginals+backward"
+NONPROJECTIVE_BEST = "non-projective best tree"
+BINARY_MARGINALS = "binary marginals+backward"
+BINARY_BEST = "binary best tree"
+#: Those without a name of their own are of projective trees.
+PROJECTIVE = (FORWARD, FORWARD_BACKWARD, BEST_TREE)
+BEST = (BEST_TREE, NONPROJECTIVE_BEST, BINARY_BEST)
+MARGINALS = (NONPROJECTIVE_MARGINALS, BINARY_MARGINALS)
+BACKWARD = (FORWARD_BACKWARD, *MARGINALS)
+OPERATIONS = (
+    *PROJECTIVE,
+    NONPROJECTIVE_MARGINALS,
+    NONPROJECTIVE_BEST,
+    BINARY_MARGINALS,
+    BINARY_BEST,
+)
+
+
+def structure_of(operation: str, single_root: bool = False) -> Structure:
+    """What an operation is about."""
+    if operation in (BINARY_MARGINALS, BINARY_BEST):
+        return Binary()
+    return (Projective if operation in PROJECTIVE else NonProjective)(single_root)
 
 
 @dataclass(frozen=True)
 class Problem:
     """A batch of sentences in treelax's convention.
 
-    ``scores[b, h, m]`` is the weight of the arc from head ``h`` to modifier ``m``; index 0 is the
-    root. ``upstream`` is the gradient of some loss with respect to the tree, zero where no arc can
-    be.
+    ``scores[b, h, m]`` is the weight of the arc from head ``h`` to modifier ``m``, index 0 the root, or
+    that of the span from word ``h`` to word ``m``. ``upstream`` is the gradient of some loss with
+    respect to the tree, zero where no part can be.
     """
 
-    scores: Tensor  # (batch, n+1, n+1), float32
+    scores: Tensor  # (batch, n+1, n+1) for arcs, (batch, n, n) for spans, float32
     lengths: Tensor | None  # (batch,), or None: all sentences have n words
-    upstream: Tensor  # (batch, n+1, n+1)
-
-    @property
-    def n(self) -> int:
-        return self.scores.shape[-1] - 1
+    upstream: Tensor  # like scores
 
 
-def make_problem(batch: int, n: int, *, ragged: bool = False, device: str = "cpu") -> Problem:
+def make_problem(
+    batch: int, n: int, operation: str = FORWARD, *, ragged: bool = False, device: str = "cpu"
+) -> Problem:
     """Unit-scale Gaussian scores; ragged lengths are uniform in ``[n/2, n]``.
 
     The numbers are drawn on the CPU, so that every device gets the same ones.
     """
+    structure = structure_of(operation)
     random = torch.Generator().manual_seed(SEED + n)
-    scores = torch.randn(batch, n + 1, n + 1, generator=random)
-    upstream = torch.randn(batch, n + 1, n + 1, generator=random)
-    upstream[:, :, 0] = 0
-    upstream.diagonal(dim1=1, dim2=2).zero_()
+    size = n + structure.rooted
+    scores, upstream = (torch.randn(batch, size, size, generator=random) for _ in range(2))
     lengths = None
+    words = torch.full((batch,), n)
     if ragged:
-        lengths = torch.randint((n + 1) // 2, n + 1, (batch,), generator=random)
-        inside = torch.arange(n + 1) <= lengths[:, None]  # (batch, n+1)
-        upstream *= inside[:, :, None] & inside[:, None, :]
-        lengths = lengths.to(device)
+        words = torch.randint((n + 1) // 2, n + 1, (batch,), generator=random)
+        lengths = words.to(device)
+    upstream *= structure.part_mask(words, size)
     return Problem(scores.to(device), lengths, upstream.to(device))
 
 
@@ -62,7 +83,7 @@ class Call:
     Attributes:
         run: the timed work and nothing else.
         read: turns what ``run`` returned into named tensors in treelax's convention:
-            ``tree`` and ``gradient`` of shape (batch, n+1, n+1), ``best score`` of shape (batch,).
+            ``tree`` and ``gradient`` of the scores' shape, ``best score`` of shape (batch,).
     """
 
     run: Callable[[], Any]
@@ -97,7 +118,7 @@ class Contender:
 
     def family(self, operation: str) -> str:
         """Contenders of one family compute the same thing."""
-        what = BEST_TREE if operation == BEST_TREE else self.relaxation
+        what = BEST_TREE if operation in BEST else self.relaxation
         return what + (", ragged" if self.ragged else "")
 
     def takes(self, operation: str, n: int) -> bool:
@@ -110,9 +131,9 @@ class Contender:
         A peer may fail in any way. Of treelax only a backend that says it is missing is forgiven;
         other errors are raised.
         """
-        problem = make_problem(2, 3, ragged=self.ragged, device=device)
         try:
             for operation in self.operations:
+                problem = make_problem(2, 3, operation, ragged=self.ragged, device=device)
                 self.prepare(operation, problem, False).run()
         except Exception as error:
             if self.library == "treelax" and type(error).__name__ != "BackendError":

@@ -6,8 +6,17 @@ from dataclasses import dataclass
 
 import torch
 
-from benchmarks.adapters import supar, torch_struct, treelax
-from benchmarks.problem import BEST_TREE, FORWARD, FORWARD_BACKWARD, OPERATIONS, Contender
+from benchmarks.adapters import matrix_tree, supar, torch_struct, treelax
+from benchmarks.problem import (
+    BEST,
+    FORWARD,
+    FORWARD_BACKWARD,
+    MARGINALS,
+    NONPROJECTIVE_BEST,
+    NONPROJECTIVE_MARGINALS,
+    OPERATIONS,
+    Contender,
+)
 
 SOFT = (FORWARD, FORWARD_BACKWARD)
 
@@ -16,7 +25,7 @@ def ours(
     backend: str, relaxation: str, operations: tuple[str, ...] = SOFT, ragged: bool = False
 ) -> Contender:
     """A contender that is one of treelax's own backends."""
-    parts = ["treelax", backend] + ([] if operations == (BEST_TREE,) else [relaxation])
+    parts = ["treelax", backend] + ([] if operations == BEST else [relaxation])
     return Contender(
         name=" ".join(parts) + (" ragged" if ragged else ""),
         library="treelax",
@@ -43,10 +52,14 @@ def reference(relaxation: str, ragged: bool = False) -> Contender:
 
 
 def peers() -> list[Contender]:
-    """The other libraries; both compute marginals, which is our relaxation "entropy"."""
+    """The other libraries; all compute marginals, which is our relaxation "entropy"."""
+    without_best = tuple(o for o in OPERATIONS if o != NONPROJECTIVE_BEST)
     return [
-        Contender("torch-struct", "torch-struct", "entropy", OPERATIONS, torch_struct.prepare),
+        Contender("torch-struct", "torch-struct", "entropy", without_best, torch_struct.prepare),
         Contender("supar", "supar", "entropy", OPERATIONS, supar.prepare),
+        Contender(
+            "plain torch", "torch", "entropy", (NONPROJECTIVE_MARGINALS,), matrix_tree.prepare
+        ),
     ]
 
 
@@ -55,10 +68,11 @@ def contenders(device: str, with_peers: bool = True) -> list[Contender]:
     fast = "native" if device == "cpu" else "triton"
     own = [
         ours(fast, "softmax"),
-        ours(fast, "entropy"),
-        ours(fast, "entropy", (BEST_TREE,)),
+        ours(fast, "entropy", (*SOFT, *MARGINALS)),
+        ours(fast, "entropy", BEST),
         ours("diagonal", "softmax"),
-        ours("diagonal", "entropy", (BEST_TREE,)),
+        ours("diagonal", "entropy", MARGINALS),
+        ours("diagonal", "entropy", BEST),
         ours(fast, "softmax", ragged=True),
     ]
     checks = [reference("softmax"), reference("entropy"), reference("softmax", ragged=True)]

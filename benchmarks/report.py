@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from benchmarks.machine import Machine
-from benchmarks.problem import BEST_TREE, FORWARD_BACKWARD, OPERATIONS
+from benchmarks.problem import BACKWARD, BEST_TREE, FORWARD_BACKWARD, OPERATIONS
 
 
 @dataclass(frozen=True)
@@ -265,21 +265,19 @@ def time_tables(figures: Figures, sizes: Sequence[int], device: str) -> list[str
     return [part for part in out if part]
 
 
-def memory_table(figures: Figures, sizes: Sequence[int]) -> str | None:
-    """Peak memory of forward+backward."""
-    names = dict.fromkeys(
-        r.contender
-        for r in figures.rows
-        if r.operation == FORWARD_BACKWARD and r.peak_mb is not None
-    )
-    lines = []
-    for name in names:
-        rows = [figures.row(FORWARD_BACKWARD, name, n) for n in sizes]
-        lines.append([name, *(short(row.peak_mb) if row else "–" for row in rows)])
-    if not lines:
-        return None
-    header = ["", *(f"n={n}" for n in sizes)]
-    return f"### {FORWARD_BACKWARD}: peak memory above base in MB\n\n{table(header, lines)}"
+def memory_tables(figures: Figures, sizes: Sequence[int]) -> list[str]:
+    """Peak memory of each operation with a backward pass."""
+    out = []
+    for operation in BACKWARD:
+        measured = [r for r in figures.rows if r.operation == operation and r.peak_mb is not None]
+        lines = []
+        for name in dict.fromkeys(row.contender for row in measured):
+            rows = [figures.row(operation, name, n) for n in sizes]
+            lines.append([name, *(short(row.peak_mb) if row else "–" for row in rows)])
+        if lines:
+            text = table(["", *(f"n={n}" for n in sizes)], lines)
+            out.append(f"### {operation}: peak memory above base in MB\n\n{text}")
+    return out
 
 
 def growth_table(figures: Figures, contender: str, sizes: Sequence[int]) -> str | None:

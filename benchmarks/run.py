@@ -29,7 +29,7 @@ from benchmarks.report import Row
 RESULTS = Path(__file__).resolve().parent / "results"
 EXAMPLE = """\
 examples:
-  python benchmarks/run.py                   the whole comparison on the CPU, about ten minutes
+  python benchmarks/run.py                   the whole comparison on the CPU, about fifteen minutes
   python benchmarks/run.py --quick           a smoke run, under a minute
   python benchmarks/run.py --device cuda     the Triton kernels
   python benchmarks/run.py --sizes 20 40 --threads 1 --no-peers
@@ -200,7 +200,9 @@ class Run:
             progress.begin(f"{operation}, n={n}, {threads} thread{'s' * (threads > 1)}")
             torch.set_num_threads(threads)
             runs = {
-                c.name: c.prepare(operation, make_problem(batch, n, ragged=c.ragged), False).run
+                c.name: c.prepare(
+                    operation, make_problem(batch, n, operation, ragged=c.ragged), False
+                ).run
                 for c in contenders
             }
             samples = measure.take_turns(runs, seconds=plan.seconds, rounds=plan.rounds)
@@ -232,7 +234,7 @@ class Run:
             progress.expect(max(plan.seconds, (2 * plan.rounds + 5) * once))
         for n, operation, c in cells:
             progress.begin(f"{operation}, n={n}, {c.name}")
-            problem = make_problem(plan.batch, n, ragged=c.ragged, device=self.device)
+            problem = make_problem(plan.batch, n, operation, ragged=c.ragged, device=self.device)
             run = c.prepare(operation, problem, False).run
             run()
             torch.cuda.synchronize()
@@ -271,7 +273,7 @@ class Run:
             *report.time_tables(figures, plan.sizes, self.device),
         ]
         if self.device == "cpu":
-            parts.append(report.memory_table(figures, plan.sizes) or "")
+            parts.extend(report.memory_tables(figures, plan.sizes))
             sizes = sorted({n for n in plan.sizes if n >= 40} | {n for n, _ in plan.long_sizes})
             for c in self.own():
                 parts.append(report.growth_table(figures, c.name, sizes) or "")

@@ -4,15 +4,19 @@
 // log2 units, so the softmax weights are b_k = 2^(s_k - m) / z with m = max_k s_k.
 #pragma once
 
+#include <cmath>
+
 #include "simd.h"
 
 namespace {
 
 constexpr double log2_of_e = 1.44269504088896340736;
 constexpr double log_of_2 = 0.69314718055994530942;
-// See src/treelax/ops/eisner/common.py for why these are finite.
+// See src/treelax/ops/backend.py for why these are finite.
 constexpr double forbidden = -1e36;
 constexpr double limit = 1e30;
+// The size of chart values from which a type loses too much in their differences.
+template <class T> constexpr double centre_above = sizeof(T) == sizeof(float) ? 256 : 256.0 * (1 << 29);
 
 // A cell's maximum, the reciprocal of its normaliser, and the value it passes up.
 template <class T> struct Cell {
@@ -94,6 +98,29 @@ inline void hand_down_grad(const Vec<T> *left, const Vec<T> *right, const Vec<T>
         to_left[k] += ds;
         to_right[k] += ds;
     }
+}
+
+// The first split of a lane that reaches the maximum, which was computed from these very sums.
+template <class T>
+inline int first_split(const Vec<T> *left, const Vec<T> *right, int splits, T top, int lane) {
+    for (int k = 0; k < splits; ++k)
+        if (left[k][lane] + right[k][lane] >= top) return k;
+    return 0;  // all splits forbidden: the value was clamped
+}
+
+// The first split of a lane whose cumulative probability exceeds u.
+template <class T>
+inline int sampled_split(const Vec<T> *left, const Vec<T> *right, int splits, const Vec<T> &top,
+                         const Vec<T> &scale, int lane, T u) {
+    T sum = 0;
+    int last = 0;
+    for (int k = 0; k < splits; ++k) {
+        const T b = std::exp2(left[k][lane] + right[k][lane] - top[lane]) * scale[lane];
+        sum += b;
+        if (sum > u) return k;
+        if (b > 0) last = k;  // rounding may leave u above the total
+    }
+    return last;
 }
 
 }  // namespace

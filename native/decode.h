@@ -1,8 +1,6 @@
 // From a filled chart to discrete trees, one lane at a time: O(n^2) a tree.
 #pragma once
 
-#include <cmath>
-
 #include "sweeps.h"
 
 namespace {
@@ -65,11 +63,7 @@ void derive(const Group<T> &g, const Chart<T> &chart, int length, Item *stack, P
 template <class T, class Emit>
 void best_of_lane(const Group<T> &g, const Chart<T> &chart, int lane, Item *stack, Emit emit) {
     const auto pick = [lane](const CellView<T> &cell) {
-        // the maximum was computed from these very sums, so the first that reaches it is the answer
-        const T target = cell.value[lane];
-        for (int k = 0; k < cell.splits; ++k)
-            if (cell.left[k][lane] + cell.right[k][lane] >= target) return k;
-        return 0;  // all splits forbidden: the value was clamped
+        return first_split<T>(cell.left, cell.right, cell.splits, cell.value[lane], lane);
     };
     derive<T>(g, chart, int(g.groups.length(g.index, lane)), stack, pick, emit);
 }
@@ -81,24 +75,12 @@ void sample_of_lane(const Group<T> &g, const Chart<T> &chart, int lane, const T 
     const int64_t full = g.groups.size();
     int decision = 0;
     const auto pick = [&](const CellView<T> &cell) {
-        const T top = cell.top[lane], scale = cell.scale[lane];
-        const T u = uniforms[decision++];
-        T sum = 0;
-        int last = 0;
-        for (int k = 0; k < cell.splits; ++k) {
-            const T b = std::exp2(cell.left[k][lane] + cell.right[k][lane] - top) * scale;
-            sum += b;
-            if (sum > u) return k;
-            if (b > 0) last = k;  // rounding may leave u above the total
-        }
-        return last;
+        return sampled_split<T>(cell.left, cell.right, cell.splits, cell.top, cell.scale, lane,
+                                uniforms[decision++]);
     };
     derive<T>(g, chart, int(g.groups.length(g.index, lane)), stack, pick,
               [=](int h, int m) { out[h * full + m] = 1; });
 }
-
-// The size of chart values from which a type loses too much in their differences.
-template <class T> constexpr double centre_above = sizeof(T) == sizeof(float) ? 256 : 256.0 * (1 << 29);
 
 // Shift the columns of `scores` so that the best tree scores 0, in the lanes that need it; returns the
 // score of that tree.

@@ -10,23 +10,6 @@
 
 namespace {
 
-// Planes of a chart, in the order in which they are kept for the backward pass. "Symmetric" planes hold
-// an item of span (i, j) at [i][j] and at [j][i], so that both operands of every split sum are
-// contiguous in k. Planes split in two hold one quantity above and another below the diagonal.
-enum Plane {
-    complete_right,    // C→, symmetric
-    complete_left,     // C←, symmetric
-    incomplete,        // above: I→(i, j); below, at [j][i]: I←(i, j)
-    value_inner,       // above: value of U
-    top_inner,         // above: max of U; below: max of C→
-    scale_inner,       // above: 1/z of U; below: 1/z of C→
-    top_scale_left,    // above: max of C←; below: 1/z of C←
-    tree,              // contributions of I→ and I←, that is, the tree
-    given_right,       // contributions of C→: the total above (while summing: from U above, C→ below)
-    given_left,        // the same for C←
-    saved_planes
-};
-
 constexpr int bad_length = 1, bad_score = 2, no_tree = 4, out_of_memory = 8;
 
 // Lanes of scores that a result must speak of: `nan` spoils the sentence, `bad` (NaN or +inf) is reported.
@@ -34,11 +17,23 @@ template <class T> struct Faults {
     IVec<T> nan, bad;
 };
 
+// Which entries of a sentence's matrix are parts of its trees. Arcs have a row and a column for the root.
+struct Arcs {
+    static constexpr int root = 1;
+    static constexpr int first(int) { return 0; }  // where the parts of row h begin
+    static constexpr bool part(int h, int m) { return m > 0 && h != m; }
+};
+struct Spans {  // (i, j) of the words i … j
+    static constexpr int root = 0;
+    static constexpr int first(int i) { return i; }
+    static constexpr bool part(int i, int j) { return i <= j; }
+};
+
 // Which sentences make a group: sentences sorted by length, longest first, `lanes` at a time. Sorting
 // keeps the lanes of a group equally busy.
 template <class T> class Groups {
   public:
-    Groups(const int64_t *lengths, int64_t batch, int64_t size)
+    Groups(const int64_t *lengths, int64_t batch, int64_t size, int root = Arcs::root)
         : lengths_(lengths), batch_(batch), size_(size),
           order_(static_cast<int64_t *>(std::malloc(sizeof(int64_t) * (batch + size + 2)))) {
         if (!order_) {
@@ -48,7 +43,7 @@ template <class T> class Groups {
         int64_t *start = order_ + batch;  // a counting sort
         std::memset(start, 0, sizeof(int64_t) * (size + 2));
         for (int64_t b = 0; b < batch; ++b) {
-            if (lengths[b] < 0 || lengths[b] >= size) {
+            if (lengths[b] < 0 || lengths[b] > size - root) {
                 status_ = bad_length;
                 return;
             }
@@ -83,20 +78,20 @@ template <class T> class Groups {
     int status_ = 0;
 };
 
-// One group at work: its own size (longest sentence + root) and views of its planes.
-template <class T> struct Group {
+// One group at work, with a size of its own.
+template <class T, class Parts = Arcs> struct Group {
     static constexpr int lanes = Simd<T>::lanes;
     using V = Vec<T>;
 
     const Groups<T> &groups;
     const int64_t index;
     const int n;     // longest sentence
-    const int size;  // n + 1
+    const int size;  // n, and 1 for the root
     bool single_root;
     const int *stop;  // not 0 when the caller gives up; may be null
 
     Group(const Groups<T> &all, int64_t group, bool single, const int *stop_flag)
-        : groups(all), index(group), n(int(all.length(group, 0))), size(n + 1),
+        : groups(all), index(group), n(int(all.length(group, 0))), size(n + Parts::root),
           single_root(single), stop(stop_flag) {}
 
     bool stopped() const { return stop && __atomic_load_n(stop, __ATOMIC_RELAXED); }
@@ -104,32 +99,35 @@ template <class T> struct Group {
     size_t plane_vectors() const { return size_t(size) * size; }
     int inner_splits(int i, int j) const { return single_root && i == 0 ? 1 : j - i; }
 
+    // Index of a lane's last word; -1 where there is neither word nor root.
+    int last(int lane) const { return int(groups.length(index, lane)) + Parts::root - 1; }
+
     // Lanes of `source` (B, N, N) into a plane. Cells outside a sentence become 0.
     void gather(const T *source, V *plane) const {
         const int64_t full = groups.size();
-        int64_t base[lanes], length[lanes];
+        int64_t base[lanes], end[lanes];
         for (int l = 0; l < lanes; ++l) {
             const int64_t b = groups.sentence(index, l);
             base[l] = b < 0 ? 0 : b * full;
-            length[l] = b < 0 ? -1 : groups.length(index, l);
+            end[l] = b < 0 ? 0 : last(l) + 1;
         }
         for (int h = 0; h < size; ++h)
-            for (int m = 0; m < size; m += lanes) {
+            for (int m = Parts::first(h); m < size; m += lanes) {
                 V block[lanes];  // of each sentence, `lanes` columns of row h; then the transpose
                 for (int l = 0; l < lanes; ++l)
                     block[l] = load_some(source + (base[l] + h) * full + m,
-                                         h <= length[l] ? length[l] + 1 - m : 0);
+                                         h < end[l] ? end[l] - m : 0);
                 transpose<T>(block);
                 for (int k = 0; k < lanes && m + k < size; ++k) plane[h * size + m + k] = block[k];
             }
     }
 
-    // The other way round. A plane holds 0 outside a sentence already; what lies outside the group
-    // becomes 0.
+    // The other way round. A plane holds 0 outside a sentence already; what lies outside the group, or
+    // before the parts of a row, becomes 0.
     void scatter(const V *plane, T *target) const {
         const int64_t full = groups.size();
         for (int h = 0; h < size; ++h)
-            for (int64_t m = 0; m < full; m += lanes) {
+            for (int64_t m = Parts::first(h); m < full; m += lanes) {
                 V block[lanes];
                 for (int k = 0; k < lanes; ++k)
                     block[k] = m + k < size ? plane[h * size + m + k] : V{};
@@ -141,8 +139,10 @@ template <class T> struct Group {
             }
         for (int l = 0; l < lanes; ++l) {
             const int64_t b = groups.sentence(index, l);
-            if (b >= 0)
-                std::memset(target + (b * full + size) * full, 0, sizeof(T) * full * (full - size));
+            if (b < 0) break;
+            T *matrix = target + b * full * full;
+            for (int h = 0; h < size; ++h) std::memset(matrix + h * full, 0, sizeof(T) * Parts::first(h));
+            std::memset(matrix + size * full, 0, sizeof(T) * full * (full - size));
         }
     }
 
@@ -152,11 +152,9 @@ template <class T> struct Group {
         const V low = splat<T>(T(-limit)), high = splat<T>(T(limit));
         const V banned = splat<T>(T(forbidden));
         for (int h = 0; h < size; ++h) {
-            plane[size_t(h) * size] = V{};  // nothing heads the root
-            for (int m = 1; m < size; ++m) {
+            for (int m = Parts::first(h); m < size; ++m) {
                 V &at = plane[size_t(h) * size + m];
-                V x = at;
-                if (h == m) x = V{};  // never an arc
+                V x = Parts::part(h, m) ? at : V{};
                 found.nan |= x != x;
                 found.bad |= ~(x < splat<T>(T(__builtin_huge_val())));
                 const IVec<T> is_banned = x == splat<T>(T(-__builtin_huge_val()));
@@ -168,13 +166,13 @@ template <class T> struct Group {
         return found;
     }
 
-    // out[b] = C→(0, length) * unit + offset, or NaN
-    int write_values(const V *right, T unit, V offset, const Faults<T> &faults, T *out) const {
+    // out[b] = goals[last] * unit + offset, or NaN, from row 0 of a plane
+    int write_values(const V *goals, T unit, V offset, const Faults<T> &faults, T *out) const {
         int status = 0;
         for (int l = 0; l < lanes; ++l) {
             const int64_t b = groups.sentence(index, l);
             if (b < 0) break;
-            const T value = right[groups.length(index, l)][l] * unit + offset[l];
+            const T value = last(l) < 0 ? T(0) : goals[last(l)][l] * unit + offset[l];
             out[b] = faults.nan[l] ? not_a_number : value;
             if (faults.bad[l]) status |= bad_score;
             if (!(value > T(forbidden / 2))) status |= no_tree;
@@ -182,27 +180,59 @@ template <class T> struct Group {
         return status;
     }
 
-    // NaN in every arc of the sentences in which a score is NaN, so that a diverged network shows.
+    // NaN in every part of the sentences in which a score is NaN, so that a diverged network shows.
     void spoil(const IVec<T> &nan, T *target) const {
         const int64_t full = groups.size();
         for (int l = 0; l < lanes; ++l) {
             const int64_t b = groups.sentence(index, l);
             if (b < 0 || !nan[l]) continue;
-            for (int64_t h = 0; h <= groups.length(index, l); ++h)
-                for (int64_t m = 1; m <= groups.length(index, l); ++m)
-                    if (h != m) target[(b * full + h) * full + m] = not_a_number;
+            for (int h = 0; h <= last(l); ++h)
+                for (int m = Parts::first(h); m <= last(l); ++m)
+                    if (Parts::part(h, m)) target[(b * full + h) * full + m] = not_a_number;
         }
     }
 
     static constexpr T not_a_number = T(__builtin_nan(""));
 
-    // An integer vector per lane turned into 1 where C→(0, j) is the whole sentence of the lane.
+    // 1 in the lanes whose last word is j.
     V goal(int j) const {
         V one = {};
         for (int l = 0; l < lanes; ++l)
-            if (groups.length(index, l) == j) one[l] = 1;
+            if (last(l) == j) one[l] = 1;
         return one;
     }
+};
+
+// Any order in which a span comes after its parts is right for a bottom-up sweep, and its reverse for a
+// top-down one. We take a few columns j at a time and walk over the rows i: the stretch of row i that
+// the cells (i, j), (i, j+1), … share is fetched once for all of them, which matters as soon as the
+// planes outgrow the second-level cache (n = 80).
+constexpr int columns = 4;
+
+template <class G, class Visit> inline void bottom_up(const G &g, Visit visit) {
+    const int n = g.size - 1;
+    for (int first = 1; first <= n && !g.stopped(); first += columns) {
+        const int last = first + columns - 1 < n ? first + columns - 1 : n;
+        for (int i = last - 1; i >= 0; --i)
+            for (int j = i < first ? first : i + 1; j <= last; ++j) visit(i, j);
+    }
+}
+
+template <class G, class Visit> inline void top_down(const G &g, Visit visit) {
+    const int n = g.size - 1;
+    for (int first = (n - 1) / columns * columns + 1; first >= 1 && !g.stopped(); first -= columns) {
+        const int last = first + columns - 1 < n ? first + columns - 1 : n;
+        for (int i = 0; i < last; ++i)
+            for (int j = last; j >= (i < first ? first : i + 1); --j) visit(i, j);
+    }
+}
+
+// The planes of one group's chart.
+template <class T> struct Chart {
+    using V = Vec<T>;
+    V *base;
+    size_t stride;
+    V *operator[](int plane) const { return base + plane * stride; }
 };
 
 // A block that a thread keeps between calls: memory fresh from the system costs a page fault for every
@@ -211,9 +241,9 @@ class Arena {
   public:
     ~Arena() { std::free(memory_); }
     void *at_least(size_t bytes) {
-        if (bytes > size_) {
+        if (bytes >= size_) {
             std::free(memory_);
-            size_ = (bytes + 63) / 64 * 64;
+            size_ = bytes / 64 * 64 + 64;  // never nothing
             memory_ = std::aligned_alloc(64, size_);
             if (!memory_) size_ = 0;
         }

@@ -1,41 +1,33 @@
 // The sweeps over a group's chart. See src/treelax/ops/eisner/README.md for the derivation.
-//
-// Any order in which a span comes after its parts is right for a bottom-up sweep, and its reverse for a
-// top-down one. We take a few columns j at a time and walk over the rows i: the stretch of row i that
-// the cells (i, j), (i, j+1), … share is fetched once for all of them, which matters as soon as the
-// planes outgrow the second-level cache (n = 80).
 #pragma once
 
 #include "group.h"
 
 namespace {
 
-constexpr int columns = 4;
+using Parts = Arcs;
 
-template <class G, class Visit> inline void bottom_up(const G &g, Visit visit) {
-    const int n = g.n;
-    for (int first = 1; first <= n && !g.stopped(); first += columns) {
-        const int last = first + columns - 1 < n ? first + columns - 1 : n;
-        for (int i = last - 1; i >= 0; --i)
-            for (int j = i < first ? first : i + 1; j <= last; ++j) visit(i, j);
-    }
-}
+// Uniform variables of a sample.
+inline int64_t decisions(int64_t size) { return 2 * (size - 1); }
 
-template <class G, class Visit> inline void top_down(const G &g, Visit visit) {
-    const int n = g.n;
-    for (int first = (n - 1) / columns * columns + 1; first >= 1 && !g.stopped(); first -= columns) {
-        const int last = first + columns - 1 < n ? first + columns - 1 : n;
-        for (int i = 0; i < last; ++i)
-            for (int j = last; j >= (i < first ? first : i + 1); --j) visit(i, j);
-    }
-}
-
-// The planes of one group's chart.
-template <class T> struct Chart {
-    using V = Vec<T>;
-    V *base;
-    size_t stride;
-    V *operator[](int plane) const { return base + plane * stride; }
+// Planes of a chart, in the order in which they are kept for the backward pass. "Symmetric" planes hold
+// an item of span (i, j) at [i][j] and at [j][i], so that both operands of every split sum are
+// contiguous in k. Planes split in two hold one quantity above and another below the diagonal.
+enum Plane {
+    complete_right,    // C→, symmetric
+    complete_left,     // C←, symmetric
+    incomplete,        // above: I→(i, j); below, at [j][i]: I←(i, j)
+    value_inner,       // above: value of U
+    top_inner,         // above: max of U; below: max of C→
+    scale_inner,       // above: 1/z of U; below: 1/z of C→
+    top_scale_left,    // above: max of C←; below: 1/z of C←
+    tree,              // contributions of I→ and I←, that is, the tree
+    given_right,       // contributions of C→: the total above (while summing: from U above, C→ below)
+    given_left,        // the same for C←
+    saved_planes,
+    goals = complete_right,
+    spare = value_inner,
+    best_planes = value_inner + 1,  // the planes of the best tree
 };
 
 // Sweep 1, bottom-up: values of all items, with the maximum and normaliser of each cell. The scores come
@@ -110,7 +102,10 @@ enum GradPlane {
     value_right,      // adjoint of the value of C→: from U above, from C→ below
     value_left,       // the same for C←
     value_incomplete, // adjoints of the values of I→ and I←: the gradient of the scores
-    grad_planes
+    grad_planes,
+    grad_parts = grad_incomplete,
+    value_goals = value_right,
+    value_parts = value_incomplete,
 };
 
 // Sweep 3, bottom-up: adjoints of all contributions.

@@ -13,7 +13,7 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks import measure, registry, report, run
+from benchmarks import agreement, measure, registry, report, run
 from benchmarks.problem import BEST_TREE, FORWARD_BACKWARD, OPERATIONS, Call
 
 TINY = ["--quick", "--no-peers", "--batch=2", "--threads=1", "--rounds=1", "--seconds=0"]
@@ -86,6 +86,13 @@ def test_disagreement_makes_it_refuse(quantity, spoil, tmp_path, monkeypatch, ca
     assert quantity in last
     assert "n=4" in last
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_matrix_tree_theorem_in_plain_torch_agrees():
+    [plain] = [contender for contender in registry.peers() if contender.name == "plain torch"]
+    own = registry.ours("reference", "entropy", plain.operations)
+    found = agreement.check([own, plain], 2, (2, 4), "cpu", lambda _: None)
+    assert found.comparisons == 8  # tree and gradient, two sizes, two root rules
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

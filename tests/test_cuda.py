@@ -11,6 +11,7 @@ import torch
 from tolerances import largest_error
 from torch import nn
 
+import treelax as tx
 from treelax import ProjectiveTrees, ops
 from treelax.errors import BackendError, InputError, NoTreeError
 from treelax.nn import ArcScorer, BiLSTM, LatentTree, Root, TreeGCN
@@ -27,6 +28,13 @@ else:
 SIZES = (1, 2, 3, 5, 17, 33)
 RELAXATIONS = ("softmax", "entropy")
 ROOTS = (False, True)
+STRUCTURES = (
+    tx.NonProjective(),
+    tx.NonProjective(single_root=True),
+    tx.Binary(),
+    tx.Labelled(tx.Projective()),
+    tx.Labelled(tx.Binary()),
+)
 
 
 def make(n, batch=5, dtype=torch.float64, scale=2.0):
@@ -78,7 +86,7 @@ def test_soft_trees_and_gradients():
         for dtype, tolerance in ((torch.float64, 1e-11), (torch.float32, 1e-5)):
             s = scores.to("cuda", dtype).requires_grad_()
             got, got_value, _ = torch.ops.treelax.soft_tree(
-                s, lengths.cuda(), *options, "triton", True, True
+                s, lengths.cuda(), "eisner", *options, "triton", True, True
             )
             close(got, tree, tolerance)
             close(got_value, value, tolerance)
@@ -113,7 +121,7 @@ def test_best_trees_and_samples():
         uniforms = torch.rand(shape, dtype=torch.float64, generator=generator)
         expected, _ = reference.sample_tree(scores, lengths, uniforms, single_root)
         drawn = torch.ops.treelax.sample_tree(
-            scores.cuda(), lengths.cuda(), uniforms.cuda(), single_root, "triton", True
+            scores.cuda(), lengths.cuda(), uniforms.cuda(), "eisner", single_root, "triton", True
         )
         assert torch.equal(drawn.cpu(), expected)
 
@@ -131,6 +139,52 @@ def test_triton_is_chosen_and_agrees_with_the_other_backends():
         value = ops.log_partition(scores, lengths, backend=backend)
         close(value, ops.log_partition(scores, lengths), 1e-11)
     raises(BackendError, lambda: ops.best_tree(scores, lengths, backend="native"))
+
+
+def test_structures_as_on_the_cpu():
+    for structure, n in product(STRUCTURES, SIZES):
+        generator = torch.Generator().manual_seed(n)
+        shape = (5, n + structure.rooted, n + structure.rooted, 2)[: 1 + structure.event_dim]
+        scores = 2 * torch.randn(shape, dtype=torch.float64, generator=generator)
+        lengths = torch.tensor([n, 1, (n + 1) // 2, n, 0])
+        upstream = torch.randn(shape, dtype=torch.float64, generator=generator)
+        results = []
+        for device in ("cpu", "cuda"):
+            s = scores.to(device).requires_grad_()
+            d = structure(s, lengths.to(device))
+            results.append(
+                (
+                    d.mode,
+                    d.sample((3,), generator=torch.Generator().manual_seed(1)),
+                    d.top_k(2).trees,
+                    d.marginals,
+                    d.log_partition,
+                    torch.autograd.grad((d.marginals * upstream.to(device)).sum(), s)[0],
+                )
+            )
+        for place, (expected, got) in enumerate(zip(*results, strict=True)):
+            if place < 3:
+                assert torch.equal(got.cpu(), expected), (structure, n, place)
+            close(got, expected, 1e-10)
+        single = structure(scores.float().cuda(), lengths.cuda())
+        close(single.marginals, results[0][3], 1e-5)
+        close(single.log_partition, results[0][4], 1e-3)
+
+
+def test_structures_in_cuda_graphs():
+    for structure in STRUCTURES:
+        shape = (16, 20 + structure.rooted, 20 + structure.rooted, 2)[: 1 + structure.event_dim]
+        scores = torch.randn(shape, device="cuda", requires_grad=True)
+        lengths = torch.arange(1, 17, device="cuda")
+
+        def step(structure=structure, scores=scores, lengths=lengths):
+            d = structure(scores, lengths)
+            grad = torch.autograd.grad(d.marginals.square().sum(), scores)[0]
+            return d.marginals.detach(), d.mode, d.top_k(2).trees, grad
+
+        expected = step()
+        for got, wanted in zip(captured(step), expected, strict=True):
+            assert torch.equal(got, wanted), structure
 
 
 def test_runs_are_deterministic():

@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 import torch
-from test_structures import LENGTHS, every_structure
+from test_structures import LENGTHS, draw, event, every_structure, relaxations
 from tolerances import EXACT, largest_error
 from torch.distributions import Distribution, kl_divergence
 
@@ -27,34 +27,37 @@ def seeded(seed=1):
 
 def perturbed(structure, noise, scores):
     """Two samples of noisy scores, and their lengths."""
-    scores, lengths = scores.detach().expand(2, 3, 5, 5), LENGTHS.expand(2, 3)
+    scores, lengths = scores.detach().expand(2, *scores.shape), LENGTHS.expand(2, 3)
     source = noise_named(noise)
     if source is None:
         return scores, lengths
-    drawn = source.draw(scores, lengths[..., None, None], seeded())
-    return scores + drawn.masked_fill(~structure.part_mask(lengths, 5), 0), lengths
+    parts = structure.part_count(lengths).reshape(2, 3, *(1,) * structure.event_dim)
+    drawn = source.draw(scores, parts, seeded())
+    mask = structure.part_mask(lengths, scores.shape[2])
+    return scores + drawn.masked_fill(~mask, 0), lengths
 
 
 @every_structure
 @pytest.mark.parametrize("noise", ["gumbel", "sum-of-gamma", None])
-@pytest.mark.parametrize("relaxation", ["softmax", "entropy"])
-def test_rsample_relaxes_noisy_scores(structure, relaxation, noise, scores):
-    settings = {"relaxation": relaxation, "temperature": 0.5}
-    got = structure(scores, LENGTHS).rsample((2,), noise=noise, generator=seeded(), **settings)
-    noisy, lengths = perturbed(structure, noise, scores)
-    assert torch.equal(got, structure.relaxed(noisy, lengths, **settings))
-    layer = tx.nn.LatentTree(tx.nn.ArcScorer(4, 4), structure, noise=noise, **settings)
-    own = layer.sample(scores.expand(2, 3, 5, 5), lengths, generator=seeded())
-    assert torch.equal(own, got)
+def test_rsample_relaxes_noisy_scores(structure, noise):
+    scores = draw(structure, seeded())
+    for relaxation in relaxations(structure):
+        settings = {"relaxation": relaxation, "temperature": 0.5}
+        got = structure(scores, LENGTHS).rsample((2,), noise=noise, generator=seeded(), **settings)
+        noisy, lengths = perturbed(structure, noise, scores)
+        assert torch.equal(got, structure.relaxed(noisy, lengths, **settings))
+        layer = tx.nn.LatentTree(tx.nn.ArcScorer(4, 4), structure, noise=noise, **settings)
+        own = layer.sample(scores.expand(2, *scores.shape), lengths, generator=seeded())
+        assert torch.equal(own, got)
 
 
 @every_structure
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("relaxation", ["softmax", "entropy"])
-def test_straight_through(structure, relaxation, dtype, scores):
+def test_straight_through(structure, dtype):
     """The value is the best structure of the perturbed scores; the gradient is the soft one's."""
-    scores = scores.to(dtype).requires_grad_()
-    weight = torch.randn(2, 3, 5, 5, generator=seeded(2)).to(dtype)
+    scores = draw(structure, seeded()).to(dtype).requires_grad_()
+    weight = torch.randn(2, *scores.shape, generator=seeded(2)).to(dtype)
+    relaxation = relaxations(structure)[0]
     hard, soft = (
         structure(scores, LENGTHS).rsample(
             (2,), relaxation=relaxation, straight_through=straight, generator=seeded()
@@ -74,20 +77,22 @@ def test_straight_through(structure, relaxation, dtype, scores):
 
 @every_structure
 @pytest.mark.parametrize("touch_first", [False, True])
-def test_shapes_and_expansion(structure, touch_first, scores):
+def test_shapes_and_expansion(structure, touch_first):
+    scores = draw(structure, seeded())
+    shape = event(structure, 4)
     d = structure(scores, LENGTHS)
     assert isinstance(d, Distribution)
     assert d.has_rsample
-    assert (d.batch_shape, d.event_shape) == ((3,), (5, 5))
+    assert (d.batch_shape, d.event_shape) == ((3,), shape)
     assert d.arg_constraints["scores"].check(scores).all()
     if touch_first:
         d.marginals, d.mode, d.log_partition  # noqa: B018  fills the cache
     wide = d.expand((2, 3))
     assert wide.structure == structure
-    assert wide.sample((4,)).shape == (4, 2, 3, 5, 5)
+    assert wide.sample((4,)).shape == (4, 2, 3, *shape)
     assert torch.equal(wide.log_partition, d.log_partition.expand(2, 3))
-    assert torch.equal(wide.marginals, d.marginals.expand(2, 3, 5, 5))
-    assert torch.equal(wide.mode, d.mode.expand(2, 3, 5, 5))
+    assert torch.equal(wide.marginals, d.marginals.expand(2, 3, *shape))
+    assert torch.equal(wide.mode, d.mode.expand(2, 3, *shape))
 
 
 def test_the_short_name(scores):

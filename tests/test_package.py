@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 import treelax
-from treelax.ops import dispatch
-from treelax.ops.eisner import native
+from treelax.ops import dispatch, native
 
 ROOT = Path(__file__).parent.parent
 

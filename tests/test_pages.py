@@ -58,8 +58,7 @@ def test_the_readmes_example_is_short_and_on_the_start_page():
 
 
 def test_the_code_of_the_relaxation_page_runs():
-    blocks = python_blocks(read("docs/relaxations.md"))
-    assert run(blocks, scores=torch.zeros(2, 4, 4), lengths=torch.tensor([3, 2]))
+    assert run(python_blocks(read("docs/relaxations.md")))
 
 
 def test_make_targets_and_variables_named_in_the_pages_exist():
@@ -97,6 +96,11 @@ def test_the_code_of_layers_runs_and_has_the_shapes_of_its_comments():
     }
     assert set(shapes) == {"vectors", "tree", "output", "heads"}
     assert {name: tuple(names[name].shape) for name in shapes} == shapes
+
+
+def test_the_code_of_structures_runs():
+    names = run(python_blocks(read("docs/structures.md")))
+    assert names["sentence"].shape == (2, 16)
 
 
 def test_every_layer_and_option_is_on_its_page():

@@ -1,54 +1,64 @@
-"""supar 1.1.4: `supar.structs.DependencyCRF`, the projective one (`MatrixTree` is not).
+"""supar 1.1.4: `DependencyCRF`, `MatrixTree` and `ConstituencyCRF` of `supar.structs`.
 
-Convention: scores ``(batch, n+1, n+1)`` with ``[m, h]``, the transpose of ours, index 0 the root.
-``multiroot`` is False by default, whatever its docstring says, so it is always given here.
-The argmax comes back as heads ``(batch, n+1)``, with 0 at the root's own place.
+Convention: that of `treelax.convert.from_supar`. ``multiroot`` is False by default, whatever its
+docstring says, so it is always given here. The argmax comes back as heads ``(batch, n+1)``, with 0 at
+the root's own place, or as lists of spans.
 
-supar calls ``requires_grad_()`` on the scores it is given; they are the adapter's own copy.
-``lens`` stays at its default, as for ours.
+supar calls ``requires_grad_()`` on the scores it is given and `MatrixTree.argmax` writes to them; they
+are the adapter's own copy. ``lens`` stays at its default, as for ours.
 """
 
 from __future__ import annotations
 
 import importlib
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from benchmarks.problem import BEST_TREE, FORWARD, Call, Problem
+from benchmarks.problem import BEST, FORWARD, Call, Problem, structure_of
+from treelax.convert import from_supar, to_supar
+
+CLASSES = {
+    "projective": "DependencyCRF",
+    "nonprojective": "MatrixTree",
+    "binary": "ConstituencyCRF",
+}
 
 
 def prepare(operation: str, problem: Problem, single_root: bool) -> Call:
     """A `Call` of supar for one operation."""
-    DependencyCRF = importlib.import_module("supar.structs").DependencyCRF
+    structure = structure_of(operation, single_root)
+    peer = getattr(importlib.import_module("supar.structs"), CLASSES[structure.name])
 
     if problem.lengths is not None:
         raise NotImplementedError("ragged lengths are measured for treelax alone")
-    scores = problem.scores.transpose(1, 2).contiguous().requires_grad_()
-    upstream = problem.upstream.transpose(1, 2).contiguous()
-    multiroot = not single_root
+    scores = to_supar(problem.scores, structure).clone(memory_format=torch.contiguous_format)
+    scores.requires_grad_()
+    upstream = to_supar(problem.upstream, structure).contiguous()
+    options = {"multiroot": not single_root} if structure.rooted else {}
 
-    def read_heads(heads: Tensor) -> dict[str, Tensor]:
-        weights = problem.scores.gather(1, heads[:, None, :])[:, 0]  # (batch, n+1)
-        return {"best score": weights[:, 1:].sum(1)}
+    def trees() -> Any:
+        return peer(scores, **options)
 
-    if operation == BEST_TREE:
-        return Call(lambda: DependencyCRF(scores, multiroot=multiroot).argmax, read_heads)
+    def ours(tree: Tensor) -> Tensor:
+        return from_supar(tree.detach(), structure)
+
+    def best_score(best: Any) -> dict[str, Tensor]:
+        if structure.rooted:
+            weights = problem.scores.gather(1, best[:, None, :])[:, 0]  # (batch, n+1)
+            return {"best score": weights[:, 1:].sum(1)}
+        pairs = zip(problem.scores, best, strict=True)
+        return {"best score": torch.stack([sum(s[i, j - 1] for i, j in b) for s, b in pairs])}
+
+    if operation in BEST:
+        return Call(lambda: trees().argmax, best_score)
     if operation == FORWARD:
-        return Call(
-            lambda: DependencyCRF(scores, multiroot=multiroot).marginals,
-            lambda tree: {"tree": tree.detach().transpose(1, 2)},
-        )
+        return Call(lambda: trees().marginals, lambda tree: {"tree": ours(tree)})
 
     def forward_backward() -> tuple[Tensor, Tensor]:
-        marginals = DependencyCRF(scores, multiroot=multiroot).marginals
+        marginals = trees().marginals
         (gradient,) = torch.autograd.grad(marginals, scores, upstream)
         return marginals, gradient
 
-    return Call(
-        forward_backward,
-        lambda out: {
-            "tree": out[0].detach().transpose(1, 2),
-            "gradient": out[1].transpose(1, 2),
-        },
-    )
+    return Call(forward_backward, lambda out: {"tree": ours(out[0]), "gradient": ours(out[1])})

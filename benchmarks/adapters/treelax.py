@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from benchmarks.problem import BEST_TREE, FORWARD, Call, Problem
+from benchmarks.problem import BEST, FORWARD, Call, Problem, structure_of
 
 
 def prepare_with(
@@ -20,31 +20,24 @@ def prepare_with(
     """
 
     def prepare(operation: str, problem: Problem, single_root: bool) -> Call:
-        from treelax import ops
-
+        structure = structure_of(operation, single_root)
         scores = problem.scores.to(dtype)
         upstream = problem.upstream.to(dtype)
         validate = scores.device.type == "cpu"
 
-        if operation == BEST_TREE:
-
-            def best() -> Tensor:
-                return ops.best_tree(
-                    scores,
-                    problem.lengths,
-                    single_root=single_root,
-                    validate=validate,
-                    backend=backend,
-                )
-
-            return Call(best, lambda tree: {"best score": (tree * scores).sum((1, 2))})
+        if operation in BEST:
+            return Call(
+                lambda: structure.argmax(
+                    scores, problem.lengths, validate=validate, backend=backend
+                ),
+                lambda tree: {"best score": (tree * scores).sum((1, 2))},
+            )
 
         def soft(weights: Tensor) -> Tensor:
-            return ops.soft_tree(
+            return structure.relaxed(
                 weights,
                 problem.lengths,
                 relaxation=relaxation,
-                single_root=single_root,
                 validate=validate,
                 backend=backend,
             )

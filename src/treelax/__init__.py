@@ -8,12 +8,22 @@ if TYPE_CHECKING:
     from treelax.errors import TreelaxError
     from treelax.estimators import Relaxed, StraightThrough
     from treelax.noise import Gumbel, SumOfGamma
-    from treelax.structures import Heads, Projective, ProjectiveTrees
+    from treelax.structures import (
+        Binary,
+        Heads,
+        Labelled,
+        NonProjective,
+        Projective,
+        ProjectiveTrees,
+    )
     from treelax.tasks import load
 
 _HOMES = {
+    "Binary": "structures",
     "Gumbel": "noise",
     "Heads": "structures",
+    "Labelled": "structures",
+    "NonProjective": "structures",
     "Projective": "structures",
     "ProjectiveTrees": "structures",
     "Relaxed": "estimators",
@@ -23,8 +33,11 @@ _HOMES = {
     "load": "tasks",
 }
 __all__ = [
+    "Binary",
     "Gumbel",
     "Heads",
+    "Labelled",
+    "NonProjective",
     "Projective",
     "ProjectiveTrees",
     "Relaxed",

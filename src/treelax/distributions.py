@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,9 +14,9 @@ from torch.distributions.kl import register_kl
 from treelax.errors import InputError
 from treelax.estimators import Relaxed, StraightThrough
 from treelax.noise import NoiseName, noise_named
+from treelax.ops.backend import Relaxation, inner
 from treelax.ops.canonical import precise, value_type
 from treelax.ops.checks import broadcasts, check_lengths, check_scores
-from treelax.ops.eisner.common import LIMIT, Relaxation
 
 if TYPE_CHECKING:
     from treelax.structures import Structure
@@ -33,14 +33,26 @@ class _Scores(constraints.Constraint):
         return (value < float("inf")).flatten(-2).all(-1)
 
 
+class TopK(NamedTuple):
+    """The best structures of a distribution, best first.
+
+    Attributes:
+        trees: ``(k, ..., n+1, n+1)``, 0/1; zeros where there are fewer.
+        log_probs: ``(k, ...)``; ``-inf`` where there are fewer.
+    """
+
+    trees: Tensor
+    log_probs: Tensor
+
+
 class _Members(constraints.Constraint):
     """0/1 tensors that are structures over the words of a sentence."""
 
     is_discrete = True
-    event_dim = 2
 
     def __init__(self, structure: Structure, lengths: Tensor) -> None:
         self.structure = structure
+        self.event_dim = structure.event_dim
         self.lengths = lengths
         super().__init__()
 
@@ -92,12 +104,13 @@ class StructureDistribution(Distribution):
         backend: str | None = None,
         validate_args: bool | None = None,
     ) -> None:
-        check_scores(scores)
+        dims = structure.event_dim
+        check_scores(scores, structure.rooted, labelled=dims == 3)
+        batch, event = scores.shape[:-dims], scores.shape[-dims:]
         if lengths is None:
-            lengths = torch.full(
-                scores.shape[:-2], scores.shape[-1] - 1, dtype=torch.int64, device=scores.device
-            )
-        check_lengths(lengths, scores.shape[:-2], scores.device)
+            words = event[0] - structure.rooted
+            lengths = torch.full(batch, words, dtype=torch.int64, device=scores.device)
+        check_lengths(lengths, batch, scores.device)
         self.structure = structure
         self.scores = scores
         self.lengths = lengths
@@ -105,7 +118,7 @@ class StructureDistribution(Distribution):
         self._kept: dict[str, Tensor] = {}
         # The values are checked by the operations, which know which entries are arcs; the check of
         # the base class would object to padding.
-        super().__init__(scores.shape[:-2], scores.shape[-2:], validate_args=False)
+        super().__init__(batch, event, validate_args=False)
         # Not the default of torch.distributions: torch.compile switches that off for the process.
         self._validate_args = __debug__ if validate_args is None else validate_args
 
@@ -212,7 +225,10 @@ class StructureDistribution(Distribution):
 
         A forbidden part counts only if the structure has it; then the score is ``-inf``.
         """
-        return _inner(tree, self._precise).to(value_type(self.scores))
+        return self._inner(tree, self._precise).to(value_type(self.scores))
+
+    def _inner(self, weights: Tensor, scores: Tensor) -> Tensor:
+        return inner(weights, scores, self.structure.event_dim)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-probability of structures ``(*sample_shape, ..., n+1, n+1)``.
@@ -228,7 +244,7 @@ class StructureDistribution(Distribution):
                 f"0/1 with {self.structure.rules}, and 0 elsewhere. Pass validate_args=False to have "
                 "log-probability -inf instead."
             )
-        log_prob = _inner(value, self._precise) - self._log_partition
+        log_prob = self._inner(value, self._precise) - self._log_partition
         return log_prob.masked_fill(~good, float("-inf")).to(value_type(self.scores))
 
     def _expanded(self, value: Tensor) -> Tensor:
@@ -238,7 +254,7 @@ class StructureDistribution(Distribution):
             received = f"{value.dtype} ({value.layout}) of shape {tuple(value.shape)}"
             if not value.is_complex() and value.layout == torch.strided:
                 with suppress(RuntimeError):
-                    if value.shape[-2:] == self.event_shape:
+                    if value.shape[-len(self.event_shape) :] == self.event_shape:
                         return value.expand(torch.broadcast_shapes(value.shape, expected))
         raise InputError(
             f"The tree given to log_prob is {received}; expected a dense real tensor {expected}, "
@@ -247,8 +263,63 @@ class StructureDistribution(Distribution):
 
     def entropy(self) -> Tensor:
         r"""Entropy :math:`\log Z - \sum \mu W` in nats, ``(...)``."""
-        mean_score = _inner(self._marginals, self._precise)
+        mean_score = self._inner(self._marginals, self._precise)
         return _not_negative(self._log_partition - mean_score).to(value_type(self.scores))
+
+    def cross_entropy(self, other: StructureDistribution) -> Tensor:
+        r"""Expected :math:`-\log q(T)` of another distribution q over the same structures, ``(...)``.
+
+        Infinite where q forbids what this one allows.
+        """
+        divergence: Tensor = torch.distributions.kl_divergence(self, other)
+        return self.entropy() + divergence
+
+    def renyi_entropy(self, order: float) -> Tensor:
+        r"""Rényi's entropy :math:`\frac{1}{1-\alpha} \log \sum_T p(T)^\alpha` in nats, ``(...)``.
+
+        Args:
+            order: :math:`\alpha \ge 0`; 0 counts the structures that are allowed, 1 is `entropy`,
+                ``inf`` looks at the best one alone.
+
+        Example:
+            >>> from treelax import Projective
+            >>> Projective()(torch.randn(4, 4)).renyi_entropy(0).exp().round()
+            tensor(12.)
+        """
+        if not order >= 0:
+            raise InputError(f"order is {order}; expected a number of at least 0.")
+        if order == 1:
+            return self.entropy()
+        if order == float("inf"):
+            return -self.log_prob(self.mode)
+        # forbidden parts stay so; α · -inf would be NaN at 0
+        scores = self._precise
+        powered = (order * scores).masked_fill(scores == float("-inf"), float("-inf"))
+        total = self.structure.log_partition(powered, self.lengths, **self.options)
+        value = _not_negative((total - order * self._log_partition) / (1 - order))
+        return value.to(value_type(self.scores))
+
+    def top_k(self, k: int) -> TopK:
+        """The ``k`` most probable structures, all different, best first; without a gradient.
+
+        Example:
+            >>> from treelax import NonProjective
+            >>> best = NonProjective()(torch.zeros(3, 3)).top_k(4)  # there are three
+            >>> best.trees.shape, best.log_probs.exp()
+            (torch.Size([4, 3, 3]), tensor([0.3333, 0.3333, 0.3333, 0.0000]))
+        """
+        trees, scores = self.structure.top_k(self._precise, self.lengths, k, **self.options)
+        log_probs = scores - self._log_partition.detach()
+        return TopK(trees.to(self.scores.dtype), log_probs.to(value_type(self.scores)))
+
+    @property
+    def max_marginals(self) -> Tensor:
+        """For each part the log-probability of the best structure that has it; without a gradient."""
+        found = self.structure.max_marginals(self._precise, self.lengths, **self.options)
+        value = self._log_partition.detach().reshape(
+            self.batch_shape + (1,) * len(self.event_shape)
+        )
+        return (found - value).to(self.scores.dtype)
 
     def sample(
         self,
@@ -287,21 +358,6 @@ class StructureDistribution(Distribution):
         return estimator.sample(self, sample_shape, generator=generator)
 
 
-def _inner(weights: Tensor, scores: Tensor) -> Tensor:
-    """``Σ weights · scores`` in float64 over arcs with weight: ``-inf`` where one of them is forbidden,
-    with a gradient that does not know about it.
-
-    Scores count as the dynamic program takes them, within ±`LIMIT`.
-    """
-    wide = scores.dtype if scores.device.type == "mps" else torch.float64  # MPS has no float64
-    weighted = weights != 0
-    forbidden = scores == float("-inf")
-    counted = weighted & ~forbidden
-    finite = torch.where(counted, scores, 0).clamp(-LIMIT, LIMIT).to(wide)
-    total = (torch.where(counted, weights, 0).to(wide) * finite).sum((-2, -1))
-    return total.masked_fill((weighted & forbidden).any(-1).any(-1), float("-inf"))
-
-
 def _not_negative(value: Tensor) -> Tensor:
     """At least 0, where rounding may have left a little less; the gradient is left alone."""
     return value + (value.clamp(min=0) - value).detach()
@@ -310,7 +366,7 @@ def _not_negative(value: Tensor) -> Tensor:
 @register_kl(StructureDistribution, StructureDistribution)
 def _kl(p: StructureDistribution, q: StructureDistribution) -> Tensor:
     r"""``KL(p‖q) = Σ μ_p (W_p - W_q) - log Z_p + log Z_q``; infinite where q forbids what p allows."""
-    if type(p.structure) is not type(q.structure):
+    if type(p.structure) is not type(q.structure) or p.structure.event_dim != q.structure.event_dim:
         raise InputError(
             f"p is over {p.structure}, q over {q.structure}; expected structures of one kind."
         )
@@ -329,8 +385,8 @@ def _kl(p: StructureDistribution, q: StructureDistribution) -> Tensor:
     if p._validate_args and not torch.compiler.is_compiling() and not torch.equal(*lengths):
         raise InputError("The distributions have different lengths; expected equal lengths.")
     marginals = p._marginals
-    own = _inner(marginals, p._precise) - p._log_partition
-    cross = _inner(marginals, q._precise) - q._log_partition
+    own = p._inner(marginals, p._precise) - p._log_partition
+    cross = p._inner(marginals, q._precise) - q._log_partition
     own_scores, others = torch.broadcast_tensors(p.scores, q.scores)
     counts = (
         (others == float("-inf")).float().masked_fill(own_scores == float("-inf"), float("-inf"))

@@ -1,9 +1,12 @@
-"""Trees as data: head vectors, tree tensors and the two questions one asks of them.
+"""Trees as data: head vectors, tree tensors, brackets, and what is known of a tree as a mask.
 
 A sentence of ``n`` words has a *head vector* ``(n,)``, whose entry ``m - 1`` is the head of word
 ``m`` (0 is the root), and a *tree tensor* ``(n + 1, n + 1)``, where ``tree[h, m] = 1`` if ``h`` is
-the head of ``m``. All functions take any leading batch shape. ``lengths`` counts the words of each
+the head of ``m``. These take any leading batch shape. ``lengths`` counts the words of each
 sentence without the root; what lies beyond a sentence's length is ignored, whatever it holds.
+
+A binary tree is a tensor of *spans* ``(n, n)``, where ``tree[i, j] = 1`` if words ``i`` to ``j``, both
+included and counted from 0, are under one node.
 """
 
 from __future__ import annotations
@@ -11,10 +14,30 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from treelax.brackets import (
+    brackets,
+    check_spans,
+    from_nltk,
+    read_brackets,
+    spans_beside,
+    spans_to_tensor,
+    to_nltk,
+)
 from treelax.errors import InputError
 from treelax.ops.checks import arc_mask, check_length_values, check_lengths, is_integer
 
-__all__ = ["heads_to_tree", "is_projective", "is_tree", "tree_to_heads"]
+__all__ = [
+    "brackets",
+    "constrain",
+    "from_nltk",
+    "heads_to_tree",
+    "is_projective",
+    "is_tree",
+    "read_brackets",
+    "spans_to_tensor",
+    "to_nltk",
+    "tree_to_heads",
+]
 
 
 def __dir__() -> list[str]:
@@ -169,6 +192,64 @@ def crosses_nothing(heads: Tensor, inside: Tensor) -> Tensor:
     crossing &= high[..., :, None] < high[..., None, :]
     crossing &= inside[..., :, None] & inside[..., None, :]
     return ~crossing.flatten(-2).any(-1)
+
+
+def constrain(
+    *, heads: Tensor | None = None, spans: Tensor | None = None, dtype: torch.dtype = torch.float32
+) -> Tensor:
+    """What is known of trees as a mask to add to scores: 0 where a part is allowed, else ``-inf``.
+
+    A word with a known head has no other; a known span excludes all that cross it. Trees of the scores
+    plus the mask have every part that is known, and otherwise the same odds as before. For labels, add
+    ``mask[..., None]``.
+
+    Args:
+        heads: ``(..., n)``, integer; the known heads, 0 the root, -1 where unknown.
+        spans: ``(..., n, n)``, 0/1; the known spans, see `spans_to_tensor`.
+        dtype: of the result.
+
+    Returns:
+        ``(..., n + 1, n + 1)`` for heads, ``(..., n, n)`` for spans.
+
+    Raises:
+        InputError: a head is out of range or the word itself, or spans cross.
+
+    Example:
+        >>> from treelax import Binary, Projective
+        >>> mask = constrain(heads=torch.tensor([2, -1, -1]))
+        >>> Projective()(torch.zeros(4, 4) + mask).log_partition.exp().round()  # of 12 trees
+        tensor(3.)
+        >>> known = spans_to_tensor([(0, 1)], 4)
+        >>> Binary()(torch.zeros(4, 4) + constrain(spans=known)).log_partition.exp().round()
+        tensor(2.)
+    """
+    if not dtype.is_floating_point:
+        raise InputError(f"dtype is {dtype}; expected a floating-point type, which has -inf")
+    if heads is not None and spans is None:
+        allowed = _beside_heads(heads)
+    elif spans is not None and heads is None:
+        allowed = spans_beside(check_spans(spans, "spans"))
+        allowed = allowed | torch.ones_like(allowed).tril(-1)
+    else:
+        both = "both" if spans is not None else "neither"
+        raise InputError(f"heads and spans: {both} given; expected one of the two")
+    mask = torch.zeros(allowed.shape, dtype=dtype, device=allowed.device)
+    return mask.masked_fill_(~allowed, float("-inf"))
+
+
+def _beside_heads(heads: Tensor) -> Tensor:
+    """True at the arcs ``(..., n + 1, n + 1)`` that known heads allow."""
+    heads, _, lengths = _checked_heads(heads, None)
+    unknown = heads == -1
+    if (bad := ~(unknown | _attached(heads, lengths))).any():
+        where = _first(bad)
+        raise InputError(
+            f"heads{list(where)} is {int(heads[where])}; expected -1 (unknown) to "
+            f"{heads.shape[-1]}, but not {where[-1] + 1}, the word itself"
+        )
+    position = torch.arange(heads.shape[-1] + 1, device=heads.device)
+    allowed = (position[:, None] == heads[..., None, :]) | unknown[..., None, :]
+    return torch.nn.functional.pad(allowed, (1, 0), value=True)
 
 
 def _attached(heads: Tensor, lengths: Tensor) -> Tensor:

@@ -11,7 +11,8 @@ import torch
 from tolerances import gradient_tolerance, largest_error, value_tolerance
 
 from treelax import ops
-from treelax.ops.eisner import native, reference
+from treelax.ops import native
+from treelax.ops.eisner import reference
 
 SIZES = (1, 2, 3, 5, 17, 33)
 RELAXATIONS = ("softmax", "entropy")
@@ -72,7 +73,7 @@ def test_soft_tree_and_gradient(n, relaxation, single_root, dtype, backend):
     p = problem(n, relaxation, single_root)
     scores = p.scores.to(dtype).requires_grad_()
     tree, value, _ = torch.ops.treelax.soft_tree(
-        scores, p.lengths, relaxation, single_root, backend, True, True
+        scores, p.lengths, "eisner", relaxation, single_root, backend, True, True
     )
     assert tree.dtype == dtype
     assert largest_error(tree.detach(), p.tree) < value_tolerance(dtype)
@@ -102,7 +103,8 @@ def test_samples_for_the_same_uniforms(n, single_root, backend, generator):
     uniforms[0] = 1 - 1e-16  # rounding may leave it above every cumulative sum
     uniforms[1] = 0
     expected, _ = reference.sample_tree(p.scores, p.lengths, uniforms, single_root)
-    got = torch.ops.treelax.sample_tree(p.scores, p.lengths, uniforms, single_root, backend, True)
+    options = (uniforms, "eisner", single_root, backend, True)
+    got = torch.ops.treelax.sample_tree(p.scores, p.lengths, *options)
     assert torch.equal(got, expected)
 
 

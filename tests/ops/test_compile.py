@@ -8,6 +8,7 @@ import torch
 from tolerances import EXACT, largest_error
 from torch.distributions import kl_divergence
 
+import treelax as tx
 from treelax import ProjectiveTrees, ops
 from treelax.nn import ArcScorer, LatentTree
 
@@ -30,6 +31,12 @@ OPERATIONS = {
     "log_partition": lambda s, n: ops.log_partition(s, n),
     "select_heads": lambda s, n: ops.select_heads(s, n),
     "best_tree": lambda s, n: ops.best_tree(s, n) * s,
+    "non-projective": lambda s, n: tx.NonProjective().marginals(s, n)[0],
+    "best non-projective": lambda s, n: tx.NonProjective().argmax(s, n) * s,
+    "binary": lambda s, n: tx.Binary().relaxed(s, n),
+    "labelled": lambda s, n: tx.Labelled(tx.Binary()).marginals(
+        s[..., None].expand(*s.shape, 2), n
+    )[0],
 }
 
 

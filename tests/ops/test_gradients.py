@@ -8,6 +8,7 @@ from torch.library import opcheck
 
 from treelax import ops
 from treelax.errors import ForwardModeError, InputError, SecondDerivativeError
+from treelax.ops.backend import ALGORITHMS
 
 LENGTHS = torch.tensor([4, 2, 1])
 every_backend = pytest.mark.parametrize("backend", ["reference", "diagonal", "native"])
@@ -27,7 +28,7 @@ def some_scores(dtype=torch.float64, batch=3, n=4):
 def test_soft_tree_by_finite_differences(relaxation, single_root, backend):
     """The tree and the value of the chart."""
     n = 3 if backend == "reference" else 4  # the loops are slow
-    options = (LENGTHS.clamp(max=n), relaxation, single_root, backend, True, True)
+    options = (LENGTHS.clamp(max=n), "eisner", relaxation, single_root, backend, True, True)
     scores = some_scores(n=n)
     assert gradcheck(lambda s: torch.ops.treelax.soft_tree(s / 0.7, *options)[:2], scores)
 
@@ -65,27 +66,37 @@ def test_temperature_gradient_with_a_forbidden_arc_and_dirty_padding(op):
 # ── the contract of torch.library ────────────────────────────────────────────────────────────────
 
 SAMPLES = {
-    "soft_tree": lambda b: (LENGTHS, "softmax", False, b, True, True),
-    "log_partition": lambda b: (LENGTHS, False, b, True, True),
-    "best_tree": lambda b: (LENGTHS, False, b, True),
-    "sample_tree": lambda b: (LENGTHS, torch.full((2, 3, 8), 0.5), False, b, True),
-    "select_heads": lambda b: (LENGTHS, False, True),
+    "soft_tree": lambda a, b: (LENGTHS, a, "entropy", False, b, True, True),
+    "log_partition": lambda a, b: (LENGTHS, a, False, b, True, True),
+    "best_tree": lambda a, b: (LENGTHS, a, False, b, True),
+    "sample_tree": lambda a, b: (LENGTHS, torch.full((2, 3, 8), 0.5), a, False, b, True),
 }
+every_algorithm = pytest.mark.parametrize("algorithm", ALGORITHMS)
 
 
 @fast_backends
+@every_algorithm
 @pytest.mark.parametrize("name", SAMPLES)
-def test_opcheck(name, backend):
+def test_opcheck(name, algorithm, backend):
     op = getattr(torch.ops.treelax, name).default
-    opcheck(op, (some_scores(torch.float32), *SAMPLES[name](backend)))
+    arguments = SAMPLES[name](algorithm, backend)
+    if name == "sample_tree":
+        decisions = ALGORITHMS[algorithm].decisions(5)
+        arguments = (LENGTHS, arguments[1][..., :decisions], *arguments[2:])
+    opcheck(op, (some_scores(torch.float32), *arguments))
     if name in ("best_tree", "sample_tree"):
-        opcheck(op, (some_scores(torch.float32).detach(), *SAMPLES[name](backend)))
+        opcheck(op, (some_scores(torch.float32).detach(), *arguments))
+
+
+def test_opcheck_of_head_selection():
+    opcheck(torch.ops.treelax.select_heads, (some_scores(torch.float32), LENGTHS, False, True))
 
 
 @fast_backends
-def test_opcheck_of_the_backward_ops(backend):
+@every_algorithm
+def test_opcheck_of_the_backward_ops(algorithm, backend):
     scores = some_scores(torch.float32).detach()
-    options = ("softmax", False, backend)
+    options = (algorithm, "entropy", False, backend)
     tree, value, saved = torch.ops.treelax.soft_tree(scores, LENGTHS, *options, True, True)
     opcheck(
         torch.ops.treelax.soft_tree_backward.default,
@@ -124,12 +135,12 @@ def test_what_has_no_gradient_and_keeps_nothing():
     assert not ops.select_heads(scores, hard=True).requires_grad
     with torch.no_grad():
         assert not ops.soft_tree(scores).requires_grad
-    options = (LENGTHS, "softmax", False, "", True, False)
+    options = (LENGTHS, "eisner", "softmax", False, "", True, False)
     assert torch.ops.treelax.soft_tree(scores.detach(), *options)[2].numel() == 0
     with pytest.raises(ValueError, match="save=False"):
         torch.ops.treelax.soft_tree(scores, *options)
     with pytest.raises(ValueError, match="save=False"):
-        torch.ops.treelax.log_partition(scores, LENGTHS, False, "", True, False)
+        torch.ops.treelax.log_partition(scores, LENGTHS, "eisner", False, "", True, False)
 
 
 # ── other ways to ask ────────────────────────────────────────────────────────────────────────────
@@ -181,10 +192,10 @@ def test_hooks_on_saved_tensors_that_return_something_else(op, change, backend):
 def test_operations_called_directly():
     """They take any strides, and refuse lengths that would read memory that is not ours."""
     with pytest.raises(ValueError, match="lengths"):
-        torch.ops.treelax.best_tree(torch.zeros(9, 4, 4), LENGTHS, False, "native", False)
+        torch.ops.treelax.best_tree(torch.zeros(9, 4, 4), LENGTHS, "eisner", False, "native", False)
     scores = torch.randn(5, 5, 4).permute(2, 0, 1)
     lengths = torch.tensor([4, 9, 3, 9, 2, 9, 1, 9])[::2]
-    rest = ("softmax", False, "", True, False)
+    rest = ("eisner", "softmax", False, "", True, False)
     for got, expected in zip(
         torch.ops.treelax.soft_tree(scores, lengths, *rest),
         torch.ops.treelax.soft_tree(scores.contiguous(), lengths.contiguous(), *rest),

@@ -6,7 +6,7 @@ import threading
 import torch
 
 from treelax import ops
-from treelax.ops.eisner.native import SMALLEST_BLOCK, Pool, block_size
+from treelax.ops.native import SMALLEST_BLOCK, Pool, block_size
 
 LARGE = (SMALLEST_BLOCK // 4 + 1,)
 

@@ -30,13 +30,15 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def run_parts(part: str, arguments: list[str], **variables: str) -> list[dict[str, object]]:
-    """Run this file once per argument, all at the same time, and collect what the runs print."""
+def run_parts(
+    part: str, arguments: list[str], script: str = __file__, **variables: str
+) -> list[dict[str, object]]:
+    """Run a script once per argument, all at the same time, and collect what the runs print."""
     environment = {k: v for k, v in os.environ.items() if k != "TRITON_INTERPRET"}
     environment |= {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", **variables}
     runs = [
         subprocess.Popen(
-            [sys.executable, __file__, part, argument],
+            [sys.executable, script, part, argument],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -23,21 +23,19 @@ COMMANDS = [
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "docs" / "images").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
 
 
 def made() -> list[str]:
-    """Pictures that were made here, each the same as that of the page."""
-    files = sorted(Path("docs/images").iterdir())
-    for file in files:
-        own, shown = (folder / file.name for folder in (file.parent, DOCS / "images"))
-        if file.stem == "relaxation":  # the last digits of its surfaces depend on the machine
+    """Pictures that were made here and are on the page, each the same as there."""
+    files = [file for file in sorted(Path().iterdir()) if f"](images/{file.name})" in PAGE]
+    for own in files:
+        shown = DOCS / "images" / own.name
+        if own.stem == "relaxation":  # the last digits of its surfaces depend on the machine
             assert texts(own.read_text("utf-8")) == texts(shown.read_text("utf-8"))
         else:
-            assert own.read_bytes() == shown.read_bytes(), file.name
-        assert f"](images/{file.name})" in PAGE
+            assert own.read_bytes() == shown.read_bytes(), own.name
     return [file.name for file in files]
 
 
@@ -49,9 +47,11 @@ def test_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert made() == ["listops-tree.svg", "relaxation.svg"]
 
 
-def test_code() -> None:
+def test_code(capsys: pytest.CaptureFixture[str]) -> None:
     for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL):
         exec(compile(block, "pictures.md", "exec"), {})
-    assert made() == ["heat-map.svg", "right-and-wrong.svg"]
+        if printed := capsys.readouterr().out:
+            assert f"```python\n{block}```\n\n```text\n{printed}```" in PAGE
+    assert made() == ["brackets.svg", "heat-map.svg", "right-and-wrong.svg", "span-marginals.svg"]
     for name in ("accuracy.svg", "both.svg"):
         assert "latent trees" in Path(name).read_text(encoding="utf-8")

@@ -55,12 +55,12 @@ class Estimator(ABC):
             InputError: ``f`` returns another shape.
         """
         structures = self.sample(distribution, (self.samples,), generator=generator)
-        return checked_losses(f(structures), structures).mean(0)
+        return checked_losses(f(structures), structures, distribution.structure.event_dim).mean(0)
 
 
-def checked_losses(losses: Any, structures: Tensor) -> Tensor:
+def checked_losses(losses: Any, structures: Tensor, dims: int = 2) -> Tensor:
     """Losses of structures; raise unless there is one for each."""
-    expected = tuple(structures.shape[:-2])
+    expected = tuple(structures.shape[:-dims])
     if not isinstance(losses, Tensor) or tuple(losses.shape) != expected:
         received = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
         raise InputError(

@@ -11,9 +11,9 @@ from torch import Tensor
 from treelax.errors import InputError
 from treelax.estimators.base import Estimator
 from treelax.noise import Gumbel, Noise, SumOfGamma
+from treelax.ops.backend import RELAXATIONS, Relaxation
 from treelax.ops.canonical import precise
 from treelax.ops.checks import check_temperature, one_of, sample_size
-from treelax.ops.eisner.common import RELAXATIONS, Relaxation
 
 if TYPE_CHECKING:
     from treelax.distributions import StructureDistribution
@@ -100,8 +100,10 @@ class Relaxed(Estimator):
         if self.noise is None:
             return scores, lengths
         structure = distribution.structure
-        parts = structure.part_count(lengths)[..., None, None]
-        mask = structure.part_mask(lengths, scores.shape[-1])
+        dims = structure.event_dim
+        parts = structure.part_count(lengths)
+        parts = parts.reshape(parts.shape + (1,) * dims)
+        mask = structure.part_mask(lengths, scores.shape[-dims])
         return scores + self.noise.draw(scores, parts, generator).masked_fill(~mask, 0), lengths
 
     def relax(self, distribution: StructureDistribution, scores: Tensor, lengths: Tensor) -> Tensor:

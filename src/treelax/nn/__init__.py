@@ -1,5 +1,6 @@
-"""Layers: from word vectors to arc scores, to trees, and back to word vectors."""
+"""Layers: from word vectors to scores of arcs or spans, to trees, and back to word vectors."""
 
+from treelax.nn.binary import BinaryTreeLSTM, SpanScorer
 from treelax.nn.encoders import BiLSTM
 from treelax.nn.gcn import TreeGCN
 from treelax.nn.latent import LatentTree
@@ -7,4 +8,13 @@ from treelax.nn.mlp import MLP
 from treelax.nn.root import Root
 from treelax.nn.scorer import ArcScorer
 
-__all__ = ["MLP", "ArcScorer", "BiLSTM", "LatentTree", "Root", "TreeGCN"]
+__all__ = [
+    "MLP",
+    "ArcScorer",
+    "BiLSTM",
+    "BinaryTreeLSTM",
+    "LatentTree",
+    "Root",
+    "SpanScorer",
+    "TreeGCN",
+]

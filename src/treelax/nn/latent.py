@@ -12,7 +12,7 @@ from treelax.errors import InputError
 from treelax.estimators import Estimator, Relaxed, StraightThrough
 from treelax.nn.checks import check_lengths, check_vectors
 from treelax.noise import NoiseName, noise_named
-from treelax.ops.eisner.common import Relaxation
+from treelax.ops.backend import Relaxation
 from treelax.structures import Structure, StructureName, structure_named
 
 
@@ -24,9 +24,10 @@ class LatentTree(nn.Module):
     structure of :math:`W`, discrete and without a gradient.
 
     Args:
-        scorer: module from vectors ``(..., n + 1, d)`` to scores ``(..., n + 1, n + 1)``, for
-            instance `ArcScorer`.
-        structure: `treelax.Projective`, `treelax.Heads`, or their names.
+        scorer: module from vectors to scores, for instance `ArcScorer`, or `SpanScorer` for
+            `treelax.Binary`.
+        structure: `treelax.Projective`, `treelax.NonProjective` (with the entropy relaxation),
+            `treelax.Heads`, `treelax.Binary`, one of them in `treelax.Labelled`; or their names.
         estimator: `treelax.Relaxed`, `treelax.StraightThrough`; or leave it out and give its settings:
         relaxation: "softmax" (the paper's) or "entropy" (arc marginals).
         temperature: of the relaxation.
@@ -42,7 +43,8 @@ class LatentTree(nn.Module):
     Shape:
         vectors ``(..., n + 1, d)``, the root's first, and lengths ``(...)`` that count words, or None
         if all have ``n``, to a tree ``(..., n + 1, n + 1)`` whose columns, but the root's, sum to 1;
-        0 in the padding.
+        0 in the padding. For spans vectors are ``(..., n, d)`` and trees ``(..., n, n)``; labels
+        come behind.
 
     Raises:
         NoTreeError: the forbidden arcs of a sentence leave no tree (if validated).
@@ -174,8 +176,9 @@ class LatentTree(nn.Module):
         return self.structure(scores, lengths, validate_args=validate)
 
     def _scores(self, vectors: Tensor, lengths: Tensor | None) -> Tensor:
-        check_vectors("vectors", vectors, "...", "n + 1", "d")
-        if vectors.shape[-2] == 0:
+        rooted = self.structure.rooted
+        check_vectors("vectors", vectors, "...", "n + 1" if rooted else "n", "d")
+        if rooted and vectors.shape[-2] == 0:
             given = tuple(vectors.shape)
             raise InputError(
                 f"vectors has shape {given}; expected the root's: use treelax.nn.Root."
@@ -183,10 +186,13 @@ class LatentTree(nn.Module):
         check_lengths(lengths, vectors)
         scores: Tensor = self.scorer(vectors)
         expected = (*vectors.shape[:-1], vectors.shape[-2])
-        if not isinstance(scores, Tensor) or tuple(scores.shape) != expected:
-            shape = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
+        labelled = self.structure.event_dim == 3
+        shape = tuple(scores.shape) if isinstance(scores, Tensor) else type(scores).__name__
+        if (shape[:-1] if labelled else shape) != expected:
+            every = "head and modifier" if rooted else "first and last word"
             raise InputError(
-                f"scorer made {shape} of vectors {tuple(vectors.shape)}; expected {expected}: a "
-                "score for every head and modifier."
+                f"scorer made {shape} of vectors {tuple(vectors.shape)}; expected "
+                f"{(*expected, 'labels') if labelled else expected}: a score for every {every}"
+                f"{' and label' if labelled else ''}."
             )
         return scores

@@ -7,7 +7,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from treelax.ops.checks import arc_mask, check_lengths, check_scores, check_temperature
+from treelax.ops.checks import (
+    arc_mask,
+    check_lengths,
+    check_scores,
+    check_temperature,
+    span_mask,
+)
 
 HALF_TYPES = (torch.float16, torch.bfloat16)
 
@@ -46,28 +52,30 @@ def canonical(
     lengths: Tensor | None,
     temperature: float | Tensor = 1.0,
     validate: bool = True,
+    rooted: bool = True,
 ) -> Canonical:
     """Check shapes, types and devices; flatten the batch; half types to float32; divide by the
     temperature (a temperature τ is the same as running on ``scores / τ``)."""
-    check_scores(scores)
+    check_scores(scores, rooted)
     check_temperature(temperature, scores, validate)
     batch_shape = scores.shape[:-2]
     size = scores.shape[-1]
     work = precise(scores)
     if work.dim() != 3:
-        work = work.reshape(-1, size, size)
+        work = work.reshape(batch_shape.numel(), size, size)
     if lengths is None:
-        flat = torch.full((work.shape[0],), size - 1, dtype=torch.int64, device=work.device)
+        flat = torch.full((work.shape[0],), size - rooted, dtype=torch.int64, device=work.device)
     else:
         check_lengths(lengths, batch_shape, scores.device)
         flat = lengths if lengths.dim() == 1 else lengths.reshape(-1)
         flat = flat.to(torch.int64).contiguous()
     if isinstance(temperature, Tensor):
-        # one per sentence or one for all; what is not an arc, or a forbidden one, must not reach the
+        # one per sentence or one for all; what is not a part, or a forbidden one, must not reach the
         # temperature's gradient: 0 · inf
         heat = temperature.to(work.dtype).expand(batch_shape).reshape(-1, 1, 1)
         forbidden = work == float("-inf")
-        cold = work.masked_fill(forbidden | ~arc_mask(flat, size), 0)
+        parts = (arc_mask if rooted else span_mask)(flat, size)
+        cold = work.masked_fill(forbidden | ~parts, 0)
         work = (cold / heat).masked_fill(forbidden, float("-inf"))
     elif temperature != 1.0:
         work = work / temperature

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treelax.errors import InputError, NoTreeError
+from treelax.errors import InputError
 
 FLOAT_TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 MOST_THREADS = 1024  # of torch on the CPU, wherever a number of them is asked for
@@ -34,8 +34,9 @@ def one_of(name: str, value: str, choices: Iterable[str]) -> None:
     raise InputError(f"{name} is {value!r}; expected one of {', '.join(map(repr, choices))}.{hint}")
 
 
-def check_scores(scores: Any) -> None:
-    """Raise unless ``scores`` is a dense floating-point tensor ``(..., n+1, n+1)``."""
+def check_scores(scores: Any, rooted: bool = True, labelled: bool = False) -> None:
+    """Raise unless ``scores`` is a dense floating-point tensor ``(..., n+1, n+1)``, or, of spans,
+    ``(..., n, n)``; labels have a dimension behind these."""
     if not isinstance(scores, Tensor):
         raise InputError(f"scores is a {type(scores).__name__}; expected a torch.Tensor.")
     if scores.dtype not in FLOAT_TYPES:
@@ -46,10 +47,20 @@ def check_scores(scores: Any) -> None:
     if scores.layout != torch.strided:
         raise InputError(f"scores has layout {scores.layout}; expected a dense tensor.")
     shape = tuple(scores.shape)
-    if scores.dim() < 2 or shape[-1] != shape[-2] or shape[-1] == 0:
+    square = shape[:-1] if labelled else shape
+    wrong = len(square) < 2 or square[-1] != square[-2] or (rooted and square[-1] == 0)
+    if wrong or (labelled and shape[-1] == 0):
+        arcs = (
+            "n+1, n+1",
+            "h, m",
+            "the weight of the arc from head h to modifier m and index 0 is the root",
+        )
+        spans = ("n, n", "i, j", "the score of the span from word i to word j, both included")
+        sizes, places, meaning = arcs if rooted else spans
+        more, label = (", labels", ", l") if labelled else ("", "")
         raise InputError(
-            f"scores has shape {shape}; expected (..., n+1, n+1), where scores[..., h, m] is the "
-            "weight of the arc from head h to modifier m and index 0 is the root."
+            f"scores has shape {shape}; expected (..., {sizes}{more}), where scores[..., {places}"
+            f"{label}] is {meaning}{' with label l' if labelled else ''}."
         )
 
 
@@ -143,17 +154,18 @@ def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
     return len(padded) == len(to) and all(a in (1, b) for a, b in zip(padded, to, strict=True))
 
 
-def check_length_values(lengths: Tensor, size: int) -> None:
+def check_length_values(lengths: Tensor, size: int, rooted: bool = True) -> None:
     """Raise unless ``0 <= lengths <= n``; reads the values."""
     if lengths.numel() == 0:
         return
     low, high = (int(x) for x in torch.aminmax(lengths))
-    if low < 0 or high >= size:
-        wrong = ((lengths < 0) | (lengths >= size)).nonzero()[0, 0]
+    most = size - rooted
+    if low < 0 or high > most:
+        wrong = ((lengths < 0) | (lengths > most)).nonzero()[0, 0]
+        room = f"the root, at index 0, and {most} words; lengths do not count the root"
         raise InputError(
             f"lengths[{int(wrong)}] (of the flattened batch) is {int(lengths[wrong])}; expected "
-            f"0 to {size - 1} (scores has room for the root, at index 0, and {size - 1} words; "
-            "lengths do not count the root)."
+            f"0 to {most} (scores has room for {room if rooted else f'{most} words'})."
         )
 
 
@@ -166,31 +178,18 @@ def arc_mask(lengths: Tensor, size: int) -> Tensor:
     return arcs & (position[:, None] != position)
 
 
-def check_finite(scores: Tensor, lengths: Tensor) -> None:
-    """Raise if an arc of a sentence has score NaN or ``+inf``; padding may hold anything."""
-    wrong = arc_mask(lengths, scores.shape[-1]) & ~(scores < float("inf"))
+def span_mask(lengths: Tensor, size: int) -> Tensor:
+    """``(..., N, N)``, true where ``[i, j]`` is a span of the sentence: ``i <= j < length``."""
+    position = torch.arange(size, device=lengths.device)
+    return (position[:, None] <= position) & (position < lengths[..., None, None])
+
+
+def check_finite(scores: Tensor, parts: Tensor, part: str = "arc") -> None:
+    """Raise if a part of a sentence has score NaN or ``+inf``; padding may hold anything."""
+    wrong = parts & ~(scores < float("inf"))
     if bool(wrong.any()):
         b, h, m = (int(x) for x in wrong.nonzero()[0])
         raise InputError(
             f"scores[{b}, {h}, {m}] (of the flattened batch) is {float(scores[b, h, m])}; expected "
-            "a finite number, or -inf for a forbidden arc."
-        )
-
-
-def explain(scores: Tensor, lengths: Tensor, value: Tensor, no_tree: float) -> None:
-    """Find out why a result looks wrong and raise the error that says so; canonical form.
-
-    Called only when something is suspicious, so it may be slow and read values.
-    """
-    check_length_values(lengths, scores.shape[-1])
-    check_finite(scores, lengths)
-    suspects = (~(value > no_tree)).nonzero()[:, 0]
-    if len(suspects):
-        b = int(suspects[0])
-        length = int(lengths[b])
-        forbidden = int((scores[b] == float("-inf"))[: length + 1, 1 : length + 1].sum())
-        raise NoTreeError(
-            f"Sentence {b} (of the flattened batch; {length} words) has no tree: {forbidden} "
-            "forbidden arcs (-inf) leave no projective tree under the chosen root rule; expected "
-            "at least one. Allow more arcs, for example every arc from the root."
+            f"a finite number, or -inf for a forbidden {part}."
         )

@@ -36,7 +36,7 @@ def why_not(name: str, device_type: str) -> str | None:
     if name == "native":
         if device_type != "cpu":
             return f"it runs on the CPU and scores is on {device_type}"
-        native = importlib.import_module("treelax.ops.eisner.native")
+        native = importlib.import_module("treelax.ops.native")
         reason: str | None = native.unavailable()
         return reason
     if name == "triton":

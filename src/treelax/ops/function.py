@@ -1,6 +1,7 @@
-"""The custom operations of the projective dynamic program: schemas, fake kernels, gradients.
+"""The custom operations on trees: schemas, fake kernels, gradients.
 
-Operations take the canonical form of `treelax.ops.eisner.common`.
+Operations take the canonical form of `treelax.ops.backend` and the name of an algorithm, a folder of
+ops whose backends they run.
 """
 
 from __future__ import annotations
@@ -10,10 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treelax.errors import InputError
-from treelax.ops import checks, dispatch
-from treelax.ops.eisner import native
-from treelax.ops.eisner.common import NO_TREE, Backend, spoil
+from treelax.errors import InputError, NoTreeError
+from treelax.ops import checks, dispatch, native
+from treelax.ops.backend import ALGORITHMS, NO_TREE, Algorithm, Backend, spoil
 from treelax.ops.library import (
     fake,
     gradient,
@@ -28,18 +28,20 @@ from treelax.ops.library import (
 KERNELS = ("native", "triton")
 
 
-def resolve(backend: str, device: torch.device) -> tuple[str, Backend]:
-    """Name and module of the backend to run."""
+def resolve(algorithm: str, backend: str, device: torch.device) -> tuple[Algorithm, str, Backend]:
+    """Algorithm, name and module of the backend to run."""
     name = dispatch.choose(backend, device.type)
-    return name, dispatch.load("eisner", name)
+    return ALGORITHMS[algorithm], name, dispatch.load(algorithm, name)
 
 
-def no_words(scores: Tensor) -> bool:
+def no_words(algorithm: Algorithm, scores: Tensor) -> bool:
     """Whether there is nothing to compute: no sentence, or none with room for a word."""
-    return scores.shape[0] == 0 or scores.shape[-1] == 1
+    return scores.shape[0] == 0 or algorithm.room(scores.shape[-1]) == 0
 
 
-def before(scores: Tensor, lengths: Tensor, backend: str, validate: bool) -> tuple[Tensor, Tensor]:
+def before(
+    algorithm: Algorithm, scores: Tensor, lengths: Tensor, backend: str, validate: bool
+) -> tuple[Tensor, Tensor]:
     """Scores and lengths as a backend takes them, which trusts them with memory."""
     batch, size, width = scores.shape
     if size != width or scores.dtype not in (torch.float32, torch.float64):
@@ -52,42 +54,70 @@ def before(scores: Tensor, lengths: Tensor, backend: str, validate: bool) -> tup
             f"lengths has shape {tuple(lengths.shape)} and dtype {lengths.dtype}; expected "
             f"({batch},) and int64. Call treelax.ops, which sees to it."
         )
-    looks_itself = backend in KERNELS and not no_words(scores)
+    looks_itself = backend in KERNELS and not no_words(algorithm, scores)
     if validate and not looks_itself and checks.readable(lengths):
-        checks.check_length_values(lengths, size)
+        checks.check_length_values(lengths, size, algorithm.rooted)
     return scores.contiguous(), lengths.contiguous()
 
 
 def after(
-    scores: Tensor, lengths: Tensor, value: Tensor, backend: str, validate: bool, *trees: Tensor
+    algorithm: Algorithm,
+    scores: Tensor,
+    lengths: Tensor,
+    value: Tensor,
+    backend: str,
+    validate: bool,
+    *trees: Tensor,
 ) -> None:
     """NaN where the input has it; one look at the value tells whether anything was wrong."""
     if backend not in KERNELS:
-        spoil(scores, lengths, value, *trees)
+        spoil(scores, algorithm.parts(lengths, scores.shape[-1]), value, *trees)
     if not validate or value.numel() == 0 or not checks.readable(value):
         return
     if backend == "native":
         # the kernel has seen every score and every value
         if native.suspicious():
-            checks.explain(scores, lengths, value, NO_TREE)
+            explain(algorithm, scores, lengths, value)
         return
     good = (value > NO_TREE).all() & (scores.amax() < float("inf"))  # false for NaN too
     if scores.is_cuda:
-        good &= ((lengths >= 0) & (lengths < scores.shape[-1])).all()
+        good &= ((lengths >= 0) & (lengths <= algorithm.room(scores.shape[-1]))).all()
     if not good:
-        checks.explain(scores, lengths, value, NO_TREE)
+        explain(algorithm, scores, lengths, value)
+
+
+def explain(algorithm: Algorithm, scores: Tensor, lengths: Tensor, value: Tensor) -> None:
+    """Find out why a result looks wrong and raise the error that says so.
+
+    Called only when something is suspicious, so it may be slow and read values.
+    """
+    checks.check_length_values(lengths, scores.shape[-1], algorithm.rooted)
+    parts = algorithm.parts(lengths, scores.shape[-1])
+    checks.check_finite(scores, parts, algorithm.part)
+    suspects = (~(value > NO_TREE)).nonzero()[:, 0]
+    if len(suspects):
+        b = int(suspects[0])
+        forbidden = int(((scores[b] == float("-inf")) & parts[b]).sum())
+        root = ("the chosen root rule", ", for example every arc from the root")
+        under, example = root if algorithm.rooted else ("these", "")
+        raise NoTreeError(
+            f"Sentence {b} (of the flattened batch; {int(lengths[b])} words) has no tree: {forbidden} "
+            f"forbidden {algorithm.part}s (-inf) leave no {algorithm.trees} under {under}; expected "
+            f"at least one. Allow more {algorithm.part}s{example}."
+        )
 
 
 # ── soft_tree ────────────────────────────────────────────────────────────────────────────────────
 
 
 @operation(
-    "soft_tree(Tensor scores, Tensor lengths, str relaxation, bool single_root, str backend,"
-    " bool validate, bool save) -> (Tensor, Tensor, Tensor)"
+    "soft_tree(Tensor scores, Tensor lengths, str algorithm, str relaxation, bool single_root,"
+    " str backend, bool validate, bool save) -> (Tensor, Tensor, Tensor)"
 )
 def soft_tree(
     scores: Tensor,
     lengths: Tensor,
+    algorithm: str,
     relaxation: str,
     single_root: bool,
     backend: str,
@@ -95,13 +125,14 @@ def soft_tree(
     save: bool,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Soft tree, value of the chart, and what the backward pass needs (empty unless ``save``)."""
-    name, module = resolve(backend, scores.device)
-    scores, lengths = before(scores, lengths, name, validate)
-    if no_words(scores):
-        made = _soft_tree_fake(scores, lengths, relaxation, single_root, backend, validate, save)
+    kind, name, module = resolve(algorithm, backend, scores.device)
+    scores, lengths = before(kind, scores, lengths, name, validate)
+    if no_words(kind, scores):
+        options = (algorithm, relaxation, single_root, backend, validate, save)
+        made = _soft_tree_fake(scores, lengths, *options)
         return made[0].zero_(), made[1].zero_(), made[2].zero_()
     tree, value, saved = module.soft_tree(scores, lengths, relaxation, single_root, save)
-    after(scores, lengths, value, name, validate, tree)
+    after(kind, scores, lengths, value, name, validate, tree)
     return tree, value, saved
 
 
@@ -109,6 +140,7 @@ def soft_tree(
 def _soft_tree_fake(
     scores: Tensor,
     lengths: Tensor,
+    algorithm: str,
     relaxation: str,
     single_root: bool,
     backend: str,
@@ -118,13 +150,14 @@ def _soft_tree_fake(
     batch, size, _ = scores.shape
     shape: tuple[int, ...] = (0,)
     if save:
-        shape = resolve(backend, scores.device)[1].saved_shape(batch, size, scores.dtype)
+        module = resolve(algorithm, backend, scores.device)[2]
+        shape = module.saved_shape(batch, size, scores.dtype)
     return scores.new_empty(scores.shape), scores.new_empty(batch), scores.new_empty(shape)
 
 
 @operation(
     "soft_tree_backward(Tensor grad_tree, Tensor grad_value, Tensor scores, Tensor saved,"
-    " Tensor lengths, str relaxation, bool single_root, str backend) -> Tensor"
+    " Tensor lengths, str algorithm, str relaxation, bool single_root, str backend) -> Tensor"
 )
 def soft_tree_backward(
     grad_tree: Tensor,
@@ -132,15 +165,16 @@ def soft_tree_backward(
     scores: Tensor,
     saved: Tensor,
     lengths: Tensor,
+    algorithm: str,
     relaxation: str,
     single_root: bool,
     backend: str,
 ) -> Tensor:
     """``scores`` tie the result to them, so that a second derivative is noticed."""
-    if no_words(grad_tree):
+    kind, name, module = resolve(algorithm, backend, grad_tree.device)
+    if no_words(kind, grad_tree):
         return torch.zeros_like(grad_tree)
     batch, size, _ = grad_tree.shape
-    name, module = resolve(backend, grad_tree.device)
     unchanged("scores", scores, (batch, size, size), grad_tree)
     lengths = unchanged("lengths", lengths, (batch,), grad_tree, torch.int64)
     grad = module.soft_tree_backward(
@@ -152,7 +186,7 @@ def soft_tree_backward(
         single_root,
     )
     if name not in KERNELS:
-        spoil(scores, lengths, grad)
+        spoil(scores, kind.parts(lengths, size), grad)
     return grad
 
 
@@ -162,18 +196,18 @@ def _(grad_tree: Tensor, *others: Any) -> Tensor:
 
 
 def _soft_tree_context(ctx: Any, inputs: Any, output: Any) -> None:
-    scores, lengths, relaxation, single_root, backend, _, save = inputs
+    scores, lengths, algorithm, relaxation, single_root, backend, _, save = inputs
     needs_saved("soft_tree", save)
     ctx.set_materialize_grads(False)  # or autograd would fill a gradient the size of `saved`
     ctx.mark_non_differentiable(output[2])
     ctx.save_for_backward(scores, output[2], lengths)
-    ctx.options = (relaxation, single_root, backend)
+    ctx.options = (algorithm, relaxation, single_root, backend)
 
 
 def _soft_tree_grad(ctx: Any, grad_tree: Any, grad_value: Any, grad_saved: Any) -> Any:
     scores, saved, lengths = ctx.saved_tensors
     if grad_tree is None and grad_value is None:
-        return (None,) * 7
+        return (None,) * 8
     if grad_tree is None:
         grad_tree = grad_value.new_zeros(scores.shape)
     if grad_value is None:
@@ -181,7 +215,7 @@ def _soft_tree_grad(ctx: Any, grad_tree: Any, grad_value: Any, grad_saved: Any) 
     grad = torch.ops.treelax.soft_tree_backward(
         grad_tree, grad_value, scores, saved, lengths, *ctx.options
     )
-    return grad, None, None, None, None, None, None
+    return grad, *(None,) * 7
 
 
 gradient("soft_tree", _soft_tree_grad, _soft_tree_context)
@@ -192,30 +226,43 @@ no_second_derivative("soft_tree_backward")
 
 
 @operation(
-    "log_partition(Tensor scores, Tensor lengths, bool single_root, str backend, bool validate,"
-    " bool save) -> (Tensor, Tensor)"
+    "log_partition(Tensor scores, Tensor lengths, str algorithm, bool single_root, str backend,"
+    " bool validate, bool save) -> (Tensor, Tensor)"
 )
 def log_partition(
-    scores: Tensor, lengths: Tensor, single_root: bool, backend: str, validate: bool, save: bool
+    scores: Tensor,
+    lengths: Tensor,
+    algorithm: str,
+    single_root: bool,
+    backend: str,
+    validate: bool,
+    save: bool,
 ) -> tuple[Tensor, Tensor]:
     """Log-partition, and its gradient, the marginals (empty unless ``save``)."""
-    name, module = resolve(backend, scores.device)
-    scores, lengths = before(scores, lengths, name, validate)
-    if no_words(scores):
-        made = _log_partition_fake(scores, lengths, single_root, backend, validate, save)
+    kind, name, module = resolve(algorithm, backend, scores.device)
+    scores, lengths = before(kind, scores, lengths, name, validate)
+    if no_words(kind, scores):
+        options = (algorithm, single_root, backend, validate, save)
+        made = _log_partition_fake(scores, lengths, *options)
         return made[0].zero_(), made[1].zero_()
     if save:
         marginals, value, _ = module.soft_tree(scores, lengths, "entropy", single_root, False)
     else:
         value = module.log_partition(scores, lengths, single_root)
         marginals = scores.new_empty(0)
-    after(scores, lengths, value, name, validate, *([marginals] if save else []))
+    after(kind, scores, lengths, value, name, validate, *([marginals] if save else []))
     return value, marginals
 
 
 @fake("log_partition")
 def _log_partition_fake(
-    scores: Tensor, lengths: Tensor, single_root: bool, backend: str, validate: bool, save: bool
+    scores: Tensor,
+    lengths: Tensor,
+    algorithm: str,
+    single_root: bool,
+    backend: str,
+    validate: bool,
+    save: bool,
 ) -> tuple[Tensor, Tensor]:
     return scores.new_empty(scores.shape[0]), scores.new_empty(scores.shape if save else (0,))
 
@@ -246,7 +293,7 @@ def _log_partition_grad(ctx: Any, grad_value: Any, grad_marginals: Any) -> Any:
     grad = None
     if grad_value is not None:
         grad = torch.ops.treelax.log_partition_backward(grad_value, scores, marginals)
-    return grad, None, None, None, None, None
+    return grad, *(None,) * 6
 
 
 gradient("log_partition", _log_partition_grad, _log_partition_context)
@@ -257,17 +304,24 @@ no_second_derivative("log_partition_backward")
 
 
 @operation(
-    "best_tree(Tensor scores, Tensor lengths, bool single_root, str backend, bool validate) -> Tensor"
+    "best_tree(Tensor scores, Tensor lengths, str algorithm, bool single_root, str backend,"
+    " bool validate) -> Tensor"
 )
 def best_tree(
-    scores: Tensor, lengths: Tensor, single_root: bool, backend: str, validate: bool
+    scores: Tensor,
+    lengths: Tensor,
+    algorithm: str,
+    single_root: bool,
+    backend: str,
+    validate: bool,
 ) -> Tensor:
-    name, module = resolve(backend, scores.device)
-    scores, lengths = before(scores, lengths, name, validate)
-    if no_words(scores):
+    """The best tree."""
+    kind, name, module = resolve(algorithm, backend, scores.device)
+    scores, lengths = before(kind, scores, lengths, name, validate)
+    if no_words(kind, scores):
         return scores.new_zeros(scores.shape)
     tree, value = module.best_tree(scores, lengths, single_root)
-    after(scores, lengths, value, name, validate, tree)
+    after(kind, scores, lengths, value, name, validate, tree)
     return tree
 
 
@@ -277,26 +331,27 @@ def _(scores: Tensor, *others: Any) -> Tensor:
 
 
 @operation(
-    "sample_tree(Tensor scores, Tensor lengths, Tensor uniforms, bool single_root, str backend,"
-    " bool validate) -> Tensor"
+    "sample_tree(Tensor scores, Tensor lengths, Tensor uniforms, str algorithm, bool single_root,"
+    " str backend, bool validate) -> Tensor"
 )
 def sample_tree(
     scores: Tensor,
     lengths: Tensor,
     uniforms: Tensor,
+    algorithm: str,
     single_root: bool,
     backend: str,
     validate: bool,
 ) -> Tensor:
-    """Samples ``(S, B, N, N)`` from ``uniforms`` ``(S, B, 2n)``."""
-    name, module = resolve(backend, scores.device)
-    scores, lengths = before(scores, lengths, name, validate)
-    if uniforms.numel() == 0:
+    """Samples ``(S, B, N, N)`` from ``uniforms`` ``(S, B, decisions)``."""
+    kind, name, module = resolve(algorithm, backend, scores.device)
+    scores, lengths = before(kind, scores, lengths, name, validate)
+    if uniforms.shape[0] == 0 or no_words(kind, scores):
         return scores.new_zeros((uniforms.shape[0], *scores.shape))
     trees, value = module.sample_tree(
         scores, lengths, uniforms.to(scores.dtype).contiguous(), single_root
     )
-    after(scores, lengths, value, name, validate, trees)
+    after(kind, scores, lengths, value, name, validate, trees)
     return trees
 
 
@@ -305,5 +360,5 @@ def _(scores: Tensor, lengths: Tensor, uniforms: Tensor, *others: Any) -> Tensor
     return scores.new_empty((uniforms.shape[0], *scores.shape))
 
 
-gradient("best_tree", lambda ctx, grad: (None,) * 5, no_context)
-gradient("sample_tree", lambda ctx, grad: (None,) * 6, no_context)
+gradient("best_tree", lambda ctx, grad: (None,) * 6, no_context)
+gradient("sample_tree", lambda ctx, grad: (None,) * 7, no_context)

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from treelax.errors import NoTreeError
 from treelax.ops import checks
+from treelax.ops.backend import FORBIDDEN, bounded, spoil
 from treelax.ops.canonical import canonical
-from treelax.ops.eisner.common import FORBIDDEN, bounded, spoil
 from treelax.ops.library import fake, gradient, no_second_derivative, operation, unchanged
 
 
@@ -20,17 +20,17 @@ def _select_heads(scores: Tensor, lengths: Tensor, hard: bool, validate: bool) -
     validate = validate and checks.readable(scores)
     if validate:
         checks.check_length_values(lengths, size)
-        checks.check_finite(scores, lengths)
+        checks.check_finite(scores, checks.arc_mask(lengths, size))
     if scores.shape[0] == 0 or size == 1:
         return scores.new_zeros(scores.shape)
     arcs = checks.arc_mask(lengths, size)
-    s = bounded(scores, lengths).masked_fill(~arcs, FORBIDDEN)
+    s = bounded(scores, arcs).masked_fill(~arcs, FORBIDDEN)
     best = s.argmax(-2, keepdim=True)
     if validate:
         _check_choice(s, best, lengths)
     chosen = torch.zeros_like(s).scatter_(-2, best, 1) if hard else s.softmax(-2)
     chosen.mul_(arcs)
-    spoil(scores, lengths, chosen)
+    spoil(scores, arcs, chosen)
     return chosen
 
 

@@ -2,40 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
-from treelax.ops import dispatch
-from treelax.ops.canonical import Canonical, canonical, value_type
-from treelax.ops.checks import one_of, sample_size
-from treelax.ops.eisner import function  # noqa: F401  registers the operations
-from treelax.ops.eisner.common import RELAXATIONS, Relaxation
-
-
-def wants_gradient(scores: Tensor) -> bool:
-    """Whether autograd needs saved tensors."""
-    return torch.is_grad_enabled() and scores.requires_grad
-
-
-def draw_uniforms(
-    shape: tuple[int, ...], like: Tensor, generator: torch.Generator | None
-) -> Tensor:
-    """Uniform variables of a tensor's type and device, for choices by a distribution function.
-
-    None is 0, which would make the first choice however small its weight.
-    """
-    where = like.device if generator is None else generator.device
-    drawn = torch.empty(shape, dtype=like.dtype, device=where).uniform_(generator=generator)
-    return drawn.clamp_(min=torch.finfo(like.dtype).eps / 4).to(like.device)
-
-
-def chosen(backend: str | None) -> str:
-    """The name as the operations take it: empty to have the fastest chosen, when they run."""
-    if backend is not None:
-        one_of("backend", backend, dispatch.BACKENDS)
-    return backend or ""
+from treelax.ops import operations
+from treelax.ops.backend import EISNER, Relaxation
 
 
 def best_tree(
@@ -78,27 +49,9 @@ def best_tree(
     Reference:
         Eisner (1996), Three new probabilistic models for dependency parsing, COLING.
     """
-    form = canonical(scores.detach() if isinstance(scores, Tensor) else scores, lengths)
-    name = chosen(backend)
-    tree = torch.ops.treelax.best_tree(form.scores, form.lengths, single_root, name, validate)
-    return form.restore(tree)
-
-
-def soft_tree_and_value(
-    form: Canonical, relaxation: str, single_root: bool, validate: bool, backend: str | None
-) -> tuple[Tensor, Tensor]:
-    """Soft tree and value of the chart in one run, both differentiable; canonical form."""
-    name = chosen(backend)
-    tree, value, _ = torch.ops.treelax.soft_tree(
-        form.scores,
-        form.lengths,
-        relaxation,
-        single_root,
-        name,
-        validate,
-        wants_gradient(form.scores),
+    return operations.best(
+        EISNER, scores, lengths, single_root=single_root, validate=validate, backend=backend
     )
-    return tree, value
 
 
 def soft_tree(
@@ -149,10 +102,16 @@ def soft_tree(
         Corro & Titov (2019), Learning Latent Trees with Stochastic Perturbations and Differentiable
         Dynamic Programming, ACL, section 4.
     """
-    one_of("relaxation", relaxation, RELAXATIONS)
-    form = canonical(scores, lengths, temperature, validate)
-    tree, _ = soft_tree_and_value(form, relaxation, single_root, validate, backend)
-    return form.restore(tree)
+    return operations.soft(
+        EISNER,
+        scores,
+        lengths,
+        relaxation=relaxation,
+        temperature=temperature,
+        single_root=single_root,
+        validate=validate,
+        backend=backend,
+    )[0]
 
 
 def log_partition(
@@ -181,12 +140,9 @@ def log_partition(
         >>> log_partition(torch.zeros(5, 5)).exp().round()  # trees over four words
         tensor(55.)
     """
-    form = replace(canonical(scores, lengths), dtype=value_type(scores))
-    name = chosen(backend)
-    value, _ = torch.ops.treelax.log_partition(
-        form.scores, form.lengths, single_root, name, validate, wants_gradient(form.scores)
+    return operations.log_sum(
+        EISNER, scores, lengths, single_root=single_root, validate=validate, backend=backend
     )
-    return form.restore(value)
 
 
 def sample_tree(
@@ -223,12 +179,13 @@ def sample_tree(
         >>> trees.shape, trees.sum(-2)[:, 1:].unique().tolist()
         (torch.Size([1000, 3, 3]), [1.0])
     """
-    form = canonical(scores.detach() if isinstance(scores, Tensor) else scores, lengths)
-    name = chosen(backend)
-    sample_shape = sample_size(sample_shape)
-    batch, size, _ = form.scores.shape
-    uniforms = draw_uniforms((sample_shape.numel(), batch, 2 * (size - 1)), form.scores, generator)
-    trees = torch.ops.treelax.sample_tree(
-        form.scores, form.lengths, uniforms, single_root, name, validate
+    return operations.sample(
+        EISNER,
+        scores,
+        lengths,
+        sample_shape=sample_shape,
+        generator=generator,
+        single_root=single_root,
+        validate=validate,
+        backend=backend,
     )
-    return trees.reshape(*sample_shape, *form.batch_shape, size, size).to(form.dtype)

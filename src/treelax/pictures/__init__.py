@@ -4,12 +4,14 @@ Matplotlib draws the curves and is imported when the first one is drawn.
 """
 
 from treelax.pictures.arcs import draw_arcs
+from treelax.pictures.brackets import draw_brackets
 from treelax.pictures.curves import Curve, Panel, draw_curves, draw_panels
 from treelax.pictures.heat_map import draw_heat_map
 from treelax.pictures.plot import Curves
 from treelax.pictures.relaxation import draw_relaxation
 from treelax.pictures.svg import Picture, stack_pictures
 from treelax.pictures.terminal import draw_tree, list_weights, supports_unicode
+from treelax.pictures.terminal_brackets import draw_binary_tree, list_brackets
 
 __all__ = [
     "Curve",
@@ -17,11 +19,14 @@ __all__ = [
     "Panel",
     "Picture",
     "draw_arcs",
+    "draw_binary_tree",
+    "draw_brackets",
     "draw_curves",
     "draw_heat_map",
     "draw_panels",
     "draw_relaxation",
     "draw_tree",
+    "list_brackets",
     "list_weights",
     "stack_pictures",
     "supports_unicode",

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
+from treelax.pictures.lines import Kind
 from treelax.pictures.svg import text_width
 
-Kind = Literal["tree", "other", "right", "wrong", "missed"]
 LABEL = 11.0  # font size of the labels of arcs
 PORT = 8.0  # between the ends of arcs at a word
 MOST = 96.0  # that the ends at a word may take, however many

@@ -10,9 +10,18 @@ from typing import Any
 from torch import Tensor
 
 from treelax.errors import InputError
-from treelax.pictures.arc_layout import LABEL, Arc, Kind, Side, lay_out
+from treelax.pictures.arc_layout import LABEL, Arc, Side, lay_out
+from treelax.pictures.lines import (
+    FAINTEST,
+    SCALE,
+    Kind,
+    LegendItem,
+    legend_row,
+    legend_rows,
+    legend_width,
+    line_group,
+)
 from treelax.pictures.svg import (
-    COLOURS,
     TITLE_LONGEST,
     Picture,
     clean,
@@ -23,7 +32,9 @@ from treelax.pictures.svg import (
     title_element,
 )
 from treelax.pictures.words import (
+    NEARLY,
     checked_heads,
+    checked_least,
     checked_matrix,
     checked_texts,
     checked_words,
@@ -36,21 +47,9 @@ STEP, LABELLED_STEP, LEAST_STEP = 15.0, 19.0, 7.0  # from one level of arcs to t
 HIGHEST = 300.0  # of arcs without labels, as long as levels stay LEAST_STEP apart
 ARROW = 7.0
 ROUND = 12.0  # radius of corners
-SAMPLE, BESIDE = 24.0, 14.0  # of a legend: the line, and the room between two items
-LEGEND_LEAST = 300.0  # that a row of it may take
-SCALE = (0.1, 0.4, 0.7, 1.0)  # weights that the legend of a soft tree shows
-FAINTEST, READABLE = 0.2, 0.6  # opacity of arcs that weigh nothing, and of a tree among others
-NEARLY = 1e-3  # by which rounding may take a weight out of its range
-LOOKS: dict[Kind, tuple[str, str]] = {  # colour and dashes
-    "tree": ("blue", ""),
-    "other": ("grey", "3 3"),
-    "right": ("blue", ""),
-    "wrong": ("vermillion", "7 4"),
-    "missed": ("green", "1.5 3.5"),
-}
+READABLE = 0.6  # opacity of a tree among others, however little it weighs
 
 Matrix = list[list[float]]
-LegendItem = tuple[Kind | None, float, str]  # an arc to show, if any, its weight, and a text
 
 
 def draw_arcs(
@@ -96,8 +95,7 @@ def draw_arcs(
     if found is None and (soft is None or labels is not None):
         what = "neither heads nor weights" if soft is None else "labels without heads"
         raise InputError(f"heads: received {what}; expected the heads of the words")
-    if not 0 < least <= 1:
-        raise InputError(f"least: received {least}; expected more than 0 and at most 1")
+    checked_least(least)
     if right_to_left is None:
         right_to_left = 2 * sum(map(is_right_to_left, words)) > n
     named_arcs, below_words = checked_texts(labels, "labels", n), checked_texts(tags, "tags", n)
@@ -145,12 +143,8 @@ class _Drawing:
     def picture(self, title: str | None) -> Picture:
         """The whole, from the title down to the legend."""
         parts, y = [], MARGIN
-        # the legend in one row if it is no wider than the drawing, else a row for each group
-        legend = self._legend()
-        rows = [[item for group in legend for item in group]] if legend else []
-        if rows and _legend_width(rows[0]) > max(self.width, LEGEND_LEAST):
-            rows = legend
-        width = max([self.width, *map(_legend_width, rows)])
+        rows = legend_rows(self._legend(), self.width)
+        width = max([self.width, *map(legend_width, rows)])
         if title is not None:
             width = max(width, text_width(title, TITLE, TITLE_LONGEST))
             parts.append(title_element(MARGIN, y + TITLE - 2, title, TITLE))
@@ -166,7 +160,7 @@ class _Drawing:
         y += self._height(self.below)
         for i, row in enumerate(rows):
             y += 18 if i else 22
-            parts += self._legend_row(row, y)
+            parts += legend_row(row, MARGIN, y, faintest=self._faintest("tree"))
         size = width + 2 * MARGIN, y + MARGIN - 2
         return Picture(*size, "\n".join(parts), title or "Dependency tree", self._description())
 
@@ -209,9 +203,7 @@ class _Drawing:
             items.append(("tree", 1.0, "tree"))
         if "other" in self.kinds:
             items.append(("other", 1.0, "other heads"))
-        scale: list[LegendItem] = [("tree", weight, f"{weight:g}") for weight in SCALE]
-        weighed = [] if self.weights is None else [(None, 1.0, "weight"), *scale]
-        return [group for group in (items, weighed) if group]
+        return [items, [] if self.weights is None else SCALE]
 
     def _description(self) -> str:
         """The tree in words."""
@@ -275,44 +267,13 @@ class _Drawing:
             if arc.weight != 1:
                 told += f", {arc.weight:.3f}"
             before = f"<title>{clean(told)}</title>"
-            parts.append(self._group(arc.kind, arc.weight, path, before, more))
+            faintest = self._faintest(arc.kind)
+            parts.append(line_group(arc.kind, arc.weight, path, before, more, faintest=faintest))
         return parts
 
-    def _group(
-        self, kind: Kind, weight: float, path: str, before: str = "", after: str = ""
-    ) -> str:
-        """An arc with what belongs to it."""
-        colour, dashes = LOOKS[kind]
-        # a tree that was chosen is to be read, however little its arcs weigh
-        least = FAINTEST if kind == "other" or self.heads is None else READABLE
-        strength = least + (1 - least) * weight
-        faint = f' opacity="{number(strength)}"' if strength < 1 else ""
-        dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
-        return (
-            f'<g class="treelax-{colour}" color="{COLOURS[colour][0]}" fill="currentColor"{faint}>'
-            f'{before}<path d="{path}" fill="none" stroke="currentColor" '
-            f'stroke-width="{number(0.7 + 1.1 * weight)}"{dashed}/>{after}</g>'
-        )
-
-    def _legend_row(self, items: Sequence[LegendItem], y: float) -> list[str]:
-        """The items beside each other on a line."""
-        parts, x = [], MARGIN
-        for kind, weight, text in items:
-            at = x
-            if kind is not None:
-                path = f"M{number(x)} {number(y - 4)}h{number(SAMPLE)}"
-                parts.append(self._group(kind, weight, path))
-                at += SAMPLE + 6
-            parts.append(text_element(at, y, text, size=TAG, anchor="start"))
-            x += _legend_width([(kind, weight, text)]) + BESIDE
-        return parts
-
-
-def _legend_width(items: Sequence[LegendItem]) -> float:
-    widths = (
-        (SAMPLE + 6 if kind else 0) + text_width(text, TAG) + BESIDE for kind, _, text in items
-    )
-    return sum(widths) - BESIDE
+    def _faintest(self, kind: Kind) -> float:
+        """The least opacity: a tree that was chosen is to be read, however little its arcs weigh."""
+        return FAINTEST if kind == "other" or self.heads is None else READABLE
 
 
 def _arch(head: float, modifier: float, base: float, y: float, sign: int) -> str:

@@ -15,12 +15,18 @@ from typing import NamedTuple, TextIO
 from torch import Tensor
 
 from treelax.errors import InputError
-from treelax.pictures.words import checked_heads, checked_matrix, checked_words, named
+from treelax.pictures.words import (
+    checked_heads,
+    checked_least,
+    checked_matrix,
+    checked_words,
+    named,
+)
 
 UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8  # where the lines in a cell lead
 
 
-class _Symbols(NamedTuple):
+class Symbols(NamedTuple):
     """What a drawing is made of; ``lines[mask]`` shows a cell whose lines lead where mask says."""
 
     lines: str
@@ -33,9 +39,9 @@ class _Symbols(NamedTuple):
     arrow: str
 
 
-UNICODE = _Symbols(" ╵╷│╴╯╮┤╶╰╭├─┴┬┼", "┄┆", "▼", "▲", "✗", "�", "…", "←")
+UNICODE = Symbols(" ╵╷│╴╯╮┤╶╰╭├─┴┬┼", "┄┆", "▼", "▲", "✗", "�", "…", "←")
 # where two arcs cross, the one across passes behind: a + is always a corner
-ASCII = _Symbols(" |||-+++-+++-++|", ".:", "v", "^", "x", "?", "..", "<-")
+ASCII = Symbols(" |||-+++-+++-++|", ".:", "v", "^", "x", "?", "..", "<-")
 
 
 class _Arc(NamedTuple):
@@ -91,23 +97,23 @@ def draw_tree(
          ▼ │ ▼  ▼ │ ▼ ▼ ▼ ▼
         [MAX 2 [MIN 4 7 ] ]
     """
-    symbols, width, shown = _prepared(words, width, ascii)
+    symbols, width, shown = prepared(words, width, ascii)
     n = len(shown)
     found = checked_heads(heads, "heads", n)
     right = found if gold is None else checked_heads(gold, "gold", n)
     layouts: list[Iterator[str]] = []
-    if sum(map(_columns, shown)) + n - 1 <= width:
+    if sum(map(columns, shown)) + n - 1 <= width:
         layouts += [_arcs(shown, found, right, room, symbols) for room in (2, 1)]
     layouts += [_listing(shown, found, right, step, symbols) for step in (3, 2, 1)]
     for layout in layouts:
         lines = [line.rstrip() for line in layout]
-        if max(map(_columns, lines)) <= width:
+        if max(map(columns, lines)) <= width:
             break
     else:
         lines = sorted(_listing(shown, found, right, 0, symbols))  # by the numbers in front
     if gold is not None:
         lines.append(f"{sum(map(operator.eq, found, right))} of {n} arcs right")
-    return "\n".join(_cut(line, width, symbols) for line in lines)
+    return "\n".join(cut(line, width, symbols) for line in lines)
 
 
 def list_weights(
@@ -132,22 +138,21 @@ def list_weights(
         1 Dogs  bark (2) 0.75  root (0) 0.25
         2 bark  root (0) 1.00
     """
-    symbols, width, short = _prepared(words, width, ascii)
+    symbols, width, short = prepared(words, width, ascii)
     n = len(short)
     matrix = checked_matrix(weights, "weights", n)
-    if not 0 < least <= 1:
-        raise InputError(f"least: received {least}; expected more than 0 and at most 1")
-    longest = max(map(_columns, short))
+    checked_least(least)
+    longest = max(map(columns, short))
     lines = []
     for m, word in enumerate(short, 1):
-        line = f"{m:{len(str(n))}} {word}{' ' * (longest - _columns(word))}"
+        line = f"{m:{len(str(n))}} {word}{' ' * (longest - columns(word))}"
         order = sorted((h for h in range(n + 1) if h != m), key=lambda h: (-matrix[h][m], h))
         for rank, h in enumerate(order):
             told = f"  {named(short, h)} {matrix[h][m]:.2f}"
-            if rank and (matrix[h][m] < least or _columns(line + told) > width):
+            if rank and (matrix[h][m] < least or columns(line + told) > width):
                 break
             line += told
-        lines.append(_cut(line, width, symbols))
+        lines.append(cut(line, width, symbols))
     return "\n".join(lines)
 
 
@@ -160,20 +165,20 @@ def supports_unicode(stream: TextIO) -> bool:
     return True
 
 
-def _prepared(
+def prepared(
     words: Sequence[str], width: int | None, ascii: bool
-) -> tuple[_Symbols, int, list[str]]:
+) -> tuple[Symbols, int, list[str]]:
     """What to draw with, how wide, and the words, each cut to a third of the width."""
     if width is None:
         width = max(shutil.get_terminal_size().columns, 1)
     if width < 1:
         raise InputError(f"width: received {width}; expected a positive number of columns")
     symbols, longest = ASCII if ascii else UNICODE, max(width // 3, 1)
-    shown = [_cut(_shown(word, symbols), longest, symbols) for word in checked_words(words)]
+    shown = [cut(printable(word, symbols), longest, symbols) for word in checked_words(words)]
     return symbols, width, shown
 
 
-def _shown(word: str, symbols: _Symbols) -> str:
+def printable(word: str, symbols: Symbols) -> str:
     """A word as it can be printed: nothing in it that moves the cursor or has an unsure width."""
     kept = []
     for character in unicodedata.normalize("NFC", word):
@@ -186,7 +191,7 @@ def _shown(word: str, symbols: _Symbols) -> str:
     return text if symbols is UNICODE else text.encode("ascii", "backslashreplace").decode()
 
 
-def _columns(text: str) -> int:
+def columns(text: str) -> int:
     """The columns that a text takes in a terminal."""
     return sum(
         0
@@ -196,21 +201,21 @@ def _columns(text: str) -> int:
     )
 
 
-def _cut(text: str, width: int, symbols: _Symbols) -> str:
+def cut(text: str, width: int, symbols: Symbols) -> str:
     """A text, cut to a width with a sign that it was cut."""
-    if _columns(text) <= width:
+    if columns(text) <= width:
         return text
     mark = symbols.cut[:width]
     room = width - len(mark)
     for i, character in enumerate(text):
-        room -= _columns(character)
+        room -= columns(character)
         if room < 0:
             return text[:i] + mark
     return text
 
 
 def _arcs(
-    words: list[str], heads: list[int], gold: list[int], room: int, symbols: _Symbols
+    words: list[str], heads: list[int], gold: list[int], room: int, symbols: Symbols
 ) -> Iterator[str]:
     """The words on one line and the arcs above; below it the arcs that are missing."""
     missing = [(m, g) for m, (h, g) in enumerate(zip(heads, gold, strict=True), 1) if h != g]
@@ -224,7 +229,7 @@ def _arcs(
     yield from reversed(_rows(above, symbols, symbols.lines, symbols.down))
     line = ""
     for word, slot in zip(words, slots, strict=True):
-        line += " " * (slot.text - _columns(line)) + word
+        line += " " * (slot.text - columns(line)) + word
     yield line
     if missing:
         turned = "".join(symbols.lines[m & 12 | (m & 1) << 1 | (m & 2) >> 1] for m in range(16))
@@ -240,7 +245,7 @@ def _slots(words: list[str], arcs: list[tuple[int, int]], room: int) -> list[_Sl
     start, over = 0, False
     for m, word in enumerate(words, 1):
         before, after = room * (m in to_left), room * (m in to_right)
-        text = _columns(word)
+        text = columns(word)
         size = max(text, before + 1 + after)
         middle = (size - 1) // 2 if after >= before else size // 2
         arrow = min(max(middle, before), size - 1 - after)
@@ -252,7 +257,7 @@ def _slots(words: list[str], arcs: list[tuple[int, int]], room: int) -> list[_Sl
     return slots
 
 
-def _rows(arcs: list[_Arc], symbols: _Symbols, lines: str, arrow: str) -> list[str]:
+def _rows(arcs: list[_Arc], symbols: Symbols, lines: str, arrow: str) -> list[str]:
     """Arcs as rows of text, from the row of the arrows beside the words outwards."""
     spans = {a: sorted((a.modifier, a.head)) for a in arcs if a.head is not None}
     level: dict[_Arc, int] = {}
@@ -293,7 +298,7 @@ def _rows(arcs: list[_Arc], symbols: _Symbols, lines: str, arrow: str) -> list[s
 
 
 def _listing(
-    words: list[str], heads: list[int], gold: list[int], step: int, symbols: _Symbols
+    words: list[str], heads: list[int], gold: list[int], step: int, symbols: Symbols
 ) -> Iterator[str]:
     """The tree on its side: left modifiers above their head, right ones below, a step further in."""
     cycles = _cycles(heads)

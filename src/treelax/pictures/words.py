@@ -1,15 +1,29 @@
-"""Checks of what every picture of trees takes: words, heads, texts, matrices over arcs."""
+"""Checks of what every picture of trees takes: words, heads, texts, matrices over arcs, spans."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
-from treelax.errors import InputError
+from treelax.brackets import Span
+from treelax.errors import InputError, short
+
+NEARLY = 1e-3  # by which rounding may take a weight out of its range
+
+
+class Node(NamedTuple):
+    """What is known of a span."""
+
+    weight: float
+    label: str
+
+
+Spans: TypeAlias = Tensor | Iterable[Span]
+Nodes: TypeAlias = dict[tuple[int, int], Node]  # by first and last word, counted from 0
 
 
 def named(words: list[str], position: int) -> str:
@@ -58,3 +72,58 @@ def checked_matrix(values: Any, name: str, n: int) -> list[list[float]]:
             if m not in (0, h) and not value < torch.inf:
                 raise InputError(f"{name}[{h}, {m}] is {value}; expected a finite number")
     return found
+
+
+def checked_nodes(tree: Any, name: str, n: int, labels: Sequence[str] | None = None) -> Nodes:
+    """The spans over n words that weigh something, of a tensor or a list, with weights and labels."""
+    if not hasattr(tree, "shape"):
+        return _listed_nodes(tree, name, n)
+    values = torch.as_tensor(tree, dtype=torch.float64, device="cpu").detach()
+    if tuple(values.shape[:2]) != (n, n) or values.dim() not in (2, 3):
+        expected = f"expected {(n, n)} or ({n}, {n}, labels), {n} words"
+        raise InputError(f"{name} has shape {tuple(values.shape)}; {expected}")
+    if labels is not None and len(labels) != (values.shape[2] if values.dim() == 3 else 0):
+        told = f"({name} has shape {tuple(values.shape)})"
+        raise InputError(f"labels has {len(labels)} names; expected one for each label {told}")
+    labelled = values.dim() == 3
+    weights = (values.sum(-1) if labelled else values).tolist()
+    best = values.argmax(-1).tolist() if labelled else None
+    nodes = {}
+    for i in range(n):
+        for j in range(i, n):
+            weight = round(weights[i][j], 6)  # the same for every backend
+            if not -NEARLY <= weight <= 1 + NEARLY:
+                raise InputError(f"{name}[{i}, {j}] is {weight:g}; expected 0 to 1")
+            label = "" if best is None else best[i][j] if labels is None else labels[best[i][j]]
+            if weight > NEARLY:
+                nodes[i, j] = Node(min(weight, 1.0), str(label))
+    return nodes
+
+
+def _listed_nodes(spans: Any, name: str, n: int) -> Nodes:
+    """Those of spans as `treelax.trees.read_brackets` gives them; unary chains become one label."""
+    nodes: Nodes = {}
+    for span in spans:
+        try:
+            i, j, label = span
+            good = isinstance(label, str | None) and 0 <= i <= j < n
+        except (TypeError, ValueError):
+            good = False
+        if not good:
+            told = f"a tensor, or spans (i, j, label) with 0 <= i <= j < {n}, {n} words"
+            raise InputError(f"{name} holds {short(span)}; expected {told}")
+        above = nodes[i, j].label if (i, j) in nodes else ""
+        nodes[i, j] = Node(1.0, "+".join(filter(None, (above, label))))
+    return nodes
+
+
+def checked_least(least: float) -> None:
+    """Raise unless it may be the smallest weight to show."""
+    if not 0 < least <= 1:
+        raise InputError(f"least: received {least}; expected more than 0 and at most 1")
+
+
+def named_span(words: list[str], i: int, j: int) -> str:
+    """Some words of a span with its first and last position: ``Old dogs bark (0 to 2)``."""
+    shown = words[i : j + 1] if j - i < 4 else [*words[i : i + 2], "…", words[j]]
+    return f"{' '.join(shown)} ({i} to {j})"

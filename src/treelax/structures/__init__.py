@@ -5,11 +5,17 @@ from typing import Literal
 from treelax.errors import InputError
 from treelax.ops.checks import one_of
 from treelax.structures.base import Structure
+from treelax.structures.binary import Binary
 from treelax.structures.heads import Heads
+from treelax.structures.labelled import Labelled
+from treelax.structures.nonprojective import NonProjective
 from treelax.structures.projective import Projective, ProjectiveTrees
 
 __all__ = [
+    "Binary",
     "Heads",
+    "Labelled",
+    "NonProjective",
     "Projective",
     "ProjectiveTrees",
     "Structure",
@@ -22,15 +28,17 @@ def __dir__() -> list[str]:
     return __all__
 
 
-StructureName = Literal["projective", "heads"]
-_BY_NAME: dict[str, type[Structure]] = {"projective": Projective, "heads": Heads}
+StructureName = Literal["projective", "nonprojective", "heads", "binary"]
+_BY_NAME: dict[str, type[Structure]] = {
+    kind.name: kind for kind in (Projective, NonProjective, Heads, Binary)
+}
 
 
 def structure_named(name: str, *, single_root: bool = False) -> Structure:
     """The structure that configurations call by a name.
 
     Args:
-        name: "projective" or "heads".
+        name: "projective", "nonprojective", "heads" or "binary".
         single_root: allow one modifier of the root only.
 
     Raises:
@@ -43,9 +51,9 @@ def structure_named(name: str, *, single_root: bool = False) -> Structure:
     one_of("structure", name, _BY_NAME)
     if not single_root:
         return _BY_NAME[name]()
-    if not hasattr(_BY_NAME[name], "single_root"):
+    if name not in ("projective", "nonprojective"):
         raise InputError(
             f'single_root is True with structure "{name}"; expected False: words that choose alone '
-            'cannot agree on one root. Use "projective".'
+            'cannot agree on one root, and binary trees have none. Use "projective" or "nonprojective".'
         )
     return _BY_NAME[name](single_root=True)  # type: ignore[call-arg]

@@ -1,4 +1,4 @@
-"""The interface of every latent structure."""
+"""The interface of every latent structure, and those that an algorithm of ops computes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from treelax.distributions import StructureDistribution
-from treelax.ops.checks import arc_mask
-from treelax.ops.eisner.common import Relaxation
+from treelax.ops import operations
+from treelax.ops.backend import Algorithm, Relaxation
+from treelax.ops.checks import arc_mask, span_mask
+from treelax.structures import search
 
 
 class Options(TypedDict, total=False):
@@ -27,8 +29,9 @@ class Structure(ABC):
     tensor of the shape of the scores, 1 at the parts that it is made of. Calling it with scores gives
     their distribution.
 
-    All methods take scores ``(..., n+1, n+1)`` and lengths ``(...)`` as `treelax.ops.best_tree` does,
-    ``validate`` to check values, and ``backend`` where there is a choice.
+    All methods take scores and lengths ``(...)``, ``validate`` to check values, and ``backend`` where
+    there is a choice, as `treelax.ops.best_tree` does. Scores are ``(..., n+1, n+1)`` where parts are
+    arcs and ``(..., n, n)`` where they are spans; labels have a dimension behind these.
 
     Example:
         >>> from treelax.structures import Projective
@@ -38,6 +41,15 @@ class Structure(ABC):
 
     #: Of the structure in configurations and messages.
     name: ClassVar[str]
+    #: Dimensions of a structure's tensor.
+    event_dim: ClassVar[int] = 2
+    #: What it is made of: arcs, with the root at index 0, or spans.
+    part: ClassVar[str] = "arc"
+
+    @property
+    def rooted(self) -> bool:
+        """Whether scores have a row and a column for the root."""
+        return self.part == "arc"
 
     def __call__(
         self,
@@ -89,7 +101,7 @@ class Structure(ABC):
         generator: torch.Generator | None = None,
         **options: Unpack[Options],
     ) -> Tensor:
-        """Exact samples ``(*sample_shape, ..., n+1, n+1)``, without a gradient."""
+        """Exact samples, without a gradient; ``sample_shape`` in front of the batch."""
 
     @abstractmethod
     def relaxed(
@@ -105,7 +117,7 @@ class Structure(ABC):
 
     @abstractmethod
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
-        """Whether 0/1 tensors ``(..., n+1, n+1)`` are structures over their sentences, ``(...)``."""
+        """Whether 0/1 tensors are structures over their sentences, ``(...)``."""
 
     @abstractmethod
     def exceeds(
@@ -120,13 +132,55 @@ class Structure(ABC):
             backend: see `treelax.ops.best_tree`.
         """
 
+    def top_k(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        k: int = 1,
+        **options: Unpack[Options],
+    ) -> tuple[Tensor, Tensor]:
+        """The ``k`` best structures ``(k, ...)``, all different, and their scores ``(k, ...)``.
+
+        Best first; where there are fewer, zeros with a score of ``-inf``. No gradient.
+        """
+        return search.top_k(self, scores, lengths, k, **options)
+
+    def max_marginals(
+        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
+    ) -> Tensor:
+        """For each part the score of the best structure that has it; ``-inf`` where none has."""
+        return search.max_marginals(self, scores, lengths, **options)
+
     def part_mask(self, lengths: Tensor, size: int) -> Tensor:
-        """True at the entries that are parts, ``(..., size, size)``: arcs, none to the root."""
-        return arc_mask(lengths, size)
+        """True at the entries that are parts, ``(..., size, size)``."""
+        return (arc_mask if self.rooted else span_mask)(lengths, size)
 
     def part_count(self, lengths: Tensor) -> Tensor:
         """How many parts a structure has, ``(...)``: an arc for every word."""
         return lengths
+
+    def parts_of(self, value: Tensor) -> Tensor:
+        """The parts of structures one by one, ``(parts, ...)``, true at each; some may be empty."""
+        column = torch.arange(1, value.shape[-1], device=value.device)
+        column = column.view(-1, *(1,) * value.dim()) == torch.arange(
+            value.shape[-1], device=value.device
+        )
+        return column & (value != 0)
+
+    def beside(self, parts: Tensor) -> Tensor:
+        """True at the parts that a structure may have which has all of the given ones.
+
+        They force those given: every word has a head, so forbidding all others forces one.
+        """
+        return parts | ~parts.any(-2, keepdim=True)
+
+    @abstractmethod
+    def enumerate(self, n: int) -> Tensor:
+        """All structures over ``n`` words, 0/1 in float64; for short sentences.
+
+        Raises:
+            InputError: there are too many.
+        """
 
     @abstractmethod
     def log_count(self, n: int) -> float:
@@ -141,3 +195,99 @@ class Structure(ABC):
     def rules(self) -> str:
         """What makes a 0/1 tensor such a structure, for messages."""
         return "one head per word"
+
+
+class TreeStructure(Structure):
+    """Trees that an algorithm of `treelax.ops` computes."""
+
+    algorithm: ClassVar[Algorithm]
+    single_root: bool = False
+
+    def argmax(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        **options: Unpack[Options],
+    ) -> Tensor:
+        """The tree of the highest score, 0/1, without a gradient."""
+        return operations.best(
+            self.algorithm, scores, lengths, single_root=self.single_root, **options
+        )
+
+    def log_partition(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        **options: Unpack[Options],
+    ) -> Tensor:
+        """Log of the summed weight of all trees, ``(...)``."""
+        return operations.log_sum(
+            self.algorithm, scores, lengths, single_root=self.single_root, **options
+        )
+
+    def marginals(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        **options: Unpack[Options],
+    ) -> tuple[Tensor, Tensor]:
+        """Probability of each part, and the log-partition."""
+        return operations.soft(
+            self.algorithm, scores, lengths, single_root=self.single_root, **options
+        )
+
+    def sample(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        sample_shape: Any = (),
+        generator: torch.Generator | None = None,
+        **options: Unpack[Options],
+    ) -> Tensor:
+        """Exact samples, without a gradient."""
+        return operations.sample(
+            self.algorithm,
+            scores,
+            lengths,
+            sample_shape=sample_shape,
+            generator=generator,
+            single_root=self.single_root,
+            **options,
+        )
+
+    def relaxed(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        relaxation: Relaxation = "softmax",
+        temperature: float | Tensor = 1.0,
+        **options: Unpack[Options],
+    ) -> Tensor:
+        """A tree with fractional parts and a gradient; see `treelax.ops.soft_tree`."""
+        return operations.soft(
+            self.algorithm,
+            scores,
+            lengths,
+            relaxation=relaxation,
+            temperature=temperature,
+            single_root=self.single_root,
+            **options,
+        )[0]
+
+    def exceeds(
+        self, other: Structure, counts: Tensor, lengths: Tensor, *, backend: str | None = None
+    ) -> Tensor:
+        """The best tree counts what the other forbids: a part is 2, a root 1 if only one may be."""
+        counts = 2 * counts
+        more_roots = getattr(other, "single_root", False) and not self.single_root
+        if more_roots:
+            counts = counts + (torch.arange(counts.shape[-1], device=counts.device) == 0)[:, None]
+        tree = self.argmax(counts, lengths, validate=False, backend=backend)
+        return (tree * counts.clamp(min=0)).sum((-2, -1)) > (1 if more_roots else 0)
+
+    def enumerate(self, n: int) -> Tensor:
+        """All trees over ``n`` words, by trying every head of every word."""
+        trees = search.all_heads(n)
+        return trees[self.contains(trees, torch.tensor(n))]

@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from treelax.ops import select_heads
+from treelax.ops.backend import LIMIT, Relaxation
 from treelax.ops.canonical import canonical, precise, value_type
 from treelax.ops.checks import arc_mask, sample_size
-from treelax.ops.eisner.common import LIMIT, Relaxation
-from treelax.ops.projective import draw_uniforms
+from treelax.ops.operations import draw_uniforms
+from treelax.structures import search
 from treelax.structures.base import Options, Structure
 from treelax.trees import one_head_each
 
@@ -125,6 +126,10 @@ class Heads(Structure):
         return (self.argmax(counts, lengths, validate=False) * counts.clamp(min=0)).sum(
             (-2, -1)
         ) > 0
+
+    def enumerate(self, n: int) -> Tensor:
+        """Every choice of a head for every word."""
+        return search.all_heads(n)
 
     def log_count(self, n: int) -> float:
         """Every word has ``n`` heads to choose from."""

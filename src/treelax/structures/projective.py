@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Unpack
+from dataclasses import dataclass
+from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from treelax.distributions import StructureDistribution
-from treelax.ops import best_tree, log_partition, sample_tree, soft_tree
-from treelax.ops.canonical import canonical, value_type
-from treelax.ops.eisner.common import Relaxation
-from treelax.ops.projective import soft_tree_and_value
-from treelax.structures.base import Options, Structure
+from treelax.ops.backend import EISNER, Algorithm
+from treelax.structures.base import TreeStructure
 from treelax.trees import crosses_nothing, one_head_each, reaches_root
 
 
 @dataclass(frozen=True)
-class Projective(Structure):
+class Projective(TreeStructure):
     r"""Projective dependency trees over the words of a sentence, by Eisner's algorithm: O(n³).
 
     Parts are arcs: ``scores[..., h, m]`` is the weight of the arc from head ``h`` to modifier ``m``,
@@ -36,79 +32,7 @@ class Projective(Structure):
 
     single_root: bool = False
     name: ClassVar[str] = "projective"
-
-    def argmax(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        **options: Unpack[Options],
-    ) -> Tensor:
-        """See `treelax.ops.best_tree`."""
-        return best_tree(scores, lengths, single_root=self.single_root, **options)
-
-    def log_partition(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        **options: Unpack[Options],
-    ) -> Tensor:
-        """See `treelax.ops.log_partition`."""
-        return log_partition(scores, lengths, single_root=self.single_root, **options)
-
-    def marginals(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        **options: Unpack[Options],
-    ) -> tuple[Tensor, Tensor]:
-        """The soft tree of the entropy relaxation."""
-        form = canonical(scores, lengths)
-        tree, value = soft_tree_and_value(
-            form,
-            "entropy",
-            self.single_root,
-            options.get("validate", True),
-            options.get("backend"),
-        )
-        return form.restore(tree), replace(form, dtype=value_type(scores)).restore(value)
-
-    def sample(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        *,
-        sample_shape: Any = (),
-        generator: torch.Generator | None = None,
-        **options: Unpack[Options],
-    ) -> Tensor:
-        """See `treelax.ops.sample_tree`."""
-        return sample_tree(
-            scores,
-            lengths,
-            sample_shape=sample_shape,
-            generator=generator,
-            single_root=self.single_root,
-            **options,
-        )
-
-    def relaxed(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        *,
-        relaxation: Relaxation = "softmax",
-        temperature: float | Tensor = 1.0,
-        **options: Unpack[Options],
-    ) -> Tensor:
-        """See `treelax.ops.soft_tree`."""
-        return soft_tree(
-            scores,
-            lengths,
-            relaxation=relaxation,
-            temperature=temperature,
-            single_root=self.single_root,
-            **options,
-        )
+    algorithm: ClassVar[Algorithm] = EISNER
 
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
         """Whether every word has one head, no arcs cross and there is no cycle."""
@@ -116,17 +40,6 @@ class Projective(Structure):
         if self.single_root:
             good = good & (((heads == 0) & word).sum(-1) <= 1)
         return good & reaches_root(heads, word) & crosses_nothing(heads, word)
-
-    def exceeds(
-        self, other: Structure, counts: Tensor, lengths: Tensor, *, backend: str | None = None
-    ) -> Tensor:
-        """The best tree counts what the other forbids: an arc is 2, a root 1 if only one may be."""
-        counts = 2 * counts
-        more_roots = isinstance(other, Projective) and other.single_root and not self.single_root
-        if more_roots:
-            counts = counts + (torch.arange(counts.shape[-1], device=counts.device) == 0)[:, None]
-        tree = self.argmax(counts, lengths, validate=False, backend=backend)
-        return (tree * counts.clamp(min=0)).sum((-2, -1)) > (1 if more_roots else 0)
 
     def log_count(self, n: int) -> float:
         r""":math:`\log \binom{3n}{n}/(2n+1)`; with one root :math:`\log \binom{3n-2}{n-1}/n`.

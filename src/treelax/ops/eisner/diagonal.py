@@ -20,8 +20,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from treelax.ops.backend import FORBIDDEN, NO_TREE, bounded
 from treelax.ops.checks import arc_mask
-from treelax.ops.eisner.common import FORBIDDEN, NO_TREE, bounded
 
 #: Score of a split that does not exist (single root); below every sum of two forbidden items.
 EXCLUDED = -3e38
@@ -114,7 +114,7 @@ def best_weights(s: Tensor, top: Tensor, scale: Tensor) -> Tensor:
 
 def inside(scores: Tensor, lengths: Tensor, fill: Fill, single_root: bool) -> Sweep:
     """Sweep 1, bottom-up: the values of all items, with maximum and normaliser of every cell."""
-    weights = bounded(scores, lengths).permute(1, 2, 0)
+    weights = bounded(scores, arc_mask(lengths, scores.shape[-1])).permute(1, 2, 0)
     chart = Sweep(weights.new_zeros((PLANES, *weights.shape)), single_root)
 
     def cell(kind: int, width: int, s: Tensor) -> Tensor:
@@ -265,7 +265,7 @@ def centred(scores: Tensor, lengths: Tensor, single_root: bool) -> tuple[Tensor,
     nothing = scores.new_zeros(scores.shape[0])
     if scores.dtype != torch.float32 or scores.numel() == 0:
         return scores, nothing
-    weights = bounded(scores, lengths)
+    weights = bounded(scores, arc_mask(lengths, scores.shape[-1]))
     arcs = arc_mask(lengths, scores.shape[-1])
     size = weights.masked_fill(~arcs, FORBIDDEN).amax(1).abs()
     needed = size.masked_fill(~arcs.any(1), 0).sum(-1) > CENTRE_ABOVE

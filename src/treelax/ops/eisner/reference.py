@@ -18,7 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from torch import Tensor
 
-from treelax.ops.eisner.common import FORBIDDEN, bounded
+from treelax.ops.backend import FORBIDDEN, bounded
+from treelax.ops.checks import arc_mask
 
 Span = tuple[int, int]
 Chooser = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -56,7 +57,7 @@ class Chart:
     """
 
     def __init__(self, scores: Tensor, lengths: Tensor, choose: Chooser, single_root: bool) -> None:
-        w = bounded(scores, lengths)
+        w = bounded(scores, arc_mask(lengths, scores.shape[-1]))
         self.lengths = lengths
         zero = w.new_zeros(w.shape[0])
         self.size = size = w.shape[-1]

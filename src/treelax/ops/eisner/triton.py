@@ -3,7 +3,7 @@
 One program per sentence; the forward pass (inside and outside sweep) and the backward pass (up and
 down sweep) are one launch each, and in float32 a look at the scores goes before the forward pass.
 `treelax.ops.eisner.triton_parts` says how the kernels work. This module allocates, chooses tile sizes
-and launches. Its functions are those of `treelax.ops.eisner.common.Backend`; ``tiles=`` overrides the
+and launches. Its functions are those of `treelax.ops.backend.Backend`; ``tiles=`` overrides the
 tile sizes, for tuning.
 
 With ``TRITON_INTERPRET=1`` set before the import everything runs on CPU tensors, slowly.

@@ -41,13 +41,13 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from treelax.ops.eisner import common
+from treelax.ops import backend
 
 LOG2E = tl.constexpr(1.4426950408889634)
 LN2 = tl.constexpr(0.6931471805599453)
-FORBIDDEN = tl.constexpr(common.FORBIDDEN)
-LIMIT = tl.constexpr(common.LIMIT)
-NO_TREE = tl.constexpr(common.NO_TREE)
+FORBIDDEN = tl.constexpr(backend.FORBIDDEN)
+LIMIT = tl.constexpr(backend.LIMIT)
+NO_TREE = tl.constexpr(backend.NO_TREE)
 #: A lane without a split: far below the sum of two forbidden items, far above float32's lowest.
 NOTHING = tl.constexpr(-1e37)
 

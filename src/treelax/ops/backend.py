@@ -1,0 +1,141 @@
+"""What every backend of every algorithm shares.
+
+Canonical form, which `treelax.ops.function` prepares and every backend receives:
+
+- ``scores``: ``(B, N, N)``, contiguous, float32 or float64, scores of parts: of arcs, ``N = n + 1``,
+  ``scores[b, h, m]`` from head ``h`` to modifier ``m``, index 0 the root; or of spans, ``N = n``,
+  ``scores[b, i, j]`` from word ``i`` to word ``j``, both included. What is no part of a sentence
+  (`Algorithm.parts`) is never read.
+- ``lengths``: ``(B,)``, int64, on the same device, words without the root, ``0 <= length <= n``.
+
+A sentence with a NaN among its parts comes out as NaN: in its value, in every part of its trees and in
+their gradient. Other sentences do not notice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from treelax.ops.checks import arc_mask, span_mask
+
+Relaxation = Literal["softmax", "entropy"]
+RELAXATIONS: tuple[str, ...] = ("softmax", "entropy")
+
+#: Stands for minus infinity inside a chart. Finite, so differences of two forbidden items are 0
+#: and not NaN, and far enough below `LIMIT` that no sum of allowed parts makes up for one.
+FORBIDDEN = -1e36
+#: Finite scores are clamped to ``[-LIMIT, LIMIT]``.
+LIMIT = 1e30
+#: A value below this holds at least one forbidden part.
+NO_TREE = FORBIDDEN / 2
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """What the operations need to know of an algorithm, a folder of ops with a module per backend."""
+
+    name: str
+    #: Scores have a row and a column for the root, and parts are arcs; else parts are spans.
+    rooted: bool
+    #: What its results are, for messages.
+    trees: str
+
+    @property
+    def part(self) -> str:
+        """What a tree is made of, for messages."""
+        return "arc" if self.rooted else "span"
+
+    def room(self, size: int) -> int:
+        """Words for which scores ``(B, size, size)`` have room."""
+        return size - 1 if self.rooted else size
+
+    def parts(self, lengths: Tensor, size: int) -> Tensor:
+        """``(..., size, size)``, true at the entries that are parts of a sentence."""
+        return (arc_mask if self.rooted else span_mask)(lengths, size)
+
+    def decisions(self, size: int) -> int:
+        """Uniform variables that a sample takes."""
+        return {"eisner": 2 * (size - 1), "cky": max(size - 1, 0)}.get(self.name, size)
+
+
+EISNER = Algorithm("eisner", True, "projective tree")
+MATRIX_TREE = Algorithm("matrix_tree", True, "tree")
+CKY = Algorithm("cky", False, "binary tree")
+ALGORITHMS = {a.name: a for a in (EISNER, MATRIX_TREE, CKY)}
+
+
+def bounded(scores: Tensor, parts: Tensor) -> Tensor:
+    """Scores as a chart takes them, in a new tensor: ``-inf`` becomes `FORBIDDEN`, the rest is
+    clamped to ``±LIMIT``; NaN, and whatever is not a part of the sentence, becomes 0."""
+    finite = scores.clamp(-LIMIT, LIMIT).masked_fill(scores == float("-inf"), FORBIDDEN)
+    return torch.where(parts & ~scores.isnan(), finite, 0)
+
+
+def spoil(scores: Tensor, parts: Tensor, *results: Tensor) -> None:
+    """Write NaN for sentences that hold one: values ``(B,)``, parts of trees ``(..., B, N, N)``."""
+    wrong = (scores.isnan() & parts).flatten(1).any(1)
+    for result in results:
+        mask = wrong if result.dim() == 1 else wrong[:, None, None] & parts
+        result.masked_fill_(mask, float("nan"))
+
+
+def inner(weights: Tensor, scores: Tensor, dims: int = 2) -> Tensor:
+    """``Σ weights · scores`` in float64 over parts with weight, the last dimensions: ``-inf`` where one
+    of them is forbidden, with a gradient that does not know about it.
+
+    Scores count as the algorithms take them, within ±`LIMIT`.
+    """
+    wide = scores.dtype if scores.device.type == "mps" else torch.float64  # MPS has no float64
+    weighted = weights != 0
+    forbidden = scores == float("-inf")
+    counted = weighted & ~forbidden
+    finite = torch.where(counted, scores, 0).clamp(-LIMIT, LIMIT).to(wide)
+    total = (torch.where(counted, weights, 0).to(wide) * finite).flatten(-dims).sum(-1)
+    return total.masked_fill((weighted & forbidden).flatten(-dims).any(-1), float("-inf"))
+
+
+class Backend(Protocol):
+    """What a backend module offers. All tensors are in canonical form."""
+
+    def saved_shape(self, batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
+        """Shape of what `soft_tree` keeps for `soft_tree_backward`."""
+
+    def soft_tree(
+        self, scores: Tensor, lengths: Tensor, relaxation: str, single_root: bool, save: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Soft tree ``(B, N, N)``, value of the whole chart ``(B,)``, and the saved tensor
+        (of shape ``(0,)`` unless ``save``)."""
+
+    def soft_tree_backward(
+        self,
+        grad_tree: Tensor,
+        grad_value: Tensor,
+        saved: Tensor,
+        lengths: Tensor,
+        relaxation: str,
+        single_root: bool,
+    ) -> Tensor:
+        """Gradient with respect to the scores ``(B, N, N)``."""
+
+    def log_partition(self, scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
+        """``log Σ_T exp(score(T))``, shape ``(B,)``."""
+
+    def best_tree(
+        self, scores: Tensor, lengths: Tensor, single_root: bool
+    ) -> tuple[Tensor, Tensor]:
+        """The best tree as 0/1 ``(B, N, N)`` and its value ``(B,)``; ties: the smallest split."""
+
+    def sample_tree(
+        self, scores: Tensor, lengths: Tensor, uniforms: Tensor, single_root: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Exact samples ``(S, B, N, N)`` from uniforms; the log-partition ``(B,)``.
+
+        Uniforms are ``(S, B, decisions)``, and each decision takes the first choice whose cumulative
+        probability exceeds its uniform. Decisions of a dynamic program are taken depth first from the
+        whole sentence, the left antecedent of an item before its right one; those of non-projective
+        trees are the root's child, if only one may be, and then the head of each word.
+        """

@@ -1,0 +1,1 @@
+"""The dynamic program of binary trees (CKY), exact and relaxed; the README here explains it."""

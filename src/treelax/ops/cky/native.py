@@ -1,0 +1,12 @@
+"""The CKY algorithm and its relaxations in C++: `native/cky.cpp`."""
+
+from treelax.ops.native_program import NativeProgram
+
+_program = NativeProgram("cky_", planes=4)  # `saved_planes` in native/spans.h
+
+saved_shape = _program.saved_shape
+soft_tree = _program.soft_tree
+soft_tree_backward = _program.soft_tree_backward
+log_partition = _program.log_partition
+best_tree = _program.best_tree
+sample_tree = _program.sample_tree

@@ -1,0 +1,1 @@
+"""Non-projective trees by the matrix-tree theorem, without subtraction; see the README here."""

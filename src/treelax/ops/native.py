@@ -1,0 +1,227 @@
+"""Binding of the C++ kernel in ``native/``: a plain C interface called through ctypes.
+
+The library holds the same code compiled for several instruction sets; the best one that the
+processor can run is chosen when this module is first used. ``TREELAX_NATIVE`` overrides the choice
+(``v2``, ``v3``, ``v4``, ``generic``, or ``off``).
+
+A sentence is one SIMD lane, so sentences never influence each other's rounding: a sentence gives the
+same bits whatever its neighbours, its padding and the number of threads. Few sentences take a build
+of the same code with shorter vectors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import importlib.resources
+import mmap
+import os
+import threading
+import weakref
+from collections import defaultdict, deque
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from treelax.errors import BackendError, ChartMemoryError
+from treelax.ops.checks import check_length_values
+
+VARIANTS = ("v4", "v3", "v2", "generic")
+ALIGNMENT = 64  # bytes: a whole vector, and what torch gives
+TYPES = {torch.float32: "f32", torch.float64: "f64"}
+BAD_LENGTH, OUT_OF_MEMORY = 1, 8  # bits of the status, see native/group.h
+
+NO_MEMORY = "Not enough memory for the charts; use smaller batches or shorter sentences."
+
+#: From this many cells times splits on, about a second, a call can be interrupted.
+LONG = 10**8
+
+#: Smaller blocks of memory come from the C library, which keeps them by itself.
+SMALLEST_BLOCK = 128 * 1024
+
+Kernel = Callable[..., int]
+
+
+def block_size(size: int) -> int:
+    """At most an eighth more, so that batches of similar shape share blocks."""
+    step = max(1 << 16, 1 << max(0, size.bit_length() - 4))
+    return -(-size // step) * step
+
+
+class Pool:
+    """Memory between the forward and the backward pass, used again; about ``limit`` bytes lie idle.
+
+    The C library returns large blocks to the system at once, and the first touch of every 4 KiB then
+    costs a page fault, which is felt beside a kernel of a few milliseconds. Taking a block and giving it
+    back are single operations on a deque, so threads and the garbage collector may meet here without a
+    lock; at worst two of them pass the limit together.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.free: defaultdict[int, deque[mmap.mmap]] = defaultdict(deque)
+
+    @property
+    def idle(self) -> int:
+        """Bytes that wait to be used again."""
+        return sum(size * len(blocks) for size, blocks in list(self.free.items()))
+
+    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """A tensor with uninitialised memory, like `torch.empty`."""
+        count = torch.Size(shape).numel()
+        size = count * dtype.itemsize
+        if size < SMALLEST_BLOCK:
+            return torch.empty(shape, dtype=dtype)
+        size = block_size(size)
+        try:
+            block = self.free[size].pop()
+        except IndexError:
+            # private, so that a forked child does not write into its parent's
+            try:
+                block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            except OSError as error:
+                raise ChartMemoryError(NO_MEMORY) from error
+        view = memoryview(block)
+        weakref.finalize(view, self.give_back, block).atexit = False
+        return torch.frombuffer(view, dtype=dtype, count=count).view(shape)
+
+    def give_back(self, block: mmap.mmap) -> None:
+        """Called when the tensor of a block is gone."""
+        size = len(block)
+        if self.idle + size <= self.limit:  # otherwise the system gets it
+            self.free[size].append(block)
+
+
+#: Twice what 64 sentences of 80 words keep in float32.
+pool = Pool(limit=32 * 1024 * 1024)
+
+
+@functools.cache
+def _open() -> tuple[ctypes.CDLL | None, str]:
+    """The library and the name of the variant in use, or None and the reason why there is none."""
+    wanted = os.environ.get("TREELAX_NATIVE", "")
+    if wanted == "off":
+        return None, "it was switched off with TREELAX_NATIVE=off"
+    path = importlib.resources.files("treelax.ops") / "libtreelax_native.so"
+    if not path.is_file():
+        return None, "the C++ kernel was not built when treelax was installed"
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        return None, f"the C++ kernel cannot be loaded: {error}"
+    runs = [v for v in VARIANTS if library.treelax_supports(v.encode())]
+    if wanted and wanted not in runs:
+        return None, f"TREELAX_NATIVE={wanted}, but this machine runs {', '.join(runs) or 'none'}"
+    if not runs:
+        return None, "no compiled variant runs on this processor"
+    return library, wanted or runs[0]
+
+
+def supported() -> list[str]:
+    """The variants that were compiled and run on this processor, best first."""
+    library = _open()[0]
+    return [v for v in VARIANTS if library and library.treelax_supports(v.encode())]
+
+
+def unavailable() -> str | None:
+    """Why the kernel cannot be used, or None if it can."""
+    library, reason = _open()
+    return reason if library is None else None
+
+
+def variant() -> str:
+    """The instruction set in use: ``v2``, ``v3``, ``v4`` or ``generic``."""
+    library, name = _open()
+    if library is None:
+        raise BackendError(f"backend 'native' cannot run here: {name}.")
+    return name
+
+
+@functools.cache
+def _kernel(operation: str, dtype: torch.dtype, narrow: bool, arguments: str) -> Kernel:
+    """An entry point; ``arguments`` are ``p`` for pointers and ``i`` for integers."""
+    name = variant() + ("_narrow" if narrow else "")
+    library = _open()[0]
+    function = getattr(library, f"treelax_{operation}_{TYPES[dtype]}_{name}")
+    function.restype = ctypes.c_int64
+    kinds: dict[str, Any] = {"p": ctypes.c_void_p, "i": ctypes.c_int64}
+    function.argtypes = [kinds[a] for a in arguments]
+    kernel: Kernel = function
+    return kernel
+
+
+def _narrow(dtype: torch.dtype, batch: int) -> bool:
+    """Whether short vectors have room for the batch."""
+    # bool: a batch of unknown size is decided upon when it is traced
+    return variant() in ("v3", "v4") and bool(batch <= _kernel("lanes", dtype, True, "")())
+
+
+def lanes(dtype: torch.dtype, batch: int) -> int:
+    """Sentences per SIMD register in a call with ``batch`` sentences."""
+    return _kernel("lanes", dtype, _narrow(dtype, batch), "")()
+
+
+def call(
+    operation: str, arguments: str, dtype: torch.dtype, lengths: Tensor, size: int, *values: Any
+) -> None:
+    """Run an entry point, whose last two arguments are added here, and see to its status."""
+    batch = lengths.shape[0]
+    kernel = _kernel(operation, dtype, _narrow(dtype, batch), arguments + "ip")
+    threads = torch.get_num_threads()
+    if batch * size**3 < LONG:
+        status = kernel(*values, threads, None)
+    else:
+        status = _interruptible(kernel, *values, threads)
+    _note(status, lengths, size, operation)
+
+
+def _interruptible(kernel: Kernel, *values: Any) -> int:
+    """Run a kernel in a thread of its own: this one can then take a Ctrl-C, and stop it."""
+    stop, done = ctypes.c_int(0), threading.Event()
+    status: list[int] = []
+
+    def work() -> None:
+        status.append(kernel(*values, ctypes.addressof(stop)))
+        done.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        done.wait()
+    except BaseException:
+        stop.value = 1
+        while not done.is_set():  # the kernel still writes to the tensors of this call
+            with contextlib.suppress(KeyboardInterrupt):
+                done.wait()
+        raise
+    return status[0]
+
+
+_last = threading.local()
+
+
+def suspicious() -> bool:
+    """Did this thread's last call meet a score that is no number, or a sentence without a tree?
+
+    The kernel sees every score anyway, so that nobody else need look; such a sentence has a value of
+    NaN or far below any tree.
+    """
+    return bool(_last.status)
+
+
+def aligned(saved: Tensor) -> Tensor:
+    """A tensor where a kernel can read it: a hook on saved tensors may have moved it."""
+    return saved.clone() if saved.data_ptr() % ALIGNMENT else saved
+
+
+def _note(status: int, lengths: Tensor, size: int, operation: str) -> None:
+    """Remember the status, and raise for what leaves nothing computed."""
+    _last.status = status
+    if not status:
+        return
+    if status & OUT_OF_MEMORY:
+        raise ChartMemoryError(NO_MEMORY)
+    if status & BAD_LENGTH:
+        check_length_values(lengths, size, rooted=not operation.startswith("cky"))

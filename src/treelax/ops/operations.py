@@ -1,0 +1,141 @@
+"""Best, relaxed and sampled trees and their partition function, by any algorithm.
+
+From a user's scores to the custom operations of `treelax.ops.function` and back. The arguments are those
+of `treelax.ops.best_tree` and its neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from treelax.ops import (
+    dispatch,
+    function,  # noqa: F401  registers the operations
+)
+from treelax.ops.backend import RELAXATIONS, Algorithm
+from treelax.ops.canonical import canonical, value_type
+from treelax.ops.checks import one_of, sample_size
+
+
+def wants_gradient(scores: Tensor) -> bool:
+    """Whether autograd needs saved tensors."""
+    return torch.is_grad_enabled() and scores.requires_grad
+
+
+def draw_uniforms(
+    shape: tuple[int, ...], like: Tensor, generator: torch.Generator | None
+) -> Tensor:
+    """Uniform variables of a tensor's type and device, for choices by a distribution function.
+
+    None is 0, which would make the first choice however small its weight.
+    """
+    where = like.device if generator is None else generator.device
+    drawn = torch.empty(shape, dtype=like.dtype, device=where).uniform_(generator=generator)
+    return drawn.clamp_(min=torch.finfo(like.dtype).eps / 4).to(like.device)
+
+
+def chosen(backend: str | None) -> str:
+    """The name as the operations take it: empty to have the fastest chosen, when they run."""
+    if backend is not None:
+        one_of("backend", backend, dispatch.BACKENDS)
+    return backend or ""
+
+
+def best(
+    algorithm: Algorithm,
+    scores: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    single_root: bool = False,
+    validate: bool = True,
+    backend: str | None = None,
+) -> Tensor:
+    """The tree of the highest score, 0/1, without a gradient."""
+    scores = scores.detach() if isinstance(scores, Tensor) else scores
+    form = canonical(scores, lengths, rooted=algorithm.rooted)
+    tree = torch.ops.treelax.best_tree(
+        form.scores, form.lengths, algorithm.name, single_root, chosen(backend), validate
+    )
+    return form.restore(tree)
+
+
+def soft(
+    algorithm: Algorithm,
+    scores: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    relaxation: str = "entropy",
+    temperature: float | Tensor = 1.0,
+    single_root: bool = False,
+    validate: bool = True,
+    backend: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    """A tree with fractional parts, and the value of its chart; both with a gradient."""
+    one_of("relaxation", relaxation, RELAXATIONS)
+    form = canonical(scores, lengths, temperature, validate, rooted=algorithm.rooted)
+    tree, value, _ = torch.ops.treelax.soft_tree(
+        form.scores,
+        form.lengths,
+        algorithm.name,
+        relaxation,
+        single_root,
+        chosen(backend),
+        validate,
+        wants_gradient(form.scores),
+    )
+    return form.restore(tree), replace(form, dtype=value_type(scores)).restore(value)
+
+
+def log_sum(
+    algorithm: Algorithm,
+    scores: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    single_root: bool = False,
+    validate: bool = True,
+    backend: str | None = None,
+) -> Tensor:
+    """Log of the summed weight of all trees, with a gradient."""
+    form = replace(canonical(scores, lengths, rooted=algorithm.rooted), dtype=value_type(scores))
+    value, _ = torch.ops.treelax.log_partition(
+        form.scores,
+        form.lengths,
+        algorithm.name,
+        single_root,
+        chosen(backend),
+        validate,
+        wants_gradient(form.scores),
+    )
+    return form.restore(value)
+
+
+def sample(
+    algorithm: Algorithm,
+    scores: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    sample_shape: tuple[int, ...] = (),
+    generator: torch.Generator | None = None,
+    single_root: bool = False,
+    validate: bool = True,
+    backend: str | None = None,
+) -> Tensor:
+    """Exact samples, without a gradient."""
+    scores = scores.detach() if isinstance(scores, Tensor) else scores
+    form = canonical(scores, lengths, rooted=algorithm.rooted)
+    shape = sample_size(sample_shape)
+    batch, size, _ = form.scores.shape
+    decisions = (shape.numel(), batch, algorithm.decisions(size))
+    trees = torch.ops.treelax.sample_tree(
+        form.scores,
+        form.lengths,
+        draw_uniforms(decisions, form.scores, generator),
+        algorithm.name,
+        single_root,
+        chosen(backend),
+        validate,
+    )
+    return trees.reshape(*shape, *form.batch_shape, size, size).to(form.dtype)

@@ -1,0 +1,195 @@
+"""Structures whose parts have labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Unpack
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from treelax.errors import InputError
+from treelax.ops.backend import LIMIT, Relaxation
+from treelax.ops.canonical import precise
+from treelax.ops.operations import draw_uniforms
+from treelax.structures.base import Options, Structure
+
+
+@dataclass(frozen=True)
+class Labelled(Structure):
+    r"""A structure with a label on each of its parts.
+
+    Scores and values have a last dimension of labels, ``(..., n+1, n+1, L)`` for arcs and
+    ``(..., n, n, L)`` for spans. Given the parts, labels are independent: they enter the structure's own
+    algorithm as :math:`\log \sum_l \exp W_{p,l}` or :math:`\max_l W_{p,l}` and come back as a softmax.
+
+    Args:
+        structure: that of the parts, such as `Projective` or `Binary`.
+
+    Example:
+        >>> from treelax.structures import Projective
+        >>> trees = Labelled(Projective())(torch.zeros(3, 3, 4))
+        >>> trees.log_partition.exp().round()  # three trees over two words, four labels on each arc
+        tensor(48.)
+        >>> trees.mode.shape
+        torch.Size([3, 3, 4])
+    """
+
+    structure: Structure
+    name: ClassVar[str] = "labelled"
+    event_dim: ClassVar[int] = 3
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.structure, Structure) or isinstance(self.structure, Labelled):
+            raise InputError(
+                f"structure is {self.structure!r}; expected one without labels, such as "
+                "treelax.Projective()."
+            )
+
+    @property
+    def rooted(self) -> bool:
+        """As the structure's."""
+        return self.structure.rooted
+
+    def argmax(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        **options: Unpack[Options],
+    ) -> Tensor:
+        """The best structure with the best label of each part."""
+        best, label = scores.detach().max(-1)
+        tree = self.structure.argmax(best, lengths, **options)
+        return F.one_hot(label, scores.shape[-1]).to(tree.dtype) * tree[..., None]
+
+    def log_partition(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        **options: Unpack[Options],
+    ) -> Tensor:
+        """Log of the summed weight of all labelled structures."""
+        return self.structure.log_partition(_summed(scores)[0], lengths, **options)
+
+    def marginals(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        **options: Unpack[Options],
+    ) -> tuple[Tensor, Tensor]:
+        """Probability of each part with each label."""
+        total, shares = _summed(scores)
+        marginals, value = self.structure.marginals(total, lengths, **options)
+        return marginals[..., None] * shares, value
+
+    def sample(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        sample_shape: Any = (),
+        generator: torch.Generator | None = None,
+        **options: Unpack[Options],
+    ) -> Tensor:
+        """Samples of the structure, then of a label for each part."""
+        total, shares = _summed(precise(scores.detach()))
+        tree = self.structure.sample(
+            total, lengths, sample_shape=sample_shape, generator=generator, **options
+        )
+        uniforms = draw_uniforms((*tree.shape, 1), tree, generator)
+        below = shares.cumsum(-1)
+        label = (below <= uniforms * below[..., -1:]).sum(-1).clamp(max=shares.shape[-1] - 1)
+        return (F.one_hot(label, shares.shape[-1]) * tree[..., None]).to(scores.dtype)
+
+    def relaxed(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        relaxation: Relaxation = "softmax",
+        temperature: float | Tensor = 1.0,
+        **options: Unpack[Options],
+    ) -> Tensor:
+        """A softmax over the labels of each part inside the relaxed structure of what it passes on."""
+        heat = temperature
+        if isinstance(heat, Tensor):
+            heat = heat[..., None, None]
+        total, shares = _summed(scores / (heat[..., None] if isinstance(heat, Tensor) else heat))
+        if relaxation == "softmax":  # the expected score
+            allowed = scores > float("-inf")
+            part = (shares * torch.where(allowed, scores, 0)).sum(-1)
+            part = part.masked_fill(~allowed.any(-1), float("-inf"))
+        else:
+            part = total * heat
+        soft = self.structure.relaxed(
+            part, lengths, relaxation=relaxation, temperature=temperature, **options
+        )
+        return soft[..., None] * shares
+
+    def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
+        """Whether the parts are a structure and have one label each."""
+        good = ((value == 0) | (value == 1)).flatten(-3).all(-1)
+        return good & self.structure.contains(value.sum(-1), lengths)
+
+    def exceeds(
+        self, other: Structure, counts: Tensor, lengths: Tensor, *, backend: str | None = None
+    ) -> Tensor:
+        """Whether the structure does, where a part counts as its label that counts most."""
+        inner = other.structure if isinstance(other, Labelled) else other
+        return self.structure.exceeds(inner, counts.amax(-1), lengths, backend=backend)
+
+    def max_marginals(
+        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
+    ) -> Tensor:
+        """For each part and label the score of the best structure that has them."""
+        best = scores.amax(-1)
+        found = self.structure.max_marginals(best, lengths, **options)[..., None]
+        bounded = scores.clamp(-LIMIT, LIMIT) - best[..., None].clamp(-LIMIT, LIMIT)
+        return (found + bounded).masked_fill(scores == float("-inf"), float("-inf"))
+
+    def part_mask(self, lengths: Tensor, size: int) -> Tensor:
+        """True at the entries that are parts, whatever their label: ``(..., size, size, 1)``."""
+        return self.structure.part_mask(lengths, size)[..., None]
+
+    def part_count(self, lengths: Tensor) -> Tensor:
+        """How many parts a structure has."""
+        return self.structure.part_count(lengths)
+
+    def parts_of(self, value: Tensor) -> Tensor:
+        """The labelled parts of structures one by one."""
+        return self.structure.parts_of(value.sum(-1))[..., None] & (value != 0)
+
+    def beside(self, parts: Tensor) -> Tensor:
+        """True at the parts that go with the given ones, and no other label on these."""
+        there = parts.any(-1)
+        return self.structure.beside(there)[..., None] & (parts | ~there[..., None])
+
+    def enumerate(self, n: int) -> Tensor:
+        """Not without the number of labels."""
+        raise InputError(
+            "The number of labels is not known to the structure; expected a call to "
+            f"{self.structure}.enumerate({n})."
+        )
+
+    def log_count(self, n: int) -> float:
+        """Of the structures without labels."""
+        return self.structure.log_count(n)
+
+    @property
+    def none_left(self) -> str:
+        """What forbidden parts leave where they leave no structure."""
+        return self.structure.none_left
+
+    @property
+    def rules(self) -> str:
+        """What makes a 0/1 tensor such a structure."""
+        return f"{self.structure.rules}, one label each"
+
+
+def _summed(scores: Tensor) -> tuple[Tensor, Tensor]:
+    """``log Σ_l exp``, ``-inf`` where all labels are forbidden, and each label's share of it."""
+    scores = scores.clamp(max=LIMIT)  # +inf is an error of the structure's own check
+    none = (scores == float("-inf")).all(-1)
+    some = scores.masked_fill(none[..., None], 0)
+    return some.logsumexp(-1).masked_fill(none, float("-inf")), some.softmax(-1)

@@ -1,0 +1,88 @@
+"""Non-projective dependency trees."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Unpack
+
+from torch import Tensor
+
+from treelax.errors import InputError
+from treelax.ops.backend import MATRIX_TREE, Algorithm, Relaxation
+from treelax.structures.base import Options, TreeStructure
+from treelax.trees import one_head_each, reaches_root
+
+
+@dataclass(frozen=True)
+class NonProjective(TreeStructure):
+    r"""Dependency trees whose arcs may cross, by the matrix-tree theorem: O(n³).
+
+    Parts are arcs as in `Projective`. The partition function is a determinant; it and the marginals are
+    computed by elimination without subtraction, so that scores of any width keep their digits. There
+    are :math:`(n+1)^{n-1}` trees over ``n`` words, :math:`n^{n-1}` with a single root.
+
+    Args:
+        single_root: allow one modifier of the root only.
+
+    Example:
+        >>> import torch
+        >>> trees = NonProjective()(torch.zeros(2, 5, 5), torch.tensor([4, 3]))
+        >>> trees.log_partition.exp().round()
+        tensor([125.,  16.])
+
+    Reference:
+        Koo, Globerson, Carreras & Collins (2007), Structured prediction models via the matrix-tree
+        theorem, EMNLP.
+    """
+
+    single_root: bool = False
+    name: ClassVar[str] = "nonprojective"
+    algorithm: ClassVar[Algorithm] = MATRIX_TREE
+
+    def relaxed(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        relaxation: Relaxation = "softmax",
+        temperature: float | Tensor = 1.0,
+        **options: Unpack[Options],
+    ) -> Tensor:
+        """The marginals at a temperature; there is no dynamic program whose choices could be relaxed."""
+        if relaxation == "softmax":
+            raise InputError(
+                'relaxation is "softmax"; expected "entropy": non-projective trees have no dynamic '
+                "program whose choices could be relaxed one by one."
+            )
+        return super().relaxed(
+            scores, lengths, relaxation=relaxation, temperature=temperature, **options
+        )
+
+    def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
+        """Whether every word has one head and there is no cycle."""
+        heads, word, good = one_head_each(value, lengths)
+        if self.single_root:
+            good = good & (((heads == 0) & word).sum(-1) <= 1)
+        return good & reaches_root(heads, word)
+
+    def log_count(self, n: int) -> float:
+        r""":math:`(n-1) \log(n+1)`; with one root :math:`(n-1) \log n`.
+
+        Example:
+            >>> round(math.exp(NonProjective().log_count(4)))
+            125
+        """
+        return (n - 1) * math.log(n if self.single_root else n + 1) if n else 0.0
+
+    @property
+    def none_left(self) -> str:
+        """What forbidden arcs leave where they leave no tree."""
+        return "no tree" + (" with a single root" if self.single_root else "")
+
+    @property
+    def rules(self) -> str:
+        """What makes a 0/1 tensor a tree."""
+        return "one head per word, no cycles" + (
+            ", one modifier of the root" if self.single_root else ""
+        )

@@ -1,0 +1,203 @@
+"""The page for users of torch-struct and supar: both sides of every line, and what it says of peers.
+
+Needs torch-struct and supar: `make bench` installs them and runs these tests first. Without them, our
+side alone is run.
+"""
+
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+import torch
+
+from treelax import Binary, Labelled, NonProjective, Projective, convert
+from treelax.errors import InputError
+
+PAGE = Path(__file__).parent.parent / "docs" / "coming-from.md"
+PEERS = {"torch-struct": "torch_struct", "supar": "supar.structs"}
+SAMPLES = 1000
+
+
+@pytest.fixture(autouse=True)
+def _old_calls():
+    """Peers use what torch has deprecated."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def sections():
+    """Library, title, blocks of code so far, and rows (theirs, ours) of each section with code."""
+    found = []
+    for part in re.split(r"^## From ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        library, _, text = part.partition("\n")
+        if library not in PEERS:
+            continue
+        blocks = [] if not found else [b for b in found[0][2] if "import" in b]
+        for title, body in re.findall(
+            r"^### (.*?)\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE
+        ):
+            blocks = blocks + re.findall(r"```python\n(.*?)```", body, re.DOTALL)
+            rows = re.findall(r"^\| (?:`(.*?)`)? ?\| `(.*?)` \|", body, re.MULTILINE)
+            found.append((library, title, blocks, rows))
+    return found
+
+
+def test_all_sections_are_there():
+    assert [(library, title) for library, title, _, _ in sections()] == [
+        (library, f"{kind} trees")
+        for library in ("torch-struct", "supar")
+        for kind in ("Projective", "Non-projective", "Binary")
+    ]
+    assert all(len(rows) > 4 for *_, rows in sections())
+
+
+def run(blocks, seed, with_peer):
+    """What the blocks of code define, with our side alone where the peer is not installed."""
+    torch.manual_seed(seed)
+    names = {}
+    for block in blocks:
+        if with_peer or not re.search(
+            r"^(import torch_struct|from supar|theirs =)", block, re.MULTILINE
+        ):
+            exec(compile(block, PAGE.name, "exec"), names)
+    return names
+
+
+def same(library, trees, theirs, ours):
+    """Whether two results are equal, each in its own layout; `trees` is our distribution."""
+    if isinstance(ours, list):
+        return sorted(theirs) == sorted(ours)
+    if ours.shape[-len(trees.event_shape) :] == trees.event_shape:
+        ours = getattr(convert, f"to_{library.replace('-', '_')}")(ours, trees.structure)
+    if ours.shape[0] == SAMPLES:
+        theirs, ours = theirs.double().mean(0), ours.double().mean(0)
+        return theirs.shape == ours.shape and bool(((theirs - ours).abs() < 0.1).all())
+    # torch-struct adds 1e-5 to every weight of non-projective trees
+    return theirs.shape == ours.shape and torch.allclose(
+        theirs.double(), ours.double(), rtol=1e-4, atol=3e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("library", "blocks", "rows"),
+    [(library, blocks, rows) for library, _, blocks, rows in sections()],
+    ids=[f"{library}, {title}" for library, title, _, _ in sections()],
+)
+def test_both_sides(library, blocks, rows):
+    try:
+        __import__(PEERS[library])
+        there = True
+    except ImportError:
+        there = False
+    names, others = (run(blocks, seed, there) for seed in (0, 1))
+    structure, mode = names["structure"], names["ours"].mode
+    heads = torch.nn.functional.pad(mode.argmax(-2)[:, 1:], (1, 0)) if mode.dim() == 3 else None
+    known = torch.tensor([[2, -1, -1, -1, 0], [-1, 3, -1, -1, -1]])
+    at_ours = names | {"other": others["ours"], "tree": mode, "heads": heads, "known": known}
+    for theirs, ours in rows:
+        value = eval(ours, at_ours)
+        assert value is not None
+        if there and theirs:
+            tree = convert.to_torch_struct(mode, structure) if library == "torch-struct" else None
+            at_theirs = names | {"other": others["theirs"], "tree": tree, "heads": heads}
+            assert same(library, names["ours"], eval(theirs, at_theirs), value), theirs
+    if not there:
+        pytest.skip(f"{library} is not installed")
+
+
+STRUCTURES = [Projective(), NonProjective(), Labelled(Projective()), Binary(), Labelled(Binary())]
+
+
+@pytest.mark.parametrize("structure", STRUCTURES, ids=str)
+@pytest.mark.parametrize("library", ["torch_struct", "supar", "synjax"])
+def test_there_and_back(structure, library):
+    """Nothing that is read is lost, gradients come through, and types stay."""
+    forth, back = (getattr(convert, f"{way}_{library}") for way in ("to", "from"))
+    size = 4 + structure.rooted
+    read = structure.part_mask(torch.tensor(4), size)
+    scores = torch.randn(2, 3, size, size, 2)[(..., 0)[: 4 - structure.event_dim]]
+    there = forth(scores, structure)
+    kept = back(there, structure)
+    assert torch.equal(torch.where(read, kept, 0), torch.where(read, scores, 0))
+    assert torch.equal(forth(kept, structure), there)
+    mode = structure(scores).mode.long().mul(3)
+    assert torch.equal(back(forth(mode, structure), structure), mode)
+    scores.requires_grad_()
+    (grad,) = torch.autograd.grad(back(forth(scores, structure), structure).sum(), scores)
+    assert torch.equal(torch.where(read, grad, 1), torch.ones_like(grad))
+    with pytest.raises(InputError, match=r"has shape \(3, 2, 2\)|has shape \(2, 3\)"):
+        back(torch.zeros((3, 2, 2) if structure.event_dim == 3 else (2, 3)), structure)
+
+
+def test_one_root_and_labels_on_arcs():
+    ts, supar = pytest.importorskip("torch_struct"), pytest.importorskip("supar.structs")
+    labelled = torch.randn(2, 5, 5, 3, requires_grad=True)
+    potentials = labelled[..., 0]
+    for structure, peer, given, options in (
+        (Labelled(Projective()), ts.DependencyCRF, labelled, {}),
+        (Projective(single_root=True), ts.DependencyCRF, potentials, {"multiroot": False}),
+        (NonProjective(single_root=True), ts.NonProjectiveDependencyCRF, potentials, {}),
+    ):
+        trees = structure(convert.from_torch_struct(given, structure))
+        assert same("torch-struct", trees, peer(given, **options).marginals, trees.marginals)
+    scores = torch.randn(2, 6, 6)
+    for structure, peer in (
+        (Projective(single_root=True), supar.DependencyCRF),
+        (NonProjective(single_root=True), supar.MatrixTree),
+    ):
+        trees = structure(convert.from_supar(scores, structure))
+        assert same("supar", trees, peer(scores.clone()).marginals, trees.marginals)
+
+
+def test_what_the_page_says_of_torch_struct():
+    ts = pytest.importorskip("torch_struct")
+    zeros = torch.zeros(1, 3, 3, requires_grad=True)
+    first = ts.DependencyCRF(zeros)
+    ts.DependencyCRF(zeros, multiroot=False)
+    assert first.partition.exp().round().item() == 7
+    with pytest.raises(RuntimeError):
+        _ = ts.DependencyCRF(zeros.detach()).partition
+    forbidden = torch.zeros(1, 4, 4)
+    forbidden[0, 1, 2] = -torch.inf
+    assert ts.DependencyCRF(forbidden.clone().requires_grad_()).marginals.isnan().any()
+    assert ts.TreeCRF(forbidden[..., None].requires_grad_()).marginals.isnan().any()
+    low = ts.NonProjectiveDependencyCRF(torch.full((1, 30, 30), -12.0), multiroot=True)
+    assert low.marginals.sum(1).mean().item() == pytest.approx(0.41, abs=0.005)
+    wide = 30 * torch.randn(64, 20, 20, generator=torch.Generator().manual_seed(0))
+    trees = ts.NonProjectiveDependencyCRF(wide, multiroot=True)
+    assert trees.marginals.isnan().any()
+    assert trees.argmax is None
+    assert trees.entropy is None
+    with pytest.raises(NotImplementedError):
+        trees.sample((1,))
+    for use in (lambda: trees.kl(trees), lambda: trees.topk(2), lambda: first.kl(first)):
+        with pytest.raises(AttributeError):
+            use()
+    ours = NonProjective()(convert.from_torch_struct(wide, NonProjective()))
+    assert (ours.marginals.sum(1)[:, 1:] - 1).abs().max() < 1e-5
+
+
+def test_what_the_page_says_of_supar():
+    supar = pytest.importorskip("supar.structs")
+    zeros = torch.zeros(1, 4, 4)
+    assert supar.DependencyCRF(zeros).log_partition.exp().round().item() == 7
+    assert "Default: ``True``" in supar.DependencyCRF.__doc__
+    assert zeros.requires_grad
+    forbidden = torch.zeros(1, 4, 4)
+    forbidden[0, 1, 2] = -torch.inf
+    assert supar.DependencyCRF(forbidden.clone()).marginals.isnan().any()
+    assert supar.MatrixTree(forbidden.clone()).entropy.isnan().all()
+    wide = 30 * torch.randn(64, 21, 21, generator=torch.Generator().manual_seed(0))
+    trees = supar.MatrixTree(wide.clone(), multiroot=True)
+    assert trees.marginals.isnan().any()
+    heads = trees.argmax
+    assert ((trees.scores != wide).nonzero()[:, 1:].unique(dim=0)).shape[0] == 40
+    with pytest.raises(IndexError):
+        trees.log_prob(heads, partial=True)
+    for use in (lambda: trees.kmax(2), trees.sample):
+        with pytest.raises(NotImplementedError):
+            use()
+    with pytest.raises(AttributeError):
+        supar.DependencyCRF(torch.zeros(1, 4, 4)).sample()
