@@ -31,13 +31,12 @@ template <class Num> class Marginals {
         return 2 * size_t(n + 1) * (n + 1) + n + Elimination<Num>::room(n) + 2 * (n + 1);
     }
 
-    // `memory` has `room(n)`; `reach_plane` may lie elsewhere.
+    // `memory` has `room(n)`; the planes `weights` and `reach` may lie elsewhere, one after the other.
     Marginals(int n, const Vec<T> &last_words, bool single_root, Num *memory, const int *stop,
-              Num *reach_plane = nullptr)
-        : last(last_words), weights(memory),
-          reach(reach_plane ? reach_plane : weights + size_t(n + 1) * (n + 1)),
-          exit(weights + 2 * size_t(n + 1) * (n + 1)), n_(n), single_root_(single_root),
-          work_(exit + n), stop_(stop) {}
+              Num *planes = nullptr)
+        : last(last_words), weights(planes ? planes : memory),
+          reach(weights + size_t(n + 1) * (n + 1)), exit(memory + 2 * size_t(n + 1) * (n + 1)), n_(n),
+          single_root_(single_root), work_(exit + n), stop_(stop) {}
 
     // Weights of clean scores, whose slopes are `direction` (which may be null).
     //
@@ -87,7 +86,14 @@ template <class Num> class Marginals {
                 const Num beyond = h == 0 ? Num::one() : Num::zero();
                 weights[at] = h == m ? Num::zero() : choose<Num>(inside(h) & inside(m), weight, beyond);
             }
-        for (int m = 1; m <= n_; ++m) exit[m - 1] = choose<Num>(inside(m), Num::zero(), Num::one());
+        set_exits();
+    }
+
+    // The weights of an earlier call, with slopes.
+    [[gnu::noinline]] void take_weights(const Real<T> *from, const Vec<T> *direction) {
+        for (size_t at = 0; at < size_t(n_ + 1) * (n_ + 1); ++at)
+            weights[at] = {from[at].value, from[at].value * direction[at]};
+        set_exits();
     }
 
     // The partition function and, unless `only_value`, q_h(m) of all words.
@@ -152,6 +158,9 @@ template <class Num> class Marginals {
     const int *const stop_;
     Vec<T> cost_ = {};
 
+    void set_exits() {
+        for (int m = 1; m <= n_; ++m) exit[m - 1] = choose<Num>(inside(m), Num::zero(), Num::one());
+    }
     IVec<T> inside(int position) const { return splat<T>(T(position)) <= last; }
 };
 
@@ -184,7 +193,8 @@ int with_logarithms(const Group<T> &g, const IVec<T> &lanes, const Vec<T> *score
         if (count == 0) break;
         const size_t room = Marginals<Log>::room(g.n);
         const std::unique_ptr<Log, decltype(&std::free)> memory(
-            static_cast<Log *>(std::aligned_alloc(64, (room + plane + extra) * 128)), std::free);
+            static_cast<Log *>(std::aligned_alloc(64, (room + plane + extra) * 2 * 64)), std::free);
+        static_assert(sizeof(Log) <= 2 * 64);
         if (!memory) return out_of_memory;
         Vec<double> *wide_scores = reinterpret_cast<Vec<double> *>(memory.get() + room);
         Vec<double> *wide_direction = wide_scores + plane, last = {};

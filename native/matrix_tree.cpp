@@ -10,8 +10,9 @@
 
 namespace {
 
-// What is kept for the backward pass: the scores, and `reach` of Marginals. Entry 0 of each has no
-// meaning otherwise: NaN for a sentence with NaN; the largest entry.
+// What is kept for the backward pass: `weights` and `reach` of Marginals. Sentences whose weights underflow
+// have their scores instead of weights. Entry 0 of the first tells of NaN; that of the other has its
+// largest entry, or infinity where weights underflow.
 constexpr int saved_planes = 2;
 
 template <class T>
@@ -36,18 +37,17 @@ int marginal_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_
         const size_t plane = g.plane_vectors(), room = Marginals<Real<T>>::room(g.n);
         const Scratch<T> scratch(room + 2 * plane);
         if (!scratch.get()) return out_of_memory;
-        Vec<T> *tree = scratch.get() + room, *clean = tree + plane, *reach = nullptr;
+        Vec<T> *tree = scratch.get() + room, *clean = tree + plane, *planes = scratch.get();
         if (saved) {
-            clean = reinterpret_cast<Vec<T> *>(saved) + size_t(index) * saved_planes * size * size;
-            reach = clean + plane;
-            std::memset(static_cast<void *>(reach + plane), 0,
+            planes = reinterpret_cast<Vec<T> *>(saved) + size_t(index) * saved_planes * size * size;
+            std::memset(static_cast<void *>(planes + 2 * plane), 0,
                         saved_planes * (size_t(size) * size - plane) * sizeof(Vec<T>));
         }
         g.gather(scores, clean);
         const Faults<T> faults = g.clean(clean);
         Marginals<Real<T>> marginals(g.n, last_words(g), single_root,
                                      reinterpret_cast<Real<T> *>(scratch.get()), stop,
-                                     reinterpret_cast<Real<T> *>(reach));
+                                     reinterpret_cast<Real<T> *>(planes));
         marginals.weigh(clean, nullptr);
         marginals.eliminate(!trees);
         Vec<T> largest = {};
@@ -68,14 +68,17 @@ int marginal_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_
                     lane_of<T>(tree + h * g.size + m, lanes[j]) = T(x[j]);
             });
         };
-        if (with_logarithms<T>(g, ~marginals.in_range, clean, nullptr, 0, redo)) return out_of_memory;
+        const IVec<T> wide = ~marginals.in_range;
+        if (with_logarithms<T>(g, wide, clean, nullptr, 0, redo)) return out_of_memory;
         if (trees) {
             g.scatter(tree, trees);
             g.spoil(faults.nan, trees);
         }
         if (saved) {
-            clean[0] = faults.nan ? splat<T>(g.not_a_number) : Vec<T>{};
-            reach[0] = marginals.in_range ? largest : splat<T>(T(__builtin_huge_val()));
+            if (any<T>(wide))
+                for (size_t at = 0; at < plane; ++at) planes[at] = wide ? clean[at] : planes[at];
+            planes[0] = faults.nan ? splat<T>(g.not_a_number) : Vec<T>{};
+            planes[plane] = wide ? splat<T>(T(__builtin_huge_val())) : largest;
         }
         return write_values<T>(g, marginals.value, faults, values);
     });
@@ -94,9 +97,9 @@ int marginal_tree_backward(const T *grad_tree, const T *grad_value, const T *sav
         const size_t plane = g.plane_vectors(), room = Marginals<Dual<T>>::room(g.n);
         const Scratch<T> scratch(2 * plane + 2 * room);
         if (!scratch.get()) return out_of_memory;
-        const Vec<T> *clean = reinterpret_cast<const Vec<T> *>(saved) +
-                              size_t(index) * saved_planes * size * size;
-        const auto *reach = reinterpret_cast<const Real<T> *>(clean + plane);
+        const Vec<T> *planes = reinterpret_cast<const Vec<T> *>(saved) +
+                               size_t(index) * saved_planes * size * size;
+        const auto *weights = reinterpret_cast<const Real<T> *>(planes), *reach = weights + plane;
         Vec<T> *direction = scratch.get(), *grad = direction + plane, *memory = grad + plane;
         Vec<T> factor = {};
         for (int l = 0; l < g.lanes; ++l) {
@@ -104,21 +107,13 @@ int marginal_tree_backward(const T *grad_tree, const T *grad_value, const T *sav
             if (b >= 0) factor[l] = grad_value[b];
         }
         g.gather(grad_tree, direction);
-        const Vec<T> last = last_words(g);
-        {
-            // half of the memory for dual numbers, of which the weights take the first plane
-            auto *numbers = reinterpret_cast<Real<T> *>(memory);
-            Marginals<Real<T>> marginals(g.n, last, single_root, numbers, stop);
-            marginals.weigh(clean, nullptr);
-            centre<T>(g, numbers, reach, grad, direction);
-            closed_form<T>(g, numbers, reach, direction, factor, numbers + room,
-                           reinterpret_cast<Real<T> *>(grad));
-        }
+        closed_form<T>(g, weights, reach, direction, factor, reinterpret_cast<Real<T> *>(memory),
+                       reinterpret_cast<Real<T> *>(grad));
         const IVec<T> lost = ~(reach[0].value <= largest_reach<T>);
         if (any<T>(lost)) {
-            Marginals<Dual<T>> marginals(g.n, last, single_root, reinterpret_cast<Dual<T> *>(memory),
-                                         stop);
-            marginals.weigh(clean, direction);
+            Marginals<Dual<T>> marginals(g.n, last_words(g), single_root,
+                                         reinterpret_cast<Dual<T> *>(memory), stop);
+            marginals.take_weights(weights, direction);
             marginals.eliminate(false);
             marginals.arcs([&](int h, int m, const Dual<T> &p) {
                 Vec<T> &at = grad[h * g.size + m];
@@ -133,11 +128,11 @@ int marginal_tree_backward(const T *grad_tree, const T *grad_value, const T *sav
                             T(slope[j]) + factor[lanes[j]] * T(value[j]);
                 });
             };
-            if (with_logarithms<T>(g, lost & ~marginals.in_range, clean, direction, 0, redo))
-                return out_of_memory;
+            const IVec<T> wide = ~(reach[0].value < T(__builtin_huge_val()));
+            if (with_logarithms<T>(g, wide, planes, direction, 0, redo)) return out_of_memory;
         }
         g.scatter(grad, grad_scores);
-        g.spoil(clean[0] != clean[0], grad_scores);
+        g.spoil(planes[0] != planes[0], grad_scores);
         return 0;
     });
 }

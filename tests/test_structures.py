@@ -373,6 +373,21 @@ def test_huge_scores(structure, scale, generator):
     assert torch.isfinite(d.marginals).all()
 
 
+@pytest.mark.parametrize("single_root", [False, True])
+@pytest.mark.parametrize("backend", ["native", "diagonal"])
+def test_wide_scores_of_non_projective_trees_keep_their_digits(backend, single_root, generator):
+    """Where a Laplacian in float32 is singular: columns sum to 1, and so does the root's row."""
+    noise = torch.randn(4, 31, 31, generator=generator)
+    for scores in (30 * noise, 300 * noise, 0 * noise - 12, 1e30 * noise.sign(), 0 * noise + 1e-42):
+        scores.requires_grad_()
+        d = tx.NonProjective(single_root)(scores, backend=backend)
+        (grad,) = torch.autograd.grad(d.marginals.square().sum(), scores)
+        assert torch.isfinite(grad).all()
+        marginals = d.marginals.detach()
+        assert largest_error(marginals.sum(-2)[:, 1:], torch.ones(4, 30)) < 1e-6
+        assert not single_root or largest_error(marginals[:, 0].sum(-1), torch.ones(4)) < 1e-6
+
+
 @every_structure
 def test_a_uniform_of_zero_draws_nothing_improbable(structure, monkeypatch):
     monkeypatch.setattr(torch.Tensor, "uniform_", lambda self, **_: self.zero_())

@@ -1,7 +1,5 @@
 """GPU kernels of discrete non-projective trees: the best one, and exact samples."""
 
-# mypy: disallow-untyped-defs=False, disallow-incomplete-defs=False, disallow-untyped-calls=False
-
 from __future__ import annotations
 
 import triton
@@ -38,7 +36,9 @@ from treelax.ops.matrix_tree.triton_kernels import (
 # arc enters yet takes the arc of that round.
 #
 # Arcs are compared by rank, then by score: a forbidden arc costs a rank, an arc from a root that may
-# have one child more ranks than there are arcs. Large numbers in their place would swallow digits.
+# have one child more ranks than there are arcs. Large numbers in their place would swallow digits. For
+# the same reason gains are sums of two float64, a large one and what it cannot hold: -1e30 may be
+# taken off a score and given back.
 
 # Vectors of whole numbers, ``size`` entries each; then three for every round.
 LABEL = tl.constexpr(0)  # two each: of a step of `find_cycles` and of the one before
@@ -55,34 +55,49 @@ COMPONENT = tl.constexpr(0)  # of a position
 ARC_HEAD = tl.constexpr(1)  # of the arc that a component took
 ARC_WORD = tl.constexpr(2)
 ROUND_VECTORS = tl.constexpr(3)
-# Vectors of float64.
+# Vectors of float64, two each.
 GAIN = tl.constexpr(0)
-SCORE_OFF = tl.constexpr(1)
-BEST_GAIN = tl.constexpr(2)
-GAINS = tl.constexpr(3)
+SCORE_OFF = tl.constexpr(2)
+BEST_GAIN = tl.constexpr(4)
+GAINS = tl.constexpr(6)
 
 LOWEST_RANK = tl.constexpr(-(2**30))
 AFTER_ALL = tl.constexpr(0x7FFFFFFF)
 
 
 @triton.jit
-def take_better(rank, score, at, new_rank, new_score, new_at):
+def add_exactly(x, x_rest, y, y_rest):
+    """Sum of two numbers that are sums of two themselves."""
+    total = x + y
+    part = total - x
+    rest = (x - (total - part)) + (y - part) + (x_rest + y_rest)
+    large = total + rest
+    return large, rest - (large - total)
+
+
+@triton.jit
+def take_better(rank, score, rest, at, new_rank, new_score, new_rest, new_at):
     """The larger of two arcs, the first of equal ones."""
-    better = (new_rank > rank) | ((new_rank == rank) & (new_score > score))
+    larger = (new_score > score) | ((new_score == score) & (new_rest > rest))
+    better = (new_rank > rank) | ((new_rank == rank) & larger)
     return (
         tl.where(better, new_rank, rank),
         tl.where(better, new_score, score),
+        tl.where(better, new_rest, rest),
         tl.where(better, new_at, at),
     )
 
 
 @triton.jit
-def best_of_lanes(rank, score, at, LANES: tl.constexpr):
+def best_of_lanes(rank, score, rest, at, LANES: tl.constexpr):
     """The largest arc of a row, the one with the smallest ``at`` of equal ones, in every lane."""
     top_rank = max_lanes(rank, LANES)
-    top = max_lanes(tl.where(rank == top_rank, score, float("-inf")), LANES)
-    first = tl.where((rank == top_rank) & (score == top), at, AFTER_ALL)
-    return top_rank, top, in_every_lane(tl.min(by_row(first, LANES), 1), LANES)
+    left = rank == top_rank
+    top = max_lanes(tl.where(left, score, float("-inf")), LANES)
+    left = left & (score == top)
+    top_rest = max_lanes(tl.where(left, rest, float("-inf")), LANES)
+    first = tl.where(left & (rest == top_rest), at, AFTER_ALL)
+    return top_rank, top, top_rest, in_every_lane(tl.min(by_row(first, LANES), 1), LANES)
 
 
 @triton.jit
@@ -98,6 +113,7 @@ def best_of_words(
         mine = tl.load(component + m, mask=m <= n, other=0)
         rank = tl.full((ROWS * LANES,), LOWEST_RANK, tl.int32)
         score = tl.full((ROWS * LANES,), float("-inf"), arcs.dtype.element_ty)
+        none = tl.zeros((ROWS * LANES,), arcs.dtype.element_ty)
         head = tl.zeros((ROWS * LANES,), tl.int32)
         for h0 in range(0, n + 1, LANES):
             h = h0 + lane
@@ -108,14 +124,20 @@ def best_of_words(
             new_rank = tl.where(h == 0, root_rank, 0) - forbidden.to(tl.int32)
             new_rank = tl.where(live & (theirs != mine), new_rank, LOWEST_RANK)
             w = tl.where(forbidden, 0.0, w)
-            rank, score, head = take_better(rank, score, head, new_rank, w, h)
-        rank, score, head = best_of_lanes(rank, score, head, LANES)
+            rank, score, _, head = take_better(rank, score, none, head, new_rank, w, none, h)
+        rank, score, _, head = best_of_lanes(rank, score, none, head, LANES)
         one = (m <= n) & (lane == 0)
         rank -= tl.load(whole + RANK_OFF * size + m, mask=m <= n, other=0)
-        gain = score.to(tl.float64) - tl.load(gains + SCORE_OFF * size + m, mask=m <= n, other=0.0)
+        off = gains + SCORE_OFF * size + m
+        off, off_rest = (
+            tl.load(off, mask=m <= n, other=0.0),
+            tl.load(off + size, mask=m <= n, other=0.0),
+        )
+        gain, rest = add_exactly(score.to(tl.float64), 0.0, -off, -off_rest)
         tl.store(whole + HEAD * size + m, head, mask=one)
         tl.store(whole + RANK * size + m, rank, mask=one)
         tl.store(gains + GAIN * size + m, gain, mask=one)
+        tl.store(gains + GAIN * size + size + m, rest, mask=one)
     tl.debug_barrier()
 
 
@@ -131,6 +153,7 @@ def best_of_components(
         c = first + row
         rank = tl.full((ROWS * LANES,), LOWEST_RANK, tl.int32)
         gain = tl.full((ROWS * LANES,), float("-inf"), tl.float64)
+        rest = tl.zeros((ROWS * LANES,), tl.float64)
         word = tl.zeros((ROWS * LANES,), tl.int32)
         # its words are not before the component's name
         for m0 in range(tl.maximum(first, 1), n + 1, LANES):
@@ -138,14 +161,18 @@ def best_of_components(
             member = (m <= n) & (tl.load(component + m, mask=m <= n, other=-1) == c)
             new_rank = tl.load(whole + RANK * size + m, mask=member, other=LOWEST_RANK)
             new_gain = tl.load(gains + GAIN * size + m, mask=member, other=float("-inf"))
-            rank, gain, word = take_better(rank, gain, word, new_rank, new_gain, m)
-        rank, gain, word = best_of_lanes(rank, gain, word, LANES)
+            new_rest = tl.load(gains + GAIN * size + size + m, mask=member, other=0.0)
+            rank, gain, rest, word = take_better(
+                rank, gain, rest, word, new_rank, new_gain, new_rest, m
+            )
+        rank, gain, rest, word = best_of_lanes(rank, gain, rest, word, LANES)
         is_one = (c > 0) & (c <= n) & (rank > LOWEST_RANK)
         head = tl.load(whole + HEAD * size + word, mask=is_one, other=0)
         comes_from = tl.load(component + head, mask=is_one, other=0)
         one = (c <= n) & (lane == 0)
         tl.store(whole + BEST_RANK * size + c, rank, mask=one)
         tl.store(gains + BEST_GAIN * size + c, gain, mask=one)
+        tl.store(gains + BEST_GAIN * size + size + c, rest, mask=one)
         tl.store(record + ARC_HEAD * size + c, head, mask=one)
         tl.store(record + ARC_WORD * size + c, tl.where(is_one, word, 0), mask=one)
         # what is no component, and the root, leads to the root
@@ -195,11 +222,15 @@ def contract(whole, gains, record, levels, n, size, BLOCK: tl.constexpr):
         next_record = record + ROUND_VECTORS * size
         tl.store(next_record + COMPONENT * size + m, tl.where(cycle, label, c), mask=live)
         rank = tl.load(whole + BEST_RANK * size + c, mask=cycle, other=0)
-        gain = tl.load(gains + BEST_GAIN * size + c, mask=cycle, other=0.0)
         rank += tl.load(whole + RANK_OFF * size + m, mask=cycle, other=0)
-        gain += tl.load(gains + SCORE_OFF * size + m, mask=cycle, other=0.0)
         tl.store(whole + RANK_OFF * size + m, rank, mask=cycle)
-        tl.store(gains + SCORE_OFF * size + m, gain, mask=cycle)
+        gain = tl.load(gains + BEST_GAIN * size + c, mask=cycle, other=0.0)
+        rest = tl.load(gains + BEST_GAIN * size + size + c, mask=cycle, other=0.0)
+        off = tl.load(gains + SCORE_OFF * size + m, mask=cycle, other=0.0)
+        off_rest = tl.load(gains + SCORE_OFF * size + size + m, mask=cycle, other=0.0)
+        off, off_rest = add_exactly(off, off_rest, gain, rest)
+        tl.store(gains + SCORE_OFF * size + m, off, mask=cycle)
+        tl.store(gains + SCORE_OFF * size + size + m, off_rest, mask=cycle)
         found |= cycle.to(tl.int32)
     tl.debug_barrier()
     return tl.max(found, 0)
@@ -258,7 +289,9 @@ def best_tree_kernel(
         live = m <= n
         tl.store(rounds + COMPONENT * size + m, m, mask=live)
         tl.store(whole + RANK_OFF * size + m, 0, mask=live)
-        tl.store(gains + SCORE_OFF * size + m, tl.zeros((BLOCK,), tl.float64), mask=live)
+        none = tl.zeros((BLOCK,), tl.float64)
+        tl.store(gains + SCORE_OFF * size + m, none, mask=live)
+        tl.store(gains + SCORE_OFF * size + size + m, none, mask=live)
         tl.store(whole + CHOSEN * size + m, -1, mask=live)
     tl.debug_barrier()
     count = 0

@@ -465,10 +465,9 @@ def write_columns(
     none = tl.zeros((ROWS * LANES,), chain.dtype.element_ty)
     children = none
     # the lowest order with a weight counts; linear arithmetic has but one
-    last: tl.constexpr = PAID
     for first in range(0, n, ROWS):
         x = first + row
-        order = tl.where((single_root != 0) & (x >= 0), PAID, FREE)
+        order = x * 0 + tl.where(single_root != 0, PAID, FREE)
         total = none + nothing(LOG)
         d_total = none
         if LOG:
@@ -478,7 +477,7 @@ def write_columns(
                     single_root, LOG, TANGENT,
                 )  # fmt: skip
                 total, d_total = plus(total, d_total, w, dw, LOG)
-            order = tl.where(max_lanes(total, LANES) <= NO_TREE, last, FREE)
+            order = tl.where(max_lanes(total, LANES) <= NO_TREE, PAID, FREE)
             total = none + nothing(LOG)
             d_total = none
         for h0 in range(0, n + 1, LANES):
