@@ -42,6 +42,9 @@ int marginal_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_
             planes = reinterpret_cast<Vec<T> *>(saved) + size_t(index) * saved_planes * size * size;
             std::memset(static_cast<void *>(planes + 2 * plane), 0,
                         saved_planes * (size_t(size) * size - plane) * sizeof(Vec<T>));
+            for (int h = 0; h < g.size; ++h)  // what is no arc is not written below
+                for (Vec<T> *p : {planes, planes + plane})
+                    p[h * g.size] = p[h * g.size + h] = Vec<T>{};
         }
         g.gather(scores, clean);
         const Faults<T> faults = g.clean(clean);

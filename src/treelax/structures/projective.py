@@ -25,6 +25,7 @@ class Projective(TreeStructure):
         single_root: allow one modifier of the root only.
 
     Example:
+        >>> import torch
         >>> trees = Projective()(torch.zeros(2, 5, 5), torch.tensor([4, 3]))
         >>> trees.log_partition.exp().round()
         tensor([55., 12.])

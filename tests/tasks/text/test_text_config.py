@@ -17,7 +17,7 @@ PAPER = [name for name in PRESETS if name not in OWN and "-tuned-" not in name]
 
 def test_there_is_a_preset_for_every_row_of_the_tables():
     rows = ("none", "intra", "chain-1", "chain-2", "heads-1", "heads-2", "tree-1", "tree-2")
-    sst_rows = ("none", "chain", "heads", "given", "tree")
+    sst_rows = ("none", "chain", "heads", "given", "nonprojective", "tree")
     assert list(PRESETS) == [
         *(f"snli-{row}" for row in rows),
         *(f"multinli-{row}" for row in rows),
@@ -49,7 +49,9 @@ def test_presets_are_trained_as_in_the_paper(name):
     assert config.data.format == family
     assert config.model.dropout == 0.2
     trees = row.split("-")[0]
-    assert config.model.trees == {"tree": "latent"}.get(trees, trees)
+    latent = {"tree": "projective", "nonprojective": "nonprojective"}
+    assert config.model.trees == ("latent" if trees in latent else trees)
+    assert config.model.structure == latent.get(trees, "projective")
 
 
 @pytest.mark.parametrize("name", PAPER)

@@ -11,9 +11,8 @@ from torch.autograd import gradcheck
 from torch.func import functional_call
 
 from treelax.noise import perturbation
-from treelax.ops import best_tree, select_heads, soft_tree
+from treelax.ops import best_tree, operations, select_heads, soft_tree
 from treelax.structures import heads as heads_module
-from treelax.structures import projective as projective_module
 from treelax.tasks.text.config import ModelConfig
 from treelax.tasks.text.encoder import SentenceEncoder, Sentences
 from treelax.tasks.text.model import ClassModel, PairModel
@@ -233,13 +232,13 @@ def test_gradients_of_a_whole_model(trees):
 def test_trees_are_float32_in_half_precision(trees, mode, monkeypatch):
     """Under autocast the scores are made in bfloat16; noise and trees are not."""
     seen = []
-    module = projective_module if trees == "latent" else heads_module
-    for name in ("soft_tree", "best_tree") if trees == "latent" else ("select_heads",):
+    module = operations if trees == "latent" else heads_module
+    for name in ("soft", "best") if trees == "latent" else ("select_heads",):
         operation = getattr(module, name)
 
-        def spy(scores, *args, operation=operation, **options):
-            seen.append(scores)
-            return operation(scores, *args, **options)
+        def spy(*args, operation=operation, **options):
+            seen.append(next(x for x in args if isinstance(x, torch.Tensor)))
+            return operation(*args, **options)
 
         monkeypatch.setattr(module, name, spy)
     model = settled(encoder(trees=trees)).train(mode == "train")
