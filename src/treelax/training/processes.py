@@ -12,7 +12,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 
 import torch
@@ -65,6 +65,8 @@ def joined() -> Iterator[World]:
         if not world.first:
             _tell(world, error)
             os._exit(FAILED)
+        with suppress(RuntimeError):  # left to the end of the interpreter, its threads may abort it
+            dist.destroy_process_group()
         raise
     dist.destroy_process_group()
 
