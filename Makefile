@@ -85,7 +85,7 @@ format: setup
 
 # the same results first, operation by operation; conftest.py needs the tools for tests
 bench: $(BENCH_BIN)/.installed
-	$(BENCH_BIN)/python -m pytest --noconftest --quiet tests/test_coming_from.py
+	$(BENCH_BIN)/python -m pytest --noconftest --quiet -o filterwarnings= tests/test_coming_from.py
 	$(BENCH_BIN)/python benchmarks/run.py
 
 bench-quick: $(BENCH_BIN)/.installed
