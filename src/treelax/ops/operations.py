@@ -16,7 +16,7 @@ from treelax.ops import (
     function,  # noqa: F401  registers the operations
 )
 from treelax.ops.backend import RELAXATIONS, Algorithm
-from treelax.ops.canonical import canonical, value_type
+from treelax.ops.canonical import Canonical, canonical, value_type
 from treelax.ops.checks import one_of, sample_size
 
 
@@ -72,8 +72,9 @@ def soft(
     single_root: bool = False,
     validate: bool = True,
     backend: str | None = None,
-) -> tuple[Tensor, Tensor]:
-    """A tree with fractional parts, and the value of its chart; both with a gradient."""
+) -> tuple[Canonical, Tensor, Tensor]:
+    """A tree with fractional parts and the value of its chart, both with a gradient, and the form that
+    they are in."""
     one_of("relaxation", relaxation, RELAXATIONS)
     form = canonical(scores, lengths, temperature, validate, rooted=algorithm.rooted)
     tree, value, _ = torch.ops.treelax.soft_tree(
@@ -86,7 +87,7 @@ def soft(
         validate,
         wants_gradient(form.scores),
     )
-    return form.restore(tree), replace(form, dtype=value_type(scores)).restore(value)
+    return form, tree, value
 
 
 def log_sum(

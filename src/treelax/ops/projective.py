@@ -102,7 +102,7 @@ def soft_tree(
         Corro & Titov (2019), Learning Latent Trees with Stochastic Perturbations and Differentiable
         Dynamic Programming, ACL, section 4.
     """
-    return operations.soft(
+    form, tree, _ = operations.soft(
         EISNER,
         scores,
         lengths,
@@ -111,7 +111,8 @@ def soft_tree(
         single_root=single_root,
         validate=validate,
         backend=backend,
-    )[0]
+    )
+    return form.restore(tree)
 
 
 def log_partition(

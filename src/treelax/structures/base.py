@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any, ClassVar, TypedDict, Unpack
 
 import torch
@@ -11,6 +12,7 @@ from torch import Tensor
 from treelax.distributions import StructureDistribution
 from treelax.ops import operations
 from treelax.ops.backend import Algorithm, Relaxation
+from treelax.ops.canonical import value_type
 from treelax.ops.checks import arc_mask, span_mask
 from treelax.structures import search
 
@@ -232,9 +234,10 @@ class TreeStructure(Structure):
         **options: Unpack[Options],
     ) -> tuple[Tensor, Tensor]:
         """Probability of each part, and the log-partition."""
-        return operations.soft(
+        form, tree, value = operations.soft(
             self.algorithm, scores, lengths, single_root=self.single_root, **options
         )
+        return form.restore(tree), replace(form, dtype=value_type(scores)).restore(value)
 
     def sample(
         self,
@@ -266,7 +269,7 @@ class TreeStructure(Structure):
         **options: Unpack[Options],
     ) -> Tensor:
         """A tree with fractional parts and a gradient; see `treelax.ops.soft_tree`."""
-        return operations.soft(
+        form, tree, _ = operations.soft(
             self.algorithm,
             scores,
             lengths,
@@ -274,7 +277,8 @@ class TreeStructure(Structure):
             temperature=temperature,
             single_root=self.single_root,
             **options,
-        )[0]
+        )
+        return form.restore(tree)
 
     def exceeds(
         self, other: Structure, counts: Tensor, lengths: Tensor, *, backend: str | None = None
