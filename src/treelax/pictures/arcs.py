@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -13,23 +13,23 @@ from treelax.errors import InputError
 from treelax.pictures.arc_layout import LABEL, Arc, Side, lay_out
 from treelax.pictures.lines import (
     FAINTEST,
+    HIGHEST,
+    MARGIN,
     SCALE,
+    TAG,
+    WORD,
+    Drawing,
     Kind,
     LegendItem,
-    legend_row,
-    legend_rows,
-    legend_width,
     line_group,
 )
 from treelax.pictures.svg import (
-    TITLE_LONGEST,
     Picture,
     clean,
     is_right_to_left,
     number,
     text_element,
     text_width,
-    title_element,
 )
 from treelax.pictures.words import (
     NEARLY,
@@ -41,10 +41,7 @@ from treelax.pictures.words import (
     named,
 )
 
-MARGIN = 16.0
-WORD, TAG, TITLE = 16.0, 12.0, 15.0  # sizes of fonts
 STEP, LABELLED_STEP, LEAST_STEP = 15.0, 19.0, 7.0  # from one level of arcs to the next
-HIGHEST = 300.0  # of arcs without labels, as long as levels stay LEAST_STEP apart
 ARROW = 7.0
 ROUND = 12.0  # radius of corners
 READABLE = 0.6  # opacity of a tree among others, however little it weighs
@@ -114,7 +111,7 @@ def _checked_weights(weights: Any, n: int) -> Matrix:
 
 
 @dataclass
-class _Drawing:
+class _Drawing(Drawing):
     """Words with arcs above and below them."""
 
     words: list[str]
@@ -126,6 +123,8 @@ class _Drawing:
     least: float
     right_to_left: bool
     start: float = MARGIN
+    name: ClassVar[str] = "Dependency tree"
+    gaps: ClassVar[tuple[float, float]] = (24.0, 8.0)
 
     def __post_init__(self) -> None:
         widths = [
@@ -139,30 +138,6 @@ class _Drawing:
         self.step = min(STEP, max(HIGHEST / highest, LEAST_STEP))
         if any(arc.label and arc.head for arc in above):
             self.step = LABELLED_STEP
-
-    def picture(self, title: str | None) -> Picture:
-        """The whole, from the title down to the legend."""
-        parts, y = [], MARGIN
-        rows = legend_rows(self._legend(), self.width)
-        width = max([self.width, *map(legend_width, rows)])
-        if title is not None:
-            width = max(width, text_width(title, TITLE, TITLE_LONGEST))
-            parts.append(title_element(MARGIN, y + TITLE - 2, title, TITLE))
-            y += TITLE + 12
-        if self.right_to_left:  # begins at the right edge
-            self.start = MARGIN + width - self.width
-        y += self._height(self.above)
-        parts += self._side(self.above, y, -1)
-        y += WORD + 1
-        parts += self._words(y)
-        y += 24 if any(self.tags) else 8
-        parts += self._side(self.below, y, 1)
-        y += self._height(self.below)
-        for i, row in enumerate(rows):
-            y += 18 if i else 22
-            parts += legend_row(row, MARGIN, y, faintest=self._faintest("tree"))
-        size = width + 2 * MARGIN, y + MARGIN - 2
-        return Picture(*size, "\n".join(parts), title or "Dependency tree", self._description())
 
     def _arcs(self) -> tuple[list[Arc], list[Arc]]:
         """The arcs to draw above the words, and below them those that are missing."""
@@ -190,7 +165,7 @@ class _Drawing:
         heavy = {h: weight for h, weight in column.items() if weight >= self.least}
         return dict(sorted(heavy.items(), key=lambda item: -item[1]))
 
-    def _legend(self) -> list[list[LegendItem]]:
+    def legend(self) -> list[list[LegendItem]]:
         """What has to be explained, in groups that stay together; nothing for a tree alone."""
         items: list[LegendItem] = []
         if self.gold is not None:
@@ -205,7 +180,7 @@ class _Drawing:
             items.append(("other", 1.0, "other heads"))
         return [items, [] if self.weights is None else SCALE]
 
-    def _description(self) -> str:
+    def description(self) -> str:
         """The tree in words."""
         sentences = []
         for m, tag in enumerate(self.tags, 1):
@@ -226,14 +201,14 @@ class _Drawing:
     def _x(self, x: float) -> float:
         return self.start + (self.width - x if self.right_to_left else x)
 
-    def _height(self, side: Side) -> float:
+    def height(self, side: Side) -> float:
         """Of the arcs on one side, with the labels of the highest ones."""
         if not side.ends:
             return 0.0
         root = 12 if any(arc.head == 0 for arc in side.ends) else 0
         return ARROW + 5 + side.highest * self.step + root + LABEL + 2
 
-    def _words(self, y: float) -> list[str]:
+    def words_line(self, y: float) -> list[str]:
         parts = []
         for x, word, tag in zip(map(self._x, self.centres), self.words, self.tags, strict=True):
             parts.append(text_element(x, y, word or "_", size=WORD))
@@ -241,7 +216,7 @@ class _Drawing:
                 parts.append(text_element(x, y + 17, tag, size=TAG, attributes='opacity="0.75"'))
         return parts
 
-    def _side(self, side: Side, base: float, sign: int) -> list[str]:
+    def side(self, side: Side, base: float, sign: int) -> list[str]:
         """The arcs that leave the words upwards (sign -1) or downwards (1), the light ones first."""
         parts, highest = [], side.highest
         for arc in sorted(side.ends, key=lambda arc: (arc.kind != "other", arc.weight, arc)):
@@ -267,11 +242,11 @@ class _Drawing:
             if arc.weight != 1:
                 told += f", {arc.weight:.3f}"
             before = f"<title>{clean(told)}</title>"
-            faintest = self._faintest(arc.kind)
+            faintest = self.faintest(arc.kind)
             parts.append(line_group(arc.kind, arc.weight, path, before, more, faintest=faintest))
         return parts
 
-    def _faintest(self, kind: Kind) -> float:
+    def faintest(self, kind: Kind) -> float:
         """The least opacity: a tree that was chosen is to be read, however little its arcs weigh."""
         return FAINTEST if kind == "other" or self.heads is None else READABLE
 

@@ -8,27 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from treelax.pictures.lines import (
+    HIGHEST,
+    MARGIN,
     SCALE,
+    TAG,
+    WORD,
+    Drawing,
     Kind,
     LegendItem,
     coloured,
-    legend_row,
-    legend_rows,
-    legend_width,
     line_group,
 )
 from treelax.pictures.svg import (
-    TITLE_LONGEST,
     Picture,
     clean,
     is_right_to_left,
     number,
     text_element,
     text_width,
-    title_element,
 )
 from treelax.pictures.words import (
     Nodes,
@@ -39,11 +39,9 @@ from treelax.pictures.words import (
     named_span,
 )
 
-MARGIN = 16.0
-WORD, TAG, TITLE, LABEL = 16.0, 12.0, 15.0, 11.0  # sizes of fonts
+LABEL = 11.0  # size of font
 BETWEEN, NARROWEST = 18.0, 14.0  # words
 STEP, LABELLED_STEP, LEAST_STEP = 12.0, 21.0, 5.0  # from one level to the next
-HIGHEST = 300.0  # of brackets without labels, as long as levels stay LEAST_STEP apart
 LEG, ROUND = 6.0, 4.0  # how far a bracket reaches down, and the radius of its corners
 
 
@@ -102,7 +100,7 @@ def draw_brackets(
 
 
 @dataclass
-class _Drawing:
+class _Drawing(Drawing):
     """Words with brackets above and below them."""
 
     words: list[str]
@@ -112,6 +110,8 @@ class _Drawing:
     least: float
     right_to_left: bool
     start: float = MARGIN
+    name: ClassVar[str] = "Tree of spans"
+    gaps: ClassVar[tuple[float, float]] = (22.0, 6.0)
 
     def __post_init__(self) -> None:
         single = [self.nodes.get((m, m)) for m in range(len(self.words))]
@@ -122,30 +122,6 @@ class _Drawing:
         self.levels = {**_levels(self.above), **_levels(self.below)}
         step = min(STEP, max(HIGHEST / max([*self.levels.values(), 1]), LEAST_STEP))
         self.step = LABELLED_STEP if any(map(self._text, self.levels)) else step
-
-    def picture(self, title: str | None) -> Picture:
-        """The whole, from the title down to the legend."""
-        parts, y = [], MARGIN
-        rows = legend_rows(self._legend(), self.width)
-        width = max([self.width, *map(legend_width, rows)])
-        if title is not None:
-            width = max(width, text_width(title, TITLE, TITLE_LONGEST))
-            parts.append(title_element(MARGIN, y + TITLE - 2, title, TITLE))
-            y += TITLE + 12
-        if self.right_to_left:  # begins at the right edge
-            self.start = MARGIN + width - self.width
-        y += self._height(self.above)
-        parts += self._side(self.above, y, -1)
-        y += WORD + 1
-        parts += self._words(y)
-        y += 22 if any(self.tags) else 6
-        parts += self._side(self.below, y, 1)
-        y += self._height(self.below)
-        for i, row in enumerate(rows):
-            y += 18 if i else 22
-            parts += legend_row(row, MARGIN, y)
-        size = width + 2 * MARGIN, y + MARGIN - 2
-        return Picture(*size, "\n".join(parts), title or "Tree of spans", self._description())
 
     def _brackets(self) -> tuple[list[_Bracket], list[_Bracket]]:
         """Those above the words, outer ones first, and below them those that are missing."""
@@ -184,7 +160,7 @@ class _Drawing:
         weight = f"{own.weight:.2f}" if self.show_weights and own.kind != "missed" else ""
         return " ".join(filter(None, (own.label, weight)))
 
-    def _legend(self) -> list[list[LegendItem]]:
+    def legend(self) -> list[list[LegendItem]]:
         """What has to be explained, in groups that stay together; nothing for a tree alone."""
         items: list[LegendItem] = []
         soft = any(own.weight < 1 for own in self.above)
@@ -197,7 +173,7 @@ class _Drawing:
             items += [(kind, 1.0, kind) for kind in shown if kind in kinds]
         return [items, SCALE if soft else []]
 
-    def _description(self) -> str:
+    def description(self) -> str:
         """The spans in words."""
         return " ".join(f"{self._told(own)}." for own in [*self.above, *self.below])
 
@@ -211,14 +187,14 @@ class _Drawing:
     def _x(self, x: float) -> float:
         return self.start + (self.width - x if self.right_to_left else x)
 
-    def _height(self, side: Sequence[_Bracket]) -> float:
+    def height(self, side: Sequence[_Bracket]) -> float:
         """Of the brackets on one side, with the labels of the highest ones."""
         if not side:
             return 0.0
         highest = max(self.levels[own] for own in side)
         return LEG + (highest - 1) * self.step + 4 + (LABEL if any(map(self._text, side)) else 0)
 
-    def _words(self, y: float) -> list[str]:
+    def words_line(self, y: float) -> list[str]:
         parts = []
         for (left, right), word, tag in zip(self.ends, self.words, self.tags, strict=True):
             x = self._x((left + right) / 2)
@@ -227,7 +203,7 @@ class _Drawing:
                 parts.append(text_element(x, y + 16, tag, size=TAG, attributes='opacity="0.75"'))
         return parts
 
-    def _side(self, side: Sequence[_Bracket], base: float, sign: int) -> list[str]:
+    def side(self, side: Sequence[_Bracket], base: float, sign: int) -> list[str]:
         """The brackets above (sign -1) or below (1) the words, the light ones first."""
         parts = []
         for own in sorted(side, key=lambda own: own.weight):

@@ -1,11 +1,19 @@
-"""The lines of a drawing of trees: how each kind looks, and the legend below the words."""
+"""Drawings of trees over their words: how each kind of line looks, the legend, and the whole."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
-from treelax.pictures.svg import COLOURS, number, text_element, text_width
+from treelax.pictures.svg import (
+    COLOURS,
+    TITLE_LONGEST,
+    Picture,
+    number,
+    text_element,
+    text_width,
+    title_element,
+)
 
 Kind = Literal["tree", "other", "right", "wrong", "missed"]
 LOOKS: dict[Kind, tuple[str, str]] = {  # colour and dashes
@@ -15,6 +23,9 @@ LOOKS: dict[Kind, tuple[str, str]] = {  # colour and dashes
     "wrong": ("vermillion", "7 4"),
     "missed": ("green", "1.5 3.5"),
 }
+MARGIN = 16.0
+WORD, TAG, TITLE = 16.0, 12.0, 15.0  # sizes of fonts
+HIGHEST = 300.0  # of lines without labels, as long as their levels can be told apart
 FAINTEST = 0.2  # opacity of a line that weighs nothing
 NOTE = 12.0  # size of the legend's font
 SAMPLE, BESIDE = 24.0, 14.0  # of a legend: the line, and the room between two items
@@ -86,3 +97,43 @@ def legend_row(
         parts.append(text_element(at, y, text, size=NOTE, anchor="start"))
         x += legend_width([(kind, weight, text)]) + BESIDE
     return parts
+
+
+class Drawing:
+    """Words with lines above and below them.
+
+    A drawing has ``tags``, ``width``, ``start``, ``right_to_left`` and lines ``above`` and ``below``, and
+    says what these take up (``height``), how they and the words look (``side``, ``words_line``) and what
+    they mean (``legend``, ``description``).
+    """
+
+    name: ClassVar[str]  # of the picture, unless it has a title
+    gaps: ClassVar[tuple[float, float]]  # below words with and without tags
+
+    def picture(self: Any, title: str | None) -> Picture:
+        """The whole, from the title down to the legend."""
+        parts, y = [], MARGIN
+        rows = legend_rows(self.legend(), self.width)
+        width = max([self.width, *map(legend_width, rows)])
+        if title is not None:
+            width = max(width, text_width(title, TITLE, TITLE_LONGEST))
+            parts.append(title_element(MARGIN, y + TITLE - 2, title, TITLE))
+            y += TITLE + 12
+        if self.right_to_left:  # begins at the right edge
+            self.start = MARGIN + width - self.width
+        y += self.height(self.above)
+        parts += self.side(self.above, y, -1)
+        y += WORD + 1
+        parts += self.words_line(y)
+        y += self.gaps[0 if any(self.tags) else 1]
+        parts += self.side(self.below, y, 1)
+        y += self.height(self.below)
+        for i, row in enumerate(rows):
+            y += 18 if i else 22
+            parts += legend_row(row, MARGIN, y, faintest=self.faintest("tree"))
+        size = width + 2 * MARGIN, y + MARGIN - 2
+        return Picture(*size, "\n".join(parts), title or self.name, self.description())
+
+    def faintest(self, kind: Kind) -> float:
+        """Opacity of a line of a kind that weighs nothing."""
+        return FAINTEST

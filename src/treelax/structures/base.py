@@ -121,7 +121,6 @@ class Structure(ABC):
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
         """Whether 0/1 tensors are structures over their sentences, ``(...)``."""
 
-    @abstractmethod
     def exceeds(
         self, other: Structure, counts: Tensor, lengths: Tensor, *, backend: str | None = None
     ) -> Tensor:
@@ -133,6 +132,14 @@ class Structure(ABC):
             lengths: words per sentence.
             backend: see `treelax.ops.best_tree`.
         """
+        # the best structure counts what the other forbids: a part is 2, a root 1 if only one may be
+        counts = 2 * counts
+        own, others = (getattr(each, "single_root", False) for each in (self, other))
+        more_roots = others and not own
+        if more_roots:
+            counts = counts + (torch.arange(counts.shape[-1], device=counts.device) == 0)[:, None]
+        tree = self.argmax(counts, lengths, validate=False, backend=backend)
+        return (tree * counts.clamp(min=0)).sum((-2, -1)) > (1 if more_roots else 0)
 
     def top_k(
         self,
@@ -279,17 +286,6 @@ class TreeStructure(Structure):
             **options,
         )
         return form.restore(tree)
-
-    def exceeds(
-        self, other: Structure, counts: Tensor, lengths: Tensor, *, backend: str | None = None
-    ) -> Tensor:
-        """The best tree counts what the other forbids: a part is 2, a root 1 if only one may be."""
-        counts = 2 * counts
-        more_roots = getattr(other, "single_root", False) and not self.single_root
-        if more_roots:
-            counts = counts + (torch.arange(counts.shape[-1], device=counts.device) == 0)[:, None]
-        tree = self.argmax(counts, lengths, validate=False, backend=backend)
-        return (tree * counts.clamp(min=0)).sum((-2, -1)) > (1 if more_roots else 0)
 
     def enumerate(self, n: int) -> Tensor:
         """All trees over ``n`` words, by trying every head of every word."""

@@ -119,14 +119,6 @@ class Heads(Structure):
         """Whether every word has exactly one head, another position of its sentence."""
         return one_head_each(value, lengths)[2]
 
-    def exceeds(
-        self, other: Structure, counts: Tensor, lengths: Tensor, *, backend: str | None = None
-    ) -> Tensor:
-        """Whether a word may choose a head that the other forbids."""
-        return (self.argmax(counts, lengths, validate=False) * counts.clamp(min=0)).sum(
-            (-2, -1)
-        ) > 0
-
     def enumerate(self, n: int) -> Tensor:
         """Every choice of a head for every word."""
         return search.all_heads(n)
