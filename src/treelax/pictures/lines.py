@@ -102,9 +102,9 @@ def legend_row(
 class Drawing:
     """Words with lines above and below them.
 
-    A drawing has ``tags``, ``width``, ``start``, ``right_to_left`` and lines ``above`` and ``below``, and
-    says what these take up (``height``), how they and the words look (``side``, ``words_line``) and what
-    they mean (``legend``, ``description``).
+    A drawing has ``tags``, ``width``, ``start``, ``right_to_left``, lines ``above`` and ``below``; it
+    says what these take up (``height``), how they and the words look (``side``, ``words_line``) and
+    what they mean (``legend``, ``description``).
     """
 
     name: ClassVar[str]  # of the picture, unless it has a title
