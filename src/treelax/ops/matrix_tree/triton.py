@@ -19,8 +19,10 @@ from torch import Tensor
 from treelax.ops.eisner.triton import Tiles, launch_device, tile_options
 from treelax.ops.matrix_tree import triton_discrete, triton_kernels
 
-#: One entry a thread and the same lanes whatever the padding, so that sums add up in the same order.
-TILES = Tiles(32, 16, 16)
+#: One entry a thread and the same lanes whatever the padding, so that sums add up in the same order;
+#: the fastest of seven on an H200 at n = 20, 40 and 80.
+TILES = Tiles(64, 8, 16)
+BACKWARD_TILES = Tiles(32, 16, 16)
 SAMPLE_TILES = Tiles(8, 16, 4)
 
 
@@ -79,7 +81,7 @@ def soft_tree_backward(
                 grad_tree.contiguous(), grad_value.contiguous(), saved, lengths,
                 chain if logarithms else chain.view(saved.dtype), grad, size, levels, entries,
                 int(single_root), LOG=logarithms,
-                **tile_options(tiles or TILES),
+                **tile_options(tiles or BACKWARD_TILES),
             )  # fmt: skip
     return grad
 
