@@ -14,7 +14,9 @@ from treelax.ops import operations
 from treelax.ops.backend import Algorithm, Relaxation
 from treelax.ops.canonical import value_type
 from treelax.ops.checks import arc_mask, span_mask
-from treelax.structures import search
+from treelax.ops.sparsemap.function import sparsemap
+from treelax.ops.sparsemap.result import SparseMap
+from treelax.structures import search, sparse
 
 
 class Options(TypedDict, total=False):
@@ -116,6 +118,52 @@ class Structure(ABC):
         **options: Unpack[Options],
     ) -> Tensor:
         """A structure with fractional parts and a gradient."""
+
+    def sparsemap(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        start: Tensor | None = None,
+        max_iterations: int | None = None,
+        **options: Unpack[Options],
+    ) -> SparseMap:
+        r"""The point nearest to the scores among all mixtures of structures, which mixes a few.
+
+        .. math:: \operatorname*{argmin}_{z \in \operatorname{conv}(\text{structures})}
+            \tfrac12 \|z - \theta\|^2
+
+        Exact, by an active set of structures; ``src/treelax/ops/sparsemap/README.md`` has the maths.
+
+        Args:
+            scores: as elsewhere; a forbidden part is in none of the structures.
+            lengths: as elsewhere.
+            start: structures 0/1 to start from, of the shape of the scores; good ones save time and
+                change nothing else.
+            max_iterations: structures that may be added to the first one; None for as many as it takes.
+            options: as elsewhere.
+
+        Returns:
+            ``tree``, the point, with a gradient of first order; ``gap``, by how much a structure could
+            still improve on it; ``support``, the structures and their weights.
+
+        Example:
+            >>> from treelax.structures import Projective
+            >>> found = Projective().sparsemap(torch.tensor([[0, 1, 1.5], [0, 0, 1], [0, 0.5, 0]]))
+            >>> found.tree
+            tensor([[0.0000, 0.7500, 0.7500],
+                    [0.0000, 0.0000, 0.2500],
+                    [0.0000, 0.2500, 0.0000]])
+            >>> found.support.weights
+            tensor([0.5000, 0.2500, 0.2500])
+
+        Reference:
+            Niculae, Martins, Blondel & Cardie (2018), SparseMAP: Differentiable Sparse Structured
+            Inference, ICML.
+        """
+        if start is not None and options.get("validate", True):
+            sparse.check_member(self, start, scores, lengths)
+        return sparse.by_argmax(self, scores, lengths, start, max_iterations, **options)
 
     @abstractmethod
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
@@ -286,6 +334,28 @@ class TreeStructure(Structure):
             **options,
         )
         return form.restore(tree)
+
+    def sparsemap(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        start: Tensor | None = None,
+        max_iterations: int | None = None,
+        **options: Unpack[Options],
+    ) -> SparseMap:
+        """The point nearest to the scores among all mixtures of trees; see `Structure.sparsemap`."""
+        if start is not None and options.get("validate", True):
+            sparse.check_member(self, start, scores, lengths)
+        return sparsemap(
+            self.algorithm,
+            scores,
+            lengths,
+            start=start,
+            max_iterations=max_iterations,
+            single_root=self.single_root,
+            **options,
+        )
 
     def enumerate(self, n: int) -> Tensor:
         """All trees over ``n`` words, by trying every head of every word."""

@@ -14,7 +14,8 @@ from treelax.ops.backend import LIMIT, Relaxation
 from treelax.ops.canonical import canonical, precise, value_type
 from treelax.ops.checks import arc_mask, sample_size
 from treelax.ops.operations import draw_uniforms
-from treelax.structures import search
+from treelax.ops.sparsemap.result import SparseMap
+from treelax.structures import search, sparse
 from treelax.structures.base import Options, Structure
 from treelax.trees import one_head_each
 
@@ -114,6 +115,18 @@ class Heads(Structure):
         return select_heads(
             scores, lengths, temperature=temperature, validate=options.get("validate", True)
         )
+
+    def sparsemap(
+        self,
+        scores: Tensor,
+        lengths: Tensor | None = None,
+        *,
+        start: Tensor | None = None,
+        max_iterations: int | None = None,
+        **options: Unpack[Options],
+    ) -> SparseMap:
+        """The sparsemax over the heads of every word, in one step from wherever one starts."""
+        return sparse.by_word(scores, lengths, options.get("validate", True))
 
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
         """Whether every word has exactly one head, another position of its sentence."""

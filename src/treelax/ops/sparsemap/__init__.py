@@ -1,0 +1,1 @@
+"""SparseMAP: the projection of scores on the polytope of trees."""

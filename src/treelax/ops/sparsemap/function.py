@@ -1,0 +1,251 @@
+"""SparseMAP as custom operations, and calls from Python.
+
+`sparsemap` finds the trees and the point; `sparsemap_point` returns the point again, tied to the scores
+by its gradient. So structures whose support is found elsewhere have the same gradient.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from treelax.errors import InputError
+from treelax.ops import dispatch
+from treelax.ops.backend import ALGORITHMS, Algorithm
+from treelax.ops.canonical import canonical
+from treelax.ops.function import no_words
+from treelax.ops.library import (
+    fake,
+    gradient,
+    no_context,
+    no_second_derivative,
+    operation,
+    unchanged,
+)
+from treelax.ops.operations import chosen
+from treelax.ops.sparsemap import plain
+from treelax.ops.sparsemap.plain import Solution
+from treelax.ops.sparsemap.result import SparseMap
+
+
+def check_iterations(max_iterations: int | None) -> None:
+    """Raise unless it is a whole number or None."""
+    if max_iterations is not None and (
+        isinstance(max_iterations, bool)
+        or not isinstance(max_iterations, int)
+        or max_iterations < 0
+    ):
+        raise InputError(
+            f"max_iterations is {max_iterations!r}; expected a whole number of at least 0, or None "
+            "for as many as it takes."
+        )
+
+
+def check_start(start: Any, scores: Tensor) -> None:
+    """Raise unless ``start`` is a tensor of the scores' shape and device."""
+    if not isinstance(start, Tensor):
+        raise InputError(f"start is a {type(start).__name__}; expected a torch.Tensor or None.")
+    if start.shape != scores.shape or start.device != scores.device:
+        raise InputError(
+            f"start has shape {tuple(start.shape)} on {start.device}; expected "
+            f"{tuple(scores.shape)} on {scores.device}, as scores."
+        )
+
+
+def most_parts(algorithm: Algorithm, size: int) -> int:
+    """Parts of a tree over all the words that there is room for."""
+    return size - 1 if algorithm.rooted else max(2 * size - 1, 0)
+
+
+# ── sparsemap ────────────────────────────────────────────────────────────────────────────────────
+
+
+@operation(
+    "sparsemap(Tensor scores, Tensor lengths, Tensor start, str algorithm, bool single_root,"
+    " int? max_iterations, str backend) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
+)
+def _sparsemap(
+    scores: Tensor,
+    lengths: Tensor,
+    start: Tensor,
+    algorithm: str,
+    single_root: bool,
+    max_iterations: int | None,
+    backend: str,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The solution from a tree to start from; scores and lengths have been checked."""
+    kind = ALGORITHMS[algorithm]
+    name = dispatch.choose(backend, scores.device.type)
+    parts = kind.parts(lengths, scores.shape[-1])
+    ready = plain.prepared(scores, parts, kind.rooted)
+    if no_words(kind, scores):
+        return tuple(_nothing(ready, most_parts(kind, scores.shape[-1])))  # type: ignore[return-value]
+    solve = _by_loop
+    found = solve(ready, lengths, start, kind, single_root, max_iterations, name)
+    return tuple(plain.spoiled(found, scores, parts))  # type: ignore[return-value]
+
+
+def _by_loop(
+    scores: Tensor,
+    lengths: Tensor,
+    start: Tensor,
+    algorithm: Algorithm,
+    single_root: bool,
+    max_iterations: int | None,
+    backend: str,
+) -> Solution:
+    """By the loop of `treelax.ops.sparsemap.plain` around a backend's best tree."""
+    module = dispatch.load(algorithm.name, backend)
+    size = scores.shape[-1]
+
+    def best(own: Tensor, sentences: Tensor | None) -> Tensor:
+        words = lengths if sentences is None else lengths[sentences]
+        tree: Tensor = module.best_tree(own.contiguous(), words, single_root)[0]
+        return tree
+
+    parts, words = most_parts(algorithm, size), algorithm.room(size)
+    return plain.solve(scores, start, best, parts, words, max_iterations)
+
+
+def _nothing(scores: Tensor, parts: int) -> Solution:
+    """Of no sentence, or of sentences without a word."""
+    batch = scores.shape[0]
+    return Solution(
+        scores.new_zeros(scores.shape),
+        scores.new_zeros(batch),
+        scores.new_full((batch, 1, parts), scores[0].numel() if batch else 0, dtype=torch.int64),
+        scores.new_ones(batch, 1),
+        scores.new_zeros(batch, 1, 1),
+    )
+
+
+@fake("sparsemap")
+def _(scores: Tensor, lengths: Tensor, start: Any, algorithm: str, *others: Any) -> Any:
+    batch, size, _ = scores.shape
+    slots = torch.library.get_ctx().new_dynamic_size()
+    wide = torch.float64
+    return (
+        scores.new_empty(scores.shape),
+        scores.new_empty(batch, dtype=wide),
+        lengths.new_empty(batch, slots, most_parts(ALGORITHMS[algorithm], size)),
+        scores.new_empty((batch, slots), dtype=wide),
+        scores.new_empty((batch, slots, slots), dtype=wide),
+    )
+
+
+gradient("sparsemap", lambda ctx, *grads: (None,) * 7, no_context)
+
+
+# ── sparsemap_point ──────────────────────────────────────────────────────────────────────────────
+
+
+@operation(
+    "sparsemap_point(Tensor scores, Tensor tree, Tensor gap, Tensor indices, Tensor inverse)"
+    " -> Tensor"
+)
+def _point(scores: Tensor, tree: Tensor, gap: Tensor, indices: Tensor, inverse: Tensor) -> Tensor:
+    """The tree, whose gradient with respect to the scores is that of the projection."""
+    return tree.clone()
+
+
+@fake("sparsemap_point")
+def _(scores: Tensor, tree: Tensor, *others: Any) -> Tensor:
+    return tree.new_empty(tree.shape)
+
+
+@operation(
+    "sparsemap_backward(Tensor grad, Tensor scores, Tensor gap, Tensor indices, Tensor inverse)"
+    " -> Tensor"
+)
+def _backward(
+    grad: Tensor, scores: Tensor, gap: Tensor, indices: Tensor, inverse: Tensor
+) -> Tensor:
+    """``Z S Zᵀ g``; ``scores`` tie the result to them, so that a second derivative is noticed."""
+    shape = tuple(grad.shape)
+    unchanged("scores", scores, shape, grad)
+    batch, slots, parts = indices.shape
+    indices = unchanged("the support", indices, (batch, slots, parts), grad, torch.int64)
+    inverse = unchanged("the inverse", inverse, (batch, slots, slots), grad, inverse.dtype)
+    if grad.numel() == 0 or parts == 0:
+        return torch.zeros_like(grad)
+    found = plain.backward(grad.to(inverse.dtype), indices, inverse).to(grad.dtype)
+    # a sentence with NaN in its scores
+    return found + torch.where(gap.isnan(), gap, 0).to(grad.dtype).view(
+        -1, *(1,) * (grad.dim() - 1)
+    )
+
+
+@fake("sparsemap_backward")
+def _(grad: Tensor, *others: Any) -> Tensor:
+    return grad.new_empty(grad.shape)
+
+
+def _point_context(ctx: Any, inputs: Any, output: Any) -> None:
+    scores, _, gap, indices, inverse = inputs
+    ctx.save_for_backward(scores, gap, indices, inverse)
+
+
+def _point_grad(ctx: Any, grad: Tensor) -> Any:
+    return torch.ops.treelax.sparsemap_backward(grad, *ctx.saved_tensors), *(None,) * 4
+
+
+gradient("sparsemap_point", _point_grad, _point_context)
+no_second_derivative("sparsemap_backward")
+
+
+# ── calls ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def chosen_start(scores: Tensor, best: Tensor, start: Tensor | None) -> Tensor:
+    """Trees to start from: those given, or the best where a given one has a forbidden part.
+
+    A sentence with NaN gets no parts.
+    """
+    if start is not None:
+        wrong = ((start != 0) & (scores == float("-inf"))).flatten(1).any(1)
+        best = torch.where(wrong.view(-1, *(1,) * (best.dim() - 1)), best, start.to(best.dtype))
+    return best.masked_fill(best.flatten(1).isnan().any(1).view(-1, *(1,) * (best.dim() - 1)), 0)
+
+
+def assembled(scores: Tensor, found: Solution, batch: torch.Size, dtype: torch.dtype) -> SparseMap:
+    """The result in the caller's form, tied to the scores."""
+    tree = torch.ops.treelax.sparsemap_point(
+        scores, found.tree, found.gap, found.indices, found.inverse
+    )
+    tree, gap, indices, weights, inverse = (
+        x.reshape(batch + x.shape[1:]) for x in found._replace(tree=tree)
+    )
+    return SparseMap(tree.to(dtype), gap.to(dtype), indices, weights.to(dtype), inverse)
+
+
+def sparsemap(
+    algorithm: Algorithm,
+    scores: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    start: Tensor | None = None,
+    max_iterations: int | None = None,
+    single_root: bool = False,
+    validate: bool = True,
+    backend: str | None = None,
+) -> SparseMap:
+    """The point of the trees' polytope nearest to the scores, and the few trees that it mixes.
+
+    The arguments are those of `treelax.structures.Structure.sparsemap`.
+    """
+    check_iterations(max_iterations)
+    form = canonical(scores, lengths, rooted=algorithm.rooted)
+    if start is not None:
+        check_start(start, scores)
+        start = start.detach().reshape(form.scores.shape)
+    fixed, name = form.scores.detach(), chosen(backend)
+    best = torch.ops.treelax.best_tree(  # raises for what is wrong with the scores
+        fixed, form.lengths, algorithm.name, single_root, name, validate
+    )
+    start = chosen_start(fixed, best, start)
+    found = torch.ops.treelax.sparsemap(
+        fixed, form.lengths, start, algorithm.name, single_root, max_iterations, name
+    )
+    return assembled(form.scores, Solution(*found), form.batch_shape, form.dtype)

@@ -1,0 +1,50 @@
+"""What SparseMAP returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Support(NamedTuple):
+    """A few structures and their weights."""
+
+    trees: Tensor  # (S, ..., *event), 0/1; zeros where a sentence has fewer
+    weights: Tensor  # (S, ...), which sum to 1
+
+
+@dataclass(frozen=True)
+class SparseMap:
+    """A point of the polytope of structures, as a tensor and as a mixture of a few structures.
+
+    Attributes:
+        tree: ``(..., *event)``, the point, with a gradient.
+        gap: ``(...)``, no structure improves on it by more: an upper bound on what is missing in
+            :math:`\\tfrac12 \\|z - \\theta\\|^2`. Rounding, unless iterations were limited.
+        indices: ``(..., S, parts)``, the structures as flat indices of their parts in the event; the
+            event's number of entries stands for none.
+        weights: ``(..., S)``, 0 where there is no structure.
+        inverse: ``(..., S, S)``, the matrix :math:`S` of the gradient :math:`Z S Z^\\top g`; None
+            where words are independent.
+    """
+
+    tree: Tensor
+    gap: Tensor
+    indices: Tensor
+    weights: Tensor
+    inverse: Tensor | None
+
+    @property
+    def support(self) -> Support:
+        """The structures ``(S, ..., *event)`` and their weights ``(S, ...)``."""
+        batch = self.gap.dim()
+        event = self.tree.shape[batch:]
+        count = event.numel()
+        flat = torch.zeros(
+            *self.indices.shape[:-1], count + 1, dtype=self.tree.dtype, device=self.tree.device
+        )
+        trees = flat.scatter(-1, self.indices, 1)[..., :count].unflatten(-1, event)
+        return Support(trees.movedim(batch, 0), self.weights.movedim(-1, 0))
