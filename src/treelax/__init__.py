@@ -6,8 +6,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from treelax import nn, noise, ops, trees
     from treelax.errors import TreelaxError
-    from treelax.estimators import Relaxed, StraightThrough
-    from treelax.noise import Gumbel, SumOfGamma
+    from treelax.estimators import (
+        IMLE,
+        REINFORCE,
+        RLOO,
+        SPIGOT,
+        Exact,
+        Marginals,
+        Perturbed,
+        Relaxed,
+        SparseMAP,
+        StraightThrough,
+        fenchel_young_loss,
+    )
+    from treelax.noise import Gaussian, Gumbel, SumOfGamma
     from treelax.structures import (
         Binary,
         Heads,
@@ -19,31 +31,51 @@ if TYPE_CHECKING:
     from treelax.tasks import load
 
 _HOMES = {
+    "IMLE": "estimators",
+    "REINFORCE": "estimators",
+    "RLOO": "estimators",
+    "SPIGOT": "estimators",
     "Binary": "structures",
+    "Exact": "estimators",
+    "Gaussian": "noise",
     "Gumbel": "noise",
     "Heads": "structures",
     "Labelled": "structures",
+    "Marginals": "estimators",
     "NonProjective": "structures",
+    "Perturbed": "estimators",
     "Projective": "structures",
     "ProjectiveTrees": "structures",
     "Relaxed": "estimators",
+    "SparseMAP": "estimators",
     "StraightThrough": "estimators",
     "SumOfGamma": "noise",
     "TreelaxError": "errors",
+    "fenchel_young_loss": "estimators",
     "load": "tasks",
 }
 __all__ = [
+    "IMLE",
+    "REINFORCE",
+    "RLOO",
+    "SPIGOT",
     "Binary",
+    "Exact",
+    "Gaussian",
     "Gumbel",
     "Heads",
     "Labelled",
+    "Marginals",
     "NonProjective",
+    "Perturbed",
     "Projective",
     "ProjectiveTrees",
     "Relaxed",
+    "SparseMAP",
     "StraightThrough",
     "SumOfGamma",
     "TreelaxError",
+    "fenchel_young_loss",
     "load",
     "nn",
     "noise",

@@ -1,8 +1,9 @@
-"""Noise for perturb-and-parse: Gumbel and sum-of-gamma, from a `torch.Generator`.
+"""Noise for perturb-and-parse: Gumbel, Gaussian and sum-of-gamma, from a `torch.Generator`.
 
 Adding independent noise to the arc scores and taking the best tree is a way of sampling trees. The
 distribution of the noise is a modelling choice: Gumbel noise is the paper's (Corro & Titov 2019),
-sum-of-gamma noise makes the *score of a whole tree* nearly Gumbel (Niepert et al. 2021).
+sum-of-gamma noise makes the *score of a whole tree* nearly Gumbel (Niepert et al. 2021), Gaussian
+noise is the usual one of perturbed optimisers (Berthet et al. 2020).
 
 What is reproducible: a generator in the same state on the same kind of device, asked for the same
 shape and type, gives the same bits. A sentence's noise is drawn from one stream together with its
@@ -24,13 +25,13 @@ from treelax.errors import InputError
 from treelax.ops.checks import arc_mask, broadcasts, check_lengths, check_scores, one_of
 
 __all__ = [
-    *("NOISES", "Gumbel", "Noise", "NoiseName", "SumOfGamma"),
-    *("gumbel", "noise_named", "perturbation", "sum_of_gamma"),
+    *("NOISES", "Gaussian", "Gumbel", "Noise", "NoiseName", "SumOfGamma"),
+    *("gaussian", "gumbel", "noise_named", "perturbation", "sum_of_gamma"),
 ]
 
 #: What is known by name.
-NoiseName = Literal["gumbel", "sum-of-gamma", "none"]
-NOISES: tuple[str, ...] = ("gumbel", "sum-of-gamma", "none")
+NoiseName = Literal["gumbel", "gaussian", "sum-of-gamma", "none"]
+NOISES: tuple[str, ...] = ("gumbel", "gaussian", "sum-of-gamma", "none")
 
 
 def __dir__() -> list[str]:
@@ -64,6 +65,24 @@ def gumbel(
     target, source, compute = _places(generator, dtype, device)
     exponential = torch.empty(tuple(shape), dtype=compute, device=source)
     return _negative_log(exponential.exponential_(generator=generator)).to(target, dtype)
+
+
+def gaussian(
+    shape: Sequence[int],
+    *,
+    generator: torch.Generator | None = None,
+    dtype: torch.dtype = torch.float32,
+    device: torch.device | str | None = None,
+) -> Tensor:
+    """Draw independent standard normal variables; arguments are those of `gumbel`.
+
+    Example:
+        >>> gaussian((2, 3), generator=torch.Generator().manual_seed(0)).shape
+        torch.Size([2, 3])
+    """
+    target, source, compute = _places(generator, dtype, device)
+    drawn = torch.empty(tuple(shape), dtype=compute, device=source).normal_(generator=generator)
+    return drawn.to(target, dtype)
 
 
 def sum_of_gamma(
@@ -141,6 +160,33 @@ class Gumbel:
         drawn = gumbel(like.shape, generator=generator, dtype=like.dtype, device=like.device)
         return drawn if self.scale == 1 else drawn * self.scale
 
+    def score(self, drawn: Tensor) -> Tensor:
+        """Negative derivative of the log-density of noise that was drawn: ``(1 - e^{-x/s})/s``."""
+        return (1 - (-drawn / self.scale).exp()) / self.scale
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Independent normal noise of standard deviation ``scale`` on every part.
+
+    Args:
+        scale: factor of the noise; at least 0 and finite.
+    """
+
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_scale(self.scale)
+
+    def draw(self, like: Tensor, parts: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Noise of the shape, type and device of a tensor."""
+        drawn = gaussian(like.shape, generator=generator, dtype=like.dtype, device=like.device)
+        return drawn if self.scale == 1 else drawn * self.scale
+
+    def score(self, drawn: Tensor) -> Tensor:
+        """Negative derivative of the log-density of noise that was drawn: ``x/s²``."""
+        return drawn / self.scale**2
+
 
 @dataclass(frozen=True)
 class SumOfGamma:
@@ -172,7 +218,7 @@ class SumOfGamma:
         return drawn if self.scale == 1 else drawn * self.scale
 
 
-Noise = Gumbel | SumOfGamma
+Noise = Gumbel | Gaussian | SumOfGamma
 
 
 def _check_scale(scale: float) -> None:
@@ -188,9 +234,12 @@ def noise_named(name: NoiseName | None, scale: float = 1.0) -> Noise | None:
         (Gumbel(scale=0.5), None)
     """
     one_of("noise", name or "none", NOISES)
-    if name == "gumbel":
-        return Gumbel(scale)
-    return SumOfGamma(scale) if name == "sum-of-gamma" else None
+    kinds: dict[str | None, type[Noise]] = {
+        "gumbel": Gumbel,
+        "gaussian": Gaussian,
+        "sum-of-gamma": SumOfGamma,
+    }
+    return kinds[name](scale) if name in kinds else None
 
 
 def perturbation(
@@ -205,7 +254,7 @@ def perturbation(
     There is no arc in column 0, on the diagonal, and beyond a sentence's length.
 
     Args:
-        noise: "gumbel", "sum-of-gamma" (``k`` is the sentence's length, ``τ = 1``, ``s = 10``), or
+        noise: "gumbel", "gaussian", "sum-of-gamma" (``k`` is the sentence's length, ``τ = 1``, ``s = 10``), or
             "none" or None for zeros.
         scores: ``(..., n + 1, n + 1)``, floating point; gives shape, type and device.
         lengths: integer, broadcasts to ``(...)``, words per sentence; all n by default. Their

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from typing import get_args, get_type_hints
 
 import pytest
 import torch
@@ -13,6 +14,7 @@ from tolerances import VALUE_F32
 from treelax.data.listops import encode_listops, parse_expression
 from treelax.structures import Heads, Projective
 from treelax.tasks.listops.model import Composer, ListOpsTagger, ModelConfig
+from treelax.tasks.settings import EstimatorSettings
 from treelax.trees import heads_to_tree
 
 TREES = ("latent", "heads", "gold", "chain")
@@ -93,9 +95,9 @@ def test_trees_are_discrete_or_soft_and_of_the_structure_that_was_set(trees, gen
     model = small(trees=trees)
     scores = model.parser.scores(batch.tokens, batch.lengths)
     structure = Projective() if trees == "latent" else Heads()
-    tree = model.tree(batch)
+    tree = model.both_trees(batch)[0]
     assert torch.equal(tree, structure(scores, batch.lengths).mode)
-    soft = model.train().tree(batch, generator=generator)
+    soft = model.parser.tree.sample(scores, batch.lengths, generator=generator)
     assert torch.allclose(soft.sum(-2), tree.sum(-2), atol=VALUE_F32)
     assert ((soft > 0) & (soft < 1)).any()
 
@@ -106,12 +108,31 @@ def test_training_samples_and_evaluation_does_not(straight_through):
     model = small(straight_through=straight_through)
     assert torch.equal(model(batch), model(batch))
     model.train()
-    one, same, other = (
-        model.tree(batch, generator=torch.Generator().manual_seed(seed)) for seed in (1, 1, 2)
-    )
+
+    def sampled(seed: int) -> torch.Tensor:
+        scores = model.parser.scores(batch.tokens, batch.lengths)
+        generator = torch.Generator().manual_seed(seed)
+        return model.parser.tree.sample(scores, batch.lengths, generator=generator)
+
+    one, same, other = map(sampled, (1, 1, 2))
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
     assert (set(one.unique().tolist()) == {0, 1}) is straight_through
+
+
+def test_every_estimator_trains_parser_and_composer(generator):
+    batch = encode(LONG, SHORT)
+    for name in get_args(get_type_hints(EstimatorSettings)["name"]):
+        if name == "exact":
+            continue  # of shorter expressions
+        model = small(estimator=EstimatorSettings(name)).train()
+        losses = model.expect(
+            batch, lambda logits: logits.square().sum((-2, -1)), generator=generator
+        )
+        assert losses.shape == (2,)
+        losses.sum().backward()
+        for part in (model.parser.encoder, model.composer):
+            assert any((p.grad != 0).any() for p in part.parameters() if p.grad is not None), name
 
 
 def test_heads_on_the_left_start_ahead():
@@ -141,7 +162,9 @@ def test_every_parameter_learns(trees, generator):
     """The paper's sizes: tiny ones may leave a unit without a gradient."""
     torch.manual_seed(0)
     model = ListOpsTagger(ModelConfig(trees=trees)).train()
-    model(encode(LONG, SHORT), generator=generator).square().sum().backward()
+    batch = encode(LONG, SHORT)
+    losses = model.expect(batch, lambda logits: logits.square().sum((-2, -1)), generator=generator)
+    losses.sum().backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.any(), name

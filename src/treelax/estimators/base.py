@@ -1,4 +1,4 @@
-"""The interface of every estimator."""
+"""The interface of every estimator, and what pathwise ones share."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from treelax.errors import InputError
+from treelax.noise import Noise
+from treelax.ops.canonical import precise
+from treelax.ops.checks import sample_size
 
 if TYPE_CHECKING:
     from treelax.distributions import StructureDistribution
@@ -26,6 +30,11 @@ class Estimator(ABC):
 
     #: Structures that `expect` looks at.
     samples: int = 1
+
+    @property
+    def discrete(self) -> bool:
+        """Whether training sees structures of 0 and 1."""
+        return False
 
     @abstractmethod
     def sample(
@@ -57,6 +66,10 @@ class Estimator(ABC):
         structures = self.sample(distribution, (self.samples,), generator=generator)
         return checked_losses(f(structures), structures, distribution.structure.event_dim).mean(0)
 
+    def soft(self, distribution: StructureDistribution) -> Tensor:
+        """The structure with fractional parts that stands for the whole distribution: no noise."""
+        return distribution.marginals
+
 
 def checked_losses(losses: Any, structures: Tensor, dims: int = 2) -> Tensor:
     """Losses of structures; raise unless there is one for each."""
@@ -68,3 +81,69 @@ def checked_losses(losses: Any, structures: Tensor, dims: int = 2) -> Tensor:
             f"{expected}, one for each structure."
         )
     return losses
+
+
+def check_noise(noise: Any, *, optional: bool = True) -> None:
+    """Raise unless it is an object that draws noise, or None where that is allowed."""
+    if not isinstance(noise, Noise) and not (noise is None and optional):
+        others = " or None" if optional else ""
+        raise InputError(
+            f"noise is {noise!r}; expected treelax.Gumbel(), treelax.Gaussian(), "
+            f"treelax.SumOfGamma(){others}."
+        )
+
+
+def check_samples(samples: int, least: int = 1) -> None:
+    """Raise unless there are enough."""
+    if samples < least:
+        raise InputError(f"samples is {samples}; expected at least {least}.")
+
+
+def check_positive(name: str, value: float) -> None:
+    """Raise unless a setting is a positive number."""
+    if not 0 < value < float("inf"):
+        raise InputError(f"{name} is {value}; expected a positive number.")
+
+
+def perturbed(
+    distribution: StructureDistribution,
+    noise: Noise | None,
+    sample_shape: Any,
+    generator: torch.Generator | None,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Scores plus noise, their lengths, and the noise, 0 at what is no part.
+
+    In float32 for half types, whose rounding would favour some structures.
+    """
+    shape = sample_size(sample_shape) + distribution.batch_shape
+    scores = precise(distribution.scores.expand(shape + distribution.event_shape))
+    lengths = distribution.lengths.expand(shape)
+    if noise is None:
+        return scores, lengths, None
+    structure = distribution.structure
+    dims = structure.event_dim
+    parts = structure.part_count(lengths)
+    parts = parts.reshape(parts.shape + (1,) * dims)
+    mask = structure.part_mask(lengths, scores.shape[-dims])
+    drawn = noise.draw(scores, parts, generator).masked_fill(~mask, 0)
+    return scores + drawn, lengths, drawn
+
+
+def with_gradient(value: Tensor, scores: Tensor, rule: Callable[[Tensor], Tensor]) -> Tensor:
+    """``value`` bit by bit, whose gradient ``g`` reaches ``scores`` as ``rule(g)``, of their shape."""
+    result: Tensor = _WithGradient.apply(scores, value, rule)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _WithGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, scores: Tensor, value: Tensor, rule: Callable[[Tensor], Tensor]
+    ) -> Tensor:
+        ctx.rule, ctx.dtype = rule, scores.dtype
+        return value.clone()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.rule(grad).to(ctx.dtype), None, None

@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from treelax.errors import InputError
-from treelax.estimators.base import Estimator
-from treelax.noise import Gumbel, Noise, SumOfGamma
+from treelax.estimators.base import Estimator, check_noise, check_samples, perturbed
+from treelax.noise import Gumbel, Noise
 from treelax.ops.backend import RELAXATIONS, Relaxation
-from treelax.ops.canonical import precise
-from treelax.ops.checks import check_temperature, one_of, sample_size
+from treelax.ops.checks import check_temperature, one_of
 
 if TYPE_CHECKING:
     from treelax.distributions import StructureDistribution
@@ -24,12 +22,13 @@ class Relaxed(Estimator):
     r"""The relaxed structure of perturbed scores, :math:`\mathrm{soft}((W + G)/\tau)`.
 
     Approximate samples: the noise is added to parts, not to whole structures (section 3.2 of the
-    paper). The gradient is exact for the relaxation.
+    paper). The gradient is exact for the relaxation. One relaxed structure a sample.
 
     Args:
         relaxation: "softmax" (the paper's) or "entropy" (marginals of the perturbed scores).
         temperature: of the relaxation; the noise is added before.
-        noise: `treelax.Gumbel` or `treelax.SumOfGamma`, or None for none (the paper's G = 0).
+        noise: `treelax.Gumbel`, `treelax.Gaussian` or `treelax.SumOfGamma`, or None for none (the
+            paper's G = 0).
         samples: structures that `expect` looks at.
 
     Raises:
@@ -56,12 +55,8 @@ class Relaxed(Estimator):
         one_of("relaxation", self.relaxation, RELAXATIONS)
         if not isinstance(self.temperature, Tensor):
             check_temperature(self.temperature)
-        if not isinstance(self.noise, Gumbel | SumOfGamma | None):
-            raise InputError(
-                f"noise is {self.noise!r}; expected treelax.Gumbel(), treelax.SumOfGamma() or None."
-            )
-        if self.samples < 1:
-            raise InputError(f"samples is {self.samples}; expected at least 1.")
+        check_noise(self.noise)
+        check_samples(self.samples)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Relaxed) and self._settings() == other._settings()
@@ -83,28 +78,13 @@ class Relaxed(Estimator):
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """Relaxed structures ``(*sample_shape, ..., n+1, n+1)``."""
-        noisy, lengths = self.perturbed(distribution, sample_shape, generator)
+        noisy, lengths, _ = perturbed(distribution, self.noise, sample_shape, generator)
         return self.relax(distribution, noisy, lengths).to(distribution.scores.dtype)
 
-    def perturbed(
-        self,
-        distribution: StructureDistribution,
-        sample_shape: Any,
-        generator: torch.Generator | None,
-    ) -> tuple[Tensor, Tensor]:
-        """Scores plus noise, and their lengths; in float32 for half types, whose rounding would favour
-        some structures."""
-        shape = sample_size(sample_shape) + distribution.batch_shape
-        scores = precise(distribution.scores.expand(shape + distribution.event_shape))
-        lengths = distribution.lengths.expand(shape)
-        if self.noise is None:
-            return scores, lengths
-        structure = distribution.structure
-        dims = structure.event_dim
-        parts = structure.part_count(lengths)
-        parts = parts.reshape(parts.shape + (1,) * dims)
-        mask = structure.part_mask(lengths, scores.shape[-dims])
-        return scores + self.noise.draw(scores, parts, generator).masked_fill(~mask, 0), lengths
+    def soft(self, distribution: StructureDistribution) -> Tensor:
+        """The relaxed structure of the scores themselves."""
+        soft = self.relax(distribution, distribution.scores, distribution.lengths)
+        return soft.to(distribution.scores.dtype)
 
     def relax(self, distribution: StructureDistribution, scores: Tensor, lengths: Tensor) -> Tensor:
         """The relaxed structure of scores, without noise."""

@@ -1,28 +1,36 @@
-"""Discrete structures with the gradient of relaxed ones."""
+"""Discrete structures with the gradient of relaxed ones, or the identity's."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
-from treelax.estimators.base import Estimator
+from treelax.estimators.base import Estimator, perturbed, with_gradient
 from treelax.estimators.relaxed import Relaxed
+from treelax.ops.checks import one_of
 
 if TYPE_CHECKING:
     from treelax.distributions import StructureDistribution
 
+Gradient = Literal["relaxed", "identity"]
+
 
 @dataclass(frozen=True)
 class StraightThrough(Estimator):
-    """The best structure of the perturbed scores, exactly 0 and 1, with the gradient of the soft one.
+    r"""The best structure of the perturbed scores, exactly 0 and 1, with another one's gradient.
 
-    The gradient is biased.
+    .. math:: T(W + G), \qquad
+        \frac{\partial L}{\partial W} = \Bigl(\frac{\partial\, \mathrm{soft}(W + G)}{\partial W}
+        \Bigr)^{\!\top} g \quad\text{or}\quad g, \qquad g = \frac{\partial L}{\partial T}
+
+    The gradient is biased. It costs a best structure and, unless it is the identity's, a relaxed one.
 
     Args:
         relaxed: where noise and gradient come from.
+        gradient: that of the "relaxed" structure, or "identity": the loss's own at each part.
 
     Example:
         >>> from treelax import Projective
@@ -36,11 +44,20 @@ class StraightThrough(Estimator):
     """
 
     relaxed: Relaxed = Relaxed()  # noqa: RUF009  frozen
+    gradient: Gradient = "relaxed"
+
+    def __post_init__(self) -> None:
+        one_of("gradient", self.gradient, get_args(Gradient))
 
     @property
     def samples(self) -> int:  # type: ignore[override]
         """Structures that `expect` looks at."""
         return self.relaxed.samples
+
+    @property
+    def discrete(self) -> bool:
+        """Training sees discrete structures."""
+        return True
 
     def sample(
         self,
@@ -50,8 +67,18 @@ class StraightThrough(Estimator):
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """Discrete structures ``(*sample_shape, ..., n+1, n+1)``."""
-        noisy, lengths = self.relaxed.perturbed(distribution, sample_shape, generator)
-        soft = self.relaxed.relax(distribution, noisy, lengths)
-        hard = distribution.structure.argmax(noisy, lengths, **distribution.options)
-        # the bracket is exactly 0, so the value is the discrete structure bit by bit
-        return (hard + (soft - soft.detach())).to(distribution.scores.dtype)
+        noisy, lengths, _ = perturbed(distribution, self.relaxed.noise, sample_shape, generator)
+        structure = distribution.structure
+        hard = structure.argmax(noisy, lengths, **distribution.options)
+        if self.gradient == "identity":
+            mask = structure.part_mask(lengths, noisy.shape[-structure.event_dim])
+            result = with_gradient(hard, noisy, lambda g: g.masked_fill(~mask, 0))
+        else:
+            soft = self.relaxed.relax(distribution, noisy, lengths)
+            # the bracket is exactly 0, so the value is the discrete structure bit by bit
+            result = hard + (soft - soft.detach())
+        return result.to(distribution.scores.dtype)
+
+    def soft(self, distribution: StructureDistribution) -> Tensor:
+        """The relaxed structure of the scores themselves."""
+        return self.relaxed.soft(distribution)

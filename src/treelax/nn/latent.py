@@ -28,10 +28,12 @@ class LatentTree(nn.Module):
             `treelax.Binary`.
         structure: `treelax.Projective`, `treelax.NonProjective` (with the entropy relaxation),
             `treelax.Heads`, `treelax.Binary`, one of them in `treelax.Labelled`; or their names.
-        estimator: `treelax.Relaxed`, `treelax.StraightThrough`; or leave it out and give its settings:
+        estimator: any of `treelax.estimators`, such as `treelax.IMLE`; those without a structure to
+            give, such as `treelax.RLOO`, train by `expect`. Or leave it out and give the settings of
+            `treelax.Relaxed`:
         relaxation: "softmax" (the paper's) or "entropy" (arc marginals).
         temperature: of the relaxation.
-        noise: "gumbel", "sum-of-gamma", or "none" for training without noise (the paper's G = 0).
+        noise: "gumbel", "gaussian", "sum-of-gamma", or "none" for training without noise (the paper's G = 0).
         noise_scale: factor of the noise.
         straight_through: while training give the discrete tree of the perturbed scores, exactly 0
             and 1, with the gradient of their soft tree.
@@ -126,7 +128,7 @@ class LatentTree(nn.Module):
             >>> LatentTree(ArcScorer(8, 16)).distribution(torch.randn(2, 5, 8)).entropy().shape
             torch.Size([2])
         """
-        return self._distribution(self._scores(vectors, lengths), lengths)
+        return self.over(self._scores(vectors, lengths), lengths)
 
     def expect(
         self,
@@ -150,28 +152,23 @@ class LatentTree(nn.Module):
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """What the estimator samples for given scores, as `forward` does while training."""
-        return self.estimator.sample(self._distribution(scores, lengths), generator=generator)
+        return self.estimator.sample(self.over(scores, lengths), generator=generator)
 
     def soft(self, scores: Tensor, lengths: Tensor | None = None) -> Tensor:
-        """The relaxed structure of given scores, without noise."""
-        distribution = self._distribution(scores, lengths)
-        estimator = self.estimator
-        relaxed = estimator.relaxed if isinstance(estimator, StraightThrough) else estimator
-        if not isinstance(relaxed, Relaxed):
-            return distribution.marginals
-        soft = relaxed.relax(distribution, distribution.scores, distribution.lengths)
-        return soft.to(scores.dtype)
+        """The soft structure of given scores, as the estimator makes it without noise."""
+        return self.estimator.soft(self.over(scores, lengths)).to(scores.dtype)
 
     def discrete(self, scores: Tensor, lengths: Tensor | None = None) -> Tensor:
         """The best structure of given scores, 0/1, without noise and without a gradient."""
-        return self._distribution(scores, lengths).mode
+        return self.over(scores, lengths).mode
 
     def extra_repr(self) -> str:
         """The settings."""
         names = ("structure", "estimator", "validate")
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in names)
 
-    def _distribution(self, scores: Tensor, lengths: Tensor | None) -> StructureDistribution:
+    def over(self, scores: Tensor, lengths: Tensor | None = None) -> StructureDistribution:
+        """The distribution over structures of given scores."""
         validate = scores.device.type == "cpu" if self.validate is None else self.validate
         return self.structure(scores, lengths, validate_args=validate)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from typing import Any, ClassVar, TypedDict, Unpack
 
 import torch
@@ -224,6 +223,11 @@ class Structure(ABC):
         )
         return column & (value != 0)
 
+    @property
+    def per_word(self) -> Structure | None:
+        """The structure whose words choose their arcs alone; None where parts belong to no word."""
+        return None
+
     def beside(self, parts: Tensor) -> Tensor:
         """True at the parts that a structure may have which has all of the given ones.
 
@@ -260,6 +264,13 @@ class TreeStructure(Structure):
     algorithm: ClassVar[Algorithm]
     single_root: bool = False
 
+    @property
+    def per_word(self) -> Structure | None:
+        """Heads, for arcs."""
+        from treelax.structures.heads import Heads
+
+        return Heads() if self.rooted else None
+
     def argmax(
         self,
         scores: Tensor,
@@ -292,7 +303,7 @@ class TreeStructure(Structure):
         form, tree, value = operations.soft(
             self.algorithm, scores, lengths, single_root=self.single_root, **options
         )
-        return form.restore(tree), replace(form, dtype=value_type(scores)).restore(value)
+        return form.restore(tree), form.restore(value, value_type(scores))
 
     def sample(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Unpack
 
 import torch
@@ -39,6 +39,11 @@ class Heads(Structure):
 
     name: ClassVar[str] = "heads"
 
+    @property
+    def per_word(self) -> Structure:
+        """This one."""
+        return self
+
     def argmax(
         self,
         scores: Tensor,
@@ -64,9 +69,7 @@ class Heads(Structure):
         s = s.masked_fill(~arcs | (form.scores == float("-inf")), float("-inf"))
         # columns of the root and the padding have no heads: 0 keeps NaN out of their gradient
         s = s.masked_fill(~words[:, None], 0)
-        return replace(form, dtype=value_type(scores)).restore(
-            s.logsumexp(-2).where(words, 0).sum(-1)
-        )
+        return form.restore(s.logsumexp(-2).where(words, 0).sum(-1), value_type(scores))
 
     def marginals(
         self,

@@ -122,6 +122,7 @@ def all_heads(n: int) -> Tensor:
 def check_count(count: int, n: int) -> None:
     """Raise if there are too many structures to list."""
     if count > MOST:
+        many = f"{count:,}" if count < 10**12 else f"about 1e{len(str(count)) - 1}"
         raise InputError(
-            f"{n} words have {count:,} structures to try; expected at most {MOST:,}: fewer words."
+            f"{n} words have {many} structures to try; expected at most {MOST:,}: fewer words."
         )

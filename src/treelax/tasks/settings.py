@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from treelax.errors import InputError
-from treelax.estimators import Estimator, Relaxed, StraightThrough
+from treelax.estimators import (
+    IMLE,
+    REINFORCE,
+    RLOO,
+    SPIGOT,
+    Estimator,
+    Exact,
+    Marginals,
+    Perturbed,
+    Relaxed,
+    SparseMAP,
+    StraightThrough,
+)
 from treelax.nn import ArcScorer, LatentTree
 from treelax.noise import noise_named
 from treelax.ops.checks import MOST_THREADS, one_of
@@ -44,6 +57,43 @@ def check_settings(section: str, config: Any, **ranges: str) -> None:
 
 
 @dataclass(frozen=True)
+class EstimatorSettings:
+    """What trains the scores of trees: one of `treelax.estimators`.
+
+    Attributes:
+        name: "relaxed" (the paper's), "straight-through", "marginals", "sparsemap", "spigot", "imle",
+            "perturbed", "reinforce", "rloo", or "exact" for sentences of at most 7 words.
+        step: of "spigot" (none for 1) and "imle" (none for 10), for the loss of one sentence.
+        samples: trees per sentence of those that take several; none for the estimator's own number.
+        gradient: of "straight-through", that of the "relaxed" tree or "identity".
+        projection: of "spigot", on the "simplex" of each word's heads or the "polytope" of all trees.
+        form: of "spigot", "spigot", "ce" or "eg".
+        decay: of the moving baseline of "reinforce".
+        max_iterations: of "sparsemap"; none to go on until it is exact.
+    """
+
+    name: Literal[
+        "relaxed",
+        "straight-through",
+        "marginals",
+        "sparsemap",
+        "spigot",
+        "imle",
+        "perturbed",
+        "reinforce",
+        "rloo",
+        "exact",
+    ] = "relaxed"
+    step: float | None = None
+    samples: int | None = None
+    gradient: Literal["relaxed", "identity"] = "relaxed"
+    projection: Literal["simplex", "polytope"] = "simplex"
+    form: Literal["spigot", "ce", "eg"] = "spigot"
+    decay: float = 0.9
+    max_iterations: int | None = None
+
+
+@dataclass(frozen=True)
 class TreeSettings:
     """The trees of a model.
 
@@ -59,10 +109,12 @@ class TreeSettings:
         gcn_layers: number of GCN layers.
         relaxation: "softmax" (the paper's) or "entropy" (arc marginals).
         temperature: of the relaxation.
-        noise: "gumbel", "sum-of-gamma" or "none" (the paper's G = 0).
+        noise: "gumbel", "gaussian", "sum-of-gamma" or "none" (the paper's G = 0); "default" for the
+            estimator's own: sum-of-gamma for "imle", none for "spigot" and "sparsemap", else gumbel.
         noise_scale: factor of the noise.
         straight_through: discrete trees in the forward pass of training.
         single_root: the root has one child.
+        estimator: what trains the scores; "relaxed" and "straight-through" use the five above.
     """
 
     trees: str = "latent"
@@ -76,10 +128,11 @@ class TreeSettings:
     gcn_layers: int = 1
     relaxation: Literal["softmax", "entropy"] = "softmax"
     temperature: float = 1.0
-    noise: Literal["gumbel", "sum-of-gamma", "none"] = "gumbel"
+    noise: Literal["default", "gumbel", "gaussian", "sum-of-gamma", "none"] = "default"
     noise_scale: float = 1.0
     straight_through: bool = False
     single_root: bool = False
+    estimator: EstimatorSettings = field(default_factory=EstimatorSettings)
 
     def __post_init__(self) -> None:
         sizes = dict.fromkeys(("scorer_size", "scorer_layers", "gcn_size", "gcn_layers"), SIZE)
@@ -99,7 +152,14 @@ class TreeSettings:
                 "model.single_root is true and model.trees heads; expected false: words that choose "
                 "alone cannot agree on one root"
             )
-        if self.structure == "nonprojective" and self.relaxation == "softmax":
+        if self.straight_through and self.estimator.name not in ("relaxed", "straight-through"):
+            raise InputError(
+                f"model.straight_through is true and model.estimator {self.estimator.name}; expected "
+                "one of them"
+            )
+        self.make_estimator()  # which checks its settings
+        relaxes = self.estimator.name in ("relaxed", "straight-through")
+        if self.structure == "nonprojective" and self.relaxation == "softmax" and relaxes:
             raise InputError(
                 "model.structure is nonprojective and model.relaxation softmax; expected entropy: "
                 "there is no dynamic program whose choices could be relaxed"
@@ -118,13 +178,53 @@ class TreeSettings:
         name = "heads" if self.trees == "heads" else self.structure
         structure = structure_named(name, single_root=self.single_root)
         # not validated: the training loop has a word on a loss that is not finite
-        return LatentTree(scorer, structure, self.estimator(), validate=False)
+        return LatentTree(scorer, structure, self.make_estimator(), validate=False)
 
-    def estimator(self, *, discrete: bool = False) -> Estimator:
+    def make_estimator(self, *, discrete: bool = False) -> Estimator:
         """What trains the layer; ``discrete``: with discrete trees without noise."""
-        noise = None if discrete else noise_named(self.noise, self.noise_scale)
+        own = self.estimator
+        kind = "straight-through" if discrete or self.straight_through else own.name
+        usual = {"imle": "sum-of-gamma", "spigot": "none", "sparsemap": "none"}.get(kind, "gumbel")
+        name = usual if self.noise == "default" else self.noise
+        noise = noise_named("none" if discrete else name, self.noise_scale)  # type: ignore[arg-type]
         relaxed = Relaxed(self.relaxation, self.temperature, noise)
-        return StraightThrough(relaxed) if discrete or self.straight_through else relaxed
+        given = {"step": own.step, "samples": own.samples}
+
+        def chosen(*names: str) -> dict[str, Any]:
+            return {name: given[name] for name in names if given[name] is not None}
+
+        makers: dict[str, Callable[[], Estimator]] = {
+            "relaxed": lambda: replace(relaxed, **chosen("samples")),
+            "straight-through": lambda: StraightThrough(
+                replace(relaxed, **chosen("samples")), own.gradient
+            ),
+            "marginals": lambda: Marginals(self.temperature),
+            "sparsemap": lambda: SparseMAP(
+                self.temperature, own.max_iterations, noise, **chosen("samples")
+            ),
+            "spigot": lambda: SPIGOT(
+                projection=own.projection,
+                form=own.form,
+                noise=noise,
+                **chosen("step", "samples"),
+            ),
+            "imle": lambda: IMLE(noise=noise, **chosen("step", "samples")),
+            "perturbed": lambda: Perturbed(noise=noise, **chosen("samples")),  # type: ignore[arg-type]
+            "reinforce": lambda: REINFORCE(decay=own.decay, **chosen("samples")),
+            "rloo": lambda: RLOO(**chosen("samples")),
+            "exact": Exact,
+        }
+        try:
+            return makers[kind]()
+        except InputError as error:
+            raise InputError(f"model.estimator: {error}") from None
+
+
+def for_batches(estimator: Estimator, size: int) -> Estimator:
+    """The estimator for a loss that is a mean over so many sentences: steps are for that of one."""
+    if isinstance(estimator, IMLE | SPIGOT):
+        return replace(estimator, step=size * estimator.step)
+    return estimator
 
 
 @dataclass(frozen=True)

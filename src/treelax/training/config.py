@@ -39,7 +39,8 @@ def override(config: Config, settings: Sequence[str], *, list_all: str = LIST_AL
     A value is written plainly: ``3``, ``1e-3``, ``true``, ``some text``; ``none`` for a field that
     may be None; ``64,32`` for a tuple, nothing for an empty one. It may also be written as in TOML:
     ``[64, 32]``, or ``"none"`` for the text where ``none`` is None. All settings are applied
-    together, the last one of a key wins, and then the config validates itself.
+    together, the last one of a key wins, and then the config validates itself. A section with a field
+    ``name`` may be given that name alone: ``estimator=imle`` for ``estimator.name=imle``.
 
     Example:
         >>> @dataclasses.dataclass(frozen=True)
@@ -58,6 +59,8 @@ def override(config: Config, settings: Sequence[str], *, list_all: str = LIST_AL
         key, equals, text = (part.strip() for part in setting.partition("="))
         if not equals:
             raise InputError(f"received the setting {setting!r}; expected key=value; {list_all}")
+        if key not in kinds and f"{key}.name" in kinds:  # a section that is chosen by its name
+            key += ".name"
         if key not in kinds:
             raise InputError(_unknown(key, kinds, list_all))
         values[key] = _value(key, kinds[key], text, _parse)

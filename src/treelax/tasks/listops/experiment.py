@@ -23,6 +23,7 @@ from treelax.errors import InputError
 from treelax.nn.modes import evaluating
 from treelax.tasks.listops.config import FILES, DataConfig, ListOpsConfig
 from treelax.tasks.listops.model import ListOpsTagger
+from treelax.tasks.settings import for_batches
 
 SPLITS = ("train", "dev", "test")
 # On a GPU batches are padded to a multiple of this, so that few shapes have to be captured.
@@ -86,6 +87,9 @@ class ListOpsExperiment:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
             self.model = ListOpsTagger(config.model).to(device)
+        if self.model.parser is not None:
+            tree = self.model.parser.tree
+            tree.estimator = for_batches(tree.estimator, config.train.batch_size)
         self.weight = self._weight(train.tags).to(device)
 
     @property
@@ -128,9 +132,17 @@ class ListOpsExperiment:
         parts = (train.tokens, train.heads, train.tags)
         tokens, heads, tags = (part[indices, :length] for part in parts)
         batch = EncodedListOps(tokens, train.lengths[indices], heads, tags)
-        logits = self.model(batch, generator=generator).flatten(0, 1)
-        wanted = self._with_loss(tags).flatten()
-        return F.cross_entropy(logits, wanted, weight=self.weight, ignore_index=-1)
+        wanted = self._with_loss(tags)
+
+        def losses(logits: Tensor) -> Tensor:
+            flat = wanted.expand(logits.shape[:-1]).flatten()
+            each = F.cross_entropy(
+                logits.flatten(0, -2), flat, self.weight, ignore_index=-1, reduction="none"
+            )
+            return each.reshape(logits.shape[:-1]).sum(-1)
+
+        total = self.model.expect(batch, losses, generator=generator).sum()
+        return total / self.loss_weight(length, indices)
 
     def loss_weight(self, length: int, indices: Tensor) -> Tensor:
         """What the loss of a batch is divided by: the weights of the tags that carry loss, summed."""
@@ -157,7 +169,7 @@ class ListOpsExperiment:
         operators, all_operators, tokens, arcs, all_tokens, soft = counts.tolist()
         accuracy, soft_accuracy = (100 * n / max(all_operators, 1) for n in (operators, soft))
         as_trained = self.config.train.dev_trees == "training"
-        by_soft = as_trained and not self.config.model.straight_through
+        by_soft = as_trained and not self.config.model.make_estimator().discrete
         return {
             "score": soft_accuracy if by_soft else accuracy,
             "operator_accuracy": accuracy,

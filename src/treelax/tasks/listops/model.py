@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -90,18 +91,28 @@ class ListOpsTagger(nn.Module):
         self.parser = Parser(config) if config.trees in ("latent", "heads") else None
         self.composer = Composer(config)
 
-    def forward(self, batch: EncodedListOps, *, generator: torch.Generator | None = None) -> Tensor:
-        """Logits ``(batch, n, tags)``: of sampled soft trees while training, else of discrete ones."""
-        return self.composer(self.tree(batch, generator=generator))
+    def forward(self, batch: EncodedListOps) -> Tensor:
+        """Logits ``(batch, n, tags)`` with discrete trees."""
+        return self.composer(self.both_trees(batch)[0])
 
-    def tree(self, batch: EncodedListOps, *, generator: torch.Generator | None = None) -> Tensor:
-        """Trees ``(batch, n + 1, n + 1)``: sampled and soft while training, else discrete."""
+    def expect(
+        self,
+        batch: EncodedListOps,
+        f: Callable[[Tensor], Tensor],
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """The expected loss ``(batch,)``, whose gradient trains parser and composer.
+
+        ``f`` takes logits ``(samples, batch, n, tags)`` to losses ``(samples, batch)``.
+        """
         if self.parser is None:
-            return self.given_tree(batch)
-        scores = self.parser.scores(batch.tokens, batch.lengths)
-        if self.training:
-            return self.parser.tree.sample(scores, batch.lengths, generator=generator)
-        return self.parser.tree.discrete(scores, batch.lengths)
+            return f(self.composer(self.given_tree(batch))[None])[0]
+        latent = self.parser.tree
+        trees = latent.over(self.parser.scores(batch.tokens, batch.lengths), batch.lengths)
+        return latent.estimator.expect(
+            trees, lambda sampled: f(self.composer(sampled)), generator=generator
+        )
 
     def both_trees(
         self, batch: EncodedListOps, scores: Tensor | None = None

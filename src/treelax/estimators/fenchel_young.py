@@ -1,0 +1,65 @@
+"""Losses for known structures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from treelax.errors import InputError
+from treelax.estimators.marginals import Marginals
+from treelax.estimators.perturbed import Perturbed
+from treelax.estimators.sparsemap import SparseMAP
+from treelax.ops.canonical import value_type
+
+if TYPE_CHECKING:
+    from treelax.distributions import StructureDistribution
+
+
+def fenchel_young_loss(
+    distribution: StructureDistribution,
+    gold: Tensor,
+    estimator: Perturbed | Marginals | SparseMAP | None = None,
+    *,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    r"""Loss of scores beside a known structure ``y``, whose gradient is a mean structure less ``y``.
+
+    .. math:: F(W) - \langle W, y \rangle, \qquad \nabla_W = y_F(W) - y, \quad y_F = \nabla F
+
+    With `Perturbed`, F is the mean score of best structures under noise and the gradient their mean less
+    ``y``: no marginals are needed, only best structures. With `Marginals`, :math:`F = \log Z` and the
+    loss is the negative log-likelihood; with `SparseMAP`, the SparseMAP loss, 0 once ``y`` leads by a
+    margin.
+
+    Args:
+        distribution: of structures, with the scores.
+        gold: ``(..., n+1, n+1)``, 0/1.
+        estimator: which F; `Perturbed` with 8 samples by default.
+        generator: source of randomness.
+
+    Returns:
+        Losses ``(...)``; those of `Perturbed` lack a constant and may be below 0.
+
+    Example:
+        >>> from treelax import Projective
+        >>> trees = Projective()(torch.randn(2, 5, 5))
+        >>> fenchel_young_loss(trees, trees.mode, Marginals()).allclose(-trees.log_prob(trees.mode))
+        True
+
+    Reference:
+        Blondel, Martins & Niculae (2020), Learning with Fenchel-Young losses, JMLR 21; Berthet et al.
+        (2020), section 4.
+    """
+    estimator = Perturbed() if estimator is None else estimator
+    if not isinstance(estimator, Perturbed | Marginals | SparseMAP):
+        raise InputError(
+            f"estimator is {estimator!r}; expected treelax.Perturbed, treelax.Marginals or "
+            "treelax.SparseMAP."
+        )
+    loss = estimator.conjugate(distribution, generator) - distribution.score(gold)
+    if isinstance(estimator, SparseMAP):
+        dims = distribution.structure.event_dim
+        loss = loss + estimator.temperature / 2 * gold.square().flatten(-dims).sum(-1)
+    return loss.to(value_type(distribution.scores))

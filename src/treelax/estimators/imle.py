@@ -1,0 +1,87 @@
+"""Implicit maximum likelihood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from treelax.estimators.base import (
+    Estimator,
+    check_noise,
+    check_positive,
+    check_samples,
+    perturbed,
+    with_gradient,
+)
+from treelax.noise import Noise, SumOfGamma
+
+if TYPE_CHECKING:
+    from treelax.distributions import StructureDistribution
+
+
+@dataclass(frozen=True)
+class IMLE(Estimator):
+    r"""The best structure of perturbed scores; its gradient is a difference of two best structures.
+
+    .. math:: T(W + \epsilon), \qquad
+        \frac{\partial L}{\partial W} =
+        \frac{T(W + \epsilon) - T(W + \epsilon - \lambda g)}{\lambda}, \qquad
+        g = \frac{\partial L}{\partial T}
+
+    with the same noise twice: a finite difference along the loss's gradient, 0 unless the step is long
+    enough to change the structure. Two best structures a sample.
+
+    Args:
+        step: :math:`\lambda`. It multiplies the gradient of the loss that is differentiated: with a
+            mean over a batch of 64 sentences, a step of 640 does what 10 does for one sentence.
+        noise: usually `treelax.SumOfGamma`, or None.
+        samples: structures that `expect` looks at.
+
+    Raises:
+        InputError: the step is not positive.
+
+    Example:
+        >>> from treelax import Projective
+        >>> trees = Projective()(torch.randn(2, 5, 5, requires_grad=True))
+        >>> IMLE(step=10.0).sample(trees).unique()
+        tensor([0., 1.], grad_fn=<Unique2Backward0>)
+
+    Reference:
+        Niepert, Minervini & Franceschi (2021), Implicit MLE: backpropagating through discrete
+        exponential family distributions, NeurIPS, algorithm 1.
+    """
+
+    step: float = 10.0
+    noise: Noise | None = SumOfGamma()  # noqa: RUF009  frozen
+    samples: int = 1
+
+    def __post_init__(self) -> None:
+        check_positive("step", self.step)
+        check_noise(self.noise)
+        check_samples(self.samples)
+
+    @property
+    def discrete(self) -> bool:
+        """Training sees discrete structures."""
+        return True
+
+    def sample(
+        self,
+        distribution: StructureDistribution,
+        sample_shape: Any = (),
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Discrete structures ``(*sample_shape, ..., n+1, n+1)``."""
+        noisy, lengths, _ = perturbed(distribution, self.noise, sample_shape, generator)
+        best, options = distribution.structure.argmax, distribution.options
+        hard = best(noisy, lengths, **options)
+
+        def rule(grad: Tensor) -> Tensor:
+            target = best(noisy.detach() - self.step * grad, lengths, **options)
+            return (hard - target) / self.step
+
+        return with_gradient(hard, noisy, rule).to(distribution.scores.dtype)

@@ -1,0 +1,97 @@
+"""SparseMAP: the nearest point of the polytope of structures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from treelax.errors import InputError
+from treelax.estimators.base import Estimator, check_noise, check_samples, perturbed
+from treelax.noise import Noise
+from treelax.ops.backend import inner
+from treelax.ops.checks import check_temperature
+
+if TYPE_CHECKING:
+    from treelax.distributions import StructureDistribution
+
+
+@dataclass(frozen=True)
+class SparseMAP(Estimator):
+    r"""The structure nearest to the scores, a mean of few discrete ones.
+
+    .. math:: z = \arg\min_{z \in \mathcal P} \tfrac12 \lVert z - W/\tau \rVert^2
+
+    over the polytope :math:`\mathcal P` of all means of structures, with its exact gradient. Most
+    structures have weight 0; `Structure.sparsemap` gives those that do not. It costs as many best
+    structures as there are in the mean, and more.
+
+    Args:
+        temperature: the scores are divided by it; lower is sparser and faster.
+        max_iterations: at most so many best structures; None to go on until the point is optimal.
+        noise: added to the scores, or None for none.
+        samples: structures that `expect` looks at, which differ if there is noise.
+
+    Raises:
+        InputError: a setting out of range.
+
+    Example:
+        >>> from treelax import Projective
+        >>> trees = Projective()(torch.tensor([[0.0, 0.9, 0.4], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
+        >>> SparseMAP().sample(trees)
+        tensor([[0.0000, 1.0000, 0.7000],
+                [0.0000, 0.0000, 0.3000],
+                [0.0000, 0.0000, 0.0000]])
+
+    Reference:
+        Niculae, Martins, Blondel & Cardie (2018), SparseMAP: differentiable sparse structured
+        inference, ICML.
+    """
+
+    temperature: float = 1.0
+    max_iterations: int | None = None
+    noise: Noise | None = None
+    samples: int = 1
+
+    def __post_init__(self) -> None:
+        check_temperature(self.temperature)
+        if self.max_iterations is not None and self.max_iterations < 1:
+            raise InputError(f"max_iterations is {self.max_iterations}; expected at least 1.")
+        check_noise(self.noise)
+        check_samples(self.samples)
+
+    def sample(
+        self,
+        distribution: StructureDistribution,
+        sample_shape: Any = (),
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Sparse means of structures ``(*sample_shape, ..., n+1, n+1)``."""
+        scores, lengths, _ = perturbed(distribution, self.noise, sample_shape, generator)
+        return self._nearest(distribution, scores, lengths).to(distribution.scores.dtype)
+
+    def soft(self, distribution: StructureDistribution) -> Tensor:
+        """The nearest structure of the scores themselves."""
+        return self._nearest(distribution, distribution.scores, distribution.lengths)
+
+    def _nearest(
+        self, distribution: StructureDistribution, scores: Tensor, lengths: Tensor
+    ) -> Tensor:
+        return distribution.structure.sparsemap(
+            scores / self.temperature,
+            lengths,
+            max_iterations=self.max_iterations,
+            **distribution.options,
+        ).tree
+
+    def conjugate(
+        self, distribution: StructureDistribution, generator: torch.Generator | None = None
+    ) -> Tensor:
+        r"""``⟨z, W⟩ - τ½‖z‖²``, whose gradient is ``z``; see `fenchel_young_loss`."""
+        dims = distribution.structure.event_dim
+        near = self.soft(distribution).detach()
+        squared = near.double().square().flatten(-dims).sum(-1)
+        return inner(near, distribution.scores, dims) - self.temperature / 2 * squared

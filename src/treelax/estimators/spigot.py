@@ -1,0 +1,119 @@
+"""SPIGOT: the loss moves the structure, a projection brings it back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from treelax.errors import InputError
+from treelax.estimators.base import (
+    Estimator,
+    check_noise,
+    check_positive,
+    check_samples,
+    perturbed,
+    with_gradient,
+)
+from treelax.noise import Noise
+from treelax.ops.checks import one_of
+
+if TYPE_CHECKING:
+    from treelax.distributions import StructureDistribution
+
+Projection = Literal["simplex", "polytope"]
+Form = Literal["spigot", "ce", "eg"]
+
+
+@dataclass(frozen=True)
+class SPIGOT(Estimator):
+    r"""The best structure; its gradient is how far a step along the loss moves it.
+
+    .. math:: z = T(W), \qquad \frac{\partial L}{\partial W} =
+        \begin{cases}
+        z - \mathrm{Proj}(z - \eta g) & \text{SPIGOT} \\
+        \mu - \mathrm{Proj}(\mu - \eta g) & \text{SPIGOT-CE} \\
+        \mu(W) - \mu(W - \eta g) & \text{SPIGOT-EG}
+        \end{cases}
+        \qquad g = \frac{\partial L}{\partial z},\quad \mu = \mu(W)
+
+    The projection is that on the simplex of each word's heads (Peng et al.), or on the polytope of all
+    structures (Mihaylova et al.), by SparseMAP from :math:`z`. It costs a best structure, and a
+    projection or marginals.
+
+    Args:
+        step: :math:`\eta`. It multiplies the gradient of the loss that is differentiated: with a mean
+            over a batch of 64 sentences, a step of 64 does what 1 does for one sentence.
+        projection: "simplex", for dependency trees, or "polytope".
+        form: "spigot", "ce" (cross-entropy) or "eg" (exponentiated gradient, which needs no
+            projection).
+        noise: added to the scores, or None for none.
+        samples: structures that `expect` looks at.
+
+    Raises:
+        InputError: the step is not positive; the projection on simplices of spans or labels.
+
+    Example:
+        >>> from treelax import Projective
+        >>> trees = Projective()(torch.randn(2, 5, 5, requires_grad=True))
+        >>> SPIGOT(step=0.5).sample(trees).unique()
+        tensor([0., 1.], grad_fn=<Unique2Backward0>)
+
+    Reference:
+        Peng, Thomson & Smith (2018), Backpropagating through structured argmax using a SPIGOT, ACL;
+        Mihaylova, Niculae & Martins (2020), Understanding the mechanics of SPIGOT, EMNLP.
+    """
+
+    step: float = 1.0
+    projection: Projection = "simplex"
+    form: Form = "spigot"
+    noise: Noise | None = None
+    samples: int = 1
+
+    def __post_init__(self) -> None:
+        check_positive("step", self.step)
+        one_of("projection", self.projection, get_args(Projection))
+        one_of("form", self.form, get_args(Form))
+        check_noise(self.noise)
+        check_samples(self.samples)
+
+    @property
+    def discrete(self) -> bool:
+        """Training sees discrete structures."""
+        return True
+
+    def sample(
+        self,
+        distribution: StructureDistribution,
+        sample_shape: Any = (),
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Discrete structures ``(*sample_shape, ..., n+1, n+1)``."""
+        structure, options = distribution.structure, distribution.options
+        space = structure.per_word if self.projection == "simplex" else structure
+        if space is None and self.form != "eg":
+            raise InputError(
+                f'projection is "simplex" with {structure}; expected "polytope": only the arcs of a '
+                "word add up to 1."
+            )
+        scores, lengths, _ = perturbed(distribution, self.noise, sample_shape, generator)
+        hard = structure.argmax(scores, lengths, **options)
+        fixed = scores.detach()
+
+        def project(point: Tensor, grad: Tensor) -> Tensor:
+            target = (point - self.step * grad).masked_fill(fixed == float("-inf"), float("-inf"))
+            assert space is not None
+            return space.sparsemap(target, lengths, start=hard, **options).tree
+
+        def rule(grad: Tensor) -> Tensor:
+            if self.form == "spigot":
+                return hard - project(hard, grad)
+            mean = structure.marginals(fixed, lengths, **options)[0]
+            if self.form == "ce":
+                return mean - project(mean, grad)
+            return mean - structure.marginals(fixed - self.step * grad, lengths, **options)[0]
+
+        return with_gradient(hard, scores, rule).to(distribution.scores.dtype)
