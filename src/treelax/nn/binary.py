@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from treelax.nn.checks import check_lengths, check_size, check_vectors
 from treelax.nn.mlp import MLP, linear
@@ -19,6 +22,7 @@ class SpanScorer(nn.Module):
         size: of the layers.
         layers: of each perceptron.
         labels: number of labels, for `treelax.Labelled`; None for scores without labels.
+        dropout: inside the perceptrons.
 
     Shape:
         vectors ``(..., n, input_size)``, without a root, to scores ``(..., n, n)`` for
@@ -31,14 +35,20 @@ class SpanScorer(nn.Module):
     """
 
     def __init__(
-        self, input_size: int, size: int, *, layers: int = 1, labels: int | None = None
+        self,
+        input_size: int,
+        size: int,
+        *,
+        layers: int = 1,
+        labels: int | None = None,
+        dropout: float = 0.0,
     ) -> None:
         super().__init__()
         check_size(input_size=input_size, size=size, layers=layers)
         if labels is not None:
             check_size(labels=labels)
         sizes = (input_size, *[size] * layers)
-        self.first, self.last = MLP(*sizes), MLP(*sizes)
+        self.first, self.last = MLP(*sizes, dropout=dropout), MLP(*sizes, dropout=dropout)
         self.output = linear(size, labels or 1)
         self.input_size = input_size
         self.labels = labels
@@ -107,28 +117,25 @@ class BinaryTreeLSTM(nn.Module):
         tree = tree.to(vectors.dtype)
         gate, out, update = self.leaf(vectors).chunk(3, -1)
         cell = gate.sigmoid() * update.tanh()
-        # by width: states[w][..., i, :] is that of the span from i to i + w
-        states, cells = [out.sigmoid() * cell.tanh()], [cell]
+        # by width: chart[w][..., i, :] is the state and the cell of the span from i to i + w
+        chart = [torch.cat((out.sigmoid() * cell.tanh(), cell), -1)]
         weights = [tree.diagonal(offset=w, dim1=-2, dim2=-1)[..., None] for w in range(n)]
         for w in range(1, n):
             share = _left(weights, w) * _right(weights, w)  # (..., n - w, splits, 1)
             share = share / share.sum(-2, keepdim=True).clamp(min=torch.finfo(share.dtype).tiny)
-            left_cell, right_cell, left, right = (
-                (share * side(chart, w)).sum(-2)
-                for chart in (cells, states)
-                for side in (_left, _right)
-            )
+            # what is mixed takes O(n³) memory, so the backward pass puts it together again
+            mixed = checkpoint(_mixed, share, *chart, use_reentrant=False, preserve_rng_state=False)
+            (left, left_cell), (right, right_cell) = (side.chunk(2, -1) for side in mixed)
             gates = self.cell(torch.cat((left, right), -1)).chunk(5, -1)
             gate, out, update, keep_left, keep_right = gates
             cell = gate.sigmoid() * update.tanh()
             cell = cell + keep_left.sigmoid() * left_cell + keep_right.sigmoid() * right_cell
-            states.append(out.sigmoid() * cell.tanh())
-            cells.append(cell)
-        chart = states[0].new_zeros(*tree.shape, self.output_size)
-        for w, state in enumerate(states):
+            chart.append(torch.cat((out.sigmoid() * cell.tanh(), cell), -1))
+        states = chart[-1].new_zeros(*tree.shape, self.output_size)
+        for w, own in enumerate(chart):
             place = torch.arange(n - w, device=vectors.device)
-            chart[..., place, place + w, :] = state
-        return chart
+            states[..., place, place + w, :] = own[..., : self.output_size].to(states.dtype)
+        return states
 
     def sentence(self, states: Tensor, lengths: Tensor | None = None) -> Tensor:
         """``(..., size)``: the state of the whole sentence; 0 for one without words."""
@@ -149,13 +156,18 @@ class BinaryTreeLSTM(nn.Module):
         return around.diagonal(dim1=-3, dim2=-2).transpose(-1, -2)
 
 
-def _left(chart: list[Tensor], width: int) -> Tensor:
+def _mixed(share: Tensor, *chart: Tensor) -> list[Tensor]:
+    """``(..., spans, d)``: of each span of the next width the left part and the right part."""
+    return [(share * side(chart, len(chart))).sum(-2) for side in (_left, _right)]
+
+
+def _left(chart: Sequence[Tensor], width: int) -> Tensor:
     """``(..., spans, splits, d)``: of each span of a width and each of its splits, the left part."""
     count = chart[0].shape[-2] - width
     return torch.stack([chart[k][..., :count, :] for k in range(width)], -2)
 
 
-def _right(chart: list[Tensor], width: int) -> Tensor:
+def _right(chart: Sequence[Tensor], width: int) -> Tensor:
     """The same of the right part."""
     count = chart[0].shape[-2] - width
     parts = [chart[width - 1 - k][..., k + 1 : k + 1 + count, :] for k in range(width)]
