@@ -75,6 +75,7 @@ BAD = {
     "model.temperature=inf": "model.temperature is inf; expected more than 0 and finite",
     "model.noise_scale=-1": "model.noise_scale is -1.0; expected at least 0",
     "model.left_head_bias=inf": "model.left_head_bias is inf; expected a number",
+    "model.structure=binary": "model.structure: received 'binary'; expected one of projective",
     "train.updates=0": "train.updates is 0",
     "train.decay=1.01": "train.decay is 1.01; expected more than 0 and at most 1",
     "train.threads=2000000000000": "train.threads is 2000000000000; expected at least 0 and at most",

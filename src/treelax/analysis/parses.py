@@ -64,8 +64,8 @@ def parse_corpus(
         What the model says; the trees of one that takes given trees are those of the corpus.
 
     Raises:
-        InputError: the model has no trees, cannot read these sentences, or takes given trees and the
-            corpus has none.
+        InputError: the model has no dependency trees, cannot read these sentences, or takes given
+            trees and the corpus has none.
 
     Example:
         >>> import treelax
@@ -82,7 +82,7 @@ def parse_corpus(
                 "none; expected --data with a CoNLL-U file of them"
             )
         return Parses(parser.name, tuple(corpus.gold))
-    parser.require_trees()
+    parser.require_heads()
     texts = len(parser.text)
     labelled = texts == corpus.texts
     # a model of pairs parses a lone sentence as a pair with itself

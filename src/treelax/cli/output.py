@@ -15,8 +15,11 @@ from treelax.cli.console import error_console
 from treelax.errors import InputError, counted
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
+    from treelax.brackets import Span
     from treelax.pictures import Curves, Picture
-    from treelax.tasks.base import Example, Heads, Prediction, TrainedParser
+    from treelax.tasks.base import Example, Heads, Prediction, TrainedParser, Tree
 
 LONG = 1_000  # words or tokens
 DIGITS = 6  # of probabilities and weights
@@ -95,14 +98,15 @@ class Said:
     example: Example
     said: Prediction
     tags: tuple[str, ...] | None = None  # to write under the words
-    weights: tuple[list[list[float]], ...] = ()  # of each text, [h][m]; none if not asked for
-    # of each text the sampled heads and how often, the most frequent first
-    samples: tuple[tuple[tuple[Heads, int], ...], ...] = ()
+    # of each text, [head][modifier] or [first][last]; none if not asked for
+    weights: tuple[list[list[float]], ...] = ()
+    # of each text the sampled trees and how often, the most frequent first
+    samples: tuple[tuple[tuple[Tree, int], ...], ...] = ()
 
     @property
-    def heads(self) -> tuple[Heads, ...]:
-        """The heads of each text that has words."""
-        return self.said.heads or ()
+    def trees(self) -> tuple[Tree, ...]:
+        """The tree of each text that has words."""
+        return self.said.trees or ()
 
     @property
     def name(self) -> str | None:
@@ -165,7 +169,8 @@ def _label_json(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
     elif shares is not None:
         shares = {name: round(share, DIGITS) for name, share in shares.items()}
     record = _record(each) | {"tags" if parser.is_tagger else "label": said.label}
-    record |= {"probabilities": shares, "words": _one(said.words), "heads": _one(said.heads)}
+    record |= {"probabilities": shares, "words": _one(said.words)}
+    record[parser.notation] = _one(said.trees)
     yield json.dumps(record, ensure_ascii=False)
 
 
@@ -176,14 +181,14 @@ def _tree_json(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
         record |= {"label": said.label, "probability": round(said.probability, DIGITS)}
     if parser.is_tagger:
         record["tags"] = said.label
-    record |= {"words": _one(said.words), "heads": _one(said.heads)}
+    record |= {"words": _one(said.words), parser.notation: _one(said.trees)}
     if look.gold:
         record["gold"] = _one(each.example.gold)
     if each.weights:
         rounded = [[[round(w, DIGITS) for w in row] for row in own] for own in each.weights]
         record["weights"] = _one(rounded)
     if each.samples:
-        counts = [[{"heads": heads, "count": n} for heads, n in own] for own in each.samples]
+        counts = [[{parser.notation: tree, "count": n} for tree, n in own] for own in each.samples]
         record["samples"] = _one(counts)
     yield json.dumps(record, ensure_ascii=False)
 
@@ -195,7 +200,7 @@ def _record(each: Said) -> dict[str, Any]:
 def _table_header(parser: TrainedParser) -> str:
     names = ["tags", "probabilities"] if parser.is_tagger else ["label", "probability"]
     numbers = [""] if len(parser.text) == 1 else ["_1", "_2"]
-    both = [f"{name}{number}" for number in numbers for name in ("words", "heads")]
+    both = [f"{name}{number}" for number in numbers for name in ("words", parser.notation)]
     return "\t".join(["line", *names, *both])
 
 
@@ -207,16 +212,20 @@ def _table_row(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
     cells = [str(each.example.line), _SPACE.sub(" ", label), shares]
     for i, text in enumerate(said.words):
         cells.append(" ".join(map(_one_word, text)))
-        cells.append(" ".join(map(str, each.heads[i])) if each.heads else "")
+        cells.append(_written(each.trees[i]) if each.trees else "")
     yield "\t".join(cells)
 
 
-def _heads(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
-    """A line of heads, or with samples a line for each different tree with its count in front."""
+def _tree_lines(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
+    """A line of trees, or with samples a line for each different tree with its count in front."""
     if not each.samples:
-        yield "\t".join(" ".join(map(str, heads)) for heads in each.heads)
-    for heads, count in chain.from_iterable(each.samples):
-        yield f"{count}\t{' '.join(map(str, heads))}"
+        yield "\t".join(map(_written, each.trees))
+    for tree, count in chain.from_iterable(each.samples):
+        yield f"{count}\t{_written(tree)}"
+
+
+def _written(tree: Tree) -> str:
+    return tree if isinstance(tree, str) else " ".join(map(str, tree))
 
 
 def _shares(said: Prediction) -> tuple[float, ...]:
@@ -234,7 +243,7 @@ def _conllu(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
     """A sentence for each text, or for each different sampled tree; none without words.
 
     In the lines of a CoNLL-U file HEAD is replaced and DEPREL is ``_``; all else stays. Labels are
-    comments, tags are in their column or in MISC.
+    comments, binary trees likewise; tags are in their column or in MISC.
     """
     from treelax.data.conllu import Sentence
 
@@ -257,22 +266,25 @@ def _conllu(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
             else:  # a bar would part features; UD writes it so
                 misc = {"PredictedTag": tuple(tag.replace("|", r"\p") for tag in tags)}
         about |= _about(each.said, "" if block is None else "predicted_")
-        for heads, more in _variants(each, i, name):
-            # given trees are those of the file, whose labels of arcs fit them
-            own = None if block is not None and parser.takes_trees else heads
+        for tree, more in _variants(each, i, name):
+            own = None
+            if isinstance(tree, str):
+                more["brackets"] = tree
+            elif block is None or not parser.takes_trees:
+                own = tree  # given trees are those of the file, whose labels of arcs fit them
             yield from (block or Sentence(forms)).with_tree(
                 own, columns=columns, misc=misc, comments=about | more
             )
             yield ""
 
 
-def _variants(each: Said, text: int, name: str) -> Iterator[tuple[Heads | None, dict[str, str]]]:
+def _variants(each: Said, text: int, name: str) -> Iterator[tuple[Tree | None, dict[str, str]]]:
     """The tree of a text, or those that were sampled, with their names and how often."""
     if not each.samples:
-        yield each.heads[text] if each.heads else None, {}
+        yield each.trees[text] if each.trees else None, {}
         return
-    for k, (heads, count) in enumerate(each.samples[text], 1):
-        yield heads, {"sent_id": f"{name}-sample-{k}", "count": str(count)}
+    for k, (tree, count) in enumerate(each.samples[text], 1):
+        yield tree, {"sent_id": f"{name}-sample-{k}", "count": str(count)}
 
 
 def _about(said: Prediction, prefix: str = "") -> dict[str, str]:
@@ -285,41 +297,61 @@ def _about(said: Prediction, prefix: str = "") -> dict[str, str]:
 
 
 def _drawn(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
-    from treelax.pictures import draw_tree, list_weights
+    from treelax.pictures import draw_binary_tree, draw_tree, list_brackets, list_weights
 
-    def drawn(i: int, heads: Heads) -> str:
-        gold = each.example.gold[i] if look.gold else None
-        return draw_tree(each.said.words[i], heads, gold=gold, width=look.width, ascii=look.ascii)
+    size: dict[str, Any] = {"width": look.width, "ascii": look.ascii}
+
+    def drawn(i: int, tree: Tree) -> str:
+        words, gold = each.said.words[i], each.example.gold[i] if look.gold else None
+        if isinstance(tree, str):
+            return draw_binary_tree(words, _spans(tree), **size)
+        return draw_tree(words, tree, gold=gold, **size)
 
     if look.number:
         yield f"line {each.example.line}" + (f": {each.name}" if each.name else "")
     for i, words in enumerate(each.said.words):
         if i:
             yield ""
-        yield drawn(i, each.heads[i])
+        yield drawn(i, each.trees[i])
         if each.tags is not None:
             told = [f"{w} {tag}" for w, tag in zip(words, each.tags, strict=True) if tag]
             yield f"tags: {', '.join(told) or 'none'}"
-        if each.weights:
+        if each.weights and parser.notation == "brackets":
+            yield "weights of spans:"
+            yield list_brackets(words, _tensor(each.weights[i]), **size)
+        elif each.weights:
             yield "weights of heads:"
-            yield list_weights(words, each.weights[i], width=look.width, ascii=look.ascii)
-        for heads, note in _shown_samples(each, i, look):
+            yield list_weights(words, each.weights[i], **size)
+        for tree, note in _shown_samples(each, i, look):
             yield note
-            if heads is not None:
-                yield drawn(i, heads)
+            if tree is not None:
+                yield drawn(i, tree)
     if each.labelled is not None:
         yield f"label: {each.labelled}"
 
 
-def _shown_samples(each: Said, text: int, look: Look) -> Iterator[tuple[Heads | None, str]]:
+def _spans(line: str) -> list[Span]:
+    """Those of a tree, whose words need not be those in the line: there, brackets are escaped."""
+    from treelax.brackets import read_brackets
+
+    return read_brackets(line, labelled=False)[1]
+
+
+def _tensor(weights: list[list[float]]) -> Tensor:
+    import torch
+
+    return torch.tensor(weights, dtype=torch.float64)
+
+
+def _shown_samples(each: Said, text: int, look: Look) -> Iterator[tuple[Tree | None, str]]:
     """What to say of the samples, each time with the tree to draw after it, if any."""
     if not each.samples:
         return
     samples = each.samples[text]
     total = counted(look.samples, "exact sample")
     yield None, f"{total} (seed {look.seed}): {counted(len(samples), 'different tree')}"
-    for heads, count in samples[:DRAWN]:
-        yield heads, f"{count} of {look.samples}:"
+    for tree, count in samples[:DRAWN]:
+        yield tree, f"{count} of {look.samples}:"
     if rest := samples[DRAWN:]:
         times = sum(count for _, count in rest)
         others = counted(len(rest), "other")
@@ -328,32 +360,53 @@ def _shown_samples(each: Said, text: int, look: Look) -> Iterator[tuple[Heads | 
 
 def _picture(several: Iterable[Said], form: str, look: Look) -> Picture:
     """All trees in one picture, above each other."""
-    from treelax.pictures import draw_arcs, draw_heat_map, stack_pictures
+    from treelax.pictures import draw_heat_map, stack_pictures
     from treelax.pictures.svg import draw_note
 
     pictures = []
     for each in several:
         for i, words in enumerate(each.said.words):
-            heads, title = each.heads[i], each.labelled if i == 0 else None
+            tree, title = each.trees[i], each.labelled if i == 0 else None
             weights = each.weights[i] if each.weights else None
-            if form == "heatmap":
-                drawn = draw_heat_map(words, weights or [], heads=heads, title=title, name="weight")
+            if form == "heatmap" and not isinstance(tree, str):
+                drawn = draw_heat_map(words, weights or [], heads=tree, title=title, name="weight")
                 pictures.append(drawn)
                 continue
             gold = each.example.gold[i] if look.gold else None
-            pictures.append(
-                draw_arcs(words, heads, weights=weights, gold=gold, tags=each.tags, title=title)
+            pictures += _tree_pictures(
+                words, tree, title, weights=weights, gold=gold, tags=each.tags
             )
             for sampled, told in _shown_samples(each, i, look):
                 if sampled is None:
                     pictures.append(draw_note(told))
                 else:
                     title = f"sampled {told.removesuffix(':')}"
-                    pictures.append(draw_arcs(words, sampled, gold=gold, title=title))
+                    pictures += _tree_pictures(words, sampled, title, gold=gold)
     return stack_pictures(pictures)
 
 
+def _tree_pictures(
+    words: Sequence[str],
+    tree: Tree,
+    title: str | None,
+    *,
+    weights: list[list[float]] | None = None,
+    gold: Heads | None = None,
+    tags: Sequence[str] | None = None,
+) -> Iterator[Picture]:
+    from treelax.pictures import draw_arcs, draw_brackets
+
+    if not isinstance(tree, str):
+        yield draw_arcs(words, tree, weights=weights, gold=gold, tags=tags, title=title)
+        return
+    tagged = [(m, m, tag) for m, tag in enumerate(tags or ())]
+    yield draw_brackets(words, [*_spans(tree), *tagged], title=title)
+    if weights is not None:
+        yield draw_brackets(words, _tensor(weights), show_weights=True, title="soft tree")
+
+
 FORMS = {
-    **{"tree": _drawn, "heads": _heads, "json": _tree_json, "conllu": _conllu},
+    **{"tree": _drawn, "heads": _tree_lines, "brackets": _tree_lines},
+    **{"json": _tree_json, "conllu": _conllu},
     **{"jsonl": _label_json, "tsv": _table_row},
 }

@@ -60,7 +60,7 @@ def parse(
         typer.Option(help="File of texts: lines, a table or CoNLL-U, as for treelax predict."),
     ] = None,
     form: Annotated[
-        Literal["tree", "heads", "json", "conllu", "svg", "heatmap"] | None,
+        Literal["tree", "heads", "brackets", "json", "conllu", "svg", "heatmap"] | None,
         typer.Option("--format", help="Output format. Default: by --out, or tree."),
     ] = None,
     out: Annotated[
@@ -69,7 +69,7 @@ def parse(
     ] = None,
     soft: Annotated[
         bool,
-        typer.Option("--soft", help="Also show the arc weights of the soft tree, without noise."),
+        typer.Option("--soft", help="Also show the weights of the soft tree, without noise."),
     ] = False,
     samples: Annotated[
         int, typer.Option(min=0, metavar="K", help="Also sample K trees, with frequencies.")
@@ -102,7 +102,7 @@ def parse(
     out = None if out == Path(STREAM) else out
     refuse_output(out, file, *(vectors or ()))
     written = form_of(form, out, ENDINGS, "tree")
-    if soft and written in ("conllu", "heads"):
+    if soft and written in ("conllu", "heads", "brackets"):
         expected = "tree, json, svg or heatmap, which show weights"
         raise InputError(f"--soft: received it with the format {written}; expected {expected}")
     weights = soft or written == "heatmap"
@@ -110,6 +110,12 @@ def parse(
     look = Look(gold, samples, seed, width, ascii, number=file is not None)
     parser = load_parser(run or DEFAULT, device, vectors, out)
     parser.require_trees()
+    if gold or written == "heatmap":
+        parser.require_heads("--gold" if gold else "a heat map")
+    if written in ("heads", "brackets") and written != parser.notation:
+        raise InputError(
+            f"--format is {written}; expected {parser.notation}, the trees of {parser.name}"
+        )
     if weights or samples:
         parser.require_scores()
     try:
@@ -145,14 +151,14 @@ def split_arguments(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
 def _said(parser: TrainedParser, examples: Examples, weights: bool, look: Look) -> Iterator[Said]:
     """Each example with its trees; scores are those of the text alone."""
     for example, said in parser.ask(examples):
-        if said.heads is None:
+        if said.trees is None:
             raise InputError(f"{examples.name}, line {example.line}: has no words; expected some")
         asked = said.words if weights or look.samples else ()
         scores = [parser.arc_scores(words) for words in asked]
         soft = [parser.soft_tree(own).tolist() for own in scores] if weights else []
         counts = [
-            Counter(parser.sample_trees(own, look.samples, seed=look.seed))
-            for own in (scores if look.samples else ())
+            Counter(parser.sample_trees(words, own, look.samples, seed=look.seed))
+            for words, own in (zip(asked, scores, strict=True) if look.samples else ())
         ]
         samples = [sorted(own.items(), key=lambda item: (-item[1], item[0])) for own in counts]
         yield Said(example, said, parser.shown_tags(said), tuple(soft), tuple(map(tuple, samples)))

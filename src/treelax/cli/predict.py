@@ -31,10 +31,10 @@ expression per line (for pairs, two separated by a tab); it may be compressed
 or in a .zip. - reads lines from standard input.
 
 Prints one line per text with its label, probabilities, words and their heads,
-counted from 1; 0 is the root. A line without words gets no label. If the file
-has labels, the accuracy is printed at the end. CoNLL-U sentences keep their
-sent_id and, with --format conllu, their lines. Models with given trees need
-CoNLL-U files with heads.
+counted from 1; 0 is the root. Binary trees are written in brackets. A line
+without words gets no label. If the file has labels, the accuracy is printed at
+the end. CoNLL-U sentences keep their sent_id and, with --format conllu, their
+lines. Models with given trees need CoNLL-U files with heads.
 
 A run trained with --vectors stores the vectors of its own words. Other words
 share a hundred vectors unless the same --vectors are given again: then they
@@ -77,7 +77,7 @@ def predict(
         bool,
         typer.Option(
             "--soft",
-            help="Predict with soft trees; heads are those of the tree with the most weight.",
+            help="Predict with soft trees; the tree shown is the one with the most weight.",
         ),
     ] = False,
     device: Device = "auto",

@@ -70,6 +70,7 @@ class ModelSource(Source):
 
     def __init__(self, parser: TrainedParser, name: SourceName, label: str) -> None:
         parser.require_scores()
+        parser.require_heads()
         assert parser.tree is not None
         self.parser = parser
         self.null = parser.null

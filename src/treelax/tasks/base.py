@@ -10,11 +10,12 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, TypedDict, Unpack
+from typing import Any, Literal, Protocol, TypedDict, Unpack
 
 import torch
 from torch import Tensor
 
+from treelax.brackets import brackets
 from treelax.data.conllu import Sentence
 from treelax.errors import InputError
 from treelax.nn import LatentTree
@@ -22,6 +23,7 @@ from treelax.table import Table
 from treelax.trees import tree_to_heads
 
 Heads = tuple[int, ...]
+Tree = Heads | str  # of a dependency tree the heads, of a binary tree a line of brackets
 # a class, or a tag for every word, None where the right one is not known or does not count
 Label = str | tuple[str | int | None, ...] | None
 Text = Sequence[str] | Sentence
@@ -121,16 +123,19 @@ class Examples:
 class Prediction:
     """A model's prediction for one example.
 
-    If a text has no words, there is no label, no probabilities and no heads.
+    If a text has no words, there is no label, no probabilities and no tree.
 
     Attributes:
         words: the words of each text.
         label: the class; for a tagger, the tag of every word; or None.
         probabilities: of all classes; for a tagger, of all tags for every word; or None.
         heads: for each text the head of every word, counted from 1, 0 is the root; None if the model
-            has no trees. Children of the NULL token become children of its head.
-        scores: for each text the arc scores ``(n + 1, n + 1)`` on the CPU, with the NULL token as the
-            first word if the model has one; None unless requested.
+            has no dependency trees. Children of the NULL token become children of its head.
+        scores: for each text the arc scores ``(n + 1, n + 1)``, or the span scores ``(n, n)`` of
+            binary trees, on the CPU, with the NULL token as the first word if the model has one; None
+            unless requested.
+        brackets: for each text its binary tree, as in ``((The cat) sat)``, without the NULL token;
+            None if the model has no binary trees.
 
     Example:
         >>> said = Prediction((("Dogs", "bark"),), "yes", {"no": 0.25, "yes": 0.75}, ((2, 0),))
@@ -145,6 +150,12 @@ class Prediction:
     )
     heads: tuple[Heads, ...] | None = None
     scores: tuple[Tensor, ...] | None = field(default=None, compare=False, repr=False)
+    brackets: tuple[str, ...] | None = None
+
+    @property
+    def trees(self) -> tuple[Tree, ...] | None:
+        """The tree of each text, whether heads or brackets."""
+        return self.heads or self.brackets
 
     @property
     def probability(self) -> float | tuple[float, ...] | None:
@@ -323,7 +334,10 @@ class TrainedParser(ABC):
 
     @abstractmethod
     def arc_scores(self, words: Sequence[str]) -> Tensor:
-        """The arc scores of one text ``(n + 1, n + 1)``, split into words by `words`."""
+        """The arc scores of one text ``(n + 1, n + 1)``, split into words by `words`.
+
+        Of a model with binary trees, its span scores ``(n, n)``.
+        """
 
     @abstractmethod
     def answer(self, texts: Sequence[Sequence[str]], trees: Sequence[Tensor]) -> Answer | None:
@@ -384,20 +398,31 @@ class TrainedParser(ABC):
         structure = self.require_scores().structure
         return self._of_words(structure(scores.detach().cpu().double()).marginals)
 
-    def sample_trees(self, scores: Tensor, count: int, *, seed: int = 0) -> list[Heads]:
+    def sample_trees(
+        self, words: Sequence[str], scores: Tensor, count: int, *, seed: int = 0
+    ) -> list[Tree]:
         """Exact samples from the distribution defined by scores, the same on every device."""
         structure, scores = self.require_scores().structure, scores.cpu()
         generator = torch.Generator().manual_seed(seed)
-        found: list[Heads] = []
+        found: list[Tree] = []
         while left := count - len(found):
             size = min(left, max(MOST_ENTRIES // scores.numel(), 1))
             trees = structure(scores).sample((size,), generator=generator)
-            words = heads_without_null if self.null else tuple
-            found += map(words, tree_to_heads(trees).tolist())
+            if self.notation == "brackets":
+                found += [brackets(tree, words) for tree in self._of_words(trees)]
+            else:
+                heads = heads_without_null if self.null else tuple
+                found += map(heads, tree_to_heads(trees).tolist())
         return found
 
     def _of_words(self, tree: Tensor) -> Tensor:
-        return weights_without_null(tree) if self.null else tree
+        without = weights_without_null if self.notation == "heads" else spans_without_null
+        return without(tree) if self.null else tree
+
+    @property
+    def notation(self) -> Literal["heads", "brackets"]:
+        """How its predictions say a tree: heads of words, or a line of brackets for binary trees."""
+        return "heads" if self.tree is None or self.tree.structure.rooted else "brackets"
 
     @property
     def takes_trees(self) -> bool:
@@ -411,6 +436,15 @@ class TrainedParser(ABC):
             raise InputError(
                 f"{self.name}: {takes} (model.trees is {self.trees!r}); expected a model with latent "
                 "trees, heads or chain: treelax predict gives its labels"
+            )
+
+    def require_heads(self, purpose: str | None = None) -> None:
+        """Refuse a model that finds no dependency trees, for a purpose that messages name."""
+        self.require_trees()
+        if self.notation != "heads":
+            raise InputError(
+                f"{self.name}: has binary trees (model.structure is 'binary'); expected a model with "
+                f"dependency trees{f' for {purpose}' if purpose else ''}"
             )
 
     def require_scores(self) -> LatentTree:
@@ -436,6 +470,21 @@ def heads_without_null(heads: Sequence[int]) -> Heads:
         # without a tree constraint a word and NULL may be each other's heads
         found.append(0 if place in (0, word) else place - 1)
     return tuple(found)
+
+
+def spans_without_null(tree: Tensor) -> Tensor:
+    """Take the NULL token, the first word, out of binary trees ``(..., n, n)``, or weights of spans.
+
+    A span with NULL may then be one that the tree has as well; the weight of both is that of either,
+    as if they were independent.
+
+    >>> spans_without_null(torch.tensor([[1.0, 0.5, 1.0], [0.0, 1.0, 0.5], [0.0, 0.0, 1.0]]))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+    with_null, rest = tree[..., 0, 1:], tree[..., 1:, 1:].clone()
+    rest[..., 0, :] += with_null * (1 - rest[..., 0, :])
+    return rest
 
 
 def weights_without_null(tree: Tensor) -> Tensor:

@@ -93,6 +93,12 @@ def test_sst_is_as_in_the_appendix():
         (ModelConfig, {"gcn_dropout": 1.5}, "model.gcn_dropout is 1.5; expected at least 0"),
         (ModelConfig, {"left_head_bias": 1.0, "distances": None}, "model.distances none"),
         (ModelConfig, {"trees": "heads", "single_root": True}, "model.single_root is true"),
+        (
+            ModelConfig,
+            {"structure": "binary", "left_head_bias": 2.0},
+            "model.left_head_bias is 2.0 and model.structure binary; expected 0",
+        ),
+        (ModelConfig, {"structure": "binary", "trees": "chain"}, "model.trees is chain .* latent"),
         (ModelConfig, {"encoder": "transformer"}, "model.pretrained none; expected both"),
         (DataConfig, {"unusable": "skip"}, "data.unusable"),
         (DataConfig, {"text": ("a", "b", "c")}, "expected the name of one column, or two"),

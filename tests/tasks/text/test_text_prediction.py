@@ -56,8 +56,8 @@ def drawn(kind, count, seed=0, least=1):
 
 def same(one, other):
     """The same labels and trees, and probabilities up to rounding: batches are padded otherwise."""
-    assert [(p.words, p.label, p.heads) for p in one] == [
-        (p.words, p.label, p.heads) for p in other
+    assert [(p.words, p.label, p.trees) for p in one] == [
+        (p.words, p.label, p.trees) for p in other
     ]
     for first, second in zip(one, other, strict=True):
         assert first.probability == pytest.approx(second.probability, abs=1e-5)
@@ -68,8 +68,9 @@ def same(one, other):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("null", [False, True])
-def test_an_example_is_predicted_as_if_it_were_alone(kind, null):
-    model = Model(kind, null=null)
+@pytest.mark.parametrize("structure", ["projective", "binary"])
+def test_an_example_is_predicted_as_if_it_were_alone(kind, null, structure):
+    model = Model(kind, null=null, model={"structure": structure})
     examples = drawn(kind, 23)
     alone = [model.predict([example])[0] for example in examples]
     same(model.predict(examples, batch_size=5), alone)

@@ -9,8 +9,10 @@ from typing import Literal, get_args
 from treelax.data.text.readers_corpora import CORPORA
 from treelax.data.text.records import Found
 from treelax.errors import InputError, short
+from treelax.nn import LatentTree, SpanScorer
 from treelax.nn.transformer import Subwords
 from treelax.ops.checks import one_of
+from treelax.structures import Binary
 from treelax.tasks.settings import LARGEST_SEED, SIZE, TrainSettings, TreeSettings, check_settings
 
 Kind = Literal["pair", "classify", "tag"]
@@ -147,8 +149,10 @@ class ModelConfig(TreeSettings):
         pretrained: folder of the transformer, a Hugging Face model.
         pretrained_rate: factor of the transformer's learning rate; 0 freezes it.
         subwords: vector of a word from the transformer: the "mean" of its sub-words' or the "first".
-        trees: "none", "intra" (attention within the sentence), "latent" projective trees, "heads"
-            chosen without a tree constraint, a left-to-right "chain", or "given" with the data.
+        trees: "none", "intra" (attention within the sentence), "latent" trees, "heads" chosen without
+            a tree constraint, a left-to-right "chain", or "given" with the data.
+        structure: of latent trees, "projective", "nonprojective" (with the entropy relaxation) or
+            "binary": spans in place of arcs, a TreeLSTM in place of the GCN, with gcn_size and dense.
         dense: concatenate the input of each GCN layer to its output.
         output_size: size of the hidden layers above the words.
         pooling: of words, for pairs: "max" or "sum".
@@ -172,6 +176,7 @@ class ModelConfig(TreeSettings):
     pretrained_rate: float = 0.02
     subwords: Subwords = "mean"
     trees: Literal["none", "intra", "latent", "heads", "chain", "given"] = "latent"
+    structure: Literal["projective", "nonprojective", "binary"] = "projective"  # type: ignore[assignment]
     scorer_size: int = 200
     gcn_size: int = 200
     gcn_layers: int = 2
@@ -206,6 +211,22 @@ class ModelConfig(TreeSettings):
                 "expected both for a transformer: --set model.encoder=transformer --set "
                 "model.pretrained=FOLDER"
             )
+        if self.structure == "binary":
+            wanted = {"trees": "latent", "single_root": False, "left_head_bias": 0, "step_bias": 0}
+            for name, value in wanted.items():
+                if getattr(self, name) != value:
+                    given, expected = (str(v).lower() for v in (getattr(self, name), value))
+                    raise InputError(
+                        f"model.{name} is {given} and model.structure binary; expected {expected}: "
+                        "binary trees are latent, without heads and without a root"
+                    )
+
+    def latent_tree(self, size: int, *, dropout: float = 0.0) -> LatentTree:
+        """The layer over vectors of that size, without a root in front for binary trees."""
+        if self.structure != "binary":
+            return super().latent_tree(size, dropout=dropout)
+        scorer = SpanScorer(size, self.scorer_size, layers=self.scorer_layers, dropout=dropout)
+        return LatentTree(scorer, Binary(), self.make_estimator(), validate=False)
 
     def dropout_of(self, part: str) -> float:
         """The dropout of a part: its own, or that of all."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from treelax.data.text.vectors import Vectors
 from treelax.data.text.vocabulary import WordTable
-from treelax.nn import MLP, BiLSTM, LatentTree, Root, TreeGCN
+from treelax.nn import MLP, BiLSTM, BinaryTreeLSTM, LatentTree, Root, TreeGCN
 from treelax.nn.attention import IntraAttention
 from treelax.nn.dropout import Dropout
 from treelax.nn.embeddings import WordEmbedding
@@ -60,6 +60,7 @@ class SentenceEncoder(nn.Module):
         self.root: Root | None = None
         self.tree: LatentTree | None = None
         self.gcn: TreeGCN | None = None
+        self.lstm: BinaryTreeLSTM | None = None
         self.intra: IntraAttention | None = None
         if config.trees == "intra":
             self.intra = IntraAttention(
@@ -70,6 +71,11 @@ class SentenceEncoder(nn.Module):
                 dropout=config.dropout_of("scorer"),
             )
             size = self.intra.output_size
+        elif config.structure == "binary":
+            self.tree = config.latent_tree(size, dropout=config.dropout_of("scorer"))
+            self.lstm = BinaryTreeLSTM(size, config.gcn_size)
+            self.lstm_dropout = Dropout(config.dropout_of("gcn"))
+            size = size + config.gcn_size if config.dense else config.gcn_size
         elif config.trees != "none":
             self.root = Root(size)
             if config.trees in ("latent", "heads"):
@@ -123,6 +129,10 @@ class SentenceEncoder(nn.Module):
         vectors = self.words(batch)
         if self.intra is not None:
             return self.intra(vectors, batch.lengths), None
+        if self.lstm is not None:
+            tree = self._tree(vectors, batch, soft, generator)
+            around = self.lstm_dropout(self.lstm.words(self.lstm(vectors, tree), tree))
+            return torch.cat((vectors, around), -1) if self.config.dense else around, tree
         if self.gcn is None or self.root is None:
             return vectors, None
         vertices = self.root(vectors)
@@ -130,10 +140,11 @@ class SentenceEncoder(nn.Module):
         return self.gcn(vertices, tree)[..., 1:, :], tree
 
     def scores(self, batch: Sentences) -> Tensor:
-        """Arc scores ``(batch, n + 1, n + 1)``, as the trees are made of."""
+        """Arc scores ``(batch, n + 1, n + 1)``, or span scores ``(batch, n, n)``, of the trees."""
         assert self.tree is not None
-        assert self.root is not None
-        return _at_least_float32(self.tree.scorer(self.root(self.words(batch))))
+        vectors = self.words(batch)
+        vertices = vectors if self.root is None else self.root(vectors)
+        return _at_least_float32(self.tree.scorer(vertices))
 
     def _tree(
         self, vertices: Tensor, batch: Sentences, soft: bool, generator: torch.Generator | None

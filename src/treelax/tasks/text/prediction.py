@@ -9,15 +9,17 @@ from threading import RLock
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from treelax.brackets import brackets
 from treelax.data.batching import MOST_ARCS, length_batches
 from treelax.data.conllu import Sentence
 from treelax.data.text.vectors import NULL
 from treelax.data.text.vocabulary import WordTable
 from treelax.errors import InputError
 from treelax.nn.modes import evaluating
-from treelax.tasks.base import Prediction, Text, heads_without_null
+from treelax.tasks.base import Heads, Prediction, Text, heads_without_null, spans_without_null
 from treelax.tasks.text.config import SentenceSettings
 from treelax.tasks.text.encoder import Sentences
 from treelax.tasks.text.given_trees import check_tree
@@ -111,27 +113,43 @@ class Predictor:
         with evaluating(self.network):
             # trees of all first texts, then of the second
             logits, tree = self.network.with_tree(*batches, soft=self.soft)
-            arcs = []
+            parts = []
             if self.scores and encoder.tree is not None:
-                arcs = [encoder.scores(batch).float().cpu() for batch in batches]
-        heads = []
+                parts = [encoder.scores(batch).float().cpu() for batch in batches]
+        trees: list[Tensor] = []
+        rooted = encoder.tree is None or encoder.tree.structure.rooted
         if tree is not None:
             if self.soft and encoder.tree is not None:
                 tree = encoder.tree.discrete(tree, torch.cat([b.lengths for b in batches]))
-            heads = [part.tolist() for part in tree[..., 1:].argmax(-2).chunk(len(batches))]
+            found = tree[..., 1:].argmax(-2) if rooted else tree
+            trees = list(found.cpu().chunk(len(batches)))
         tagged = self.settings.kind == "tag"
         shares = (logits[:, null:] if tagged else logits).float().softmax(-1).tolist()
         said = []
         for i, example in enumerate(examples):
             words = tuple(map(words_in, example))
-            sizes = [len(text) + null for text in words]
-            found = [own[i][:n] for own, n in zip(heads, sizes, strict=False)]
-            trees = tuple(heads_without_null(row) if null else tuple(row) for row in found)
-            cut = zip(arcs, sizes, strict=False)
-            scores = tuple(own[i, : n + 1, : n + 1].clone() for own, n in cut)
+            sizes = [len(text) + null + rooted for text in words]
+            scores = tuple(own[i, :n, :n].clone() for own, n in zip(parts, sizes, strict=False))
+            each = [(own[i], text) for own, text in zip(trees, words, strict=False)]
+            heads = tuple(_heads(tree, text, null) for tree, text in each) if rooted else ()
+            lines = () if rooted else tuple(_brackets(tree, text, null) for tree, text in each)
             rows = shares[i][: len(words[0])] if tagged else [shares[i]]
             named = tuple(dict(zip(self.labels, row, strict=True)) for row in rows)
             best = tuple(max(row, key=row.__getitem__) for row in named)
             label, probabilities = (best, named) if tagged else (best[0], named[0])
-            said.append(Prediction(words, label, probabilities, trees or None, scores or None))
+            said.append(
+                Prediction(
+                    words, label, probabilities, heads or None, scores or None, lines or None
+                )
+            )
         return said
+
+
+def _heads(row: Tensor, words: Sequence[str], null: int) -> Heads:
+    heads = row[: len(words) + null].tolist()
+    return heads_without_null(heads) if null else tuple(heads)
+
+
+def _brackets(tree: Tensor, words: Sequence[str], null: int) -> str:
+    tree = spans_without_null(tree) if null else tree
+    return brackets(tree[: len(words), : len(words)], words)
