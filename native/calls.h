@@ -4,7 +4,7 @@
 // All arrays are contiguous; scores, trees and gradients are (batch, size, size), lengths are int64. The
 // return value is a mask of `bad_length`, `bad_score`, `no_tree` and `out_of_memory`; with `bad_length` or
 // `out_of_memory` nothing was computed. Setting `*stop` from another thread ends a call early, with
-// results that mean nothing.
+// results that mean nothing. A gradient of values may be null, for 0.
 //
 // The program's own header comes first. It has `Parts`, `Item`, its sweeps and its planes, among them:
 //   tree, grad_parts          a matrix of the parts: the scores, later the tree; the gradient of the tree
@@ -87,7 +87,8 @@ int soft_tree_backward(const T *grad_tree, const T *grad_value, const T *saved,
                     (grad_planes - value_goals) * plane * sizeof(Vec<T>));
         for (int l = 0; l < g.lanes; ++l) {
             const int64_t b = groups.sentence(index, l);
-            if (b >= 0 && g.last(l) >= 0) grad[value_goals][g.last(l)][l] = grad_value[b];
+            if (grad_value && b >= 0 && g.last(l) >= 0)
+                grad[value_goals][g.last(l)][l] = grad_value[b];
         }
         up<T>(g, chart, grad);
         down<T, Entropy>(g, chart, grad);

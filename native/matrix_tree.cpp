@@ -107,7 +107,7 @@ int marginal_tree_backward(const T *grad_tree, const T *grad_value, const T *sav
         Vec<T> factor = {};
         for (int l = 0; l < g.lanes; ++l) {
             const int64_t b = groups.sentence(index, l);
-            if (b >= 0) factor[l] = grad_value[b];
+            if (grad_value && b >= 0) factor[l] = grad_value[b];
         }
         g.gather(grad_tree, direction);
         closed_form<T>(g, weights, reach, direction, factor, reinterpret_cast<Real<T> *>(memory),

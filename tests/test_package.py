@@ -122,15 +122,14 @@ def test_without_a_compiler(tmp_path):
 )
 def test_without_the_kernel(variable, reason, monkeypatch):
     """A platform or a wish without the kernel: the same, and asking for it by name says why."""
-    caches = (native._open, native._kernel, dispatch.choose)
     monkeypatch.setenv("TREELAX_NATIVE", variable)
-    for cache in caches:
-        cache.cache_clear()
+    native.forget()
+    dispatch.choose.cache_clear()
     scores = torch.zeros(3, 3)
     with pytest.raises(treelax.TreelaxError, match=reason):
         treelax.ops.best_tree(scores, backend="native")
     with pytest.warns(RuntimeWarning, match="native backend is not available") as said:
         assert [treelax.ops.best_tree(scores).sum() for _ in range(3)] == [2, 2, 2]
     assert len(said) == 1
-    for cache in caches:
-        cache.cache_clear()
+    native.forget()
+    dispatch.choose.cache_clear()

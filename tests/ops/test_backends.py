@@ -32,13 +32,10 @@ every_dtype = pytest.mark.parametrize("dtype", [torch.float64, torch.float32], i
 def backend(request, monkeypatch):
     """A fast backend."""
     name, _, variant = request.param.partition("-")
-    caches = (native._open, native._kernel) if name == "native" else ()
     monkeypatch.setenv("TREELAX_NATIVE", variant)
-    for cache in caches:
-        cache.cache_clear()
+    native.forget()
     yield name
-    for cache in caches:
-        cache.cache_clear()
+    native.forget()
 
 
 class Problem:

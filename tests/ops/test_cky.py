@@ -21,13 +21,10 @@ FAST = ["diagonal", *(f"native-{variant}" for variant in library.supported())]
 def backend(request, monkeypatch):
     """The module of a fast backend."""
     name, _, variant = request.param.partition("-")
-    caches = (library._open, library._kernel) if name == "native" else ()
     monkeypatch.setenv("TREELAX_NATIVE", variant)
-    for cache in caches:
-        cache.cache_clear()
+    library.forget()
     yield {"diagonal": diagonal, "native": native}[name]
-    for cache in caches:
-        cache.cache_clear()
+    library.forget()
 
 
 # ── the reference against enumeration ────────────────────────────────────────────────────────────

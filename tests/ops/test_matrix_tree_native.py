@@ -26,13 +26,10 @@ from treelax.ops.matrix_tree import native, reference
 @pytest.fixture(params=library.supported())
 def backend(request, monkeypatch):
     """The kernel with one of its instruction sets."""
-    caches = (library._open, library._kernel)
     monkeypatch.setenv("TREELAX_NATIVE", request.param)
-    for cache in caches:
-        cache.cache_clear()
+    library.forget()
     yield native
-    for cache in caches:
-        cache.cache_clear()
+    library.forget()
 
 
 def results(scores, lengths, uniforms, grad_tree, single_root):

@@ -113,13 +113,13 @@ class Backend(Protocol):
     def soft_tree_backward(
         self,
         grad_tree: Tensor,
-        grad_value: Tensor,
+        grad_value: Tensor | None,
         saved: Tensor,
         lengths: Tensor,
         relaxation: str,
         single_root: bool,
     ) -> Tensor:
-        """Gradient with respect to the scores ``(B, N, N)``."""
+        """Gradient with respect to the scores ``(B, N, N)``; only native takes None, for 0."""
 
     def log_partition(self, scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
         """``log Σ_T exp(score(T))``, shape ``(B,)``."""

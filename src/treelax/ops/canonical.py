@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -30,8 +30,7 @@ def value_type(scores: Tensor) -> torch.dtype:
     return scores.dtype
 
 
-@dataclass(frozen=True)
-class Canonical:
+class Canonical(NamedTuple):
     """Scores ``(B, N, N)`` and lengths ``(B,)``, with the way back to the caller's form."""
 
     scores: Tensor
@@ -39,12 +38,13 @@ class Canonical:
     batch_shape: torch.Size
     dtype: torch.dtype
 
-    def restore(self, result: Tensor) -> Tensor:
-        """Give a result ``(B, ...)`` the caller's batch shape and dtype."""
+    def restore(self, result: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """Give a result ``(B, ...)`` the caller's batch shape, and the scores' type or ``dtype``."""
+        dtype = dtype or self.dtype
         # a view that changes nothing still costs a node in the backward pass
         if len(self.batch_shape) != 1:
             result = result.reshape(self.batch_shape + result.shape[1:])
-        return result if result.dtype == self.dtype else result.to(self.dtype)
+        return result if result.dtype == dtype else result.to(dtype)
 
 
 def canonical(
@@ -57,7 +57,8 @@ def canonical(
     """Check shapes, types and devices; flatten the batch; half types to float32; divide by the
     temperature (a temperature τ is the same as running on ``scores / τ``)."""
     check_scores(scores, rooted)
-    check_temperature(temperature, scores, validate)
+    if type(temperature) is not float or temperature != 1.0:
+        check_temperature(temperature, scores, validate)
     batch_shape = scores.shape[:-2]
     size = scores.shape[-1]
     work = precise(scores)

@@ -1,7 +1,7 @@
 """The custom operations on trees: schemas, fake kernels, gradients.
 
 Operations take the canonical form of `treelax.ops.backend` and the name of an algorithm, a folder of
-ops whose backends they run.
+ops whose backends they run. From Python they are called by the functions ``call_…``.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ def after(
     *trees: Tensor,
 ) -> None:
     """NaN where the input has it; one look at the value tells whether anything was wrong."""
+    if backend == "native":
+        # the kernel has seen every score and every value
+        if validate and native.suspicious():
+            explain(algorithm, scores, lengths, value)
+        return
     if backend not in KERNELS:
         spoil(scores, algorithm.parts(lengths, scores.shape[-1]), value, *trees)
     if not validate or value.numel() == 0 or not checks.readable(value):
-        return
-    if backend == "native":
-        # the kernel has seen every score and every value
-        if native.suspicious():
-            explain(algorithm, scores, lengths, value)
         return
     good = (value > NO_TREE).all() & (scores.amax() < float("inf"))  # false for NaN too
     if scores.is_cuda:
@@ -156,12 +156,12 @@ def _soft_tree_fake(
 
 
 @operation(
-    "soft_tree_backward(Tensor grad_tree, Tensor grad_value, Tensor scores, Tensor saved,"
+    "soft_tree_backward(Tensor grad_tree, Tensor? grad_value, Tensor scores, Tensor saved,"
     " Tensor lengths, str algorithm, str relaxation, bool single_root, str backend) -> Tensor"
 )
 def soft_tree_backward(
     grad_tree: Tensor,
-    grad_value: Tensor,
+    grad_value: Tensor | None,
     scores: Tensor,
     saved: Tensor,
     lengths: Tensor,
@@ -177,9 +177,13 @@ def soft_tree_backward(
     batch, size, _ = grad_tree.shape
     unchanged("scores", scores, (batch, size, size), grad_tree)
     lengths = unchanged("lengths", lengths, (batch,), grad_tree, torch.int64)
+    if grad_value is not None:
+        grad_value = grad_value.contiguous()
+    elif name != "native":
+        grad_value = grad_tree.new_zeros(batch)
     grad = module.soft_tree_backward(
         grad_tree.contiguous(),
-        grad_value.contiguous(),
+        grad_value,
         unchanged("the chart", saved, module.saved_shape(batch, size, grad_tree.dtype), grad_tree),
         lengths,
         relaxation,
@@ -210,16 +214,12 @@ def _soft_tree_grad(ctx: Any, grad_tree: Any, grad_value: Any, grad_saved: Any) 
         return (None,) * 8
     if grad_tree is None:
         grad_tree = grad_value.new_zeros(scores.shape)
-    if grad_value is None:
-        grad_value = grad_tree.new_zeros(scores.shape[0])
-    grad = torch.ops.treelax.soft_tree_backward(
-        grad_tree, grad_value, scores, saved, lengths, *ctx.options
-    )
+    grad = call_soft_tree_backward(grad_tree, grad_value, scores, saved, lengths, *ctx.options)
     return grad, *(None,) * 7
 
 
-gradient("soft_tree", _soft_tree_grad, _soft_tree_context)
-no_second_derivative("soft_tree_backward")
+call_soft_tree = gradient("soft_tree", _soft_tree_grad, _soft_tree_context)
+call_soft_tree_backward = no_second_derivative("soft_tree_backward")
 
 
 # ── log_partition ────────────────────────────────────────────────────────────────────────────────
@@ -292,12 +292,12 @@ def _log_partition_grad(ctx: Any, grad_value: Any, grad_marginals: Any) -> Any:
     scores, marginals = ctx.saved_tensors
     grad = None
     if grad_value is not None:
-        grad = torch.ops.treelax.log_partition_backward(grad_value, scores, marginals)
+        grad = call_log_partition_backward(grad_value, scores, marginals)
     return grad, *(None,) * 6
 
 
-gradient("log_partition", _log_partition_grad, _log_partition_context)
-no_second_derivative("log_partition_backward")
+call_log_partition = gradient("log_partition", _log_partition_grad, _log_partition_context)
+call_log_partition_backward = no_second_derivative("log_partition_backward")
 
 
 # ── best_tree and sample_tree: piecewise constant, so their gradient is nothing ──────────────────
@@ -360,5 +360,5 @@ def _(scores: Tensor, lengths: Tensor, uniforms: Tensor, *others: Any) -> Tensor
     return scores.new_empty((uniforms.shape[0], *scores.shape))
 
 
-gradient("best_tree", lambda ctx, grad: (None,) * 6, no_context)
-gradient("sample_tree", lambda ctx, grad: (None,) * 7, no_context)
+call_best_tree = gradient("best_tree", lambda ctx, grad: (None,) * 6, no_context)
+call_sample_tree = gradient("sample_tree", lambda ctx, grad: (None,) * 7, no_context)

@@ -74,11 +74,11 @@ def _grad(ctx: Any, grad: Tensor) -> Any:
     if ctx.hard:
         return None, None, None, None
     (chosen,) = ctx.saved_tensors
-    return torch.ops.treelax.select_heads_backward(grad, chosen), None, None, None
+    return _call_backward(grad, chosen), None, None, None
 
 
-gradient("select_heads", _grad, _context)
-no_second_derivative("select_heads_backward")
+_call = gradient("select_heads", _grad, _context)
+_call_backward = no_second_derivative("select_heads_backward")
 
 
 def select_heads(
@@ -122,4 +122,4 @@ def select_heads(
     if hard:
         scores = scores.detach() if isinstance(scores, Tensor) else scores
     form = canonical(scores, lengths, temperature, validate)
-    return form.restore(torch.ops.treelax.select_heads(form.scores, form.lengths, hard, validate))
+    return form.restore(_call(form.scores, form.lengths, hard, validate))

@@ -6,21 +6,39 @@ that a second derivative is an error and never a wrong number.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
+from torch._C import (
+    _are_functorch_transforms_active,
+    _get_tracing_state,
+    _len_torch_dispatch_stack,
+    _len_torch_function_stack,
+)
+from torch._C._autograd import _profiler_enabled
+from torch._C._functorch import is_functorch_wrapped_tensor
 from torch.autograd import forward_ad
 
 from treelax.errors import ForwardModeError, InputError, SecondDerivativeError
 
 library = torch.library.Library("treelax", "FRAGMENT")
 
+#: The function of every operation, by name.
+_functions: dict[str, Callable[..., Any]] = {}
+
 
 def operation(schema: str) -> Any:
     """Define an operation and register the decorated function for every device."""
     library.define(schema)
-    return torch.library.impl(library, schema.partition("(")[0], "CompositeExplicitAutograd")
+    name = schema.partition("(")[0]
+
+    def register(function: Callable[..., Any]) -> Any:
+        _functions[name] = function
+        return torch.library.impl(library, name, "CompositeExplicitAutograd")(function)
+
+    return register
 
 
 def fake(name: str) -> Any:
@@ -28,18 +46,34 @@ def fake(name: str) -> Any:
     return torch.library.register_fake(f"treelax::{name}", lib=library)
 
 
-def gradient(name: str, backward: Any, setup_context: Any) -> None:
+def gradient(name: str, backward: Any, setup_context: Any) -> Callable[..., Any]:
     """Give an operation its gradient: ``setup_context(ctx, inputs, output)`` keeps what
-    ``backward(ctx, *grads)`` needs.
+    ``backward(ctx, *grads)`` needs. Returns the operation, to be called from Python.
 
     What `torch.library.register_autograd` does, with less Python per call: for short sentences that is
-    a good part of the time.
+    a good part of the time. So is the dispatcher, which takes every call back to Python twice, for the
+    gradient and for the function; where nobody would notice, calls go past it.
     """
     op = getattr(torch.ops.treelax, name).default
 
-    def plain(*inputs: Any) -> Any:
+    def below(*inputs: Any) -> Any:
         with torch._C._AutoDispatchBelowAutograd():
             return op(*inputs)
+
+    dispatched = _differentiable(name, below, backward, setup_context)
+    direct = _differentiable(name, _functions[name], backward, setup_context)
+    library.impl(name, dispatched, "Autograd")
+
+    def call(*inputs: Any) -> Any:
+        return (direct if unwatched(inputs[0]) else op)(*inputs)
+
+    return call
+
+
+def _differentiable(
+    name: str, plain: Callable[..., Any], backward: Any, setup_context: Any
+) -> Callable[..., Any]:
+    """``plain`` with a gradient."""
 
     def forward(ctx: Any, *inputs: Any) -> Any:
         output = plain(*inputs)
@@ -51,6 +85,10 @@ def gradient(name: str, backward: Any, setup_context: Any) -> None:
         (torch.autograd.Function,),
         {"forward": staticmethod(forward), "backward": staticmethod(backward)},
     )
+    apply: Callable[..., Any] = function.apply  # type: ignore[attr-defined]
+    if plain is _functions[name]:
+        # what it comes down to where no transform of functorch is active
+        apply = super(torch.autograd.Function, function).apply  # type: ignore[misc]
 
     def autograd(*inputs: Any) -> Any:
         if forward_ad._current_level >= 0:
@@ -58,15 +96,30 @@ def gradient(name: str, backward: Any, setup_context: Any) -> None:
         if torch.is_grad_enabled() and any(
             isinstance(x, Tensor) and x.requires_grad for x in inputs
         ):
-            return function.apply(*inputs)  # type: ignore[attr-defined]
+            return apply(*inputs)
         return plain(*inputs)
 
-    library.impl(name, autograd, "Autograd")
+    return autograd
+
+
+def unwatched(tensor: Tensor) -> bool:
+    """Whether the dispatcher would do no more than call the operation: an ordinary tensor, and nobody
+    who compiles, traces, transforms or profiles what is called."""
+    return (
+        not torch.compiler.is_compiling()
+        and type(tensor) in (Tensor, torch.nn.Parameter)
+        and not is_functorch_wrapped_tensor(tensor)  # even after the end of a transform
+        and not _are_functorch_transforms_active()
+        and not _len_torch_dispatch_stack()
+        and not _len_torch_function_stack()
+        and _get_tracing_state() is None
+        and not _profiler_enabled()
+    )
 
 
 def refuse_forward_mode(name: str, inputs: tuple[Any, ...]) -> None:
     """Raise if an input carries a tangent; it would be dropped without a word."""
-    if torch._C._are_functorch_transforms_active() or any(
+    if _are_functorch_transforms_active() or any(
         isinstance(x, Tensor) and forward_ad.unpack_dual(x).tangent is not None for x in inputs
     ):
         raise ForwardModeError(
@@ -88,8 +141,8 @@ def needs_saved(name: str, save: bool) -> None:
         )
 
 
-def no_second_derivative(name: str) -> None:
-    """Make the derivative of ``name``, itself a gradient, raise."""
+def no_second_derivative(name: str) -> Callable[..., Any]:
+    """Make the derivative of ``name``, itself a gradient, raise. Returns it as `gradient` does."""
 
     def backward(ctx: Any, *grads: Tensor) -> NoReturn:
         raise SecondDerivativeError(
@@ -97,7 +150,7 @@ def no_second_derivative(name: str) -> None:
             "only. Detach the gradient, or drop create_graph=True."
         )
 
-    gradient(name, backward, no_context)
+    return gradient(name, backward, no_context)
 
 
 def unchanged(
@@ -111,9 +164,15 @@ def unchanged(
 
     Its type, unless given, and its device are those of the gradient that comes in.
     """
-    expected = dtype or gradient.dtype, shape, torch.strided, gradient.device
-    received = tensor.dtype, tuple(tensor.shape), tensor.layout, tensor.device
-    if received != expected:
+    kind = dtype or gradient.dtype
+    if not (
+        tensor.dtype == kind
+        and tensor.shape == shape
+        and tensor.layout == torch.strided
+        and tensor.device == gradient.device
+    ):
+        received = tensor.dtype, tuple(tensor.shape), tensor.layout, tensor.device
+        expected = kind, shape, torch.strided, gradient.device
         raise InputError(
             f"{name}, saved for the backward pass, is {' '.join(map(str, received))}; expected "
             f"{' '.join(map(str, expected))}: a hook on saved tensors must return what it was given."

@@ -51,6 +51,13 @@ def block_size(size: int) -> int:
     return -(-size // step) * step
 
 
+class _Loan(weakref.ref[memoryview]):
+    """Notices when nobody needs a block any more; `weakref.finalize` with less Python."""
+
+    __slots__ = ("block",)
+    block: mmap.mmap
+
+
 class Pool:
     """Memory between the forward and the backward pass, used again; about ``limit`` bytes lie idle.
 
@@ -63,18 +70,18 @@ class Pool:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.free: defaultdict[int, deque[mmap.mmap]] = defaultdict(deque)
+        self.lent: dict[int, _Loan] = {}  # a reference without a holder is never called
 
     @property
     def idle(self) -> int:
         """Bytes that wait to be used again."""
         return sum(size * len(blocks) for size, blocks in list(self.free.items()))
 
-    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    def empty(self, count: int, dtype: torch.dtype) -> Tensor:
         """A tensor with uninitialised memory, like `torch.empty`."""
-        count = torch.Size(shape).numel()
         size = count * dtype.itemsize
         if size < SMALLEST_BLOCK:
-            return torch.empty(shape, dtype=dtype)
+            return torch.empty(count, dtype=dtype)
         size = block_size(size)
         try:
             block = self.free[size].pop()
@@ -85,14 +92,17 @@ class Pool:
             except OSError as error:
                 raise ChartMemoryError(NO_MEMORY) from error
         view = memoryview(block)
-        weakref.finalize(view, self.give_back, block).atexit = False
-        return torch.frombuffer(view, dtype=dtype, count=count).view(shape)
+        loan = _Loan(view, self.give_back)
+        loan.block = block
+        self.lent[id(loan)] = loan
+        return torch.frombuffer(view, dtype=dtype, count=count)
 
-    def give_back(self, block: mmap.mmap) -> None:
+    def give_back(self, loan: _Loan) -> None:
         """Called when the tensor of a block is gone."""
-        size = len(block)
+        del self.lent[id(loan)]
+        size = len(loan.block)
         if self.idle + size <= self.limit:  # otherwise the system gets it
-            self.free[size].append(block)
+            self.free[size].append(loan.block)
 
 
 #: Twice what 64 sentences of 80 words keep in float32.
@@ -153,15 +163,24 @@ def _kernel(operation: str, dtype: torch.dtype, narrow: bool, arguments: str) ->
     return kernel
 
 
-def _narrow(dtype: torch.dtype, batch: int) -> bool:
-    """Whether short vectors have room for the batch."""
-    # bool: a batch of unknown size is decided upon when it is traced
-    return variant() in ("v3", "v4") and bool(batch <= _kernel("lanes", dtype, True, "")())
+@functools.cache
+def _lanes(dtype: torch.dtype, narrow: bool) -> int:
+    """Sentences per SIMD register; 0 where there is no build with shorter vectors."""
+    if narrow and variant() not in ("v3", "v4"):
+        return 0
+    return _kernel("lanes", dtype, narrow, "")()
+
+
+def forget() -> None:
+    """Open the library anew when it is next used, for tests that set ``TREELAX_NATIVE``."""
+    for cache in (_open, _kernel, _lanes):
+        cache.cache_clear()
 
 
 def lanes(dtype: torch.dtype, batch: int) -> int:
     """Sentences per SIMD register in a call with ``batch`` sentences."""
-    return _kernel("lanes", dtype, _narrow(dtype, batch), "")()
+    # bool: a batch of unknown size is decided upon when it is traced
+    return _lanes(dtype, bool(batch <= _lanes(dtype, True)))
 
 
 def call(
@@ -169,13 +188,15 @@ def call(
 ) -> None:
     """Run an entry point, whose last two arguments are added here, and see to its status."""
     batch = lengths.shape[0]
-    kernel = _kernel(operation, dtype, _narrow(dtype, batch), arguments + "ip")
+    kernel = _kernel(operation, dtype, batch <= _lanes(dtype, True), arguments)
     threads = torch.get_num_threads()
     if batch * size**3 < LONG:
         status = kernel(*values, threads, None)
     else:
         status = _interruptible(kernel, *values, threads)
-    _note(status, lengths, size, operation)
+    _last.status = status
+    if status:
+        _look_at(status, lengths, size, operation)
 
 
 def _interruptible(kernel: Kernel, *values: Any) -> int:
@@ -216,11 +237,8 @@ def aligned(saved: Tensor) -> Tensor:
     return saved.clone() if saved.data_ptr() % ALIGNMENT else saved
 
 
-def _note(status: int, lengths: Tensor, size: int, operation: str) -> None:
-    """Remember the status, and raise for what leaves nothing computed."""
-    _last.status = status
-    if not status:
-        return
+def _look_at(status: int, lengths: Tensor, size: int, operation: str) -> None:
+    """Raise for what leaves nothing computed."""
     if status & OUT_OF_MEMORY:
         raise ChartMemoryError(NO_MEMORY)
     if status & BAD_LENGTH:

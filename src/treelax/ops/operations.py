@@ -6,15 +6,10 @@ of `treelax.ops.best_tree` and its neighbours.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
-from treelax.ops import (
-    dispatch,
-    function,  # noqa: F401  registers the operations
-)
+from treelax.ops import dispatch, function
 from treelax.ops.backend import RELAXATIONS, Algorithm
 from treelax.ops.canonical import Canonical, canonical, value_type
 from treelax.ops.checks import one_of, sample_size
@@ -56,7 +51,7 @@ def best(
     """The tree of the highest score, 0/1, without a gradient."""
     scores = scores.detach() if isinstance(scores, Tensor) else scores
     form = canonical(scores, lengths, rooted=algorithm.rooted)
-    tree = torch.ops.treelax.best_tree(
+    tree = function.call_best_tree(
         form.scores, form.lengths, algorithm.name, single_root, chosen(backend), validate
     )
     return form.restore(tree)
@@ -77,7 +72,7 @@ def soft(
     they are in."""
     one_of("relaxation", relaxation, RELAXATIONS)
     form = canonical(scores, lengths, temperature, validate, rooted=algorithm.rooted)
-    tree, value, _ = torch.ops.treelax.soft_tree(
+    tree, value, _ = function.call_soft_tree(
         form.scores,
         form.lengths,
         algorithm.name,
@@ -100,8 +95,8 @@ def log_sum(
     backend: str | None = None,
 ) -> Tensor:
     """Log of the summed weight of all trees, with a gradient."""
-    form = replace(canonical(scores, lengths, rooted=algorithm.rooted), dtype=value_type(scores))
-    value, _ = torch.ops.treelax.log_partition(
+    form = canonical(scores, lengths, rooted=algorithm.rooted)
+    value, _ = function.call_log_partition(
         form.scores,
         form.lengths,
         algorithm.name,
@@ -110,7 +105,7 @@ def log_sum(
         validate,
         wants_gradient(form.scores),
     )
-    return form.restore(value)
+    return form.restore(value, value_type(scores))
 
 
 def sample(
@@ -130,7 +125,7 @@ def sample(
     shape = sample_size(sample_shape)
     batch, size, _ = form.scores.shape
     decisions = (shape.numel(), batch, algorithm.decisions(size))
-    trees = torch.ops.treelax.sample_tree(
+    trees = function.call_sample_tree(
         form.scores,
         form.lengths,
         draw_uniforms(decisions, form.scores, generator),
