@@ -254,8 +254,8 @@ def perturbation(
     There is no arc in column 0, on the diagonal, and beyond a sentence's length.
 
     Args:
-        noise: "gumbel", "gaussian", "sum-of-gamma" (``k`` is the sentence's length, ``τ = 1``, ``s = 10``), or
-            "none" or None for zeros.
+        noise: "gumbel", "gaussian", "sum-of-gamma" (``k`` is the sentence's length, ``τ = 1``,
+            ``s = 10``), or "none" or None for zeros.
         scores: ``(..., n + 1, n + 1)``, floating point; gives shape, type and device.
         lengths: integer, broadcasts to ``(...)``, words per sentence; all n by default. Their
             values are not checked here, since that would wait for the GPU.

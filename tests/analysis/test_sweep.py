@@ -14,7 +14,13 @@ import pytest
 from listops_runs import tiny
 
 from treelax.analysis import sweep as module
-from treelax.analysis.sweep import epochs_of, open_or_create, refuse_other_settings, sweep
+from treelax.analysis.sweep import (
+    epochs_of,
+    open_or_create,
+    refuse_other_settings,
+    run_name,
+    sweep,
+)
 from treelax.errors import InputError, RunInUseError, Terminated, TrainingError
 from treelax.tasks.listops.config import ListOpsConfig
 from treelax.tasks.listops.task import LISTOPS
@@ -46,6 +52,11 @@ keys = dict.fromkeys("seed max_length best_epoch epochs seconds".split(), 1)
 keys |= {"preset": "gold", "device": "CPU"}
 (folder / "test.json").write_text(json.dumps(keys | {"test": test}))
 """
+
+
+def folders(place: Path, configs: list[Any]) -> dict[Path, Any]:
+    """The folders of runs in a sweep."""
+    return {place / run_name(config): config for config in configs}
 
 
 class Workers:
@@ -89,7 +100,7 @@ def test_all_runs_go_to_their_ends(tmp_path: Path, workers: Workers) -> None:
     def report(run: Run, row: dict[str, Any], epochs: int) -> None:
         told.append((run.path.name, row["epoch"], epochs))
 
-    runs = sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=3, report=report)
+    runs = sweep(LISTOPS, folders(tmp_path, CONFIGS), device="cpu", jobs=3, report=report)
     assert [run.path.name for run in runs] == workers.started == NAMES
     assert all(LISTOPS.result(run) is not None for run in runs)
     assert workers.at_once == 3
@@ -107,13 +118,13 @@ def test_a_failure_takes_no_other_run_with_it(tmp_path: Path, workers: Workers) 
         TrainingError,
         match=r"^1 of 4 runs failed: gold-1 \(a reason\); the same command goes on",
     ):
-        sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=2)
+        sweep(LISTOPS, folders(tmp_path, CONFIGS), device="cpu", jobs=2)
     ended = {run.name for run in tmp_path.iterdir() if (run / "test.json").exists()}
     assert ended == set(NAMES) - {"gold-1"}
     before = {run: (tmp_path / run / "test.json").stat().st_mtime_ns for run in ended}
     workers.fail = ""
     workers.started.clear()
-    sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=2)
+    sweep(LISTOPS, folders(tmp_path, CONFIGS), device="cpu", jobs=2)
     assert workers.started == ["gold-1"]
     assert {run: (tmp_path / run / "test.json").stat().st_mtime_ns for run in ended} == before
 
@@ -131,7 +142,7 @@ def test_runs_go_on_with_their_own_settings_only(tmp_path: Path, workers: Worker
         InputError,
         match=r"paper-mc-1: was started with other settings \(train.epochs 9 → 4\); give",
     ):
-        sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=2)
+        sweep(LISTOPS, folders(tmp_path, CONFIGS), device="cpu", jobs=2)
     assert workers.started == []
     with pytest.raises(InputError, match=r"is a run of 'listops'; expected one of 'classify'"):
         open_or_create(CLASSIFY, run.path, preset("classify"))
@@ -154,7 +165,7 @@ def test_files_may_have_moved_but_not_given_trees(
 
     monkeypatch.setattr(module, "_start", start)
     with pytest.raises(KeyboardInterrupt):
-        sweep(CLASSIFY, [moved], tmp_path, device="cpu", jobs=1)
+        sweep(CLASSIFY, folders(tmp_path, [moved]), device="cpu", jobs=1)
     assert override(config, given) == moved
     with pytest.raises(InputError, match=r"other settings \(data.trees none → \{split\}.conllu\)"):
         refuse_other_settings(CLASSIFY, run, override(config, ["data.trees={split}.conllu"]))
@@ -177,7 +188,7 @@ def test_an_interrupted_sweep_goes_on(
     before = signal.getsignal(signal.SIGTERM)
     workers.epochs = 1000
     with pytest.raises(error):
-        sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=2, report=stop)
+        sweep(LISTOPS, folders(tmp_path, CONFIGS), device="cpu", jobs=2, report=stop)
     assert signal.getsignal(signal.SIGTERM) is before
     assert len(workers.processes) == 2
     assert [process.returncode for process in workers.processes] == [-signal.SIGTERM] * 2
@@ -186,7 +197,7 @@ def test_an_interrupted_sweep_goes_on(
     done = {run: epochs_of(tmp_path / run) for run in workers.started}
     assert max(done.values()) > 0
     workers.epochs = max(done.values()) + 2
-    runs = sweep(LISTOPS, CONFIGS, tmp_path, device="cpu", jobs=4)
+    runs = sweep(LISTOPS, folders(tmp_path, CONFIGS), device="cpu", jobs=4)
     assert all(LISTOPS.result(run) is not None for run in runs)
     for run in runs:
         assert len(read_metrics(run.path)) == workers.epochs

@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -68,18 +68,16 @@ def open_or_create(task: Task, path: Path, config: Any) -> Run:
 
 def sweep(
     task: Task,
-    configs: Sequence[Any],
-    folder: Path,
+    configs: Mapping[Path, Any],
     *,
     device: str,
     jobs: int,
     report: Report | None = None,
 ) -> list[Run]:
-    """Train and test all configs, ``jobs`` at a time; runs that have ended are left alone."""
-    runs = [open_or_create(task, folder / run_name(config), config) for config in configs]
+    """Train and test all configs, in their folders, ``jobs`` at a time; ended runs are left alone."""
+    runs = [open_or_create(task, path, config) for path, config in configs.items()]
     moved = {
-        run.path: settings_between(run.config(task.config_type), config)
-        for run, config in zip(runs, configs, strict=True)
+        run.path: settings_between(run.config(task.config_type), configs[run.path]) for run in runs
     }
     waiting = [run for run in runs if task.result(run) is None]
     going: dict[Path, tuple[Run, subprocess.Popen[bytes]]] = {}

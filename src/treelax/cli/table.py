@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from treelax.cli import estimators
 from treelax.cli.commands import Device, Settings, command, group, option_settings, with_options
 from treelax.cli.console import console, error_console, table
 from treelax.cli.progress import progress
@@ -192,7 +193,8 @@ def _train(
             bar.update(epochs, f"{run.path.name} epoch {row['epoch']} dev {dev}")
 
         try:
-            sweep(task, configs, folder, device=str(place), jobs=at_once, report=tell)
+            runs = {folder / run_name(config): config for config in configs}
+            sweep(task, runs, device=str(place), jobs=at_once, report=tell)
         except TrainingError as error:
             return error
     return None
@@ -263,4 +265,5 @@ register = group(
         for module in command_modules()
         for each in module.TABLES
     ),
+    estimators.register,
 )

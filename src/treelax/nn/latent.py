@@ -33,7 +33,8 @@ class LatentTree(nn.Module):
             `treelax.Relaxed`:
         relaxation: "softmax" (the paper's) or "entropy" (arc marginals).
         temperature: of the relaxation.
-        noise: "gumbel", "gaussian", "sum-of-gamma", or "none" for training without noise (the paper's G = 0).
+        noise: "gumbel", "gaussian", "sum-of-gamma", or "none" for training without noise (the paper's
+            G = 0).
         noise_scale: factor of the noise.
         straight_through: while training give the discrete tree of the perturbed scores, exactly 0
             and 1, with the gradient of their soft tree.

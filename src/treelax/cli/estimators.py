@@ -1,0 +1,150 @@
+"""``treelax table estimators``: estimators compared on whole tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from treelax.cli.commands import Device, Settings, command
+from treelax.cli.console import console, error_console, table
+from treelax.cli.progress import progress
+from treelax.errors import TrainingError, counted
+
+HELP = """Compare estimators: each tuned on dev, then trained over several seeds.
+
+Every row is an estimator with one setting, which gets three trials with a
+seed of its own; the best value on dev is then trained over the seeds of the
+table. TASK is listops (the paper's recipe, at most 50 tokens), longer (the
+balanced recipe, at most 100), paulus, or sst, which takes --from and
+--vectors as treelax table sst does.
+
+Runs on record in results/estimators/TASK/runs.csv are not trained again, and
+interrupted ones are resumed: the same command continues. Then an update of
+each row is timed alone (speed.csv), and table.md, curves.csv and curves.svg
+are written.
+
+Examples:
+  treelax table estimators listops --device cuda
+  treelax table estimators sst --from sst --vectors glove.zip --rows imle,rloo-4
+  treelax table estimators listops --report
+"""
+
+
+def compare(
+    task: Annotated[
+        Literal["listops", "longer", "paulus", "sst"], typer.Argument(help="What to train on.")
+    ],
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: 0 to N-1.")] = 5,
+    rows: Annotated[
+        str | None, typer.Option(help="Estimators, separated by commas; default: all.")
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="Of SST: folder or archive.")
+    ] = None,
+    vectors: Annotated[list[Path] | None, typer.Option(help="Of SST: word vectors.")] = None,
+    runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs", "estimators"),
+    results: Annotated[Path, typer.Option(help="Folder for the tables.")] = Path(
+        "results", "estimators"
+    ),
+    settings: Settings = None,
+    device: Device = "auto",
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Runs at a time; default: 10 on a GPU, one per core on a CPU."),
+    ] = None,
+    trials: Annotated[bool, typer.Option("--trials", help="Stop after the trials.")] = False,
+    report: Annotated[
+        bool, typer.Option("--report", help="Train nothing; show and write what is on record.")
+    ] = False,
+) -> None:
+    """Compare estimators; see HELP."""
+    from treelax.analysis.estimators import Study, check_rows
+    from treelax.cli.commands import option_settings
+    from treelax.tasks.text.commands import CORPUS, VECTORS
+
+    given = {CORPUS.parameter: source, VECTORS.parameter: vectors}
+    changes = [*option_settings((CORPUS, VECTORS), given), *(settings or ())]
+    study = Study(task, runs, results, check_rows(rows), changes)
+    failure = None
+    if not report:
+        failure = _train(study.tuning, study.tuning.trials(), "trials", device, jobs)
+        if not trials:
+            failure = failure or _train(study, study.finals(seeds), "runs", device, jobs)
+            if failure is None:
+                _measure(study, device)
+    _publish(study, seeds)
+    if failure is not None:
+        raise failure
+
+
+def _train(study: Any, keys: Any, name: str, device: str, jobs: int | None) -> TrainingError | None:
+    """Train what is not on record; returns what was wrong with runs that failed."""
+    import os
+
+    from treelax.analysis.sweep import epochs_of, sweep
+    from treelax.training.devices import find_device
+
+    place = find_device(device)
+    study.collect(keys)
+    missing = study.missing(keys)
+    if not missing:
+        return None
+    at_once = jobs or (10 if place.type == "cuda" else os.cpu_count() or 1)
+    error_console.print(f"{counted(len(missing), 'run')}, {at_once} at a time, on {place}")
+    total = sum(config.train.epochs for config in missing.values())
+    with progress(name, total, start=sum(map(epochs_of, missing)), unit="epoch") as bar:
+
+        def tell(run: Any, row: dict[str, Any], epochs: int) -> None:
+            where = f"{run.path.parent.name} {run.path.name}"
+            dev = study.task.describe(row["dev"])
+            bar.update(epochs, f"{where} epoch {row['epoch']} dev {dev}")
+
+        try:
+            sweep(study.task, missing, device=str(place), jobs=at_once, report=tell)
+        except TrainingError as error:
+            return error
+        finally:
+            study.collect(keys)  # whatever has ended, also if the sweep was interrupted
+    return None
+
+
+def _measure(study: Any, device: str) -> None:
+    from treelax.training.devices import find_device
+
+    study.measure(find_device(device), lambda row: error_console.print(f"timing {row}"))
+
+
+def _publish(study: Any, seeds: int) -> None:
+    """Print the table and write it."""
+    from treelax.analysis.tables import TABLE, to_markdown
+    from treelax.files import atomic_write
+
+    headings, rows = study.table_rows(seeds)
+    if not rows:
+        console.print("no row has a run on record that its trials have chosen")
+        return
+    title = study.comparison.title
+    shown = [i for i, name in enumerate(headings) if name not in ("trials, dev", "every seed")]
+    table(
+        [headings[i] for i in shown],
+        [[row[i] for i in shown] for row in rows],
+        f"{title}, %",
+        f"every seed and the trials in {study.results / TABLE}",
+    )
+    devices = ", ".join(dict.fromkeys(line["device"] for line in study.records.values()))
+    about = (
+        "Each estimator has one setting with three trials of one seed, whose best dev accuracy chose "
+        "it; mean ± standard deviation over other seeds, in percent; failures count. Every seed: the "
+        "first figure of each. Milliseconds an update and megabytes of one run alone."
+    )
+    command = f"treelax table estimators {study.results.name} --seeds {seeds}"
+    text = f"# {title}\n\n{about} `{command}` on {devices}.\n\n{to_markdown(headings, rows)}\n"
+    with atomic_write(study.results / TABLE, "w") as file:
+        file.write(text)
+    study.plot(seeds, study.results / "curves.svg")
+    console.print(f"written to {study.results}")
+
+
+register = command("estimators", HELP, compare)
