@@ -50,7 +50,7 @@ def test_the_paper_in_numbers():
     assert (config.train.learning_rate, config.train.decay, config.train.patience) == (1e-4, 0.9, 5)
     assert (config.train.epochs, config.train.updates, config.train.batch_size) == (100, 100, 64)
     assert (config.train.schedule, config.train.loss) == ("plateau", "operators")
-    assert (config.model.noise, config.model.temperature) == ("gumbel", 1.0)
+    assert (config.model.noise, config.model.temperature) == ("default", 1.0)
 
 
 def test_a_file_of_before_there_were_readings_means_what_it_meant():

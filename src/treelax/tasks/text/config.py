@@ -305,6 +305,11 @@ class TextConfig:
                 f"data.classes is {self.data.classes} and data.format {self.data.format}; expected "
                 "binary: only sst has others"
             )
+        if self.train.discrete_epochs and self.model.estimator.name != "relaxed":
+            raise InputError(
+                f"train.discrete_epochs is {self.train.discrete_epochs} and model.estimator "
+                f"{self.model.estimator.name}; expected 0: only relaxed trees become discrete"
+            )
         if self.model.encoder == "transformer" and self.data.vectors is not None:
             raise InputError(
                 f"model.encoder is transformer and data.vectors {self.data.vectors}; expected none: "

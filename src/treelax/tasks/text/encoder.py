@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from treelax.data.text.vectors import Vectors
 from treelax.data.text.vocabulary import WordTable
+from treelax.distributions import StructureDistribution
 from treelax.nn import MLP, BiLSTM, BinaryTreeLSTM, LatentTree, Root, TreeGCN
 from treelax.nn.attention import IntraAttention
 from treelax.nn.dropout import Dropout
@@ -129,22 +130,32 @@ class SentenceEncoder(nn.Module):
         vectors = self.words(batch)
         if self.intra is not None:
             return self.intra(vectors, batch.lengths), None
-        if self.lstm is not None:
-            tree = self._tree(vectors, batch, soft, generator)
-            around = self.lstm_dropout(self.lstm.words(self.lstm(vectors, tree), tree))
-            return torch.cat((vectors, around), -1) if self.config.dense else around, tree
-        if self.gcn is None or self.root is None:
+        if self.gcn is None and self.lstm is None:
             return vectors, None
-        vertices = self.root(vectors)
+        vertices = self.with_root(vectors)
         tree = self._tree(vertices, batch, soft, generator)
-        return self.gcn(vertices, tree)[..., 1:, :], tree
+        return self.compose(vertices, tree), tree
+
+    def with_root(self, vectors: Tensor) -> Tensor:
+        """The vertices of trees: words, with a root in front unless trees are binary."""
+        return vectors if self.root is None else self.root(vectors)
+
+    def compose(self, vertices: Tensor, tree: Tensor) -> Tensor:
+        """Vectors of words that know their neighbours in the tree."""
+        if self.gcn is not None:
+            return self.gcn(vertices, tree)[..., 1:, :]
+        assert self.lstm is not None
+        around = self.lstm_dropout(self.lstm.words(self.lstm(vertices, tree), tree))
+        return torch.cat((vertices, around), -1) if self.config.dense else around
+
+    def trees(self, vertices: Tensor, lengths: Tensor) -> StructureDistribution:
+        """The distribution over latent trees."""
+        assert self.tree is not None
+        return self.tree.over(_at_least_float32(self.tree.scorer(vertices)), lengths)
 
     def scores(self, batch: Sentences) -> Tensor:
         """Arc scores ``(batch, n + 1, n + 1)``, or span scores ``(batch, n, n)``, of the trees."""
-        assert self.tree is not None
-        vectors = self.words(batch)
-        vertices = vectors if self.root is None else self.root(vectors)
-        return _at_least_float32(self.tree.scorer(vertices))
+        return self.trees(self.with_root(self.words(batch)), batch.lengths).scores
 
     def _tree(
         self, vertices: Tensor, batch: Sentences, soft: bool, generator: torch.Generator | None
@@ -157,12 +168,10 @@ class SentenceEncoder(nn.Module):
             assert heads is not None
             dtype = torch.promote_types(vertices.dtype, torch.float32)
             return heads_to_tree(heads, batch.lengths, dtype=dtype, validate=False)
-        scores = _at_least_float32(self.tree.scorer(vertices))
+        trees = self.trees(vertices, batch.lengths)
         if self.training:
-            return self.tree.sample(scores, batch.lengths, generator=generator)
-        if soft:
-            return self.tree.soft(scores, batch.lengths)
-        return self.tree.discrete(scores, batch.lengths)
+            return self.tree.estimator.sample(trees, generator=generator)
+        return self.tree.estimator.soft(trees) if soft else trees.mode
 
 
 def _at_least_float32(tensor: Tensor) -> Tensor:

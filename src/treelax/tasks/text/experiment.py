@@ -15,6 +15,7 @@ from treelax.data.text.encoding import EncodedText
 from treelax.data.text.vectors import NULL
 from treelax.errors import InputError, counted
 from treelax.nn.modes import evaluating
+from treelax.tasks.settings import for_batches
 from treelax.tasks.text.config import FILES, ModelConfig, TextConfig, with_learned_words
 from treelax.tasks.text.data import TextData
 from treelax.tasks.text.encoder import Sentences
@@ -67,6 +68,9 @@ class TextExperiment:
             self.model: TextModel = NETWORKS[config.kind](settings, table, len(data.labels))
         self.model.to(device)
         encoder = self.model.encoder
+        if encoder.tree is not None:
+            self.estimator = for_batches(encoder.tree.estimator, config.train.batch_size)
+            encoder.tree.estimator = self.estimator
         encoder.read(data.vectors)
         self.subwords = {
             name: subword_lengths(encoder.transformer, split) for name, split in data.splits.items()
@@ -115,8 +119,9 @@ class TextExperiment:
         """Make trees discrete and free of noise in the last epochs; returns whether they are."""
         train, tree = self.config.train, self.model.encoder.tree
         discrete = epoch > train.epochs - train.discrete_epochs
-        if tree is not None:
-            tree.estimator = self.config.model.estimator(discrete=discrete)
+        if tree is not None and train.discrete_epochs:
+            discrete_trees = self.config.model.make_estimator(discrete=True)
+            tree.estimator = discrete_trees if discrete else self.estimator
         return discrete
 
     def fingerprint(self) -> str:
@@ -142,17 +147,31 @@ class TextExperiment:
         With ``train.consistency``, also the `divergence` of two runs of each example.
         """
         smoothing, weight = self.config.train.label_smoothing, self.config.train.consistency
-        if weight:
-            indices = indices.repeat(2)
+        copies = 2 if weight else 1
+        targets = self.train.targets(indices, shape[0] - self.null)
+
+        def losses(logits: Tensor) -> Tensor:
+            logits = (
+                logits.float()[:, :, self.null :] if self.config.kind == "tag" else logits.float()
+            )
+            each = logits.unflatten(1, (copies, -1))  # (samples, copies, examples, ...)
+            wanted = targets.expand(each.shape[:-1])
+            loss = F.cross_entropy(
+                each.flatten(0, -2),
+                wanted.flatten(),
+                ignore_index=NO_LABEL,
+                label_smoothing=smoothing,
+                reduction="none",
+            )
+            loss = loss.reshape(wanted.shape).mean(1)
+            if weight:
+                loss = loss + weight * divergence(each[:, 0], each[:, 1], targets)
+            return loss.flatten(2).sum(-1) if self.config.kind == "tag" else loss
+
         with self.precision():
-            logits = self.logits(self.train, shape, indices, generator=generator)
-        logits = logits.float().flatten(0, -2)
-        targets = self.train.targets(indices, shape[0] - self.null).flatten()
-        loss = F.cross_entropy(logits, targets, ignore_index=NO_LABEL, label_smoothing=smoothing)
-        if weight:
-            first, second = logits.chunk(2)
-            loss = loss + weight * divergence(first, second, targets.chunk(2)[0])
-        return loss
+            texts = self.texts(self.train, shape, indices.repeat(copies))
+            total = self.model.expect(*texts, losses=losses, generator=generator).sum()
+        return total / self.loss_weight(shape, indices)
 
     def loss_weight(self, shape: Shape, indices: Tensor) -> Tensor:
         """The number of labels of a batch."""
@@ -168,13 +187,16 @@ class TextExperiment:
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """Logits ``(batch, classes)``, or ``(batch, n, tags)`` without NULL."""
+        logits = self.model(*self.texts(data, shape, indices), soft=soft, generator=generator)
+        return logits[:, self.null :] if self.config.kind == "tag" else logits
+
+    def texts(self, data: EncodedText, shape: Shape, indices: Tensor) -> list[Sentences]:
+        """The first texts of examples, then the second ones."""
         lengths, subwords = shape[: data.texts], shape[data.texts :] or (None,) * data.texts
-        texts = [
+        return [
             replace(self.sentences(data, indices, which, length), subwords=longest)
             for which, (length, longest) in enumerate(zip(lengths, subwords, strict=True))
         ]
-        logits = self.model(*texts, soft=soft, generator=generator)
-        return logits[:, self.null :] if self.config.kind == "tag" else logits
 
     def sentences(self, data: EncodedText, indices: Tensor, which: int, length: int) -> Sentences:
         """A batch of texts, with the NULL token in front if there is one."""
@@ -284,12 +306,11 @@ def _check(config: TextConfig, data: TextData) -> None:
 
 
 def divergence(first: Tensor, second: Tensor, targets: Tensor) -> Tensor:
-    r"""Mean symmetric KL divergence of two predictions of the same labels.
+    r"""Symmetric KL divergence of two predictions of the same labels; 0 where there is no label.
 
     .. math:: \tfrac12 \big(\mathrm{KL}(p \,\|\, q) + \mathrm{KL}(q \,\|\, p)\big)
               = \tfrac12 \sum_c (p_c - q_c)(\log p_c - \log q_c)
     """
     log_p, log_q = first.log_softmax(-1), second.log_softmax(-1)
     apart = ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1) / 2
-    asked = targets != NO_LABEL
-    return (apart * asked).sum() / asked.sum()
+    return apart * (targets != NO_LABEL)

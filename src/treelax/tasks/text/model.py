@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from treelax.errors import InputError
+from treelax.estimators import Exact
 from treelax.nn import MLP
 from treelax.nn.attention import DecomposableAttention, word_mask
 from treelax.nn.mlp import linear
@@ -32,6 +36,51 @@ class TextModel(nn.Module):
         batch = both(*texts) if len(texts) == 2 else texts[0]
         vectors, tree = self.encoder(batch, **options)
         return self.logits(vectors, *texts), tree
+
+    def expect(
+        self,
+        *texts: Sentences,
+        losses: Callable[[Tensor], Tensor],
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """The expected losses of examples, whose gradient trains all layers.
+
+        Args:
+            texts: the first texts of all examples, then the second ones.
+            losses: from logits ``(samples, batch, ...)`` to losses ``(samples, examples)``; the batch
+                may have several copies of the examples, one behind the other.
+            generator: source of randomness.
+        """
+        latent = self.encoder.tree
+        if latent is None:
+            return losses(self(*texts)[None])[0]
+        batch = both(*texts) if len(texts) == 2 else texts[0]
+        vertices = self.encoder.with_root(self.encoder.words(batch))
+        shared = 1  # trees of an example
+
+        def of_trees(trees: Tensor) -> Tensor:
+            nonlocal shared
+            samples = len(trees)
+            # (samples, texts · batch, ...) to (texts · samples · batch, ...)
+            flat = trees.unflatten(1, (len(texts), -1)).transpose(0, 1).flatten(0, 2)
+            each = vertices.unflatten(0, (len(texts), 1, -1))
+            each = each.expand(-1, samples, -1, -1, -1).flatten(0, 2)
+            many = (replace(text, lengths=text.lengths.repeat(samples)) for text in texts)
+            logits = self.logits(self.encoder.compose(each, flat), *many)
+            joint = losses(logits.unflatten(0, (samples, -1)))
+            shared = trees.shape[1] // joint.shape[1]
+            if shared > 1 and isinstance(latent.estimator, Exact):
+                raise InputError(
+                    f"model.estimator is exact and {shared} trees share a loss, of two texts or of "
+                    "train.consistency; expected one tree in each: use another estimator"
+                )
+            # a tree answers for the whole loss of its example, and brings its share of the gradient
+            return (joint + (shared - 1) * joint.detach()).repeat(1, shared) / shared
+
+        trees = self.encoder.trees(vertices, batch.lengths)
+        found = latent.estimator.expect(trees, of_trees, generator=generator)
+        found = found.unflatten(0, (shared, -1)).sum(0)
+        return found - (1 - 1 / shared) * found.detach()
 
     def logits(self, vectors: Tensor, *texts: Sentences) -> Tensor:
         """From the vectors of all words."""
