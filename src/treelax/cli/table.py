@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from treelax.cli import estimators
+from treelax.cli import estimators, gradients
 from treelax.cli.commands import Device, Settings, command, group, option_settings, with_options
 from treelax.cli.console import console, error_console, table
 from treelax.cli.progress import progress
@@ -30,6 +30,9 @@ HELP = """Reproduce a table of the paper: train all runs, then write the table.
 Every table has its own --help. Finished runs are not repeated and interrupted
 ones are resumed, so the same command continues a sweep. On a GPU, runs
 overlap if NVIDIA's multi-process service is on (nvidia-cuda-mps-control -d).
+
+The table of gradients is not the paper's and trains nothing: it holds all
+estimators against exact gradients.
 
 Examples:
   treelax table listops --seeds 5 --device cuda
@@ -266,4 +269,5 @@ register = group(
         for each in module.TABLES
     ),
     estimators.register,
+    gradients.register,
 )
