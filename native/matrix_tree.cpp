@@ -234,5 +234,8 @@ template <class T, bool> constexpr auto soft_tree_backward = marginal_tree_backw
 
 }  // namespace
 
+#include "sparsemap.h"  // by the best_tree above
+
 TREELAX_ENTRY_POINTS(matrix_tree_, float, f32)
 TREELAX_ENTRY_POINTS(matrix_tree_, double, f64)
+TREELAX_SPARSEMAP(matrix_tree_, Arcs)

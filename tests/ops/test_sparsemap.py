@@ -283,3 +283,72 @@ def test_labels_of_no_use():
     labelled = tx.Labelled(tx.Projective()).sparsemap(scores[..., None].expand(1, 5, 5, LABELS))
     assert labelled.gap.max() < 1e-10
     assert largest_error(labelled.tree[..., 0], labelled.tree[..., 1]) < 1e-10
+
+
+@every_kind
+def test_the_kernel_gives_the_same_bits_on_any_number_of_threads_and_in_any_company(
+    algorithm, single_root
+):
+    size = 12 + algorithm.rooted
+    scores, lengths = draw((40, size, size), 0.5), torch.arange(40) % 13
+    results = []
+    for threads in (1, 4):
+        torch.set_num_threads(threads)
+        results.append(sparsemap(algorithm, scores, lengths, single_root=single_root))
+    few = sparsemap(algorithm, scores[:25], lengths[:25], single_root=single_root)
+    one = sparsemap(algorithm, scores[12:13], lengths[12:13], single_root=single_root)
+    for field in ("tree", "gap", "indices", "weights", "inverse"):
+        assert torch.equal(getattr(results[0], field), getattr(results[1], field))
+    assert torch.equal(few.tree, results[0].tree[:25])
+    assert torch.equal(one.tree, results[0].tree[12:13])
+
+
+@every_kind
+def test_the_kernel_on_longer_sentences(algorithm, single_root):
+    """Supports that outgrow their first memory, and the gradient of each backend's own support.
+
+    Non-projective trees have larger ones, with weights below rounding where scores are flat: then the
+    supports differ.
+    """
+    size = 15 + algorithm.rooted
+    scores = draw((3, size, size), 0.5 if algorithm is MATRIX_TREE else 0.1)
+    results = []
+    for backend in ("diagonal", "native"):
+        own = scores.clone().requires_grad_()
+        found = sparsemap(algorithm, own, single_root=single_root, backend=backend)
+        assert found.gap.max() < 1e-10
+        (grad,) = torch.autograd.grad((found.tree * draw(own.shape, seed=3)).sum(), own)
+        results.append((found.tree.detach(), grad))
+    for expected, got in zip(*results, strict=True):
+        assert largest_error(got, expected) < 1e-8
+
+
+@every_kind
+def test_the_operations_are_what_torch_expects(algorithm, single_root):
+    lengths = torch.tensor([4, 2])
+    size = 4 + algorithm.rooted
+    scores = draw((2, size, size)).requires_grad_()
+    start = torch.ops.treelax.best_tree(
+        scores.detach(), lengths, algorithm.name, single_root, "", True
+    )
+    inputs = (scores.detach(), lengths, start, algorithm.name, single_root, None, "")
+    torch.library.opcheck(torch.ops.treelax.sparsemap, inputs)
+    tree, gap, indices, _, inverse = torch.ops.treelax.sparsemap(*inputs)
+    torch.library.opcheck(torch.ops.treelax.sparsemap_point, (scores, tree, gap, indices, inverse))
+
+
+def test_it_compiles():
+    def both(scores, lengths):
+        trees = tx.Projective().sparsemap(scores, lengths)
+        return trees.tree, trees.gap, tx.Binary().sparsemap(scores, lengths).tree
+
+    compiled = torch.compile(both, fullgraph=True, backend="aot_eager")
+    scores, lengths = draw((3, 6, 6)).requires_grad_(), torch.tensor([5, 4, 2])
+    weight = draw((3, 6, 6), seed=2)
+    results = []
+    for function in (both, compiled):
+        tree, gap, spans = function(scores, lengths)
+        (grad,) = torch.autograd.grad(((tree + spans) * weight).sum(), scores)
+        results.append((tree, gap, spans, grad))
+    for expected, got in zip(*results, strict=True):
+        assert largest_error(got.detach(), expected.detach()) < EXACT

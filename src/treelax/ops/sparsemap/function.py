@@ -6,6 +6,7 @@ by its gradient. So structures whose support is found elsewhere have the same gr
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from treelax.errors import InputError
 from treelax.ops import dispatch
 from treelax.ops.backend import ALGORITHMS, Algorithm
 from treelax.ops.canonical import canonical
-from treelax.ops.function import no_words
+from treelax.ops.function import call_best_tree, no_words
 from treelax.ops.library import (
     fake,
     gradient,
@@ -28,6 +29,9 @@ from treelax.ops.operations import chosen
 from treelax.ops.sparsemap import plain
 from treelax.ops.sparsemap.plain import Solution
 from treelax.ops.sparsemap.result import SparseMap
+
+#: Backends with the whole loop in a kernel; the others have their best trees in that of `plain`.
+FAST = ("native", "triton")
 
 
 def check_iterations(max_iterations: int | None) -> None:
@@ -82,8 +86,11 @@ def _sparsemap(
     ready = plain.prepared(scores, parts, kind.rooted)
     if no_words(kind, scores):
         return tuple(_nothing(ready, most_parts(kind, scores.shape[-1])))  # type: ignore[return-value]
-    solve = _by_loop
-    found = solve(ready, lengths, start, kind, single_root, max_iterations, name)
+    if name in FAST:
+        module = importlib.import_module(f"treelax.ops.sparsemap.{name}")
+        found = module.solve(ready, lengths, start, kind, single_root, max_iterations)
+    else:
+        found = _by_loop(ready, lengths, start, kind, single_root, max_iterations, name)
     return tuple(plain.spoiled(found, scores, parts))  # type: ignore[return-value]
 
 
@@ -135,7 +142,7 @@ def _(scores: Tensor, lengths: Tensor, start: Any, algorithm: str, *others: Any)
     )
 
 
-gradient("sparsemap", lambda ctx, *grads: (None,) * 7, no_context)
+call_sparsemap = gradient("sparsemap", lambda ctx, *grads: (None,) * 7, no_context)
 
 
 # ── sparsemap_point ──────────────────────────────────────────────────────────────────────────────
@@ -170,7 +177,11 @@ def _backward(
     inverse = unchanged("the inverse", inverse, (batch, slots, slots), grad, inverse.dtype)
     if grad.numel() == 0 or parts == 0:
         return torch.zeros_like(grad)
-    found = plain.backward(grad.to(inverse.dtype), indices, inverse).to(grad.dtype)
+    if grad.is_cuda and dispatch.choose("", "cuda") == "triton":
+        module = importlib.import_module("treelax.ops.sparsemap.triton")
+    else:
+        module = plain
+    found = module.backward(grad.to(inverse.dtype), indices, inverse).to(grad.dtype)
     # a sentence with NaN in its scores
     return found + torch.where(gap.isnan(), gap, 0).to(grad.dtype).view(
         -1, *(1,) * (grad.dim() - 1)
@@ -188,11 +199,11 @@ def _point_context(ctx: Any, inputs: Any, output: Any) -> None:
 
 
 def _point_grad(ctx: Any, grad: Tensor) -> Any:
-    return torch.ops.treelax.sparsemap_backward(grad, *ctx.saved_tensors), *(None,) * 4
+    return call_backward(grad, *ctx.saved_tensors), *(None,) * 4
 
 
-gradient("sparsemap_point", _point_grad, _point_context)
-no_second_derivative("sparsemap_backward")
+call_point = gradient("sparsemap_point", _point_grad, _point_context)
+call_backward = no_second_derivative("sparsemap_backward")
 
 
 # ── calls ────────────────────────────────────────────────────────────────────────────────────────
@@ -211,9 +222,7 @@ def chosen_start(scores: Tensor, best: Tensor, start: Tensor | None) -> Tensor:
 
 def assembled(scores: Tensor, found: Solution, batch: torch.Size, dtype: torch.dtype) -> SparseMap:
     """The result in the caller's form, tied to the scores."""
-    tree = torch.ops.treelax.sparsemap_point(
-        scores, found.tree, found.gap, found.indices, found.inverse
-    )
+    tree = call_point(scores, found.tree, found.gap, found.indices, found.inverse)
     tree, gap, indices, weights, inverse = (
         x.reshape(batch + x.shape[1:]) for x in found._replace(tree=tree)
     )
@@ -241,11 +250,11 @@ def sparsemap(
         check_start(start, scores)
         start = start.detach().reshape(form.scores.shape)
     fixed, name = form.scores.detach(), chosen(backend)
-    best = torch.ops.treelax.best_tree(  # raises for what is wrong with the scores
+    best = call_best_tree(  # raises for what is wrong with the scores
         fixed, form.lengths, algorithm.name, single_root, name, validate
     )
     start = chosen_start(fixed, best, start)
-    found = torch.ops.treelax.sparsemap(
+    found = call_sparsemap(
         fixed, form.lengths, start, algorithm.name, single_root, max_iterations, name
     )
     return assembled(form.scores, Solution(*found), form.batch_shape, form.dtype)

@@ -23,6 +23,7 @@ def usual_iterations(words: int) -> int:
     return 8 * words + 16
 
 
-def capacity(parts: int, iterations: int) -> int:
-    """Slots of a support for so many parts, of which so many trees are added."""
-    return max(1, min(parts, iterations + 1))
+def usual_room(words: int, parts: int, iterations: int) -> int:
+    """Slots of a support where memory is made beforehand: those scores take about four a word, and
+    never more than one for every part, nor for every tree that is added to the first."""
+    return max(1, min(6 * words + 16, parts, iterations + 1))

@@ -17,7 +17,7 @@ from torch.nn.functional import pad
 
 from treelax.ops import checks
 from treelax.ops.backend import LIMIT
-from treelax.ops.sparsemap.limits import ROUNDING, TINY, capacity, most_trees, usual_iterations
+from treelax.ops.sparsemap.limits import ROUNDING, TINY, most_trees, usual_iterations, usual_room
 
 #: The best structure of scores ``(count, ...)``, 0/1, of the sentences ``chosen``, or of all if None.
 Oracle = Callable[[Tensor, Tensor | None], Tensor]
@@ -168,7 +168,8 @@ class Systems:
         x = x + (self.inverse @ rest[..., None])[..., 0]
         goal = x[:, 1:]
         falls = self.used & ~(goal > 0)
-        ratio = torch.where(falls, self.weights / (self.weights - goal), float("inf"))
+        ratio = torch.where(self.weights > 0, self.weights / (self.weights - goal), 0)
+        ratio = ratio.masked_fill(~falls, float("inf"))
         length, slot = ratio.min(1)
         whole = ~falls.any(1)
         stuck = who & ~whole & ~(length > 0)
@@ -223,7 +224,9 @@ def solve(
     forbidden = flat == float("-inf")
     if max_iterations is None:
         max_iterations = most_trees(flat.shape[1]) if waits else usual_iterations(words)
-    room = min(8, max_iterations + 1) if waits else capacity(flat.shape[1], max_iterations)
+    room = min(8, max_iterations + 1)
+    if not waits:
+        room = usual_room(words, flat.shape[1], max_iterations)
     allowed = pad(flat.masked_fill(forbidden, 0), (0, 1))
     state = Systems(allowed, indices_of(start, parts), room)
     # scores of the support's parts decide what counts as rounding

@@ -1,0 +1,54 @@
+"""SparseMAP in C++: `native/sparsemap.h`, the whole loop in one call."""
+
+from __future__ import annotations
+
+import ctypes
+
+import torch
+from torch import Tensor
+
+from treelax.ops.backend import Algorithm
+from treelax.ops.native import call
+from treelax.ops.sparsemap.limits import most_trees
+from treelax.ops.sparsemap.plain import Solution
+
+PREFIXES = {"eisner": "", "cky": "cky_", "matrix_tree": "matrix_tree_"}
+
+
+def solve(
+    scores: Tensor,
+    lengths: Tensor,
+    start: Tensor,
+    algorithm: Algorithm,
+    single_root: bool,
+    max_iterations: int | None,
+) -> Solution:
+    """The arguments are those of `treelax.ops.sparsemap.plain.solve`, scores ``(B, N, N)``."""
+    batch, size, _ = scores.shape
+    scores, start = scores.contiguous(), start.to(torch.float64).contiguous()
+    most = most_trees(size * size) if max_iterations is None else max_iterations
+    tree, gap = torch.empty_like(scores), scores.new_empty(batch)
+    name = f"{PREFIXES[algorithm.name]}sparsemap"
+    found, slots = ctypes.c_void_p(), ctypes.c_int64()
+
+    def take(*places: int | None) -> None:
+        """Have the supports written down, and freed."""
+        handle, found.value = found.value, None
+        call(f"{name}_take", "pipppip", torch.float64, lengths, size, handle, slots.value, *places)
+
+    try:
+        call(
+            *(name, "pppiiiippppip", torch.float64, lengths, size),
+            *(scores.data_ptr(), lengths.data_ptr(), start.data_ptr(), batch, size, single_root),
+            *(most, tree.data_ptr(), gap.data_ptr()),
+            *(ctypes.addressof(found), ctypes.addressof(slots)),
+        )
+        parts = size - 1 if algorithm.rooted else 2 * size - 1
+        indices = lengths.new_empty((batch, slots.value, parts))
+        weights = scores.new_empty((batch, slots.value))
+        inverse = scores.new_empty((batch, slots.value, slots.value))
+        take(indices.data_ptr(), weights.data_ptr(), inverse.data_ptr())
+    finally:
+        if found.value is not None:
+            take(None, None, None)
+    return Solution(tree, gap, indices, weights, inverse)
