@@ -234,9 +234,15 @@ def averaged(records: Iterable[Record]) -> list[Record]:
 
 
 def best(rows: Iterable[Record]) -> list[Record]:
-    """Of each estimator, for each kind of scores and loss, the setting of the best single estimates."""
+    """Of each estimator, for each kind of scores and loss, the setting of the best single estimates.
+
+    Of those that are equal to two digits it is the one of the best mean.
+    """
     about = itemgetter("scores", "loss", "estimator")
-    return [max(own, key=itemgetter("single_cosine")) for _, own in groupby(rows, about)]
+    return [
+        max(own, key=lambda row: (round(row["single_cosine"], 2), row["cosine"]))
+        for _, own in groupby(rows, about)
+    ]
 
 
 def short_table(rows: Sequence[Record], scores: str) -> Table:
@@ -287,4 +293,4 @@ def _with_spread(row: Record, name: str) -> str:
 
 def csv_text(rows: Sequence[Record]) -> str:
     """All rows as CSV."""
-    return to_csv(list(rows[0]), rows, ".4g")
+    return to_csv(list(rows[0]), rows, ".6g")
