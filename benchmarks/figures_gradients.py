@@ -58,9 +58,9 @@ def gradients() -> str:
             "Cosine of the mean estimate to the exact gradient / mean cosine of single estimates, at "
             "the setting in brackets, which is the best one for single estimates; (1) and (8) behind a "
             f"name are its samples. Projective trees over {first['words']} words, "
-            f"{first['draws']:,} estimates, means over {first['seeds']} draws of scores and loss. `treelax table gradients` on a {first['device']}, torch "
-            f"{first['torch']}; [all measures]({FOLDER}/gradients.md), "
-            f"[all settings]({FOLDER}/gradients.csv), "
+            f"{first['draws']:,} estimates, means over {first['seeds']} draws of scores and loss. "
+            f"`treelax table gradients` on a {first['device']}, torch {first['torch']}; "
+            f"[all measures]({FOLDER}/gradients.md), [all settings]({FOLDER}/gradients.csv), "
             f"[non-projective trees]({FOLDER}/nonprojective/gradients.md).",
             "The bias of REINFORCE and RLOO in all panels is "
             f"{min(ratios):.1f} to {max(ratios):.1f} times what chance gives an unbiased estimator. "

@@ -48,11 +48,11 @@ def draw_gradients(rows: Sequence[Record]) -> Curves:
         from matplotlib.figure import Figure
         from matplotlib.lines import Line2D
 
-        figure = Figure(figsize=(14, 10), layout="constrained")
-        for number, (scores, loss) in enumerate(product(SCORES, LOSSES), 1):
-            axes = figure.add_subplot(len(SCORES), len(LOSSES), number)
-            row_of_panels = [row for row in rows if row["scores"] == scores]
-            own = [row for row in row_of_panels if row["loss"] == loss]
+        figure = Figure(figsize=(9.6, 12.5), layout="constrained")
+        for number, (loss, scores) in enumerate(product(LOSSES, SCORES), 1):
+            axes = figure.add_subplot(len(LOSSES), len(SCORES), number)
+            beside = [row for row in rows if row["loss"] == loss]
+            own = [row for row in beside if row["scores"] == scores]
             start = _draw(axes, own, left)
             x = [left + (right - left) * i / 50 for i in range(51)]
             chance = [_height(1 / math.sqrt(1 + 100**power / draws)) for power in x]
@@ -62,17 +62,17 @@ def draw_gradients(rows: Sequence[Record]) -> Curves:
             axes.set_xticks([(start + left) / 2, *powers], ["0", *(f"{10.0**p:g}" for p in powers)])
             axes.set_yticks([_height(c) for c in COSINES], [f"{c:g}" for c in COSINES])
             axes.set_xlim(start, right)
-            axes.set_ylim(min(_height(row["cosine"]) for row in row_of_panels) - 0.1, 0.1)
+            axes.set_ylim(min(_height(row["cosine"]) for row in beside) - 0.1, 0.1)
             axes.set_title(f"{scores} scores, {loss} loss")
-            if number > len(LOSSES):
-                axes.set_xlabel("standard deviation of an estimate / |exact gradient|")
-            if loss == LOSSES[0]:
-                axes.set_ylabel("cosine of the mean estimate and the exact gradient")
+            if loss == LOSSES[-1]:
+                axes.set_xlabel("standard deviation of an estimate / |gradient|")
+            if scores == SCORES[0]:
+                axes.set_ylabel("cosine of the mean estimate")
         names = {row["estimator"]: None for row in rows}
         handles = [Line2D([], [], label=name, **LOOKS[name]) for name in LOOKS if name in names]
         label = f"unbiased, in {draws:,} draws"
         handles.append(Line2D([], [], color=FADED, linestyle=":", label=label))
-        figure.legend(handles=handles, loc="outside lower center", ncols=5, frameon=False)
+        figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     return Curves(figure, "Estimators held against the exact gradient", _in_words(rows))
 
 
