@@ -63,7 +63,7 @@ template <class Num> class Elimination {
     }
 
   private:
-    static constexpr int block = 4;
+    static constexpr int block = 4, few = 8;
     const bool single_root_;
     const Num *const exit_;
     Num *const reach_;
@@ -74,10 +74,9 @@ template <class Num> class Elimination {
     // The root's row, then those of the words; returns the latter.
     static Num *copy(const Walk<Num> &walk, Num *to) {
         const size_t words = walk.words;
-        std::memcpy(static_cast<void *>(to), walk.root, words * sizeof(Num));
+        for (size_t m = 0; m < words; ++m) to[m] = walk.root[m];
         for (size_t h = 0; h < words; ++h)
-            std::memcpy(static_cast<void *>(to + (h + 1) * words), walk.word + h * walk.stride,
-                        words * sizeof(Num));
+            for (size_t m = 0; m < words; ++m) to[(h + 1) * words + m] = walk.word[h * walk.stride + m];
         return to + words;
     }
 
@@ -91,6 +90,7 @@ template <class Num> class Elimination {
             if (reach_) reach_[first * reach_row_ + first] = Num::zero();
             return;
         }
+        if (words == 2 && reach_) return solve_pair(walk, first);
         const int half = first_half(words);
         Num *next = memory + size_t(words) * (words + 1);
         Num *w = copy(walk, memory);
@@ -105,6 +105,28 @@ template <class Num> class Elimination {
         back(w, words, half, words, half, 0, reach + half);
     }
 
+    // The same for two words, of which there are many: each is eliminated once.
+    void solve_pair(const Walk<Num> &walk, int first) {
+        const Num *up = walk.word + 1, *down = walk.word + walk.stride;  // from word 1 to 0, and back
+        Num sum[2] = {single_root_ ? exit_[first + 1] : walk.root[0],
+                      single_root_ ? exit_[first + 1] : walk.root[1]};
+        sum[0] += *down;
+        sum[1] += *up;
+        in_range &= sum[0].in_range() & sum[1].in_range();
+        const Num scale = sum[1].inverse(), stay = walk.root[1] * scale;
+        if (first == 0) {
+            Num last = walk.root[0];
+            last.add_product(stay, *down);
+            in_range &= last.in_range();
+            log2_partition += sum[1].log2();
+            log2_partition += last.log2();
+        }
+        Num *reach = reach_ + first * reach_row_ + first;
+        reach[0] = reach[reach_row_ + 1] = Num::zero();
+        reach[reach_row_] = stay;
+        reach[1] = walk.root[0] * sum[0].inverse();
+    }
+
     // Leave `half … words` (upwards) or `0 … half` of the words in w. Words go one after the other from
     // the end, a few at a time: first what earlier ones add to their columns and rows, then each
     // itself; all the rest of the matrix waits for the end. Afterwards column k of an eliminated word
@@ -112,6 +134,20 @@ template <class Num> class Elimination {
     void eliminate(Num *w, int words, int first, int half, bool upwards) {
         const ptrdiff_t row = words, step = upwards ? 1 : -1;
         const int count = upwards ? half : words - half, begin = upwards ? 0 : words - 1;
+        if (words <= few) {  // one after the other: the same sums in the same order
+            for (int number = 0; number < count; ++number) {
+                const int k = begin + int(step) * number;
+                const int from = upwards ? k + 1 : 0, to = upwards ? words : k;
+                normalise(w + k, row, from, to, exit_[first + (upwards ? half : k)],
+                          first == 0 && !upwards);
+                for (int h = from - 1; h < to; ++h) {
+                    Num *at = w + (h < from ? -1 : h) * row;
+                    const Num factor = at[k];
+                    for (int m = from; m < to; ++m) at[m].add_product(factor, w[k * row + m]);
+                }
+            }
+            return;
+        }
         // w[h][m] += Σ_k p_hk w_km of the words eliminated from number `from` to number `to`
         const auto update = [=](int h0, int h1, int m0, int m1, int from, int to) {
             const int k = begin + int(step) * from;

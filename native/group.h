@@ -102,6 +102,9 @@ template <class T, class Parts = Arcs> struct Group {
     // Index of a lane's last word; -1 where there is neither word nor root.
     int last(int lane) const { return int(groups.length(index, lane)) + Parts::root - 1; }
 
+    // Do all sentences have the length of the longest? Groups are sorted.
+    bool even() const { return groups.sentence(index, lanes - 1) >= 0 && last(lanes - 1) + 1 == size; }
+
     // Lanes of `source` (B, N, N) into a plane. Cells outside a sentence become 0.
     void gather(const T *source, V *plane) const {
         const int64_t full = groups.size();
@@ -111,6 +114,17 @@ template <class T, class Parts = Arcs> struct Group {
             base[l] = b < 0 ? 0 : b * full;
             end[l] = b < 0 ? 0 : last(l) + 1;
         }
+        if (Parts::root && size == full && even()) {  // matrices without a gap
+            const int64_t cells = full * full;
+            for (int64_t at = 0; at < cells; at += lanes) {
+                V block[lanes];
+                for (int l = 0; l < lanes; ++l)
+                    block[l] = load_some(source + base[l] * full + at, cells - at);
+                transpose<T>(block);
+                store_block(block, plane + at, cells - at);
+            }
+            return;
+        }
         for (int h = 0; h < size; ++h)
             for (int m = Parts::first(h); m < size; m += lanes) {
                 V block[lanes];  // of each sentence, `lanes` columns of row h; then the transpose
@@ -118,7 +132,7 @@ template <class T, class Parts = Arcs> struct Group {
                     block[l] = load_some(source + (base[l] + h) * full + m,
                                          h < end[l] ? end[l] - m : 0);
                 transpose<T>(block);
-                for (int k = 0; k < lanes && m + k < size; ++k) plane[h * size + m + k] = block[k];
+                store_block(block, plane + h * size + m, size - m);
             }
     }
 
@@ -126,23 +140,30 @@ template <class T, class Parts = Arcs> struct Group {
     // before the parts of a row, becomes 0.
     void scatter(const V *plane, T *target) const {
         const int64_t full = groups.size();
+        T *base[lanes];
+        int count = 0;
+        for (; count < lanes && groups.sentence(index, count) >= 0; ++count)
+            base[count] = target + groups.sentence(index, count) * full * full;
+        const auto write = [&](const V *from, int64_t inside, int64_t at, int64_t most) {
+            V block[lanes];
+            for (int k = 0; k < lanes; ++k) block[k] = k < inside ? from[k] : V{};
+            transpose<T>(block);
+            if (count == lanes)
+                for (int l = 0; l < lanes; ++l) store_some(base[l] + at, block[l], most);
+            else
+                for (int l = 0; l < count; ++l) store_some(base[l] + at, block[l], most);
+        };
+        if (Parts::root && size == full) {
+            const int64_t cells = full * full;
+            for (int64_t at = 0; at < cells; at += lanes) write(plane + at, cells - at, at, cells - at);
+            return;
+        }
         for (int h = 0; h < size; ++h)
-            for (int64_t m = Parts::first(h); m < full; m += lanes) {
-                V block[lanes];
-                for (int k = 0; k < lanes; ++k)
-                    block[k] = m + k < size ? plane[h * size + m + k] : V{};
-                transpose<T>(block);
-                for (int l = 0; l < lanes; ++l) {
-                    const int64_t b = groups.sentence(index, l);
-                    if (b >= 0) store_some(target + (b * full + h) * full + m, block[l], full - m);
-                }
-            }
-        for (int l = 0; l < lanes; ++l) {
-            const int64_t b = groups.sentence(index, l);
-            if (b < 0) break;
-            T *matrix = target + b * full * full;
-            for (int h = 0; h < size; ++h) std::memset(matrix + h * full, 0, sizeof(T) * Parts::first(h));
-            std::memset(matrix + size * full, 0, sizeof(T) * full * (full - size));
+            for (int64_t m = Parts::first(h); m < full; m += lanes)
+                write(plane + h * size + m, size - m, h * full + m, full - m);
+        for (int l = 0; l < count; ++l) {
+            for (int h = 0; h < size; ++h) std::memset(base[l] + h * full, 0, sizeof(T) * Parts::first(h));
+            std::memset(base[l] + size * full, 0, sizeof(T) * full * (full - size));
         }
     }
 
@@ -150,11 +171,19 @@ template <class T, class Parts = Arcs> struct Group {
     Faults<T> clean(V *plane) const {
         Faults<T> found = {};
         const V low = splat<T>(T(-limit)), high = splat<T>(T(limit));
+        IVec<T> odd = {};  // most often there is nothing to do
+        for (int h = 0; h < size; ++h)
+            for (int m = Parts::first(h); m < size; ++m) {
+                V &at = plane[size_t(h) * size + m];
+                if (!Parts::part(h, m)) at = V{};
+                odd |= ~((at >= low) & (at <= high));
+            }
+        if (!any_nonzero<T>(bits_as_real<T>(odd & bits_as_int<T>(splat<T>(1))))) return found;
         const V banned = splat<T>(T(forbidden));
         for (int h = 0; h < size; ++h) {
             for (int m = Parts::first(h); m < size; ++m) {
                 V &at = plane[size_t(h) * size + m];
-                V x = Parts::part(h, m) ? at : V{};
+                V x = at;
                 found.nan |= x != x;
                 found.bad |= ~(x < splat<T>(T(__builtin_huge_val())));
                 const IVec<T> is_banned = x == splat<T>(T(-__builtin_huge_val()));
@@ -190,6 +219,13 @@ template <class T, class Parts = Arcs> struct Group {
                 for (int m = Parts::first(h); m <= last(l); ++m)
                     if (Parts::part(h, m)) target[(b * full + h) * full + m] = not_a_number;
         }
+    }
+
+    static void store_block(const V (&block)[lanes], V *to, int64_t count) {
+        if (count >= lanes)
+            for (int k = 0; k < lanes; ++k) to[k] = block[k];
+        else
+            for (int k = 0; k < count; ++k) to[k] = block[k];
     }
 
     static constexpr T not_a_number = T(__builtin_nan(""));

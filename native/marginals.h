@@ -13,6 +13,13 @@ template <class T> inline bool any(const IVec<T> &mask) {
     return any_nonzero<T>(bits_as_real<T>(mask & bits_as_int<T>(splat<T>(1))));
 }
 
+// `visit(m, count)` of a few columns at a time, so that what belongs to a column stays in registers.
+template <class Visit> inline void by_columns(int n, Visit visit) {
+    int m = 1;
+    for (; m + 4 <= n + 1; m += 4) visit(m, std::integral_constant<int, 4>());
+    for (; m <= n; ++m) visit(m, std::integral_constant<int, 1>());
+}
+
 // A group at work with numbers of one kind. Planes are (n + 1, n + 1), as those of scores. (Not inlined
 // into one function, on which GCC 12 crashes.)
 template <class Num> class Marginals {
@@ -21,7 +28,8 @@ template <class Num> class Marginals {
 
   public:
     IVec<T> in_range = ~IVec<T>{};
-    Vec<T> value = {};  // log-partition
+    Vec<T> value = {};    // log-partition
+    Vec<T> largest = {};  // entry of `reach`, after `arcs`
     const Vec<T> last;  // word of each lane
     Num *const weights;  // w_hm
     Num *const reach;    // q_h(m); q_0 = 1 is not written down
@@ -36,7 +44,10 @@ template <class Num> class Marginals {
               Num *planes = nullptr)
         : last(last_words), weights(planes ? planes : memory),
           reach(weights + size_t(n + 1) * (n + 1)), exit(memory + 2 * size_t(n + 1) * (n + 1)), n_(n),
-          single_root_(single_root), work_(exit + n), stop_(stop) {}
+          single_root_(single_root), work_(exit + n), stop_(stop) {
+        for (int l = 0; l < Simd<T>::lanes; ++l)
+            if (last[l] < T(shortest_)) shortest_ = int(last[l]);
+    }
 
     // Weights of clean scores, whose slopes are `direction` (which may be null).
     //
@@ -46,21 +57,11 @@ template <class Num> class Marginals {
     [[gnu::noinline]] void weigh(const Vec<T> *scores, const Vec<T> *direction) {
         const int size = n_ + 1;
         Vec<T> root_top = splat<T>(T(forbidden)), spread = {};
-        Num *top = reach;  // of each column; the place is free
-        for (int m = 1; m <= n_; ++m) top[m - 1].value = splat<T>(T(forbidden));
-        for (int h = single_root_; h <= n_; ++h) {
-            const IVec<T> row = inside(h);
-            for (int m = 1; m <= n_; ++m)
-                if (h != m)
-                    top[m - 1].value =
-                        vmax<T>(top[m - 1].value, row ? scores[h * size + m] : splat<T>(T(forbidden)));
-        }
+        Num *top = work_;  // of each column; the place is free
+        by_columns(n_, [&](int m, auto count) { weigh_words<count>(m, scores, direction, top); });
         for (int m = 1; m <= n_; ++m) {
-            Vec<T> &highest = top[m - 1].value;
-            if (single_root_) {  // it may be that only the root can head this word
-                highest = highest < T(forbidden / 2) ? Vec<T>{} : highest;
-                root_top = inside(m) ? vmax<T>(root_top, scores[m] - highest) : root_top;
-            }
+            const Vec<T> highest = top[m].value;
+            if (single_root_) root_top = inside(m) ? vmax<T>(root_top, scores[m] - highest) : root_top;
             value += inside(m) ? highest : Vec<T>{};
         }
         if (!single_root_) root_top = Vec<T>{};
@@ -71,21 +72,17 @@ template <class Num> class Marginals {
                 for (int m = 1; m <= n_; ++m) {
                     const Vec<T> x = scores[h * size + m];
                     const IVec<T> arc = inside(h) & inside(m) & (x > T(forbidden / 2));
-                    const Vec<T> below = top[m - 1].value - x + (h == 0 ? root_top : Vec<T>{});
+                    const Vec<T> below = top[m].value - x + (h == 0 ? root_top : Vec<T>{});
                     if (h != m) spread = arc ? vmax<T>(spread, below) : spread;
                 }
             for (int l = 0; l < Simd<T>::lanes; ++l)
                 cost_[l] = 2 * last[l] * (spread[l] + std::log(last[l] + 1)) + 64;
         }
-        for (int h = 0; h <= n_; ++h)
-            for (int m = 1; m <= n_; ++m) {
-                const size_t at = size_t(h) * size + m;
-                Vec<T> x = scores[at] - top[m - 1].value;
-                if (h == 0) x -= root_top + cost_;
-                const Num weight = Num::exp(x, direction ? direction[at] : Vec<T>{});
-                const Num beyond = h == 0 ? Num::one() : Num::zero();
-                weights[at] = h == m ? Num::zero() : choose<Num>(inside(h) & inside(m), weight, beyond);
-            }
+        for (int m = 1; m <= n_; ++m) {
+            const Vec<T> x = scores[m] - top[m].value - (root_top + cost_);
+            const Num w = Num::exp(x, direction ? direction[m] : Vec<T>{});
+            weights[m] = choose<Num>(inside(m), w, Num::one());
+        }
         set_exits();
     }
 
@@ -117,36 +114,8 @@ template <class Num> class Marginals {
     // c_m = Σ_h w_hm q_h(m), in row 0 as well.
     template <class Take> [[gnu::noinline]] void arcs(Take take) {
         const int size = n_ + 1;
-        Num *scale = work_, *total = scale + size;  // the place is free
-        for (int m = 1; m <= n_; ++m) scale[m] = weights[m];
-        for (int h = 1; h <= n_; ++h)
-            for (int m = 1; m <= n_; ++m)
-                if (h != m) scale[m].add_product(weights[h * size + m], reach[h * size + m]);
-        for (int m = 1; m <= n_; ++m) {
-            in_range &= scale[m].in_range();
-            scale[m] = choose<Num>(inside(m), scale[m].inverse(), Num::zero());
-            reach[m] = Num::one();
-        }
-        const auto arc = [&](int h, int m) {
-            return weights[h * size + m] * reach[h * size + m] * scale[m];
-        };
-        if (logs)  // the logarithm of a sum of huge weights does not know how many they were
-            for (int m = 1; m <= n_; ++m) {
-                Vec<T> sum = {};
-                for (int h = 0; h <= n_; ++h)
-                    if (h != m) sum += arc(h, m).weight();
-                total[m].value = inside(m) ? vlog2<T>(sum) : Vec<T>{};
-            }
-        for (int h = 0; h <= n_; ++h) {
-            reach[h * size] = Num::zero();
-            for (int m = 1; m <= n_; ++m) {
-                if (h == m) continue;
-                Num p = arc(h, m);
-                if (logs) p.value -= total[m].value;
-                reach[h * size + m] = reach[h * size + m] * scale[m];
-                take(h, m, p);
-            }
-        }
+        for (int h = 0; h <= n_; ++h) reach[h * size] = Num::zero();
+        by_columns(n_, [&](int m, auto count) { arcs_of<count>(m, take); });
     }
 
     bool several_roots() const { return logs || !single_root_; }
@@ -154,9 +123,76 @@ template <class Num> class Marginals {
   private:
     const int n_;
     const bool single_root_;
+    int shortest_ = n_;  // sentence
     Num *const work_;
     const int *const stop_;
     Vec<T> cost_ = {};
+
+    // The maximum of a few columns from m on, and the weights of the arcs from words.
+    template <int Count>
+    inline void weigh_words(int m, const Vec<T> *scores, const Vec<T> *direction, Num *top) {
+        const int size = n_ + 1;
+        const Vec<T> lowest = splat<T>(T(forbidden));
+        Vec<T> highest[Count];
+        for (int j = 0; j < Count; ++j) highest[j] = lowest;
+        for (int h = single_root_; h <= n_; ++h)
+            for (int j = 0; j < Count; ++j) {
+                const Vec<T> x = scores[h * size + m + j];
+                if (h != m + j)
+                    highest[j] = vmax<T>(highest[j], h <= shortest_ ? x : (inside(h) ? x : lowest));
+            }
+        for (int j = 0; j < Count; ++j) {
+            if (single_root_)  // it may be that only the root can head this word
+                highest[j] = highest[j] < T(forbidden / 2) ? Vec<T>{} : highest[j];
+            top[m + j].value = highest[j];
+        }
+        for (int h = 1; h <= n_; ++h)
+            for (int j = 0; j < Count; ++j) {
+                const size_t at = size_t(h) * size + m + j;
+                const Num w = Num::exp(scores[at] - highest[j], direction ? direction[at] : Vec<T>{});
+                const bool within = h <= shortest_ && m + j <= shortest_;
+                weights[at] = h == m + j ? Num::zero()
+                              : within   ? w
+                                         : choose<Num>(inside(h) & inside(m + j), w, Num::zero());
+            }
+    }
+
+    // Into a few words from m on.
+    template <int Count, class Take> inline void arcs_of(int m, Take take) {
+        const int size = n_ + 1;
+        Num scale[Count];
+        for (int j = 0; j < Count; ++j) scale[j] = weights[m + j];
+        for (int h = 1; h <= n_; ++h)
+            for (int j = 0; j < Count; ++j)  // the diagonal holds zeros
+                scale[j].add_product(weights[h * size + m + j], reach[h * size + m + j]);
+        for (int j = 0; j < Count; ++j) {
+            in_range &= scale[j].in_range();
+            scale[j] = choose<Num>(inside(m + j), scale[j].inverse(), Num::zero());
+            reach[m + j] = Num::one();
+        }
+        Vec<T> total[Count] = {};
+        if (logs)  // the logarithm of a sum of huge weights does not know how many they were
+            for (int j = 0; j < Count; ++j) {
+                Vec<T> sum = {};
+                for (int h = 0; h <= n_; ++h)
+                    if (h != m + j)
+                        sum += (weights[h * size + m + j] * reach[h * size + m + j] * scale[j]).weight();
+                total[j] = inside(m + j) ? vlog2<T>(sum) : Vec<T>{};
+            }
+        Vec<T> most = {};
+        for (int h = 0; h <= n_; ++h)
+            for (int j = 0; j < Count; ++j) {
+                if (h == m + j) continue;
+                const size_t at = size_t(h) * size + m + j;
+                const Num own = reach[at], share = own * scale[j];
+                Num p = weights[at] * own * scale[j];
+                if (logs) p.value -= total[j];
+                reach[at] = share;
+                most = vmax<T>(most, share.value);
+                take(h, m + j, p);
+            }
+        largest = vmax<T>(largest, most);
+    }
 
     void set_exits() {
         for (int m = 1; m <= n_; ++m) exit[m - 1] = choose<Num>(inside(m), Num::zero(), Num::one());

@@ -35,9 +35,10 @@ int marginal_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_
     return for_each_group(groups, threads, [&](int64_t index) {
         const Group<T> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors(), room = Marginals<Real<T>>::room(g.n);
-        const Scratch<T> scratch(room + 2 * plane);
+        const Scratch<T> scratch(room + plane);
         if (!scratch.get()) return out_of_memory;
-        Vec<T> *tree = scratch.get() + room, *clean = tree + plane, *planes = scratch.get();
+        // the tree takes the place of the scores
+        Vec<T> *clean = scratch.get() + room, *tree = clean, *planes = scratch.get();
         if (saved) {
             planes = reinterpret_cast<Vec<T> *>(saved) + size_t(index) * saved_planes * size * size;
             std::memset(static_cast<void *>(planes + 2 * plane), 0,
@@ -53,13 +54,10 @@ int marginal_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_
                                      reinterpret_cast<Real<T> *>(planes));
         marginals.weigh(clean, nullptr);
         marginals.eliminate(!trees);
-        Vec<T> largest = {};
         if (trees) {
             for (int h = 0; h < g.size; ++h) tree[h * g.size] = tree[h * g.size + h] = Vec<T>{};
-            marginals.arcs([&](int h, int m, const Real<T> &p) {
-                tree[h * g.size + m] = p.value;
-                largest = vmax<T>(largest, marginals.reach[h * g.size + m].value);
-            });
+            marginals.arcs(
+                [=, row = g.size](int h, int m, const Real<T> &p) { tree[h * row + m] = p.value; });
         }
         const auto redo = [&](Marginals<Log> &logs, const int *lanes, int count, Log *) {
             logs.eliminate(!trees);
@@ -68,20 +66,26 @@ int marginal_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_
             logs.arcs([&](int h, int m, const Log &p) {
                 const Vec<double> x = p.weight();
                 for (int j = 0; j < count; ++j)
-                    lane_of<T>(tree + h * g.size + m, lanes[j]) = T(x[j]);
+                    trees[(groups.sentence(index, lanes[j]) * size + h) * size + m] = T(x[j]);
             });
         };
         const IVec<T> wide = ~marginals.in_range;
-        if (with_logarithms<T>(g, wide, clean, nullptr, 0, redo)) return out_of_memory;
-        if (trees) {
+        if (any<T>(wide)) {
+            if (trees) {  // write what is right and take the scores once more
+                g.scatter(tree, trees);
+                g.gather(scores, clean);
+                g.clean(clean);
+            }
+            if (with_logarithms<T>(g, wide, clean, nullptr, 0, redo)) return out_of_memory;
+        } else if (trees) {
             g.scatter(tree, trees);
-            g.spoil(faults.nan, trees);
         }
+        if (trees) g.spoil(faults.nan, trees);
         if (saved) {
             if (any<T>(wide))
                 for (size_t at = 0; at < plane; ++at) planes[at] = wide ? clean[at] : planes[at];
             planes[0] = faults.nan ? splat<T>(g.not_a_number) : Vec<T>{};
-            planes[plane] = wide ? splat<T>(T(__builtin_huge_val())) : largest;
+            planes[plane] = wide ? splat<T>(T(__builtin_huge_val())) : marginals.largest;
         }
         return write_values<T>(g, marginals.value, faults, values);
     });
