@@ -74,9 +74,10 @@ class ActiveSet {
         return true;
     }
 
-    // To the nearest point of the hull, dropping trees on the way; false if there is no way.
+    // To the nearest point of the hull, dropping trees on the way; false if the last tree that came goes
+    // before it had a weight, which only rounding can bring about.
     bool settle() {
-        for (;;) {
+        for (int64_t newest = size() - 1;;) {
             solve();
             double length = 1;
             int64_t first = -1;
@@ -94,8 +95,12 @@ class ActiveSet {
                 const double moved = weights_[s] + length * (solution_[s + 1] - weights_[s]);
                 weights_[s] = moved > 0 ? moved : 0;
             }
+            if (first == newest && !(length > 0)) {
+                drop(first);
+                return false;
+            }
+            newest = first == newest ? -1 : newest == size() - 1 ? first : newest;
             drop(first);
-            if (!(length > 0)) return false;
         }
     }
 

@@ -200,6 +200,17 @@ def test_ties_end(structure):
     assert largest_error(even[:, 1:].amax(0), torch.full((3,), 1 / 3)) < 1e-6
 
 
+@every_kind
+@pytest.mark.parametrize("backend", ["diagonal", "native"])
+def test_weights_that_become_0_together(algorithm, single_root, backend):
+    """Whole numbers have many: then trees leave without a step."""
+    size = 8 + algorithm.rooted
+    for scale in (1, 3):
+        scores = draw((300, size, size), scale).round()
+        found = sparsemap(algorithm, scores, single_root=single_root, backend=backend)
+        assert found.gap.max() < 1e-11
+
+
 @every_structure
 def test_padding_and_batch_shape_change_nothing(structure):
     scores = draw((2, 3, *event(structure, 6)))

@@ -115,6 +115,9 @@ class Systems:
         self.inverse[:, 0, 0] = -self.sizes
         self.right[:, 0] = 1
         self.right[:, 1] = picked(flat, self.indices[:, :1])[:, 0]
+        self.newest = torch.zeros(
+            batch, dtype=torch.int64, device=flat.device
+        )  # slot of the last tree that came
 
     def tree(self) -> Tensor:
         """``z``, flat ``(B, E)``."""
@@ -149,6 +152,7 @@ class Systems:
         )
         self.indices = torch.where(here[..., None], tree[:, None], self.indices)
         self.used |= here
+        self.newest = torch.where(who, slot, self.newest)
         one = pad(here.to(u.dtype), (1, 0))
         scale = torch.where(who, 1 / distance, 0)
         v = u - one
@@ -161,7 +165,7 @@ class Systems:
         """Towards the best affine combination of the trees, as far as no weight turns negative.
 
         A tree whose weight becomes 0 leaves the support. Returns where the whole way was taken, and
-        where nothing could be.
+        where the last tree that came leaves before it had a weight, which only rounding can bring about.
         """
         x = (self.inverse @ self.right[..., None])[..., 0]
         rest = self.right - (self.system @ x[..., None])[..., 0]
@@ -172,7 +176,7 @@ class Systems:
         ratio = ratio.masked_fill(~falls, float("inf"))
         length, slot = ratio.min(1)
         whole = ~falls.any(1)
-        stuck = who & ~whole & ~(length > 0)
+        stuck = who & ~whole & ~(length > 0) & (slot == self.newest)
         length = torch.where(whole, 1, length)[:, None]
         moved = torch.where(whole[:, None], goal, self.weights + length * (goal - self.weights))
         self.weights = torch.where(who[:, None], moved, self.weights).clamp(min=0)

@@ -355,6 +355,7 @@ def sparsemap_kernel(
                 trees, found, own_scores, weights, right, system, inverse, vectors, slots, distance,
                 parts, row, width, BLOCK,
             )  # fmt: skip
+            newest = slots
             slots += 1
             added += 1
             pending = running
@@ -369,9 +370,11 @@ def sparsemap_kernel(
                         plane, width, BLOCK,
                     )  # fmt: skip
                     slots -= 1
-                    if far <= 0:  # no way to go
-                        pending = pending * 0
-                        running = running * 0
+                    # the last tree that came goes before it had a weight: rounding
+                    stuck = (slot == newest) & ~(far > 0)
+                    pending = tl.where(stuck, 0, pending)
+                    running = tl.where(stuck, 0, running)
+                    newest = tl.where(slot == newest, -1, tl.where(newest == slots, slot, newest))
             spread(trees, weights, point, slots, parts, row, count, plane, BLOCK)
     tl.store(gaps + b, gap)
     tl.store(full + b, no_room)
