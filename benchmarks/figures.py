@@ -355,6 +355,7 @@ def small() -> str:
 def sections() -> dict[str, Callable[[], str]]:
     """What makes each section, by the name in its markers; links are relative to the repository."""
     from benchmarks.figures_docs import MORE_SECTIONS  # both need the functions above
+    from benchmarks.figures_estimators import ESTIMATOR_SECTIONS
     from benchmarks.figures_gradients import GRADIENT_SECTIONS
     from benchmarks.figures_text import TEXT_SECTIONS
     from benchmarks.figures_trials import TRIAL_SECTIONS
@@ -368,6 +369,7 @@ def sections() -> dict[str, Callable[[], str]]:
         "cuda": cuda,
         "accuracy": accuracy,
         **MORE_SECTIONS,
+        **ESTIMATOR_SECTIONS,
         **GRADIENT_SECTIONS,
         **TEXT_SECTIONS,
         **TRIAL_SECTIONS,

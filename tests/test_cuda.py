@@ -187,6 +187,64 @@ def test_structures_in_cuda_graphs():
             assert torch.equal(got, wanted), structure
 
 
+def test_sparsemap_as_on_the_cpu():
+    structures = (tx.Projective(), tx.Projective(single_root=True), tx.Heads(), *STRUCTURES)
+    for structure, n in product(structures, (1, 2, 5, 12)):
+        generator = torch.Generator().manual_seed(n)
+        shape = (4, n + structure.rooted, n + structure.rooted, 2)[: 1 + structure.event_dim]
+        scores = torch.randn(shape, dtype=torch.float64, generator=generator)
+        lengths = torch.tensor([n, 1, (n + 1) // 2, 0])
+        upstream = torch.randn(shape, dtype=torch.float64, generator=generator)
+        results = []
+        for device in ("cpu", "cuda"):
+            s = scores.to(device).requires_grad_()
+            found = structure.sparsemap(s, lengths.to(device))
+            (grad,) = torch.autograd.grad((found.tree * upstream.to(device)).sum(), s)
+            trees, weights = found.support
+            mixed = (trees * weights.reshape(*weights.shape, *(1,) * structure.event_dim)).sum(0)
+            results.append((found.tree, found.gap, grad, mixed))
+        for got, expected in zip(results[1], results[0], strict=True):
+            close(got, expected, 1e-7)
+        single = structure.sparsemap(scores.float().cuda(), lengths.cuda())
+        close(single.tree, results[0][0], 1e-4)
+
+
+ESTIMATORS = (
+    tx.Relaxed(),
+    tx.StraightThrough(),
+    tx.StraightThrough(gradient="identity"),
+    tx.Marginals(),
+    tx.SparseMAP(),
+    tx.SPIGOT(),
+    tx.SPIGOT(projection="polytope"),
+    tx.SPIGOT(form="ce"),
+    tx.SPIGOT(form="eg"),
+    tx.IMLE(),
+    tx.Perturbed(),
+    tx.RLOO(),
+    tx.REINFORCE(2),
+    tx.Exact(),
+)
+
+
+def test_every_estimator_in_a_cuda_graph():
+    for estimator in ESTIMATORS:
+        n = 5 if isinstance(estimator, tx.Exact) else 20
+        torch.manual_seed(0)
+        latent = LatentTree(ArcScorer(12, 16), estimator=estimator).cuda()
+        vectors = torch.randn(16, n + 1, 12, device="cuda")
+        lengths = torch.arange(16, device="cuda") % n + 1
+        weights = torch.randn(n + 1, n + 1, device="cuda")
+
+        def step(latent=latent, vectors=vectors, lengths=lengths, weights=weights):
+            losses = latent.expect(vectors, lengths, lambda t: (t * weights).sum((-2, -1)).square())
+            return losses.detach(), *torch.autograd.grad(losses.sum(), list(latent.parameters()))
+
+        results = captured(step)
+        assert all(x.isfinite().all() for x in results), estimator
+        assert any(x.any() for x in results[1:]), estimator
+
+
 def test_runs_are_deterministic():
     scores, lengths, upstream = (x.cuda() for x in make(40, batch=128, dtype=torch.float32))
     scores.requires_grad_()
