@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 from benchmarks.figures import ROOT, table
-from treelax.analysis.gradients import MEASURES, SCORES, Record, short_table
+from treelax.analysis.gradients import MEASURES, SCORES, SHORT, Record, short_table
 
 FOLDER = "results/gradients"
 # whose estimates may all be 0, and at which of their settings
@@ -33,9 +33,9 @@ def gradients() -> str:
     """Best settings, the bias of unbiased estimators, and who has estimates of 0."""
     found = rows()
     tables = [
-        table([f"{scores} scores: {heading}", *losses], lines)
+        table(columns, lines)
         for scores in SCORES
-        for (heading, *losses), lines, *_ in [short_table(found, scores)]
+        for columns, lines, *_ in [short_table(found, scores)]
     ]
     ratios = [
         row["bias"] * math.sqrt(row["draws"]) / row["deviation"]
@@ -55,12 +55,10 @@ def gradients() -> str:
     return "\n\n".join(
         [
             *tables,
-            "Cosine of the mean estimate to the exact gradient / mean cosine of single estimates, at "
-            "the setting in brackets, which is the best one for single estimates; (1) and (8) behind a "
-            f"name are its samples. Projective trees over {first['words']} words, "
-            f"{first['draws']:,} estimates, means over {first['seeds']} draws of scores and loss. "
-            f"`treelax table gradients` on a {first['device']}, torch {first['torch']}; "
-            f"[all measures]({FOLDER}/gradients.md), [all settings]({FOLDER}/gradients.csv), "
+            f"{SHORT} Projective trees over {first['words']} words, {first['draws']:,} estimates, means "
+            f"over {first['seeds']} draws of scores and loss. `treelax table gradients` on a "
+            f"{first['device']}, torch {first['torch']}; [all measures]({FOLDER}/gradients.md), "
+            f"[all settings]({FOLDER}/gradients.csv), "
             f"[non-projective trees]({FOLDER}/nonprojective/gradients.md).",
             "The bias of REINFORCE and RLOO in all panels is "
             f"{min(ratios):.1f} to {max(ratios):.1f} times what chance gives an unbiased estimator. "

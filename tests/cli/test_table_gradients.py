@@ -17,7 +17,7 @@ def test_files_and_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert main([*COMMAND, *SMALL, "--results", str(tmp_path)]) == 0
     shown = capsys.readouterr().out
     assert "| exact " in shown
-    assert "Trained scores" in shown
+    assert "| trained scores " in shown
     with (tmp_path / "gradients.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0])[:8] == [

@@ -14,19 +14,15 @@ from treelax.errors import InputError
 
 HELP = """Hold every estimator of gradients against the exact gradient.
 
-The scores of short sentences are random, or trained by exact gradient descent
-until the entropy has halved; losses of a structure are linear, quadratic and a
-small network. Written to --results: gradients.csv with all settings,
-gradients.md with the best ones and gradients.svg. docs/estimators.md says how
-to read them. It takes minutes on a CPU.
+The scores of short sentences are random, or trained by exact gradient
+descent until the entropy has halved; losses of a structure are linear,
+quadratic and a small network. Written to --results: gradients.csv with all
+settings, gradients.md with the best ones and gradients.svg.
+docs/estimators.md says how to read them. It takes minutes on a CPU.
 
 Example:
   treelax table gradients --structure nonprojective --seeds 5
 """
-LEGEND = (
-    "cosine of the mean estimate to the exact gradient / mean cosine of single estimates (setting "
-    "that is best for single estimates)"
-)
 
 
 def gradients(
@@ -58,7 +54,7 @@ def gradients(
         records = measures.measured(structure, words, draws, seeds)
         rows = measures.averaged(advancing(records, bar, every=1))
     show(measures.short_table(rows, scores) for scores in measures.SCORES)
-    console.print(LEGEND)
+    console.print(measures.SHORT, soft_wrap=False)
     said = f"treelax table gradients --structure {structure} --words {words} --draws {draws}"
     said += f" --seeds {seeds}"
     texts = {"csv": measures.csv_text(rows), "md": measures.report(rows, said)}
