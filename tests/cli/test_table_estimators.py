@@ -1,0 +1,93 @@
+"""``treelax table estimators``: trials, choice, runs on record, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from treelax.analysis import estimators
+from treelax.analysis.estimators import ROWS, TRIAL_SEED, Key, Study
+from treelax.cli.main import main
+
+TINY = """train.epochs=1 train.updates=2 data.train=60 data.dev=20 data.test=20 data.max_length=12
+model.embedding_size=4 model.encoder_size=4 model.scorer_size=4 model.gcn_size=4 model.tagger_size=4
+train.batch_size=8"""
+SETTINGS = [part for setting in TINY.split() for part in ("--set", setting)]
+
+
+def compare(folder: Path, *options: str) -> int:
+    places = ["--runs", str(folder / "runs"), "--results", str(folder / "results")]
+    return main(["table", "estimators", "listops", *places, "--device", "cpu", *options])
+
+
+def records(folder: Path) -> list[dict[str, str]]:
+    with (folder / "results/listops/runs.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_trials_choose_what_the_seeds_are_trained_with(tmp_path, monkeypatch, capsys):
+    rows = {"imle": replace(ROWS["imle"], values=(1.0, 5.0))}
+    monkeypatch.setattr(estimators, "ROWS", rows)
+    assert compare(tmp_path, "--rows", "imle", "--seeds", "1", *SETTINGS) == 0
+    lines = records(tmp_path)
+    assert [(r["seed"], float(r["value"])) for r in lines if r["seed"] == str(TRIAL_SEED)] == [
+        ("100", 1.0),
+        ("100", 5.0),
+    ]
+    [final] = [r for r in lines if r["seed"] == "0"]
+    assert float(final["value"]) in (1.0, 5.0)
+    chosen = Study("listops", tmp_path / "runs", tmp_path / "results", ["imle"]).chosen()
+    assert chosen == {"imle": float(final["value"])}
+    printed = capsys.readouterr().out
+    assert "I-MLE, 1 sample" in printed
+    for name in ("table.md", "curves.csv", "curves.svg", "speed.csv"):
+        assert (tmp_path / "results/listops" / name).stat().st_size > 50
+    # on another machine, without the runs: nothing is trained again
+    (tmp_path / "runs").rename(tmp_path / "elsewhere")
+    assert compare(tmp_path, "--rows", "imle", "--seeds", "1", *SETTINGS) == 0
+    assert not (tmp_path / "runs").exists()
+    assert records(tmp_path) == lines
+
+
+def test_the_best_value_on_dev_is_chosen(tmp_path):
+    study = Study("listops", tmp_path, tmp_path, ["imle", "rloo-4"])
+    for value, dev in zip(ROWS["imle"].values, (40.0, 70.0, 55.0), strict=True):
+        study.records[Key("imle", value, TRIAL_SEED)] = {"dev": dev}
+    assert study.chosen() == {"imle": ROWS["imle"].values[1]}  # the trials of the other are missing
+    assert [key.seed for key in study.finals(2)] == [0, 1]
+    rate = study.config(Key("rloo-4", 10, 0)).train.learning_rate
+    assert rate == pytest.approx(10 * study.task.preset("paper-mc").train.learning_rate)
+
+
+def test_every_row_has_as_many_trials_and_settings_that_exist(tmp_path):
+    assert len({len(row.values) for row in ROWS.values()}) == 1
+    for name in estimators.COMPARISONS:
+        study = Study(name, tmp_path, tmp_path, list(ROWS))
+        for key in study.trials():
+            assert study.config(key).seed == TRIAL_SEED
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--rows", "immle"], "--rows: received 'immle'; expected some of relaxed"),
+        (["--rows", ","], "--rows: received ','"),
+        (["--set", "model.estimatr=imle"], "no such key"),
+    ],
+)
+def test_bad_input(tmp_path, capsys, options, said):
+    assert compare(tmp_path, *options) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_records_of_something_else(tmp_path, capsys):
+    file = tmp_path / "results/listops/runs.csv"
+    file.parent.mkdir(parents=True)
+    file.write_text("a,b\n1,2\n")
+    assert compare(tmp_path, "--report") == 2
+    said = capsys.readouterr().err
+    assert str(file) in said
+    assert "expected estimator, value, seed, dev among them" in said
