@@ -9,7 +9,16 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from benchmarks.machine import Machine
-from benchmarks.problem import BACKWARD, BEST_TREE, FORWARD_BACKWARD, OPERATIONS
+from benchmarks.problem import (
+    BACKWARD,
+    BEST,
+    BEST_TREE,
+    BINARY_BEST,
+    BINARY_MARGINALS,
+    FORWARD_BACKWARD,
+    NONPROJECTIVE_MARGINALS,
+    OPERATIONS,
+)
 
 
 @dataclass(frozen=True)
@@ -160,9 +169,20 @@ def bars(rows: Sequence[Row], device: str, batch: int) -> list[Bar]:
     for n, least in ((20, 50), (40, 40)):
         value = figures.ratio(BEST_TREE, "torch-struct", "treelax native", n)
         out.append(Bar("torch-struct argmax / best tree, one thread", n, value, least, True, "×"))
-    row = figures.row(both, ours, 80)
-    peak = row.peak_mb if row else None
-    out.append(Bar("peak memory above base, forward+backward", 80, peak, 40, False, "MB"))
+    entropy, best = "treelax native entropy", "treelax native"
+    for operation, peer, own, bars_of in (
+        (NONPROJECTIVE_MARGINALS, "plain torch", entropy, ((20, 10), (40, 8), (80, 3))),
+        (BINARY_MARGINALS, "torch-struct", entropy, ((20, 60), (40, 50), (80, 30))),
+        (BINARY_BEST, "torch-struct", best, ((20, 100), (40, 100), (80, 100))),
+    ):
+        for n, least in bars_of:
+            value = figures.ratio(operation, peer, own, n)
+            out.append(Bar(f"{peer} / ours, {operation}, one thread", n, value, least, True, "×"))
+    for operation in (*BACKWARD, *BEST):
+        own = ours if operation == both else best if operation in BEST else entropy
+        row = figures.row(operation, own, 80)
+        peak = row.peak_mb if row else None
+        out.append(Bar(f"peak memory above base, {operation}", 80, peak, 40, False, "MB"))
     return out
 
 
@@ -266,9 +286,9 @@ def time_tables(figures: Figures, sizes: Sequence[int], device: str) -> list[str
 
 
 def memory_tables(figures: Figures, sizes: Sequence[int]) -> list[str]:
-    """Peak memory of each operation with a backward pass."""
+    """Peak memory of each operation with a backward pass, and of best trees."""
     out = []
-    for operation in BACKWARD:
+    for operation in (*BACKWARD, *BEST):
         measured = [r for r in figures.rows if r.operation == operation and r.peak_mb is not None]
         lines = []
         for name in dict.fromkeys(row.contender for row in measured):
