@@ -23,12 +23,15 @@ class ActiveSet {
         inverse_[1] = inverse_[width_] = 1;
         inverse_[0] = -double(parts_);
         right_ = {1, score(trees_.data(), scores_)};
+        solution_ = {right_[1] - double(parts_), 1};
     }
 
     int64_t size() const { return int64_t(weights_.size()); }
     int64_t parts() const { return parts_; }
     double weight(int64_t s) const { return weights_[s]; }
     const int64_t *tree(int64_t s) const { return trees_.data() + s * parts_; }
+    // ⟨t, θ - z⟩, which all trees of the support share once they are settled
+    double level() const { return solution_[0]; }
     double inverse(int64_t r, int64_t s) const { return inverse_[(r + 1) * width_ + s + 1]; }
 
     double score(const int64_t *tree, const double *scores) const {
@@ -63,6 +66,12 @@ class ActiveSet {
         for (int64_t i = 0; i <= k; ++i) distance -= shared_[i] * bordered_[i];
         if (!(distance > tiny)) return false;
         if (k + 2 > width_) grow(2 * width_);
+        right_.push_back(score(tree, scores_));
+        double weight = right_.back();
+        for (int64_t i = 0; i <= k; ++i) weight -= shared_[i] * solution_[i];
+        weight /= distance;
+        for (int64_t i = 0; i <= k; ++i) solution_[i] -= weight * bordered_[i];
+        solution_.push_back(weight);
         bordered_.push_back(-1);
         update(bordered_, 1 / distance);
         for (int64_t i = 0; i <= k; ++i)
@@ -70,7 +79,6 @@ class ActiveSet {
         system_[(k + 1) * width_ + k + 1] = double(parts_);
         trees_.insert(trees_.end(), tree, tree + parts_);
         weights_.push_back(0);
-        right_.push_back(score(tree, scores_));
         return true;
     }
 
@@ -78,7 +86,7 @@ class ActiveSet {
     // before it had a weight, which only rounding can bring about.
     bool settle() {
         for (int64_t newest = size() - 1;;) {
-            solve();
+            refine();
             double length = 1;
             int64_t first = -1;
             for (int64_t s = 0; s < size(); ++s) {
@@ -149,9 +157,9 @@ class ActiveSet {
         }
     }
 
-    // The system is exact, so one step of refinement gives back what the updates of its inverse lost.
-    void solve() {
-        product(inverse_, right_, solution_);
+    // The solution follows every change of the system. That is exact, so a step of refinement gives back
+    // what the updates of its inverse and of the solution lost.
+    void refine() {
         product(system_, solution_, rest_);
         for (size_t i = 0; i < rest_.size(); ++i) rest_[i] = right_[i] - rest_[i];
         product(inverse_, rest_, bordered_);
@@ -164,6 +172,10 @@ class ActiveSet {
         const double *row = inverse_.data() + (s + 1) * width_;
         bordered_.assign(row, row + n);
         update(bordered_, -1 / bordered_[s + 1]);
+        const double factor = solution_[s + 1] / bordered_[s + 1];
+        for (int64_t i = 0; i < n; ++i) solution_[i] -= factor * bordered_[i];
+        solution_[s + 1] = solution_[last + 1];
+        solution_.pop_back();
         for (auto *matrix : {&system_, &inverse_}) {
             double *at = matrix->data();
             std::copy_n(at + (last + 1) * width_, n, at + (s + 1) * width_);

@@ -58,9 +58,7 @@ template <class Parts> class Projection {
     void step(const double *tree, int64_t most, double *mark) {
         const std::vector<int64_t> found = parts_of(tree);
         for (const int64_t part : found) largest_ = std::max(largest_, std::abs(scores_[part]));
-        double own = 0;
-        for (int64_t s = 0; s < set->size(); ++s) own += set->weight(s) * set->score(set->tree(s), rest_);
-        gap = std::max(set->score(found.data(), rest_) - own, 0.0);
+        gap = std::max(set->score(found.data(), rest_) - set->level(), 0.0);
         done = gap <= gap_rounding * double(set->parts()) * largest_ || added_ >= most ||
                !set->add(found.data(), tiny_distance, mark);
         if (done) return;

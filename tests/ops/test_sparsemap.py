@@ -277,9 +277,10 @@ def test_half_types():
 def test_wrong_input():
     scores = torch.zeros(2, 4, 4)
     trees = tx.Projective()
-    for value in (-1, 1.5, True):
+    for structure, value in ((trees, -1), (tx.Heads(), 1.5), (tx.Labelled(trees), True)):
+        own = scores if structure.event_dim == 2 else scores[..., None]
         with pytest.raises(InputError, match="max_iterations is"):
-            trees.sparsemap(scores, max_iterations=value)
+            structure.sparsemap(own, max_iterations=value)
     with pytest.raises(InputError, match="start has shape"):
         trees.sparsemap(scores, start=scores[0])
     with pytest.raises(InputError, match=r"start\[0\].*expected one head"):
@@ -348,18 +349,22 @@ def test_the_operations_are_what_torch_expects(algorithm, single_root):
     torch.library.opcheck(torch.ops.treelax.sparsemap_point, (scores, tree, gap, indices, inverse))
 
 
-def test_it_compiles():
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_it_compiles(dynamic):
+    torch._dynamo.reset()
+
     def both(scores, lengths):
         trees = tx.Projective().sparsemap(scores, lengths)
         return trees.tree, trees.gap, tx.Binary().sparsemap(scores, lengths).tree
 
-    compiled = torch.compile(both, fullgraph=True, backend="aot_eager")
-    scores, lengths = draw((3, 6, 6)).requires_grad_(), torch.tensor([5, 4, 2])
-    weight = draw((3, 6, 6), seed=2)
-    results = []
-    for function in (both, compiled):
-        tree, gap, spans = function(scores, lengths)
-        (grad,) = torch.autograd.grad(((tree + spans) * weight).sum(), scores)
-        results.append((tree, gap, spans, grad))
-    for expected, got in zip(*results, strict=True):
-        assert largest_error(got.detach(), expected.detach()) < EXACT
+    compiled = torch.compile(both, fullgraph=True, backend="aot_eager", dynamic=dynamic)
+    for size in (6, 8) if dynamic else (6,):
+        scores, lengths = draw((3, size, size)).requires_grad_(), torch.tensor([size - 1, 4, 2])
+        weight = draw((3, size, size), seed=2)
+        results = []
+        for function in (both, compiled):
+            tree, gap, spans = function(scores, lengths)
+            (grad,) = torch.autograd.grad(((tree + spans) * weight).sum(), scores)
+            results.append((tree, gap, spans, grad))
+        for expected, got in zip(*results, strict=True):
+            assert largest_error(got.detach(), expected.detach()) < EXACT

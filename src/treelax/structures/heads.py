@@ -129,7 +129,8 @@ class Heads(Structure):
         **options: Unpack[Options],
     ) -> SparseMap:
         """The sparsemax over the heads of every word, in one step from wherever one starts."""
-        return sparse.by_word(scores, lengths, options.get("validate", True))
+        validate = options.get("validate", True)
+        return sparse.by_word(scores, lengths, start, max_iterations, validate)
 
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
         """Whether every word has exactly one head, another position of its sentence."""

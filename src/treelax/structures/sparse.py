@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from treelax.structures.base import Structure
 
 
-@torch.compiler.disable  # the number of steps depends on the scores
+@torch._disable_dynamo  # type: ignore[attr-defined, untyped-decorator, unused-ignore]  # the number of steps depends on the scores
 def by_argmax(
     structure: Structure,
     scores: Tensor,
@@ -81,8 +81,17 @@ def check_member(
         )
 
 
-def by_word(scores: Tensor, lengths: Tensor | None, validate: bool) -> SparseMap:
-    """The projection of every word's heads on the simplex."""
+def by_word(
+    scores: Tensor,
+    lengths: Tensor | None,
+    start: Tensor | None,
+    max_iterations: int | None,
+    validate: bool = True,
+) -> SparseMap:
+    """The projection of every word's heads on the simplex: one step, from wherever one starts."""
+    check_iterations(max_iterations)
+    if start is not None:
+        check_start(start, scores)
     if validate:
         select_heads(scores.detach(), lengths, hard=True)
     form = canonical(scores, lengths)
