@@ -240,27 +240,28 @@ template <class T, class Parts = Arcs> struct Group {
 };
 
 // Any order in which a span comes after its parts is right for a bottom-up sweep, and its reverse for a
-// top-down one. We take a few columns j at a time and walk over the rows i: the stretch of row i that
-// the cells (i, j), (i, j+1), … share is fetched once for all of them, which matters as soon as the
-// planes outgrow the second-level cache (n = 80).
+// top-down one. We take a few columns j at a time and walk over the rows i: the stretches of rows that
+// cells of neighbouring columns share are fetched once for all of them, which matters as soon as the
+// planes outgrow the second-level cache (n = 80). Staggered, each column is a row ahead of the next, so
+// that of the cells (i, j), (i+1, j+1), … none waits for another; a cell with a softmax mostly waits.
 constexpr int columns = 4;
 
-template <class G, class Visit> inline void bottom_up(const G &g, Visit visit) {
+template <bool Staggered = true, class G, class Visit> inline void bottom_up(const G &g, Visit visit) {
     const int n = g.size - 1;
-    for (int first = 1; first <= n && !g.stopped(); first += columns) {
-        const int last = first + columns - 1 < n ? first + columns - 1 : n;
-        for (int i = last - 1; i >= 0; --i)
-            for (int j = i < first ? first : i + 1; j <= last; ++j) visit(i, j);
-    }
+    constexpr int lead = Staggered ? 1 : 0, late = columns - 1;
+    for (int first = 1; first <= n && !g.stopped(); first += columns)
+        for (int i = first - 1 + (1 - lead) * late; i >= -lead * late; --i)
+            for (int c = 0; c < columns && first + c <= n; ++c) {
+                const int row = i + lead * c, j = first + c;
+                if (row >= 0 && row < j) visit(row, j);
+            }
 }
 
 template <class G, class Visit> inline void top_down(const G &g, Visit visit) {
     const int n = g.size - 1;
-    for (int first = (n - 1) / columns * columns + 1; first >= 1 && !g.stopped(); first -= columns) {
-        const int last = first + columns - 1 < n ? first + columns - 1 : n;
-        for (int i = 0; i < last; ++i)
-            for (int j = last; j >= (i < first ? first : i + 1); --j) visit(i, j);
-    }
+    for (int first = (n - 1) / columns * columns + 1; first >= 1 && !g.stopped(); first -= columns)
+        for (int i = 1 - columns; i < first; ++i)
+            for (int c = i < 0 ? -i : 0; c < columns && first + c <= n; ++c) visit(i + c, first + c);
 }
 
 // The planes of one group's chart.

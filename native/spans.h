@@ -27,12 +27,12 @@ enum Plane {
 };
 
 // v(i,i) = w(i,i);  v(i,j) = w(i,j) + <v(i,k), v(k+1,j)>, i ≤ k < j, in units of 1 / unit.
-// `choose(ij, ji, left, right, splits)` is what <…> stands for.
-template <class T, class Choose>
+// `choose(ij, ji, left, right, splits)` is what <…> stands for; a maximum alone need not be staggered.
+template <class T, bool Staggered, class Choose>
 inline void fill(const SpanGroup<T> &g, Vec<T> *v, const Vec<T> *scores, T unit, Choose choose) {
     const size_t N = g.size;
     for (size_t i = 0; i < N; ++i) v[i * N + i] = scores[i * N + i] * unit;
-    bottom_up(g, [&](const int i, const int j) {
+    bottom_up<Staggered>(g, [&](const int i, const int j) {
         const size_t ij = i * N + j, ji = j * N + i, ii = i * N + i;
         v[ij] = v[ji] = choose(ij, ji, v + ii, v + ji + 1, j - i) + scores[ij] * unit;
     });
@@ -46,7 +46,7 @@ void inside(const SpanGroup<T> &g, const Chart<T> &chart, const Vec<T> *scores) 
     auto *kept = chart[top_scale], *chosen = chart[inner];
     // whatever has no meaning: what is kept is the same in every run
     for (size_t i = 0; i < N; ++i) kept[i * N + i] = chosen[i * N + i] = Vec<T>{};
-    fill<T>(g, chart[values], scores, T(log2_of_e),
+    fill<T, true>(g, chart[values], scores, T(log2_of_e),
             [&](size_t ij, size_t ji, const Vec<T> *left, const Vec<T> *right, int splits) {
                 const Cell<T> cell = soft_split<T, Entropy>(left, right, splits);
                 kept[ij] = cell.top, kept[ji] = cell.scale;
@@ -113,7 +113,7 @@ void down(const SpanGroup<T> &g, const Chart<T> &chart, const Chart<T> &grad) {
 // The (max, +) chart of the best tree, in natural units, with the maximum of each choice.
 template <class T>
 void best_inside(const SpanGroup<T> &g, const Chart<T> &chart, const Vec<T> *scores) {
-    fill<T>(g, chart[values], scores, T(1),
+    fill<T, false>(g, chart[values], scores, T(1),
             [&](size_t ij, size_t, const Vec<T> *left, const Vec<T> *right, int splits) {
                 const Vec<T> top = best_split<T>(left, right, splits);
                 return chart[top_scale][ij] = vmax<T>(top, splat<T>(T(forbidden)));

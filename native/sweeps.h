@@ -175,7 +175,7 @@ template <class T> void best_inside(const Group<T> &g, const Chart<T> &chart, co
     auto *right = chart[complete_right], *left = chart[complete_left], *inc = chart[incomplete];
     const Vec<T> lowest = splat<T>(T(forbidden));
     for (size_t i = 0; i < N; ++i) right[i * N + i] = left[i * N + i] = Vec<T>{};
-    bottom_up(g, [&](const int i, const int j) {
+    bottom_up<false>(g, [&](const int i, const int j) {
         const size_t ij = i * N + j, ji = j * N + i, ii = i * N + i;
         const Vec<T> u = vmax<T>(
             best_split<T>(right + ii, left + ji + 1, g.inner_splits(i, j)), lowest);
