@@ -28,9 +28,9 @@ NON_PROJECTIVE = tl.constexpr(2)
 # Vectors of a system's size.
 SHARED = tl.constexpr(0)  # parts that a new tree shares with those of the support, behind a 1
 PRODUCT = tl.constexpr(1)  # u, and a column of the inverse
-SOLUTION = tl.constexpr(2)
-REST = tl.constexpr(3)  # of the system, not yet solved
-REFINED = tl.constexpr(4)
+GUESS = tl.constexpr(2)  # at the solution: it follows every change of the system
+REST = tl.constexpr(3)  # what the guess leaves of the right-hand side
+SOLUTION = tl.constexpr(4)
 VECTORS = tl.constexpr(5)
 # Tiles of a matrix: a row lies inside a warp.
 DOWN = tl.constexpr(16)
@@ -102,27 +102,23 @@ def move_last(matrix, to, last, width, BLOCK: tl.constexpr):
 
 # ------------------------------------------------------------------------------------------- trees
 @triton.jit
-def read_tree(tree, scores, rest, point, found, count, BLOCK: tl.constexpr):
-    """The parts of a tree, in rising order, into ``found``; their number, by how much the tree improves
-    on the point, and the largest of its scores."""
+def read_tree(tree, scores, rest, found, count, BLOCK: tl.constexpr):
+    """The parts of a tree, in rising order, into ``found``; their number, the sum of their ``rest``, and
+    the largest of their scores."""
     number = tl.sum(tl.zeros((BLOCK,), tl.int32), 0)
-    better = tl.zeros((BLOCK,), tl.float64)
-    own = tl.zeros((BLOCK,), tl.float64)
+    total = tl.zeros((BLOCK,), tl.float64)
     largest = tl.zeros((BLOCK,), tl.float64)
     for first in range(0, count, BLOCK):
         at = first + tl.arange(0, BLOCK)
         part = tl.load(tree + at, mask=at < count, other=0.0) > 0
-        r = tl.load(rest + at, mask=at < count, other=0.0)
-        z = tl.load(point + at, mask=at < count, other=0.0)
+        total += tl.load(rest + at, mask=part, other=0.0)
         w = tl.load(scores + at, mask=part, other=0.0)
-        better += tl.where(part, r, 0.0)
-        own += z * tl.where(z > 0, r, 0.0)
         largest = tl.maximum(largest, tl.abs(w))
         one = part.to(tl.int32)
         tl.store(found + number + tl.cumsum(one, 0) - 1, at.to(tl.int64), mask=part)
         number += tl.sum(one, 0)
     tl.debug_barrier()
-    return number, tl.sum(better, 0) - tl.sum(own, 0), tl.max(largest, 0)
+    return number, tl.sum(total, 0), tl.max(largest, 0)
 
 
 @triton.jit
@@ -174,10 +170,10 @@ def put_tree(trees, found, scores, right, slot, parts, row, BLOCK: tl.constexpr)
 
 @triton.jit
 def add_tree(
-    trees, found, scores, weights, right, system, inverse, vectors, slots, distance, parts, row,
-    width, BLOCK: tl.constexpr,
+    trees, found, scores, weights, right, system, inverse, vectors, slots, gap, distance, parts,
+    row, width, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """A new tree into the slot behind the last, with weight 0."""
+    """A new tree into the slot behind the last, with weight 0; its goal is ``gap / distance``."""
     put_tree(trees, found, scores, right, slots, parts, row, BLOCK)
     tl.store(weights + slots, 0.0)
     new = slots + 1
@@ -187,6 +183,9 @@ def add_tree(
         g = tl.where(j == new, parts.to(tl.float64), g)
         tl.store(system + new * width + j, g, mask=j <= new)
         tl.store(system + j * width + new, g, mask=j <= new)
+        x = tl.load(vectors + SOLUTION * width + j, mask=j < new, other=0.0)
+        u = tl.load(vectors + PRODUCT * width + j, mask=j < new, other=-1.0)
+        tl.store(vectors + GUESS * width + j, x - gap / distance * u, mask=j <= new)
     update(inverse, vectors + PRODUCT * width, 1.0 / distance, new + 1, width, new)
 
 
@@ -203,8 +202,18 @@ def drop_tree(
         tl.store(column + j, m, mask=j <= slots)
     last_weight = tl.load(weights + slots - 1)
     last_right = tl.load(right + slots)
+    solution = vectors + SOLUTION * width
+    gone = tl.load(solution + slot + 1)
+    last_solution = tl.load(solution + slots)
     tl.debug_barrier()
     pivot = tl.load(column + slot + 1)
+    last_solution -= gone / pivot * tl.load(column + slots)
+    for first in range(0, slots, BLOCK):
+        j = first + tl.arange(0, BLOCK)
+        x = tl.load(solution + j, mask=j < slots, other=0.0)
+        x -= gone / pivot * tl.load(column + j, mask=j < slots, other=0.0)
+        x = tl.where(j == slot + 1, last_solution, x)
+        tl.store(vectors + GUESS * width + j, x, mask=j < slots)
     update(inverse, column, -1.0 / pivot, slots + 1, width, -1)
     move_last(inverse, slot + 1, slots, width, BLOCK)
     move_last(system, slot + 1, slots, width, BLOCK)
@@ -216,20 +225,20 @@ def drop_tree(
         p = first + tl.arange(0, BLOCK)
         at = tl.load(trees + (slots - 1) * row + p, mask=p < parts, other=0)
         tl.store(trees + slot * row + p, at, mask=p < parts)
-        gone = tl.full((BLOCK,), 0, tl.int64) + none
-        tl.store(trees + (slots - 1) * row + p, gone, mask=p < parts)
+        nothing = tl.full((BLOCK,), 0, tl.int64) + none
+        tl.store(trees + (slots - 1) * row + p, nothing, mask=p < parts)
     tl.debug_barrier()
 
 
 # ------------------------------------------------------------------------------------------- steps
 @triton.jit
-def solve(right, system, inverse, vectors, n, width):
-    """The weights of the nearest point of the affine hull, refined once."""
-    solution = vectors + SOLUTION * width
+def refine(right, system, inverse, vectors, n, width):
+    """From the guess to the weights of the nearest point of the affine hull: the system is exact, so
+    this gives back the digits that the updates lost."""
+    guess = vectors + GUESS * width
     rest = vectors + REST * width
-    product(inverse, right, None, solution, n, width, 1.0)
-    product(system, solution, right, rest, n, width, -1.0)
-    product(inverse, rest, solution, vectors + REFINED * width, n, width, 1.0)
+    product(system, guess, right, rest, n, width, -1.0)
+    product(inverse, rest, guess, vectors + SOLUTION * width, n, width, 1.0)
 
 
 @triton.jit
@@ -291,12 +300,13 @@ def sparsemap_kernel(
     system += b * width * width
     inverse += b * width * width
     vectors += b * VECTORS * width
-    goals = vectors + REFINED * width + 1
+    solution = vectors + SOLUTION * width
+    goals = solution + 1
 
     clear(point, plane, BLOCK)
     tl.debug_barrier()
-    parts, gap, largest = read_tree(
-        start + b * plane, own_scores, own_scores, point, found, count, BLOCK
+    parts, score, largest = read_tree(
+        start + b * plane, own_scores, own_scores, found, count, BLOCK
     )
     put_tree(trees, found, own_scores, right, 0, parts, row, BLOCK)
     number = parts.to(tl.float64)
@@ -311,6 +321,8 @@ def sparsemap_kernel(
     tl.store(inverse + 1, 1.0)
     tl.store(inverse + width, 1.0)
     tl.store(inverse + width + 1, 0.0)
+    tl.store(solution, score - number)
+    tl.store(goals, 1.0)
     tl.debug_barrier()
     spread(trees, weights, point, 1, parts, row, count, plane, BLOCK)
     # a forbidden part: there is no tree without
@@ -337,10 +349,9 @@ def sparsemap_kernel(
                 ROWS, LANES,
             )  # fmt: skip
         tl.debug_barrier()
-        _, better, size_of_new = read_tree(
-            own_tree, own_scores, own_rest, point, found, count, BLOCK
-        )
-        gap = tl.maximum(better, 0.0)
+        _, better, size_of_new = read_tree(own_tree, own_scores, own_rest, found, count, BLOCK)
+        # all trees of the support have the multiplier as their sum
+        gap = tl.maximum(better - tl.load(solution), 0.0)
         largest = tl.maximum(largest, size_of_new)
         shared = vectors + SHARED * width
         known = picked(trees, own_tree, shared + 1, slots, parts, row)
@@ -352,15 +363,15 @@ def sparsemap_kernel(
         running = (goes_on & (slots < room)).to(tl.int32)
         if running > 0:
             add_tree(
-                trees, found, own_scores, weights, right, system, inverse, vectors, slots, distance,
-                parts, row, width, BLOCK,
+                trees, found, own_scores, weights, right, system, inverse, vectors, slots, gap,
+                distance, parts, row, width, BLOCK,
             )  # fmt: skip
             newest = slots
             slots += 1
             added += 1
             pending = running
             while pending > 0:
-                solve(right, system, inverse, vectors, slots + 1, width)
+                refine(right, system, inverse, vectors, slots + 1, width)
                 far, slot = first_to_fall(weights, goals, slots, BLOCK)
                 walk(weights, goals, far, slots, BLOCK)
                 pending = (far < float("inf")).to(tl.int32)
