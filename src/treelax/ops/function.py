@@ -36,7 +36,8 @@ def resolve(algorithm: str, backend: str, device: torch.device) -> tuple[Algorit
 
 def no_words(algorithm: Algorithm, scores: Tensor) -> bool:
     """Whether there is nothing to compute: no sentence, or none with room for a word."""
-    return scores.shape[0] == 0 or algorithm.room(scores.shape[-1]) == 0
+    batch, size, _ = scores.shape
+    return batch == 0 or size == algorithm.rooted
 
 
 def before(
@@ -54,7 +55,7 @@ def before(
             f"lengths has shape {tuple(lengths.shape)} and dtype {lengths.dtype}; expected "
             f"({batch},) and int64. Call treelax.ops, which sees to it."
         )
-    looks_itself = backend in KERNELS and not no_words(algorithm, scores)
+    looks_itself = backend in KERNELS and batch != 0 and size != algorithm.rooted
     if validate and not looks_itself and checks.readable(lengths):
         checks.check_length_values(lengths, size, algorithm.rooted)
     return scores.contiguous(), lengths.contiguous()

@@ -60,12 +60,16 @@ def gradient(name: str, backward: Any, setup_context: Any) -> Callable[..., Any]
         with torch._C._AutoDispatchBelowAutograd():
             return op(*inputs)
 
-    dispatched = _differentiable(name, below, backward, setup_context)
-    direct = _differentiable(name, _functions[name], backward, setup_context)
-    library.impl(name, dispatched, "Autograd")
+    plain = _functions[name]
+    library.impl(name, _differentiable(name, below, backward, setup_context), "Autograd")
+    direct = _differentiable(name, plain, backward, setup_context)
 
     def call(*inputs: Any) -> Any:
-        return (direct if unwatched(inputs[0]) else op)(*inputs)
+        if not unwatched(inputs[0]):
+            return op(*inputs)
+        # as every gradient is, unless a second one is asked for
+        without = not torch.is_grad_enabled() and forward_ad._current_level < 0
+        return (plain if without else direct)(*inputs)
 
     return call
 
