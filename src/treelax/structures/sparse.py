@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from treelax.structures.base import Structure
 
 
-@torch._disable_dynamo  # type: ignore[attr-defined, untyped-decorator, unused-ignore]  # the number of steps depends on the scores
+# the number of steps depends on the scores; torch.compiler.disable would import the compiler at once
+@torch._disable_dynamo  # type: ignore[attr-defined, untyped-decorator, unused-ignore]
 def by_argmax(
     structure: Structure,
     scores: Tensor,
