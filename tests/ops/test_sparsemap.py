@@ -8,6 +8,7 @@ from torch.autograd import gradcheck
 
 import treelax as tx
 from treelax.errors import InputError, NoTreeError, SecondDerivativeError
+from treelax.ops import checks
 from treelax.ops.backend import CKY, EISNER, MATRIX_TREE
 from treelax.ops.sparsemap.function import sparsemap
 
@@ -246,6 +247,25 @@ def test_a_nan_stays_in_its_sentence(structure):
     (grad,) = torch.autograd.grad(found.tree.sum(), scores)
     assert torch.isfinite(grad[0]).all()
     assert grad[1][mask].isnan().all()
+
+
+@pytest.mark.parametrize("structure", [STRUCTURES[0], STRUCTURES[4], STRUCTURES[-1]], ids=str)
+def test_where_no_value_may_be_read_steps_and_memory_are_fixed(structure, monkeypatch):
+    """As while a CUDA graph is captured."""
+    n = 3
+    scores = draw((3, *event(structure, n))).requires_grad_()
+    lengths = torch.tensor([n, 2, 0])
+    results = []
+    for blind in (False, True):
+        if blind:
+            monkeypatch.setattr(checks, "readable", lambda tensor: False)
+        found = structure.sparsemap(scores, lengths, backend="diagonal")
+        (grad,) = torch.autograd.grad(found.tree.square().sum(), scores)
+        results.append((found.tree, grad, found.weights.sum(-1)))
+    for expected, got in zip(*results, strict=True):
+        assert largest_error(got.detach(), expected.detach()) < 1e-10
+    few = structure.sparsemap(scores, lengths, max_iterations=1, backend="diagonal")
+    assert isinstance(structure, tx.Heads) or few.weights.shape[-1] == 2
 
 
 def test_few_iterations_leave_a_gap():
