@@ -96,9 +96,10 @@ def by_word(
     if validate:
         select_heads(scores.detach(), lengths, hard=True)
     form = canonical(scores, lengths)
-    found = columns.project(form.scores, form.lengths)
-    tree, gap, weights = (form.restore(x) for x in (found.tree, found.gap, found.weights))
-    batch = form.batch_shape
-    return SparseMap(
-        tree, gap, found.indices.reshape(batch + found.indices.shape[1:]), weights, None
-    )
+    tree, gap = columns.project(form.scores, form.lengths)
+
+    def mixture() -> tuple[Tensor, Tensor]:
+        indices, weights = columns.mixture(tree.detach(), form.lengths)
+        return indices.reshape(form.batch_shape + indices.shape[1:]), form.restore(weights)
+
+    return SparseMap(form.restore(tree), form.restore(gap), mixture, None)

@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from treelax.ops import checks
-from treelax.ops.sparsemap.plain import Solution, prepared, spoiled
+from treelax.ops.sparsemap.plain import prepared
 
 
-def project(scores: Tensor, lengths: Tensor) -> Solution:
-    """Every column of scores ``(B, N, N)`` on the simplex (Martins & Astudillo 2016).
+def project(scores: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    """Every column of scores ``(B, N, N)`` on the simplex (Martins & Astudillo 2016), and the gap.
 
     Sorted, a column keeps the largest ``k`` scores for which the k-th is more than what is left over
     when the first k sum to 1; that ``τ`` is taken off all of them. The tree has a gradient.
@@ -34,23 +34,22 @@ def project(scores: Tensor, lengths: Tensor) -> Solution:
     words = arcs.any(1)
     best = rest.amax(1).where(words, 0) if size else rest.sum(1)
     gap = (best - (point * torch.where(allowed, rest, 0)).sum(1)).sum(1).clamp(min=0)
-    indices, weights = mixture(point, words)
-    found = Solution(tree, gap, indices, weights, tree.new_empty(0))
-    found = spoiled(found, scores.detach(), arcs)
-    # a factor of NaN, so that the gradient has it too
-    wrong = found.gap.isnan()[:, None, None] & arcs
-    factor = torch.ones_like(scores).masked_fill(wrong, float("nan"))
-    return found._replace(tree=torch.where(wrong, scores * factor, found.tree))
+    # NaN in the whole sentence where a score is, and a factor of NaN, so that the gradient has it too
+    wrong = (scores.detach().isnan() & arcs).flatten(1).any(1)
+    factor = torch.ones_like(scores).masked_fill(wrong[:, None, None] & arcs, float("nan"))
+    tree = torch.where(wrong[:, None, None] & arcs, scores * factor, tree.to(scores.dtype))
+    return tree, gap.masked_fill(wrong, float("nan")).to(scores.dtype)
 
 
-def mixture(point: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
+def mixture(point: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor]:
     """A few choices of heads that mix to ``point``, as indices ``(B, S, n)`` and weights ``(B, S)``.
 
     All words read their distribution functions at the same uniform variable: its interval falls into as
     many pieces as there are different values of them, one choice each.
     """
     batch, size, _ = point.shape
-    below = point.cumsum(1)
+    words = checks.arc_mask(lengths, size).any(1)
+    below = point.double().cumsum(1)
     below = below / below[:, -1:].clamp(min=1e-300)  # to 1, exactly
     cuts = torch.where(words[:, None], below, 1).flatten(1).sort(1).values
     cuts = torch.cat([cuts.new_zeros(batch, 1), cuts, cuts.new_ones(batch, 1)], 1)

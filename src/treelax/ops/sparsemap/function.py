@@ -226,7 +226,7 @@ def assembled(scores: Tensor, found: Solution, batch: torch.Size, dtype: torch.d
     tree, gap, indices, weights, inverse = (
         x.reshape(batch + x.shape[1:]) for x in found._replace(tree=tree)
     )
-    return SparseMap(tree.to(dtype), gap.to(dtype), indices, weights.to(dtype), inverse)
+    return SparseMap(tree.to(dtype), gap.to(dtype), lambda: (indices, weights.to(dtype)), inverse)
 
 
 def sparsemap(

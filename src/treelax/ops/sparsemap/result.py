@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple
 
 import torch
@@ -24,18 +26,30 @@ class SparseMap:
         tree: ``(..., *event)``, the point, with a gradient.
         gap: ``(...)``, no structure improves on it by more: an upper bound on what is missing in
             :math:`\\tfrac12 \\|z - \\theta\\|^2`. Rounding, unless iterations were limited.
-        indices: ``(..., S, parts)``, the structures as flat indices of their parts in the event; the
-            event's number of entries stands for none.
-        weights: ``(..., S)``, 0 where there is no structure.
+        mixture: what gives `indices` and `weights`, when they are first asked for.
         inverse: ``(..., S, S)``, the matrix :math:`S` of the gradient :math:`Z S Z^\\top g`; None
             where words are independent.
     """
 
     tree: Tensor
     gap: Tensor
-    indices: Tensor
-    weights: Tensor
+    mixture: Callable[[], tuple[Tensor, Tensor]] = field(repr=False)
     inverse: Tensor | None
+
+    @cached_property
+    def _mixed(self) -> tuple[Tensor, Tensor]:
+        return self.mixture()
+
+    @property
+    def indices(self) -> Tensor:
+        """``(..., S, parts)``: the structures as flat indices of their parts in the event, whose number
+        of entries stands for none."""
+        return self._mixed[0]
+
+    @property
+    def weights(self) -> Tensor:
+        """``(..., S)``, 0 where there is no structure."""
+        return self._mixed[1]
 
     @property
     def support(self) -> Support:
