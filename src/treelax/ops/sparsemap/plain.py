@@ -153,13 +153,21 @@ class Systems:
         self.indices = torch.where(here[..., None], tree[:, None], self.indices)
         self.used |= here
         self.newest = torch.where(who, slot, self.newest)
-        one = pad(here.to(u.dtype), (1, 0))
-        scale = torch.where(who, 1 / distance, 0)
-        v = u - one
-        self.inverse += scale[:, None, None] * v[:, :, None] * v[:, None]
-        self.system += one[:, :, None] * shared[:, None] + shared[:, :, None] * one[:, None]
-        self.system += (self.sizes[:, None] * one)[:, :, None] * one[:, None]
-        self.right += one * picked(self.flat, tree[:, None])
+        one = pad(here, (1, 0))
+        v = u - one.to(u.dtype)
+        self.update(torch.where(who, 1 / distance, 0), v)
+        self.put(self.system, who, slot, torch.where(one, self.sizes[:, None], shared))
+        self.right += torch.where(one, picked(self.flat, tree[:, None]), 0)
+
+    def update(self, scale: Tensor, v: Tensor) -> None:
+        """``M += scale v vᵀ``."""
+        self.inverse.baddbmm_((scale[:, None] * v)[:, :, None], v[:, None])
+
+    def put(self, matrix: Tensor, who: Tensor, slot: Tensor, row: Tensor) -> None:
+        """Row and column of a slot, in the sentences ``who``."""
+        every, place = torch.arange(len(slot), device=slot.device), slot + 1
+        for at in ((every, place), (every, slice(None), place)):
+            matrix[at] = torch.where(who[:, None], row, matrix[at])
 
     def step(self, who: Tensor) -> tuple[Tensor, Tensor]:
         """Towards the best affine combination of the trees, as far as no weight turns negative.
@@ -191,12 +199,9 @@ class Systems:
         place = slot[:, None, None] + 1
         row = self.inverse.gather(1, place.expand(-1, 1, self.inverse.shape[2]))[:, 0]
         pivot = row.gather(1, slot[:, None] + 1)[:, 0]
-        scale = torch.where(who, 1 / pivot, 0)
-        self.inverse -= scale[:, None, None] * row[:, :, None] * row[:, None]
-        gone = pad(here, (1, 0))
-        gone = gone[:, :, None] | gone[:, None]
-        self.inverse.masked_fill_(gone, 0)
-        self.system.masked_fill_(gone, 0)
+        self.update(torch.where(who, -1 / pivot, 0), row)
+        for matrix in (self.inverse, self.system):
+            self.put(matrix, who, slot, torch.zeros_like(row))
         self.right.masked_fill_(pad(here, (1, 0)), 0)
         self.weights = self.weights.masked_fill(here, 0)
         self.used &= ~here
