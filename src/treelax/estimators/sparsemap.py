@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class SparseMAP(Estimator):
     r"""The structure nearest to the scores, a mean of few discrete ones.
 
-    .. math:: z = \arg\min_{z \in \mathcal P} \tfrac12 \lVert z - W/\tau \rVert^2
+    .. math:: z = \mathrm{argmin}_{z \in \mathcal P} \frac12 \| z - W/\tau \|^2
 
     over the polytope :math:`\mathcal P` of all means of structures, with its exact gradient. Most
     structures have weight 0; `Structure.sparsemap` gives those that do not. It costs as many best
@@ -30,7 +30,8 @@ class SparseMAP(Estimator):
 
     Args:
         temperature: the scores are divided by it; lower is sparser and faster.
-        max_iterations: at most so many best structures; None to go on until the point is optimal.
+        max_iterations: structures to add to the best one at most; None to go on until the point is
+            optimal.
         noise: added to the scores, or None for none.
         samples: structures that `expect` looks at, which differ if there is noise.
 

@@ -23,8 +23,9 @@ class StraightThrough(Estimator):
     r"""The best structure of the perturbed scores, exactly 0 and 1, with another one's gradient.
 
     .. math:: T(W + G), \qquad
-        \frac{\partial L}{\partial W} = \Bigl(\frac{\partial\, \mathrm{soft}(W + G)}{\partial W}
-        \Bigr)^{\!\top} g \quad\text{or}\quad g, \qquad g = \frac{\partial L}{\partial T}
+        \frac{\partial L}{\partial W} =
+        \left(\frac{\partial \mathrm{soft}(W + G)}{\partial W}\right)^\top g
+        \quad\text{or}\quad g, \qquad g = \frac{\partial L}{\partial T}
 
     The gradient is biased. It costs a best structure and, unless it is the identity's, a relaxed one.
 
