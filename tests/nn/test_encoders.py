@@ -144,3 +144,12 @@ def test_initial_weights():
             for gate in gates:  # Glorot's bound is by a gate's own size, not that of all four
                 bound = (6 / sum(gate.shape)) ** 0.5
                 assert 0.98 * bound < gate.abs().max() <= bound
+
+
+def test_dropout_drops_the_same_units_for_all_words_of_a_sentence():
+    encoder = BiLSTM(4, 3, stacks=1, dropout=0.5)
+    states = encoder(torch.randn(8, 5, 4)) == 0
+    assert (states == states[:, :1]).all()
+    assert 0 < states.float().mean() < 1
+    assert (states[0] != states[1:]).any()
+    assert (encoder.eval()(torch.randn(8, 5, 4)) != 0).all()

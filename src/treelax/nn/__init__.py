@@ -1,5 +1,6 @@
 """Layers: from word vectors to scores of arcs or spans, to trees, and back to word vectors."""
 
+from treelax.nn.biaffine import BiaffineScorer
 from treelax.nn.binary import BinaryTreeLSTM, SpanScorer
 from treelax.nn.encoders import BiLSTM
 from treelax.nn.gcn import TreeGCN
@@ -12,6 +13,7 @@ __all__ = [
     "MLP",
     "ArcScorer",
     "BiLSTM",
+    "BiaffineScorer",
     "BinaryTreeLSTM",
     "LatentTree",
     "Root",

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from treelax.errors import InputError
 from treelax.nn.checks import check_lengths, check_size, check_vectors
+from treelax.nn.dropout import Dropout
 
 # Added to the input gates at padding. Its sigmoid is exactly 0 in every floating-point type, and
 # float16 can still hold it.
@@ -31,6 +32,7 @@ class BiLSTM(nn.Module):
         input_size: of the vectors.
         size: of each direction's state; the output has twice as much.
         stacks: number of stacked layers; each reads both directions of the one below.
+        dropout: of units of the input and of every layer, the same ones for all words of a sentence.
 
     Shape:
         vectors ``(batch, n, input_size)``, without the root, and lengths ``(batch)``, or None if
@@ -45,7 +47,9 @@ class BiLSTM(nn.Module):
         Corro & Titov (2019), appendix A.1.
     """
 
-    def __init__(self, input_size: int, size: int, *, stacks: int = 2) -> None:
+    def __init__(
+        self, input_size: int, size: int, *, stacks: int = 2, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         check_size(input_size=input_size, size=size, stacks=stacks)
         sizes = [input_size] + [2 * size] * (stacks - 1)
@@ -54,6 +58,7 @@ class BiLSTM(nn.Module):
         )
         self.input_size = input_size
         self.output_size = 2 * size
+        self.dropout = Dropout(dropout)
         self.reset_parameters()
 
     @torch.no_grad()
@@ -94,5 +99,10 @@ class BiLSTM(nn.Module):
         # what stands in the padding could be NaN, or large enough to open a gate
         vectors = vectors.masked_fill(padding, 0)
         for lstm in self.stacks:
-            vectors, _ = lstm(torch.cat((vectors, closed), -1))
-        return vectors.masked_fill(padding, 0)
+            vectors, _ = lstm(torch.cat((self._dropped(vectors), closed), -1))
+        return self._dropped(vectors).masked_fill(padding, 0)
+
+    def _dropped(self, vectors: Tensor) -> Tensor:
+        if not self.training or not self.dropout.probability:
+            return vectors
+        return vectors * self.dropout(torch.ones_like(vectors[:, :1]))
