@@ -33,14 +33,14 @@ OWN = ("operator_accuracy", "attachment")  # the columns that the paper has too
 Rows = list[dict[str, str]]
 
 
-def newest(prefix: str) -> tuple[str, Rows]:
-    """The last file of a kind, by the date in its name."""
-    found = sorted(RESULTS.glob(f"{prefix}-2*.csv"))
-    if not found:
-        sys.exit(f"no benchmarks/results/{prefix}-*.csv; run the benchmark first, see its README")
-    path = found[-1]
-    with path.open(newline="", encoding="utf-8") as file:
-        return path.name, list(csv.DictReader(file))
+def newest(prefix: str, contender: str | None = None) -> tuple[str, Rows]:
+    """The last file of a kind, by the date in its name; if asked for, the last with a contender."""
+    for path in sorted(RESULTS.glob(f"{prefix}-2*.csv"), reverse=True):
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        if contender is None or any(row["contender"] == contender for row in rows):
+            return path.name, rows
+    sys.exit(f"no benchmarks/results/{prefix}-*.csv; run the benchmark first, see its README")
 
 
 def find(rows: Rows, column: str, **wanted: object) -> float | None:
@@ -119,26 +119,42 @@ def cuda() -> str:
         found = figure(both, ours, n, "wall_ms")
         return None if found is None else found * 1e3
 
-    def eager(n: int) -> str:
-        return times(
-            ratio(figure(both, "torch-struct", n, "wall_ms"), figure(both, ours, n, "wall_ms"))
-        )
-
     lines = [
         line("soft tree, forward, µs", micros("forward", ours)),
         line("best tree, µs", micros("best tree", "treelax triton")),
         line("soft tree, forward + backward, µs", micros(both, ours)),
         line("… ordinary calls without a graph, µs", lambda n: short(wall(n))),
-        line("… torch-struct takes, ordinary calls", eager),
+        *(
+            found
+            for kind in ("non-projective", "binary")
+            for found in (
+                line(
+                    f"{kind} marginals, forward + backward, µs",
+                    micros(f"{kind} marginals+backward", "treelax triton entropy"),
+                ),
+                line(f"{kind} best tree, µs", micros(f"{kind} best tree", "treelax triton")),
+            )
+        ),
+    ]
+    old, old_rows = newest("cuda", "torch-struct")
+    slower = [
+        ratio(
+            find(old_rows, "wall_ms", operation=both, contender="torch-struct", n=n),
+            find(old_rows, "wall_ms", operation=both, contender=ours, n=n),
+        )
+        or 0
+        for n in SIZES
     ]
     row = rows[0]
     header = ["batch of 128, float32, GPU", *(f"n = {n}" for n in SIZES)]
     return "\n\n".join(
         [
             table(header, lines),
-            "Device time of a CUDA graph's replay, medians; the last two lines are wall time of "
-            "ordinary calls, most of it Python's. `python benchmarks/run.py --device cuda` on "
-            f"{row['machine']}; torch {row['torch']}; [{name}](benchmarks/results/{name}).",
+            "Device time of a CUDA graph's replay, medians; ordinary calls are wall time, most of it "
+            f"Python's. `python benchmarks/run.py --device cuda` on {row['machine']}; torch "
+            f"{row['torch']}; [{name}](benchmarks/results/{name}). Ordinary calls of torch-struct took "
+            f"{min(slower):.0f} to {max(slower):.0f} times as long as ours "
+            f"([{old}](benchmarks/results/{old})).",
         ]
     )
 
