@@ -102,11 +102,17 @@ class Said:
     weights: tuple[list[list[float]], ...] = ()
     # of each text the sampled trees and how often, the most frequent first
     samples: tuple[tuple[tuple[Tree, int], ...], ...] = ()
+    # of each text the probability of every word's arc; none if not asked for
+    shares: tuple[tuple[float, ...], ...] = ()
 
     @property
     def trees(self) -> tuple[Tree, ...]:
         """The tree of each text that has words."""
         return self.said.trees or ()
+
+    def relations(self, text: int) -> tuple[str, ...] | None:
+        """The labels of the arcs of a text; None if there are none."""
+        return None if self.said.relations is None else self.said.relations[text]
 
     @property
     def name(self) -> str | None:
@@ -168,9 +174,14 @@ def _label_json(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
         shares = [round(share, DIGITS) for share in _shares(said)]
     elif shares is not None:
         shares = {name: round(share, DIGITS) for name, share in shares.items()}
-    record = _record(each) | {"tags" if parser.is_tagger else "label": said.label}
-    record |= {"probabilities": shares, "words": _one(said.words)}
-    record[parser.notation] = _one(said.trees)
+    record = _record(each)
+    if parser.labels:
+        record |= {"tags" if parser.is_tagger else "label": said.label, "probabilities": shares}
+    record |= {"words": _one(said.words), parser.notation: _one(said.trees)}
+    record |= _relations(said)
+    if each.shares:
+        rounded = [[round(share, DIGITS) for share in own] for own in each.shares]
+        record["head_probabilities"] = _one(rounded)
     yield json.dumps(record, ensure_ascii=False)
 
 
@@ -181,7 +192,7 @@ def _tree_json(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
         record |= {"label": said.label, "probability": round(said.probability, DIGITS)}
     if parser.is_tagger:
         record["tags"] = said.label
-    record |= {"words": _one(said.words), parser.notation: _one(said.trees)}
+    record |= {"words": _one(said.words), parser.notation: _one(said.trees)} | _relations(said)
     if look.gold:
         record["gold"] = _one(each.example.gold)
     if each.weights:
@@ -197,8 +208,14 @@ def _record(each: Said) -> dict[str, Any]:
     return {"line": each.example.line} | ({} if each.name is None else {"sent_id": each.name})
 
 
+def _relations(said: Prediction) -> dict[str, Any]:
+    return {} if said.relations is None else {"relations": _one(said.relations)}
+
+
 def _table_header(parser: TrainedParser) -> str:
     names = ["tags", "probabilities"] if parser.is_tagger else ["label", "probability"]
+    if not parser.labels:
+        return "\t".join(["line", "words", parser.notation, "relations"])
     numbers = [""] if len(parser.text) == 1 else ["_1", "_2"]
     both = [f"{name}{number}" for number in numbers for name in ("words", parser.notation)]
     return "\t".join(["line", *names, *both])
@@ -209,10 +226,14 @@ def _table_row(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
     if not isinstance(label, str):
         label = " ".join(_one_word(str(tag)) for tag in label)
     shares = " ".join(f"{share:.{DIGITS}f}" for share in _shares(said))
-    cells = [str(each.example.line), _SPACE.sub(" ", label), shares]
+    cells = [str(each.example.line)]
+    if parser.labels:
+        cells += [_SPACE.sub(" ", label), shares]
     for i, text in enumerate(said.words):
         cells.append(" ".join(map(_one_word, text)))
         cells.append(_written(each.trees[i]) if each.trees else "")
+    if not parser.labels:
+        cells.append(" ".join(said.relations[0]) if said.relations else "")
     yield "\t".join(cells)
 
 
@@ -242,13 +263,15 @@ def _one_word(word: str) -> str:
 def _conllu(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
     """A sentence for each text, or for each different sampled tree; none without words.
 
-    In the lines of a CoNLL-U file HEAD is replaced and DEPREL is ``_``; all else stays. Labels are
-    comments, binary trees likewise; tags are in their column or in MISC.
+    In the lines of a CoNLL-U file HEAD and DEPREL are replaced, DEPREL by ``_`` where the model has no
+    labels of arcs; all else stays. Labels are comments, binary trees likewise; tags are in their
+    column or in MISC.
     """
     from treelax.data.conllu import Sentence
 
     block, line = each.example.block, str(each.example.line)
-    for i, words in enumerate(each.said.words if each.said.label is not None else ()):
+    known = each.said.label is not None or each.trees
+    for i, words in enumerate(each.said.words if known else ()):
         forms = tuple(map(_one_word, words))
         columns, misc, about, name = {"FORM": forms}, {}, {}, line
         if block is None:
@@ -265,6 +288,10 @@ def _conllu(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
                 columns[parser.tag_column] = tags
             else:  # a bar would part features; UD writes it so
                 misc = {"PredictedTag": tuple(tag.replace("|", r"\p") for tag in tags)}
+        if (relations := each.relations(i)) is not None and not each.samples:
+            columns["DEPREL"] = relations
+        if each.shares:
+            misc["HeadProbability"] = tuple(f"{share:.{DIGITS}f}" for share in each.shares[i])
         about |= _about(each.said, "" if block is None else "predicted_")
         for tree, more in _variants(each, i, name):
             own = None
@@ -301,18 +328,18 @@ def _drawn(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
 
     size: dict[str, Any] = {"width": look.width, "ascii": look.ascii}
 
-    def drawn(i: int, tree: Tree) -> str:
+    def drawn(i: int, tree: Tree, labels: Sequence[str] | None = None) -> str:
         words, gold = each.said.words[i], each.example.gold[i] if look.gold else None
         if isinstance(tree, str):
             return draw_binary_tree(words, _spans(tree), **size)
-        return draw_tree(words, tree, gold=gold, **size)
+        return draw_tree(words, tree, gold=gold, labels=labels, **size)
 
     if look.number:
         yield f"line {each.example.line}" + (f": {each.name}" if each.name else "")
     for i, words in enumerate(each.said.words):
         if i:
             yield ""
-        yield drawn(i, each.trees[i])
+        yield drawn(i, each.trees[i], each.relations(i))
         if each.tags is not None:
             told = [f"{w} {tag}" for w, tag in zip(words, each.tags, strict=True) if tag]
             yield f"tags: {', '.join(told) or 'none'}"
@@ -373,9 +400,8 @@ def _picture(several: Iterable[Said], form: str, look: Look) -> Picture:
                 pictures.append(drawn)
                 continue
             gold = each.example.gold[i] if look.gold else None
-            pictures += _tree_pictures(
-                words, tree, title, weights=weights, gold=gold, tags=each.tags
-            )
+            shown = {"tags": each.tags, "labels": each.relations(i)}
+            pictures += _tree_pictures(words, tree, title, weights=weights, gold=gold, **shown)
             for sampled, told in _shown_samples(each, i, look):
                 if sampled is None:
                     pictures.append(draw_note(told))
@@ -393,11 +419,13 @@ def _tree_pictures(
     weights: list[list[float]] | None = None,
     gold: Heads | None = None,
     tags: Sequence[str] | None = None,
+    labels: Sequence[str] | None = None,
 ) -> Iterator[Picture]:
     from treelax.pictures import draw_arcs, draw_brackets
 
     if not isinstance(tree, str):
-        yield draw_arcs(words, tree, weights=weights, gold=gold, tags=tags, title=title)
+        shown: dict[str, Any] = {"labels": labels, "tags": tags, "title": title}
+        yield draw_arcs(words, tree, weights=weights, gold=gold, **shown)
         return
     tagged = [(m, m, tag) for m, tag in enumerate(tags or ())]
     yield draw_brackets(words, [*_spans(tree), *tagged], title=title)

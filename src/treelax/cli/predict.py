@@ -16,7 +16,7 @@ from treelax.cli.progress import advancing, progress
 from treelax.errors import InputError, counted, short
 
 if TYPE_CHECKING:
-    from treelax.tasks.base import Example, Examples, Label, Source, TrainedParser
+    from treelax.tasks.base import Example, Examples, Label, Prediction, Source, TrainedParser
 
 STREAM = "-"
 COUNT_EVERY = 100  # texts; a bar takes longer to draw than one of them to predict
@@ -32,9 +32,10 @@ or in a .zip. - reads lines from standard input.
 
 Prints one line per text with its label, probabilities, words and their heads,
 counted from 1; 0 is the root. Binary trees are written in brackets. A line
-without words gets no label. If the file has labels, the accuracy is printed at
-the end. CoNLL-U sentences keep their sent_id and, with --format conllu, their
-lines. Models with given trees need CoNLL-U files with heads.
+without words gets no label. If the file has labels, the accuracy is printed
+at the end. CoNLL-U sentences keep their sent_id and, with --format conllu,
+their lines: a parser changes HEAD and DEPREL only. Models with given trees
+need CoNLL-U files with heads.
 
 A run trained with --vectors stores the vectors of its own words. Other words
 share a hundred vectors unless the same --vectors are given again: then they
@@ -44,6 +45,7 @@ Examples:
   treelax predict runs/stars new.tsv --text review --out stars.jsonl
   treelax predict runs/stars new.tsv --vectors glove.840B.300d.zip
   treelax predict runs/tags new.conllu --format conllu
+  treelax predict runs/parser new.conllu --out parsed.conllu
   echo "A fine film." | treelax predict runs/stars - --format tsv
 """
 
@@ -80,6 +82,20 @@ def predict(
             help="Predict with soft trees; the tree shown is the one with the most weight.",
         ),
     ] = False,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep",
+            help="Keep the heads and labels of a CoNLL-U file; a parser finds those that are _.",
+        ),
+    ] = False,
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--probabilities",
+            help="Also write the probability of every word's head (in CoNLL-U, into MISC).",
+        ),
+    ] = False,
     device: Device = "auto",
     batch_size: Annotated[int, typer.Option(min=1, max=1_000_000, help="Texts per batch.")] = 64,
     threads: Annotated[
@@ -97,19 +113,28 @@ def predict(
     written = form_of(form, out, ENDINGS, "jsonl")
     find_device(device, threads=threads)
     parser = load_parser(run, device, vectors, out)
+    if keep and not parser.keeps_heads:
+        raise InputError(f"--keep: {run} finds all heads itself; expected a dependency parser")
+    if probabilities:
+        parser.require_heads("--probabilities")
+        parser.require_scores()
     columns = tuple(text or ())
-    source = Source((), file, given, columns, None, tokens, unusable, keep_empty=True)
+    source = Source((), file, given, columns, None, tokens, unusable, keep_empty=True, keep=keep)
     examples = read(parser, source, vectors)
     accuracy, blank, words = _Accuracy(parser), Report(), set[str]()
 
     def said() -> Iterator[Said]:
-        for example, found in parser.ask(examples, soft=soft, batch_size=batch_size):
+        asked = parser.ask(
+            examples, keep=keep, soft=soft, scores=probabilities, batch_size=batch_size
+        )
+        for example, found in asked:
             accuracy.add(example.label, found.label)
-            if found.label is None:
+            if found.label is None and found.trees is None:
                 blank.drop(EMPTY, example.line)
             if parser.takes_vectors and not vectors and len(words) < MOST_WORDS:
                 words.update(*example.words)
-            yield Said(example, found, parser.shown_tags(found))
+            shares = _head_shares(parser, found) if probabilities else ()
+            yield Said(example, found, parser.shown_tags(found), shares=shares)
 
     with progress("predicting", unit="text", transient=True) as bar:
         each = advancing(said(), bar, every=COUNT_EVERY)
@@ -148,6 +173,15 @@ def read(parser: TrainedParser, source: Source, vectors: Sequence[Path] | None) 
     if new:
         error_console.print(f"word vectors: {found:,} of {new:,} words new to the model found")
     return replace(examples, rows=kept)
+
+
+def _head_shares(parser: TrainedParser, said: Prediction) -> tuple[tuple[float, ...], ...]:
+    """For each text the probability of every word's arc."""
+    pairs = zip(said.scores or (), said.heads or (), strict=True)
+    found = ((parser.marginals(scores), heads) for scores, heads in pairs)
+    return tuple(
+        tuple(float(shares[head, m]) for m, head in enumerate(heads, 1)) for shares, heads in found
+    )
 
 
 class _Accuracy:

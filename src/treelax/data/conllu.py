@@ -73,6 +73,11 @@ class Sentence:
         """The raw text if the file has it, else the words with spaces between."""
         return self.metadata.get("text") or " ".join(self.words)
 
+    def line_of(self, word: int) -> int:
+        """The line of a word, counted from 1, in the file that the sentence was read from."""
+        ids = (text.partition("\t")[0] for text in self.lines)
+        return next(n for n, own in enumerate(ids, self.line) if own.lstrip("0") == str(word))
+
     def with_tree(
         self,
         heads: Sequence[int] | None,
@@ -99,13 +104,16 @@ class Sentence:
                 raise InputError(f"{name}: received {count}; expected {expected}")
 
 
-def read_conllu(path: str | os.PathLike[str], *, require_heads: bool = True) -> Iterator[Sentence]:
+def read_conllu(
+    path: str | os.PathLike[str], *, require_heads: bool = True, partial: bool = False
+) -> Iterator[Sentence]:
     """Read the sentences of a CoNLL-U file one by one.
 
     Args:
         path: the file, UTF-8, also compressed (``.gz``, ``.xz``, ``.bz2``) or in a ``.zip``, alone or
             as the only ``.conllu``.
         require_heads: raise on sentences without heads; else their ``heads`` are None.
+        partial: a head may be ``_``, not known, which becomes -1.
 
     Returns:
         An iterator over the sentences, which reads lazily. Heads need not form a tree: see
@@ -124,7 +132,11 @@ def read_conllu(path: str | os.PathLike[str], *, require_heads: bool = True) -> 
     """
     source = one_file(path, preferred=(".conllu",), expected="a CoNLL-U file")
     blocks = groupby(source.lines(), key=lambda line: bool(line[1].strip()))
-    return (_sentence(source.name, list(block), require_heads) for text, block in blocks if text)
+    return (
+        _sentence(source.name, list(block), require_heads, partial)
+        for text, block in blocks
+        if text
+    )
 
 
 def write_conllu(path: str | os.PathLike[str], sentences: Iterable[Sentence]) -> int:
@@ -168,7 +180,7 @@ def heads_tensor(sentences: Iterable[Sentence]) -> tuple[Tensor, Tensor]:
     return heads, lengths
 
 
-def _sentence(file: str, block: list[Line], require: bool) -> Sentence:
+def _sentence(file: str, block: list[Line], require: bool, partial: bool) -> Sentence:
     """The sentence in the lines of a block."""
     rows: list[list[str]] = []
     places: list[str] = []
@@ -193,11 +205,12 @@ def _sentence(file: str, block: list[Line], require: bool) -> Sentence:
     given = {name: None if set(values) == {"_"} else values for name, values in columns.items()}
     if require or given["HEAD"]:
         for m, (where, head) in enumerate(zip(places, columns["HEAD"], strict=True), 1):
-            _check_head(head, m, len(rows), where)
+            if not (partial and head == "_"):
+                _check_head(head, m, len(rows), where)
     lines = tuple(text for _, text in block)
     return Sentence(
         words=columns["FORM"],
-        heads=None if given["HEAD"] is None else tuple(map(int, given["HEAD"])),
+        heads=given["HEAD"] and tuple(-1 if head == "_" else int(head) for head in given["HEAD"]),
         tags=given["UPOS"],
         labels=given["DEPREL"],
         metadata=_metadata(lines),

@@ -13,7 +13,7 @@ from treelax.trees import is_projective, is_tree, tree_to_heads
 __all__ = ["nearest_projective"]
 
 
-def nearest_projective(heads: Sequence[int]) -> tuple[int, ...]:
+def nearest_projective(heads: Sequence[int], *, single_root: bool = False) -> tuple[int, ...]:
     """The projective tree that shares most arcs with a tree, itself if no arcs cross.
 
     Among projective trees that share as many, it is the one whose other words hang closest above
@@ -21,7 +21,8 @@ def nearest_projective(heads: Sequence[int]) -> tuple[int, ...]:
     of ``m``, ``(n - k) / n²`` if ``h`` is found ``k`` steps further up, else 0: all small terms
     together are worth less than one arc.
 
-    The heads are counted from 1; 0 is the root, of one word or several.
+    The heads are counted from 1; 0 is the root, of one word or several, or of one in the result too
+    with ``single_root``.
 
     Example:
         >>> nearest_projective([3, 0, 2])
@@ -41,5 +42,5 @@ def nearest_projective(heads: Sequence[int]) -> tuple[int, ...]:
         while head:
             head, step = heads[head - 1], step + 1
             scores[head, word] = (n - step) / n**2
-    found = tree_to_heads(best_tree(scores))
+    found = tree_to_heads(best_tree(scores, single_root=single_root))
     return tuple(found.tolist())

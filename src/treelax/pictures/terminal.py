@@ -19,6 +19,7 @@ from treelax.pictures.words import (
     checked_heads,
     checked_least,
     checked_matrix,
+    checked_texts,
     checked_words,
     named,
 )
@@ -66,6 +67,7 @@ def draw_tree(
     heads: Sequence[int] | Tensor,
     *,
     gold: Sequence[int] | Tensor | None = None,
+    labels: Sequence[str | None] | None = None,
     width: int | None = None,
     ascii: bool = False,
 ) -> str:
@@ -84,6 +86,8 @@ def draw_tree(
             wider than a third of the width cut.
         heads: the n heads, ``heads[m - 1]`` that of word ``m``, 0 the root.
         gold: the n right heads.
+        labels: a text for the arc of each word, None or empty for none; it stands below the word, or
+            beside it.
         width: columns to fit into; the terminal's by default.
         ascii: use ASCII characters only; others are written as ``\\xe9``.
 
@@ -101,16 +105,17 @@ def draw_tree(
     n = len(shown)
     found = checked_heads(heads, "heads", n)
     right = found if gold is None else checked_heads(gold, "gold", n)
+    told = [text and printable(text, symbols) for text in checked_texts(labels, "labels", n)]
     layouts: list[Iterator[str]] = []
     if sum(map(columns, shown)) + n - 1 <= width:
-        layouts += [_arcs(shown, found, right, room, symbols) for room in (2, 1)]
-    layouts += [_listing(shown, found, right, step, symbols) for step in (3, 2, 1)]
+        layouts += [_arcs(shown, found, right, told, room, symbols) for room in (2, 1)]
+    layouts += [_listing(shown, found, right, told, step, symbols) for step in (3, 2, 1)]
     for layout in layouts:
         lines = [line.rstrip() for line in layout]
         if max(map(columns, lines)) <= width:
             break
     else:
-        lines = sorted(_listing(shown, found, right, 0, symbols))  # by the numbers in front
+        lines = sorted(_listing(shown, found, right, told, 0, symbols))  # by the numbers in front
     if gold is not None:
         lines.append(f"{sum(map(operator.eq, found, right))} of {n} arcs right")
     return "\n".join(cut(line, width, symbols) for line in lines)
@@ -215,11 +220,17 @@ def cut(text: str, width: int, symbols: Symbols) -> str:
 
 
 def _arcs(
-    words: list[str], heads: list[int], gold: list[int], room: int, symbols: Symbols
+    words: list[str],
+    heads: list[int],
+    gold: list[int],
+    labels: list[str],
+    room: int,
+    symbols: Symbols,
 ) -> Iterator[str]:
-    """The words on one line and the arcs above; below it the arcs that are missing."""
+    """The words on one line, the arcs above, labels and the arcs that are missing below."""
     missing = [(m, g) for m, (h, g) in enumerate(zip(heads, gold, strict=True), 1) if h != g]
-    slots = _slots(words, [*enumerate(heads, 1), *missing], room)
+    wide = [max(columns(w), columns(label)) for w, label in zip(words, labels, strict=True)]
+    slots = _slots(wide, [*enumerate(heads, 1), *missing], room)
 
     def arc(m: int, h: int, solid: bool) -> _Arc:
         head = None if h == 0 else slots[h - 1].right if h < m else slots[h - 1].left
@@ -227,10 +238,12 @@ def _arcs(
 
     above = [arc(m, h, h == gold[m - 1]) for m, h in enumerate(heads, 1)]
     yield from reversed(_rows(above, symbols, symbols.lines, symbols.down))
-    line = ""
-    for word, slot in zip(words, slots, strict=True):
-        line += " " * (slot.text - columns(line)) + word
-    yield line
+    for texts in (words, labels) if any(labels) else (words,):
+        line = ""
+        for text, size, slot in zip(texts, wide, slots, strict=True):
+            start = slot.text + (size - 1) // 2 - max(columns(text) - 1, 0) // 2
+            line += " " * (start - columns(line)) + text
+        yield line
     if missing:
         turned = "".join(symbols.lines[m & 12 | (m & 1) << 1 | (m & 2) >> 1] for m in range(16))
         yield from _rows([arc(m, g, True) for m, g in missing], symbols, turned, symbols.up)
@@ -238,14 +251,13 @@ def _arcs(
         yield f"{symbols.wrong} {named(words, m)}: gold {named(words, g)}"
 
 
-def _slots(words: list[str], arcs: list[tuple[int, int]], room: int) -> list[_Slot]:
+def _slots(wide: list[int], arcs: list[tuple[int, int]], room: int) -> list[_Slot]:
     to_left = {h for m, h in arcs if m < h}
     to_right = {h for m, h in arcs if m > h}
     slots: list[_Slot] = []
     start, over = 0, False
-    for m, word in enumerate(words, 1):
+    for m, text in enumerate(wide, 1):
         before, after = room * (m in to_left), room * (m in to_right)
-        text = columns(word)
         size = max(text, before + 1 + after)
         middle = (size - 1) // 2 if after >= before else size // 2
         arrow = min(max(middle, before), size - 1 - after)
@@ -298,7 +310,12 @@ def _rows(arcs: list[_Arc], symbols: Symbols, lines: str, arrow: str) -> list[st
 
 
 def _listing(
-    words: list[str], heads: list[int], gold: list[int], step: int, symbols: Symbols
+    words: list[str],
+    heads: list[int],
+    gold: list[int],
+    labels: list[str],
+    step: int,
+    symbols: Symbols,
 ) -> Iterator[str]:
     """The tree on its side: left modifiers above their head, right ones below, a step further in."""
     cycles = _cycles(heads)
@@ -332,6 +349,7 @@ def _listing(
             line += f" {symbols.arrow} {named(words, heads[m - 1])}"
         elif m in cycles:
             line += f"  (a cycle: head {named(words, heads[m - 1])})"
+        line += f"  {labels[m - 1]}" if labels[m - 1] else ""
         if heads[m - 1] != gold[m - 1]:
             line += f"  {symbols.wrong} gold {named(words, gold[m - 1])}"
         yield line

@@ -29,6 +29,7 @@ TASKS: dict[str, str] = {
     "classify": "treelax.tasks.text.task:CLASSIFY",
     "pair": "treelax.tasks.text.task:PAIR",
     "tag": "treelax.tasks.text.task:TAG",
+    "parser": "treelax.tasks.parsing.task:PARSER",
 }
 BUILT_IN = {"listops": "listops"}  # models that come with treelax, with their tasks
 

@@ -46,6 +46,7 @@ class Source:
         unusable: "drop" skips lines with too many or too few columns or words; None as in training.
         keep_empty: keep texts without words, which get no prediction.
         gold: gold trees are required.
+        keep: known heads of a CoNLL-U file are to be kept, ``_`` where they are not known.
     """
 
     texts: tuple[str, ...] = ()
@@ -57,6 +58,7 @@ class Source:
     unusable: str | None = None
     keep_empty: bool = False
     gold: bool = False
+    keep: bool = False
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -136,6 +138,7 @@ class Prediction:
             unless requested.
         brackets: for each text its binary tree, as in ``((The cat) sat)``, without the NULL token;
             None if the model has no binary trees.
+        relations: for each text the label of every word's arc; None if the model labels no arcs.
 
     Example:
         >>> said = Prediction((("Dogs", "bark"),), "yes", {"no": 0.25, "yes": 0.75}, ((2, 0),))
@@ -151,6 +154,7 @@ class Prediction:
     heads: tuple[Heads, ...] | None = None
     scores: tuple[Tensor, ...] | None = field(default=None, compare=False, repr=False)
     brackets: tuple[str, ...] | None = None
+    relations: tuple[tuple[str, ...], ...] | None = None
 
     @property
     def trees(self) -> tuple[Tree, ...] | None:
@@ -274,12 +278,14 @@ class TrainedParser(ABC):
         text: names of the texts of an example.
         labels: names of its classes or tags.
         is_tagger: every word has a label.
-        trees: where its trees come from: "latent" or "heads" (it scores arcs), "chain", "given" with
-            the texts, "gold", or "none" and "intra" for models without trees.
+        trees: where its trees come from: "latent" or "heads" (it scores arcs), "treebank" (likewise,
+            as in the treebank of its training), "chain", "given" with the texts, "gold", or "none"
+            and "intra" for models without trees.
         tree: the layer that makes trees from scores; None for models that score no arcs.
         null: its scores have a NULL token in front of the words.
         takes_vectors: it can look up new words in the word vectors used in training.
         tag_column: CoNLL-U column of its tags.
+        keeps_heads: its `stream` takes ``keep``, to keep the heads and labels that sentences come with.
         sample: an example for each of ``text``.
     """
 
@@ -293,6 +299,7 @@ class TrainedParser(ABC):
     null: bool = False
     takes_vectors: bool = False
     tag_column: str = "UPOS"
+    keeps_heads: bool = False
     sample: tuple[str, ...]
 
     @abstractmethod
@@ -372,9 +379,11 @@ class TrainedParser(ABC):
         return self.predict(texts, scores=True, tokens=tokens)
 
     def ask(
-        self, examples: Examples, *, soft: bool = False, batch_size: int = 64
+        self, examples: Examples, *, keep: bool = False, **options: Unpack[Asking]
     ) -> Iterator[tuple[Example, Prediction]]:
-        """Each example with what the model says of it; see `stream`."""
+        """Each example with what the model says of it; see `stream`, and `keeps_heads` for keep."""
+        options["tokens"] = True
+        more: Any = {"keep": True} if keep else {}  # which others do not take
         waiting: deque[Example] = deque()  # read and not yet predicted
 
         def texts() -> Iterator[Any]:
@@ -383,7 +392,7 @@ class TrainedParser(ABC):
                 waiting.append(each)
                 yield each.texts[0] if len(self.text) == 1 else each.texts
 
-        for said in self.stream(texts(), soft=soft, batch_size=batch_size, tokens=True):
+        for said in self.stream(texts(), **options, **more):
             yield waiting.popleft(), said
 
     # ------------------------------------------------------------------ trees from scores

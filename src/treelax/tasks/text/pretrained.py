@@ -159,7 +159,7 @@ class SentenceModel(TrainedParser, nn.Module):
                 raise InputError(
                     f"{where}: received {short(item)}; expected two texts: (first, second)"
                 )
-            return [_words(text, where, as_words) for text in item]
+            return [text_words(text, where, as_words) for text in item]
 
         return (example(item, f"texts[{i}]") for i, item in enumerate(texts))
 
@@ -188,7 +188,7 @@ class SentenceModel(TrainedParser, nn.Module):
 
     def words(self, text: str) -> tuple[str, ...]:
         """A text as the model cuts it; a word may hold no white space, as in training."""
-        return tuple(words_in(_words(" ".join(text.split()), "text", self.settings.tokens)))
+        return tuple(words_in(text_words(" ".join(text.split()), "text", self.settings.tokens)))
 
     def read(self, source: Source) -> Examples:
         """The examples that a user names."""
@@ -211,14 +211,7 @@ class SentenceModel(TrainedParser, nn.Module):
         if not self.takes_vectors or self.vector_files:
             return None
         spelled = set(known_spellings(self.settings, words))
-        unknown = sum(word not in self.vectors for word in spelled)
-        if MANY * unknown <= len(spelled):
-            return None
-        options = " ".join(f"--vectors {name}" for name in self.settings.vectors)
-        return (
-            f"note: {unknown:,} of {len(spelled):,} different words are unknown to the model and share "
-            f"a hundred vectors; look them up with {options}, as in training"
-        )
+        return unknown_note(spelled, self.vectors, self.settings.vectors)
 
     def trained_with(self, file: Path) -> str | None:
         """What a file was to the run that the model is from."""
@@ -358,11 +351,24 @@ class SentenceModel(TrainedParser, nn.Module):
             return publish_folder(name, Path(folder), private=private, message=message)
 
 
+def unknown_note(words: Collection[str], vectors: Vectors, files: Sequence[str]) -> str | None:
+    """A sentence for people if many of different words are unknown."""
+    unknown = sum(word not in vectors for word in words)
+    if MANY * unknown <= len(words):
+        return None
+    options = " ".join(f"--vectors {name}" for name in files)
+    return (
+        f"note: {unknown:,} of {len(words):,} different words are unknown to the model and share "
+        f"a hundred vectors; look them up with {options}, as in training"
+    )
+
+
 def _all_words(examples: Iterable[Texts]) -> Iterator[str]:
     return (word for example in examples for text in example for word in words_in(text))
 
 
-def _words(text: Any, where: str, tokens: bool) -> Text:
+def text_words(text: Any, where: str, tokens: bool) -> Text:
+    """The words of a text that is a string, a list of words or a sentence."""
     if isinstance(text, Sentence):
         return replace(text, words=tuple(map(one_word, text.words)))
     if isinstance(text, str):

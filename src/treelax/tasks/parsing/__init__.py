@@ -1,0 +1,1 @@
+"""Dependency parsing: parsers trained on treebanks."""

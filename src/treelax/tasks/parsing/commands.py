@@ -1,0 +1,22 @@
+"""``treelax train parser``: what its help says, and options for its settings."""
+
+from __future__ import annotations
+
+from treelax.tasks.commands import TableCommand, TrainCommand
+from treelax.tasks.text.commands import FILE_OPTIONS, RUN_HELP, VECTORS
+
+HELP = f"""Train a dependency parser on treebanks in CoNLL-U.
+
+Files may be compressed. The preset small takes minutes on two CPU cores, full
+is for a GPU. --vectors makes a parser better; --set data.tags=upos reads tags
+too, which the files to be parsed must then have.
+
+{RUN_HELP}
+
+Examples:
+  treelax train parser --train train.conllu --dev dev.conllu --out runs/parser
+  treelax train parser --train train.conllu --dev dev.conllu \\
+      --vectors glove.zip --preset full --device cuda
+"""
+TRAIN = (TrainCommand("parser", "parser", HELP, "small", True, options=(*FILE_OPTIONS, VECTORS)),)
+TABLES: tuple[TableCommand, ...] = ()

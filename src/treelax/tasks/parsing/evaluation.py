@@ -1,0 +1,149 @@
+"""The figures of a parser on a treebank, by the rules of the CoNLL 2018 shared task."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from treelax.data.conllu import Sentence
+from treelax.table import Table
+from treelax.tasks.base import Heads
+from treelax.tasks.parsing.lexicon import universal
+
+LENGTHS = (10, 20, 30, 40)  # upper ends of the rows by sentence length
+ARCS = (1, 2, 3, 6, 10)  # upper ends of the rows by arc length
+ROOT = "root"
+KEYS = ("uas", "las", "exact_las")
+HEADINGS = ("UAS", "LAS", "exact LAS")
+
+
+@dataclass(frozen=True)
+class ParsingFigures:
+    """Heads and labels that are right, in percent.
+
+    Attributes:
+        sentences: how many.
+        words: how many; syntactic words, as in CoNLL-U.
+        uas: words with the right head.
+        las: words with the right head and label, where subtypes (``nsubj:pass``) do not count.
+        exact_las: likewise, where they do.
+        exact_trees: sentences whose heads are all right.
+        without_punctuation: the figures of words that are not punctuation marks alone.
+        by_label: the figures by gold label without subtypes, the most frequent first.
+        by_length: by length of the sentence.
+        by_arc: by distance between the word and its gold head.
+    """
+
+    sentences: int
+    words: int
+    uas: float
+    las: float
+    exact_las: float
+    exact_trees: float
+    without_punctuation: dict[str, Any]
+    by_label: dict[str, dict[str, Any]]
+    by_length: dict[str, dict[str, Any]]
+    by_arc: dict[str, dict[str, Any]]
+
+    @classmethod
+    def of(
+        cls, gold: Sequence[Sentence], found: Iterable[tuple[Heads, Sequence[str]]]
+    ) -> ParsingFigures:
+        """Compare the heads and labels found with those of gold sentences.
+
+        >>> gold = [Sentence(("Dogs", "bark"), (2, 0), labels=("nsubj:x", "root"))]
+        >>> found = ParsingFigures.of(gold, [((2, 0), ("nsubj", "root"))])
+        >>> found.uas, found.las, found.exact_las
+        (100.0, 100.0, 50.0)
+        """
+        whole, plain = Counter[str](), Counter[str]()
+        tables: tuple[dict[Any, Counter[str]], ...] = ({}, {}, {})
+        exact = 0
+        for own, (heads, labels) in zip(gold, found, strict=True):
+            assert own.heads is not None
+            assert own.labels is not None
+            exact += heads == own.heads
+            rows = zip(own.words, own.heads, own.labels, heads, labels, strict=True)
+            for m, (word, head, label, found_head, found_label) in enumerate(rows, 1):
+                right = head == found_head
+                counts = {
+                    "words": 1,
+                    "uas": right,
+                    "las": right and universal(label) == universal(found_label),
+                    "exact_las": right and label == found_label,
+                }
+                whole.update(counts)
+                if not is_punctuation(word):
+                    plain.update(counts)
+                arc = ROOT if head == 0 else _range(abs(head - m), ARCS)
+                keys = (universal(label), _range(len(own), LENGTHS), arc)
+                for table, key in zip(tables, keys, strict=True):
+                    table.setdefault(key, Counter()).update(counts)
+        labels_, lengths, arcs = tables
+        ordered = {name: [_row(low, high) for low, high in _pairs(ends)] for name, ends in ENDS}
+        by_arc = {key: arcs[key] for key in (*ordered["arc"], ROOT) if key in arcs}
+        return cls(
+            len(gold),
+            **_shares(whole),
+            exact_trees=100 * exact / max(len(gold), 1),
+            without_punctuation=_shares(plain),
+            by_label={
+                key: _shares(labels_[key])
+                for key in sorted(labels_, key=lambda key: (-labels_[key]["words"], key))
+            },
+            by_length={key: _shares(lengths[key]) for key in ordered["length"] if key in lengths},
+            by_arc={key: _shares(own) for key, own in by_arc.items()},
+        )
+
+    def record(self) -> dict[str, Any]:
+        """All figures, for JSON."""
+        return asdict(self)
+
+    def tables(self, title: str) -> list[Table]:
+        """All figures, for people."""
+        main = {"all words": asdict(self), "without punctuation": self.without_punctuation}
+        told = f"{title}: {self.sentences:,} sentences, {self.exact_trees:.2f} % all heads right"
+        rest = {"label": self.by_label, "words of sentence": self.by_length, "arc": self.by_arc}
+        return [
+            _table("%", main, told),
+            *(_table(name, rows, None) for name, rows in rest.items()),
+        ]
+
+
+def is_punctuation(word: str) -> bool:
+    """Whether a word is made of punctuation marks alone.
+
+    >>> is_punctuation("..."), is_punctuation("$"), is_punctuation("o'clock")
+    (True, False, False)
+    """
+    return all(unicodedata.category(character).startswith("P") for character in word)
+
+
+ENDS = (("length", LENGTHS), ("arc", ARCS))
+
+
+def _pairs(ends: Sequence[int]) -> list[tuple[int, int | None]]:
+    return list(zip((1, *(end + 1 for end in ends)), (*ends, None), strict=True))
+
+
+def _row(low: int, high: int | None) -> str:
+    return str(low) if low == high else f"{low}–{high or ''}"
+
+
+def _range(value: int, ends: Sequence[int]) -> str:
+    """The row that a length is counted in."""
+    low, high = next(own for own in _pairs(ends) if own[1] is None or value <= own[1])
+    return _row(low, high)
+
+
+def _shares(counts: Counter[str]) -> dict[str, Any]:
+    words = counts["words"]
+    return {"words": words} | {key: 100 * counts[key] / max(words, 1) for key in KEYS}
+
+
+def _table(name: str, rows: dict[str, dict[str, Any]], title: str | None) -> Table:
+    cells = [[key, own["words"], *(float(own[k]) for k in KEYS)] for key, own in rows.items()]
+    return Table([name, "words", *HEADINGS], cells, title)

@@ -1,0 +1,208 @@
+"""Model, data and loss of a parser, for the training loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from treelax.data.batching import draw_batches, length_batches
+from treelax.data.conllu import Sentence
+from treelax.data.projectivity import nearest_projective
+from treelax.data.tensor_files import fingerprint
+from treelax.data.text.vectors import load_joined
+from treelax.data.text.vocabulary import Vocabulary
+from treelax.errors import InputError, counted
+from treelax.nn.modes import evaluating
+from treelax.tasks.parsing.config import FILES, ParserConfig
+from treelax.tasks.parsing.lexicon import Lexicon
+from treelax.tasks.parsing.model import ParserModel
+from treelax.tasks.parsing.treebank import encode, read_treebank
+from treelax.trees import is_projective
+
+PADDING = 8  # on a GPU lengths are multiples of it, so that few shapes have to be captured
+EVALUATION_BATCH = 256
+ALL = slice(None)
+SPLITS = ("train", "dev", "test")
+
+
+@dataclass(frozen=True)
+class Treebanks:
+    """The sentences of a config, and what is to be told of them."""
+
+    splits: dict[str, list[Sentence]]  # those of training as they are trained on
+    lexicon: Lexicon
+    vocabulary: Vocabulary  # the words of all splits
+    notes: tuple[str, ...]
+
+
+def load_treebanks(config: ParserConfig, progress: Callable[[int, str], None]) -> Treebanks:
+    """Read and check the files of a config."""
+    data, splits = config.data, dict[str, list[Sentence]]()
+    for split in SPLITS:
+        if (path := getattr(data, split)) is None:
+            if split != "test":
+                raise InputError(f"data.{split} is none; expected a file: give --{split} FILE")
+            continue
+        own = splits[split] = []
+        for sentence in read_treebank(path, single_root=config.model.single_root):
+            own.append(sentence)
+            progress(len(own), split)
+    splits["train"], notes = _to_train(splits["train"], config)
+    vocabulary = Vocabulary()
+    for sentences in splits.values():
+        for sentence in sentences:
+            vocabulary.ids(sentence.words)
+    vectors = None
+    if data.vector_files:
+        vectors = load_joined(data.vector_files, vocabulary, seed=data.seed)
+        found, words = sum(word in vectors for word in vocabulary), len(vocabulary)
+        share = f"({100 * found / words:.1f} %), {words - found:,} unknown"
+        notes.append(f"word vectors: {found:,} of {words:,} words of the data found {share}")
+    lexicon = Lexicon.of(splits["train"], tags=data.tags, min_count=data.min_count, vectors=vectors)
+    if data.tags != "none" and set(lexicon.tags) <= {"_"}:
+        raise InputError(f"data.tags is {data.tags} and {data.train} has none there; expected none")
+    for split in splits:
+        new = [label for own in splits[split] for label in own.labels or ()]
+        new = [label for label in new if label not in lexicon.label_ids]
+        if new:
+            told = f"{counted(len(new), 'label')} that training never saw, which count as wrong"
+            notes.append(f"{split}: {told} ({', '.join(sorted(set(new)))})")
+    return Treebanks(splits, lexicon, vocabulary, tuple(notes))
+
+
+def _to_train(
+    sentences: Sequence[Sentence], config: ParserConfig
+) -> tuple[list[Sentence], list[str]]:
+    """Training sentences without the long ones, and trees that the structure has."""
+    longest, notes = config.data.max_length, []
+    kept = [own for own in sentences if len(own) <= longest]
+    if not kept:
+        raise InputError(
+            f"{config.data.train}: all sentences have more than data.max_length={longest} words; "
+            "expected shorter ones, or --set data.max_length=N"
+        )
+    if left := len(sentences) - len(kept):
+        told = f"{counted(left, 'sentence')} of more than {longest} words left out"
+        notes.append(f"train: {told}; --set data.max_length=N keeps more")
+    if config.model.structure == "projective":
+        found = [_projective(own, config.model.single_root) for own in kept]
+        if changed := sum(a is not b for a, b in zip(found, kept, strict=True)):
+            told = f"{counted(changed, 'tree')} with crossing arcs, in place of which the nearest"
+            notes.append(f"train: {told} projective ones are learned")
+        kept = found
+    return kept, notes
+
+
+def _projective(sentence: Sentence, single_root: bool) -> Sentence:
+    assert sentence.heads is not None
+    if bool(is_projective(torch.tensor(sentence.heads))):
+        return sentence
+    return replace(sentence, heads=nearest_projective(sentence.heads, single_root=single_root))
+
+
+class ParserExperiment:
+    """Model, data and loss of one run."""
+
+    task = "parser"
+    files: Collection[str] = FILES
+
+    def __init__(self, config: ParserConfig, data: Treebanks, device: torch.device) -> None:
+        self.config, self.data, self.device = config, data, device
+        lexicon, words = data.lexicon, data.vocabulary
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.seed)
+            self.model = ParserModel(config.model, lexicon)
+        self.model.to(device)
+        self.forms = lexicon.forms(list(words)).to(device)
+        self.universal = lexicon.universal.to(device)
+
+        def number(word: str) -> int:
+            return words.ids([word])[0]
+
+        train, dev = (
+            encode(data.splits[split], lexicon, config.data.tags, number)
+            for split in ("train", "dev")
+        )
+        self.lengths = train.lengths  # on the host, to choose shapes
+        self.train, self.dev_data = train.to(device), dev.to(device)
+        lengths = dev.lengths.tolist()
+        self.dev = [
+            (max(lengths[i] for i in places), torch.tensor(places, device=device))
+            for places in length_batches(lengths, most_sentences=EVALUATION_BATCH)
+        ]
+
+    @property
+    def updates(self) -> int:
+        """Updates per epoch."""
+        settings = self.config.train
+        return settings.updates or max(1, len(self.train) // settings.batch_size)
+
+    def groups(self) -> list[dict[str, Any]]:
+        """All parameters, with Adam's decay rates."""
+        betas = (0.9, self.config.train.second_moment)
+        return [{"params": list(self.model.parameters()), "rate": 1.0, "betas": betas}]
+
+    def begin(self, epoch: int) -> None:
+        """All epochs are alike."""
+
+    def fingerprint(self) -> str:
+        """Hash of the data."""
+        lexicon = self.data.lexicon
+        facts = [lexicon.words, lexicon.characters, lexicon.tags, lexicon.labels]
+        tensors = [
+            part for own in (self.train, self.dev_data) for part in (own.columns, own.offsets)
+        ]
+        if lexicon.vectors is not None:
+            tensors.append(lexicon.vectors.matrix[self.forms.vectors.cpu()])
+        return fingerprint(facts, tensors)
+
+    def batches(self, seed: int) -> list[tuple[int, Tensor]]:
+        """Padded lengths and indices of sentences."""
+        settings, generator = self.config.train, torch.Generator().manual_seed(seed)
+        drawn = draw_batches(
+            self.lengths,
+            settings.batch_size,
+            generator=generator,
+            batches=self.updates,
+            pool=settings.pool,
+        )
+        longest = self.lengths[drawn].amax(1)
+        if self.device.type == "cuda":
+            longest = -(-longest // PADDING) * PADDING
+        return list(zip(longest.tolist(), drawn, strict=True))
+
+    def loss(self, length: int, indices: Tensor, generator: torch.Generator) -> Tensor:
+        """The loss of a batch per word."""
+        batch = self.train.batch(indices, length)
+        return self.model.loss(batch, self.forms).sum() / batch.lengths.sum()
+
+    def loss_weight(self, length: int, indices: Tensor) -> Tensor:
+        """The number of words of a batch."""
+        return (self.train.offsets[indices + 1] - self.train.offsets[indices]).sum()
+
+    @torch.no_grad()
+    def evaluate(self, part: slice = ALL) -> Tensor:
+        """Right heads, right heads with the universal part of their labels right, and words."""
+        counts = torch.zeros(3, dtype=torch.float64, device=self.device)
+        with evaluating(self.model):
+            for length, indices in self.dev[part]:
+                batch = self.dev_data.batch(indices, length)
+                vertices = self.model.vertices(batch, self.forms)
+                heads = self.model.trees(vertices, batch.lengths).mode[..., 1:].argmax(-2)
+                labels = self.universal[self.model.label_scores(vertices, heads).argmax(-1)]
+                inside = torch.arange(length, device=self.device) < batch.lengths[:, None]
+                attached = (heads == batch.heads) & inside
+                right = attached & (labels == batch.universal)
+                counts += torch.stack([attached.sum(), right.sum(), inside.sum()])
+        return counts
+
+    @staticmethod
+    def summary(counts: Tensor) -> dict[str, float]:
+        """UAS and LAS in percent; LAS, as ``score``, chooses the best model."""
+        attached, right, words = counts.tolist()
+        las = 100 * right / max(words, 1)
+        return {"score": las, "uas": 100 * attached / max(words, 1), "las": las}

@@ -1,0 +1,250 @@
+"""Trained parsers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from threading import Lock
+from typing import Any, Unpack
+
+import torch
+from torch import Tensor
+
+from treelax.data.batching import MOST_ARCS, length_batches
+from treelax.data.conllu import Sentence, heads_tensor
+from treelax.errors import InputError
+from treelax.nn import LatentTree
+from treelax.nn.modes import evaluating
+from treelax.tasks.base import (
+    Answer,
+    Asking,
+    Example,
+    Examples,
+    Prediction,
+    Progress,
+    Source,
+    TrainedParser,
+)
+from treelax.tasks.parsing.config import ParserConfig
+from treelax.tasks.parsing.evaluation import ParsingFigures
+from treelax.tasks.parsing.inputs import own_examples, read_examples
+from treelax.tasks.parsing.lexicon import Forms, Lexicon, tags_of
+from treelax.tasks.parsing.model import ParserModel
+from treelax.tasks.parsing.treebank import Batch, encode_words
+from treelax.tasks.text.new_words import look_up, vector_files
+from treelax.tasks.text.origins import Origin, trained_with
+from treelax.tasks.text.pretrained import WINDOW, text_words, unknown_note
+from treelax.trees import constrain
+
+GROWING = Lock()  # word vectors, which several threads may ask for
+
+
+class DependencyParser(TrainedParser):
+    """A parser with everything it needs to parse new texts."""
+
+    task = "parser"
+    is_tagger, keeps_heads = False, True
+    labels = ()
+    trees = "treebank"
+    sample = ("The old cat watched a small bird .",)
+
+    def __init__(
+        self,
+        model: ParserModel,
+        lexicon: Lexicon,
+        config: ParserConfig,
+        name: str,
+        *,
+        vectors: Sequence[Path] | None = None,
+        origins: Mapping[str, Origin] | None = None,
+    ) -> None:
+        self.model, self.lexicon, self.config, self.name = model, lexicon, config, name
+        self.tree: LatentTree = model.tree
+        self.settings = config.data.sentences
+        self.takes_vectors = lexicon.vectors is not None
+        self.vector_files = vector_files(vectors, self.settings, name)
+        self.origins = origins or {}
+        self._not_found: set[str] = set()  # in the files of vectors
+
+    def stream(
+        self,
+        texts: Iterable[Any],
+        *,
+        soft: bool = False,
+        scores: bool = False,
+        batch_size: int = 64,
+        tokens: bool | None = None,
+        keep: bool = False,
+    ) -> Iterator[Prediction]:
+        """Parse any number of texts; see `treelax.tasks.base.TrainedParser.stream`.
+
+        With ``soft``, the tree is the one whose arcs have the highest summed probability.
+        """
+        if batch_size < 1:
+            raise InputError(f"batch_size is {batch_size}; expected at least 1")
+        sentences = (self._sentence(text, f"texts[{i}]", tokens) for i, text in enumerate(texts))
+        # label scores of all arcs, not only of the best ones, where their sum is needed
+        layers = len(self.lexicon.labels) if self.config.model.loss == "labelled" else 1
+        bounds = {"most_arcs": MOST_ARCS // layers, "most_sentences": batch_size}
+        while window := list(islice(sentences, WINDOW * batch_size)):
+            self.look_up(word for own in window if own is not None for word in own.words)
+            done = [Prediction(((),))] * len(window)  # of an empty text there is no more to say
+            given = {i: own for i, own in enumerate(window) if own is not None}
+            for places in length_batches({i: len(own) for i, own in given.items()}, **bounds):
+                found = self._parsed([given[i] for i in places], soft, scores, keep)
+                for place, said in zip(places, found, strict=True):
+                    done[place] = said
+            yield from done
+
+    def predict(
+        self, texts: Iterable[Any], *, keep: bool = False, **options: Unpack[Asking]
+    ) -> list[Prediction]:
+        """Parse texts; ``keep`` keeps the heads of sentences, -1 where unknown, and their labels."""
+        return list(self.stream(texts, keep=keep, **options))
+
+    @torch.no_grad()
+    def _parsed(
+        self, sentences: Sequence[Sentence], soft: bool, scores: bool, keep: bool
+    ) -> list[Prediction]:
+        """Parse a batch."""
+        batch, forms = self._encoded(sentences)
+        with evaluating(self.model):
+            vertices = self.model.vertices(batch, forms)
+            trees = self.model.trees(vertices, batch.lengths)
+            if keep:
+                mask = constrain(heads=self._known(sentences)).to(trees.scores)
+                structure = self.tree.structure
+                trees = structure(trees.scores + mask, batch.lengths, validate_args=True)
+            best = self.tree.discrete(trees.marginals, batch.lengths) if soft else trees.mode
+            heads = best[..., 1:].argmax(-2)
+            labels = self.model.label_scores(vertices, heads).argmax(-1).tolist()
+        own_scores, said = trees.scores.float().cpu(), []
+        for i, (sentence, row) in enumerate(zip(sentences, heads.tolist(), strict=True)):
+            n = len(sentence)
+            relations = [self.lexicon.labels[label] for label in labels[i][:n]]
+            if keep:
+                relations = _kept_labels(sentence, relations)
+            said.append(
+                Prediction(
+                    (sentence.words,),
+                    heads=(tuple(row[:n]),),
+                    scores=(own_scores[i, : n + 1, : n + 1].clone(),) if scores else None,
+                    relations=(tuple(relations),),
+                )
+            )
+        return said
+
+    def _encoded(self, sentences: Sequence[Sentence]) -> tuple[Batch, Forms]:
+        forms, batch = encode_words(sentences, self.lexicon, self.config.data.tags)
+        return Batch(*(part.to(self._device) for part in batch)), forms.to(self._device)
+
+    def _known(self, sentences: Sequence[Sentence]) -> Tensor:
+        """The heads that are given, -1 for others."""
+        filled = [s if s.heads else replace(s, heads=(-1,) * len(s), lines=()) for s in sentences]
+        return heads_tensor(filled)[0].to(self._device)
+
+    def _sentence(self, text: Any, where: str, tokens: bool | None) -> Sentence | None:
+        words = text_words(text, where, bool(tokens))
+        if not len(words):
+            return None
+        sentence = words if isinstance(words, Sentence) else Sentence(tuple(words))
+        tags = self.config.data.tags
+        if tags != "none" and set(tags_of(sentence, tags)) == {"_"}:
+            raise InputError(
+                f"{where}: received words without {tags.upper()}, which {self.name} reads; expected "
+                "a CoNLL-U file with them"
+            )
+        return sentence
+
+    def words(self, text: str) -> tuple[str, ...]:
+        """A text as words, cut as the Penn Treebank does."""
+        return tuple(text_words(" ".join(text.split()), "text", False))  # type: ignore[arg-type]
+
+    def read(self, source: Source) -> Examples:
+        """The examples that a user names."""
+        return read_examples(self.config, self.tree.structure, source)
+
+    def own_examples(self, split: str, *, limit: int | None = None) -> Examples:
+        """The sentences of a split of its run."""
+        return own_examples(self.config, self.origins, split, limit=limit)
+
+    def look_up(self, words: Iterable[str]) -> tuple[int, int]:
+        """Look up new words in the files that the parser was loaded with, and keep their vectors."""
+        vectors, given = self.lexicon.vectors, self.model.words.given
+        if not self.vector_files or vectors is None or given is None:
+            return 0, 0
+        with GROWING, torch.inference_mode(False):
+            asked = dict.fromkeys(words)
+            new = [w for w in asked if w not in vectors.known and w not in self._not_found]
+            if not new:
+                return 0, 0
+            rows, added = look_up(vectors, self.vector_files, new, self.settings, self.name)
+            given.append(added)  # before the words, which other threads may ask for
+            vectors.matrix = torch.cat([vectors.matrix, added])
+            vectors.known.update(rows)
+            self._not_found.update(word for word in new if word not in rows)
+        return len(new), len(rows)
+
+    def unknown_words(self, words: Collection[str]) -> str | None:
+        """A note on the option that would look them up."""
+        if self.lexicon.vectors is None or self.vector_files:
+            return None
+        return unknown_note(set(words), self.lexicon.vectors, self.settings.vectors)
+
+    def trained_with(self, file: Path) -> str | None:
+        """What a file was to the training."""
+        return trained_with(file, self.origins, self.config.data.files)
+
+    def evaluate(
+        self, examples: Sequence[Example], *, progress: Progress | None = None
+    ) -> ParsingFigures:
+        """Compare heads and labels with those of a treebank."""
+        gold, done = [each.sentences[0] for each in examples], 0
+        for own in gold:
+            if own.heads is None or own.labels is None:
+                raise InputError(
+                    f"line {own.line}: received a sentence without heads and labels; expected a "
+                    "treebank in CoNLL-U"
+                )
+        found = []
+        for said in self.stream(gold):
+            assert said.heads is not None
+            assert said.relations is not None
+            found.append((said.heads[0], said.relations[0]))
+            done += len(said.words[0])
+            if progress is not None:
+                progress(done)
+        return ParsingFigures.of(gold, found)
+
+    @torch.no_grad()
+    def arc_scores(self, words: Sequence[str]) -> Tensor:
+        """The scores of the arcs of one text; of labelled trees, summed over labels."""
+        sentence = self._sentence(list(words), "text", True)
+        assert sentence is not None
+        batch, forms = self._encoded([sentence])
+        with evaluating(self.model):
+            vertices = self.model.vertices(batch, forms)
+            return self.model.trees(vertices, batch.lengths).scores[0].float().cpu()
+
+    @torch.no_grad()
+    def answer(self, texts: Sequence[Sequence[str]], trees: Sequence[Tensor]) -> Answer | None:
+        """The labels of the arcs of a tree."""
+        batch, forms = self._encoded([Sentence(tuple(texts[0]))])
+        heads = trees[0][:, 1:].argmax(0)[None].to(self._device)
+        with evaluating(self.model):
+            scores = self.model.label_scores(self.model.vertices(batch, forms), heads)
+        labels = [self.lexicon.labels[label] for label in scores[0].argmax(-1).tolist()]
+        return Answer("The label of each word's arc stands below it.", labels)
+
+    @property
+    def _device(self) -> torch.device:
+        return self.model.root.vector.device
+
+
+def _kept_labels(sentence: Sentence, found: Sequence[str]) -> list[str]:
+    """The labels found, but those that are given with a head."""
+    n = len(sentence)
+    given = zip(sentence.heads or (-1,) * n, sentence.labels or ("_",) * n, found, strict=True)
+    return [said if head < 0 or label == "_" else label for head, label, said in given]

@@ -1,0 +1,176 @@
+"""Dependency parsing as a task: its training, its test, its models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from treelax.data.conllu import Sentence
+from treelax.errors import InputError, counted
+from treelax.table import Cell, Table
+from treelax.tasks.base import Example, Heads, Progress
+from treelax.tasks.parsing.config import FILES, PRESETS, ParserConfig, preset
+from treelax.tasks.parsing.evaluation import HEADINGS, KEYS, ParsingFigures
+from treelax.tasks.parsing.experiment import ParserExperiment, load_treebanks
+from treelax.tasks.parsing.lexicon import Lexicon
+from treelax.tasks.parsing.model import ParserModel
+from treelax.tasks.parsing.parser import DependencyParser
+from treelax.tasks.task import Task
+from treelax.tasks.text.origins import read_origins, refuse_other_data, write_origins
+from treelax.training.checkpoint import load_checkpoint, misfit
+from treelax.training.config import from_table
+from treelax.training.experiment import Experiment
+from treelax.training.loop import Training
+from treelax.training.results import NUMBER, Kinds, device_name, expect
+from treelax.training.run import CONFIG, Run, best_model
+
+WORDS = "words.safetensors"
+KINDS: Kinds = {
+    **dict.fromkeys(("preset", "device"), str),
+    **dict.fromkeys(("seed", "training_sentences", "parameters", "best_epoch", "epochs"), int),
+    "seconds": NUMBER,
+    "splits": dict,
+}
+DRAWN, DRAWN_LENGTHS = 2, range(5, 13)  # sentences to draw, and their words
+
+
+class Parsing(Task):
+    """Dependency parsing."""
+
+    name = "parser"
+    title = "dependency parsing"
+    config_type = ParserConfig
+    files = FILES
+
+    def preset(self, name: str) -> ParserConfig:
+        return preset(name)
+
+    def presets(self, name: str) -> Mapping[str, str]:
+        return {each: text for each, (_, text) in PRESETS.items()}
+
+    def experiment(
+        self,
+        config: ParserConfig,
+        device: torch.device,
+        folder: Path,
+        tell: Callable[[str], None],
+        progress: Callable[[int, str], None],
+    ) -> ParserExperiment:
+        if (folder / CONFIG).exists():  # a run to go on with: a new one gets its folder later
+            refuse_other_data(folder, config.data.files)
+        data = load_treebanks(config, progress)
+        for note in data.notes:
+            tell(note)
+        return ParserExperiment(config, data, device)
+
+    def begin(self, run: Run, training: Training) -> None:
+        own: ParserExperiment = training.experiment  # type: ignore[assignment]
+        own.data.lexicon.save(run.path / WORDS)
+        write_origins(run.path, own.config.data.files)
+
+    def headline(self, experiment: Experiment) -> str:
+        own: ParserExperiment = experiment  # type: ignore[assignment]
+        sizes = ", ".join(f"{name} {len(split):,}" for name, split in own.data.splits.items())
+        return (
+            f"{sizes} sentences, {counted(len(own.data.lexicon.labels), 'label')}, "
+            f"{counted(own.config.train.epochs, 'epoch')} of {counted(own.updates, 'update')}"
+        )
+
+    def describe(self, dev: Mapping[str, float]) -> str:
+        return f"UAS {dev['uas']:.2f} LAS {dev['las']:.2f}"
+
+    def test_size(self, experiment: Experiment) -> int:
+        own: ParserExperiment = experiment  # type: ignore[assignment]
+        return sum(len(s) for split in _tested(own).values() for s in split)
+
+    def finish(self, training: Training, progress: Progress | None = None) -> dict[str, Any]:
+        own: ParserExperiment = training.experiment  # type: ignore[assignment]
+        parser, done, splits = _parser(own), 0, {}
+        for name, sentences in _tested(own).items():
+
+            def tell(words: int, before: int = done) -> None:
+                if progress is not None:
+                    progress(before + words)
+
+            examples = [Example((sentence,)) for sentence in sentences]
+            splits[name] = parser.evaluate(examples, progress=tell).record()
+            done += splits[name]["words"]
+        return {
+            "preset": own.config.preset,
+            "seed": own.config.seed,
+            "training_sentences": len(own.train),
+            "parameters": sum(p.numel() for p in own.model.parameters()),
+            "best_epoch": training.best_epoch,
+            "epochs": training.epochs,
+            "seconds": training.seconds,
+            "device": device_name(own.device),
+            "splits": splits,
+        }
+
+    def drawn(self, training: Training) -> list[tuple[Sequence[str], Heads, Heads]]:
+        own: ParserExperiment = training.experiment  # type: ignore[assignment]
+        *_, split = _tested(own).values()
+        chosen = [sentence for sentence in split if len(sentence) in DRAWN_LENGTHS][:DRAWN]
+        said = zip(chosen, _parser(own).predict(chosen), strict=True)
+        return [(s.words, p.heads[0], s.heads) for s, p in said if p.heads and s.heads]
+
+    def check_result(self, record: dict[str, Any]) -> None:
+        expect(record, KINDS)
+        expect(record["splits"], {"dev": dict})
+        for figures in record["splits"].values():
+            ParsingFigures(**figures).tables("")
+
+    def summary(self, record: Mapping[str, Any]) -> list[dict[str, Cell]]:
+        return [
+            {
+                "data": split,
+                "sentences": own["sentences"],
+                "words": own["words"],
+                **{name: float(own[key]) for name, key in zip(HEADINGS, KEYS, strict=True)},
+                "LAS without punctuation": float(own["without_punctuation"]["las"]),
+            }
+            for split, own in record["splits"].items()
+        ]
+
+    def result_tables(self, record: Mapping[str, Any]) -> list[Table]:
+        rows = self.summary(record)
+        return [Table(list(rows[0]), [list(row.values()) for row in rows])]
+
+    def load(
+        self,
+        path: Path,
+        *,
+        name: str,
+        device: str | torch.device = "cpu",
+        vectors: Sequence[Path] | None = None,
+    ) -> DependencyParser:
+        if path.is_file():
+            raise InputError(f"{path}: lacks the words of its run; expected the folder of the run")
+        file = best_model(path)
+        saved = load_checkpoint(file, kind=self.name)
+        lexicon = Lexicon.load(path / WORDS)
+        try:
+            # files may have moved since, which the run's own config tells
+            trained = from_table(ParserConfig, saved.state.get("config", {}), "config")
+            with torch.random.fork_rng(devices=[]):  # weights are overwritten at once
+                model = ParserModel(trained.model, lexicon)
+            model.load_state_dict(saved.tensors)
+        except (InputError, RuntimeError) as error:
+            raise misfit(file, error) from error
+        config, origins = Run.open(path).config(ParserConfig), read_origins(path)
+        model.eval().to(device)
+        return DependencyParser(model, lexicon, config, name, vectors=vectors, origins=origins)
+
+
+def _tested(own: ParserExperiment) -> dict[str, list[Sentence]]:
+    return {name: split for name, split in own.data.splits.items() if name != "train"}
+
+
+def _parser(own: ParserExperiment) -> DependencyParser:
+    return DependencyParser(own.model, own.data.lexicon, own.config, "the parser")
+
+
+PARSER = Parsing()

@@ -1,0 +1,139 @@
+"""Treebanks: read and checked, and encoded for training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from treelax.data.conllu import Sentence, read_conllu
+from treelax.data.input_files import one_file
+from treelax.data.text.records import MAX_WORDS
+from treelax.errors import DataError
+from treelax.tasks.parsing.lexicon import Forms, Lexicon, tags_of
+from treelax.trees import is_tree
+
+CONLLU = ".conllu"
+
+
+def read_treebank(path: str, *, single_root: bool) -> Iterator[Sentence]:
+    """The sentences of a CoNLL-U file, each with a labelled tree."""
+    name, empty = one_file(path, preferred=(CONLLU,), expected="a CoNLL-U file").name, True
+    for sentence in read_conllu(path):
+        check_tree(sentence, name, single_root=single_root)
+        empty = False
+        yield sentence
+    if empty:
+        raise DataError(f"{name}: received nothing; expected at least one sentence")
+
+
+def check_tree(sentence: Sentence, file: str, *, single_root: bool) -> None:
+    """Refuse a sentence without a labelled tree, by the line of a word that is wrong."""
+
+    def refuse(word: int, what: str) -> DataError:
+        return DataError(f"{file}, line {sentence.line_of(word)}: {what}")
+
+    heads, labels = sentence.heads, sentence.labels
+    assert heads is not None  # which the reader sees to
+    if labels is None or "_" in labels:
+        word = 1 if labels is None else labels.index("_") + 1
+        raise refuse(word, "received no label (_); expected one in DEPREL for every word")
+    check_length(sentence, file)
+    if not bool(is_tree(torch.tensor(heads))):
+        word = _on_cycle(heads)
+        raise refuse(word, f"received head {heads[word - 1]}, part of a cycle; expected a tree")
+    if single_root and heads.count(0) > 1:
+        second = heads.index(0, heads.index(0) + 1) + 1
+        raise refuse(
+            second,
+            "received head 0 for a second word; expected one root, or --set model.single_root=false",
+        )
+
+
+def check_length(sentence: Sentence, file: str) -> None:
+    """Refuse a sentence that takes too much memory."""
+    if len(sentence) > MAX_WORDS:
+        received = f"received {len(sentence):,} words; expected at most {MAX_WORDS:,}"
+        raise DataError(f"{file}, line {sentence.line}: {received}")
+
+
+def _on_cycle(heads: Sequence[int]) -> int:
+    """The first word that is its own ancestor."""
+    for word in range(1, len(heads) + 1):
+        above = heads[word - 1]
+        for _ in heads:
+            if above in (0, word):
+                break
+            above = heads[above - 1]
+        if above == word:
+            return word
+    raise AssertionError("no cycle")
+
+
+class Batch(NamedTuple):
+    """Padded sentences; 0 in the padding, -1 where a label is not known."""
+
+    lengths: Tensor  # (batch,)
+    forms: Tensor  # (batch, n): rows of `Forms`
+    tags: Tensor
+    heads: Tensor
+    labels: Tensor
+    universal: Tensor  # as in `Lexicon.universal`
+
+
+@dataclass(frozen=True)
+class EncodedTreebank:
+    """Sentences as numbers, one after the other."""
+
+    columns: Tensor  # (words, 5): as in `Batch`
+    offsets: Tensor  # (sentences + 1,)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Tensor:
+        """Words of each sentence."""
+        return self.offsets.diff()
+
+    def to(self, device: torch.device) -> EncodedTreebank:
+        """On a device."""
+        return EncodedTreebank(self.columns.to(device), self.offsets.to(device))
+
+    def batch(self, indices: Tensor, length: int) -> Batch:
+        """Some sentences, padded to a length; without waiting for the device."""
+        start, end = self.offsets[indices], self.offsets[indices + 1]
+        place = start[:, None] + torch.arange(length, device=start.device)
+        inside = (place < end[:, None])[..., None]
+        found = self.columns[place.clamp(max=len(self.columns) - 1)].masked_fill(~inside, 0)
+        return Batch(end - start, *found.unbind(-1))
+
+
+def encode(
+    sentences: Sequence[Sentence], lexicon: Lexicon, tags: str, form_id: Callable[[str], int]
+) -> EncodedTreebank:
+    """Sentences with labelled trees as numbers."""
+    rows: list[tuple[int, ...]] = []
+    for own in sentences:
+        forms, labels = map(form_id, own.words), own.labels or ()
+        tag_ids = lexicon.tag_ids(tags_of(own, tags)) or [0] * len(own)
+        label_ids = [lexicon.label_ids.get(label, -1) for label in labels]
+        universal = map(lexicon.universal_id, labels)
+        rows += zip(forms, tag_ids, own.heads or (), label_ids, universal, strict=True)
+    lengths = torch.tensor([0, *map(len, sentences)])
+    return EncodedTreebank(torch.tensor(rows), lengths.cumsum(0))
+
+
+def encode_words(sentences: Sequence[Sentence], lexicon: Lexicon, tags: str) -> tuple[Forms, Batch]:
+    """Sentences without regard to their trees as one padded batch, and their different words."""
+    ids: dict[str, int] = {}
+    for own in sentences:
+        for word in own.words:
+            ids.setdefault(word, len(ids) + 1)
+    blank = [replace(s, heads=(0,) * len(s), labels=("",) * len(s), lines=()) for s in sentences]
+    encoded = encode(blank, lexicon, tags, ids.__getitem__)
+    everything = torch.arange(len(sentences))
+    return lexicon.forms(list(ids)), encoded.batch(everything, max(map(len, sentences)))

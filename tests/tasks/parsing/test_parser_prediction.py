@@ -1,0 +1,154 @@
+"""Parsing new sentences: files stay as they are but for the tree, known heads are kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import TREEBANK, Output, fail, shown, written
+from tiny_treebank import train
+
+import treelax
+from treelax.data.conllu import Sentence, read_conllu
+from treelax.errors import InputError
+
+ROWS = (("the", "2", "det"), ("cats", "3", "nsubj"), ("see", "0", "root"), ("dogs", "3", "obj"))
+
+
+def conllu(*rows: tuple[str, str, str]) -> str:
+    """Words with their heads and labels as CoNLL-U."""
+    lines = [
+        "\t".join([str(m), word, *"____", head, label, "_", "_"])
+        for m, (word, head, label) in enumerate(rows, 1)
+    ]
+    return "\n".join(lines) + "\n\n"
+
+
+def test_heads_and_labels_in_python(run: Path) -> None:
+    parser = treelax.load(run)
+    first, empty, second = parser.predict(
+        ["the cats see dogs .", "", ["old", "birds", "hear", "."]]
+    )
+    assert first.heads == ((2, 3, 0, 3, 3),)
+    assert first.relations == (("det", "nsubj", "root", "obj", "punct"),)
+    assert (empty.words, empty.heads, empty.relations) == (((),), None, None)
+    assert second.heads == ((2, 3, 0, 3),)
+    # the same for one sentence as among others, with its scores
+    [alone] = parser.parse(["old birds hear ."])
+    assert alone.heads == second.heads
+    assert parser.tree.structure.argmax(alone.scores[0])[0, 3] == 1
+
+
+def test_only_head_and_label_of_a_treebank_change(
+    run: Path, tmp_path: Path, capsys: Output
+) -> None:
+    file, out = written(tmp_path, TREEBANK, "tb.conllu"), tmp_path / "out.conllu"
+    shown(capsys, "predict", run, file, "--out", out)
+
+    def others(text: str) -> list[list[str]]:
+        rows = [line.split("\t") for line in text.splitlines()]
+        return [row[:6] + row[8:] if row[0].isdigit() else row for row in rows]
+
+    assert others(out.read_text()) == others(TREEBANK)
+    for sentence in read_conllu(out):
+        assert sentence.heads.count(0) == 1
+        assert set(sentence.labels) <= {"det", "amod", "nsubj", "root", "obj", "punct"}
+
+
+def test_known_heads_and_labels_are_kept(run: Path, tmp_path: Path, capsys: Output) -> None:
+    known = [("the", "4", "odd"), ("cats", "_", "_"), ("see", "4", "_"), ("dogs", "_", "_")]
+    file = written(tmp_path, conllu(*known), "known.conllu")
+    out = shown(capsys, "predict", run, file, "--keep", "--format", "conllu")
+    rows = [line.split("\t") for line in out.splitlines() if line]
+    heads, labels = ([row[column] for row in rows] for column in (6, 7))
+    assert (heads[0], heads[2]) == ("4", "4")
+    assert labels[0] == "odd"
+    assert "_" not in labels
+    free = shown(capsys, "predict", run, file, "--input", "text")  # as texts, they are not heads
+    assert free
+
+
+def test_all_known_heads_are_the_tree(run: Path) -> None:
+    sentence = Sentence(("cats", "see", "dogs"), (0, 1, 2))
+    [said] = treelax.load(run).predict([sentence], keep=True)
+    assert said.heads == ((0, 1, 2),)
+    [said] = treelax.load(run).predict([sentence])
+    assert said.heads == ((2, 0, 2),)
+
+
+def test_known_heads_without_a_tree_are_refused(run: Path, tmp_path: Path, capsys: Output) -> None:
+    file = written(
+        tmp_path,
+        conllu(*ROWS) + conllu(("a", "2", "_"), ("b", "1", "_"), ("c", "_", "_")),
+        "k.conllu",
+    )
+    told = fail(capsys, "predict", run, file, "--keep")
+    assert f"{file}, line 6: the heads given from here on leave no tree with a single root" in told
+    told = fail(capsys, "predict", run, written(tmp_path, "cats see dogs", "x.txt"), "--keep")
+    assert "--keep" in told
+    told = fail(capsys, "predict", "listops", file, "--keep")
+    assert "expected a dependency parser" in told
+
+
+def test_probabilities_of_heads(run: Path, tmp_path: Path, capsys: Output) -> None:
+    file = written(tmp_path, conllu(*ROWS), "x.conllu")
+    said = json.loads(shown(capsys, "predict", run, file, "--probabilities"))
+    assert said["heads"] == [2, 3, 0, 3]
+    assert all(0.5 < share <= 1 for share in said["head_probabilities"])
+    lines = shown(
+        capsys, "predict", run, file, "--probabilities", "--format", "conllu"
+    ).splitlines()
+    assert all(line.split("\t")[-1].startswith("HeadProbability=") for line in lines if line)
+
+
+def test_trees_are_drawn_with_their_labels(run: Path, tmp_path: Path, capsys: Output) -> None:
+    drawn = shown(capsys, "parse", run, "the cats see dogs .")
+    assert drawn.splitlines()[-1].split() == ["det", "nsubj", "root", "obj", "punct"]
+    narrow = shown(capsys, "parse", run, "the cats see dogs .", "--width", "16")
+    assert "cats  nsubj" in narrow
+    said = json.loads(shown(capsys, "parse", run, "cats see dogs", "--format", "json"))
+    assert said["relations"] == ["nsubj", "root", "obj"]
+    shown(capsys, "parse", run, "cats see dogs", "--out", tmp_path / "tree.svg")
+    assert "nsubj" in (tmp_path / "tree.svg").read_text()
+
+
+def test_a_parser_with_tags_needs_them(files: Path, capsys: Output) -> None:
+    assert train(files, "--set", "data.tags=upos", "--set", "train.epochs=1") == 0
+    capsys.readouterr()
+    run, dev = files / "run", files / "dev.conllu"
+    assert len(shown(capsys, "predict", run, dev).splitlines()) == 20
+    told = fail(capsys, "parse", run, "the cats see dogs")
+    assert "words without UPOS" in told
+
+
+def test_new_words_are_looked_up(files: Path, capsys: Output) -> None:
+    (files / "v.txt").write_text("cats 1 0 0\ndogs 0 1 0\nwolves 0 1 0.1\n")
+    vectors = ("--vectors", str(files / "v.txt"))
+    assert train(files, *vectors, "--set", "train.epochs=1") == 0
+    parser = treelax.load(files / "run", vectors=files / "v.txt")
+    parser.predict(["wolves see dogs"])
+    assert "wolves" in parser.lexicon.vectors
+    with pytest.raises(InputError, match="expected the folder of the run"):
+        treelax.load(files / "run" / "best" / "model.safetensors")
+
+
+def test_long_sentences_are_parsed(run: Path) -> None:
+    words = ["cats", "see", "dogs"] * 150
+    [said] = treelax.load(run).predict([words])
+    assert len(said.heads[0]) == 450
+    assert said.heads[0].count(0) == 1
+
+
+def test_the_page_and_the_analysis_know_the_parser(
+    run: Path, tmp_path: Path, capsys: Output
+) -> None:
+    from treelax.demo.score_sources import load_sources
+
+    source = load_sources(run)["run"]
+    words = source.words("the cats see dogs .")
+    tree = source.parser.tree.structure(source.scores(words, 0)).mode
+    assert source.answer([words], [tree]).tags == ["det", "nsubj", "root", "obj", "punct"]
+    shown(capsys, "analyse", run, "--split", "dev", "--out", tmp_path / "study")
+    shown(capsys, "report", run, "--split", "dev")
+    assert "dependency parsing" in (run / "report.html").read_text()
