@@ -14,9 +14,9 @@ wherever there is no arc, so padding never carries noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -143,45 +143,45 @@ def sum_of_gamma(
 
 
 @dataclass(frozen=True)
-class Gumbel:
+class _Independent:
+    """Noise that is drawn for every part on its own."""
+
+    scale: float = 1.0
+    source: ClassVar[Callable[..., Tensor]]
+
+    def __post_init__(self) -> None:
+        _check_scale(self.scale)
+
+    def draw(self, like: Tensor, parts: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Noise of the shape, type and device of a tensor."""
+        drawn = type(self).source(
+            like.shape, generator=generator, dtype=like.dtype, device=like.device
+        )
+        return drawn if self.scale == 1 else drawn * self.scale
+
+
+class Gumbel(_Independent):
     """Independent Gumbel(0, scale) noise on every part: the paper's.
 
     Args:
         scale: factor of the noise; at least 0 and finite.
     """
 
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        _check_scale(self.scale)
-
-    def draw(self, like: Tensor, parts: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Noise of the shape, type and device of a tensor."""
-        drawn = gumbel(like.shape, generator=generator, dtype=like.dtype, device=like.device)
-        return drawn if self.scale == 1 else drawn * self.scale
+    source = staticmethod(gumbel)
 
     def score(self, drawn: Tensor) -> Tensor:
         """Negative derivative of the log-density of noise that was drawn: ``(1 - e^{-x/s})/s``."""
         return (1 - (-drawn / self.scale).exp()) / self.scale
 
 
-@dataclass(frozen=True)
-class Gaussian:
+class Gaussian(_Independent):
     """Independent normal noise of standard deviation ``scale`` on every part.
 
     Args:
         scale: factor of the noise; at least 0 and finite.
     """
 
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        _check_scale(self.scale)
-
-    def draw(self, like: Tensor, parts: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Noise of the shape, type and device of a tensor."""
-        drawn = gaussian(like.shape, generator=generator, dtype=like.dtype, device=like.device)
-        return drawn if self.scale == 1 else drawn * self.scale
+    source = staticmethod(gaussian)
 
     def score(self, drawn: Tensor) -> Tensor:
         """Negative derivative of the log-density of noise that was drawn: ``x/s²``."""

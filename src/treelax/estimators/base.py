@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -69,6 +69,28 @@ class Estimator(ABC):
     def soft(self, distribution: StructureDistribution) -> Tensor:
         """The structure with fractional parts that stands for the whole distribution: no noise."""
         return distribution.marginals
+
+
+class ExpectedLoss(Estimator):
+    """An estimator of expected losses alone: it gives no structure with a gradient."""
+
+    @property
+    def discrete(self) -> bool:
+        """Training sees discrete structures."""
+        return True
+
+    def sample(
+        self,
+        distribution: StructureDistribution,
+        sample_shape: Any = (),
+        *,
+        generator: torch.Generator | None = None,
+    ) -> NoReturn:
+        """There is none with a gradient."""
+        raise InputError(
+            f"{type(self).__name__} gives no structure with a gradient; expected a call of expect, "
+            "with the loss as a function of structures."
+        )
 
 
 def checked_losses(losses: Any, structures: Tensor, dims: int = 2) -> Tensor:

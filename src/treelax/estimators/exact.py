@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from treelax.errors import InputError
-from treelax.estimators.base import Estimator, Loss, checked_losses
+from treelax.estimators.base import ExpectedLoss, Loss, checked_losses
 from treelax.ops.backend import inner
 from treelax.ops.canonical import value_type
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Exact(Estimator):
+class Exact(ExpectedLoss):
     r"""The expected loss :math:`\sum_T p(T) f(T)` over all structures, for short sentences.
 
     Its gradient is exact: the judge of all other estimators. Every structure goes through ``f``:
@@ -35,24 +34,6 @@ class Exact(Estimator):
         >>> Exact().expect(trees, lambda tree: tree[..., 0, 1])
         tensor([0.5833, 0.5833], grad_fn=<SumBackward1>)
     """
-
-    @property
-    def discrete(self) -> bool:
-        """Training sees discrete structures."""
-        return True
-
-    def sample(
-        self,
-        distribution: StructureDistribution,
-        sample_shape: Any = (),
-        *,
-        generator: torch.Generator | None = None,
-    ) -> NoReturn:
-        """There is none with a gradient."""
-        raise InputError(
-            "Exact gives no structure with a gradient; expected a call of expect, with the loss as a "
-            "function of structures."
-        )
 
     def expect(
         self,

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
 from treelax.errors import InputError
-from treelax.estimators.base import Estimator, Loss, check_samples, checked_losses
+from treelax.estimators.base import ExpectedLoss, Loss, check_samples, checked_losses
 from treelax.ops.canonical import value_type
 
 if TYPE_CHECKING:
     from treelax.distributions import StructureDistribution
 
 
-class ScoreFunction(Estimator):
+class ScoreFunction(ExpectedLoss):
     r"""Unbiased for the expected loss of any function, which need not be differentiable.
 
     .. math:: \frac{\partial}{\partial W} \mathbb E_{T \sim p_W} f(T) =
@@ -27,24 +27,6 @@ class ScoreFunction(Estimator):
     :math:`T` leaves the mean as it is. The gradient of ``f`` for its own parameters is that of the mean
     loss. Exact samples and their marginals.
     """
-
-    @property
-    def discrete(self) -> bool:
-        """Training sees discrete structures."""
-        return True
-
-    def sample(
-        self,
-        distribution: StructureDistribution,
-        sample_shape: Any = (),
-        *,
-        generator: torch.Generator | None = None,
-    ) -> NoReturn:
-        """There is none with a gradient."""
-        raise InputError(
-            f"{type(self).__name__} gives no structure with a gradient; expected a call of expect, "
-            "with the loss as a function of structures."
-        )
 
     def expect(
         self,
