@@ -65,6 +65,7 @@ def test_known_heads_and_labels_are_kept(run: Path, tmp_path: Path, capsys: Outp
     assert (heads[0], heads[2]) == ("4", "4")
     assert labels[0] == "odd"
     assert "_" not in labels
+    assert json.loads(shown(capsys, "predict", run, file))["heads"] == [2, 3, 0, 3]
     free = shown(capsys, "predict", run, file, "--input", "text")  # as texts, they are not heads
     assert free
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -59,43 +60,43 @@ class ParsingFigures:
         >>> found.uas, found.las, found.exact_las
         (100.0, 100.0, 50.0)
         """
-        whole, plain = Counter[str](), Counter[str]()
-        tables: tuple[dict[Any, Counter[str]], ...] = ({}, {}, {})
+        counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)  # by table and row
         exact = 0
         for own, (heads, labels) in zip(gold, found, strict=True):
             assert own.heads is not None
             assert own.labels is not None
             exact += heads == own.heads
-            rows = zip(own.words, own.heads, own.labels, heads, labels, strict=True)
-            for m, (word, head, label, found_head, found_label) in enumerate(rows, 1):
-                right = head == found_head
-                counts = {
+            words = zip(own.words, own.heads, own.labels, heads, labels, strict=True)
+            for m, (word, head, label, found_head, found_label) in enumerate(words, 1):
+                attached = head == found_head
+                figures = {
                     "words": 1,
-                    "uas": right,
-                    "las": right and universal(label) == universal(found_label),
-                    "exact_las": right and label == found_label,
+                    "uas": attached,
+                    "las": attached and universal(label) == universal(found_label),
+                    "exact_las": attached and label == found_label,
                 }
-                whole.update(counts)
+                arc = _row(ARCS, abs(head - m)) if head else ROOT
+                places = {"label": universal(label), "length": _row(LENGTHS, len(own)), "arc": arc}
+                places["all words"] = ""
                 if not is_punctuation(word):
-                    plain.update(counts)
-                arc = ROOT if head == 0 else _range(abs(head - m), ARCS)
-                keys = (universal(label), _range(len(own), LENGTHS), arc)
-                for table, key in zip(tables, keys, strict=True):
-                    table.setdefault(key, Counter()).update(counts)
-        labels_, lengths, arcs = tables
-        ordered = {name: [_row(low, high) for low, high in _pairs(ends)] for name, ends in ENDS}
-        by_arc = {key: arcs[key] for key in (*ordered["arc"], ROOT) if key in arcs}
+                    places["without punctuation"] = ""
+                for place in places.items():
+                    counts[place].update(figures)
+
+        def table(name: str, rows: Iterable[str]) -> dict[str, dict[str, Any]]:
+            return {row: _shares(counts[name, row]) for row in rows if (name, row) in counts}
+
+        by_count = sorted(
+            (-own["words"], row) for (name, row), own in counts.items() if name == "label"
+        )
         return cls(
             len(gold),
-            **_shares(whole),
+            **_shares(counts["all words", ""]),
             exact_trees=100 * exact / max(len(gold), 1),
-            without_punctuation=_shares(plain),
-            by_label={
-                key: _shares(labels_[key])
-                for key in sorted(labels_, key=lambda key: (-labels_[key]["words"], key))
-            },
-            by_length={key: _shares(lengths[key]) for key in ordered["length"] if key in lengths},
-            by_arc={key: _shares(own) for key, own in by_arc.items()},
+            without_punctuation=_shares(counts["without punctuation", ""]),
+            by_label=table("label", (row for _, row in by_count)),
+            by_length=table("length", _rows(LENGTHS)),
+            by_arc=table("arc", (*_rows(ARCS), ROOT)),
         )
 
     def record(self) -> dict[str, Any]:
@@ -122,21 +123,15 @@ def is_punctuation(word: str) -> bool:
     return all(unicodedata.category(character).startswith("P") for character in word)
 
 
-ENDS = (("length", LENGTHS), ("arc", ARCS))
+def _rows(ends: Sequence[int]) -> list[str]:
+    """Rows of lengths, up to each of their ends and beyond."""
+    starts = (1, *(end + 1 for end in ends))
+    pairs = zip(starts, (*ends, ""), strict=True)
+    return [str(start) if start == end else f"{start}–{end}" for start, end in pairs]
 
 
-def _pairs(ends: Sequence[int]) -> list[tuple[int, int | None]]:
-    return list(zip((1, *(end + 1 for end in ends)), (*ends, None), strict=True))
-
-
-def _row(low: int, high: int | None) -> str:
-    return str(low) if low == high else f"{low}–{high or ''}"
-
-
-def _range(value: int, ends: Sequence[int]) -> str:
-    """The row that a length is counted in."""
-    low, high = next(own for own in _pairs(ends) if own[1] is None or value <= own[1])
-    return _row(low, high)
+def _row(ends: Sequence[int], length: int) -> str:
+    return _rows(ends)[bisect_left(ends, length)]
 
 
 def _shares(counts: Counter[str]) -> dict[str, Any]:

@@ -152,12 +152,14 @@ class ParserExperiment:
     def fingerprint(self) -> str:
         """Hash of the data."""
         lexicon = self.data.lexicon
-        facts = [lexicon.words, lexicon.characters, lexicon.tags, lexicon.labels]
+        used = torch.cat([own.columns[:, 0] for own in (self.train, self.dev_data)]).unique()
+        words = [self.data.vocabulary.word(number) for number in used.tolist()]
+        facts = [words, lexicon.words, lexicon.characters, lexicon.tags, lexicon.labels]
         tensors = [
             part for own in (self.train, self.dev_data) for part in (own.columns, own.offsets)
         ]
         if lexicon.vectors is not None:
-            tensors.append(lexicon.vectors.matrix[self.forms.vectors.cpu()])
+            tensors.append(lexicon.vectors.matrix[self.forms.vectors[used].cpu()])
         return fingerprint(facts, tensors)
 
     def batches(self, seed: int) -> list[tuple[int, Tensor]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 
 import torch
@@ -36,10 +37,12 @@ def read_examples(config: ParserConfig, structure: Structure, source: Source) ->
 
     def sentences() -> Iterator[Sentence]:
         empty = True
-        for sentence in read_conllu(file, require_heads=source.gold, partial=source.keep):
+        for sentence in read_conllu(file, require_heads=source.gold, partial=not source.gold):
             check_length(sentence, name)
             if source.keep:
                 check_known(sentence, structure, name)
+            elif sentence.heads is not None and -1 in sentence.heads:
+                sentence = replace(sentence, heads=None)
             empty = False
             yield sentence
         if empty:

@@ -50,8 +50,8 @@ class WordEncoder(nn.Module):
         ids, training = batch.forms, self.training
         learned = forms.learned[ids]
         if training and self.config.word_dropout:
-            unknown = torch.rand(ids.shape, device=ids.device) < self.config.word_dropout
-            learned = torch.where(unknown & (learned > 0), UNKNOWN, learned)
+            dropped = torch.empty_like(ids, dtype=torch.bool).bernoulli_(self.config.word_dropout)
+            learned = torch.where(dropped & (learned > 0), UNKNOWN, learned)
         words = self.learned(learned)
         if self.given is not None:
             # vectors of length 1 have small entries
@@ -63,8 +63,8 @@ class WordEncoder(nn.Module):
         if self.tags is not None:
             parts.append(self.tags(batch.tags))
         if training and self.config.input_dropout:
-            kept = torch.rand((*ids.shape, len(parts)), device=ids.device)
-            kept = (kept >= self.config.input_dropout).to(words.dtype)
+            kept = words.new_empty((*ids.shape, len(parts)))
+            kept.bernoulli_(1 - self.config.input_dropout)
             kept = kept * (len(parts) / kept.sum(-1, keepdim=True).clamp(min=1))
             parts = [part * kept[..., i, None] for i, part in enumerate(parts)]
         return torch.cat(parts, -1)
