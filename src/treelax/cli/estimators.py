@@ -27,7 +27,7 @@ are written.
 
 Examples:
   treelax table estimators listops --device cuda
-  treelax table estimators sst --from sst --vectors glove.zip --rows imle,rloo-4
+  treelax table estimators sst --from sst --vectors glove.zip --rows rloo-4
   treelax table estimators listops --report
 """
 

@@ -145,9 +145,11 @@ def perturbed(
     structure = distribution.structure
     dims = structure.event_dim
     parts = structure.part_count(lengths)
-    parts = parts.reshape(parts.shape + (1,) * dims)
     mask = structure.part_mask(lengths, scores.shape[-dims])
-    drawn = noise.draw(scores, parts, generator).masked_fill(~mask, 0)
+    # with one dimension for samples and sentences, as several processes share them
+    like = scores.new_empty(shape.numel(), *distribution.event_shape)
+    drawn = noise.draw(like, parts.reshape(-1, *(1,) * dims), generator).reshape(scores.shape)
+    drawn = drawn.masked_fill(~mask, 0)
     return scores + drawn, lengths, drawn
 
 

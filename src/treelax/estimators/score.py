@@ -57,6 +57,7 @@ class REINFORCE(ScoreFunction, nn.Module):
     """The score function with a moving mean of the loss as its baseline.
 
     The mean belongs to the state of a module that holds the estimator: it is saved and loaded with it.
+    Of several processes, each has its own.
 
     Args:
         samples: structures that `expect` looks at.

@@ -42,9 +42,9 @@ class SparseMAP(Estimator):
         >>> from treelax import Projective
         >>> trees = Projective()(torch.tensor([[0.0, 0.9, 0.4], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
         >>> SparseMAP().sample(trees)
-        tensor([[0.0000, 1.0000, 0.7000],
+        tensor([[0.0000, 0.9500, 0.7000],
                 [0.0000, 0.0000, 0.3000],
-                [0.0000, 0.0000, 0.0000]])
+                [0.0000, 0.0500, 0.0000]])
 
     Reference:
         Niculae, Martins, Blondel & Cardie (2018), SparseMAP: differentiable sparse structured

@@ -21,15 +21,17 @@ def wants_gradient(scores: Tensor) -> bool:
 
 
 def draw_uniforms(
-    shape: tuple[int, ...], like: Tensor, generator: torch.Generator | None
+    shape: tuple[int, ...], like: Tensor, generator: torch.Generator | None, dims: int = 1
 ) -> Tensor:
     """Uniform variables of a tensor's type and device, for choices by a distribution function.
 
-    None is 0, which would make the first choice however small its weight.
+    None is 0, which would make the first choice however small its weight. They are drawn with one
+    dimension for samples and sentences before the last ``dims``, as several processes share them.
     """
     where = like.device if generator is None else generator.device
-    drawn = torch.empty(shape, dtype=like.dtype, device=where).uniform_(generator=generator)
-    return drawn.clamp_(min=torch.finfo(like.dtype).eps / 4).to(like.device)
+    flat = (torch.Size(shape[:-dims]).numel(), *shape[-dims:])
+    drawn = torch.empty(flat, dtype=like.dtype, device=where).uniform_(generator=generator)
+    return drawn.clamp_(min=torch.finfo(like.dtype).eps / 4).to(like.device).reshape(shape)
 
 
 def chosen(backend: str | None) -> str:

@@ -100,7 +100,8 @@ class Heads(Structure):
         below = shares.cumsum(-2)
         total = below[..., -1:, :]
         # the first head with more below it than was drawn; never one without probability
-        head = (below <= draw_uniforms(shape, shares, generator) * total).sum(-2, keepdim=True)
+        uniforms = draw_uniforms(shape, shares, generator, dims=2)
+        head = (below <= uniforms * total).sum(-2, keepdim=True)
         position = torch.arange(shares.shape[-1], device=shares.device)[:, None]
         tree = ((head == position) & (total > 0)).to(scores.dtype)
         return tree.masked_fill(shares.isnan(), float("nan"))

@@ -97,7 +97,7 @@ class Labelled(Structure):
         tree = self.structure.sample(
             total, lengths, sample_shape=sample_shape, generator=generator, **options
         )
-        uniforms = draw_uniforms((*tree.shape, 1), tree, generator)
+        uniforms = draw_uniforms((*tree.shape, 1), tree, generator, dims=3)
         below = shares.cumsum(-1)
         label = (below <= uniforms * below[..., -1:]).sum(-1).clamp(max=shares.shape[-1] - 1)
         return (F.one_hot(label, shares.shape[-1]) * tree[..., None]).to(scores.dtype)
