@@ -86,6 +86,10 @@ def test_missing_heads_are_allowed_on_demand(tmp_path: Path) -> None:
     path = written(tmp_path, DOG + "\n" + row("2", "bark", "VERB", "_", "_") + "\n")
     with pytest.raises(DataError, match="line 2: received no head \\(_\\); expected 0 to 2"):
         list(read_conllu(path, require_heads=False))
+    [sentence] = read_conllu(path, partial=True)
+    assert sentence.heads is not None
+    assert sentence.heads[1] == -1
+    assert sentence.line_of(2) == 2
 
 
 @pytest.mark.parametrize(

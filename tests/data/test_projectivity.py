@@ -54,6 +54,14 @@ def test_only_crossing_trees_change_and_none_stays_crossing(data):
     assert (found == tuple(heads)) == bool(is_projective(torch.tensor(heads)))
 
 
+def test_a_single_root_stays_single():
+    for heads in ALL:
+        if heads.count(0) == 1:
+            found = nearest_projective(heads, single_root=True)
+            assert bool(is_tree(torch.tensor(found), single_root=True))
+            assert bool(is_projective(torch.tensor(found)))
+
+
 @pytest.mark.parametrize("heads", [[], [2, 1], [1], [0, 3]])
 def test_what_is_no_tree_is_refused(heads):
     with pytest.raises(InputError, match="expected a tree"):

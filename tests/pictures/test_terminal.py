@@ -57,6 +57,26 @@ def test_wide_characters_keep_the_arcs_above_their_words() -> None:
     assert draw_tree(["我", "喜欢", "吃", "🍎"], [2, 0, 2, 3]) == block(expected)
 
 
+def test_labels_stand_below_their_words_or_beside_them() -> None:
+    expected = """
+             ╷
+      ╭────╮ │ ╭─╮
+      ▼    │ ▼ │ ▼
+     Dogs   bark .
+    nsubj   root
+    """
+    drawn = draw_tree(["Dogs", "bark", "."], [2, 0, 2], labels=["nsubj", "root", None])
+    assert drawn == block(expected)
+    words, labels = ["Dogs", "bark", "very", "loudly"], ["nsubj", "root", "advmod", None]
+    listed = draw_tree(words, [2, 0, 4, 2], labels=labels, width=20)
+    assert listed.splitlines() == [
+        "1 ╭─ Dogs  nsubj",
+        "2 bark  root",
+        "3 │  ╭─ very  advmod",
+        "4 ╰─ loudly",
+    ]
+
+
 # ------------------------------------------------------------------ gold heads
 
 

@@ -25,6 +25,7 @@ Examples:
   treelax eval runs/small
   treelax eval listops --data data/listops/test.tsv --max-length 40 --json
   treelax eval runs/stars --data new-reviews.tsv
+  treelax eval runs/parser --data test.conllu
 """
 NAMED = 5  # words that a text is named by
 

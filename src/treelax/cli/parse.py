@@ -40,6 +40,7 @@ Examples:
   treelax parse "[MAX 2 [MIN 4 7 ] 0 ]" --gold
   treelax parse runs/stars "A fine film." --soft
   treelax parse runs/snli "A man eats." "Somebody eats." --out pair.svg
+  treelax parse runs/parser "She saw a bird." --samples 10
   treelax parse runs/tags --file new.conllu --gold --format json
 """
 COUNT_EVERY = 20  # texts; a bar takes longer to draw than one of them to parse

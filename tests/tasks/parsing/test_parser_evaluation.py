@@ -37,7 +37,7 @@ def test_counted_by_hand() -> None:
     assert figures.by_label["punct"] == {"words": 2, "uas": 50, "las": 0, "exact_las": 0}
     assert list(figures.by_label) == ["punct", "root", "aux", "nsubj"]
     assert {key: own["words"] for key, own in figures.by_arc.items()} == {"1": 3, "2": 1, "root": 2}
-    assert list(figures.by_length) == ["1–10"]
+    assert list(figures.by_length) == ["1-10"]
 
 
 def test_eval_prints_the_figures_of_the_run(run: Path, capsys: Output) -> None:

@@ -127,7 +127,7 @@ def _rows(ends: Sequence[int]) -> list[str]:
     """Rows of lengths, up to each of their ends and beyond."""
     starts = (1, *(end + 1 for end in ends))
     pairs = zip(starts, (*ends, ""), strict=True)
-    return [str(start) if start == end else f"{start}–{end}" for start, end in pairs]
+    return [str(start) if start == end else f"{start}-{end}" for start, end in pairs]
 
 
 def _row(ends: Sequence[int], length: int) -> str:

@@ -130,9 +130,10 @@ class ParserExperiment:
         self.lengths = train.lengths  # on the host, to choose shapes
         self.train, self.dev_data = train.to(device), dev.to(device)
         lengths = dev.lengths.tolist()
+        bounds = {"most_arcs": self.model.most_arcs, "most_sentences": EVALUATION_BATCH}
         self.dev = [
             (max(lengths[i] for i in places), torch.tensor(places, device=device))
-            for places in length_batches(lengths, most_sentences=EVALUATION_BATCH)
+            for places in length_batches(lengths, **bounds)
         ]
 
     @property

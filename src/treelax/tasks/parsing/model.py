@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from treelax.data.batching import MOST_ARCS
 from treelax.distributions import StructureDistribution
 from treelax.estimators import Relaxed
 from treelax.nn import BiaffineScorer, BiLSTM, LatentTree, Root
@@ -100,6 +101,11 @@ class ParserModel(nn.Module):
         self.label = BiaffineScorer(
             size, config.label_size, len(lexicon.labels), dropout=config.dropout
         )
+
+    @property
+    def most_arcs(self) -> int:
+        """Arcs in a batch; fewer where the scores of all their labels have to fit into memory."""
+        return MOST_ARCS // (self.label.weight.shape[0] if self.config.loss == "labelled" else 1)
 
     def vertices(self, batch: Batch, forms: Forms) -> Tensor:
         """``(batch, n + 1, size)``: the root and words that know their context."""

@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from threading import Lock
 from typing import Any, Unpack
 
 import torch
 from torch import Tensor
 
-from treelax.data.batching import MOST_ARCS, length_batches
+from treelax.data.batching import length_batches
 from treelax.data.conllu import Sentence, heads_tensor
 from treelax.errors import InputError
 from treelax.nn import LatentTree
@@ -33,12 +32,10 @@ from treelax.tasks.parsing.inputs import own_examples, read_examples
 from treelax.tasks.parsing.lexicon import Forms, Lexicon, tags_of
 from treelax.tasks.parsing.model import ParserModel
 from treelax.tasks.parsing.treebank import Batch, encode_words
-from treelax.tasks.text.new_words import look_up, vector_files
+from treelax.tasks.text.new_words import add_words, vector_files
 from treelax.tasks.text.origins import Origin, trained_with
 from treelax.tasks.text.pretrained import WINDOW, text_words, unknown_note
 from treelax.trees import constrain
-
-GROWING = Lock()  # word vectors, which several threads may ask for
 
 
 class DependencyParser(TrainedParser):
@@ -85,9 +82,7 @@ class DependencyParser(TrainedParser):
         if batch_size < 1:
             raise InputError(f"batch_size is {batch_size}; expected at least 1")
         sentences = (self._sentence(text, f"texts[{i}]", tokens) for i, text in enumerate(texts))
-        # label scores of all arcs, not only of the best ones, where their sum is needed
-        layers = len(self.lexicon.labels) if self.config.model.loss == "labelled" else 1
-        bounds = {"most_arcs": MOST_ARCS // layers, "most_sentences": batch_size}
+        bounds = {"most_arcs": self.model.most_arcs, "most_sentences": batch_size}
         while window := list(islice(sentences, WINDOW * batch_size)):
             self.look_up(word for own in window if own is not None for word in own.words)
             done = [Prediction(((),))] * len(window)  # of an empty text there is no more to say
@@ -175,17 +170,8 @@ class DependencyParser(TrainedParser):
         vectors, given = self.lexicon.vectors, self.model.words.given
         if not self.vector_files or vectors is None or given is None:
             return 0, 0
-        with GROWING, torch.inference_mode(False):
-            asked = dict.fromkeys(words)
-            new = [w for w in asked if w not in vectors.known and w not in self._not_found]
-            if not new:
-                return 0, 0
-            rows, added = look_up(vectors, self.vector_files, new, self.settings, self.name)
-            given.append(added)  # before the words, which other threads may ask for
-            vectors.matrix = torch.cat([vectors.matrix, added])
-            vectors.known.update(rows)
-            self._not_found.update(word for word in new if word not in rows)
-        return len(new), len(rows)
+        where = (self.vector_files, self.settings, self.name)
+        return add_words(words, vectors, given, self._not_found, *where)
 
     def unknown_words(self, words: Collection[str]) -> str | None:
         """A note on the option that would look them up."""

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from threading import Lock
 
+import torch
 from torch import Tensor
 
 from treelax.data.text.vectors import Vectors, load_joined
 from treelax.errors import DataError, InputError
+from treelax.nn.embeddings import WordEmbedding
 from treelax.tasks.text.config import SentenceSettings
 
 VectorFiles = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 THE_MODEL = "the model"  # one without a name, in messages
+GROWING = Lock()  # word vectors, which several threads may ask for
 SAME = 1e-5  # relative difference of two readings of a file, also on another machine
 
 
@@ -38,6 +42,29 @@ def vector_files(
             f"{_listed(settings.vectors)}"
         )
     return files
+
+
+def add_words(
+    words: Iterable[str],
+    vectors: Vectors,
+    embedding: WordEmbedding,
+    not_found: set[str],
+    files: Sequence[Path],
+    settings: SentenceSettings,
+    model: str = THE_MODEL,
+) -> tuple[int, int]:
+    """Look up unknown words and keep their vectors; how many were looked for, and found."""
+    with GROWING, torch.inference_mode(False):
+        new = [w for w in dict.fromkeys(words) if w not in vectors.known and w not in not_found]
+        if not new:
+            return 0, 0
+        rows, added = look_up(vectors, files, new, settings, model)
+        # words come last: other threads may ask for the rows of known words meanwhile
+        embedding.append(added)
+        vectors.matrix = torch.cat([vectors.matrix, added])
+        vectors.known.update(rows)
+        not_found.update(word for word in new if word not in rows)
+    return len(new), len(rows)
 
 
 def look_up(

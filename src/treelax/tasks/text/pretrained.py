@@ -8,7 +8,6 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Lock
 from typing import Any, Unpack
 
 import torch
@@ -40,7 +39,7 @@ from treelax.tasks.text.hub import fetch_folder, looks_like_hub_name, publish_fo
 from treelax.tasks.text.inputs import own_examples, read_examples
 from treelax.tasks.text.model import NETWORKS
 from treelax.tasks.text.model_files import load_folder, save_folder
-from treelax.tasks.text.new_words import THE_MODEL, VectorFiles, look_up, vector_files
+from treelax.tasks.text.new_words import THE_MODEL, VectorFiles, add_words, vector_files
 from treelax.tasks.text.origins import Origin, read_origins, trained_with
 from treelax.tasks.text.prediction import ALONE, Predictor, Texts, known_spellings, words_in
 from treelax.training.checkpoint import misfit
@@ -52,7 +51,6 @@ LEARNED = "encoder.embedding.learned"  # saved as rows of the word vectors, not 
 MANY = 10  # one in so many words may be unknown before it is told
 OUTSIDE = 1e4  # what an arc outside a given tree lacks
 WINDOW = 32  # batches that are read ahead, to be sorted by length
-GROWING = Lock()  # word vectors, which several threads may ask for
 
 
 class SentenceModel(TrainedParser, nn.Module):
@@ -173,18 +171,9 @@ class SentenceModel(TrainedParser, nn.Module):
         """
         if not self.vector_files:
             return 0, 0
-        with GROWING, torch.inference_mode(False):
-            asked = dict.fromkeys(known_spellings(self.settings, words))
-            new = [w for w in asked if w not in self.vectors.known and w not in self._not_found]
-            if not new:
-                return 0, 0
-            rows, added = look_up(self.vectors, self.vector_files, new, self.settings, self.name)
-            # words come last: other threads may ask for the rows of known words meanwhile
-            self.network.encoder.embedding.append(added)
-            self.vectors.matrix = torch.cat([self.vectors.matrix, added])
-            self.vectors.known.update(rows)
-            self._not_found.update(word for word in new if word not in rows)
-        return len(new), len(rows)
+        spelled, embedding = known_spellings(self.settings, words), self.network.encoder.embedding
+        where = (self.vector_files, self.settings, self.name)
+        return add_words(spelled, self.vectors, embedding, self._not_found, *where)
 
     def words(self, text: str) -> tuple[str, ...]:
         """A text as the model cuts it; a word may hold no white space, as in training."""
