@@ -72,8 +72,9 @@ def test_known_heads_and_labels_are_kept(run: Path, tmp_path: Path, capsys: Outp
 
 def test_all_known_heads_are_the_tree(run: Path) -> None:
     sentence = Sentence(("cats", "see", "dogs"), (0, 1, 2))
-    [said] = treelax.load(run).predict([sentence], keep=True)
-    assert said.heads == ((0, 1, 2),)
+    for soft in (False, True):
+        [said] = treelax.load(run).predict([sentence], keep=True, soft=soft)
+        assert said.heads == ((0, 1, 2),)
     [said] = treelax.load(run).predict([sentence])
     assert said.heads == ((2, 0, 2),)
 

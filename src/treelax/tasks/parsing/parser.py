@@ -108,11 +108,13 @@ class DependencyParser(TrainedParser):
         with evaluating(self.model):
             vertices = self.model.vertices(batch, forms)
             trees = self.model.trees(vertices, batch.lengths)
+            structure, mask = self.tree.structure, torch.zeros((), device=self._device)
             if keep:
                 mask = constrain(heads=self._known(sentences)).to(trees.scores)
-                structure = self.tree.structure
                 trees = structure(trees.scores + mask, batch.lengths, validate_args=True)
-            best = self.tree.discrete(trees.marginals, batch.lengths) if soft else trees.mode
+            best = trees.mode
+            if soft:
+                best = structure.argmax(trees.marginals + mask, batch.lengths, validate=False)
             heads = best[..., 1:].argmax(-2)
             labels = self.model.label_scores(vertices, heads).argmax(-1).tolist()
         own_scores, said = trees.scores.float().cpu(), []
