@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -115,25 +115,25 @@ class EncodedTreebank:
 def encode(
     sentences: Sequence[Sentence], lexicon: Lexicon, tags: str, form_id: Callable[[str], int]
 ) -> EncodedTreebank:
-    """Sentences with labelled trees as numbers."""
+    """Sentences as numbers, whether or not they have trees and labels."""
     rows: list[tuple[int, ...]] = []
     for own in sentences:
-        forms, labels = map(form_id, own.words), own.labels or ()
-        tag_ids = lexicon.tag_ids(tags_of(own, tags)) or [0] * len(own)
+        none = [0] * len(own)
+        forms, labels = map(form_id, own.words), own.labels or ("_",) * len(own)
+        tag_ids = lexicon.tag_ids(tags_of(own, tags)) or none
         label_ids = [lexicon.label_ids.get(label, -1) for label in labels]
         universal = map(lexicon.universal_id, labels)
-        rows += zip(forms, tag_ids, own.heads or (), label_ids, universal, strict=True)
+        rows += zip(forms, tag_ids, own.heads or none, label_ids, universal, strict=True)
     lengths = torch.tensor([0, *map(len, sentences)])
     return EncodedTreebank(torch.tensor(rows), lengths.cumsum(0))
 
 
 def encode_words(sentences: Sequence[Sentence], lexicon: Lexicon, tags: str) -> tuple[Forms, Batch]:
-    """Sentences without regard to their trees as one padded batch, and their different words."""
+    """The different words of some sentences, and these as one padded batch."""
     ids: dict[str, int] = {}
     for own in sentences:
         for word in own.words:
             ids.setdefault(word, len(ids) + 1)
-    blank = [replace(s, heads=(0,) * len(s), labels=("",) * len(s), lines=()) for s in sentences]
-    encoded = encode(blank, lexicon, tags, ids.__getitem__)
+    encoded = encode(sentences, lexicon, tags, ids.__getitem__)
     everything = torch.arange(len(sentences))
     return lexicon.forms(list(ids)), encoded.batch(everything, max(map(len, sentences)))
