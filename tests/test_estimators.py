@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 import treelax as tx
-from treelax.errors import InputError
+from treelax.errors import InputError, NoTreeError
 from treelax.estimators import Estimator
 
 WORDS = 4
@@ -321,7 +321,9 @@ def test_ragged_sentences_do_not_see_each_other():
 @pytest.mark.parametrize(
     ("make_it", "said"),
     [
-        (lambda: tx.RLOO(1), "samples is 1; expected at least 2"),
+        (lambda: tx.RLOO(1), "samples is 1; expected a whole number of at least 2"),
+        (lambda: tx.RLOO(2.5), "samples is 2.5"),
+        (lambda: tx.SPIGOT(step=None), "step is None; expected a positive number"),
         (lambda: tx.REINFORCE(0), "samples is 0"),
         (lambda: tx.REINFORCE(decay=1.0), "decay is 1.0"),
         (lambda: tx.IMLE(step=0), "step is 0; expected a positive number"),
@@ -351,6 +353,78 @@ def test_what_a_structure_does_not_have():
         tx.Relaxed().sample(tx.NonProjective()(torch.zeros(3, 3)))
     with pytest.raises(InputError, match="labels"):
         tx.Exact().expect(tx.Labelled(tx.Projective())(torch.zeros(3, 3, 2)), lambda t: t.sum())
+
+
+@pytest.mark.parametrize("estimator", [tx.RLOO(), tx.REINFORCE(2), tx.Exact(), tx.Relaxed()])
+@pytest.mark.parametrize("kind", [torch.int64, torch.bool])
+def test_losses_may_be_counts(estimator, kind):
+    trees = tx.Projective()(torch.zeros(3, 3, requires_grad=True))
+    losses = estimator.expect(trees, lambda t: (t[..., 0, 1] > 0).to(kind), generator=seeded())
+    assert losses.dtype == torch.float32
+    if isinstance(estimator, tx.Exact):
+        assert losses.item() == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_forbidden_parts_get_no_gradient(estimator):
+    scores = make(tx.Projective(), 3)
+    mask = torch.zeros(5, 5, dtype=torch.float64)
+    mask[0, 2] = mask[3, 1] = -math.inf
+    trees = tx.Projective()(scores + mask)
+    found = gradient(estimator.expect(trees, nonlinear(scores), generator=seeded(2)), scores)
+    assert found.isfinite().all()
+    assert found[:, mask < 0].abs().max() == 0
+
+
+def test_exact_checks_the_scores_and_looks_at_words_alone():
+    scores = torch.zeros(31, 31)
+    three = tx.Exact().expect(tx.Projective()(scores, torch.tensor(3)), lambda t: t[..., 0, 1])
+    assert three.item() == pytest.approx(7 / 12)
+    scores[0] = -math.inf
+    with pytest.raises(NoTreeError):
+        tx.Exact().expect(tx.Projective()(scores[:4, :4]), lambda t: t[..., 0, 1])
+
+
+def test_a_loss_that_is_no_number_is_not_remembered():
+    trees, estimator = tx.Projective()(torch.zeros(2, 3, 3)), tx.REINFORCE()
+    for value in (2.0, math.nan, 4.0):
+        estimator.expect(trees, lambda t, v=value: t.sum((-2, -1)) * 0 + v)
+    before = estimator.total.clone()
+    estimator.eval().expect(trees, lambda t: t.sum((-2, -1)))
+    assert estimator.total.isfinite()
+    assert torch.equal(estimator.total, before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_fenchel_young_losses_in_half_precision(dtype):
+    for structure in (tx.Projective(), tx.Labelled(tx.Binary())):
+        shape = (4, 6, 6, 3)[: 1 + structure.event_dim]
+        scores = (3 * torch.randn(shape, generator=seeded())).to(dtype)
+        for estimator in (tx.Marginals(), tx.SparseMAP()):
+            losses, exact = (
+                tx.fenchel_young_loss(structure(s), structure(s).mode, estimator).float()
+                for s in (scores, scores.float())
+            )
+            assert torch.allclose(losses, exact, rtol=0.01, atol=1e-5)
+            assert (losses >= -1e-5).all()
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [tx.StraightThrough(), tx.IMLE(), tx.SPIGOT(), tx.SparseMAP(), tx.Perturbed(), tx.RLOO()],
+    ids=repr,
+)
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated")  # torch's own
+def test_compiled(estimator):
+    scores = make(tx.Projective(), 2).detach().float().requires_grad_()
+
+    def loss(s: Tensor) -> Tensor:
+        trees = tx.Projective()(s, validate_args=False)
+        return estimator.expect(trees, lambda t: t[..., 0, 1].square()).sum()
+
+    torch._dynamo.reset()
+    torch.compile(loss, fullgraph=True, backend="aot_eager")(scores).backward()
+    assert scores.grad.isfinite().all()
 
 
 @pytest.mark.parametrize("estimator", [tx.Relaxed(), tx.Perturbed(), tx.RLOO(), tx.Exact()])

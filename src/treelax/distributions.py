@@ -366,7 +366,9 @@ def _not_negative(value: Tensor) -> Tensor:
 @register_kl(StructureDistribution, StructureDistribution)
 def _kl(p: StructureDistribution, q: StructureDistribution) -> Tensor:
     r"""``KL(p‖q) = Σ μ_p (W_p - W_q) - log Z_p + log Z_q``; infinite where q forbids what p allows."""
-    if type(p.structure) is not type(q.structure) or p.structure.event_dim != q.structure.event_dim:
+    # of labelled structures, those that have the labels
+    kinds = [type(getattr(d.structure, "structure", d.structure)) for d in (p, q)]
+    if kinds[0] is not kinds[1] or p.structure.event_dim != q.structure.event_dim:
         raise InputError(
             f"p is over {p.structure}, q over {q.structure}; expected structures of one kind."
         )

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import ClassVar, Literal
 
 import torch
@@ -222,8 +223,8 @@ Noise = Gumbel | Gaussian | SumOfGamma
 
 
 def _check_scale(scale: float) -> None:
-    if not 0 <= scale < math.inf:
-        raise InputError(f"noise_scale is {scale}; expected a finite number of at least 0.")
+    if not isinstance(scale, Real) or not 0 <= scale < math.inf:
+        raise InputError(f"noise_scale is {scale!r}; expected a finite number of at least 0.")
 
 
 def noise_named(name: NoiseName | None, scale: float = 1.0) -> Noise | None:

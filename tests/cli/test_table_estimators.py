@@ -39,7 +39,8 @@ def test_trials_choose_what_the_seeds_are_trained_with(tmp_path, monkeypatch, ca
     ]
     [final] = [r for r in lines if r["seed"] == "0"]
     assert float(final["value"]) in (1.0, 5.0)
-    chosen = Study("listops", tmp_path / "runs", tmp_path / "results", ["imle"]).chosen()
+    study = Study("listops", tmp_path / "runs", tmp_path / "results", ["imle"], TINY.split())
+    chosen = study.chosen()
     assert chosen == {"imle": float(final["value"])}
     printed = capsys.readouterr().out
     assert "I-MLE, 1 sample" in printed
@@ -83,6 +84,21 @@ def test_bad_input(tmp_path, capsys, options, said):
     assert said in capsys.readouterr().err
 
 
+def test_runs_of_other_settings_are_not_mixed(tmp_path, capsys):
+    file = tmp_path / "results/listops/runs.csv"
+    file.parent.mkdir(parents=True)
+    file.write_text("estimator,value,seed,settings,dev\nimle,1,100,train.epochs=1,50\n")
+    assert compare(tmp_path, "--report", "--set", "train.epochs=2") == 2
+    said = capsys.readouterr().err
+    assert "holds runs with the settings train.epochs=1, and received train.epochs=2" in said
+
+
+@pytest.mark.parametrize("words", [["foo"], [], ["listops", "--seeds", "0"]])
+def test_wrong_arguments_are_one_line(words, capsys):
+    assert main(["table", "estimators", *words]) == 2
+    assert len(capsys.readouterr().err.strip().splitlines()) == 1
+
+
 def test_records_of_something_else(tmp_path, capsys):
     file = tmp_path / "results/listops/runs.csv"
     file.parent.mkdir(parents=True)
@@ -90,4 +106,4 @@ def test_records_of_something_else(tmp_path, capsys):
     assert compare(tmp_path, "--report") == 2
     said = capsys.readouterr().err
     assert str(file) in said
-    assert "expected estimator, value, seed, dev among them" in said
+    assert "expected estimator, value, seed, settings, dev among them" in said

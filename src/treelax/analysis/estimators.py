@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from treelax.analysis.sweep import refuse_other_settings
 from treelax.analysis.tables import RUNS, spread, to_csv
 from treelax.errors import DataError, InputError
 from treelax.files import atomic_write
@@ -33,6 +34,7 @@ TRIAL_SEED = 100  # of no run of a table
 WARM, TIMED = 20, 60  # updates
 SPEED, CURVES = "speed.csv", "curves.csv"
 SPEED_KEYS = ("estimator", "update_ms", "memory_mb", "device")
+KEYS = ("estimator", "value", "seed", "settings")
 Record = dict[str, Any]
 
 
@@ -159,10 +161,18 @@ class Study:
         self.rows, self.changes = tuple(rows), tuple(changes)
         other = self.comparison.tuned_by
         self.tuning = self if other is None else Study(other, runs, results, rows, changes)
-        self.records = {
-            Key(line["estimator"], float(line["value"]), int(line["seed"])): line
-            for line in _read(self.results / RUNS, ("estimator", "value", "seed", "dev"))
-        }
+        free = {*self.task.files, "data.path"}
+        own = (change for change in self.changes if change.partition("=")[0].strip() not in free)
+        self.settings = " ".join(own)  # beyond those of the rows; files may be elsewhere
+        self.records = {}
+        for line in _read(self.results / RUNS, (*KEYS, "dev")):
+            if line["settings"] != self.settings:
+                raise InputError(
+                    f"{self.results / RUNS}: holds runs with the settings "
+                    f"{line['settings'] or 'of the presets'}, and received "
+                    f"{self.settings or 'no others'}; expected the same, or another --results"
+                )
+            self.records[Key(line["estimator"], float(line["value"]), int(line["seed"]))] = line
 
     def config(self, key: Key) -> Any:
         """The config of a run."""
@@ -207,6 +217,7 @@ class Study:
             if key in self.records or not (path / CONFIG).exists():
                 continue
             run = Run.open(path)
+            refuse_other_settings(self.task, run, self.config(key))
             result = self.task.result(run)
             if result is None:
                 continue
@@ -214,6 +225,7 @@ class Study:
             best = next(line for line in log if line["epoch"] == result["best_epoch"])
             self.records[key] = {
                 **{"estimator": key.row, "setting": ROWS[key.row].key, "value": key.value},
+                "settings": self.settings,
                 "dev": round(best["dev"][self.comparison.score], 3),
                 **self.table.record(result, log),
             }
@@ -226,7 +238,7 @@ class Study:
                 for line in log
             ]
         ordered = sorted(self.records, key=lambda key: (list(ROWS).index(key.row), key[1:]))
-        names = ("estimator", "setting", "value", "dev", *self.table.keys)
+        names = ("estimator", "setting", "value", "settings", "dev", *self.table.keys)
         self._write(RUNS, names, [self.records[key] for key in ordered])
         self._write(CURVES, ("estimator", "value", "seed", "epoch", "loss", "dev"), curves)
 

@@ -74,7 +74,8 @@ def compare(
             failure = failure or _train(study, study.finals(seeds), "runs", device, jobs)
             if failure is None:
                 _measure(study, device)
-    _publish(study, seeds)
+    words = [f"--seeds {seeds}", *([f"--rows {rows}"] if rows else [])]
+    _publish(study, seeds, " ".join([*words, *(f"--set {each}" for each in settings or ())]))
     if failure is not None:
         raise failure
 
@@ -91,6 +92,8 @@ def _train(study: Any, keys: Any, name: str, device: str, jobs: int | None) -> T
     missing = study.missing(keys)
     if not missing:
         return None
+    with progress("reading the data", unit="record", transient=True) as bar:
+        study.task.check_data(list(missing.values()), bar.update)
     at_once = jobs or (10 if place.type == "cuda" else os.cpu_count() or 1)
     error_console.print(f"{counted(len(missing), 'run')}, {at_once} at a time, on {place}")
     total = sum(config.train.epochs for config in missing.values())
@@ -116,7 +119,7 @@ def _measure(study: Any, device: str) -> None:
     study.measure(find_device(device), lambda row: error_console.print(f"timing {row}"))
 
 
-def _publish(study: Any, seeds: int) -> None:
+def _publish(study: Any, seeds: int, options: str) -> None:
     """Print the table and write it."""
     from treelax.analysis.tables import TABLE, to_markdown
     from treelax.files import atomic_write
@@ -139,7 +142,7 @@ def _publish(study: Any, seeds: int) -> None:
         "it; mean ± standard deviation over other seeds, in percent; failures count. Every seed: the "
         "first figure of each. Milliseconds an update and megabytes of one run alone."
     )
-    command = f"treelax table estimators {study.results.name} --seeds {seeds}"
+    command = f"treelax table estimators {study.results.name} {options}"
     text = f"# {title}\n\n{about} `{command}` on {devices}.\n\n{to_markdown(headings, rows)}\n"
     with atomic_write(study.results / TABLE, "w") as file:
         file.write(text)

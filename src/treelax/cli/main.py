@@ -129,11 +129,12 @@ def _as_setting(option: str, context: Any, arguments: Sequence[str]) -> str:
     tasks = {each.name: each.task for each in own}
     name = option.lstrip("-").replace("-", "_")
     takes_settings = context and any("--set" in each.opts for each in context.command.params)
-    if not takes_settings or name in ("preset", "seed"):  # which --set refuses
+    task = tasks.get(context.command.name) if takes_settings else None
+    if task is None or name in ("preset", "seed"):  # which --set refuses
         return ""
     words = " ".join(arguments).replace("=", " ").split()
     value = dict(itertools.pairwise(words)).get(option, "VALUE")
-    keys = field_kinds(task_named(tasks[context.command.name]).config_type)
+    keys = field_kinds(task_named(task).config_type)
     meant = [f"--set {key}={value}" for key in keys if name in (key, key.rpartition(".")[2])]
     return f"; expected {' or '.join(meant)}" if meant else ""
 

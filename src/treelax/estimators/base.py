@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from numbers import Real
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
@@ -102,7 +103,8 @@ def checked_losses(losses: Any, structures: Tensor, dims: int = 2) -> Tensor:
             f"f returned {received} for structures {tuple(structures.shape)}; expected losses "
             f"{expected}, one for each structure."
         )
-    return losses
+    # counts of errors, say
+    return losses if losses.is_floating_point() else losses.to(structures.dtype)
 
 
 def check_noise(noise: Any, *, optional: bool = True) -> None:
@@ -117,14 +119,14 @@ def check_noise(noise: Any, *, optional: bool = True) -> None:
 
 def check_samples(samples: int, least: int = 1) -> None:
     """Raise unless there are enough."""
-    if samples < least:
-        raise InputError(f"samples is {samples}; expected at least {least}.")
+    if not isinstance(samples, int) or samples < least:
+        raise InputError(f"samples is {samples!r}; expected a whole number of at least {least}.")
 
 
 def check_positive(name: str, value: float) -> None:
     """Raise unless a setting is a positive number."""
-    if not 0 < value < float("inf"):
-        raise InputError(f"{name} is {value}; expected a positive number.")
+    if not isinstance(value, Real) or not 0 < value < float("inf"):
+        raise InputError(f"{name} is {value!r}; expected a positive number.")
 
 
 def perturbed(

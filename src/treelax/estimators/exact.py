@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from treelax.estimators.base import ExpectedLoss, Loss, checked_losses
+from treelax.ops import checks
 from treelax.ops.backend import inner
 from treelax.ops.canonical import value_type
 
@@ -44,7 +45,12 @@ class Exact(ExpectedLoss):
     ) -> Tensor:
         """The sum over all structures, ``(...)``; ``f`` takes them at once."""
         structure, scores = distribution.structure, distribution.scores
-        table, counts = all_structures(structure, scores.shape[-structure.event_dim], scores.device)
+        distribution.log_partition  # noqa: B018  checks the scores
+        size = scores.shape[-structure.event_dim]
+        longest = size - structure.rooted
+        if checks.readable(distribution.lengths) and distribution.lengths.numel():
+            longest = int(distribution.lengths.max())
+        table, counts = all_structures(structure, longest, size, scores.device)
         # (structures, ..., n+1, n+1); sentences with fewer repeat their first one with weight 0
         trees = table[:, distribution.lengths].to(scores.dtype)
         rank = torch.arange(len(table), device=scores.device)
@@ -56,9 +62,10 @@ class Exact(ExpectedLoss):
 
 
 @lru_cache(maxsize=4)
-def all_structures(structure: Structure, size: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Structures of each length up to the size, ``(structures, lengths, size, size)``, and how many."""
-    longest = size - structure.rooted
+def all_structures(
+    structure: Structure, longest: int, size: int, device: torch.device
+) -> tuple[Tensor, Tensor]:
+    """Structures of each length, ``(structures, lengths, size, size)``, and how many of each."""
     # the longest first: they may be too many
     found = [structure.enumerate(n) for n in range(longest, -1, -1)][::-1]
     table = torch.zeros(max(map(len, found)), len(found), size, size, dtype=torch.bool)

@@ -11,7 +11,8 @@ from treelax.errors import InputError
 from treelax.estimators.marginals import Marginals
 from treelax.estimators.perturbed import Perturbed
 from treelax.estimators.sparsemap import SparseMAP
-from treelax.ops.canonical import value_type
+from treelax.ops.backend import inner
+from treelax.ops.canonical import precise, value_type
 
 if TYPE_CHECKING:
     from treelax.distributions import StructureDistribution
@@ -58,8 +59,13 @@ def fenchel_young_loss(
             f"estimator is {estimator!r}; expected treelax.Perturbed, treelax.Marginals or "
             "treelax.SparseMAP."
         )
-    loss = estimator.conjugate(distribution, generator) - distribution.score(gold)
+    dims = distribution.structure.event_dim
+    expected = tuple(distribution.batch_shape + distribution.event_shape)
+    if not isinstance(gold, Tensor) or tuple(gold.shape) != expected:
+        received = tuple(gold.shape) if isinstance(gold, Tensor) else type(gold).__name__
+        raise InputError(f"gold is {received}; expected a structure for each sentence, {expected}.")
+    loss = estimator.conjugate(distribution, generator)
+    loss = loss - inner(gold, precise(distribution.scores), dims)
     if isinstance(estimator, SparseMAP):
-        dims = distribution.structure.event_dim
-        loss = loss + estimator.temperature / 2 * gold.square().flatten(-dims).sum(-1)
+        loss = loss + estimator.temperature / 2 * gold.double().square().flatten(-dims).sum(-1)
     return loss.to(value_type(distribution.scores))

@@ -10,6 +10,8 @@ from torch import Tensor
 
 from treelax.estimators.base import Estimator
 from treelax.estimators.relaxed import Relaxed
+from treelax.ops.canonical import precise
+from treelax.ops.checks import sample_size
 
 if TYPE_CHECKING:
     from treelax.distributions import StructureDistribution
@@ -53,7 +55,7 @@ class Marginals(Estimator):
     ) -> Tensor:
         """The marginals, the same for each sample."""
         soft = self.soft(distribution)
-        return soft.expand(torch.Size(sample_shape) + soft.shape)
+        return soft.expand(sample_size(sample_shape) + soft.shape)
 
     def soft(self, distribution: StructureDistribution) -> Tensor:
         """The marginals."""
@@ -64,7 +66,7 @@ class Marginals(Estimator):
     ) -> Tensor:
         """``τ log Z(W/τ)``, whose gradient is the mean structure; see `fenchel_young_loss`."""
         heat = self.temperature
-        scores = distribution.scores
+        scores = precise(distribution.scores)
         if isinstance(heat, Tensor):
             scores = scores / heat.reshape(heat.shape + (1,) * distribution.structure.event_dim)
         else:

@@ -12,7 +12,6 @@ from treelax.errors import InputError
 from treelax.estimators.base import (
     Estimator,
     Loss,
-    check_noise,
     check_samples,
     checked_losses,
     perturbed,
@@ -61,7 +60,6 @@ class Perturbed(Estimator):
     noise: Gumbel | Gaussian = Gumbel()  # noqa: RUF009  frozen
 
     def __post_init__(self) -> None:
-        check_noise(self.noise, optional=False)
         check_samples(self.samples)
         if not isinstance(self.noise, Gumbel | Gaussian) or self.noise.scale == 0:
             raise InputError(
@@ -83,7 +81,7 @@ class Perturbed(Estimator):
         dims = structure.event_dim
         trees = structure.argmax(noisy, lengths, **distribution.options)
         mean = trees.mean(0)
-        mask = structure.part_mask(lengths, noisy.shape[-dims])
+        mask = structure.part_mask(lengths, noisy.shape[-dims]) & (noisy > float("-inf"))
         assert drawn is not None
         slope = self.noise.score(drawn).masked_fill(~mask, 0)
 

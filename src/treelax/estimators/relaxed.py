@@ -11,6 +11,7 @@ from torch import Tensor
 from treelax.estimators.base import Estimator, check_noise, check_samples, perturbed
 from treelax.noise import Gumbel, Noise
 from treelax.ops.backend import RELAXATIONS, Relaxation
+from treelax.ops.canonical import precise
 from treelax.ops.checks import check_temperature, one_of
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class Relaxed(Estimator):
 
     def soft(self, distribution: StructureDistribution) -> Tensor:
         """The relaxed structure of the scores themselves."""
-        soft = self.relax(distribution, distribution.scores, distribution.lengths)
+        soft = self.relax(distribution, precise(distribution.scores), distribution.lengths)
         return soft.to(distribution.scores.dtype)
 
     def relax(self, distribution: StructureDistribution, scores: Tensor, lengths: Tensor) -> Tensor:

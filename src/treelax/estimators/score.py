@@ -93,8 +93,11 @@ class REINFORCE(ScoreFunction, nn.Module):
             self.to(losses.device)
         baseline = self.total / self.weight.clamp(min=torch.finfo(self.weight.dtype).tiny)
         result = losses - baseline.to(losses.dtype)
-        self.total.mul_(self.decay).add_(losses.mean())
-        self.weight.mul_(self.decay).add_(1)
+        mean = losses.mean()
+        if self.training:  # a loss that is no number is not remembered
+            good = mean.isfinite()
+            self.total.mul_(self.decay).add_(torch.where(good, mean, 0))
+            self.weight.mul_(self.decay).add_(good)
         return result
 
     def extra_repr(self) -> str:

@@ -12,6 +12,7 @@ from treelax.errors import InputError
 from treelax.estimators.base import Estimator, check_noise, check_samples, perturbed
 from treelax.noise import Noise
 from treelax.ops.backend import inner
+from treelax.ops.canonical import precise
 from treelax.ops.checks import check_temperature
 
 if TYPE_CHECKING:
@@ -58,8 +59,9 @@ class SparseMAP(Estimator):
 
     def __post_init__(self) -> None:
         check_temperature(self.temperature)
-        if self.max_iterations is not None and self.max_iterations < 1:
-            raise InputError(f"max_iterations is {self.max_iterations}; expected at least 1.")
+        most = self.max_iterations
+        if most is not None and (not isinstance(most, int) or most < 1):
+            raise InputError(f"max_iterations is {most!r}; expected a whole number of at least 1.")
         check_noise(self.noise)
         check_samples(self.samples)
 
@@ -76,7 +78,10 @@ class SparseMAP(Estimator):
 
     def soft(self, distribution: StructureDistribution) -> Tensor:
         """The nearest structure of the scores themselves."""
-        return self._nearest(distribution, distribution.scores, distribution.lengths)
+        return self._precise(distribution).to(distribution.scores.dtype)
+
+    def _precise(self, distribution: StructureDistribution) -> Tensor:
+        return self._nearest(distribution, precise(distribution.scores), distribution.lengths)
 
     def _nearest(
         self, distribution: StructureDistribution, scores: Tensor, lengths: Tensor
@@ -93,6 +98,6 @@ class SparseMAP(Estimator):
     ) -> Tensor:
         r"""``⟨z, W⟩ - τ½‖z‖²``, whose gradient is ``z``; see `fenchel_young_loss`."""
         dims = distribution.structure.event_dim
-        near = self.soft(distribution).detach()
+        near = self._precise(distribution).detach()
         squared = near.double().square().flatten(-dims).sum(-1)
-        return inner(near, distribution.scores, dims) - self.temperature / 2 * squared
+        return inner(near, precise(distribution.scores), dims) - self.temperature / 2 * squared

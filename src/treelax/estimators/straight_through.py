@@ -73,6 +73,7 @@ class StraightThrough(Estimator):
         hard = structure.argmax(noisy, lengths, **distribution.options)
         if self.gradient == "identity":
             mask = structure.part_mask(lengths, noisy.shape[-structure.event_dim])
+            mask = mask & (noisy > float("-inf"))
             result = with_gradient(hard, noisy, lambda g: g.masked_fill(~mask, 0))
         else:
             soft = self.relaxed.relax(distribution, noisy, lengths)

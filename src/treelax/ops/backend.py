@@ -93,7 +93,7 @@ def inner(weights: Tensor, scores: Tensor, dims: int = 2) -> Tensor:
     weighted = weights != 0
     forbidden = scores == float("-inf")
     counted = weighted & ~forbidden
-    finite = torch.where(counted, scores, 0).clamp(-LIMIT, LIMIT).to(wide)
+    finite = torch.where(counted, scores, 0).to(wide).clamp(-LIMIT, LIMIT)
     total = (torch.where(counted, weights, 0).to(wide) * finite).flatten(-dims).sum(-1)
     return total.masked_fill((weighted & forbidden).flatten(-dims).any(-1), float("-inf"))
 

@@ -44,7 +44,8 @@ def check_scores(scores: Any, rooted: bool = True, labelled: bool = False) -> No
             f"scores has dtype {scores.dtype}; expected a floating-point type "
             "(float32, float64, float16 or bfloat16)."
         )
-    if scores.layout != torch.strided:
+    # the backward pass of a function that is compiled may not ask
+    if not torch.compiler.is_compiling() and scores.layout != torch.strided:
         raise InputError(f"scores has layout {scores.layout}; expected a dense tensor.")
     shape = tuple(scores.shape)
     square = shape[:-1] if labelled else shape
@@ -85,7 +86,7 @@ def check_lengths(lengths: Any, batch: tuple[int, ...], device: torch.device) ->
             f"lengths has dtype {lengths.dtype}; expected integers, the words of each sentence "
             f"without the root: use {hint}."
         )
-    if lengths.layout != torch.strided:
+    if not torch.compiler.is_compiling() and lengths.layout != torch.strided:
         raise InputError(f"lengths has layout {lengths.layout}; expected a dense tensor.")
     if tuple(lengths.shape) != batch:
         given = tuple(lengths.shape)

@@ -70,7 +70,7 @@ class Binary(TreeStructure):
 
     def enumerate(self, n: int) -> Tensor:
         """All trees over ``n`` words, by the split of every span."""
-        check_count(round(math.exp(self.log_count(n))), n)
+        check_count(math.comb(2 * n - 2, n - 1) // n if n else 1, n)
         trees = torch.zeros(1, 0, 0, dtype=torch.float64)
         if n:
             spans = _trees(0, n - 1)
@@ -87,7 +87,7 @@ class Binary(TreeStructure):
             >>> round(math.exp(Binary().log_count(5)))
             14
         """
-        return math.log(math.comb(2 * n - 2, n - 1) / n) if n else 0.0
+        return math.log(math.comb(2 * n - 2, n - 1)) - math.log(n) if n else 0.0
 
     @property
     def none_left(self) -> str:

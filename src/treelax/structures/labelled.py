@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from treelax.errors import InputError
 from treelax.ops.backend import LIMIT, Relaxation
 from treelax.ops.canonical import precise
+from treelax.ops.checks import check_scores
 from treelax.ops.operations import draw_uniforms
 from treelax.structures.base import Options, Structure
 
@@ -59,6 +60,7 @@ class Labelled(Structure):
         **options: Unpack[Options],
     ) -> Tensor:
         """The best structure with the best label of each part."""
+        check_scores(scores, self.rooted, labelled=True)
         best, label = scores.detach().max(-1)
         tree = self.structure.argmax(best, lengths, **options)
         return F.one_hot(label, scores.shape[-1]).to(tree.dtype) * tree[..., None]
@@ -70,6 +72,7 @@ class Labelled(Structure):
         **options: Unpack[Options],
     ) -> Tensor:
         """Log of the summed weight of all labelled structures."""
+        check_scores(scores, self.rooted, labelled=True)
         return self.structure.log_partition(_summed(scores)[0], lengths, **options)
 
     def marginals(
@@ -79,6 +82,7 @@ class Labelled(Structure):
         **options: Unpack[Options],
     ) -> tuple[Tensor, Tensor]:
         """Probability of each part with each label."""
+        check_scores(scores, self.rooted, labelled=True)
         total, shares = _summed(scores)
         marginals, value = self.structure.marginals(total, lengths, **options)
         return marginals[..., None] * shares, value
@@ -93,6 +97,7 @@ class Labelled(Structure):
         **options: Unpack[Options],
     ) -> Tensor:
         """Samples of the structure, then of a label for each part."""
+        check_scores(scores, self.rooted, labelled=True)
         total, shares = _summed(precise(scores.detach()))
         tree = self.structure.sample(
             total, lengths, sample_shape=sample_shape, generator=generator, **options
@@ -112,6 +117,7 @@ class Labelled(Structure):
         **options: Unpack[Options],
     ) -> Tensor:
         """A softmax over the labels of each part inside the relaxed structure of what it passes on."""
+        check_scores(scores, self.rooted, labelled=True)
         heat = temperature
         if isinstance(heat, Tensor):
             heat = heat[..., None, None]
@@ -143,10 +149,13 @@ class Labelled(Structure):
         self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
         """For each part and label the score of the best structure that has them."""
-        best = scores.amax(-1)
+        check_scores(scores, self.rooted, labelled=True)
+        wide = precise(scores)
+        best = wide.amax(-1)
         found = self.structure.max_marginals(best, lengths, **options)[..., None]
-        bounded = scores.clamp(-LIMIT, LIMIT) - best[..., None].clamp(-LIMIT, LIMIT)
-        return (found + bounded).masked_fill(scores == float("-inf"), float("-inf"))
+        bounded = wide.clamp(-LIMIT, LIMIT) - best[..., None].clamp(-LIMIT, LIMIT)
+        found = (found + bounded).masked_fill(wide == float("-inf"), float("-inf"))
+        return found.to(scores.dtype)
 
     def part_mask(self, lengths: Tensor, size: int) -> Tensor:
         """True at the entries that are parts, whatever their label: ``(..., size, size, 1)``."""
@@ -189,7 +198,8 @@ class Labelled(Structure):
 
 def _summed(scores: Tensor) -> tuple[Tensor, Tensor]:
     """``log Σ_l exp``, ``-inf`` where all labels are forbidden, and each label's share of it."""
-    scores = scores.clamp(max=LIMIT)  # +inf is an error of the structure's own check
+    # +inf is an error of the structure's own check; the largest half number is below LIMIT
+    scores = scores.clamp(max=min(LIMIT, torch.finfo(scores.dtype).max))
     none = (scores == float("-inf")).all(-1)
     some = scores.masked_fill(none[..., None], 0)
     return some.logsumexp(-1).masked_fill(none, float("-inf")), some.softmax(-1)

@@ -85,8 +85,8 @@ def _sparsemap(
     parts = kind.parts(lengths, scores.shape[-1])
     ready = plain.prepared(scores, parts, kind.rooted)
     if no_words(kind, scores):
-        return tuple(_nothing(ready, most_parts(kind, scores.shape[-1])))  # type: ignore[return-value]
-    if name in FAST:
+        found = _nothing(ready, most_parts(kind, scores.shape[-1]))
+    elif name in FAST:
         module = importlib.import_module(f"treelax.ops.sparsemap.{name}")
         found = module.solve(ready, lengths, start, kind, single_root, max_iterations)
     else:
