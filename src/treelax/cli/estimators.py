@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -82,8 +83,6 @@ def compare(
 
 def _train(study: Any, keys: Any, name: str, device: str, jobs: int | None) -> TrainingError | None:
     """Train what is not on record; returns what was wrong with runs that failed."""
-    import os
-
     from treelax.analysis.sweep import epochs_of, sweep
     from treelax.training.devices import find_device
 

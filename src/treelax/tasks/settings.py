@@ -62,7 +62,7 @@ class EstimatorSettings:
 
     Attributes:
         name: "relaxed" (the paper's), "straight-through", "marginals", "sparsemap", "spigot", "imle",
-            "perturbed", "reinforce", "rloo", or "exact" for sentences of at most 7 words.
+            "perturbed", "reinforce", "rloo", or "exact" for very short sentences.
         step: of "spigot" (none for 1) and "imle" (none for 10), for the loss of one sentence.
         samples: trees per sentence of those that take several; none for the estimator's own number.
         gradient: of "straight-through", that of the "relaxed" tree or "identity".
@@ -114,7 +114,8 @@ class TreeSettings:
         noise_scale: factor of the noise.
         straight_through: discrete trees in the forward pass of training.
         single_root: the root has one child.
-        estimator: what trains the scores; "relaxed" and "straight-through" use the five above.
+        estimator: what trains the scores; it takes from here the relaxation, temperature and noise
+            that it has.
     """
 
     trees: str = "latent"
