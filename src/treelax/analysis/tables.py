@@ -19,7 +19,7 @@ Logs = Mapping[str, Mapping[int, Sequence[Mapping[str, Any]]]]  # by preset and 
 
 def headings(table: PaperTable) -> list[str]:
     """Headings of the columns of `table_rows`."""
-    return ["trees", table.paper, *table.columns]
+    return ["trees", *filter(None, [table.paper]), *table.columns]
 
 
 def table_rows(table: PaperTable, records: Sequence[Record]) -> list[list[str]]:
@@ -28,9 +28,9 @@ def table_rows(table: PaperTable, records: Sequence[Record]) -> list[list[str]]:
     for preset in dict.fromkeys((*table.figures, *table.labels)):
         own = sorted((r for r in records if r["preset"] == preset), key=lambda r: r["seed"])
         if own:
-            paper = table.figures.get(preset) or "–"
+            paper = [table.figures.get(preset) or "–"] if table.paper else []
             cells = (_cell(column, own) for column in table.columns.values())
-            rows.append([table.labels[preset], paper, *cells])
+            rows.append([table.labels[preset], *paper, *cells])
     return rows
 
 

@@ -110,13 +110,24 @@ def group(name: str, help: str, *commands: Register) -> Register:
 
 
 def with_options(
-    function: Callable[..., None], command: Any, left_out: Sequence[str] = (), **others: Any
+    function: Callable[..., None],
+    command: Any,
+    left_out: Sequence[str] = (),
+    choices: Mapping[str, tuple[str, ...]] | None = None,
+    **others: Any,
 ) -> Callable[..., None]:
     """A function for Typer that calls another with a command of a task and the values of its options.
 
-    Common options, annotated in ``function``, can be left out or get other defaults.
+    Common options, annotated in ``function``, can be left out or get other defaults. Those with
+    ``choices`` take one of these, by default the first; without any the option is left out.
     """
     hints = get_type_hints(function, include_extras=True)
+    for name, values in (choices or {}).items():
+        if values:
+            hints[name] = Annotated[Literal[values], *hints[name].__metadata__]
+            others[name] = values[0]
+        else:
+            left_out = (*left_out, name)
     hints |= {
         option.parameter: Annotated[
             bool if option.kind is bool else option.kind | None,

@@ -6,7 +6,7 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,8 +31,8 @@ Every table has its own --help. Finished runs are not repeated and interrupted
 ones are resumed, so the same command continues a sweep. On a GPU, runs
 overlap if NVIDIA's multi-process service is on (nvidia-cuda-mps-control -d).
 
-The table of gradients is not the paper's and trains nothing: it holds all
-estimators against exact gradients.
+The tables of parsers and of gradients are not the paper's; the latter trains
+nothing: it holds all estimators against exact gradients.
 
 Examples:
   treelax table listops --seeds 5 --device cuda
@@ -44,7 +44,7 @@ Examples:
 def make_table(
     own: TableCommand,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: 0 to N-1.")] = 1,
-    recipe: Annotated[Literal["paper", "tuned"], typer.Option(help="Training settings.")] = "paper",
+    recipe: Annotated[str, typer.Option(help="Training settings.")] = "",
     rows: Annotated[
         str | None, typer.Option(help="Presets, separated by commas; default: all rows.")
     ] = None,
@@ -69,7 +69,8 @@ def make_table(
     from treelax.tasks import task_named
 
     task = task_named(own.task)
-    key = own.name if recipe == "paper" else f"{own.name}-{recipe}"
+    other = recipe not in ("", *own.recipes[:1])
+    key = f"{own.name}-{recipe}" if other else own.name
     chosen, place = task.tables[key], results or Path("results", key)
     if place.exists() and not place.is_dir():
         raise InputError(f"--results: {place} is a file; expected a folder, or a new name")
@@ -95,7 +96,7 @@ def make_table(
     missing = [run_name(c) for c in configs if runs / run_name(c) not in there]
     if missing:
         error_console.print(f"not ended yet: {', '.join(missing)}")
-    words = ["--recipe", recipe] if own.has_recipes and recipe != "paper" else []
+    words = ["--recipe", recipe] if other else []
     words += ["--seeds", str(seeds)]
     for option in own.options:  # files by their names alone
         value = options[option.parameter] or []
@@ -225,7 +226,7 @@ def _publish(
         logs.setdefault(result["preset"], {})[result["seed"]] = log
         records.append(chosen.record(result, log))
     rows, headings = tables.table_rows(chosen, records), tables.headings(chosen)
-    shown = [0, 1, *(headings.index(name) for name in chosen.shown)]
+    shown = [*range(len(headings) - len(chosen.columns)), *map(headings.index, chosen.shown)]
     table(
         [headings[i] for i in shown],
         [[row[i] for i in shown] for row in rows],
@@ -260,7 +261,7 @@ register = group(
             with_options(
                 make_table,
                 each,
-                left_out=() if each.has_recipes else ("recipe",),
+                choices={"recipe": each.recipes},
                 seeds=each.seeds,
                 runs=Path("runs", each.runs),
             ),

@@ -39,5 +39,5 @@ class TableCommand(NamedTuple):
     help: str
     seeds: int  # by default
     runs: str  # folder of the runs; tables may share it
-    has_recipes: bool = False  # whether there is an option --recipe
+    recipes: tuple[str, ...] = ()  # of an option --recipe; the first is the default
     options: tuple[Option, ...] = ()  # beside --set, --rows, --runs, --results and the like

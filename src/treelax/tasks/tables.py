@@ -15,7 +15,7 @@ class PaperTable(ABC):
     """A table of the paper, with columns for our runs."""
 
     title: str
-    paper: str  # heading of the paper's figures
+    paper: str  # heading of the paper's figures; empty if it has no such table
     keys: ClassVar[tuple[str, ...]]  # columns of runs.csv
     named_after: ClassVar[Collection[str]]  # settings that name a row where rows differ in them
     curves: ClassVar[tuple[str, ...]] = ()  # dev figures in curves.csv

@@ -18,5 +18,19 @@ Examples:
   treelax train parser --train train.conllu --dev dev.conllu \\
       --vectors glove.zip --preset full --device cuda
 """
-TRAIN = (TrainCommand("parser", "parser", HELP, "small", True, options=(*FILE_OPTIONS, VECTORS)),)
-TABLES: tuple[TableCommand, ...] = ()
+TABLE_HELP = """Train parsers with three kinds of trees over several seeds.
+
+The rows have the same encoder: the head of each word on its own, projective
+trees, non-projective trees. --recipe small starts from the preset small, not
+full. Writes table.md, with the share of outputs that are no trees, and
+runs.csv. --set changes a setting of treelax train parser for all rows. The
+same command continues an interrupted sweep.
+
+Example:
+  treelax table parser --train train.conllu --dev dev.conllu \\
+      --test test.conllu --vectors glove.zip --seeds 5 --device cuda
+"""
+OPTIONS = (*FILE_OPTIONS, VECTORS)
+SIZES = ("full", "small")
+TRAIN = (TrainCommand("parser", "parser", HELP, "small", True, OPTIONS),)
+TABLES = (TableCommand("parser", "parser", TABLE_HELP, 5, "table-parser", SIZES, OPTIONS),)

@@ -9,10 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import torch
+
 from treelax.data.conllu import Sentence
 from treelax.table import Table
 from treelax.tasks.base import Heads
 from treelax.tasks.parsing.lexicon import universal
+from treelax.trees import is_tree
 
 LENGTHS = (10, 20, 30, 40)  # upper ends of the rows by sentence length
 ARCS = (1, 2, 3, 6, 10)  # upper ends of the rows by arc length
@@ -36,6 +39,8 @@ class ParsingFigures:
         by_label: the figures by gold label without subtypes, the most frequent first.
         by_length: by length of the sentence.
         by_arc: by distance between the word and its gold head.
+        malformed: sentences whose heads are no tree with one root, which head selection may return;
+            None in results of before it was counted.
     """
 
     sentences: int
@@ -48,6 +53,7 @@ class ParsingFigures:
     by_label: dict[str, dict[str, Any]]
     by_length: dict[str, dict[str, Any]]
     by_arc: dict[str, dict[str, Any]]
+    malformed: float | None = None
 
     @classmethod
     def of(
@@ -61,11 +67,12 @@ class ParsingFigures:
         (100.0, 100.0, 50.0)
         """
         counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)  # by table and row
-        exact = 0
+        exact = malformed = 0
         for own, (heads, labels) in zip(gold, found, strict=True):
             assert own.heads is not None
             assert own.labels is not None
             exact += heads == own.heads
+            malformed += not is_tree(torch.tensor(heads), single_root=True)
             words = zip(own.words, own.heads, own.labels, heads, labels, strict=True)
             for m, (word, head, label, found_head, found_label) in enumerate(words, 1):
                 attached = head == found_head
@@ -97,6 +104,7 @@ class ParsingFigures:
             by_label=table("label", (row for _, row in by_count)),
             by_length=table("length", _rows(LENGTHS)),
             by_arc=table("arc", (*_rows(ARCS), ROOT)),
+            malformed=100 * malformed / max(len(gold), 1),
         )
 
     def record(self) -> dict[str, Any]:
@@ -107,6 +115,8 @@ class ParsingFigures:
         """All figures, for people."""
         main = {"all words": asdict(self), "without punctuation": self.without_punctuation}
         told = f"{title}: {self.sentences:,} sentences, {self.exact_trees:.2f} % all heads right"
+        if self.malformed:
+            told += f", {self.malformed:.2f} % no tree with one root"
         rest = {"label": self.by_label, "words of sentence": self.by_length, "arc": self.by_arc}
         return [
             _table("%", main, told),

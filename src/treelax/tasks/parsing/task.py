@@ -10,14 +10,17 @@ import torch
 
 from treelax.data.conllu import Sentence
 from treelax.errors import InputError, counted
+from treelax.ops.checks import one_of
 from treelax.table import Cell, Table
 from treelax.tasks.base import Example, Heads, Progress
-from treelax.tasks.parsing.config import FILES, PRESETS, ParserConfig, preset
+from treelax.tasks.parsing.config import FILES, ParserConfig
 from treelax.tasks.parsing.evaluation import HEADINGS, KEYS, ParsingFigures
 from treelax.tasks.parsing.experiment import ParserExperiment, load_treebanks
 from treelax.tasks.parsing.lexicon import Lexicon
 from treelax.tasks.parsing.model import ParserModel
+from treelax.tasks.parsing.packed import load_packed
 from treelax.tasks.parsing.parser import DependencyParser
+from treelax.tasks.parsing.table import ALL_PRESETS, TABLES, data_sum
 from treelax.tasks.task import Task
 from treelax.tasks.text.origins import read_origins, refuse_other_data, write_origins
 from treelax.training.checkpoint import load_checkpoint, misfit
@@ -44,12 +47,23 @@ class Parsing(Task):
     title = "dependency parsing"
     config_type = ParserConfig
     files = FILES
+    unchecked = ("data.vectors", "data.more_vectors")
+    tables = TABLES
 
     def preset(self, name: str) -> ParserConfig:
-        return preset(name)
+        one_of("preset", name, tuple(ALL_PRESETS))
+        return ALL_PRESETS[name][0]
 
     def presets(self, name: str) -> Mapping[str, str]:
-        return {each: text for each, (_, text) in PRESETS.items()}
+        return {each: text for each, (_, text) in ALL_PRESETS.items()}
+
+    def check_data(
+        self, configs: Sequence[ParserConfig], progress: Callable[[int, str], None]
+    ) -> list[str]:
+        distinct = {config.data.files: config for config in configs}.values()
+        for config in distinct:
+            load_treebanks(config, progress)
+        return [data_sum(config) for config in distinct]
 
     def experiment(
         self,
@@ -107,6 +121,7 @@ class Parsing(Task):
             "epochs": training.epochs,
             "seconds": training.seconds,
             "device": device_name(own.device),
+            "data": data_sum(own.config),
             "splits": splits,
         }
 
@@ -148,7 +163,16 @@ class Parsing(Task):
         vectors: Sequence[Path] | None = None,
     ) -> DependencyParser:
         if path.is_file():
-            raise InputError(f"{path}: lacks the words of its run; expected the folder of the run")
+            packed = load_packed(path, kind=self.name)
+            if vectors:
+                raise InputError(
+                    f"vectors: received {vectors[0]}, and {name} has its word vectors with it; "
+                    "expected none"
+                )
+            packed.model.eval().to(device)
+            return DependencyParser(
+                packed.model, packed.lexicon, packed.config, name, about=packed.about
+            )
         file = best_model(path)
         saved = load_checkpoint(file, kind=self.name)
         lexicon = Lexicon.load(path / WORDS)

@@ -113,6 +113,7 @@ TAG_OPTIONS = (
     ),
     VECTORS,
 )
+RECIPES = ("paper", "tuned")
 CORPUS = Option(
     "--from", "data.path", Path, "Folder or archive of the corpus; default: the one downloaded."
 )
@@ -132,7 +133,7 @@ def _train(name: str, task: str) -> TrainCommand:
 
 def _table(name: str, task: str, number: str, corpus: str) -> TableCommand:
     help = _help(TABLE_HELP, corpus, name=name, number=number)
-    return TableCommand(name, task, help, 3, f"table-{corpus}", True, (CORPUS, VECTORS))
+    return TableCommand(name, task, help, 3, f"table-{corpus}", RECIPES, (CORPUS, VECTORS))
 
 
 TRAIN = (

@@ -1,0 +1,132 @@
+"""Tables of parsers: rows that differ in a few settings, each over several seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any, NamedTuple
+
+from treelax.data.tensor_files import fingerprint
+from treelax.tasks.parsing.commands import SIZES
+from treelax.tasks.parsing.config import PRESETS, ParserConfig
+from treelax.tasks.tables import Column, PaperTable, Record
+from treelax.tasks.text.origins import origins_of
+from treelax.training.config import override
+
+FIGURES = ("uas", "las", "malformed")
+SPLITS = ("dev", "test")
+
+
+class Row(NamedTuple):
+    """A row of a table: its label, and the settings that make it differ from the preset."""
+
+    label: str
+    settings: tuple[str, ...]
+
+
+STRUCTURES = {
+    "heads": Row("head selection", ("model.structure=heads",)),
+    "projective": Row("projective CRF", ("model.structure=projective",)),
+    "nonprojective": Row("non-projective CRF", ("model.structure=nonprojective",)),
+}
+
+
+def row_presets(size: str, rows: Mapping[str, Row]) -> dict[str, tuple[ParserConfig, str]]:
+    """The rows of a table with the sizes of a preset, as presets ``SIZE-ROW``, and what they are."""
+    usual = PRESETS[size][0]
+    return {
+        f"{size}-{name}": (
+            override(usual, [f"preset={size}-{name}", *settings]),
+            f"{size}: {label}",
+        )
+        for name, (label, settings) in rows.items()
+    }
+
+
+@dataclass(frozen=True)
+class ParserTable(PaperTable):
+    """A table of attachment scores."""
+
+    title: str
+    rows: Mapping[str, Row]
+    size: str = "full"  # preset that the rows start from
+    paper: str = ""  # there is no such table in the paper
+
+    keys = (
+        *("preset", "seed"),
+        *(f"{split}_{key}" for split in SPLITS for key in (*FIGURES, "sentences")),
+        *("training_sentences", "parameters", "best_epoch", "epochs", "seconds", "device"),
+    )
+    named_after = ("model.structure",)
+
+    @property
+    def figures(self) -> Mapping[str, str | None]:
+        """No figures of a paper."""
+        return dict.fromkeys(self.labels)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """What each row is."""
+        return {f"{self.size}-{name}": row.label for name, row in self.rows.items()}
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """Our columns."""
+        names = dict(zip(FIGURES, ("UAS", "LAS", "malformed"), strict=True))
+        return {
+            "seeds": lambda own: str(len(own)),
+            **{f"{split} {names[key]}": f"{split}_{key}" for split in SPLITS for key in FIGURES},
+            "seconds": lambda own: ", ".join(f"{r['seconds']:.0f}" for r in own),
+        }
+
+    @property
+    def shown(self) -> Collection[str]:
+        """Headings that fit a terminal."""
+        return ("seeds", "dev UAS", "dev LAS", "test UAS", "test LAS", "test malformed")
+
+    def record(self, result: Record, log: Sequence[Record] = ()) -> Record:
+        """A line of the CSV; None where there is no test set."""
+        line = {key: result.get(key) for key in self.keys} | {
+            "seconds": round(result["seconds"], 1)
+        }
+        for split in SPLITS:
+            found = result["splits"].get(split, {})
+            line[f"{split}_sentences"] = found.get("sentences")
+            # rounded here, once, so that all that is made from the records agrees
+            line |= {f"{split}_{key}": round(found[key], 3) for key in FIGURES if key in found}
+        return line
+
+    def about(self, runs: Sequence[tuple[Any, Record]]) -> str:
+        """The data, and what the figures are."""
+        config, first = runs[0]
+        counts = dict.fromkeys(f"{result['training_sentences']:,}" for _, result in runs)
+        trained = f"{' or '.join(counts)} sentences of {PurePath(config.data.train).name}"
+        sizes = [f"{own['sentences']:,} of {split}" for split, own in first["splits"].items()]
+        files = " and ".join(PurePath(file).name for file in config.data.vector_files)
+        return (
+            f"Preset {self.size}, trained on {trained}, with "
+            f"{f'word vectors of {files}' if files else 'no given word vectors'}; figures are over the "
+            f"sentences of each split, {' and '.join(sizes)}. UAS and LAS (without subtypes of labels) "
+            "are in percent of words, malformed in percent of sentences: those whose heads are not a "
+            "tree with one root. Mean ± standard deviation over seeds; seconds of training of each "
+            "run, others beside it on the device if there was more than one at a time."
+        )
+
+
+def data_sum(config: ParserConfig) -> str:
+    """Hash of the content of the treebanks of a config."""
+    origins = origins_of(config.data.files)
+    return fingerprint({name: own.sha256 for name, own in origins.items()}, ())
+
+
+TABLES = {  # a table of another name is a line here, its rows, and a command
+    name + suffix: ParserTable(title, rows, size)
+    for name, title, rows in (("parser", "Dependency parsing: kinds of trees", STRUCTURES),)
+    for size, suffix in zip(SIZES, ("", "-small"), strict=True)
+}
+ALL_PRESETS = PRESETS | {
+    name: preset
+    for table in TABLES.values()
+    for name, preset in row_presets(table.size, table.rows).items()
+}

@@ -1,0 +1,113 @@
+"""``treelax table parser``: a sweep over a tiny treebank, and a parser without optional packages."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from table_runs import TrainedHere
+
+from treelax.analysis import sweep
+from treelax.cli.main import main
+from treelax.tasks.parsing.table import ALL_PRESETS, TABLES, ParserTable, Row, row_presets
+
+SENTENCES = """\
+1\tdogs\t_\t_\t_\t_\t2\tnsubj\t_\t_
+2\tbark\t_\t_\t_\t_\t0\troot\t_\t_
+
+1\tcats\t_\t_\t_\t_\t2\tnsubj\t_\t_
+2\tsee\t_\t_\t_\t_\t0\troot\t_\t_
+3\tdogs\t_\t_\t_\t_\t2\tobj\t_\t_
+
+"""
+SETTINGS = ["train.epochs=1", "train.batch_size=2", "train.threads=1", "data.min_count=1"]
+SETTINGS += [f"model.{size}_size=4" for size in ("word", "encoder", "arc", "label")]
+SET = [part for setting in SETTINGS for part in ("--set", setting)]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    options = []
+    for split, count in (("train", 3), ("dev", 1), ("test", 2)):
+        (tmp_path / f"{split}.conllu").write_text(SENTENCES * count)
+        options += [f"--{split}", str(tmp_path / f"{split}.conllu")]
+    return options
+
+
+@pytest.fixture
+def _here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "POLL", 0)
+    monkeypatch.setattr(sweep, "_start", TrainedHere)
+
+
+@pytest.mark.usefixtures("_here")
+def test_from_treebanks_to_table(
+    tmp_path: Path, files: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = tmp_path / "results"
+    command = ["table", "parser", *files, "--recipe", "small", "--seeds", "2", "--device", "cpu"]
+    command += ["--runs", str(tmp_path / "runs"), "--results", str(results), *SET]
+    assert main(command) == 0
+    with (results / "runs.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    rows = [f"small-{name}" for name in ("heads", "projective", "nonprojective")]
+    assert [(line["preset"], line["seed"]) for line in lines] == [
+        (row, seed) for row in rows for seed in "01"
+    ]
+    for line in lines:
+        folder = tmp_path / "runs" / f"{line['preset']}-{line['seed']}"
+        record = json.loads((folder / "test.json").read_text())
+        assert line["test_sentences"] == "4"
+        for split, own in record["splits"].items():
+            for key in ("uas", "las", "malformed"):
+                assert line[f"{split}_{key}"] == f"{own[key]:.3f}"
+        structure = line["preset"].removeprefix("small-")
+        assert f'structure = "{structure}"' in (folder / "config.toml").read_text()
+        if structure != "heads":
+            assert line["test_malformed"] == "0.000"
+    text = (results / "table.md").read_text()
+    assert text.startswith("# Dependency parsing: kinds of trees\n")
+    assert "`treelax table parser --recipe small --seeds 2 --train train.conllu" in text
+    assert [line.split(" | ")[0] for line in text.splitlines() if line[:2] == "| "] == [
+        *("| trees", "| head selection", "| projective CRF", "| non-projective CRF")
+    ]
+    # runs on other data do not join them
+    (tmp_path / "train.conllu").write_text(SENTENCES * 4)
+    capsys.readouterr()
+    assert main([*command, "--seeds", "3"]) == 2
+    assert "was trained or tested on other data" in capsys.readouterr().err
+
+
+def test_the_rows_have_the_same_encoder() -> None:
+    for size in ("small", "full"):
+        configs = [ALL_PRESETS[name][0] for name in ALL_PRESETS if name.startswith(f"{size}-")]
+        assert len(configs) == 3
+        assert len({(own.model.encoder_size, own.train, own.data) for own in configs}) == 1
+        assert {own.model.structure for own in configs} == {"heads", "projective", "nonprojective"}
+    assert set(TABLES["parser"].figures) < set(ALL_PRESETS)
+
+
+def test_a_table_of_other_rows_is_a_few_lines() -> None:
+    rows = {"short": Row("short sentences", ("data.max_length=5",))}
+    assert row_presets("small", rows)["small-short"][0].data.max_length == 5
+    assert ParserTable("Lengths", rows, "small").labels == {"small-short": "short sentences"}
+
+
+def test_parsers_train_and_are_evaluated_without_optional_packages(
+    tmp_path: Path, files: list[str]
+) -> None:
+    train = ["train", "parser", "--preset", "small-heads", *files, *SET, "--device", "cpu"]
+    evaluate = ["eval", str(tmp_path / "run"), "--data", files[-1], "--device", "cpu", "--json"]
+    blocked = ("nltk", "conllu", "transformers", "spacy")
+    code = (
+        "import sys; sys.modules.update(dict.fromkeys({!r}))\nfrom treelax.cli.main import main\n"
+    )
+    code += "sys.exit(main({!r}) or main({!r}))"
+    code = code.format(blocked, [*train, "--out", str(tmp_path / "run")], evaluate)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["sentences"] == 4
