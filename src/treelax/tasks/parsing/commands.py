@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from treelax.tasks.commands import TableCommand, TrainCommand
+from pathlib import Path
+
+from treelax.tasks.commands import Option, TableCommand, TrainCommand
 from treelax.tasks.text.commands import FILE_OPTIONS, RUN_HELP, VECTORS
 
 HELP = f"""Train a dependency parser on treebanks in CoNLL-U.
@@ -30,7 +32,14 @@ Example:
   treelax table parser --train train.conllu --dev dev.conllu \\
       --test test.conllu --vectors glove.zip --seeds 5 --device cuda
 """
+UNLABELLED = Option(
+    "--unlabelled",
+    "data.unlabelled",
+    list[Path],
+    "Sentences to learn from without trees: CoNLL-U, or a sentence per line; several are joined.",
+    rest="data.more_unlabelled",
+)
 OPTIONS = (*FILE_OPTIONS, VECTORS)
 SIZES = ("full", "small")
-TRAIN = (TrainCommand("parser", "parser", HELP, "small", True, OPTIONS),)
+TRAIN = (TrainCommand("parser", "parser", HELP, "small", True, (*OPTIONS, UNLABELLED)),)
 TABLES = (TableCommand("parser", "parser", TABLE_HELP, 5, "table-parser", SIZES, OPTIONS),)

@@ -7,15 +7,26 @@ from pathlib import PurePath
 from typing import Literal
 
 from treelax.errors import InputError
+from treelax.estimators import Estimator
 from treelax.ops.checks import one_of
 from treelax.structures import Structure, structure_named
-from treelax.tasks.settings import LARGEST_SEED, SIZE, TrainSettings, check_settings
+from treelax.tasks.settings import (
+    LARGEST_SEED,
+    SIZE,
+    EstimatorSettings,
+    TrainSettings,
+    TreeSettings,
+    check_settings,
+)
 from treelax.tasks.text.config import DataConfig as TextData
 from treelax.tasks.text.config import ModelConfig as TextModel
 from treelax.tasks.text.config import SentenceSettings
 
 # settings that name files: what is in them counts, not where they are
-FILES = frozenset(f"data.{key}" for key in ("train", "dev", "test", "vectors", "more_vectors"))
+FILES = frozenset(
+    f"data.{key}"
+    for key in ("train", "dev", "test", "unlabelled", "more_unlabelled", "vectors", "more_vectors")
+)
 
 
 @dataclass(frozen=True)
@@ -26,17 +37,25 @@ class DataConfig:
         train: CoNLL-U file to train on; may be compressed.
         dev: CoNLL-U file to select the best model by.
         test: CoNLL-U file for the final figures; optional.
+        unlabelled: file of sentences without trees to learn from, CoNLL-U or a sentence per line.
+        more_unlabelled: more such files.
+        labelled: share of the training sentences whose trees are used.
+        rest: the other training sentences are "unused", or used as "unlabelled" ones.
         vectors: file of word vectors, which stay as they are; None for none.
         more_vectors: files whose vectors are concatenated to those.
         tags: column of tags to read with the words: "none", "upos" or "xpos".
         min_count: words seen less often in training have no learned vector of their own.
         max_length: longer training sentences are skipped; dev and test are kept.
-        seed: of the vectors of unknown words.
+        seed: of the vectors of unknown words, and of which sentences are labelled.
     """
 
     train: str | None = None
     dev: str | None = None
     test: str | None = None
+    unlabelled: str | None = None
+    more_unlabelled: tuple[str, ...] = ()
+    labelled: float = 1.0
+    rest: Literal["unused", "unlabelled"] = "unused"
     vectors: str | None = None
     more_vectors: tuple[str, ...] = ()
     tags: Literal["none", "upos", "xpos"] = "none"
@@ -46,16 +65,22 @@ class DataConfig:
 
     def __post_init__(self) -> None:
         ranges = {"min_count": SIZE, "max_length": SIZE, "seed": f"[0, {LARGEST_SEED}]"}
-        check_settings("data", self, **ranges)
-        if self.more_vectors and self.vectors is None:
-            raise InputError(
-                "data.vectors is none beside data.more_vectors; expected the first file there"
-            )
+        check_settings("data", self, **ranges, labelled="(0, 1]")
+        for name in ("vectors", "unlabelled"):
+            if getattr(self, f"more_{name}") and getattr(self, name) is None:
+                raise InputError(
+                    f"data.{name} is none beside data.more_{name}; expected the first file there"
+                )
 
     @property
     def vector_files(self) -> tuple[str, ...]:
         """All files of word vectors."""
         return () if self.vectors is None else (self.vectors, *self.more_vectors)
+
+    @property
+    def unlabelled_files(self) -> tuple[str, ...]:
+        """All files of sentences without trees."""
+        return () if self.unlabelled is None else (self.unlabelled, *self.more_unlabelled)
 
     @property
     def sentences(self) -> SentenceSettings:
@@ -128,13 +153,69 @@ class ModelConfig:
 
 
 @dataclass(frozen=True)
+class UnlabelledConfig:
+    """How sentences without trees are learned from, if there are any.
+
+    Attributes:
+        decoder: "gcn" predicts each word from an LSTM over the words before it and a graph convolution
+            over the arcs between them and it (Corro and Titov); "arcs" from its head alone.
+        size: of the decoder's layers.
+        word_dropout: share of the words that the LSTM of "gcn" reads as unknown.
+        reconstruction: weight of the loss of the words given the tree, beside that of trees.
+        entropy: weight of the entropy of the trees, which is to be high.
+        warm_up: epochs on labelled sentences alone.
+        relaxation: "softmax", for projective trees, or "entropy" (arc marginals).
+        temperature: of the relaxation.
+        noise: "gumbel", "gaussian", "sum-of-gamma" or "none"; "default" for the estimator's own.
+        noise_scale: factor of the noise.
+        estimator: what trains the scores of trees through the decoder.
+    """
+
+    decoder: Literal["gcn", "arcs"] = "gcn"
+    size: int = 100
+    word_dropout: float = 0.3
+    reconstruction: float = 0.1
+    entropy: float = 0.0
+    agreement: float = 0.0
+    warm_up: int = 2
+    relaxation: Literal["softmax", "entropy"] = "entropy"
+    temperature: float = 1.0
+    noise: Literal["default", "gumbel", "gaussian", "sum-of-gamma", "none"] = "default"
+    noise_scale: float = 1.0
+    estimator: EstimatorSettings = field(default_factory=EstimatorSettings)
+
+    def __post_init__(self) -> None:
+        weights = dict.fromkeys(("reconstruction", "entropy", "agreement"), "[0, inf)")
+        check_settings("unlabelled", self, size=SIZE, warm_up="[0, inf)", **weights)
+        check_settings("unlabelled", self, word_dropout="[0, 1]")
+
+    def make_estimator(self, structure: str) -> Estimator:
+        """What trains the scores, for latent trees of this structure."""
+        heads = structure == "heads"
+        try:
+            return TreeSettings(
+                "heads" if heads else "latent",
+                "projective" if heads else structure,  # type: ignore[arg-type]
+                relaxation=self.relaxation,
+                temperature=self.temperature,
+                noise=self.noise,
+                noise_scale=self.noise_scale,
+                estimator=self.estimator,
+            ).make_estimator()
+        except InputError as error:
+            told = str(error).replace("model.", "unlabelled.")
+            raise InputError(told.replace("unlabelled.structure", "model.structure")) from None
+
+
+@dataclass(frozen=True)
 class TrainConfig(TrainSettings):
     """How to train.
 
     Attributes:
         epochs: number of epochs, each a pass over the training sentences.
-        updates: updates per epoch; 0 for one pass.
-        batch_size: sentences per update.
+        updates: updates per epoch; 0 for one pass, over labelled or unlabelled sentences, whichever
+            are more.
+        batch_size: labelled sentences per update, and as many unlabelled ones if there are any.
         second_moment: decay of Adam's second moment.
         pool: batches that are sorted by length together.
     """
@@ -163,6 +244,7 @@ class ParserConfig:
         data: which treebanks.
         model: its kind and sizes.
         train: how.
+        unlabelled: how, from sentences without trees.
     """
 
     preset: str = "small"
@@ -170,8 +252,10 @@ class ParserConfig:
     data: DataConfig = field(default_factory=DataConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
+    unlabelled: UnlabelledConfig = field(default_factory=UnlabelledConfig)
 
     def __post_init__(self) -> None:
+        self.unlabelled.make_estimator(self.model.structure)  # which checks its settings
         if not 0 <= self.seed <= LARGEST_SEED:
             raise InputError(f"seed is {self.seed}; expected 0 to {LARGEST_SEED}")
 

@@ -18,9 +18,12 @@ from treelax.data.text.vocabulary import Vocabulary
 from treelax.errors import InputError, counted
 from treelax.nn.modes import evaluating
 from treelax.tasks.parsing.config import FILES, ParserConfig
+from treelax.tasks.parsing.decoders import make_decoder
 from treelax.tasks.parsing.lexicon import Lexicon
 from treelax.tasks.parsing.model import ParserModel
 from treelax.tasks.parsing.treebank import encode, read_treebank
+from treelax.tasks.parsing.unlabelled import choose_labelled, load_unlabelled, mixed_loss
+from treelax.tasks.settings import for_batches
 from treelax.trees import is_projective
 
 PADDING = 8  # on a GPU lengths are multiples of it, so that few shapes have to be captured
@@ -34,6 +37,7 @@ class Treebanks:
     """The sentences of a config, and what is to be told of them."""
 
     splits: dict[str, list[Sentence]]  # those of training as they are trained on
+    unlabelled: list[Sentence]  # to train on without their trees
     lexicon: Lexicon
     vocabulary: Vocabulary  # the words of all splits
     notes: tuple[str, ...]
@@ -51,9 +55,15 @@ def load_treebanks(config: ParserConfig, progress: Callable[[int, str], None]) -
         for sentence in read_treebank(path, single_root=config.model.single_root):
             own.append(sentence)
             progress(len(own), split)
-    splits["train"], notes = _to_train(splits["train"], config)
+    labelled, rest = choose_labelled(splits["train"], data)
+    unlabelled, more_notes = load_unlabelled(config, rest)
+    splits["train"], notes = _to_train(labelled, config)
+    if rest:
+        part = f"{len(labelled):,} of {counted(len(labelled) + len(rest), 'sentence')}"
+        notes.insert(0, f"train: the trees of {part} are used")
+    notes += more_notes
     vocabulary = Vocabulary()
-    for sentences in splits.values():
+    for sentences in (*splits.values(), unlabelled):
         for sentence in sentences:
             vocabulary.ids(sentence.words)
     vectors = None
@@ -62,7 +72,8 @@ def load_treebanks(config: ParserConfig, progress: Callable[[int, str], None]) -
         found, words = sum(word in vectors for word in vocabulary), len(vocabulary)
         share = f"({100 * found / words:.1f} %), {words - found:,} unknown"
         notes.append(f"word vectors: {found:,} of {words:,} words of the data found {share}")
-    lexicon = Lexicon.of(splits["train"], tags=data.tags, min_count=data.min_count, vectors=vectors)
+    known = [*splits["train"], *unlabelled]
+    lexicon = Lexicon.of(known, tags=data.tags, min_count=data.min_count, vectors=vectors)
     if data.tags != "none" and set(lexicon.tags) <= {"_"}:
         raise InputError(f"data.tags is {data.tags} and {data.train} has none there; expected none")
     for split in splits:
@@ -71,7 +82,7 @@ def load_treebanks(config: ParserConfig, progress: Callable[[int, str], None]) -
         if new:
             told = f"{counted(len(new), 'label')} that training never saw, which count as wrong"
             notes.append(f"{split}: {told} ({', '.join(sorted(set(new)))})")
-    return Treebanks(splits, lexicon, vocabulary, tuple(notes))
+    return Treebanks(splits, unlabelled, lexicon, vocabulary, tuple(notes))
 
 
 def _to_train(
@@ -116,6 +127,9 @@ class ParserExperiment:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
             self.model = ParserModel(config.model, lexicon)
+            if data.unlabelled:
+                sizes = self.model.words.learned.weight.shape
+                self.model.decoder = make_decoder(config.unlabelled, *sizes)
         self.model.to(device)
         self.forms = lexicon.forms(list(words)).to(device)
         self.universal = lexicon.universal.to(device)
@@ -123,12 +137,19 @@ class ParserExperiment:
         def number(word: str) -> int:
             return words.ids([word])[0]
 
-        train, dev = (
-            encode(data.splits[split], lexicon, config.data.tags, number)
-            for split in ("train", "dev")
+        own = data.splits["train"]
+        train, everything, dev = (
+            encode(sentences, lexicon, config.data.tags, number)
+            for sentences in (own, own + data.unlabelled, data.splits["dev"])
         )
-        self.lengths = train.lengths  # on the host, to choose shapes
+        self.lengths = everything.lengths  # on the host, to choose shapes
         self.train, self.dev_data = train.to(device), dev.to(device)
+        self.everything = everything.to(device)  # the labelled sentences, then the others
+        estimator = config.unlabelled.make_estimator(config.model.structure)
+        self.estimator = for_batches(
+            estimator, round(2 * config.train.batch_size * float(self.lengths.float().mean()))
+        )
+        self.mixed = self.begin(1)
         lengths = dev.lengths.tolist()
         bounds = {"most_arcs": self.model.most_arcs, "most_sentences": EVALUATION_BATCH}
         self.dev = [
@@ -140,24 +161,27 @@ class ParserExperiment:
     def updates(self) -> int:
         """Updates per epoch."""
         settings = self.config.train
-        return settings.updates or max(1, len(self.train) // settings.batch_size)
+        sentences = max(len(self.train), len(self.data.unlabelled))
+        return settings.updates or max(1, sentences // settings.batch_size)
 
     def groups(self) -> list[dict[str, Any]]:
         """All parameters, with Adam's decay rates."""
         betas = (0.9, self.config.train.second_moment)
         return [{"params": list(self.model.parameters()), "rate": 1.0, "betas": betas}]
 
-    def begin(self, epoch: int) -> None:
-        """All epochs are alike."""
+    def begin(self, epoch: int) -> bool:
+        """Take unlabelled sentences into batches after the first epochs; returns whether they are."""
+        self.mixed = bool(self.data.unlabelled) and epoch > self.config.unlabelled.warm_up
+        return self.mixed
 
     def fingerprint(self) -> str:
         """Hash of the data."""
         lexicon = self.data.lexicon
-        used = torch.cat([own.columns[:, 0] for own in (self.train, self.dev_data)]).unique()
+        used = torch.cat([own.columns[:, 0] for own in (self.everything, self.dev_data)]).unique()
         words = [self.data.vocabulary.word(number) for number in used.tolist()]
         facts = [words, lexicon.words, lexicon.characters, lexicon.tags, lexicon.labels]
         tensors = [
-            part for own in (self.train, self.dev_data) for part in (own.columns, own.offsets)
+            part for own in (self.everything, self.dev_data) for part in (own.columns, own.offsets)
         ]
         if lexicon.vectors is not None:
             tensors.append(lexicon.vectors.matrix[self.forms.vectors[used].cpu()])
@@ -166,13 +190,18 @@ class ParserExperiment:
     def batches(self, seed: int) -> list[tuple[int, Tensor]]:
         """Padded lengths and indices of sentences."""
         settings, generator = self.config.train, torch.Generator().manual_seed(seed)
-        drawn = draw_batches(
-            self.lengths,
-            settings.batch_size,
-            generator=generator,
-            batches=self.updates,
-            pool=settings.pool,
-        )
+
+        def draw(lengths: Tensor) -> Tensor:
+            size, pool = settings.batch_size, settings.pool
+            return draw_batches(lengths, size, generator=generator, batches=self.updates, pool=pool)
+
+        labelled = len(self.train)
+        drawn = draw(self.lengths[:labelled])
+        if self.mixed:
+            # side by side, by length, so that they need little padding
+            both = [drawn, labelled + draw(self.lengths[labelled:])]
+            both = [own[self.lengths[own].amax(1).argsort(stable=True)] for own in both]
+            drawn = torch.cat(both, 1)[torch.randperm(self.updates, generator=generator)]
         longest = self.lengths[drawn].amax(1)
         if self.device.type == "cuda":
             longest = -(-longest // PADDING) * PADDING
@@ -180,12 +209,18 @@ class ParserExperiment:
 
     def loss(self, length: int, indices: Tensor, generator: torch.Generator) -> Tensor:
         """The loss of a batch per word."""
-        batch = self.train.batch(indices, length)
-        return self.model.loss(batch, self.forms).sum() / batch.lengths.sum()
+        batch = self.everything.batch(indices, length)
+        if self.model.decoder is None:
+            losses = self.model.loss(batch, self.forms)
+        else:
+            labelled = indices < len(self.train)
+            settings = (self.config.unlabelled, self.estimator)
+            losses = mixed_loss(self.model, *settings, batch, self.forms, labelled, generator)
+        return losses.sum() / batch.lengths.sum()
 
     def loss_weight(self, length: int, indices: Tensor) -> Tensor:
         """The number of words of a batch."""
-        return (self.train.offsets[indices + 1] - self.train.offsets[indices]).sum()
+        return (self.everything.offsets[indices + 1] - self.everything.offsets[indices]).sum()
 
     @torch.no_grad()
     def evaluate(self, part: slice = ALL) -> Tensor:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -14,12 +17,14 @@ from treelax.nn.embeddings import WordEmbedding
 from treelax.nn.mlp import linear
 from treelax.structures import Heads, Labelled
 from treelax.tasks.parsing.config import ModelConfig
+from treelax.tasks.parsing.decoders import Decoder
 from treelax.tasks.parsing.lexicon import FIRST_CHARACTER, UNKNOWN, Forms, Lexicon
 from treelax.tasks.parsing.treebank import Batch
 from treelax.trees import heads_to_tree
 
 WIDTH = 3  # characters that a filter sees
 SPREAD = 0.1  # of the initial vectors of words, characters and tags
+NO_LABEL = -1  # of words without a tree
 
 
 class WordEncoder(nn.Module):
@@ -101,6 +106,12 @@ class ParserModel(nn.Module):
         self.label = BiaffineScorer(
             size, config.label_size, len(lexicon.labels), dropout=config.dropout
         )
+        self.decoder: Decoder | None = None  # to learn from sentences without trees
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **options: Any) -> Any:
+        """Load weights, but those of a decoder, which a trained parser does not need."""
+        own = {key: value for key, value in state_dict.items() if not key.startswith("decoder.")}
+        return super().load_state_dict(own, *args, **options)
 
     @property
     def most_arcs(self) -> int:
@@ -124,17 +135,23 @@ class ParserModel(nn.Module):
 
     def loss(self, batch: Batch, forms: Forms) -> Tensor:
         """``(batch,)``: minus the log-likelihood of the trees and their labels."""
-        vertices, lengths = self.vertices(batch, forms), batch.lengths
+        return self.tree_loss(self.vertices(batch, forms), batch)
+
+    def tree_loss(self, vertices: Tensor, batch: Batch) -> Tensor:
+        """Likewise, of the vertices of a batch."""
+        lengths = batch.lengths
         tree = heads_to_tree(batch.heads, lengths, validate=False)
         if self.config.loss == "labelled":
             scores = self.tree.scorer(vertices)[..., None] + self.label(vertices)
-            labels = F.one_hot(F.pad(batch.labels, (1, 0)), scores.shape[-1])[:, None]
+            labels = F.one_hot(F.pad(batch.labels, (1, 0)).clamp(min=0), scores.shape[-1])[:, None]
             labelled = Labelled(self.tree.structure)(scores, lengths, validate_args=False)
             return -labelled.log_prob(tree[..., None] * labels)
         structure = Heads() if self.config.loss == "heads" else self.tree.structure
         trees = structure(self.tree.scorer(vertices), lengths, validate_args=False)
         logits = self.label_scores(vertices, batch.heads)
-        labels = F.cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), reduction="none")
+        labels = F.cross_entropy(
+            logits.flatten(0, 1), batch.labels.flatten(), ignore_index=NO_LABEL, reduction="none"
+        )
         inside = torch.arange(batch.heads.shape[1], device=lengths.device) < lengths[:, None]
         return (labels.view_as(batch.heads) * inside).sum(-1) - trees.log_prob(tree)
 

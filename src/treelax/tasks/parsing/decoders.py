@@ -1,0 +1,128 @@
+"""Decoders: the words of a sentence predicted from its tree, to learn from sentences without trees.
+
+Words are numbers of the parser's learned vectors, which the decoder reads and predicts by too: what
+it learns about words that no labelled sentence has, the parser knows as well.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+from treelax.nn.mlp import linear
+from treelax.tasks.parsing.config import UnlabelledConfig
+from treelax.tasks.parsing.lexicon import UNKNOWN
+
+SPREAD = 0.1  # of the root's initial vector
+
+
+class Decoder(nn.Module, ABC):
+    """Predicts words from trees; ``count`` words with vectors of size ``word_size``."""
+
+    def __init__(self, count: int, word_size: int) -> None:
+        super().__init__()
+        self.root = nn.Parameter(SPREAD * torch.randn(word_size))
+        self.bias = nn.Parameter(torch.zeros(count))
+
+    @abstractmethod
+    def forward(
+        self, words: Tensor, trees: Tensor, table: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
+        """Minus the log-probability of the words of each sentence given its tree.
+
+        Args:
+            words: ``(batch, n)``, 0 in the padding.
+            trees: ``(samples, batch, n + 1, n + 1)``, 0 in the padding.
+            table: ``(count, word_size)``, vectors of words.
+            generator: source of randomness.
+
+        Returns:
+            ``(samples, batch)``.
+        """
+
+    def read(self, words: Tensor, table: Tensor) -> Tensor:
+        """``(batch, n + 1, word_size)``: vectors of the root and the words."""
+        root = self.root.expand(len(words), 1, -1)
+        return torch.cat((root, table[words]), 1)
+
+    def predict(self, vectors: Tensor, table: Tensor) -> Tensor:
+        """``(..., count)``: log-probabilities of all words."""
+        return (
+            torch.addmm(self.bias, vectors.flatten(0, -2), table.T)
+            .log_softmax(-1)
+            .unflatten(0, vectors.shape[:-1])
+        )
+
+
+class ArcDecoder(Decoder):
+    r"""Predicts each word from its head, by the side that it is on.
+
+    .. math:: \log p(s \mid T) = \sum_{h,m} T_{h,m} \log p(s_m \mid s_h, m < h)
+
+    It is linear in the tree, so that `treelax.Marginals` has its exact expectation.
+    """
+
+    def __init__(self, config: UnlabelledConfig, count: int, word_size: int) -> None:
+        super().__init__(count, word_size)
+        self.hidden = nn.ModuleList(linear(word_size, config.size) for _ in range(2))
+        self.output = nn.ModuleList(linear(config.size, word_size) for _ in range(2))
+
+    def forward(
+        self, words: Tensor, trees: Tensor, table: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
+        return -(trees[..., 1:] * self.arcs(words, table)).sum((-1, -2))
+
+    def arcs(self, words: Tensor, table: Tensor) -> Tensor:
+        """``(batch, n + 1, n)``: the log-probability of each word given each head."""
+        n = words.shape[-1]
+        heads = self.read(words, table)
+        wanted = words[:, None].expand(-1, n + 1, -1)
+        left, right = (
+            self.predict(output(hidden(heads).relu()), table).gather(-1, wanted)
+            for hidden, output in zip(self.hidden, self.output, strict=True)
+        )
+        place = torch.arange(n + 1, device=words.device)
+        return torch.where(place[1:] < place[:, None], left, right)
+
+
+class GCNDecoder(Decoder):
+    r"""Predicts each word from those before it: an LSTM, and the arcs between them and the word.
+
+    .. math:: v_i = \mathrm{ReLU}\Big(f(e_{i-1}) + \sum_{j<i} T_{j,i}\, g(e_j)
+                                      + \sum_{j<i} T_{i,j}\, h(e_j)\Big)
+
+    where :math:`e_j` is the LSTM's state after the root and ``j`` words.
+
+    Reference:
+        Corro & Titov (2019), Differentiable perturb-and-parse, ICLR, section 3.
+    """
+
+    def __init__(self, config: UnlabelledConfig, count: int, word_size: int) -> None:
+        super().__init__(count, word_size)
+        self.word_dropout = config.word_dropout
+        self.lstm = nn.LSTM(word_size, config.size, batch_first=True)
+        self.own, self.head, self.modifier = (linear(config.size, config.size) for _ in range(3))
+        self.output = linear(config.size, word_size)
+
+    def forward(
+        self, words: Tensor, trees: Tensor, table: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
+        read = words
+        if self.training and self.word_dropout:
+            dropped = torch.empty_like(words, dtype=torch.bool)
+            dropped.bernoulli_(self.word_dropout, generator=generator)
+            read = torch.where(dropped & (words > 0), UNKNOWN, words)
+        states, _ = self.lstm(self.read(read, table))
+        to_word, from_word = trees.mT.tril(-1)[..., 1:, :], trees.tril(-1)[..., 1:, :]
+        mixed = self.own(states[:, :-1]) + to_word @ self.head(states)
+        mixed = mixed + from_word @ self.modifier(states)
+        found = self.predict(self.output(mixed.relu()), table)
+        wanted = words.expand(found.shape[:-1])[..., None]
+        return -(found.gather(-1, wanted)[..., 0] * (words > 0)).sum(-1)
+
+
+def make_decoder(config: UnlabelledConfig, count: int, word_size: int) -> Decoder:
+    """The decoder of a config."""
+    return {"arcs": ArcDecoder, "gcn": GCNDecoder}[config.decoder](config, count, word_size)

@@ -1,0 +1,111 @@
+"""Decoders against plain loops, and their gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from treelax import Exact, Marginals, Projective
+from treelax.tasks.parsing.config import UnlabelledConfig
+from treelax.tasks.parsing.decoders import ArcDecoder, Decoder, GCNDecoder, make_decoder
+from treelax.trees import heads_to_tree
+
+COUNT, SIZE = 6, 3
+LENGTHS = torch.tensor([4, 2])
+WORDS = torch.tensor([[2, 5, 3, 2], [4, 1, 0, 0]])
+HEADS = torch.tensor([[2, 0, 4, 2], [0, 1, -1, -1]])
+TREES = heads_to_tree(HEADS, LENGTHS).double()
+
+
+def made(kind: str, **settings: Any) -> tuple[Decoder, Tensor]:
+    torch.manual_seed(0)
+    config = UnlabelledConfig(decoder=kind, size=4, **settings)  # type: ignore[arg-type]
+    decoder = make_decoder(config, COUNT, SIZE).double()
+    nn.init.normal_(decoder.bias)
+    return decoder, torch.randn(COUNT, SIZE, dtype=torch.float64)
+
+
+def soft_trees() -> Tensor:
+    """Two for each sentence, with fractions, and arcs both ways."""
+    torch.manual_seed(1)
+    scores = torch.randn(2, 2, 5, 5, dtype=torch.float64)
+    return Projective()(scores, LENGTHS.expand(2, 2)).marginals
+
+
+def lost(logits: Tensor, word: int) -> Tensor:
+    return F.cross_entropy(logits, torch.tensor(word))
+
+
+def test_words_from_their_heads_are_those_of_a_loop() -> None:
+    decoder, table = made("arcs")
+    assert isinstance(decoder, ArcDecoder)
+    trees = soft_trees()
+    wanted = torch.zeros(2, 2, dtype=torch.float64)
+    for sample, sentence in torch.cartesian_prod(torch.arange(2), torch.arange(2)).tolist():
+        words = WORDS[sentence].tolist()
+        for m in range(1, int(LENGTHS[sentence]) + 1):
+            for h in range(int(LENGTHS[sentence]) + 1):
+                side = 0 if m < h else 1
+                vector = decoder.root if h == 0 else table[words[h - 1]]
+                hidden = decoder.hidden[side](vector).relu()
+                logits = table @ decoder.output[side](hidden) + decoder.bias
+                own = trees[sample, sentence, h, m] * lost(logits, words[m - 1])
+                wanted[sample, sentence] += own.detach()
+    assert torch.allclose(decoder(WORDS, trees, table), wanted)
+
+
+def test_words_from_those_before_them_are_those_of_a_loop() -> None:
+    decoder, table = made("gcn", word_dropout=0.0)
+    assert isinstance(decoder, GCNDecoder)
+    trees = soft_trees()
+    wanted = torch.zeros(2, 2, dtype=torch.float64)
+    for sample, sentence in torch.cartesian_prod(torch.arange(2), torch.arange(2)).tolist():
+        words, tree = WORDS[sentence].tolist(), trees[sample, sentence]
+        for i in range(1, int(LENGTHS[sentence]) + 1):
+            before = torch.stack([decoder.root, *(table[word] for word in words[: i - 1])])
+            states, _ = decoder.lstm(before)  # of the words before i alone
+            vector = decoder.own(states[-1])
+            for j in range(i):
+                vector = vector + tree[j, i] * decoder.head(states[j])
+                vector = vector + tree[i, j] * decoder.modifier(states[j])
+            logits = table @ decoder.output(vector.relu()) + decoder.bias
+            wanted[sample, sentence] += lost(logits, words[i - 1]).detach()
+    assert torch.allclose(decoder(WORDS, trees, table), wanted)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 1.0])
+def test_dropped_words_are_predicted_but_not_read(dropout: float) -> None:
+    decoder, table = made("gcn", word_dropout=dropout)
+    sentences = torch.tensor([[2, 5, 3, 2], [2, 5, 3, 4], [3, 4, 5, 2], [3, 4, 5, 4]])
+    loss = decoder(sentences, TREES[:1].expand(1, 4, 5, 5), table)[0]
+    # what the last word costs depends on those before it, if they are read
+    same = torch.allclose(loss[1] - loss[0], loss[3] - loss[2])
+    assert same == (dropout == 1)
+    assert not torch.allclose(loss[0], loss[2])
+
+
+@pytest.mark.parametrize("kind", ["arcs", "gcn"])
+def test_gradients(kind: str) -> None:
+    decoder, table = made(kind, word_dropout=0.0)
+    decoder.requires_grad_(False)
+    inputs = (soft_trees().detach().requires_grad_(), table.requires_grad_())
+    assert torch.autograd.gradcheck(lambda trees, table: decoder(WORDS, trees, table), inputs)
+
+
+def test_marginals_have_the_exact_expectation_of_arcs() -> None:
+    decoder, table = made("arcs")
+    found = []
+    for estimator in (Exact(), Marginals()):
+        torch.manual_seed(2)
+        scores = torch.randn(2, 5, 5, dtype=torch.float64, requires_grad=True)
+        trees = Projective(single_root=True)(scores, LENGTHS)
+        loss = estimator.expect(trees, lambda own: decoder(WORDS, own, table))
+        [gradient] = torch.autograd.grad(loss.sum(), scores)
+        found.append((loss.detach(), gradient))
+    (exact, exact_gradient), (mean, mean_gradient) = found
+    assert torch.allclose(exact, mean)
+    assert torch.allclose(exact_gradient, mean_gradient)
