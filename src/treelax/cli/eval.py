@@ -21,11 +21,15 @@ listops for the model that comes with treelax. Without --data it is evaluated
 on the test set of its run; that of ListOps is generated from the same seed.
 Tables are read with the columns used in training.
 
+A parser is evaluated by the rules of the CoNLL 2018 shared task, on the words
+of a treebank or, with --raw, on its texts (# text), which the parser then
+cuts into words itself; UAS and LAS are F1. Sentences stay those of the file.
+
 Examples:
   treelax eval runs/small
   treelax eval listops --data data/listops/test.tsv --max-length 40 --json
   treelax eval runs/stars --data new-reviews.tsv
-  treelax eval runs/parser --data test.conllu
+  treelax eval runs/parser --data test.conllu --raw
 """
 NAMED = 5  # words that a text is named by
 
@@ -39,6 +43,10 @@ def evaluate(
         int | None, typer.Option(min=1, help="Skip texts with more words.")
     ] = None,
     min_length: Annotated[int, typer.Option(min=1, help="Skip texts with fewer words.")] = 1,
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="Cut the texts of a treebank into words anew, for a parser."),
+    ] = False,
     vectors: Vectors = None,
     device: Device = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -49,8 +57,14 @@ def evaluate(
     from treelax.training.devices import find_device
 
     parser = load(model, device=find_device(device), vectors=vectors)
+    is_parser = parser.trees == "treebank"
+    if raw and not (is_parser and data):
+        received = "no --data FILE" if is_parser else f"{model}, which learned from no treebank"
+        raise InputError(f"--raw: received {received}; expected a parser and a treebank")
     with progress("reading the data", transient=True):
-        found = parser.own_examples("test") if data is None else parser.read(Source(file=str(data)))
+        unusable = "drop" if is_parser and max_length else None  # sentences too long to be parsed
+        given = Source(file=str(data), unusable=unusable, scored=True, raw=raw)
+        found = parser.own_examples("test") if data is None else parser.read(given)
         examples = list(found)
     title = found.name if data is None else str(data)
     lengths = [max(map(len, each.words)) for each in examples]

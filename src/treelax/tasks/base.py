@@ -47,6 +47,8 @@ class Source:
         keep_empty: keep texts without words, which get no prediction.
         gold: gold trees are required.
         keep: known heads of a CoNLL-U file are to be kept, ``_`` where they are not known.
+        scored: to be evaluated by: what a model learned from is required, a parser's labelled trees.
+        raw: of a CoNLL-U file, cut the texts into words anew.
     """
 
     texts: tuple[str, ...] = ()
@@ -59,6 +61,8 @@ class Source:
     keep_empty: bool = False
     gold: bool = False
     keep: bool = False
+    scored: bool = False
+    raw: bool = False
 
     @property
     def sentences(self) -> tuple[str, ...]:
@@ -287,6 +291,7 @@ class TrainedParser(ABC):
         tag_column: CoNLL-U column of its tags.
         keeps_heads: its `stream` takes ``keep``, to keep the heads and labels that sentences come with.
         sample: an example for each of ``text``.
+        about: what a model in one file says of itself: what it was trained on, its scores, licences.
     """
 
     name: str
@@ -301,6 +306,7 @@ class TrainedParser(ABC):
     tag_column: str = "UPOS"
     keeps_heads: bool = False
     sample: tuple[str, ...]
+    about: Mapping[str, Any] | None = None
 
     @abstractmethod
     def stream(

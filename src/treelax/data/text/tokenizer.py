@@ -16,8 +16,9 @@ from treelax.errors import BackendError
 if TYPE_CHECKING:
     from treelax.data.text.records import Record
 
-__all__ = ["VERSION", "tokenize", "words_of"]
+__all__ = ["VERSION", "tokenize", "typewritten", "words_of", "written_words"]
 
+Cut = Callable[[str], list[str]]
 VERSION = 3  # raised when the same text is cut otherwise
 _TYPOGRAPHIC = str.maketrans(
     {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2026": "..."}
@@ -38,6 +39,11 @@ _COMMON_RULES = (
 )
 
 
+def typewritten(text: str) -> str:
+    """A text with a typewriter's quotes, apostrophes and ellipses."""
+    return text.translate(_TYPOGRAPHIC)
+
+
 def tokenize(text: str) -> list[str]:
     r"""Cut a text into words as the Penn Treebank does.
 
@@ -53,7 +59,7 @@ def tokenize(text: str) -> list[str]:
         >>> tokenize("“I can’t…” he said.")
         ['``', 'I', 'ca', "n't", '...', "''", 'he', 'said', '.']
     """
-    text = text.translate(_TYPOGRAPHIC)
+    text = typewritten(text)
     if _NEEDS_LIBRARY.search(text) is not None:
         return _treebank()(text)
     for pattern, cut in _COMMON_RULES:
@@ -61,10 +67,29 @@ def tokenize(text: str) -> list[str]:
     return text.split()
 
 
-def words_of(record: Record, i: int) -> list[str]:
-    """The words of one text of a record, none empty: its tokens, or what `tokenize` gives."""
+def written_words(text: str) -> list[str]:
+    """The words of `tokenize` as the text has them, with its quotes, apostrophes and ellipses.
+
+    >>> written_words("“I can’t…” he said.")
+    ['“', 'I', 'ca', 'n’t', '…', '”', 'he', 'said', '.']
+    """
+    plain = typewritten(text)
+    places = [i for i, character in enumerate(text) for _ in character.translate(_TYPOGRAPHIC)]
+    found, end, taken = [], 0, 0
+    for word in tokenize(text):
+        start = end + len(plain[end:]) - len(plain[end:].lstrip())
+        # nltk writes `` or '' for a quote
+        own = next(own for own in (word, '"', "''") if plain.startswith(own, start))
+        end = start + len(own)
+        first, taken = max(places[start], taken), places[end - 1] + 1
+        found.append(text[first:taken])
+    return [word for word in found if word]  # the dots of an ellipsis may be parts of two
+
+
+def words_of(record: Record, i: int, cut: Cut = tokenize) -> list[str]:
+    """The words of one text of a record, none empty: its tokens, or what ``cut`` gives."""
     if not record.tokens:
-        return tokenize(record.texts[i])
+        return cut(record.texts[i])
     return [word for word in record.texts[i].split(" ") if word]
 
 

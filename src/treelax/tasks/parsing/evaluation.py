@@ -14,6 +14,7 @@ import torch
 from treelax.data.conllu import Sentence
 from treelax.table import Table
 from treelax.tasks.base import Heads
+from treelax.tasks.parsing.alignment import align
 from treelax.tasks.parsing.lexicon import universal
 from treelax.trees import is_tree
 
@@ -26,7 +27,7 @@ HEADINGS = ("UAS", "LAS", "exact LAS")
 
 @dataclass(frozen=True)
 class ParsingFigures:
-    """Heads and labels that are right, in percent.
+    """Heads and labels that are right, in percent of words, as F1 where the parser cut the words.
 
     Attributes:
         sentences: how many.
@@ -36,11 +37,12 @@ class ParsingFigures:
         exact_las: likewise, where they do.
         exact_trees: sentences whose heads are all right.
         without_punctuation: the figures of words that are not punctuation marks alone.
-        by_label: the figures by gold label without subtypes, the most frequent first.
+        by_label: the shares of gold words by label without subtypes, the most frequent first.
         by_length: by length of the sentence.
         by_arc: by distance between the word and its gold head.
         malformed: sentences whose heads are no tree with one root, which head selection may return;
             None in results of before it was counted.
+        word_f1: F1 of the words; 100 for those of the treebank.
     """
 
     sentences: int
@@ -54,30 +56,44 @@ class ParsingFigures:
     by_length: dict[str, dict[str, Any]]
     by_arc: dict[str, dict[str, Any]]
     malformed: float | None = None
+    word_f1: float = 100.0
 
     @classmethod
     def of(
-        cls, gold: Sequence[Sentence], found: Iterable[tuple[Heads, Sequence[str]]]
+        cls,
+        gold: Sequence[Sentence],
+        found: Iterable[tuple[tuple[str, ...], Heads, Sequence[str]]],
     ) -> ParsingFigures:
-        """Compare the heads and labels found with those of gold sentences.
+        """Compare the words, heads and labels found with those of gold sentences.
 
         >>> gold = [Sentence(("Dogs", "bark"), (2, 0), labels=("nsubj:x", "root"))]
-        >>> found = ParsingFigures.of(gold, [((2, 0), ("nsubj", "root"))])
+        >>> found = ParsingFigures.of(gold, [(("Dogs", "bark"), (2, 0), ("nsubj", "root"))])
         >>> found.uas, found.las, found.exact_las
         (100.0, 100.0, 50.0)
         """
         counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)  # by table and row
         exact = malformed = 0
-        for own, (heads, labels) in zip(gold, found, strict=True):
+        for own, (words, heads, labels) in zip(gold, found, strict=True):
             assert own.heads is not None
             assert own.labels is not None
-            exact += heads == own.heads
+            exact += words == own.words and heads == own.heads
             malformed += not is_tree(torch.tensor(heads), single_root=True)
-            words = zip(own.words, own.heads, own.labels, heads, labels, strict=True)
-            for m, (word, head, label, found_head, found_label) in enumerate(words, 1):
+            same = {m: m for m in range(len(own) + 1)}
+            gold_of = same if words == own.words else {0: 0, **align(own, words)}
+            # of each gold word that was found, its head as a gold word, and its label
+            said = {
+                gold_of[m]: (gold_of.get(head), label)
+                for m, (head, label) in enumerate(zip(heads, labels, strict=True), 1)
+                if m in gold_of
+            }
+            for m, (word, head, label) in enumerate(
+                zip(own.words, own.heads, own.labels, strict=True), 1
+            ):
+                found_head, found_label = said.get(m, (None, ""))
                 attached = head == found_head
                 figures = {
                     "words": 1,
+                    "found": m in said,
                     "uas": attached,
                     "las": attached and universal(label) == universal(found_label),
                     "exact_las": attached and label == found_label,
@@ -89,6 +105,8 @@ class ParsingFigures:
                     places["without punctuation"] = ""
                 for place in places.items():
                     counts[place].update(figures)
+            counts["all words", ""]["said"] += len(words)
+            counts["without punctuation", ""]["said"] += sum(not is_punctuation(w) for w in words)
 
         def table(name: str, rows: Iterable[str]) -> dict[str, dict[str, Any]]:
             return {row: _shares(counts[name, row]) for row in rows if (name, row) in counts}
@@ -105,6 +123,7 @@ class ParsingFigures:
             by_length=table("length", _rows(LENGTHS)),
             by_arc=table("arc", (*_rows(ARCS), ROOT)),
             malformed=100 * malformed / max(len(gold), 1),
+            word_f1=_f1(counts["all words", ""], "found"),
         )
 
     def record(self) -> dict[str, Any]:
@@ -117,6 +136,8 @@ class ParsingFigures:
         told = f"{title}: {self.sentences:,} sentences, {self.exact_trees:.2f} % all heads right"
         if self.malformed:
             told += f", {self.malformed:.2f} % no tree with one root"
+        if self.word_f1 < 100:
+            told += f"; F1 of words {self.word_f1:.2f}"
         rest = {"label": self.by_label, "words of sentence": self.by_length, "arc": self.by_arc}
         return [
             _table("%", main, told),
@@ -145,8 +166,13 @@ def _row(ends: Sequence[int], length: int) -> str:
 
 
 def _shares(counts: Counter[str]) -> dict[str, Any]:
+    return {"words": counts["words"]} | {key: _f1(counts, key) for key in KEYS}
+
+
+def _f1(counts: Counter[str], key: str) -> float:
+    """F1 of what is right; where words are not counted as the parser said them, the share of gold."""
     words = counts["words"]
-    return {"words": words} | {key: 100 * counts[key] / max(words, 1) for key in KEYS}
+    return 200 * counts[key] / max(words + counts.get("said", words), 1)
 
 
 def _table(name: str, rows: dict[str, dict[str, Any]], title: str | None) -> Table:

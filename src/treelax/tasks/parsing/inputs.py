@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import torch
 
 from treelax.data.conllu import Sentence, read_conllu
 from treelax.data.input_files import one_file
-from treelax.errors import DataError, InputError, NoTreeError
+from treelax.data.text.records import MAX_WORDS, TOO_LONG, Report
+from treelax.data.text.tokenizer import written_words
+from treelax.errors import DataError, InputError, NoTreeError, short
 from treelax.ops.checks import one_of
 from treelax.structures import Structure
 from treelax.tasks.base import Example, Examples, Source
+from treelax.tasks.parsing.alignment import characters, surface_tokens
 from treelax.tasks.parsing.config import ParserConfig
-from treelax.tasks.parsing.treebank import CONLLU, check_length, read_treebank
+from treelax.tasks.parsing.treebank import CONLLU, check_tree, read_treebank, too_long
 from treelax.tasks.text.inputs import SPLITS, STREAM
 from treelax.tasks.text.inputs import read_examples as read_texts
 from treelax.tasks.text.origins import Origin, find_again
@@ -29,26 +33,46 @@ def read_examples(config: ParserConfig, structure: Structure, source: Source) ->
     if file not in (None, STREAM) and source.form is None:
         is_treebank = one_file(str(file), preferred=(CONLLU,)).suffix == CONLLU
     if not is_treebank:
-        if source.keep:
-            raise InputError(f"--keep: {file or 'TEXT'} has no heads; expected a CoNLL-U file")
-        return read_texts(config.data.sentences, source)
+        if source.keep or source.scored:
+            told = f"{'--keep' if source.keep else '--data'}: {file or 'TEXT'} has no heads"
+            raise InputError(f"{told}; expected a CoNLL-U file")
+        return read_texts(config.data.sentences, source, written_words)
     file = str(file)
     name = one_file(file, preferred=(CONLLU,)).name
+    option = "--max-length N" if source.scored else "--unusable drop" * source.keep_empty
+    checks: Any = {"unusable": source.unusable or "error", "advice": option}
+    report = Report(source=name, checks=checks)
 
-    def sentences() -> Iterator[Sentence]:
-        empty = True
-        for sentence in read_conllu(file, require_heads=source.gold, partial=not source.gold):
-            check_length(sentence, name)
+    def rows() -> Iterator[Example]:
+        whole = source.gold or source.scored
+        for sentence in read_conllu(file, require_heads=whole, partial=not whole):
+            if len(sentence) > MAX_WORDS:
+                report.refuse(TOO_LONG, sentence.line, too_long(sentence))
+                continue
+            if source.scored:
+                check_tree(sentence, name, single_root=config.model.single_root)
             if source.keep:
                 check_known(sentence, structure, name)
             elif sentence.heads is not None and -1 in sentence.heads:
                 sentence = replace(sentence, heads=None)
-            empty = False
-            yield sentence
-        if empty:
+            report.kept += 1
+            yield _cut_anew(sentence, name) if source.raw else _example(sentence)
+        if not report.kept:
             raise DataError(f"{name}: received nothing; expected at least one sentence")
 
-    return Examples(file, map(_example, sentences()))
+    return Examples(file, rows(), report.lines)
+
+
+def _cut_anew(sentence: Sentence, file: str) -> Example:
+    """The text of a sentence in words of our own, with the sentence beside it."""
+    text, tokens = sentence.metadata.get("text", ""), surface_tokens(sentence)
+    if characters(text) != characters("".join(form for form, _ in tokens)):
+        received = f"received {f'the text {short(text)}' if text else 'no text'}"
+        raise DataError(
+            f"{file}, line {sentence.line}: {received}; expected a comment # text = ... with all words "
+            "below it for --raw"
+        )
+    return Example((tuple(written_words(text)),), sentence.line, None, sentence)
 
 
 def check_known(sentence: Sentence, structure: Structure, file: str) -> None:

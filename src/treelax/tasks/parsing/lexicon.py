@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from treelax.data.conllu import Sentence
+from treelax.data.text.tokenizer import typewritten
 from treelax.data.text.vectors import Vectors
 from treelax.errors import CheckpointError
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
@@ -110,6 +111,10 @@ class Lexicon:
     def tag_ids(self, tags: Iterable[str]) -> list[int]:
         """Tags as numbers."""
         return [self._tag_ids.get(tag, UNKNOWN) for tag in tags]
+
+    def usual(self, word: str) -> str:
+        """A word as the training data have it: as it is, or with a typewriter's quotes (n’t, n't)."""
+        return word if word.lower() in self._word_ids else typewritten(word)
 
     def forms(self, words: Sequence[str]) -> Forms:
         """Different words as numbers, the first as number 1."""

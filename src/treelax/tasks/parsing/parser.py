@@ -13,6 +13,7 @@ from torch import Tensor
 
 from treelax.data.batching import length_batches
 from treelax.data.conllu import Sentence, heads_tensor
+from treelax.data.text.tokenizer import written_words
 from treelax.errors import InputError
 from treelax.nn import LatentTree
 from treelax.nn.modes import evaluating
@@ -143,7 +144,7 @@ class DependencyParser(TrainedParser):
         return heads_tensor(filled)[0].to(self._device)
 
     def _sentence(self, text: Any, where: str, tokens: bool | None) -> Sentence | None:
-        words = text_words(text, where, bool(tokens))
+        words = text_words(text, where, bool(tokens), written_words)
         if not len(words):
             return None
         sentence = words if isinstance(words, Sentence) else Sentence(tuple(words))
@@ -157,7 +158,7 @@ class DependencyParser(TrainedParser):
 
     def words(self, text: str) -> tuple[str, ...]:
         """A text as words, cut as the Penn Treebank does."""
-        return tuple(text_words(" ".join(text.split()), "text", False))  # type: ignore[arg-type]
+        return tuple(written_words(" ".join(text.split())))
 
     def read(self, source: Source) -> Examples:
         """The examples that a user names."""
@@ -189,7 +190,8 @@ class DependencyParser(TrainedParser):
         self, examples: Sequence[Example], *, progress: Progress | None = None
     ) -> ParsingFigures:
         """Compare heads and labels with those of a treebank."""
-        gold, done = [each.sentences[0] for each in examples], 0
+        # a text that was cut anew has the treebank's sentence beside it
+        gold, done = [each.block or each.sentences[0] for each in examples], 0
         for own in gold:
             if own.heads is None or own.labels is None:
                 raise InputError(
@@ -197,10 +199,10 @@ class DependencyParser(TrainedParser):
                     "treebank in CoNLL-U"
                 )
         found = []
-        for said in self.stream(gold):
+        for said in self.stream(each.texts[0] for each in examples):
             assert said.heads is not None
             assert said.relations is not None
-            found.append((said.heads[0], said.relations[0]))
+            found.append((said.words[0], said.heads[0], said.relations[0]))
             done += len(said.words[0])
             if progress is not None:
                 progress(done)

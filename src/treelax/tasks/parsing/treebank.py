@@ -56,8 +56,12 @@ def check_tree(sentence: Sentence, file: str, *, single_root: bool) -> None:
 def check_length(sentence: Sentence, file: str) -> None:
     """Refuse a sentence that takes too much memory."""
     if len(sentence) > MAX_WORDS:
-        received = f"received {len(sentence):,} words; expected at most {MAX_WORDS:,}"
-        raise DataError(f"{file}, line {sentence.line}: {received}")
+        raise DataError(f"{file}, line {sentence.line}: {too_long(sentence)}")
+
+
+def too_long(sentence: Sentence) -> str:
+    """What to say of a sentence that takes too much memory."""
+    return f"received {len(sentence):,} words; expected at most {MAX_WORDS:,}"
 
 
 def _on_cycle(heads: Sequence[int]) -> int:
@@ -136,4 +140,5 @@ def encode_words(sentences: Sequence[Sentence], lexicon: Lexicon, tags: str) -> 
             ids.setdefault(word, len(ids) + 1)
     encoded = encode(sentences, lexicon, tags, ids.__getitem__)
     everything = torch.arange(len(sentences))
-    return lexicon.forms(list(ids)), encoded.batch(everything, max(map(len, sentences)))
+    forms = lexicon.forms([lexicon.usual(word) for word in ids])
+    return forms, encoded.batch(everything, max(map(len, sentences)))

@@ -15,7 +15,7 @@ from treelax.data.text.ptb import one_word, spaced_words
 from treelax.data.text.readers_table import SUFFIXES, read_lines_of_text, read_table
 from treelax.data.text.readers_tagging import WORD_SUFFIXES, column_of, read_tagging
 from treelax.data.text.records import MAX_WORDS, TOO_LONG, CheckOptions, Record, Records, Report
-from treelax.data.text.tokenizer import words_of
+from treelax.data.text.tokenizer import Cut, tokenize, words_of
 from treelax.errors import DataError, InputError
 from treelax.ops.checks import one_of
 from treelax.tasks.base import Example, Examples, Source
@@ -31,8 +31,8 @@ SPLITS = ("train", "dev", "test")
 FORMS = ("conll", "conllu", "text", *dict.fromkeys(SUFFIXES.values()))
 
 
-def read_examples(settings: SentenceSettings, source: Source) -> Examples:
-    """The examples that a user names, read as they are asked for."""
+def read_examples(settings: SentenceSettings, source: Source, cut: Cut = tokenize) -> Examples:
+    """The examples that a user names, read as they are asked for; ``cut`` makes words of a text."""
     if source.columns and len(source.columns) != settings.texts:
         raise InputError(
             f"--text: received {' '.join(source.columns)}; expected {settings.texts} for a model of "
@@ -48,13 +48,13 @@ def read_examples(settings: SentenceSettings, source: Source) -> Examples:
             "CoNLL-U file with heads (--file FILE.conllu)"
         )
     if source.texts:
-        return Examples("TEXT", list(_arguments(settings, source)))
+        return Examples("TEXT", list(_arguments(settings, source, cut)))
     records = _records(file, form, settings, source)
-    rows = (_example(record, settings) for record in records)
+    rows = (_example(record, settings, cut) for record in records)
     return Examples(records.source, rows, lambda: records.report.lines())
 
 
-def _arguments(settings: SentenceSettings, source: Source) -> Iterator[Example]:
+def _arguments(settings: SentenceSettings, source: Source, cut: Cut) -> Iterator[Example]:
     count = settings.texts
     texts = source.sentences if count == 1 else source.texts
     for i, text in enumerate(source.texts, 1):
@@ -70,7 +70,7 @@ def _arguments(settings: SentenceSettings, source: Source) -> Iterator[Example]:
     tokens = source.tokens or settings.tokens
     for i, start in enumerate(range(0, len(texts), count), 1):
         own = [spaced_words(text) if tokens else text for text in texts[start : start + count]]
-        yield _example(Record(tuple(own), None, i, tokens), settings)
+        yield _example(Record(tuple(own), None, i, tokens), settings, cut)
 
 
 def _form_of(file: str, settings: SentenceSettings, source: Source) -> str:
@@ -142,12 +142,12 @@ def _records(file: str, form: str, settings: SentenceSettings, source: Source) -
     )
 
 
-def _example(record: Record, settings: SentenceSettings) -> Example:
+def _example(record: Record, settings: SentenceSettings, cut: Cut = tokenize) -> Example:
     label = record.label
     if settings.kind != "tag" and label is None and settings.label is not None:
         label = record.extra.get(settings.label, "").strip() or None
     whole = len(record.texts) == settings.texts
-    texts = [words_of(record, i) if whole else [] for i in range(settings.texts)]
+    texts = [words_of(record, i, cut) if whole else [] for i in range(settings.texts)]
     words = [tuple(map(one_word, own)) for own in texts]
     if isinstance(label, tuple) and words[0] and len(label) == len(words[0]):
         return Example((Sentence(words[0], tags=label),), record.line, label)

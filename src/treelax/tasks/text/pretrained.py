@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from treelax.data.conllu import Sentence
 from treelax.data.text.ptb import one_word, spaced_words
 from treelax.data.text.records import Record
-from treelax.data.text.tokenizer import words_of
+from treelax.data.text.tokenizer import Cut, tokenize, words_of
 from treelax.data.text.vectors import Vectors
 from treelax.errors import InputError, TreelaxError, short
 from treelax.nn.modes import evaluating
@@ -356,14 +356,14 @@ def _all_words(examples: Iterable[Texts]) -> Iterator[str]:
     return (word for example in examples for text in example for word in words_in(text))
 
 
-def text_words(text: Any, where: str, tokens: bool) -> Text:
+def text_words(text: Any, where: str, tokens: bool, cut: Cut = tokenize) -> Text:
     """The words of a text that is a string, a list of words or a sentence."""
     if isinstance(text, Sentence):
         return replace(text, words=tuple(map(one_word, text.words)))
     if isinstance(text, str):
         if not text or text.isspace():
             return ()
-        return words_of(Record((spaced_words(text) if tokens else text,), None, 1, tokens), 0)
+        return words_of(Record((spaced_words(text) if tokens else text,), None, 1, tokens), 0, cut)
     if not isinstance(text, list | tuple):
         raise InputError(f"{where}: received {short(text)}; expected a text or a list of its words")
     for word in text:
