@@ -99,7 +99,7 @@ def written(folder: Path, text: str | bytes, name: str) -> Path:
 def typed(monkeypatch: pytest.MonkeyPatch, text: str | bytes) -> None:
     """Put a text on standard input."""
     data = text if isinstance(text, bytes) else text.encode()
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(data))))
 
 
 class Terminal(io.StringIO):

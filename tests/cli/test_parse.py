@@ -385,7 +385,7 @@ def test_a_treebank_with_tags_and_samples(tmp_path: Path, treebank: Path, capsys
         (["listops"], "TEXT: received none, with the RUN listops; expected"),
         (["listops", TEXT, " "], "expected a whole expression"),
         (["listops", "Dogs bark."], "TEXT: token 1: received 'Dogs'; expected one of [MIN"),
-        (["Dogs bark."], "(no RUN was named, so the ListOps model reads it)"),
+        (["[MAX 2 9"], "whole expression such as [MAX 2 9 ] (no RUN was named, so listops reads it)"),
         (["runs/none", TEXT], "RUN: received 'runs/none', which does not exist; expected the fol"),
         ([__file__, TEXT], "test_parse.py: is cut off or damaged, or no checkpoint"),
         (["nowhere.safetensors", TEXT], "'nowhere.safetensors', which does not exist"),

@@ -128,13 +128,13 @@ def test_a_link_restores_everything(visitor: Visitor) -> None:
 
 def test_a_link_of_nonsense_does_no_harm(visitor: Visitor) -> None:
     visit = visitor().open(
-        source="nothing", text="[MAX 1 2 ]", temperature="hot", noise="-1", seed="x", samples="1e9",
+        source="nothing", text="The cat sat.", temperature="hot", noise="-1", seed="x", samples="1e9",
         relaxation="<b>", roots="many", edits="1-2:NaN,9,5-5:1,a-b:1,0-1:1e99", pinned="0-0,1-1,2",
         forbidden="-1-2,999-1", click="delete", arc="7-7", more="?",
     )  # fmt: skip
     visit.shows_its_state(
-        source="listops", temperature="1", noise="1", seed="0", samples="", relaxation="softmax",
-        roots="several", edits="", pinned="", forbidden="", click="", arc="0-1",
+        source="english", temperature="1", noise="0", seed="0", samples="", relaxation="entropy",
+        roots="single", edits="", pinned="", forbidden="", click="", arc="0-1",
     )  # fmt: skip
 
 

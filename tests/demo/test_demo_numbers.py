@@ -166,7 +166,7 @@ def test_edits_pins_and_forbidden_arcs(ask: Ask) -> None:
 def test_a_run_on_sentences(tmp_path: Path) -> None:
     run = train("classify", tmp_path, train__epochs=1, model__single_root=True)
     sources = load_sources(run)
-    assert list(sources) == ["run", "listops", "zero", "random"]
+    assert list(sources) == ["run", "english", "listops", "zero", "random"]
     info = sources["run"].info
     assert (info.name, info.label) == ("run", "run run")
     assert info.defaults.single_root is True

@@ -243,6 +243,11 @@ def test_cells_have_the_colours_of_their_numbers(visitor: Visitor) -> None:
 def test_the_first_picture(visitor: Visitor) -> None:
     visit = visitor().open()
     page = visit.page
+    visit.shows_its_state(source="english", text="The old cat watched a small bird .", noise="0")
+    tags = page.locator("#best-arcs .tag").all_text_contents()
+    assert tags == ["det", "amod", "nsubj", "root", "det", "amod", "obj", "punct"]
+    assert page.is_hidden("#relaxations")  # softmax is no relaxation of its trees
+    page.select_option("#source", "listops")
     reply = visit.shows_its_state(source="listops", text="[MAX 2 9 [MIN 4 7 ] 0 ]", noise="1")
     assert "Value 9." in page.inner_text("#said")
     assert page.locator("#best-arcs .tag").all_text_contents() == ["4", "2"]

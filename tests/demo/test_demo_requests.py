@@ -57,7 +57,7 @@ def arcs(*places: tuple[int, int]) -> list[dict[str, int]]:
         (b'{"text": "\\ud800"}', 422, "text"),
         ({"text": "  \n "}, 409, "text has no words; expected 1 to 200"),
         (ONE | {"text": "w " * 201}, 409, "received 201 words; expected at most 200 in all"),
-        (ONE | {"source": "run"}, 409, "source is 'run'; expected one of listops, zero, random"),
+        (ONE | {"source": "run"}, 409, "source is 'run'; expected one of english, listops, zero, random"),
         (b'{"text": "a", "temperature": NaN}', 422, "temperature is nan; expected a finite number"),
         (ONE | {"temperature": 0}, 422, "temperature is 0; expected greater than or equal to 0.01"),
         (ONE | {"pinned": arcs((2, 0))}, 422, "pinned.0.word is 0; expected greater than or"),

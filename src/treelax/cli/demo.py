@@ -15,8 +15,8 @@ from treelax.errors import BackendError
 NEEDED = ("fastapi", "uvicorn")
 HELP = """Explore scores, noise and trees of a sentence on a web page.
 
-RUN is the folder of a run or of a saved model, or listops for the model that
-comes with treelax, which is always available. Ctrl+C stops the server.
+RUN is the folder of a run or of a saved model. The models that come with
+treelax, english and listops, are always available. Ctrl+C stops the server.
 
 Examples:
   treelax demo --open
@@ -26,7 +26,7 @@ Examples:
 
 def demo(
     run: Annotated[str, typer.Argument(metavar="RUN", help="Run, saved model, or listops.")] = (
-        "listops"
+        "english"
     ),
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[

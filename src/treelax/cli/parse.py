@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -23,9 +24,10 @@ if TYPE_CHECKING:
 
 HELP = """Show the trees that a trained model finds.
 
-RUN is the folder of a run or of a saved model, or listops for the model that
-comes with treelax, which is the default. The first argument is taken as RUN
-if it is listops, an existing folder, or ends in .safetensors; all others are
+RUN is the folder of a run or of a saved model, or english or listops for a
+model that comes with treelax. Without it, ListOps expressions go to listops
+and all other texts to english. The first argument is taken as RUN if it is
+english, listops, an existing folder, or ends in .safetensors; all others are
 texts. To parse a text of such a name, give RUN first: treelax parse
 runs/stars runs.
 
@@ -37,6 +39,7 @@ Samples are exact samples from the distribution over trees, not perturb-and-
 parse samples. --vectors, as for treelax predict, looks up unknown words.
 
 Examples:
+  treelax parse "The old cat watched a small bird."
   treelax parse "[MAX 2 [MIN 4 7 ] 0 ]" --gold
   treelax parse runs/stars "A fine film." --soft
   treelax parse runs/snli "A man eats." "Somebody eats." --out pair.svg
@@ -44,7 +47,8 @@ Examples:
   treelax parse runs/tags --file new.conllu --gold --format json
 """
 COUNT_EVERY = 20  # texts; a bar takes longer to draw than one of them to parse
-DEFAULT = "listops"
+# a value and round brackets may come before, as in the original files
+EXPRESSION = re.compile(r"[\d\s(]*\[(MIN|MAX|MED|SM)\b")
 ENDINGS = {
     **{".txt": "tree", ".json": "json", ".jsonl": "json", ".conllu": "conllu"},
     **{".svg": "svg", ".png": "svg", ".pdf": "svg"},
@@ -109,7 +113,7 @@ def parse(
     weights = soft or written == "heatmap"
     ascii = out is None and not supports_unicode(sys.stdout)
     look = Look(gold, samples, seed, width, ascii, number=file is not None)
-    parser = load_parser(run or DEFAULT, device, vectors, out)
+    parser = load_parser(run or default_model(texts, file), device, vectors, out)
     parser.require_trees()
     if gold or written == "heatmap":
         parser.require_heads("--gold" if gold else "a heat map")
@@ -131,7 +135,7 @@ def parse(
     except DataError as error:
         if run is not None:
             raise
-        raise DataError(f"{error} (no RUN was named, so the ListOps model reads it)") from error
+        raise DataError(f"{error} (no RUN was named, so {parser.name} reads it)") from error
     for note in examples.notes():
         error_console.print(f"{examples.name}: {note}")
 
@@ -143,10 +147,23 @@ def split_arguments(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
     first = arguments[0] if arguments else ""
     # not with a Path: a long text is no name of a file, which it takes for an error
     is_run = first in BUILT_IN or os.path.isdir(first) or first.endswith(".safetensors")
-    # one word with a separator is meant as a RUN too: expressions, read where none is named, have none
+    # one word with a separator is meant as a RUN too
     if is_run or (first.split() == [first] and {os.sep, "/"} & set(first)):
         return first, list(arguments[1:])
     return None, list(arguments)
+
+
+def default_model(texts: Sequence[str], file: str | None) -> str:
+    """The model for texts, or a file of them, where none is named."""
+    from treelax.data.input_files import one_file
+
+    if file is None:
+        first = texts[0]
+    elif file == STREAM:
+        first = sys.stdin.buffer.peek().decode(errors="replace")  # type: ignore[union-attr]
+    else:
+        first = next((line for _, line in one_file(file).lines() if line.strip()), "")
+    return "listops" if EXPRESSION.match(first) else "english"
 
 
 def _said(parser: TrainedParser, examples: Examples, weights: bool, look: Look) -> Iterator[Said]:

@@ -81,7 +81,9 @@ def warm_up(sources: Mapping[SourceName, Source]) -> None:
     for name, source in sources.items():
         first, *more = source.info.examples
         second = SecondText(text=more[0]) if more else None
-        answer(TreeRequest(source=name, text=first, second=second, samples=1), sources)
+        request = TreeRequest(source=name, text=first, second=second, samples=1)
+        relaxation = source.info.defaults.relaxation  # not all trees have both
+        answer(request.model_copy(update={"relaxation": relaxation}), sources)
 
 
 def _parsed(

@@ -67,8 +67,8 @@ class TreeRequest(Text):
 
     source: SourceName = Field(
         default="listops",
-        description="Where scores come from: zero (all 0), random, listops (the model that comes "
-        "with treelax), or run, that which the demo was started with; /api/info lists them.",
+        description="Where scores come from: zero (all 0), random, english or listops (models that "
+        "come with treelax), or run, that which the demo was started with; /api/info lists them.",
     )
     second: SecondText | None = Field(
         default=None,

@@ -94,17 +94,17 @@ class ModelSource(Source):
 
 
 def load_sources(run: str | os.PathLike[str] | None = None) -> dict[SourceName, Source]:
-    """All sources of a demo, that of a run first.
+    """All sources of a demo, that of a run, or the model named, first.
 
-    >>> list(load_sources())
-    ['listops', 'zero', 'random']
+    >>> list(load_sources()), list(load_sources("listops"))[:2]
+    (['english', 'listops', 'zero', 'random'], ['listops', 'english'])
     """
     sources: dict[SourceName, Source] = {}
     if run is not None and str(run) not in BUILT_IN:
         label = f"run {Path(run).resolve().name}"
         sources["run"] = ModelSource(load(run), "run", label)
-    for name, task in BUILT_IN.items():
-        label = f"{task_named(task).title} model, built in"
+    for name in sorted(BUILT_IN, key=lambda name: name != str(run)):
+        label = f"{name} (built in): {task_named(BUILT_IN[name]).title}"
         sources[name] = ModelSource(load(name), name, label)
     return sources | {"zero": ZeroSource(), "random": RandomSource()}
 

@@ -31,7 +31,8 @@ TASKS: dict[str, str] = {
     "tag": "treelax.tasks.text.task:TAG",
     "parser": "treelax.tasks.parsing.task:PARSER",
 }
-BUILT_IN = {"listops": "listops"}  # models that come with treelax, with their tasks
+# models that come with treelax, with their tasks
+BUILT_IN = {"english": "parser", "listops": "listops"}
 
 
 def task_named(name: str) -> Task:
@@ -65,7 +66,8 @@ def load(
 
     Args:
         name: the folder of a run or of a saved model, a file ``model.safetensors`` of a ListOps run,
-            "listops" for the model that comes with treelax, or OWNER/NAME on the Hugging Face hub.
+            a parser in one file, "english" or "listops" for a model that comes with treelax, or
+            OWNER/NAME on the Hugging Face hub.
         device: device of the model.
         vectors: the word vector files used in training, in the same order, to look up words that
             were not in the training data.
@@ -82,10 +84,12 @@ def load(
         BackendError: the model is on the hub and huggingface_hub is not installed.
 
     Example:
-        >>> parser = load("listops")
-        >>> [found] = parser.parse(["[MAX 2 [MIN 4 7 ] 0 ]"])
+        >>> parser = load("english")
+        >>> [found] = parser.parse(["The old cat watched a small bird."])
         >>> found.heads[0], found.scores[0].shape
-        ((0, 1, 1, 3, 3, 3, 1, 1), torch.Size([9, 9]))
+        ((3, 3, 4, 0, 7, 7, 4, 4), torch.Size([9, 9]))
+        >>> parser.about["treebank"]
+        'UD English-EWT'
     """
     from treelax.tasks.text.hub import fetch_folder, looks_like_hub_name
 
@@ -120,7 +124,7 @@ def task_of(path: Path) -> str:
         what = f"holds neither {CONFIG} nor {saved.name}" if path.exists() else "does not exist"
         raise InputError(
             f"{path}: {what}; expected the folder of a run or of a saved model, a model.safetensors, "
-            f"or {', '.join(BUILT_IN)} for the model that comes with treelax"
+            f"or {' or '.join(BUILT_IN)} for a model that comes with treelax"
         )
     from treelax.tasks.text.model_files import read_config
 

@@ -19,7 +19,8 @@ export function showControls() {
   showSeed();
   showSliders();
   byId("heads-facts").hidden = !page.state.heads;
-  byId("relaxations").hidden = page.state.heads;
+  byId("marginals-facts").hidden = !page.state.marginals;
+  byId("relaxations").hidden = page.state.heads || page.state.marginals;
   byId("roots").hidden = page.state.heads;
   for (const radio of radios("relaxation")) radio.checked = radio.value === page.state.relaxation;
   const roots = page.state.singleRoot ? "single" : "several";

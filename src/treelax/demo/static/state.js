@@ -24,6 +24,7 @@ export function ofSource(source) {
     source: source.name,
     pair: source.texts.length === 2, // otherwise there is one text, the first
     heads: source.structure === "heads", // words choose alone, no tree binds them
+    marginals: source.structure === "nonprojective", // the only soft trees that there are
     shown: 0, // which text the pictures show
     relaxation: source.defaults.relaxation,
     temperature: source.defaults.temperature,
@@ -107,7 +108,8 @@ export function fromHash(hash, info) {
   state.temperature = number("temperature", 0.01, 100, state.temperature);
   state.noiseScale = number("noise", 0, 100, state.noiseScale);
   state.noiseSeed = whole("seed", MOST_SEED, 0);
-  state.relaxation = one("relaxation", ["softmax", "entropy"], state.relaxation);
+  const relaxations = state.marginals ? ["entropy"] : ["softmax", "entropy"];
+  state.relaxation = one("relaxation", relaxations, state.relaxation);
   const roots = one("roots", ["single", "several"], state.singleRoot ? "single" : "");
   state.singleRoot = roots === "single" && !state.heads;
   state.scoreSeed = whole("scores", MOST_SEED, 0);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -32,6 +33,7 @@ from treelax.tasks.parsing.evaluation import ParsingFigures
 from treelax.tasks.parsing.inputs import own_examples, read_examples
 from treelax.tasks.parsing.lexicon import Forms, Lexicon, tags_of
 from treelax.tasks.parsing.model import ParserModel
+from treelax.tasks.parsing.packed import Packed, save_packed
 from treelax.tasks.parsing.treebank import Batch, encode_words
 from treelax.tasks.text.new_words import add_words, vector_files
 from treelax.tasks.text.origins import Origin, trained_with
@@ -57,11 +59,13 @@ class DependencyParser(TrainedParser):
         *,
         vectors: Sequence[Path] | None = None,
         origins: Mapping[str, Origin] | None = None,
+        about: Mapping[str, Any] | None = None,
     ) -> None:
         self.model, self.lexicon, self.config, self.name = model, lexicon, config, name
         self.tree: LatentTree = model.tree
         self.settings = config.data.sentences
-        self.takes_vectors = lexicon.vectors is not None
+        self.about = about
+        self.takes_vectors = lexicon.vectors is not None and about is None
         self.vector_files = vector_files(vectors, self.settings, name)
         self.origins = origins or {}
         self._not_found: set[str] = set()  # in the files of vectors
@@ -166,6 +170,10 @@ class DependencyParser(TrainedParser):
 
     def own_examples(self, split: str, *, limit: int | None = None) -> Examples:
         """The sentences of a split of its run."""
+        if self.about is not None:
+            raise InputError(
+                f"{self.name}: is a parser in one file, which has no data; expected --data FILE"
+            )
         return own_examples(self.config, self.origins, split, limit=limit)
 
     def look_up(self, words: Iterable[str]) -> tuple[int, int]:
@@ -178,7 +186,7 @@ class DependencyParser(TrainedParser):
 
     def unknown_words(self, words: Collection[str]) -> str | None:
         """A note on the option that would look them up."""
-        if self.lexicon.vectors is None or self.vector_files:
+        if not self.takes_vectors or self.lexicon.vectors is None or self.vector_files:
             return None
         return unknown_note(set(words), self.lexicon.vectors, self.settings.vectors)
 
@@ -207,6 +215,16 @@ class DependencyParser(TrainedParser):
             if progress is not None:
                 progress(done)
         return ParsingFigures.of(gold, found)
+
+    def save(self, path: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
+        """Save the parser as one small file, with all words looked up so far.
+
+        Args:
+            path: the file, which `treelax.load` loads.
+            about: what to say of it, as JSON has it; see `about`.
+        """
+        packed = Packed(self.model, self.lexicon, self.config, about)
+        save_packed(Path(path), packed, kind=self.task)
 
     @torch.no_grad()
     def arc_scores(self, words: Sequence[str]) -> Tensor:
