@@ -67,3 +67,15 @@ def test_the_first_answer_loads_little() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy = {"matplotlib", "nltk", "tensorboard", "transformers", "triton", "fastapi", "typer"}
     assert not heavy & set(done.stdout.split())
+
+
+def test_words_as_they_are_written(english: TrainedParser) -> None:
+    """Capitals throughout tell nothing, and a name in lower case has the vector of the name."""
+    quiet, loud, empty = english.predict(["we saw texas in july .", "WE SAW TEXAS IN JULY .", " "])
+    assert (quiet.heads, quiet.relations) == (loud.heads, loud.relations)
+    assert loud.words == (("WE", "SAW", "TEXAS", "IN", "JULY", "."),)
+    assert empty.heads is None
+    assert [said.heads for said in english.predict(["", " "])] == [None, None]
+    rows = english.lexicon.forms(["Mekong", "mekong", "xqzwv"]).vectors.tolist()  # type: ignore[attr-defined]
+    assert rows[1] == rows[2] > 0
+    assert rows[3] == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from treelax.data.conllu import Sentence
 from treelax.data.text.tokenizer import typewritten
-from treelax.data.text.vectors import Vectors
+from treelax.data.text.vectors import Vectors, spellings
 from treelax.errors import CheckpointError
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
 
@@ -29,7 +29,7 @@ NAMES = ("words", "characters", "tags", "labels")
 class Forms:
     """Different words as numbers; row 0 is padding."""
 
-    vectors: Tensor  # (forms,): rows of the given vectors
+    vectors: Tensor  # (forms,): rows of the given vectors, 0 for none
     learned: Tensor  # (forms,): rows of the learned vectors
     characters: Tensor  # (forms, characters), 0 for padding
 
@@ -118,11 +118,12 @@ class Lexicon:
 
     def forms(self, words: Sequence[str]) -> Forms:
         """Different words as numbers, the first as number 1."""
-        rows = [0] * len(words) if self.vectors is None else self.vectors.ids(words)
+        known = {} if self.vectors is None else self.vectors.known
+        rows = [known.get(word) or _other_spelling(word, known) for word in words]
         learned = [self._word_ids.get(word.lower(), UNKNOWN) for word in words]
-        known = self._character_ids
+        ids = self._character_ids
         spelled = [
-            [START, *(known.get(c, UNKNOWN) for c in word[:MOST_CHARACTERS]), END] for word in words
+            [START, *(ids.get(c, UNKNOWN) for c in word[:MOST_CHARACTERS]), END] for word in words
         ]
         longest = max(map(len, spelled), default=1)
         characters = [[0] * longest, *(own + [0] * (longest - len(own)) for own in spelled)]
@@ -150,6 +151,16 @@ class Lexicon:
             raise CheckpointError(
                 f"{path}: its words are damaged ({error!r}); use another run or train again"
             ) from error
+
+
+def _other_spelling(word: str, known: Mapping[str, int]) -> int:
+    """The row of another spelling of a word, in capitals or without; 0 if none is known.
+
+    A word that is not known has no vector, as words have none that training drops: random vectors
+    mislead a parser more than none.
+    """
+    others = (*spellings(word), word.capitalize(), word.upper())
+    return next((known[each] for each in others if each in known), 0)
 
 
 def universal(label: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ from treelax.tasks.base import (
     Prediction,
     Progress,
     Source,
+    Text,
     TrainedParser,
 )
 from treelax.tasks.parsing.config import ParserConfig
@@ -34,7 +36,7 @@ from treelax.tasks.parsing.inputs import own_examples, read_examples
 from treelax.tasks.parsing.lexicon import Forms, Lexicon, tags_of
 from treelax.tasks.parsing.model import ParserModel
 from treelax.tasks.parsing.packed import Packed, save_packed
-from treelax.tasks.parsing.treebank import Batch, encode_words
+from treelax.tasks.parsing.treebank import Batch, EncodedTreebank, encode_words
 from treelax.tasks.text.new_words import add_words, vector_files
 from treelax.tasks.text.origins import Origin, trained_with
 from treelax.tasks.text.pretrained import WINDOW, text_words, unknown_note
@@ -91,11 +93,15 @@ class DependencyParser(TrainedParser):
         while window := list(islice(sentences, WINDOW * batch_size)):
             self.look_up(word for own in window if own is not None for word in own.words)
             done = [Prediction(((),))] * len(window)  # of an empty text there is no more to say
-            given = {i: own for i, own in enumerate(window) if own is not None}
-            for places in length_batches({i: len(own) for i, own in given.items()}, **bounds):
-                found = self._parsed([given[i] for i in places], soft, scores, keep)
+            where = [i for i, own in enumerate(window) if own is not None]
+            given = [own for own in window if own is not None]
+            encoded = self._encoded(given)
+            for places in length_batches(list(map(len, given)), **bounds):
+                own = [given[i] for i in places]
+                batch = self._batch(encoded, places, max(map(len, own)))
+                found = self._parsed(own, batch, soft, scores, keep)
                 for place, said in zip(places, found, strict=True):
-                    done[place] = said
+                    done[where[place]] = said
             yield from done
 
     def predict(
@@ -106,10 +112,15 @@ class DependencyParser(TrainedParser):
 
     @torch.no_grad()
     def _parsed(
-        self, sentences: Sequence[Sentence], soft: bool, scores: bool, keep: bool
+        self,
+        sentences: Sequence[Sentence],
+        encoded: tuple[Batch, Forms],
+        soft: bool,
+        scores: bool,
+        keep: bool,
     ) -> list[Prediction]:
         """Parse a batch."""
-        batch, forms = self._encoded(sentences)
+        batch, forms = encoded
         with evaluating(self.model):
             vertices = self.model.vertices(batch, forms)
             trees = self.model.trees(vertices, batch.lengths)
@@ -122,7 +133,8 @@ class DependencyParser(TrainedParser):
                 best = structure.argmax(trees.marginals + mask, batch.lengths, validate=False)
             heads = best[..., 1:].argmax(-2)
             labels = self.model.label_scores(vertices, heads).argmax(-1).tolist()
-        own_scores, said = trees.scores.float().cpu(), []
+        own_scores = trees.scores.float().cpu() if scores else None
+        said = []
         for i, (sentence, row) in enumerate(zip(sentences, heads.tolist(), strict=True)):
             n = len(sentence)
             relations = [self.lexicon.labels[label] for label in labels[i][:n]]
@@ -132,15 +144,24 @@ class DependencyParser(TrainedParser):
                 Prediction(
                     (sentence.words,),
                     heads=(tuple(row[:n]),),
-                    scores=(own_scores[i, : n + 1, : n + 1].clone(),) if scores else None,
+                    scores=None
+                    if own_scores is None
+                    else (own_scores[i, : n + 1, : n + 1].clone(),),
                     relations=(tuple(relations),),
                 )
             )
         return said
 
-    def _encoded(self, sentences: Sequence[Sentence]) -> tuple[Batch, Forms]:
-        forms, batch = encode_words(sentences, self.lexicon, self.config.data.tags)
-        return Batch(*(part.to(self._device) for part in batch)), forms.to(self._device)
+    def _encoded(self, sentences: Sequence[Sentence]) -> tuple[EncodedTreebank, Forms]:
+        forms, words = encode_words(sentences, self.lexicon, self.config.data.tags)
+        return words.to(self._device), forms.to(self._device)
+
+    def _batch(
+        self, encoded: tuple[EncodedTreebank, Forms], places: Sequence[int], longest: int
+    ) -> tuple[Batch, Forms]:
+        """Some of the sentences, padded."""
+        words, forms = encoded
+        return words.batch(torch.tensor(places, device=self._device), longest), forms
 
     def _known(self, sentences: Sequence[Sentence]) -> Tensor:
         """The heads that are given, -1 for others."""
@@ -231,7 +252,7 @@ class DependencyParser(TrainedParser):
         """The scores of the arcs of one text; of labelled trees, summed over labels."""
         sentence = self._sentence(list(words), "text", True)
         assert sentence is not None
-        batch, forms = self._encoded([sentence])
+        batch, forms = self._batch(self._encoded([sentence]), [0], len(sentence))
         with evaluating(self.model):
             vertices = self.model.vertices(batch, forms)
             return self.model.trees(vertices, batch.lengths).scores[0].float().cpu()
@@ -239,12 +260,40 @@ class DependencyParser(TrainedParser):
     @torch.no_grad()
     def answer(self, texts: Sequence[Sequence[str]], trees: Sequence[Tensor]) -> Answer | None:
         """The labels of the arcs of a tree."""
-        batch, forms = self._encoded([Sentence(tuple(texts[0]))])
+        encoded = self._encoded([Sentence(tuple(texts[0]))])
+        batch, forms = self._batch(encoded, [0], len(texts[0]))
         heads = trees[0][:, 1:].argmax(0)[None].to(self._device)
         with evaluating(self.model):
             scores = self.model.label_scores(self.model.vertices(batch, forms), heads)
         labels = [self.lexicon.labels[label] for label in scores[0].argmax(-1).tolist()]
         return Answer("The label of each word's arc stands below it.", labels)
+
+    @torch.no_grad()
+    def best_trees(
+        self, text: Text, said: Prediction, count: int, *, keep: bool = False
+    ) -> list[Prediction]:
+        """The most probable trees of a text, fewer if there are not as many.
+
+        ``said`` is what `stream` said of the text, with scores and the same ``keep``.
+        """
+        sentence = self._sentence(text, "text", True)
+        assert sentence is not None
+        assert said.scores is not None
+        found = self.tree.structure(said.scores[0]).top_k(count)
+        heads = found.trees[..., 1:].argmax(-2)
+        batch, forms = self._batch(self._encoded([sentence]), [0], len(sentence))
+        with evaluating(self.model):
+            vertices = self.model.vertices(batch, forms).expand(count, -1, -1)
+            labels = self.model.label_scores(vertices, heads.to(self._device)).argmax(-1)
+        trees = []
+        for own, numbers, log_prob in zip(
+            heads.tolist(), labels.tolist(), found.log_probs.tolist(), strict=True
+        ):
+            relations = [self.lexicon.labels[label] for label in numbers]
+            relations = _kept_labels(sentence, relations) if keep else relations
+            more = {"relations": (tuple(relations),), "log_prob": log_prob}
+            trees.append(replace(said, heads=(tuple(own),), **more))
+        return [tree for tree in trees if tree.log_prob != -math.inf]
 
     @property
     def _device(self) -> torch.device:

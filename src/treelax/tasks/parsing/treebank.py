@@ -132,13 +132,21 @@ def encode(
     return EncodedTreebank(torch.tensor(rows), lengths.cumsum(0))
 
 
-def encode_words(sentences: Sequence[Sentence], lexicon: Lexicon, tags: str) -> tuple[Forms, Batch]:
-    """The different words of some sentences, and these as one padded batch."""
+def encode_words(
+    sentences: Sequence[Sentence], lexicon: Lexicon, tags: str
+) -> tuple[Forms, EncodedTreebank]:
+    """The different words of some sentences, and these as numbers, without trees and labels."""
     ids: dict[str, int] = {}
-    for own in sentences:
-        for word in own.words:
-            ids.setdefault(word, len(ids) + 1)
-    encoded = encode(sentences, lexicon, tags, ids.__getitem__)
-    everything = torch.arange(len(sentences))
-    forms = lexicon.forms([lexicon.usual(word) for word in ids])
-    return forms, encoded.batch(everything, max(map(len, sentences)))
+    forms = [ids.setdefault(w, len(ids) + 1) for own in sentences for w in _not_shouted(own.words)]
+    columns = torch.zeros(len(forms), 5, dtype=torch.int64)
+    columns[:, 0] = torch.tensor(forms)
+    if tags != "none":
+        own_tags = (tag for own in sentences for tag in tags_of(own, tags))
+        columns[:, 1] = torch.tensor(lexicon.tag_ids(own_tags))
+    offsets = torch.tensor([0, *map(len, sentences)]).cumsum(0)
+    return lexicon.forms([lexicon.usual(word) for word in ids]), EncodedTreebank(columns, offsets)
+
+
+def _not_shouted(words: Sequence[str]) -> Sequence[str]:
+    """Words in lower case where all of a sentence is in capitals, which then tell nothing."""
+    return [word.lower() for word in words] if " ".join(words).isupper() else words
