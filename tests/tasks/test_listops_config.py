@@ -82,6 +82,13 @@ BAD = {
 }
 
 
+def test_settings_that_an_estimator_does_not_take_are_refused():
+    taken = override(preset("paper-mc"), ["model.estimator=imle", "model.estimator.step=3"])
+    assert taken.model.make_estimator().step == 3
+    with pytest.raises(InputError, match="step is 3.0 and model.estimator rloo, which takes samples"):
+        override(preset("paper-mc"), ["model.estimator=rloo", "model.estimator.step=3"])
+
+
 @pytest.mark.parametrize("setting", BAD)
 def test_bad_values_are_refused_with_the_name_of_the_key(setting):
     with pytest.raises(InputError, match=f"^{BAD[setting]}") as caught:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,7 +10,8 @@ import typer
 from treelax.cli.commands import Device, Settings, command
 from treelax.cli.console import console, error_console, table
 from treelax.cli.progress import progress
-from treelax.errors import TrainingError, counted
+from treelax.cli.sweeps import train_runs
+from treelax.errors import TrainingError
 
 HELP = """Compare estimators: each tuned on dev, then trained over several seeds.
 
@@ -83,7 +83,6 @@ def compare(
 
 def _train(study: Any, keys: Any, name: str, device: str, jobs: int | None) -> TrainingError | None:
     """Train what is not on record; returns what was wrong with runs that failed."""
-    from treelax.analysis.sweep import epochs_of, sweep
     from treelax.training.devices import find_device
 
     place = find_device(device)
@@ -93,23 +92,10 @@ def _train(study: Any, keys: Any, name: str, device: str, jobs: int | None) -> T
         return None
     with progress("reading the data", unit="record", transient=True) as bar:
         study.task.check_data(list(missing.values()), bar.update)
-    at_once = jobs or (10 if place.type == "cuda" else os.cpu_count() or 1)
-    error_console.print(f"{counted(len(missing), 'run')}, {at_once} at a time, on {place}")
-    total = sum(config.train.epochs for config in missing.values())
-    with progress(name, total, start=sum(map(epochs_of, missing)), unit="epoch") as bar:
-
-        def tell(run: Any, row: dict[str, Any], epochs: int) -> None:
-            where = f"{run.path.parent.name} {run.path.name}"
-            dev = study.task.describe(row["dev"])
-            bar.update(epochs, f"{where} epoch {row['epoch']} dev {dev}")
-
-        try:
-            sweep(study.task, missing, device=str(place), jobs=at_once, report=tell)
-        except TrainingError as error:
-            return error
-        finally:
-            study.collect(keys)  # whatever has ended, also if the sweep was interrupted
-    return None
+    try:
+        return train_runs(study.task, missing, place, jobs, called=name, parts=2)
+    finally:
+        study.collect(keys)  # whatever has ended, also if the sweep was interrupted
 
 
 def _measure(study: Any, device: str) -> None:

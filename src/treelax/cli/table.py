@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePath
@@ -14,7 +13,8 @@ from treelax.cli import estimators, gradients
 from treelax.cli.commands import Device, Settings, command, group, option_settings, with_options
 from treelax.cli.console import console, error_console, table
 from treelax.cli.progress import progress
-from treelax.errors import InputError, TrainingError, counted
+from treelax.cli.sweeps import train_runs
+from treelax.errors import InputError, TrainingError
 from treelax.tasks import command_modules
 from treelax.tasks.commands import TableCommand
 
@@ -177,7 +177,7 @@ def _train(
     task: Task, configs: Sequence[Any], folder: Path, device: str, jobs: int | None
 ) -> TrainingError | None:
     """Train what has not been trained; returns what was wrong with runs that failed."""
-    from treelax.analysis.sweep import epochs_of, run_name, sweep
+    from treelax.analysis.sweep import run_name
     from treelax.training.devices import find_device
 
     place = find_device(device)
@@ -186,22 +186,7 @@ def _train(
         with progress("reading the data", unit="record", transient=True) as bar:
             for data in task.check_data(configs, bar.update):
                 _refuse_other_data(ended, data)
-    at_once = jobs or (10 if place.type == "cuda" else os.cpu_count() or 1)
-    error_console.print(f"{counted(len(configs), 'run')}, {at_once} at a time, on {place}")
-    total = sum(config.train.epochs for config in configs)
-    done = sum(epochs_of(folder / run_name(config)) for config in configs)
-    with progress("sweep", total, start=done, unit="epoch") as bar:
-
-        def tell(run: Run, row: dict[str, Any], epochs: int) -> None:
-            dev = task.describe(row["dev"])
-            bar.update(epochs, f"{run.path.name} epoch {row['epoch']} dev {dev}")
-
-        try:
-            runs = {folder / run_name(config): config for config in configs}
-            sweep(task, runs, device=str(place), jobs=at_once, report=tell)
-        except TrainingError as error:
-            return error
-    return None
+    return train_runs(task, {folder / run_name(c): c for c in configs}, place, jobs)
 
 
 def _publish(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from treelax.errors import InputError
@@ -27,6 +27,17 @@ from treelax.structures import structure_named
 
 LARGEST_SEED = 2**63 - 1  # that torch takes
 SIZE = "[1, inf)"
+# settings of model.estimator that each takes
+TAKES = {
+    "relaxed": ("samples",),
+    "straight-through": ("samples", "gradient"),
+    "sparsemap": ("samples", "max_iterations"),
+    "spigot": ("samples", "step", "projection", "form"),
+    "imle": ("samples", "step"),
+    "perturbed": ("samples",),
+    "reinforce": ("samples", "decay"),
+    "rloo": ("samples",),
+}
 
 
 def check_settings(section: str, config: Any, **ranges: str) -> None:
@@ -158,6 +169,7 @@ class TreeSettings:
                 f"model.straight_through is true and model.estimator {self.estimator.name}; expected "
                 "one of them"
             )
+        self._refuse_unused()
         self.make_estimator()  # which checks its settings
         relaxes = self.estimator.name in ("relaxed", "straight-through")
         if self.structure == "nonprojective" and self.relaxation == "softmax" and relaxes:
@@ -165,6 +177,18 @@ class TreeSettings:
                 "model.structure is nonprojective and model.relaxation softmax; expected entropy: "
                 "there is no dynamic program whose choices could be relaxed"
             )
+
+    def _refuse_unused(self) -> None:
+        """Refuse settings that the estimator would not look at."""
+        own, usual = self.estimator, EstimatorSettings()
+        kind = "straight-through" if self.straight_through else own.name
+        for each in fields(own):
+            value, taken = getattr(own, each.name), TAKES.get(kind, ())
+            if each.name not in ("name", *taken) and value != getattr(usual, each.name):
+                raise InputError(
+                    f"model.estimator.{each.name} is {value} and model.estimator {kind}, which takes "
+                    f"{', '.join(taken) or 'no such setting'}; leave it out"
+                )
 
     def latent_tree(self, size: int, *, dropout: float = 0.0) -> LatentTree:
         """The layer over vectors of that size."""
