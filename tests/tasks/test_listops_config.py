@@ -85,7 +85,9 @@ BAD = {
 def test_settings_that_an_estimator_does_not_take_are_refused():
     taken = override(preset("paper-mc"), ["model.estimator=imle", "model.estimator.step=3"])
     assert taken.model.make_estimator().step == 3
-    with pytest.raises(InputError, match="step is 3.0 and model.estimator rloo, which takes samples"):
+    with pytest.raises(
+        InputError, match=r"step is 3\.0 and model\.estimator rloo, which takes samples"
+    ):
         override(preset("paper-mc"), ["model.estimator=rloo", "model.estimator.step=3"])
 
 
