@@ -11,7 +11,14 @@ from torch.nn import functional as F
 
 from treelax import Exact, Marginals, Projective
 from treelax.tasks.parsing.config import UnlabelledConfig
-from treelax.tasks.parsing.decoders import ArcDecoder, Decoder, GCNDecoder, make_decoder
+from treelax.tasks.parsing.decoders import (
+    ArcDecoder,
+    Decoder,
+    Encoded,
+    GCNDecoder,
+    MaskedDecoder,
+    make_decoder,
+)
 from treelax.trees import heads_to_tree
 
 COUNT, SIZE = 6, 3
@@ -19,12 +26,15 @@ LENGTHS = torch.tensor([4, 2])
 WORDS = torch.tensor([[2, 5, 3, 2], [4, 1, 0, 0]])
 HEADS = torch.tensor([[2, 0, 4, 2], [0, 1, -1, -1]])
 TREES = heads_to_tree(HEADS, LENGTHS).double()
+VERTICES = torch.randn(2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+HIDDEN = torch.tensor([[True, False, True, False], [False, True, False, False]])
+GIVEN = Encoded(WORDS, VERTICES, HIDDEN)
 
 
 def made(kind: str, **settings: Any) -> tuple[Decoder, Tensor]:
     torch.manual_seed(0)
     config = UnlabelledConfig(decoder=kind, size=4, **settings)  # type: ignore[arg-type]
-    decoder = make_decoder(config, COUNT, SIZE).double()
+    decoder = make_decoder(config, COUNT, SIZE, VERTICES.shape[-1]).double()
     nn.init.normal_(decoder.bias)
     return decoder, torch.randn(COUNT, SIZE, dtype=torch.float64)
 
@@ -55,7 +65,7 @@ def test_words_from_their_heads_are_those_of_a_loop() -> None:
                 logits = table @ decoder.output[side](hidden) + decoder.bias
                 own = trees[sample, sentence, h, m] * lost(logits, words[m - 1])
                 wanted[sample, sentence] += own.detach()
-    assert torch.allclose(decoder(WORDS, trees, table), wanted)
+    assert torch.allclose(decoder(GIVEN, trees, table), wanted)
 
 
 def test_words_from_those_before_them_are_those_of_a_loop() -> None:
@@ -74,26 +84,39 @@ def test_words_from_those_before_them_are_those_of_a_loop() -> None:
                 vector = vector + tree[i, j] * decoder.modifier(states[j])
             logits = table @ decoder.output(vector.relu()) + decoder.bias
             wanted[sample, sentence] += lost(logits, words[i - 1]).detach()
-    assert torch.allclose(decoder(WORDS, trees, table), wanted)
+    assert torch.allclose(decoder(GIVEN, trees, table), wanted)
+
+
+def test_hidden_words_are_predicted_from_their_neighbours() -> None:
+    decoder, table = made("masked", hidden=0.5)
+    assert isinstance(decoder, MaskedDecoder)
+    trees = soft_trees()
+    wanted = torch.zeros(2, 2, dtype=torch.float64)
+    for sample, sentence, m in torch.cartesian_prod(*map(torch.arange, (2, 2, 4))).tolist():
+        if HIDDEN[sentence, m]:
+            vector = decoder.gcn(VERTICES[sentence], trees[sample, sentence])[m + 1]
+            logits = table @ decoder.output(vector) + decoder.bias
+            wanted[sample, sentence] += 2 * lost(logits, int(WORDS[sentence, m])).detach()
+    assert torch.allclose(decoder(GIVEN, trees, table), wanted)
 
 
 @pytest.mark.parametrize("dropout", [0.0, 1.0])
 def test_dropped_words_are_predicted_but_not_read(dropout: float) -> None:
     decoder, table = made("gcn", word_dropout=dropout)
     sentences = torch.tensor([[2, 5, 3, 2], [2, 5, 3, 4], [3, 4, 5, 2], [3, 4, 5, 4]])
-    loss = decoder(sentences, TREES[:1].expand(1, 4, 5, 5), table)[0]
+    loss = decoder(GIVEN._replace(words=sentences), TREES[:1].expand(1, 4, 5, 5), table)[0]
     # what the last word costs depends on those before it, if they are read
     same = torch.allclose(loss[1] - loss[0], loss[3] - loss[2])
     assert same == (dropout == 1)
     assert not torch.allclose(loss[0], loss[2])
 
 
-@pytest.mark.parametrize("kind", ["arcs", "gcn"])
+@pytest.mark.parametrize("kind", ["arcs", "gcn", "masked"])
 def test_gradients(kind: str) -> None:
-    decoder, table = made(kind, word_dropout=0.0)
+    decoder, table = made(kind, word_dropout=0.0, hidden=0.5)
     decoder.requires_grad_(False)
     inputs = (soft_trees().detach().requires_grad_(), table.requires_grad_())
-    assert torch.autograd.gradcheck(lambda trees, table: decoder(WORDS, trees, table), inputs)
+    assert torch.autograd.gradcheck(lambda trees, table: decoder(GIVEN, trees, table), inputs)
 
 
 def test_marginals_have_the_exact_expectation_of_arcs() -> None:
@@ -103,7 +126,7 @@ def test_marginals_have_the_exact_expectation_of_arcs() -> None:
         torch.manual_seed(2)
         scores = torch.randn(2, 5, 5, dtype=torch.float64, requires_grad=True)
         trees = Projective(single_root=True)(scores, LENGTHS)
-        loss = estimator.expect(trees, lambda own: decoder(WORDS, own, table))
+        loss = estimator.expect(trees, lambda own: decoder(GIVEN, own, table))
         [gradient] = torch.autograd.grad(loss.sum(), scores)
         found.append((loss.detach(), gradient))
     (exact, exact_gradient), (mean, mean_gradient) = found

@@ -158,11 +158,16 @@ class UnlabelledConfig:
 
     Attributes:
         decoder: "gcn" predicts each word from an LSTM over the words before it and a graph convolution
-            over the arcs between them and it (Corro and Titov); "arcs" from its head alone.
+            over the arcs between them and it (Corro and Titov); "arcs" from its head alone; "masked"
+            predicts hidden words from what the parser makes of them and of their neighbours in
+            the tree.
         size: of the decoder's layers.
+        hidden: share of the words of sentences without trees that are hidden from the parser.
         word_dropout: share of the words that the LSTM of "gcn" reads as unknown.
         reconstruction: weight of the loss of the words given the tree, beside that of trees.
         entropy: weight of the entropy of the trees, which is to be high.
+        agreement: weight of the agreement with the trees of the parser without dropout and hidden
+            words.
         warm_up: epochs on labelled sentences alone.
         relaxation: "softmax", for projective trees, or "entropy" (arc marginals).
         temperature: of the relaxation.
@@ -171,8 +176,9 @@ class UnlabelledConfig:
         estimator: what trains the scores of trees through the decoder.
     """
 
-    decoder: Literal["gcn", "arcs"] = "gcn"
+    decoder: Literal["gcn", "arcs", "masked"] = "gcn"
     size: int = 100
+    hidden: float = 0.0
     word_dropout: float = 0.3
     reconstruction: float = 0.1
     entropy: float = 0.0
@@ -187,7 +193,12 @@ class UnlabelledConfig:
     def __post_init__(self) -> None:
         weights = dict.fromkeys(("reconstruction", "entropy", "agreement"), "[0, inf)")
         check_settings("unlabelled", self, size=SIZE, warm_up="[0, inf)", **weights)
-        check_settings("unlabelled", self, word_dropout="[0, 1]")
+        check_settings("unlabelled", self, word_dropout="[0, 1]", hidden="[0, 1)")
+        if self.decoder == "masked" and not self.hidden:
+            raise InputError(
+                "unlabelled.decoder is masked and unlabelled.hidden 0; expected a share of words to "
+                "predict, such as 0.2"
+            )
 
     def make_estimator(self, structure: str) -> Estimator:
         """What trains the scores, for latent trees of this structure."""

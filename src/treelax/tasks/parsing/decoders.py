@@ -7,15 +7,25 @@ it learns about words that no labelled sentence has, the parser knows as well.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from treelax.nn import TreeGCN
 from treelax.nn.mlp import linear
 from treelax.tasks.parsing.config import UnlabelledConfig
 from treelax.tasks.parsing.lexicon import UNKNOWN
 
 SPREAD = 0.1  # of the root's initial vector
+
+
+class Encoded(NamedTuple):
+    """Sentences as a decoder meets them."""
+
+    words: Tensor  # (batch, n), 0 in the padding
+    vertices: Tensor  # (batch, n + 1, size): what the parser makes of the root and the words
+    hidden: Tensor  # (batch, n), true for words that the parser did not see
 
 
 class Decoder(nn.Module, ABC):
@@ -28,12 +38,12 @@ class Decoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(
-        self, words: Tensor, trees: Tensor, table: Tensor, generator: torch.Generator | None = None
+        self, given: Encoded, trees: Tensor, table: Tensor, generator: torch.Generator | None = None
     ) -> Tensor:
         """Minus the log-probability of the words of each sentence given its tree.
 
         Args:
-            words: ``(batch, n)``, 0 in the padding.
+            given: the sentences.
             trees: ``(samples, batch, n + 1, n + 1)``, 0 in the padding.
             table: ``(count, word_size)``, vectors of words.
             generator: source of randomness.
@@ -49,11 +59,14 @@ class Decoder(nn.Module, ABC):
 
     def predict(self, vectors: Tensor, table: Tensor) -> Tensor:
         """``(..., count)``: log-probabilities of all words."""
-        return (
-            torch.addmm(self.bias, vectors.flatten(0, -2), table.T)
-            .log_softmax(-1)
-            .unflatten(0, vectors.shape[:-1])
-        )
+        logits = torch.addmm(self.bias, vectors.flatten(0, -2), table.T)
+        return logits.log_softmax(-1).unflatten(0, vectors.shape[:-1])
+
+    def lost(self, vectors: Tensor, words: Tensor, counted: Tensor, table: Tensor) -> Tensor:
+        """``(samples, batch)``: minus the summed log-probability of the words that count."""
+        found = self.predict(vectors, table)
+        wanted = words.expand(found.shape[:-1])[..., None]
+        return -(found.gather(-1, wanted)[..., 0] * counted).sum(-1)
 
 
 class ArcDecoder(Decoder):
@@ -70,9 +83,9 @@ class ArcDecoder(Decoder):
         self.output = nn.ModuleList(linear(config.size, word_size) for _ in range(2))
 
     def forward(
-        self, words: Tensor, trees: Tensor, table: Tensor, generator: torch.Generator | None = None
+        self, given: Encoded, trees: Tensor, table: Tensor, generator: torch.Generator | None = None
     ) -> Tensor:
-        return -(trees[..., 1:] * self.arcs(words, table)).sum((-1, -2))
+        return -(trees[..., 1:] * self.arcs(given.words, table)).sum((-1, -2))
 
     def arcs(self, words: Tensor, table: Tensor) -> Tensor:
         """``(batch, n + 1, n)``: the log-probability of each word given each head."""
@@ -107,9 +120,9 @@ class GCNDecoder(Decoder):
         self.output = linear(config.size, word_size)
 
     def forward(
-        self, words: Tensor, trees: Tensor, table: Tensor, generator: torch.Generator | None = None
+        self, given: Encoded, trees: Tensor, table: Tensor, generator: torch.Generator | None = None
     ) -> Tensor:
-        read = words
+        read = words = given.words
         if self.training and self.word_dropout:
             dropped = torch.empty_like(words, dtype=torch.bool)
             dropped.bernoulli_(self.word_dropout, generator=generator)
@@ -118,11 +131,30 @@ class GCNDecoder(Decoder):
         to_word, from_word = trees.mT.tril(-1)[..., 1:, :], trees.tril(-1)[..., 1:, :]
         mixed = self.own(states[:, :-1]) + to_word @ self.head(states)
         mixed = mixed + from_word @ self.modifier(states)
-        found = self.predict(self.output(mixed.relu()), table)
-        wanted = words.expand(found.shape[:-1])[..., None]
-        return -(found.gather(-1, wanted)[..., 0] * (words > 0)).sum(-1)
+        return self.lost(self.output(mixed.relu()), words, words > 0, table)
 
 
-def make_decoder(config: UnlabelledConfig, count: int, word_size: int) -> Decoder:
+class MaskedDecoder(Decoder):
+    """Predicts the words that the parser did not see from what it makes of them and their neighbours.
+
+    As a masked language model it trains the parser's encoder too, beside its scores.
+    """
+
+    def __init__(self, config: UnlabelledConfig, count: int, word_size: int, size: int) -> None:
+        super().__init__(count, word_size)
+        self.share = config.hidden
+        self.gcn = TreeGCN(size, config.size)
+        self.output = linear(config.size, word_size)
+
+    def forward(
+        self, given: Encoded, trees: Tensor, table: Tensor, generator: torch.Generator | None = None
+    ) -> Tensor:
+        found = self.output(self.gcn(given.vertices, trees)[..., 1:, :])
+        return self.lost(found, given.words, given.hidden, table) / self.share
+
+
+def make_decoder(config: UnlabelledConfig, count: int, word_size: int, vertex_size: int) -> Decoder:
     """The decoder of a config."""
+    if config.decoder == "masked":
+        return MaskedDecoder(config, count, word_size, vertex_size)
     return {"arcs": ArcDecoder, "gcn": GCNDecoder}[config.decoder](config, count, word_size)

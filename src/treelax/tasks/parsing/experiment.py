@@ -128,8 +128,12 @@ class ParserExperiment:
             torch.manual_seed(config.seed)
             self.model = ParserModel(config.model, lexicon)
             if data.unlabelled:
-                sizes = self.model.words.learned.weight.shape
+                table = self.model.words.learned.weight
+                sizes = (*table.shape, self.model.encoder.output_size)
                 self.model.decoder = make_decoder(config.unlabelled, *sizes)
+                # words that no tree has start from what the encoder sees of dropped ones
+                seen = lexicon.forms([word for own in data.splits["train"] for word in own.words])
+                table.data[~torch.isin(torch.arange(len(table)), seen.learned)] = 0
         self.model.to(device)
         self.forms = lexicon.forms(list(words)).to(device)
         self.universal = lexicon.universal.to(device)

@@ -118,9 +118,14 @@ class ParserModel(nn.Module):
         """Arcs in a batch; fewer where the scores of all their labels have to fit into memory."""
         return MOST_ARCS // (self.label.weight.shape[0] if self.config.loss == "labelled" else 1)
 
-    def vertices(self, batch: Batch, forms: Forms) -> Tensor:
-        """``(batch, n + 1, size)``: the root and words that know their context."""
-        return self.root(self.encoder(self.words(batch, forms), batch.lengths))
+    def vertices(self, batch: Batch, forms: Forms, hidden: Tensor | None = None) -> Tensor:
+        """``(batch, n + 1, size)``: the root and words that know their context, but not themselves
+        where they are ``hidden``.
+        """
+        words = self.words(batch, forms)
+        if hidden is not None:
+            words = words.masked_fill(hidden[..., None], 0)
+        return self.root(self.encoder(words, batch.lengths))
 
     def trees(self, vertices: Tensor, lengths: Tensor) -> StructureDistribution:
         """The distribution over trees; of labelled ones, that of their arcs."""

@@ -10,10 +10,11 @@ from torch import Tensor
 
 from treelax.data.conllu import Sentence
 from treelax.errors import DataError, counted
-from treelax.estimators import Estimator
+from treelax.estimators import Estimator, Marginals, fenchel_young_loss
 from treelax.nn.modes import evaluating
 from treelax.tasks.base import Source
 from treelax.tasks.parsing.config import DataConfig, ParserConfig, UnlabelledConfig
+from treelax.tasks.parsing.decoders import Encoded
 from treelax.tasks.parsing.inputs import read_examples
 from treelax.tasks.parsing.lexicon import Forms, tags_of
 from treelax.tasks.parsing.model import ParserModel
@@ -77,37 +78,43 @@ def mixed_loss(
         \ell(s, T) &= -\log q(T \mid s) - \alpha \log p(s \mid T) \\
         \ell(s) &= -\alpha \, \mathbb{E}_{T \sim q(\cdot \mid s)} \log p(s \mid T)
                    - \beta \, \mathrm{H}(q(\cdot \mid s))
+                   - \gamma \, \mathbb{E}_{T \sim \bar q(\cdot \mid s)} \log q(T \mid s)
 
-    with the parser :math:`q`, the decoder :math:`p`, the weights :math:`\alpha` of the reconstruction
-    and :math:`\beta` of the entropy; with both 1 it is minus the bound of a variational autoencoder
-    whose prior takes all trees for equally likely.
+    with the parser :math:`q`, as it is without dropout :math:`\bar q`, the decoder :math:`p`, and the
+    weights :math:`\alpha` of the reconstruction, :math:`\beta` of the entropy and :math:`\gamma` of the
+    agreement. With :math:`\alpha = \beta = 1` and :math:`\gamma = 0` it is minus the bound of a
+    variational autoencoder whose prior takes all trees for equally likely.
 
     Args:
         labelled: ``(batch,)``, whether a sentence has a tree.
     """
     assert model.decoder is not None
-    vertices, lengths = model.vertices(batch, forms), batch.lengths
-    known = labelled[:, None, None]
+    decoder, lengths, known = model.decoder, batch.lengths, labelled[:, None]
+    place = torch.arange(batch.heads.shape[1], device=lengths.device)
+    hidden = torch.empty_like(batch.heads, dtype=torch.bool)
+    hidden.bernoulli_(config.hidden, generator=generator)
+    hidden &= (place < lengths[:, None]) & ~known
+    vertices = model.vertices(batch, forms, hidden)
     # a chain in place of the tree that is not known: any tree will do, its loss is left out
-    chain = torch.arange(batch.heads.shape[1], device=lengths.device)
-    batch = batch._replace(heads=torch.where(labelled[:, None], batch.heads, chain))
+    batch = batch._replace(heads=torch.where(known, batch.heads, place))
     loss = model.tree_loss(vertices, batch) * labelled
     trees = model.trees(vertices, lengths)
     # the reconstruction of a tree that is known does not train the scores
-    latent = model.tree.over(torch.where(known, trees.scores.detach(), trees.scores), lengths)
-    gold = heads_to_tree(batch.heads, lengths, validate=False).to(trees.scores)
-    words, table = forms.learned[batch.forms], model.words.learned.weight
-    decoder = model.decoder
-    rebuilt = estimator.expect(
-        latent,
-        lambda sampled: decoder(words, torch.where(known, gold, sampled), table, generator),
-        generator=generator,
-    )
-    loss = loss + config.reconstruction * rebuilt
+    free = torch.where(known[..., None], trees.scores.detach(), trees.scores)
+    gold = heads_to_tree(batch.heads, lengths, validate=False).to(free)
+    given = Encoded(forms.learned[batch.forms], vertices, hidden)
+
+    def rebuilt(latent: Tensor) -> Tensor:
+        chosen = torch.where(known[..., None], gold, latent)
+        return decoder(given, chosen, model.words.learned.weight, generator)
+
+    expected = estimator.expect(model.tree.over(free, lengths), rebuilt, generator=generator)
+    loss = loss + config.reconstruction * expected
     if config.entropy:
         loss = loss - config.entropy * trees.entropy() * ~labelled
     if config.agreement:
         with torch.no_grad(), evaluating(model):
             sure = model.trees(model.vertices(batch, forms), lengths).marginals
-        loss = loss - config.agreement * trees.log_prob(sure) * ~labelled
+        apart = fenchel_young_loss(trees, sure, Marginals())
+        loss = loss + config.agreement * apart * ~labelled
     return loss
