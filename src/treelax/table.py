@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 Cell = str | int | float | None
@@ -15,6 +15,13 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[Cell]]
     title: str | None = None
     note: str | None = None
+    headings: Mapping[str, str] | None = None  # what columns are, where their names do not say it all
+
+    @property
+    def legend(self) -> str | None:
+        """What the columns are, then the note."""
+        columns = "; ".join(f"{name}: {what}" for name, what in (self.headings or {}).items())
+        return " ".join(filter(None, (columns and f"{columns}.", self.note))) or None
 
 
 def cell_text(cell: Cell) -> str:

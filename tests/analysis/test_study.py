@@ -1,4 +1,4 @@
-"""A study of several runs: figures by hand, tables for 80 columns, CSV, JSON, pictures."""
+"""A study of several runs: figures by hand, tables, CSV, JSON, pictures."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_tables_by_hand() -> None:
     assert lengths["flat"] == [None] * 7
     matrix = tables["Agreement of runs: heads that are the same, %"]
     assert matrix[1] == ["chain (2)", "50.0", "", "33.3"]
-    others = tables["Agreement with other runs and baselines: heads that are the same, %"]
+    others = tables["Agreement with other runs and simple trees: heads that are the same, %"]
     assert others[1][1] == pytest.approx((50 + 100 / 3) / 2)
     bank = {row[0]: row[1:] for row in tables["Agreement with the gold trees: 6 words"]}
     assert bank["mean of 3 runs"][0] == pytest.approx((100 + 50 + 100 / 3) / 3)
@@ -134,7 +134,7 @@ def test_tables_by_hand() -> None:
     assert all(float(row[2]) > 0 for row in words)
     labels = tables["Labels with discrete and with soft trees"]
     assert labels == [["right", 2, 100, 50, 50, 50]]
-    entropies = tables["Entropy of the distribution over trees"]
+    entropies = tables["How sure the runs are: entropy of the distribution over trees"]
     assert [row[0] for row in entropies] == ["right", "flat"]
 
 

@@ -38,6 +38,7 @@ class Parses:
             latent.
         labels: figures of the labels; None if no labels were predicted.
         single_root: all trees have one word under the root.
+        kind: where the trees come from, as `TrainedParser.trees` says.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Parses:
     entropies: tuple[TreeEntropy, ...] | None = None
     labels: LabelFigures | None = None
     single_root: bool = False
+    kind: str = "latent"
 
 
 def parse_corpus(
@@ -81,7 +83,7 @@ def parse_corpus(
                 f"{parser.name}: takes given trees (model.trees is 'given') and {corpus.name} has "
                 "none; expected --data with a CoNLL-U file of them"
             )
-        return Parses(parser.name, tuple(corpus.gold))
+        return Parses(parser.name, tuple(corpus.gold), kind=parser.trees)
     parser.require_heads()
     texts = len(parser.text)
     labelled = texts == corpus.texts
@@ -115,6 +117,7 @@ def parse_corpus(
         tuple(entropies) if parser.tree is not None else None,
         LabelFigures.of(labels),
         getattr(parser.tree and parser.tree.structure, "single_root", False),
+        parser.trees,
     )
 
 

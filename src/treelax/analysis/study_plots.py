@@ -8,7 +8,6 @@ from statistics import mean
 from treelax.analysis.entropy import TreeEntropy
 from treelax.analysis.grammar import Grammar
 from treelax.analysis.study import LEFT_TO_RIGHT, RANDOM, RIGHT_TO_LEFT, Study, TreebankScores
-from treelax.analysis.study_tables import run_name
 from treelax.pictures import Curve, Curves, Panel, draw_curves, draw_panels
 from treelax.pictures.plot import COLOURS, FADED, look
 
@@ -44,16 +43,21 @@ def draw_study(study: Study) -> dict[str, Curves]:
     return found
 
 
+def run_name(name: str) -> str:
+    """The end of a name, which tells runs apart."""
+    return name if len(name) <= NAME else f"…{name[1 - NAME :]}"
+
+
 def _labels(names: Sequence[str]) -> dict[str, str]:
     """Short names of runs, or whole ones where short ones would be the same."""
-    short = [run_name(name, NAME) for name in names]
+    short = [run_name(name) for name in names]
     chosen = short if len(set(short)) == len(names) else names
     return dict(zip(names, chosen, strict=True))
 
 
 def _label(study: Study) -> str:
     runs = study.runs
-    return run_name(runs[0].name, NAME) if len(runs) == 1 else f"{len(runs)} runs"
+    return run_name(runs[0].name) if len(runs) == 1 else f"{len(runs)} runs"
 
 
 def _distributions(study: Study) -> Curves:
@@ -110,7 +114,7 @@ def _by_tag(runs: Mapping[str, TreebankScores], baselines: Mapping[str, Treebank
         return (own.by_tag or {})[tag].uas or 0.0
 
     tags = list(next(iter(runs.values())).by_tag or {})[:TAGS]
-    label = run_name(next(iter(runs)), NAME) if len(runs) == 1 else f"mean of {len(runs)} runs"
+    label = run_name(next(iter(runs))) if len(runs) == 1 else f"mean of {len(runs)} runs"
     return draw_bars(
         "Agreement with gold trees by tag of the modifier",
         "heads that are right, %",

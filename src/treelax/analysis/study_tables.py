@@ -1,4 +1,4 @@
-"""A study as tables for the screen, none wider than 80 columns."""
+"""A study as tables, for a terminal of any width and for the report."""
 
 from __future__ import annotations
 
@@ -9,68 +9,104 @@ from statistics import mean
 from treelax.analysis.agreement import mean_and_deviation
 from treelax.analysis.grammar import Grammar
 from treelax.analysis.roles import roles
-from treelax.analysis.study import LEFT_TO_RIGHT, RANDOM, RIGHT_TO_LEFT, Study, TreebankScores
+from treelax.analysis.study import Study, TreebankScores
 from treelax.analysis.tables import spread
 from treelax.errors import counted
 from treelax.table import Cell, Table
 
-NAME, WORD = 20, 13  # characters of the name of a run, and of a word
 MATRIX = range(3, 7)  # runs whose agreement fits into a square
 HEAD_WORDS = 10
+WORD = 40  # characters of a word
 # ranges of values that share a column: first, last, heading
 ARC_LENGTHS = [*((n, n, str(n)) for n in range(1, 6)), (6, 10, "6–10"), (11, math.inf, "11–")]
 MODIFIERS = [*((n, n, str(n)) for n in range(5)), (5, math.inf, "5–")]
-# headings, and the figures of a `Grammar` below them
+# figures of a `Grammar`, their headings and what they are
 ARCS = {
-    "l-to-r": "left_to_right",
-    "length": "mean_arc_length",
-    "median": "median_arc_length",
-    "depth": "mean_depth",
-    "roots": "mean_roots",
-    "leaves": "leaves",
+    "left_to_right": ("left to right, %", "arcs whose head stands left of the modifier"),
+    "mean_arc_length": (
+        "arc length",
+        "mean number of words from head to modifier, 1 for neighbours",
+    ),
+    "median_arc_length": ("median length", "half of the arcs are no longer"),
+    "mean_depth": ("depth", "mean number of arcs from the root to the deepest word of a sentence"),
+    "mean_roots": ("roots", "mean number of words under the root of a sentence"),
+    "leaves": ("leaves, %", "words without modifiers"),
 }
-ARCS_NOTE = """\
-l-to-r: arcs whose head stands left of the modifier, %; length: words from head
-to modifier; depth: of a sentence; roots: words under the root in a sentence;
-leaves: words without modifiers, %."""
 SPANS = {
-    "1 mod.": "one_modifier",
-    "2 sides": "both_sides",
-    "subtree": "mean_subtree_size",
-    "contig.": "contiguous",
-    "spans": "mean_runs",
-    "words": "mean_run_length",
+    "one_modifier": ("one modifier, %", "words with one modifier, of those with any"),
+    "both_sides": ("both sides, %", "words with modifiers on either side, of those with any"),
+    "mean_subtree_size": (
+        "subtree",
+        "mean number of words that a word with modifiers covers, itself included",
+    ),
+    "contiguous": ("contiguous, %", "such subtrees that no other word interrupts"),
+    "mean_runs": (
+        "spans",
+        "mean number, in a sentence, of series of words each of which hangs off the word before it",
+    ),
+    "mean_run_length": ("span length", "mean number of words in such a span"),
 }
-SPANS_NOTE = """\
-Of words with modifiers, %: 1 mod.: those with one; 2 sides: those with some on
-either side; contig.: those whose subtree no other word interrupts; subtree:
-its mean size. spans: series of words in a sentence each of which hangs off the
-word before it; words: in such a span."""
-SHORT = {LEFT_TO_RIGHT: "l-to-r", RIGHT_TO_LEFT: "r-to-l", RANDOM: "random"}
+ROLES = {
+    "modifiers": "mean number of modifiers of an occurrence",
+    "head, %": "occurrences with modifiers",
+    "leaf, %": "occurrences without modifiers",
+    "root, %": "occurrences under the root",
+    "left, %": "occurrences whose head stands to the left",
+    "usual head": "the head that it has most often",
+    "usual, %": "occurrences with that head",
+}
+TREEBANK = {
+    "UAS": "words with their gold head, %",
+    "UUAS": "gold edges that are found, whichever end is the head, %",
+    "exact": "sentences with their whole gold tree, %",
+    "UAS*": "UAS without punctuation",
+    "UUAS*": "UUAS without punctuation",
+}
+ENTROPY = {
+    "nats": "mean entropy of the trees of a sentence",
+    "per word": "nats of all sentences over all words",
+    "% of random": "nats of all sentences over those of random trees, the largest possible",
+    "best arcs, %": "mean probability of the arcs of the best trees",
+}
+LABELS = {
+    "discrete, %": "labels that are right with discrete trees, as in use (empty where none are known)",
+    "soft, %": "labels that are right with soft trees, as in training",
+    "gap": "by how many points discrete trees are better",
+    "same label, %": "labels that are the same with both",
+}
 
 
 def study_tables(study: Study) -> Iterator[Table]:
     """The tables of a study, in the order to read them."""
-    yield _grammar_table(study, "Arcs", ARCS, ARCS_NOTE)
-    yield _grammar_table(study, "Branching and spans", SPANS, SPANS_NOTE)
-    yield shares_table(study, "Arcs by length, %", "arc_lengths", ARC_LENGTHS)
-    yield shares_table(study, "Words by number of modifiers, %", "modifiers", MODIFIERS)
-    yield roles_table(
-        study, "Words with the most modifiers", "word", study.corpus.words, HEAD_WORDS
-    )
-    if study.corpus.tags is not None:
-        yield roles_table(study, "Tags with the most modifiers", "tag", study.corpus.tags, None)
-    if len(study.runs) in MATRIX:
-        yield _matrix(study)
-    yield _baselines(study)
-    if study.treebank is not None and study.treebank_baselines is not None:
-        yield _treebank(study.treebank, study.treebank_baselines)
-        if study.corpus.tags is not None:
-            yield _by_tag(study.treebank, study.treebank_baselines)
-    if study.entropies:
-        yield _entropies(study)
+    yield from main_tables(study)
+    yield from more_tables(study)
+
+
+def main_tables(study: Study) -> Iterator[Table]:
+    """What is right, how far trees agree, how sure they are, and what they look like."""
     if any(run.labels is not None for run in study.runs):
         yield _labels(study)
+    if study.treebank is not None and study.treebank_baselines is not None:
+        yield _treebank(study.treebank, study.treebank_baselines)
+    yield _baselines(study)
+    yield _grammar_table(study, "Arcs", ARCS)
+    if study.entropies:
+        yield _entropies(study)
+
+
+def more_tables(study: Study) -> Iterator[Table]:
+    """Distributions, and figures of single words, tags and runs."""
+    yield _grammar_table(study, "Branching and spans", SPANS)
+    yield shares_table(study, "Arcs by length, %", "arc_lengths", ARC_LENGTHS)
+    yield shares_table(study, "Words by number of modifiers, %", "modifiers", MODIFIERS)
+    words, tags = study.corpus.words, study.corpus.tags
+    yield roles_table(study, "Words with the most modifiers", "word", words, HEAD_WORDS)
+    if tags is not None:
+        yield roles_table(study, "Tags with the most modifiers", "tag", tags, None)
+    if len(study.runs) in MATRIX:
+        yield _matrix(study)
+    if study.treebank and study.treebank_baselines and tags is not None:
+        yield _by_tag(study.treebank, study.treebank_baselines)
 
 
 def _matrix(study: Study) -> Table:
@@ -79,7 +115,7 @@ def _matrix(study: Study) -> Table:
     rows = []
     for number, name in enumerate(names, 1):
         figures = (found.get((name, other), found.get((other, name))) for other in names)
-        rows.append([f"{run_name(name, NAME - 4)} ({number})", *map(one_decimal, figures)])
+        rows.append([f"{name} ({number})", *map(one_decimal, figures)])
     columns = ["run", *map(str, range(1, len(names) + 1))]
     return Table(columns, rows, "Agreement of runs: heads that are the same, %")
 
@@ -89,17 +125,17 @@ def _baselines(study: Study) -> Table:
     several = len(study.runs) > 1
     rows: list[list[Cell]] = []
     for run in study.runs:
-        cells: list[Cell] = [run_name(run.name)]
+        cells: list[Cell] = [run.name]
         if several:
             cells.append(mean(p.uas for p in study.pairs if run.name in (p.first, p.second)))
         rows.append([*cells, *(study.baselines[run.name][name].uas for name in baselines)])
-    title = "Agreement with baselines: heads that are the same, %"
+    others = "other runs and simple trees" if several else "simple trees"
+    title = f"Agreement with {others}: heads that are the same, %"
     note = None
     if several:
-        title = title.replace("with baselines", "with other runs and baselines")
         agreement = spread([pair.uas for pair in study.pairs])
         note = f"{counted(len(study.pairs), 'pair')} of runs: {agreement}"
-    columns = ["run", *["runs"] * several, *(SHORT.get(name, name) for name in baselines)]
+    columns = ["run", *["other runs"] * several, *baselines]
     return Table(columns, rows, title, note)
 
 
@@ -108,7 +144,7 @@ def _treebank(runs: Mapping[str, TreebankScores], baselines: Mapping[str, Treeba
         found = [own.all.uas, own.all.uuas, own.all.exact_trees]
         return found if own.plain is None else [*found, own.plain.uas, own.plain.uuas]
 
-    rows: list[list[Cell]] = [[run_name(name), *cells(own)] for name, own in runs.items()]
+    rows: list[list[Cell]] = [[name, *cells(own)] for name, own in runs.items()]
     if len(runs) > 1:
         columns = [
             [value for value in column if value is not None]
@@ -119,14 +155,12 @@ def _treebank(runs: Mapping[str, TreebankScores], baselines: Mapping[str, Treeba
         rows.append(["± deviation", *(spread for _, spread in found)])
     rows += [[name, *cells(own)] for name, own in baselines.items()]
     total = next(iter(runs.values()))
-    columns_named = ["trees", "UAS", "UUAS", "exact"]
-    note = "UAS: words with the right head, %; UUAS: edges found in either direction, %;\n"
-    note += "exact: whole trees, %."
+    named, note = list(TREEBANK)[:3], None
     if total.plain is not None:
-        columns_named += ["UAS*", "UUAS*"]
-        note = f"{note[:-1]}; *: without the punctuation, {total.plain.words:,} words."
+        named = list(TREEBANK)
+        note = f"*: {total.plain.words:,} words."
     title = f"Agreement with the gold trees: {total.all.words:,} words"
-    return Table(columns_named, rows, title, note)
+    return Table(["trees", *named], rows, title, note, {name: TREEBANK[name] for name in named})
 
 
 def _by_tag(runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]) -> Table:
@@ -141,44 +175,27 @@ def _by_tag(runs: Mapping[str, TreebankScores], baselines: Mapping[str, Treebank
             cells.append(deviation)
         rows.append([*cells, *((own.by_tag or first)[tag].uas for own in baselines.values())])
     named = [f"{len(runs)} runs", "±"] if several else ["run"]
-    columns = ["tag", "words", *named, *(SHORT.get(name, name) for name in baselines)]
+    columns = ["tag", "words", *named, *baselines]
     return Table(columns, rows, "UAS by tag of the modifier, %")
 
 
 def _entropies(study: Study) -> Table:
     rows = [
-        [run_name(name), f"{own.entropy:.3f}", f"{own.per_word:.3f}", own.relative, own.best_arcs]
+        [name, f"{own.entropy:.3f}", f"{own.per_word:.3f}", own.relative, own.best_arcs]
         for name, own in study.entropies.items()
     ]
-    return Table(
-        ["run", "nats", "per word", "% of random", "best arcs"],
-        rows,
-        "Entropy of the distribution over trees",
-        "nats: mean over sentences; per word: all nats over all words; % of random: all\n"
-        "nats over those of random trees; best arcs: mean probability of the arcs of the\n"
-        "best trees, %.",
-    )
+    title = "How sure the runs are: entropy of the distribution over trees"
+    return Table(["run", *ENTROPY], rows, title, headings=ENTROPY)
 
 
 def _labels(study: Study) -> Table:
     rows = [
-        [run_name(run.name), own.labels, own.accuracy, own.soft_accuracy, own.gap, own.same]
+        [run.name, own.labels, own.accuracy, own.soft_accuracy, own.gap, own.same]
         for run in study.runs
         if (own := run.labels) is not None
     ]
-    return Table(
-        ["run", "labels", "discrete", "soft", "gap", "same label"],
-        rows,
-        "Labels with discrete and with soft trees",
-        "discrete, soft: labels that are right with these trees, %, empty where none are\n"
-        "known; gap: by how much discrete trees are better; same label: labels that are\n"
-        "the same with both, %.",
-    )
-
-
-def run_name(name: str, width: int = NAME) -> str:
-    """The end of a name, which tells runs apart."""
-    return name if len(name) <= width else f"…{name[1 - width :]}"
+    title = "Labels with discrete and with soft trees"
+    return Table(["run", "labels", *LABELS], rows, title, headings=LABELS)
 
 
 def short_word(word: str) -> str:
@@ -191,20 +208,20 @@ def one_decimal(value: float | None) -> str:
     return "" if value is None else f"{value:.1f}"
 
 
-def _grammars(study: Study) -> Iterator[tuple[str, Grammar]]:
-    for name, own in (*study.grammars.items(), *study.reference_grammars.items()):
-        yield run_name(name), own
+def _grammars(study: Study) -> list[tuple[str, Grammar]]:
+    return [*study.grammars.items(), *study.reference_grammars.items()]
 
 
-def _grammar_table(study: Study, title: str, columns: Mapping[str, str], note: str) -> Table:
+def _grammar_table(study: Study, title: str, figures: Mapping[str, tuple[str, str]]) -> Table:
     """Figures of a `Grammar`, by the headings of their columns."""
     rows: list[list[Cell]] = []
     for name, own in _grammars(study):
-        cells = {figure: getattr(own, figure) for figure in columns.values()}
+        cells = {figure: getattr(own, figure) for figure in figures}
         if "median_arc_length" in cells:  # a whole number, or a half
             cells["median_arc_length"] = one_decimal(own.median_arc_length)
         rows.append([name, *cells.values()])
-    return Table(["trees", *columns], rows, title, note)
+    headings = dict(figures.values())
+    return Table(["trees", *headings], rows, title, headings=headings)
 
 
 def shares_table(
@@ -237,11 +254,4 @@ def roles_table(
         cells: list[Cell] = [short_word(role.name), role.times // count, *map(one_decimal, figures)]
         rows.append([*cells, short_word(role.usual_head), one_decimal(role.usual)])
     of_all = f"; all {count} runs together" if count > 1 else ""
-    return Table(
-        [unit, "times", "mod.", "head", "leaf", "root", "left", "hangs off", "%"],
-        rows,
-        title + of_all,
-        f"mod.: modifiers of each; of all times, %: head: with modifiers; leaf: without;\n"
-        f"root: under the root; left: with its head to the left; hangs off: the {unit} that\n"
-        "is its head most often.",
-    )
+    return Table([unit, "times", *ROLES], rows, title + of_all, headings=ROLES)

@@ -22,7 +22,7 @@ from treelax.cli.commands import (
     Vectors,
     command,
 )
-from treelax.cli.console import console, error_console, show
+from treelax.cli.console import console, error_console, is_terminal, show
 from treelax.cli.output import warn_of_long
 from treelax.cli.progress import progress
 from treelax.errors import InputError
@@ -42,9 +42,10 @@ whose tokenisation is kept; a ListOps file; or a table or text, as treelax
 predict does. --vectors, as for treelax predict, looks up unknown words; runs
 trained without vectors ignore it.
 
-Shows statistics of arcs, branching and spans, agreement of the runs with each
-other, with baselines and with the treebank, the entropy of the trees, and
-labels with discrete and with soft trees. --out writes them as CSV and SVG.
+Says what was learned in three sentences, then shows labels with discrete and
+with soft trees, agreement with the treebank, with other runs and with simple
+trees, entropy, and statistics of arcs, branching, spans, words and tags. --out
+writes them as CSV and SVG.
 
 Examples:
   treelax analyse listops --data data/listops/test.tsv --limit 1000
@@ -79,6 +80,7 @@ def analyse(
     from treelax.analysis.study_files import write_csv_files
     from treelax.analysis.study_plots import draw_study
     from treelax.analysis.study_tables import study_tables
+    from treelax.analysis.summary import summary
 
     source = source_of(data, text, label, given, tokens)
     corpus, parses = _parse(runs, Wanted(source, split, limit, max_length), device, vectors)
@@ -94,6 +96,8 @@ def analyse(
         return
     words = sum(map(len, corpus.sentences))
     console.print(f"{corpus.name}: {len(corpus.sentences):,} sentences, {words:,} words\n")
+    for sentence in summary(found):
+        console.print(f"{sentence}\n", soft_wrap=not is_terminal())
     show(study_tables(found))
     if out is not None:
         console.print(f"written: {out}")

@@ -67,7 +67,7 @@ def table(
 def show(tables: Iterable[Table]) -> None:
     """Print tables, with a line between."""
     for each in tables:
-        table(*each)
+        table(each.columns, each.rows, each.title, each.legend)
         console.print()
 
 
