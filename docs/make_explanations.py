@@ -20,11 +20,13 @@ if not __package__:  # run as a script: the repository is the search path, not t
 import treelax as tx
 from docs.make_picture import NOTE, draw_soft_tree, scores
 from treelax.pictures import Picture, stack_pictures
-from treelax.pictures.svg import COLOURS, draw_note, number, text_element
+from treelax.pictures.style import COLOURS
+from treelax.pictures.svg import draw_note, number, text_element
 
 FAINT = 0.16  # opacity of what fills a shape, so that its text is seen on light and on dark
 SMALL, LARGE = 13, 15  # sizes of fonts
 MUTED = 'fill-opacity="0.75"'
+DASHES = "5 3"
 
 
 def coloured(colour: str, *parts: str) -> str:
@@ -76,7 +78,7 @@ def box(x: float, y: float, size: tuple[int, int], name: str, how: str, colour: 
 
 
 def pipeline() -> Picture:
-    """From word vectors to the loss, and the gradient on its way back."""
+    """From word vectors to the loss, and the gradient on its way back through every box."""
     rows = [
         [
             ("word vectors", "any encoder", "grey"),
@@ -89,31 +91,40 @@ def pipeline() -> Picture:
             ("loss", "your task", "grey"),
         ],
     ]
-    wide, gap, high, left = 124, 26, 58, 14
+    wide, gap, high, left, apart = 124, 42, 58, 14, 9
     right = left + 3 * (wide + gap) - gap
-    tops = (16, 118)
-    body = []
+    tops = (16, 130)
+    body, back = [], []
     for top, boxes in zip(tops, rows, strict=True):
         for place, (name, how, colour) in enumerate(boxes):
             x = left + place * (wide + gap)
             body.append(box(x, top, (wide, high), name, how, colour))
             if place:
-                body.append(arrow(x - gap + 2, top + high / 2, x - 2))
-    # from the end of the first row to the start of the second
-    start, end, level = right - wide / 2, left + wide / 2, (tops[0] + high + tops[1]) / 2
-    around = f"M{number(start)} {tops[0] + high}V{number(level)}H{number(end)}V{tops[1] - 8}"
-    body += [line(around), tip(f"M{number(end)} {tops[1] - 2}l-4 -8h8z")]
-    below = tops[1] + high + 20
-    told = words((start + end) / 2, below + 20, "the gradient comes back through all of it")
-    body.append(coloured("blue", arrow(start, below, end, "6 4"), told))
+                body.append(arrow(x - gap + 3, top + high / 2 - apart, x - 3))
+                back.append(arrow(x - 3, top + high / 2 + apart, x - gap + 3, DASHES))
+    # from the end of the first row to the start of the second, and back inside of it
+    near, far, bottom = left + wide / 2, right - wide / 2, tops[0] + high + 3
+    top, level = tops[1] - 3, (tops[0] + high + tops[1]) / 2
+    near_to, far_to, across = (number(value + apart) for value in (near, far, level))
+    body.append(line(f"M{far_to} {bottom}V{across}H{near_to}V{top - 6}"))
+    body.append(tip(f"M{near_to} {top}l-4 -8h8z"))
+    near_back, far_back, across = (number(value - apart) for value in (near, far, level))
+    back.append(line(f"M{near_back} {top}V{across}H{far_back}V{bottom + 6}", DASHES))
+    back.append(tip(f"M{far_back} {bottom}l-4 8h8z"))
+    below = tops[1] + high + 26
+    told = "the gradient, from the loss back to the encoder"
+    back.append(line(f"M{left} {below - 4}h36", DASHES))
+    body.append(coloured("blue", *back))
+    body.append(text_element(left + 46, below, told, size=SMALL, anchor="start", longest=99))
     return Picture(
         right + left,
-        below + 32,
+        below + 18,
         "\n".join(body),
         "Word vectors become scores, a soft tree and a loss",
         "Six boxes with an arrow from each to the next: "
         + "; ".join(f"{name}, {how}" for row in rows for name, how, _ in row)
-        + ". A dashed arrow leads back: the gradient comes back through all of it.",
+        + ". A dashed arrow leads back from each to the one before: the gradient, from the loss back to "
+        "the encoder.",
     )
 
 

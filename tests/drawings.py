@@ -35,6 +35,14 @@ class DrawnArc(NamedTuple):
     opacity: float
     width: float
 
+    @property
+    def head(self) -> str:
+        return self.told.split(" → ")[0]
+
+    @property
+    def modifier(self) -> str:
+        return self.told.split(" → ")[1].split(",")[0]
+
 
 def root_of(svg: str) -> ElementTree.Element:
     return ElementTree.fromstring(svg)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from itertools import combinations
+from collections import defaultdict
+from itertools import combinations, permutations
 from typing import Any
 
 import pytest
@@ -15,7 +16,6 @@ from drawings import (
     MAX_FOUND,
     MAX_GOLD,
     SVG,
-    DrawnArc,
     arcs,
     root_of,
     size_of,
@@ -75,17 +75,35 @@ def test_any_words_and_heads(given: tuple[list[str], list[int]]) -> None:
 
 
 @given(st.integers(1, 14), st.integers(0, 1000))
-def test_arcs_of_a_projective_tree_do_not_meet(n: int, seed: int) -> None:
+def test_arcs_of_a_projective_tree_meet_in_the_stem_of_their_head_only(n: int, seed: int) -> None:
     drawn = arcs(draw_arcs(["w"] * n, projective(n, seed)).svg())
-    for one, other in combinations(drawn, 2):
-        assert not meet(one, other)
-        assert not meet(other, one)
+    for one, other in permutations(drawn, 2):
+        stem = {one.head_x} & {other.head_x} if one.head == other.head else set()
+        left, right = sorted((other.head_x, other.modifier_x))
+        crossing = {one.head_x, one.modifier_x} - stem
+        assert not any(left <= x <= right and one.y <= other.y for x in crossing)
 
 
-def meet(one: DrawnArc, other: DrawnArc) -> bool:
-    """Whether a stem of one arc runs into the upper part or a stem of another."""
-    left, right = sorted((other.head_x, other.modifier_x))
-    return any(left <= x <= right and one.y <= other.y for x in (one.head_x, one.modifier_x))
+@given(st.integers(1, 9), st.integers(0, 1000))
+def test_arcs_leave_their_head_in_one_stem_on_each_side_and_end_in_one_arrow(
+    n: int, seed: int
+) -> None:
+    """All of them above the word, however many there are."""
+    torch.manual_seed(seed)
+    weights = tx.ops.soft_tree(torch.randn(n + 1, n + 1), temperature=3.0)
+    words = [f"w{m}" for m in range(1, n + 1)]
+    svg = draw_arcs(words, weights=weights, least=1e-6).svg()
+    starts, arrows = defaultdict(set), defaultdict(set)
+    for arc in arcs(svg):
+        arrows[arc.modifier].add(arc.modifier_x)
+        if not arc.head.startswith("root"):
+            starts[arc.head, arc.head_x < arc.modifier_x].add(arc.head_x)
+    middles = {e.text: float(e.get("x", "nan")) for e in root_of(svg).iter(f"{SVG}text")}
+    assert all(found == {middles[name.split()[0]]} for name, found in arrows.items())
+    for (name, _), found in starts.items():
+        word = name.split()[0]
+        assert len(found) == 1
+        assert abs(found.pop() - middles[word]) <= text_width(word, 16) / 2
 
 
 @given(st.integers(2, 12), st.integers(0, 1000))

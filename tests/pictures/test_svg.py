@@ -11,7 +11,7 @@ from drawings import SVG, root_of
 
 from treelax.errors import BackendError, DataError, InputError
 from treelax.pictures import draw_arcs, stack_pictures
-from treelax.pictures.svg import COLOURS, INK, PAPER
+from treelax.pictures.style import COLOURS, INK, PAPER
 
 ONE = draw_arcs(["Dogs", "bark"], [2, 0], title="One")
 HAS_CONVERTER = shutil.which("rsvg-convert") is not None

@@ -9,7 +9,8 @@ from treelax.pictures.curves import Curve, Panel, draw_curves, draw_panels
 from treelax.pictures.heat_map import draw_heat_map
 from treelax.pictures.plot import Curves
 from treelax.pictures.relaxation import draw_relaxation
-from treelax.pictures.svg import Picture, stack_pictures
+from treelax.pictures.stack import align_pictures, stack_pictures
+from treelax.pictures.svg import Picture
 from treelax.pictures.terminal import draw_tree, list_weights, supports_unicode
 from treelax.pictures.terminal_brackets import draw_binary_tree, list_brackets
 
@@ -18,6 +19,7 @@ __all__ = [
     "Curves",
     "Panel",
     "Picture",
+    "align_pictures",
     "draw_arcs",
     "draw_binary_tree",
     "draw_brackets",

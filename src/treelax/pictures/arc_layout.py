@@ -1,22 +1,13 @@
-"""Where the words and arcs of a drawing stand.
-
-Every arc has its own end at each of its words: those to the left before those to the right, longer
-arcs further in, so no two arcs of a projective tree meet. An arc is one level above those under it.
-"""
+"""Where the arcs of a drawing stand; `treelax.pictures.style` says by which rules."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from treelax.pictures.lines import Kind
+from treelax.pictures.style import LABEL, Kind, port
 from treelax.pictures.svg import text_width
-
-LABEL = 11.0  # font size of the labels of arcs
-PORT = 8.0  # between the ends of arcs at a word
-MOST = 96.0  # that the ends at a word may take, however many
-BETWEEN = 15.0  # words
 
 
 class Arc(NamedTuple):
@@ -66,80 +57,41 @@ class Side(NamedTuple):
         return max(gaps, key=lambda gap: (round(gap[0], 3), -abs(gap[1] - middle)))[1]
 
 
-def lay_out(
-    widths: Sequence[float], above: Sequence[Arc], below: Sequence[Arc]
-) -> tuple[list[float], float, Side, Side]:
-    """The middles of words of these widths, from x = 0, the width of all, the arcs above and below."""
-    ports = [_ports(arcs, len(widths)) for arcs in (above, below)]
-    slots = [max(width, *(_room(side[m]) for side in ports)) for m, width in enumerate(widths)]
-    centres, x = [], 0.0
-    for slot in slots:
-        centres.append(x + slot / 2)
-        x += slot + BETWEEN
-    offsets = _offsets(ports[0]), _offsets(ports[1])
-    for arcs, own in zip((above, below), offsets, strict=True):
-        for arc in sorted((arc for arc in arcs if arc.head and arc.label), key=lambda a: a.size):
+def label_distances(
+    arcs: Sequence[Arc], widths: Sequence[float]
+) -> Iterator[tuple[int, int, float]]:
+    """How far apart the middles of two words, counted from 0, have to be for labels to fit."""
+    stems = _offsets(arcs, widths)
+    for arc in arcs:
+        if arc.head and arc.label:
             left, right = sorted((arc.head, arc.modifier))
-            start, end = (centres[m - 1] + own[arc, m] for m in (left, right))
-            missing = arc.label_width - (end - start)
-            if missing > 0:  # move words apart until the label fits on its arc
-                centres[right - 1 :] = [centre + missing for centre in centres[right - 1 :]]
-    width = centres[-1] + slots[-1] / 2
-    return centres, width, _side(above, offsets[0], centres), _side(below, offsets[1], centres)
+            inner = stems[arc] if arc.head == left else -stems[arc]
+            yield left - 1, right - 1, arc.label_width + inner
 
 
-def _ports(arcs: Sequence[Arc], n: int) -> list[list[Arc]]:
-    """The arcs of each word in the order in which they stand at it."""
-    found: list[list[Arc]] = [[] for _ in range(n)]
+def place_arcs(arcs: Sequence[Arc], widths: Sequence[float], centres: Sequence[float]) -> Side:
+    """The arcs on one side of words of these widths and middles."""
+    stems, ends = _offsets(arcs, widths), {}
     for arc in arcs:
-        for position in {arc.head, arc.modifier} - {0}:
-            found[position - 1].append(arc)
-
-    def place(arc: Arc, m: int) -> tuple[int, int, int]:
-        span, forwards = arc.size
-        if arc.head == 0:
-            return 1, 0, 0
-        if max(arc.head, arc.modifier) == m:
-            return 0, span, forwards
-        return 2, -span, -forwards
-
-    for m, own in enumerate(found, 1):
-        own.sort(key=lambda arc: place(arc, m))
-    return found
-
-
-def _room(own: Sequence[Arc]) -> float:
-    """The width that the ends of its arcs and the label of that from the root need at a word."""
-    if not own:
-        return 0.0
-    labels = (arc.label_width for arc in own if arc.head == 0)
-    return max(min((len(own) - 1) * PORT, MOST) + PORT, *labels, 0.0)
-
-
-def _offsets(ports: Sequence[Sequence[Arc]]) -> dict[tuple[Arc, int], float]:
-    """How far from the middle of a word its end of an arc stands."""
-    offsets = {}
-    for m, own in enumerate(ports, 1):
-        step = min(PORT, MOST / max(len(own) - 1, 1))
-        for i, arc in enumerate(own):
-            offsets[arc, m] = (i - (len(own) - 1) / 2) * step
-    return offsets
-
-
-def _side(
-    arcs: Sequence[Arc], offsets: dict[tuple[Arc, int], float], centres: Sequence[float]
-) -> Side:
-    ends = {}
-    for arc in arcs:
-        x = centres[arc.modifier - 1] + offsets[arc, arc.modifier]
-        head = centres[arc.head - 1] + offsets[arc, arc.head] if arc.head else x
-        ends[arc] = (head, x)
+        x = centres[arc.modifier - 1]
+        ends[arc] = (centres[arc.head - 1] + stems[arc] if arc.head else x, x)
     places = sorted({x for pair in ends.values() for x in pair})
     rank = {x: i for i, x in enumerate(places)}
-    skyline = [0] * len(places)
+    skyline = [0] * len(places)  # of the gap behind each place: arcs may meet at their ends
     levels = {}
     for arc in sorted((arc for arc in arcs if arc.head), key=lambda arc: arc.size):
         left, right = sorted(rank[x] for x in ends[arc])
-        levels[arc] = 1 + max(skyline[left : right + 1])
-        skyline[left : right + 1] = [levels[arc]] * (right - left + 1)
+        levels[arc] = 1 + max(skyline[left:right])
+        skyline[left:right] = [levels[arc]] * (right - left)
     return Side(ends, levels)
+
+
+def _offsets(arcs: Sequence[Arc], widths: Sequence[float]) -> dict[Arc, float]:
+    """How far from the middle of its head each arc leaves it."""
+    with_arrow = {arc.modifier for arc in arcs}
+    return {
+        arc: (1 if arc.modifier > arc.head else -1) * port(widths[arc.head - 1])
+        if arc.head in with_arrow
+        else 0.0
+        for arc in arcs
+    }

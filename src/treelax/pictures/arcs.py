@@ -10,18 +10,25 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from treelax.errors import InputError
-from treelax.pictures.arc_layout import LABEL, Arc, Side, lay_out
-from treelax.pictures.lines import (
+from treelax.pictures.arc_layout import Arc, Side, label_distances, place_arcs
+from treelax.pictures.lines import SCALE, Drawing, LegendItem, coloured, line_group
+from treelax.pictures.style import (
+    ABOVE_ALL,
+    ARROW,
+    BETWEEN,
     FAINTEST,
     HIGHEST,
-    MARGIN,
-    SCALE,
+    LABEL,
+    LABELLED_STEP,
+    LEAST_PORT,
+    LEAST_STEP,
+    LOWEST,
+    READABLE,
+    ROUND,
+    STEP,
     TAG,
     WORD,
-    Drawing,
     Kind,
-    LegendItem,
-    line_group,
 )
 from treelax.pictures.svg import (
     Picture,
@@ -41,11 +48,6 @@ from treelax.pictures.words import (
     named,
 )
 
-STEP, LABELLED_STEP, LEAST_STEP = 15.0, 19.0, 7.0  # from one level of arcs to the next
-ARROW = 7.0
-ROUND = 12.0  # radius of corners
-READABLE = 0.6  # opacity of a tree among others, however little it weighs
-
 Matrix = list[list[float]]
 
 
@@ -63,7 +65,8 @@ def draw_arcs(
 ) -> Picture:
     """Draw a dependency tree as arcs above its words, each with its arrow at the modifier.
 
-    A child of the root has an arrow from the top. With weights, all arcs of at least ``least`` are
+    The arcs from a word to one side leave it in one stem, and all arcs to a word end in one arrow. A
+    child of the root has an arrow from the top. With weights, all arcs of at least ``least`` are
     drawn, darker and wider the heavier they are; with heads too, the tree is never faint and other
     arcs are dashed. With gold heads, wrong arcs are dashed, and the gold ones are dotted, below the
     words. The heads need not form a tree: arcs may cross or form a cycle.
@@ -96,8 +99,9 @@ def draw_arcs(
     if right_to_left is None:
         right_to_left = 2 * sum(map(is_right_to_left, words)) > n
     named_arcs, below_words = checked_texts(labels, "labels", n), checked_texts(tags, "tags", n)
-    drawing = _Drawing(words, found, soft, right, named_arcs, below_words, least, right_to_left)
-    return drawing.picture(title)
+    trees = (found, soft, right)
+    drawing = _Drawing(words, title, *trees, named_arcs, below_words, least, right_to_left)
+    return drawing.picture()
 
 
 def _checked_weights(weights: Any, n: int) -> Matrix:
@@ -115,6 +119,7 @@ class _Drawing(Drawing):
     """Words with arcs above and below them."""
 
     words: list[str]
+    title: str | None
     heads: list[int] | None
     weights: Matrix | None
     gold: list[int] | None
@@ -122,21 +127,29 @@ class _Drawing(Drawing):
     tags: list[str]
     least: float
     right_to_left: bool
-    start: float = MARGIN
     name: ClassVar[str] = "Dependency tree"
     gaps: ClassVar[tuple[float, float]] = (24.0, 8.0)
+    between: ClassVar[float] = BETWEEN
 
     def __post_init__(self) -> None:
-        widths = [
-            max(text_width(word, WORD), text_width(tag, TAG))
-            for word, tag in zip(self.words, self.tags, strict=True)
+        self.arcs = self._arcs()
+        both = [arc for side in self.arcs for arc in side]
+        self.kinds = {arc.kind for arc in both}
+        self.widths = [text_width(word, WORD) for word in self.words]
+        self.slots = [
+            max(width, text_width(tag, TAG), 2 * LEAST_PORT)
+            for width, tag in zip(self.widths, self.tags, strict=True)
         ]
-        above, below = self._arcs()
-        self.kinds = {arc.kind for arc in [*above, *below]}
-        self.centres, self.width, self.above, self.below = lay_out(widths, above, below)
+        for arc in both:
+            if arc.head == 0:
+                self.slots[arc.modifier - 1] = max(self.slots[arc.modifier - 1], arc.label_width)
+        self.distances = [d for side in self.arcs for d in label_distances(side, self.widths)]
+
+    def place(self, centres: Sequence[float]) -> None:
+        self.above, self.below = (place_arcs(arcs, self.widths, centres) for arcs in self.arcs)
         highest = max(self.above.highest, self.below.highest, 1)
         self.step = min(STEP, max(HIGHEST / highest, LEAST_STEP))
-        if any(arc.label and arc.head for arc in above):
+        if any(arc.label and arc.head for arc in self.arcs[0]):
             self.step = LABELLED_STEP
 
     def _arcs(self) -> tuple[list[Arc], list[Arc]]:
@@ -166,7 +179,6 @@ class _Drawing(Drawing):
         return dict(sorted(heavy.items(), key=lambda item: -item[1]))
 
     def legend(self) -> list[list[LegendItem]]:
-        """What has to be explained, in groups that stay together; nothing for a tree alone."""
         items: list[LegendItem] = []
         if self.gold is not None:
             if self.heads is not None:
@@ -181,7 +193,6 @@ class _Drawing(Drawing):
         return [items, [] if self.weights is None else SCALE]
 
     def description(self) -> str:
-        """The tree in words."""
         sentences = []
         for m, tag in enumerate(self.tags, 1):
             told = [tag] if tag else []
@@ -198,44 +209,29 @@ class _Drawing(Drawing):
             sentences.append(f"{named(self.words, m)}: {', '.join(told)}.")
         return " ".join(sentences)
 
-    def _x(self, x: float) -> float:
-        return self.start + (self.width - x if self.right_to_left else x)
-
     def height(self, side: Side) -> float:
-        """Of the arcs on one side, with the labels of the highest ones."""
         if not side.ends:
             return 0.0
-        root = 12 if any(arc.head == 0 for arc in side.ends) else 0
-        return ARROW + 5 + side.highest * self.step + root + LABEL + 2
-
-    def words_line(self, y: float) -> list[str]:
-        parts = []
-        for x, word, tag in zip(map(self._x, self.centres), self.words, self.tags, strict=True):
-            parts.append(text_element(x, y, word or "_", size=WORD))
-            if tag:
-                parts.append(text_element(x, y + 17, tag, size=TAG, attributes='opacity="0.75"'))
-        return parts
+        root = ABOVE_ALL if any(arc.head == 0 for arc in side.ends) else 0
+        return ARROW + LOWEST + side.highest * self.step + root + LABEL + 2
 
     def side(self, side: Side, base: float, sign: int) -> list[str]:
         """The arcs that leave the words upwards (sign -1) or downwards (1), the light ones first."""
         parts, highest = [], side.highest
         for arc in sorted(side.ends, key=lambda arc: (arc.kind != "other", arc.weight, arc)):
-            head, modifier = map(self._x, side.ends[arc])
+            head, modifier = map(self.x, side.ends[arc])
             tip = base + sign * ARROW
             if arc.head == 0:
-                y = tip + sign * (17 + highest * self.step)
+                y = tip + sign * (LOWEST + ABOVE_ALL + highest * self.step)
                 path, label_x = f"M{number(modifier)} {number(y)}V{number(tip)}", modifier
             else:
-                y = tip + sign * (5 + side.levels[arc] * self.step)
+                y = tip + sign * (LOWEST + side.levels[arc] * self.step)
                 path = _arch(head, modifier, base, y, sign)
-                label_x = self._x(side.label_place(arc)) if arc.label else 0.0
-            more = (
+                label_x = self.x(side.label_place(arc)) if arc.label else 0.0
+            arrow = (
                 f'<path d="M{number(modifier)} {number(base)}l{number(-ARROW / 2)} '
                 f'{number(sign * ARROW)}h{number(ARROW)}z"/>'
             )
-            if arc.label:
-                label_y = y - 4 if sign < 0 else y + LABEL
-                more += text_element(label_x, label_y, arc.label, size=LABEL)
             told = f"{named(self.words, arc.head)} → {named(self.words, arc.modifier)}"
             if arc.kind in ("right", "wrong", "missed"):
                 told += f", {arc.kind}"
@@ -243,7 +239,11 @@ class _Drawing(Drawing):
                 told += f", {arc.weight:.3f}"
             before = f"<title>{clean(told)}</title>"
             faintest = self.faintest(arc.kind)
-            parts.append(line_group(arc.kind, arc.weight, path, before, more, faintest=faintest))
+            parts.append(line_group(arc.kind, arc.weight, path, before, arrow, faintest=faintest))
+            if arc.label:  # never faint: it is to be read
+                label_y = y - 4 if sign < 0 else y + LABEL
+                label = text_element(label_x, label_y, arc.label, size=LABEL)
+                parts.append(coloured(arc.kind, label))
         return parts
 
     def faintest(self, kind: Kind) -> float:

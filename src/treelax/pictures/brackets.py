@@ -10,18 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from treelax.pictures.lines import (
-    HIGHEST,
-    MARGIN,
-    SCALE,
-    TAG,
-    WORD,
-    Drawing,
-    Kind,
-    LegendItem,
-    coloured,
-    line_group,
-)
+from treelax.pictures.lines import SCALE, Drawing, LegendItem, coloured, line_group
+from treelax.pictures.style import HIGHEST, LABEL, TAG, WORD, Kind
 from treelax.pictures.svg import (
     Picture,
     clean,
@@ -39,7 +29,6 @@ from treelax.pictures.words import (
     named_span,
 )
 
-LABEL = 11.0  # size of font
 BETWEEN, NARROWEST = 18.0, 14.0  # words
 STEP, LABELLED_STEP, LEAST_STEP = 12.0, 21.0, 5.0  # from one level to the next
 LEG, ROUND = 6.0, 4.0  # how far a bracket reaches down, and the radius of its corners
@@ -96,7 +85,7 @@ def draw_brackets(
     right = None if gold is None else checked_nodes(gold, "gold", n, labels)
     if right_to_left is None:
         right_to_left = 2 * sum(map(is_right_to_left, words)) > n
-    return _Drawing(words, found, right, show_weights, least, right_to_left).picture(title)
+    return _Drawing(words, title, found, right, show_weights, least, right_to_left).picture()
 
 
 @dataclass
@@ -104,21 +93,30 @@ class _Drawing(Drawing):
     """Words with brackets above and below them."""
 
     words: list[str]
+    title: str | None
     nodes: Nodes
     gold: Nodes | None
     show_weights: bool
     least: float
     right_to_left: bool
-    start: float = MARGIN
     name: ClassVar[str] = "Tree of spans"
-    gaps: ClassVar[tuple[float, float]] = (22.0, 6.0)
+    gaps: ClassVar[tuple[float, float]] = (23.0, 6.0)
+    between: ClassVar[float] = BETWEEN
 
     def __post_init__(self) -> None:
         single = [self.nodes.get((m, m)) for m in range(len(self.words))]
         self.tags = [node.label if node else "" for node in single]
         self.above, self.below = self._brackets()
-        self.ends = self._lay_out()
-        self.width = self.ends[-1][1]
+        self.slots = [
+            max(text_width(word, WORD), text_width(tag, TAG), NARROWEST)
+            for word, tag in zip(self.words, self.tags, strict=True)
+        ]
+        self.distances = []
+        for own in [*self.above, *self.below]:
+            if text := self._text(own):
+                outside = (self.slots[own.first] + self.slots[own.last]) / 2
+                least = text_width(text, LABEL) + 4 - outside
+                self.distances.append((own.first, own.last, least))
         self.levels = {**_levels(self.above), **_levels(self.below)}
         step = min(STEP, max(HIGHEST / max([*self.levels.values(), 1]), LEAST_STEP))
         self.step = LABELLED_STEP if any(map(self._text, self.levels)) else step
@@ -141,19 +139,8 @@ class _Drawing(Drawing):
             _Bracket(i, j, "missed", 1.0, (self.gold or {})[i, j].label) for i, j in missed
         ]
 
-    def _lay_out(self) -> list[tuple[float, float]]:
-        """Where each word begins and ends, far enough apart for the labels of brackets."""
-        ends, x = [], 0.0
-        for word, tag in zip(self.words, self.tags, strict=True):
-            width = max(text_width(word, WORD), text_width(tag, TAG), NARROWEST)
-            ends.append((x, x + width))
-            x += width + BETWEEN
-        for own in sorted([*self.above, *self.below], key=lambda own: own.last - own.first):
-            text = self._text(own)
-            missing = text_width(text, LABEL) + 4 - (ends[own.last][1] - ends[own.first][0])
-            if text and missing > 0:
-                ends[own.last :] = [(a + missing, b + missing) for a, b in ends[own.last :]]
-        return ends
+    def place(self, centres: Sequence[float]) -> None:
+        self.ends = [(x - w / 2, x + w / 2) for x, w in zip(centres, self.slots, strict=True)]
 
     def _text(self, own: _Bracket) -> str:
         """What stands at a bracket."""
@@ -161,7 +148,6 @@ class _Drawing(Drawing):
         return " ".join(filter(None, (own.label, weight)))
 
     def legend(self) -> list[list[LegendItem]]:
-        """What has to be explained, in groups that stay together; nothing for a tree alone."""
         items: list[LegendItem] = []
         soft = any(own.weight < 1 for own in self.above)
         if self.gold is not None:
@@ -174,7 +160,6 @@ class _Drawing(Drawing):
         return [items, SCALE if soft else []]
 
     def description(self) -> str:
-        """The spans in words."""
         return " ".join(f"{self._told(own)}." for own in [*self.above, *self.below])
 
     def _told(self, own: _Bracket) -> str:
@@ -184,31 +169,18 @@ class _Drawing(Drawing):
         more = ", ".join(filter(None, told))
         return named_span(self.words, own.first, own.last) + (f": {more}" if more else "")
 
-    def _x(self, x: float) -> float:
-        return self.start + (self.width - x if self.right_to_left else x)
-
     def height(self, side: Sequence[_Bracket]) -> float:
-        """Of the brackets on one side, with the labels of the highest ones."""
         if not side:
             return 0.0
         highest = max(self.levels[own] for own in side)
         return LEG + (highest - 1) * self.step + 4 + (LABEL if any(map(self._text, side)) else 0)
-
-    def words_line(self, y: float) -> list[str]:
-        parts = []
-        for (left, right), word, tag in zip(self.ends, self.words, self.tags, strict=True):
-            x = self._x((left + right) / 2)
-            parts.append(text_element(x, y, word or "_", size=WORD))
-            if tag:
-                parts.append(text_element(x, y + 16, tag, size=TAG, attributes='opacity="0.75"'))
-        return parts
 
     def side(self, side: Sequence[_Bracket], base: float, sign: int) -> list[str]:
         """The brackets above (sign -1) or below (1) the words, the light ones first."""
         parts = []
         for own in sorted(side, key=lambda own: own.weight):
             left, right = sorted(
-                self._x(x) for x in (self.ends[own.first][0], self.ends[own.last][1])
+                self.x(x) for x in (self.ends[own.first][0], self.ends[own.last][1])
             )
             y = base + sign * (LEG + (self.levels[own] - 1) * self.step)
             before = f"<title>{clean(self._told(own))}</title>"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from treelax.errors import InputError
+from treelax.pictures.style import COLOURS
 from treelax.pictures.svg import (
-    COLOURS,
     TITLE_LONGEST,
     Picture,
     clean,

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from treelax.errors import BackendError
-from treelax.pictures.svg import INK, PAPER, save, spoken
+from treelax.pictures.style import INK, PAPER
+from treelax.pictures.svg import save, spoken
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

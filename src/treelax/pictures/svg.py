@@ -11,23 +11,20 @@ import os
 import re
 import subprocess
 import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from hashlib import sha256
 from html import escape
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from treelax.errors import BackendError, InputError
 from treelax.files import atomic_write
+from treelax.pictures.style import COLOURS, INK, PAPER
 
-# of Okabe and Ito, for light and for dark pages
-COLOURS = {
-    "blue": ("#0072B2", "#56B4E9"),
-    "vermillion": ("#D55E00", "#E69F00"),
-    "green": ("#009E73", "#2FBF96"),
-    "grey": ("#767676", "#9A9A9A"),
-}
-INK, PAPER = ("#1A1A1A", "#E6E6E6"), ("#FFFFFF", "#16181C")  # light and dark
+if TYPE_CHECKING:
+    from treelax.pictures.lines import Drawing
+
 NOTE, NOTE_MARGIN = 13.0, 16.0  # size of a note, and around it
 # what XML cannot hold, and what would turn the direction of all that follows
 _FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff\u2028\u2029]")
@@ -59,6 +56,7 @@ class Picture:
         body: the elements, as SVG.
         title: what it shows, in a few words.
         description: the same in full, for screen readers.
+        drawing: the words and lines, if it is of a tree: `align_pictures` draws them anew.
 
     Example:
         >>> picture = Picture(20, 10, "<path d='M0 5H20' stroke='currentColor'/>", "a line", "")
@@ -71,6 +69,7 @@ class Picture:
     body: str
     title: str
     description: str
+    drawing: Drawing | None = field(default=None, compare=False, repr=False)
 
     def svg(self) -> str:
         """The ``<svg>`` element, with text as text and without a script; equal drawings, equal text."""
@@ -111,33 +110,6 @@ def save(path: str | os.PathLike[str], render: Callable[[str], bytes]) -> Path:
     with atomic_write(file) as out:
         out.write(data)
     return file
-
-
-def stack_pictures(pictures: Sequence[Picture], *, title: str | None = None) -> Picture:
-    """Put pictures above each other, flush left; the title of the whole is not drawn.
-
-    Example:
-        >>> one = Picture(20, 10, "", "one", "")
-        >>> both = stack_pictures([one, one])
-        >>> both.width, both.height, both.title
-        (20, 20.0, 'one; one')
-    """
-    if not pictures:
-        raise InputError("pictures: received none; expected at least one")
-    if len(pictures) == 1 and title is None:
-        return pictures[0]
-    parts, y = [], 0.0
-    for picture in pictures:
-        parts.append(f'<g transform="translate(0 {number(y)})">\n{picture.body}\n</g>')
-        y += picture.height
-    return Picture(
-        max(picture.width for picture in pictures),
-        y,
-        "\n".join(parts),
-        "; ".join(picture.title for picture in pictures) if title is None else title,
-        # with their titles: a screen reader has no other sign of where the next one begins
-        " ".join(f"{picture.title}. {picture.description}".strip() for picture in pictures),
-    )
 
 
 def spoken(title: str, description: str, body: str) -> tuple[str, str]:

@@ -15,11 +15,15 @@ from typing import Any
 
 import treelax
 from treelax.analysis.study import Study
-from treelax.analysis.study_tables import study_tables
+from treelax.analysis.study_tables import main_tables, more_tables
+from treelax.analysis.summary import summary
+from treelax.errors import counted
 from treelax.files import atomic_write
-from treelax.pictures.svg import COLOURS, Picture, number, without_control
+from treelax.pictures.style import COLOURS
+from treelax.pictures.svg import Picture, number, without_control
 from treelax.report import sections
-from treelax.report.gallery import PRINTED, Gallery
+from treelax.report.gallery import FIRST, Gallery
+from treelax.report.glossary import COLUMNS, SECTIONS
 from treelax.report.run_records import RunRecord
 from treelax.table import Table, cell_text, looks_like_number
 
@@ -83,9 +87,12 @@ class Report:
             results=sections.results(self.runs),
             training=sections.training(self.runs),
             settings=sections.settings(self.runs),
-            grammar=None if self.study is None else list(study_tables(self.study)),
+            learned=sections.dev_figures(self.runs) if self.study is None else summary(self.study),
+            trees=None if self.study is None else list(main_tables(self.study)),
+            more_trees=None if self.study is None else list(more_tables(self.study)),
             gallery=self.gallery,
-            printed=PRINTED,
+            first=FIRST,
+            explained=SECTIONS,
         )
         return page
 
@@ -97,13 +104,14 @@ class Report:
 
     def _about(self) -> str:
         tasks = ", ".join(dict.fromkeys(run.task.title for run in self.runs))
+        text = f"{tasks[0].upper()}{tasks[1:]}."
         if self.study is None:
-            return f"Latent trees, {tasks}."
+            return text
         corpus = self.study.corpus
         words = sum(map(len, corpus.sentences))
         return (
-            f"Latent trees, {tasks}. The trees below are those of {len(corpus.sentences):,} sentences, "
-            f"{words:,} words: {corpus.name}."
+            f"{text} The trees below are those of {counted(len(corpus.sentences), 'sentence')}, "
+            f"{counted(words, 'word')}: {corpus.name}."
         )
 
 
@@ -130,6 +138,10 @@ def _environment() -> Any:
         columns = zip(*texts, strict=True) if texts else [() for _ in content.columns]
         return texts, [bool(i) and all(map(looks_like_number, c)) for i, c in enumerate(columns)]
 
+    def what(name: str, content: Table | None = None) -> str | None:
+        """What a column is."""
+        return ((content and content.headings) or {}).get(name) or COLUMNS.get(name)
+
     def svg(drawn: Picture) -> Markup:
         body = drawn.body
         # texts have no quotation marks of their own, so that nothing else can look like this
@@ -139,7 +151,7 @@ def _environment() -> Any:
 
     loader = PackageLoader("treelax.report")
     made = Environment(loader=loader, autoescape=True, finalize=plain, trim_blocks=True)
-    made.filters |= {"cells": cells, "px": number, "svg": svg}
+    made.filters |= {"cells": cells, "px": number, "svg": svg, "what": what}
     made.filters["numbered"] = lambda names: [(str(i), name) for i, name in enumerate(names)]
     return made
 
