@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C._functorch import is_batchedtensor
 
 from treelax.errors import InputError
 
@@ -145,8 +146,11 @@ def sample_size(sample_shape: Any) -> torch.Size:
 
 
 def readable(tensor: Tensor) -> bool:
-    """Whether values may be read: not while a CUDA graph is being captured."""
-    return not (tensor.is_cuda and torch.cuda.is_current_stream_capturing())
+    """Whether values may be read: not while a CUDA graph is being captured, nor those of many tensors
+    at once (`torch.vmap`)."""
+    if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
+        return False
+    return not is_batchedtensor(tensor)
 
 
 def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:

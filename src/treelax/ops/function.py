@@ -16,6 +16,7 @@ from treelax.ops import checks, dispatch, native
 from treelax.ops.backend import ALGORITHMS, NO_TREE, Algorithm, Backend, spoil
 from treelax.ops.library import (
     fake,
+    fold,
     gradient,
     needs_saved,
     no_context,
@@ -219,8 +220,35 @@ def _soft_tree_grad(ctx: Any, grad_tree: Any, grad_value: Any, grad_saved: Any) 
     return grad, *(None,) * 7
 
 
-call_soft_tree = gradient("soft_tree", _soft_tree_grad, _soft_tree_context)
-call_soft_tree_backward = no_second_derivative("soft_tree_backward")
+def _soft_tree_vmap(
+    call: Any, info: Any, in_dims: Any, scores: Any, lengths: Any, *rest: Any
+) -> Any:
+    """As `folded`; the chart, whose sentences lie side by side, stays that of the whole batch."""
+    size = info.batch_size
+    tree, value, saved = call(
+        fold(scores, in_dims[0], size), fold(lengths, in_dims[1], size), *rest
+    )
+    return (tree.unflatten(0, (size, -1)), value.unflatten(0, (size, -1)), saved), (0, 0, None)
+
+
+def _soft_tree_backward_vmap(call: Any, info: Any, in_dims: Any, *inputs: Any) -> Any:
+    size = info.batch_size
+    if in_dims[2] is None and in_dims[4] is None:  # many gradients through one chart
+        own = [
+            [x if dim is None else x.select(dim, i) for x, dim in zip(inputs, in_dims, strict=True)]
+            for i in range(size)
+        ]
+        return torch.stack([call(*one) for one in own]), 0
+    saved = inputs[3]
+    parts = [
+        fold(x, dim, size) if isinstance(x, Tensor) and x is not saved else x
+        for x, dim in zip(inputs, in_dims, strict=True)
+    ]
+    return call(*parts).unflatten(0, (size, -1)), 0
+
+
+call_soft_tree = gradient("soft_tree", _soft_tree_grad, _soft_tree_context, _soft_tree_vmap)
+call_soft_tree_backward = no_second_derivative("soft_tree_backward", _soft_tree_backward_vmap)
 
 
 # ── log_partition ────────────────────────────────────────────────────────────────────────────────
@@ -361,5 +389,21 @@ def _(scores: Tensor, lengths: Tensor, uniforms: Tensor, *others: Any) -> Tensor
     return scores.new_empty((uniforms.shape[0], *scores.shape))
 
 
+def _sample_tree_vmap(
+    call: Any, info: Any, in_dims: Any, scores: Any, lengths: Any, uniforms: Any, *rest: Any
+) -> Any:
+    """As `folded`, where samples come before sentences."""
+    size = info.batch_size
+    trees = call(
+        fold(scores, in_dims[0], size),
+        fold(lengths, in_dims[1], size),
+        fold(uniforms, in_dims[2], size, batch=1),
+        *rest,
+    )
+    return trees.unflatten(1, (size, -1)), 1
+
+
 call_best_tree = gradient("best_tree", lambda ctx, grad: (None,) * 6, no_context)
-call_sample_tree = gradient("sample_tree", lambda ctx, grad: (None,) * 7, no_context)
+call_sample_tree = gradient(
+    "sample_tree", lambda ctx, grad: (None,) * 7, no_context, _sample_tree_vmap
+)

@@ -46,9 +46,11 @@ def fake(name: str) -> Any:
     return torch.library.register_fake(f"treelax::{name}", lib=library)
 
 
-def gradient(name: str, backward: Any, setup_context: Any) -> Callable[..., Any]:
+def gradient(name: str, backward: Any, setup_context: Any, vmap: Any = None) -> Callable[..., Any]:
     """Give an operation its gradient: ``setup_context(ctx, inputs, output)`` keeps what
     ``backward(ctx, *grads)`` needs. Returns the operation, to be called from Python.
+
+    ``vmap(call, info, in_dims, *inputs)`` is its rule for `torch.vmap`, by default `folded`.
 
     What `torch.library.register_autograd` does, with less Python per call: for short sentences that is
     a good part of the time. So is the dispatcher, which takes every call back to Python twice, for the
@@ -66,12 +68,56 @@ def gradient(name: str, backward: Any, setup_context: Any) -> Callable[..., Any]
 
     def call(*inputs: Any) -> Any:
         if not unwatched(inputs[0]):
+            if _are_functorch_transforms_active() and not torch.compiler.is_compiling():
+                if forward_ad._current_level >= 0:
+                    refuse_forward_mode(name, inputs)
+                return transformed.apply(*inputs)  # type: ignore[attr-defined]
             return op(*inputs)
         # as every gradient is, unless a second one is asked for
         without = not torch.is_grad_enabled() and forward_ad._current_level < 0
         return (plain if without else direct)(*inputs)
 
+    def rule(info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> Any:
+        return (vmap or folded)(call, info, in_dims, *inputs)
+
+    # the transforms of torch.func peel off their tensors one by one, in this form only
+    transformed = type(
+        f"treelax_{name}",
+        (torch.autograd.Function,),
+        {
+            "forward": staticmethod(plain),
+            "setup_context": staticmethod(setup_context),
+            "backward": staticmethod(backward),
+            "vmap": staticmethod(rule),
+        },
+    )
     return call
+
+
+def fold(tensor: Tensor, dim: int | None, size: int, batch: int = 0) -> Tensor:
+    """A mapped dimension, or one of ``size`` if there is none, made one with the batch."""
+    tensor = tensor.expand(size, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+    return tensor.movedim(0, batch).flatten(batch, batch + 1)
+
+
+def folded(call: Any, info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> Any:
+    """The rule for `torch.vmap` of operations that take and return tensors ``(B, ...)``: what is mapped
+    becomes part of the batch. A tensor without elements, for nothing saved, is left as it is."""
+    size = info.batch_size
+    output = call(
+        *(
+            fold(x, dim, size) if isinstance(x, Tensor) else x
+            for x, dim in zip(inputs, in_dims, strict=True)
+        )
+    )
+    if isinstance(output, Tensor):
+        return output.unflatten(0, (size, -1)), 0
+    dims = tuple(0 if x.numel() else None for x in output)
+    unfolded = (
+        x if dim is None else x.unflatten(0, (size, -1))
+        for x, dim in zip(output, dims, strict=True)
+    )
+    return tuple(unfolded), dims
 
 
 def _differentiable(
@@ -128,7 +174,7 @@ def refuse_forward_mode(name: str, inputs: tuple[Any, ...]) -> None:
     ):
         raise ForwardModeError(
             f"A derivative in forward mode was asked for through treelax::{name}; expected reverse "
-            "mode only. Use backward() or torch.autograd.grad."
+            "mode only. Use backward(), torch.autograd.grad or torch.func.jacrev."
         )
 
 
@@ -145,7 +191,7 @@ def needs_saved(name: str, save: bool) -> None:
         )
 
 
-def no_second_derivative(name: str) -> Callable[..., Any]:
+def no_second_derivative(name: str, vmap: Any = None) -> Callable[..., Any]:
     """Make the derivative of ``name``, itself a gradient, raise. Returns it as `gradient` does."""
 
     def backward(ctx: Any, *grads: Tensor) -> NoReturn:
@@ -154,7 +200,7 @@ def no_second_derivative(name: str) -> Callable[..., Any]:
             "only. Detach the gradient, or drop create_graph=True."
         )
 
-    return gradient(name, backward, no_context)
+    return gradient(name, backward, no_context, vmap)
 
 
 def unchanged(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch._C import _are_functorch_transforms_active
 
 from treelax.ops import dispatch, function
 from treelax.ops.backend import RELAXATIONS, Algorithm
@@ -16,8 +17,8 @@ from treelax.ops.checks import one_of, sample_size
 
 
 def wants_gradient(scores: Tensor) -> bool:
-    """Whether autograd needs saved tensors."""
-    return torch.is_grad_enabled() and scores.requires_grad
+    """Whether autograd needs saved tensors; under `torch.vmap` a tensor does not tell."""
+    return torch.is_grad_enabled() and (scores.requires_grad or _are_functorch_transforms_active())
 
 
 def draw_uniforms(
@@ -30,8 +31,8 @@ def draw_uniforms(
     """
     where = like.device if generator is None else generator.device
     flat = (torch.Size(shape[:-dims]).numel(), *shape[-dims:])
-    drawn = torch.empty(flat, dtype=like.dtype, device=where).uniform_(generator=generator)
-    return drawn.clamp_(min=torch.finfo(like.dtype).eps / 4).to(like.device).reshape(shape)
+    drawn = torch.rand(flat, dtype=like.dtype, device=where, generator=generator)
+    return drawn.clamp(min=torch.finfo(like.dtype).eps / 4).to(like.device).reshape(shape)
 
 
 def chosen(backend: str | None) -> str:

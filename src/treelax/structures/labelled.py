@@ -63,7 +63,8 @@ class Labelled(Structure):
         check_scores(scores, self.rooted, labelled=True)
         best, label = scores.detach().max(-1)
         tree = self.structure.argmax(best, lengths, **options)
-        return F.one_hot(label, scores.shape[-1]).to(tree.dtype) * tree[..., None]
+        # F.one_hot would read the labels, which torch.vmap does not allow
+        return torch.zeros_like(scores).scatter(-1, label[..., None], tree[..., None])
 
     def log_partition(
         self,

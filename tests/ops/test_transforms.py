@@ -1,0 +1,128 @@
+"""torch.func.grad, vmap and jacrev of every structure's operations, against loops and autograd."""
+
+import pytest
+import torch
+from torch.func import grad, jacrev, vmap
+
+import treelax as tx
+from treelax.errors import ForwardModeError, SecondDerivativeError
+
+STRUCTURES = [
+    tx.Projective(),
+    tx.Projective(single_root=True),
+    tx.NonProjective(),
+    tx.NonProjective(single_root=True),
+    tx.Heads(),
+    tx.Binary(),
+    tx.Labelled(tx.Projective()),
+    tx.Labelled(tx.Binary()),
+]
+OPERATIONS = {
+    "argmax": lambda s, x, n: s.argmax(x, n),
+    "log_partition": lambda s, x, n: s.log_partition(x, n),
+    "marginals": lambda s, x, n: s.marginals(x, n)[0],
+    "value": lambda s, x, n: s.marginals(x, n)[1],
+    "relaxed": lambda s, x, n: s.relaxed(x, n, relaxation="entropy", temperature=0.5),
+    "max_marginals": lambda s, x, n: s.max_marginals(x, n).clamp(min=-100),
+    "sparsemap": lambda s, x, n: s.sparsemap(x, n).tree,
+    "entropy": lambda s, x, n: s(x, n).entropy(),
+}
+LENGTHS = torch.tensor([3, 1])
+every_structure = pytest.mark.parametrize("structure", STRUCTURES, ids=str)
+every_operation = pytest.mark.parametrize("operation", OPERATIONS)
+
+
+def problem(structure, operation, mapped=3):
+    """Scores of some batches, and a function of one of them and its lengths."""
+    if operation == "sparsemap" and isinstance(structure, tx.Labelled):
+        pytest.skip(
+            "a loop in Python that reads values; the structures without labels have a kernel"
+        )
+    shape = (4 if structure.rooted else 3,) * 2 + (2,) * (structure.event_dim - 2)
+    generator = torch.Generator().manual_seed(7)
+    scores = torch.randn(mapped, 2, *shape, dtype=torch.float64, generator=generator)
+    return scores, lambda x, n=LENGTHS: OPERATIONS[operation](structure, x, n)
+
+
+def slope(function, scores):
+    """The gradient of a sum of squares, by autograd."""
+    leaf = scores.clone().requires_grad_()
+    value = function(leaf)
+    if not value.requires_grad:
+        return torch.zeros_like(scores)
+    return torch.autograd.grad(value.square().sum(), leaf)[0]
+
+
+@every_structure
+@every_operation
+def test_vmap(structure, operation):
+    scores, function = problem(structure, operation)
+    expected = torch.stack([function(x) for x in scores])
+    assert torch.equal(vmap(function)(scores), expected)
+    swapped = vmap(function, in_dims=1)(scores.transpose(0, 1))
+    assert torch.equal(swapped, expected)
+    lengths = torch.tensor([[3, 1], [2, 2]])
+    expected = torch.stack([function(scores[0], n) for n in lengths])
+    assert torch.equal(vmap(function, (None, 0))(scores[0], lengths), expected)
+    # torch's own gradient outside of the map
+    outside = slope(vmap(function), scores)
+    assert torch.equal(outside, torch.stack([slope(function, x) for x in scores]))
+
+
+@every_structure
+@every_operation
+def test_grad(structure, operation):
+    scores, function = problem(structure, operation)
+    square = grad(lambda x: function(x).square().sum())
+    expected = torch.stack([slope(function, x) for x in scores])
+    assert torch.equal(square(scores[0]), expected[0])
+    assert torch.equal(vmap(square)(scores), expected)
+    assert torch.equal(grad(lambda x: vmap(function)(x).square().sum())(scores), expected)
+
+
+@every_structure
+@every_operation
+def test_jacrev(structure, operation):
+    scores, function = problem(structure, operation, mapped=2)
+    expected = torch.stack(
+        [torch.autograd.functional.jacobian(function, x, strict=False) for x in scores]
+    )
+    assert torch.equal(jacrev(function)(scores[0]), expected[0])
+    assert torch.equal(vmap(jacrev(function))(scores), expected)
+
+
+def test_the_paper_s_relaxation():
+    scores = torch.randn(3, 2, 5, 5, dtype=torch.float64)
+    expected = torch.stack([slope(tx.ops.soft_tree, x) for x in scores])
+    got = vmap(grad(lambda x: tx.ops.soft_tree(x).square().sum()))(scores)
+    assert torch.equal(got, expected)
+    # only the lengths are mapped
+    lengths = torch.tensor([[4, 2], [1, 3]])
+    own = vmap(grad(lambda x, n: tx.ops.soft_tree(x, n).square().sum()), in_dims=(None, 0))(
+        scores[0], lengths
+    )
+    assert torch.equal(own[1], slope(lambda x: tx.ops.soft_tree(x, lengths[1]), scores[0]))
+
+
+def test_temperatures_can_be_mapped():
+    scores, heats = torch.randn(4, 4), torch.tensor([0.5, 2.0])
+    got = vmap(lambda t: tx.ops.soft_tree(scores, temperature=t))(heats)
+    assert torch.equal(got, torch.stack([tx.ops.soft_tree(scores, temperature=t) for t in heats]))
+
+
+@every_structure
+def test_samples(structure):
+    scores, _ = problem(structure, "argmax")
+    draw = vmap(lambda x: structure.sample(x, LENGTHS, sample_shape=(4,)), randomness="different")
+    trees = draw(scores)
+    assert trees.shape == (3, 4, *scores.shape[1:])
+    assert structure.contains(trees, LENGTHS).all()
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own, in jvp
+def test_forward_mode_and_second_derivatives_are_refused():
+    scores = torch.randn(2, 4, 4)
+    with pytest.raises(ForwardModeError, match="reverse mode only"):
+        torch.func.jvp(vmap(tx.ops.soft_tree), (scores,), (scores,))
+    with pytest.raises(SecondDerivativeError):
+        jacrev(grad(tx.ops.log_partition))(scores[0])
