@@ -19,6 +19,7 @@ from treelax.tasks.parsing.unlabelled import choose_labelled, mixed_loss
 Output = pytest.CaptureFixture[str]
 FEW = ("--set", "train.epochs=2", "--set", "train.updates=4", "--set", "unlabelled.warm_up=1")
 REST = ("--set", "data.labelled=0.25", "--set", "data.rest=unlabelled")
+DECODERS = ("gcn", "arcs", "masked")
 EVERY = ("relaxed", "straight-through", "marginals", "imle", "spigot", "reinforce", "rloo")
 
 
@@ -40,11 +41,12 @@ def test_more_labelled_sentences_contain_fewer() -> None:
     assert first != second
 
 
-@pytest.mark.parametrize("decoder", ["gcn", "arcs"])
+@pytest.mark.parametrize("decoder", DECODERS)
 def test_the_rest_is_learned_from_and_a_parser_needs_no_decoder(
     files: Path, capsys: Output, decoder: str
 ) -> None:
-    assert train(files, *REST, "--set", f"unlabelled.decoder={decoder}") == 0
+    settings = ("--set", f"unlabelled.decoder={decoder}", "--set", "unlabelled.hidden=0.1")
+    assert train(files, *REST, *settings, "--set", "unlabelled.agreement=0.5") == 0
     told = capsys.readouterr().err
     assert "train: the trees of 16 of 64 sentences are used" in told
     assert "unlabelled: 48 sentences" in told
@@ -115,7 +117,11 @@ def test_every_estimator_trains_scores_by_sentences_without_trees(
 
 
 def test_padding_changes_no_mixed_loss(files: Path) -> None:
-    settings = ("unlabelled.estimator=marginals", "unlabelled.entropy=0.5")
+    settings = (
+        "unlabelled.estimator=marginals",
+        "unlabelled.entropy=0.5",
+        "unlabelled.agreement=1",
+    )
     task = prepared(files, "data.labelled=0.5", "data.rest=unlabelled", *settings)
     task.begin(9)
     task.model.eval()
@@ -136,10 +142,12 @@ def test_padding_changes_no_mixed_loss(files: Path) -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
-@pytest.mark.parametrize("decoder", ["gcn", "arcs"])
+@pytest.mark.parametrize("decoder", DECODERS)
 def test_nothing_waits_for_the_gpu(files: Path, decoder: str) -> None:
-    settings = ("data.rest=unlabelled", "unlabelled.warm_up=0", f"unlabelled.decoder={decoder}")
-    task = prepared(files, "data.labelled=0.5", *settings, device="cuda")
+    data = ("data.labelled=0.5", "data.rest=unlabelled")
+    settings = {"decoder": decoder, "warm_up": 0, "hidden": 0.2, "agreement": 1, "entropy": 0.1}
+    own = [f"unlabelled.{key}={value}" for key, value in settings.items()]
+    task = prepared(files, *data, *own, device="cuda")
     length, indices = task.batches(seed=0)[0]
     indices = indices.cuda()
     task.loss(length, indices, torch.Generator("cuda")).backward()
@@ -182,6 +190,7 @@ def test_texts_without_tags_are_refused_where_tags_are_read(files: Path, capsys:
     [
         ("data.labelled=0", "data.labelled is 0.0; expected more than 0"),
         ("unlabelled.temperature=0", "unlabelled.temperature is 0.0"),
+        ("unlabelled.decoder=masked", "unlabelled.hidden 0; expected a share"),
         ("unlabelled.relaxation=softmax", "unlabelled.relaxation softmax; expected entropy"),
     ],
 )
