@@ -96,12 +96,13 @@ class DependencyParser(TrainedParser):
             where = [i for i, own in enumerate(window) if own is not None]
             given = [own for own in window if own is not None]
             encoded = self._encoded(given)
-            for places in length_batches(list(map(len, given)), **bounds):
-                own = [given[i] for i in places]
-                batch = self._batch(encoded, places, max(map(len, own)))
-                found = self._parsed(own, batch, soft, scores, keep)
-                for place, said in zip(places, found, strict=True):
-                    done[where[place]] = said
+            with evaluating(self.model):
+                for places in length_batches(list(map(len, given)), **bounds):
+                    own = [given[i] for i in places]
+                    batch = self._batch(encoded, places, max(map(len, own)))
+                    found = self._parsed(own, batch, soft, scores, keep)
+                    for place, said in zip(places, found, strict=True):
+                        done[where[place]] = said
             yield from done
 
     def predict(
@@ -121,19 +122,18 @@ class DependencyParser(TrainedParser):
     ) -> list[Prediction]:
         """Parse a batch."""
         batch, forms = encoded
-        with evaluating(self.model):
-            vertices = self.model.vertices(batch, forms)
-            trees = self.model.trees(vertices, batch.lengths)
-            structure, mask = self.tree.structure, torch.zeros((), device=self._device)
-            if keep:
-                mask = constrain(heads=self._known(sentences)).to(trees.scores)
-                trees = structure(trees.scores + mask, batch.lengths, validate_args=True)
-            best = trees.mode
-            if soft:
-                best = structure.argmax(trees.marginals + mask, batch.lengths, validate=False)
-            heads = best[..., 1:].argmax(-2)
-            labels = self.model.label_scores(vertices, heads).argmax(-1).tolist()
-        own_scores = trees.scores.float().cpu() if scores else None
+        vertices = self.model.vertices(batch, forms)
+        trees = self.model.trees(vertices, batch.lengths)
+        structure, mask = self.tree.structure, torch.zeros((), device=self._device)
+        if keep:
+            mask = constrain(heads=self._known(sentences)).to(trees.scores)
+            trees = structure(trees.scores + mask, batch.lengths, validate_args=True)
+        best = trees.mode
+        if soft:
+            best = structure.argmax(trees.marginals + mask, batch.lengths, validate=False)
+        heads = best[..., 1:].argmax(-2)
+        labels = self.model.label_scores(vertices, heads).argmax(-1).tolist()
+        own_scores = trees.scores.float().cpu() if scores else ()
         said = []
         for i, (sentence, row) in enumerate(zip(sentences, heads.tolist(), strict=True)):
             n = len(sentence)
@@ -144,9 +144,7 @@ class DependencyParser(TrainedParser):
                 Prediction(
                     (sentence.words,),
                     heads=(tuple(row[:n]),),
-                    scores=None
-                    if own_scores is None
-                    else (own_scores[i, : n + 1, : n + 1].clone(),),
+                    scores=(own_scores[i][: n + 1, : n + 1].clone(),) if scores else None,
                     relations=(tuple(relations),),
                 )
             )

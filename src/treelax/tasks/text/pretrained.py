@@ -359,7 +359,8 @@ def _all_words(examples: Iterable[Texts]) -> Iterator[str]:
 def text_words(text: Any, where: str, tokens: bool, cut: Cut = tokenize) -> Text:
     """The words of a text that is a string, a list of words or a sentence."""
     if isinstance(text, Sentence):
-        return replace(text, words=tuple(map(one_word, text.words)))
+        spaced = " " in "".join(text.words)
+        return replace(text, words=tuple(map(one_word, text.words))) if spaced else text
     if isinstance(text, str):
         if not text or text.isspace():
             return ()
