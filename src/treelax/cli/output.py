@@ -104,6 +104,7 @@ class Said:
     samples: tuple[tuple[tuple[Tree, int], ...], ...] = ()
     # of each text the probability of every word's arc; none if not asked for
     shares: tuple[tuple[float, ...], ...] = ()
+    rank: int = 1  # among several trees
 
     @property
     def trees(self) -> tuple[Tree, ...]:
@@ -138,6 +139,7 @@ class Look:
     number: bool = False  # say on which line a text stands
     # put the tags of the model where those of a CoNLL-U file are, not beside them
     replace_tags: bool = False
+    ranked: bool = False  # there may be several trees of a text, with their log-probabilities
 
 
 def write_said(
@@ -152,7 +154,7 @@ def write_said(
 
 def _lines(several: Iterable[Said], form: str, parser: TrainedParser, look: Look) -> Iterator[str]:
     if form == "tsv":
-        yield _table_header(parser)
+        yield _table_header(parser, look)
     for number, each in enumerate(several):
         if number and form == "tree":
             yield ""
@@ -205,17 +207,23 @@ def _tree_json(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
 
 
 def _record(each: Said) -> dict[str, Any]:
-    return {"line": each.example.line} | ({} if each.name is None else {"sent_id": each.name})
+    record: dict[str, Any] = {"line": each.example.line}
+    if each.name is not None:
+        record["sent_id"] = each.name
+    if each.said.log_prob is not None:
+        record |= {"rank": each.rank, "log_prob": round(each.said.log_prob, DIGITS)}
+    return record
 
 
 def _relations(said: Prediction) -> dict[str, Any]:
     return {} if said.relations is None else {"relations": _one(said.relations)}
 
 
-def _table_header(parser: TrainedParser) -> str:
+def _table_header(parser: TrainedParser, look: Look) -> str:
     names = ["tags", "probabilities"] if parser.is_tagger else ["label", "probability"]
     if not parser.labels:
-        return "\t".join(["line", "words", parser.notation, "relations"])
+        ranks = ["rank", "log_prob"] if look.ranked else []
+        return "\t".join(["line", "words", parser.notation, "relations", *ranks])
     numbers = [""] if len(parser.text) == 1 else ["_1", "_2"]
     both = [f"{name}{number}" for number in numbers for name in ("words", parser.notation)]
     return "\t".join(["line", *names, *both])
@@ -234,6 +242,8 @@ def _table_row(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
         cells.append(_written(each.trees[i]) if each.trees else "")
     if not parser.labels:
         cells.append(" ".join(said.relations[0]) if said.relations else "")
+    if look.ranked:
+        cells += [str(each.rank), "" if said.log_prob is None else f"{said.log_prob:.{DIGITS}f}"]
     yield "\t".join(cells)
 
 
@@ -293,6 +303,9 @@ def _conllu(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
         if each.shares:
             misc["HeadProbability"] = tuple(f"{share:.{DIGITS}f}" for share in each.shares[i])
         about |= _about(each.said, "" if block is None else "predicted_")
+        if each.said.log_prob is not None:
+            about |= {"sent_id": f"{name}-best-{each.rank}", "rank": str(each.rank)}
+            about["log_prob"] = f"{each.said.log_prob:.{DIGITS}f}"
         for tree, more in _variants(each, i, name):
             own = None
             if isinstance(tree, str):

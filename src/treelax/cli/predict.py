@@ -37,6 +37,9 @@ at the end. CoNLL-U sentences keep their sent_id and, with --format conllu,
 their lines: a parser changes HEAD and DEPREL only. Models with given trees
 need CoNLL-U files with heads.
 
+--best N prints the N most probable trees of a parser for each sentence, as
+lines or sentences with their rank and log-probability.
+
 A run trained with --vectors stores the vectors of its own words. Other words
 share a hundred vectors unless the same --vectors are given again: then they
 are looked up, as in training.
@@ -46,6 +49,7 @@ Examples:
   treelax predict runs/stars new.tsv --vectors glove.840B.300d.zip
   treelax predict runs/tags new.conllu --format conllu
   treelax predict runs/parser new.conllu --out parsed.conllu
+  treelax predict english new.txt --best 5
   echo "A fine film." | treelax predict runs/stars - --format tsv
 """
 
@@ -96,6 +100,12 @@ def predict(
             help="Also write the probability of every word's head (in CoNLL-U, into MISC).",
         ),
     ] = False,
+    best: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Trees per sentence: the N best of a parser, log-probabilities too."
+        ),
+    ] = 1,
     device: Device = "auto",
     batch_size: Annotated[int, typer.Option(min=1, max=1_000_000, help="Texts per batch.")] = 64,
     threads: Annotated[
@@ -115,6 +125,8 @@ def predict(
     parser = load_parser(run, device, vectors, out)
     if keep and not parser.keeps_heads:
         raise InputError(f"--keep: {run} finds all heads itself; expected a dependency parser")
+    if best > 1 and soft:
+        raise InputError("--best: received --soft too; expected one of them")
     if probabilities:
         parser.require_heads("--probabilities")
         parser.require_scores()
@@ -125,7 +137,7 @@ def predict(
 
     def said() -> Iterator[Said]:
         asked = parser.ask(
-            examples, keep=keep, soft=soft, scores=probabilities, batch_size=batch_size
+            examples, keep=keep, soft=soft, scores=probabilities or best > 1, batch_size=batch_size
         )
         for example, found in asked:
             accuracy.add(example.label, found.label)
@@ -133,12 +145,16 @@ def predict(
                 blank.drop(EMPTY, example.line)
             if parser.takes_vectors and not vectors and len(words) < MOST_WORDS:
                 words.update(*example.words)
-            shares = _head_shares(parser, found) if probabilities else ()
-            yield Said(example, found, parser.shown_tags(found), shares=shares)
+            trees = [found]
+            if best > 1 and found.trees:
+                trees = parser.best_trees(example.texts[0], found, best, keep=keep)
+            for rank, own in enumerate(trees, 1):
+                shares = _head_shares(parser, own) if probabilities else ()
+                yield Said(example, own, parser.shown_tags(own), shares=shares, rank=rank)
 
     with progress("predicting", unit="text", transient=True) as bar:
         each = advancing(said(), bar, every=COUNT_EVERY)
-        write_said(each, written, parser, out, Look(replace_tags=True))
+        write_said(each, written, parser, out, Look(replace_tags=True, ranked=best > 1))
     without = [note.replace("dropped", "without a label") for note in blank.lines()]
     notes = [f"{examples.name}: {note}" for note in (*without, *examples.notes())]
     for line in (parser.unknown_words(words), *notes, accuracy.line()):

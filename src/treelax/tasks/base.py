@@ -143,6 +143,7 @@ class Prediction:
         brackets: for each text its binary tree, as in ``((The cat) sat)``, without the NULL token;
             None if the model has no binary trees.
         relations: for each text the label of every word's arc; None if the model labels no arcs.
+        log_prob: log-probability of the tree without its labels, if several trees were asked for.
 
     Example:
         >>> said = Prediction((("Dogs", "bark"),), "yes", {"no": 0.25, "yes": 0.75}, ((2, 0),))
@@ -159,6 +160,7 @@ class Prediction:
     scores: tuple[Tensor, ...] | None = field(default=None, compare=False, repr=False)
     brackets: tuple[str, ...] | None = None
     relations: tuple[tuple[str, ...], ...] | None = None
+    log_prob: float | None = None
 
     @property
     def trees(self) -> tuple[Tree, ...] | None:
@@ -400,6 +402,12 @@ class TrainedParser(ABC):
 
         for said in self.stream(texts(), **options, **more):
             yield waiting.popleft(), said
+
+    def best_trees(
+        self, text: Text, said: Prediction, count: int, *, keep: bool = False
+    ) -> list[Prediction]:
+        """The most probable trees of a text, which was parsed with its scores; see `keeps_heads`."""
+        raise InputError(f"--best: received {self.name}; expected a dependency parser")
 
     # ------------------------------------------------------------------ trees from scores
 

@@ -59,3 +59,46 @@ def test_eval_needs_a_treebank(run: Path, tmp_path: Path, capsys: Output) -> Non
     assert "x.conllu, line 1: received no head (_)" in capsys.readouterr().err
     assert main(["eval", str(run), "--device", "cpu"]) == 2
     assert "data.test is none" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("rows", "told"),
+    [
+        ("1 a 2 x, 2 b 1 y, 3 c 0 root", "line 3: received head 2, part of a cycle"),
+        ("1 a 0 root, 2 b 0 root", "line 4: received head 0 for a second word"),
+        ("1 a 7 x, 2 b 0 root", "line 3: received head 7; expected 0 to 2"),
+        ("1 a 2 x, 2 b 0 _", "line 4: received no label (_)"),
+    ],
+)
+def test_eval_refuses_what_is_no_labelled_tree(
+    run: Path, tmp_path: Path, capsys: Output, rows: str, told: str
+) -> None:
+    lines = ["1\ta\t_\t_\t_\t_\t0\troot\t_\t_", ""]
+    for row in rows.split(", "):
+        number, word, head, label = row.split()
+        lines.append("\t".join([number, word, *"____", head, label, "_", "_"]))
+    (tmp_path / "x.conllu").write_text("\n".join([*lines, "", ""]))
+    assert main(["eval", str(run), "--data", str(tmp_path / "x.conllu"), "--device", "cpu"]) == 2
+    [line] = capsys.readouterr().err.strip().splitlines()
+    assert f"x.conllu, {told}" in line
+
+
+def test_sentences_too_long_are_refused_or_skipped(
+    run: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("treelax.tasks.parsing.inputs.MAX_WORDS", 2)
+    file, out = tmp_path / "x.conllu", tmp_path / "y.conllu"
+    rows = [f"{m}\ta\t_\t_\t_\t_\t{m - 1}\tdep\t_\t_" for m in (1, 2, 3)]
+    file.write_text("\n".join([*rows, "", rows[0], "", ""]))
+    common = ["--device", "cpu"]
+    for command, option in (
+        (["eval", str(run), "--data", str(file)], ["--max-length", "2"]),
+        (["predict", str(run), str(file), "--out", str(out)], ["--unusable", "drop"]),
+    ):
+        assert main([*command, *common]) == 2
+        told = capsys.readouterr().err
+        assert "x.conllu, line 1: received 3 words" in told
+        assert option[0] in told
+        assert main([*command, *common, *option]) == 0
+        assert "1 line dropped: too many words (1)" in capsys.readouterr().err
+    assert len(out.read_text().splitlines()) == 2

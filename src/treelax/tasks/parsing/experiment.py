@@ -52,7 +52,11 @@ def load_treebanks(config: ParserConfig, progress: Callable[[int, str], None]) -
                 raise InputError(f"data.{split} is none; expected a file: give --{split} FILE")
             continue
         own = splits[split] = []
-        for sentence in read_treebank(path, single_root=config.model.single_root):
+        # of the training sentences long ones are left out below
+        read = read_treebank(
+            path, single_root=config.model.single_root, any_length=split == "train"
+        )
+        for sentence in read:
             own.append(sentence)
             progress(len(own), split)
     labelled, rest = choose_labelled(splits["train"], data)

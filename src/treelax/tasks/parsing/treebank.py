@@ -19,11 +19,13 @@ from treelax.trees import is_tree
 CONLLU = ".conllu"
 
 
-def read_treebank(path: str, *, single_root: bool) -> Iterator[Sentence]:
+def read_treebank(path: str, *, single_root: bool, any_length: bool = False) -> Iterator[Sentence]:
     """The sentences of a CoNLL-U file, each with a labelled tree."""
     name, empty = one_file(path, preferred=(CONLLU,), expected="a CoNLL-U file").name, True
     for sentence in read_conllu(path):
         check_tree(sentence, name, single_root=single_root)
+        if len(sentence) > MAX_WORDS and not any_length:
+            raise DataError(f"{name}, line {sentence.line}: {too_long(sentence)}")
         empty = False
         yield sentence
     if empty:
@@ -41,7 +43,6 @@ def check_tree(sentence: Sentence, file: str, *, single_root: bool) -> None:
     if labels is None or "_" in labels:
         word = 1 if labels is None else labels.index("_") + 1
         raise refuse(word, "received no label (_); expected one in DEPREL for every word")
-    check_length(sentence, file)
     if not bool(is_tree(torch.tensor(heads))):
         word = _on_cycle(heads)
         raise refuse(word, f"received head {heads[word - 1]}, part of a cycle; expected a tree")
@@ -49,14 +50,9 @@ def check_tree(sentence: Sentence, file: str, *, single_root: bool) -> None:
         second = heads.index(0, heads.index(0) + 1) + 1
         raise refuse(
             second,
-            "received head 0 for a second word; expected one root, or --set model.single_root=false",
+            "received head 0 for a second word; expected one root, or a parser trained with --set "
+            "model.single_root=false",
         )
-
-
-def check_length(sentence: Sentence, file: str) -> None:
-    """Refuse a sentence that takes too much memory."""
-    if len(sentence) > MAX_WORDS:
-        raise DataError(f"{file}, line {sentence.line}: {too_long(sentence)}")
 
 
 def too_long(sentence: Sentence) -> str:
