@@ -13,7 +13,7 @@ from table_runs import TrainedHere
 
 from treelax.analysis import sweep
 from treelax.cli.main import main
-from treelax.tasks.parsing.table import ALL_PRESETS, TABLES, ParserTable, Row, row_presets
+from treelax.tasks.parsing.table import ALL_PRESETS, TABLES
 
 SENTENCES = """\
 1\tdogs\t_\t_\t_\t_\t2\tnsubj\t_\t_
@@ -83,18 +83,25 @@ def test_from_treebanks_to_table(
 
 
 def test_the_rows_have_the_same_encoder() -> None:
-    for size in ("small", "full"):
-        configs = [ALL_PRESETS[name][0] for name in ALL_PRESETS if name.startswith(f"{size}-")]
-        assert len(configs) == 3
-        assert len({(own.model.encoder_size, own.train, own.data) for own in configs}) == 1
-        assert {own.model.structure for own in configs} == {"heads", "projective", "nonprojective"}
-    assert set(TABLES["parser"].figures) < set(ALL_PRESETS)
+    configs = [ALL_PRESETS[name][0] for name in TABLES["parser"].labels]
+    assert {own.model.structure for own in configs} == {"heads", "projective", "nonprojective"}
+    alike = {(own.model.encoder_size, own.train, own.data) for own in configs}
+    assert alike == {(400, configs[0].train, configs[0].data)}
 
 
-def test_a_table_of_other_rows_is_a_few_lines() -> None:
-    rows = {"short": Row("short sentences", ("data.max_length=5",))}
-    assert row_presets("small", rows)["small-short"][0].data.max_length == 5
-    assert ParserTable("Lengths", rows, "small").labels == {"small-short": "short sentences"}
+@pytest.mark.usefixtures("_here")
+def test_few_labels(tmp_path: Path, files: list[str]) -> None:
+    rows = ["small-labels-10", "small-labels-10-rest", "small-labels-100"]
+    command = ["table", "labels", *files, "--recipe", "small", "--seeds", "1", "--device", "cpu"]
+    command += ["--rows", ",".join(rows), "--runs", str(tmp_path / "runs"), *SET]
+    assert main([*command, "--results", str(tmp_path / "results")]) == 0
+    with (tmp_path / "results" / "runs.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [(line["preset"], line["training_sentences"]) for line in lines] == [
+        *zip(rows, ("1", "1", "6"), strict=True)
+    ]
+    text = (tmp_path / "results" / "table.md").read_text()
+    assert "| 10 % of trees, the rest unlabelled |" in text
 
 
 def test_parsers_train_and_are_evaluated_without_optional_packages(

@@ -32,6 +32,17 @@ Example:
   treelax table parser --train train.conllu --dev dev.conllu \\
       --test test.conllu --vectors glove.zip --seeds 5 --device cuda
 """
+LABELS_HELP = """Train parsers on 1, 5, 10 and 100 % of the trees over several seeds.
+
+The other training sentences are left out, or learned from without their
+trees. --recipe, --set and what is written are as in treelax table parser. An
+epoch is a pass over the sentences of a row; the setting train.updates gives
+all rows the same number of updates.
+
+Example:
+  treelax table labels --train train.conllu --dev dev.conllu \\
+      --test test.conllu --set train.updates=200 --device cuda
+"""
 UNLABELLED = Option(
     "--unlabelled",
     "data.unlabelled",
@@ -42,4 +53,7 @@ UNLABELLED = Option(
 OPTIONS = (*FILE_OPTIONS, VECTORS)
 SIZES = ("full", "small")
 TRAIN = (TrainCommand("parser", "parser", HELP, "small", True, (*OPTIONS, UNLABELLED)),)
-TABLES = (TableCommand("parser", "parser", TABLE_HELP, 5, "table-parser", SIZES, OPTIONS),)
+TABLES = (
+    TableCommand("parser", "parser", TABLE_HELP, 5, "table-parser", SIZES, OPTIONS),
+    TableCommand("labels", "parser", LABELS_HELP, 3, "table-labels", SIZES, OPTIONS),
+)

@@ -30,6 +30,17 @@ STRUCTURES = {
     "projective": Row("projective CRF", ("model.structure=projective",)),
     "nonprojective": Row("non-projective CRF", ("model.structure=nonprojective",)),
 }
+LABELS = {
+    f"labels-{share}{suffix}": Row(
+        f"{share} % of trees{more}", (f"data.labelled={share / 100}", *settings)
+    )
+    for share in (1, 5, 10, 100)
+    for suffix, more, settings in (
+        ("", "", ()),
+        ("-rest", ", the rest unlabelled", ("data.rest=unlabelled",)),
+    )
+    if share < 100 or not suffix
+}
 
 
 def row_presets(size: str, rows: Mapping[str, Row]) -> dict[str, tuple[ParserConfig, str]]:
@@ -58,7 +69,7 @@ class ParserTable(PaperTable):
         *(f"{split}_{key}" for split in SPLITS for key in (*FIGURES, "sentences")),
         *("training_sentences", "parameters", "best_epoch", "epochs", "seconds", "device"),
     )
-    named_after = ("model.structure",)
+    named_after = ("model.structure", "data.labelled", "data.rest")
 
     @property
     def figures(self) -> Mapping[str, str | None]:
@@ -122,7 +133,10 @@ def data_sum(config: ParserConfig) -> str:
 
 TABLES = {  # a table of another name is a line here, its rows, and a command
     name + suffix: ParserTable(title, rows, size)
-    for name, title, rows in (("parser", "Dependency parsing: kinds of trees", STRUCTURES),)
+    for name, title, rows in (
+        ("parser", "Dependency parsing: kinds of trees", STRUCTURES),
+        ("labels", "Dependency parsing: few labels", LABELS),
+    )
     for size, suffix in zip(SIZES, ("", "-small"), strict=True)
 }
 ALL_PRESETS = PRESETS | {
