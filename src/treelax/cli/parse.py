@@ -31,6 +31,9 @@ english, listops, an existing folder, or ends in .safetensors; all others are
 texts. To parse a text of such a name, give RUN first: treelax parse
 runs/stars runs.
 
+english was trained on UD English-EWT and has its licence, CC BY-SA 4.0;
+treelax.load("english").about has its scores.
+
 TEXT is a sentence or a ListOps expression in quotes, or - for standard input,
 one text per line. Arguments without spaces are the words of one text. Pair
 models take two TEXTs, or lines with two texts separated by a tab.
