@@ -103,59 +103,67 @@ def cpu() -> str:
     )
 
 
+# operations on the GPU, with the names of their rows
+CUDA = {
+    "soft tree, forward": ("forward", "treelax triton softmax"),
+    "soft tree, forward + backward": ("forward+backward", "treelax triton softmax"),
+    "best tree": ("best tree", "treelax triton"),
+    "non-projective marginals, forward + backward": (
+        "non-projective marginals+backward",
+        "treelax triton entropy",
+    ),
+    "non-projective best tree": ("non-projective best tree", "treelax triton"),
+    "binary marginals, forward + backward": ("binary marginals+backward", "treelax triton entropy"),
+    "binary best tree": ("binary best tree", "treelax triton"),
+}
+
+
+def micros(rows: Rows, operation: str, contender: str, column: str) -> Callable[[int], str]:
+    """Microseconds of an operation on the GPU, by the number of words."""
+
+    def cell(n: int) -> str:
+        found = find(rows, column, operation=operation, contender=contender, n=n)
+        return short(None if found is None else found * 1e3)
+
+    return cell
+
+
 def cuda() -> str:
-    """Device times of ours, and the ratio to torch-struct."""
+    """Times of ours, as one calls them and replayed as graphs, and the ratio to torch-struct."""
     name, rows = newest("cuda")
-
-    def figure(operation: str, contender: str, n: int, column: str = "device_ms") -> float | None:
-        return find(rows, column, operation=operation, contender=contender, n=n)
-
-    def micros(operation: str, contender: str) -> Callable[[int], str]:
-        return lambda n: short((figure(operation, contender, n) or 0) * 1e3)
-
-    both, ours = "forward+backward", "treelax triton softmax"
-
-    def wall(n: int) -> float | None:
-        found = figure(both, ours, n, "wall_ms")
-        return None if found is None else found * 1e3
-
     lines = [
-        line("soft tree, forward, µs", micros("forward", ours)),
-        line("best tree, µs", micros("best tree", "treelax triton")),
-        line("soft tree, forward + backward, µs", micros(both, ours)),
-        line("… ordinary calls without a graph, µs", lambda n: short(wall(n))),
-        *(
-            found
-            for kind in ("non-projective", "binary")
-            for found in (
-                line(
-                    f"{kind} marginals, forward + backward, µs",
-                    micros(f"{kind} marginals+backward", "treelax triton entropy"),
-                ),
-                line(f"{kind} best tree, µs", micros(f"{kind} best tree", "treelax triton")),
-            )
-        ),
-    ]
-    old, old_rows = newest("cuda", "torch-struct")
-    slower = [
-        ratio(
-            find(old_rows, "wall_ms", operation=both, contender="torch-struct", n=n),
-            find(old_rows, "wall_ms", operation=both, contender=ours, n=n),
-        )
-        or 0
-        for n in SIZES
+        line(label, micros(rows, *CUDA[operation], column))
+        for operation in CUDA
+        for label, column in ((f"{operation}, µs", "wall_ms"), ("… as a graph, µs", "device_ms"))
     ]
     row = rows[0]
     header = ["batch of 128, float32, GPU", *(f"n = {n}" for n in SIZES)]
     return "\n\n".join(
         [
             table(header, lines),
-            "Device time of a CUDA graph's replay, medians; ordinary calls are wall time, most of it "
-            f"Python's. `python benchmarks/run.py --device cuda` on {row['machine']}; torch "
-            f"{row['torch']}; [{name}](benchmarks/results/{name}). Ordinary calls of torch-struct took "
-            f"{min(slower):.0f} to {max(slower):.0f} times as long as ours "
-            f"([{old}](benchmarks/results/{old})).",
+            "Medians. The first line of each pair is the wall time of ordinary calls, most of it "
+            "Python's; the second is the device time of a CUDA graph's replay. "
+            f"`python benchmarks/run.py --device cuda` on {row['machine']}; torch "
+            f"{row['torch']}; [{name}](benchmarks/results/{name}). {cuda_peer()}",
         ]
+    )
+
+
+def cuda_peer() -> str:
+    """Ordinary calls of the one peer that was measured on the GPU."""
+    name, rows = newest("cuda", "torch-struct")
+    operation, ours = CUDA["soft tree, forward + backward"]
+    slower = [
+        ratio(
+            find(rows, "wall_ms", operation=operation, contender="torch-struct", n=n),
+            find(rows, "wall_ms", operation=operation, contender=ours, n=n),
+        )
+        or 0
+        for n in SIZES
+    ]
+    return (
+        f"Ordinary calls of torch-struct took {min(slower):.0f} to {max(slower):.0f} times as long "
+        f"as ours ([{name}](benchmarks/results/{name}))."
     )
 
 
@@ -373,6 +381,7 @@ def sections() -> dict[str, Callable[[], str]]:
     from benchmarks.figures_docs import MORE_SECTIONS  # both need the functions above
     from benchmarks.figures_estimators import ESTIMATOR_SECTIONS
     from benchmarks.figures_gradients import GRADIENT_SECTIONS
+    from benchmarks.figures_readme import README_SECTIONS
     from benchmarks.figures_text import TEXT_SECTIONS
     from benchmarks.figures_trials import TRIAL_SECTIONS
 
@@ -387,6 +396,7 @@ def sections() -> dict[str, Callable[[], str]]:
         **MORE_SECTIONS,
         **ESTIMATOR_SECTIONS,
         **GRADIENT_SECTIONS,
+        **README_SECTIONS,
         **TEXT_SECTIONS,
         **TRIAL_SECTIONS,
     }

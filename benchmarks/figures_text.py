@@ -187,18 +187,6 @@ def text_training() -> str:
     )
 
 
-def text_speed() -> str:
-    """Throughput of training the paper's model on a GPU."""
-    name, rows = newest("text-training-cuda")
-    row = next(row for row in rows if row["preset"] == "snli-tree-2")
-    return (
-        f"Training on SNLI ({label(row['preset'])}, batch of {row['batch_size']}, {row['precision']}) "
-        f"goes through {int(row['pairs_per_second']):,} pairs a second on the GPU. `python "
-        f"benchmarks/text_training.py` on {row['machine']}; torch {row['torch']}; "
-        f"[{name}](benchmarks/results/{name})."
-    )
-
-
 def text_encoding() -> str:
     """Texts to numbers."""
     name, [row] = newest("text-encoding")
@@ -242,7 +230,6 @@ TEXT_SECTIONS: dict[str, Callable[[], str]] = {
     "sst": sst,
     "precision": precision,
     "text-training": text_training,
-    "text-speed": text_speed,
     "text-encoding": text_encoding,
     "demo": demo,
 }

@@ -4,8 +4,8 @@
 
 Pages of ``docs/`` link to files elsewhere in the repository: tables of results, the README of a
 folder, examples. So all that they lead to is gathered in ``build/docs`` first, with links that fit
-there; zensical makes ``site/`` of it. Any warning, broken link or address on another machine ends the
-build.
+there; zensical makes ``site/`` of it. The code of some pages is run on the way. Any warning, broken
+link or address on another machine ends the build.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
+from docs.tools.execute import executed
 from docs.tools.links import (
     INLINE_CODE,
     LINK,
@@ -29,8 +31,11 @@ from docs.tools.links import (
 ROOT = Path(__file__).resolve().parents[2]
 STAGE = ROOT / "build" / "docs"
 SITE = ROOT / "site"
-ASSETS = ("*.css", "*.js", "*.svg", "*.png")
+ASSETS = ("*.css", "*.js", "*.svg", "*.png", "fonts/*")
 CODE = {".py": "python", ".toml": "toml"}
+EXECUTED = (Path("docs/first-look.md"),)
+REPOSITORY = "<!-- repository -->"  # where a link to the repository goes, once its address is known
+IMAGE = re.compile(r"!\[([^\]]*)\]\(([^()\s]+)\.png\)")
 
 
 def place(path: Path) -> Path:
@@ -70,10 +75,26 @@ def rewritten(page: Path, text: str) -> str:
     for number, line, is_prose in told_apart(text):
         if is_prose:
             line = _moved_in_line(page, line, number)
+            line = IMAGE.sub(lambda match: _light_and_dark(page, match), line)
             if line.startswith("|"):  # a figure and its spread stay on one line
                 line = line.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
         lines.append(line)
     return "\n".join([*lines, ""])
+
+
+def _light_and_dark(page: Path, image: re.Match[str]) -> str:
+    """Both versions of a picture that has one for dark pages; the theme shows the one that fits."""
+    told, stem = image.groups()
+    if not (ROOT / page.parent / f"{stem}-dark.png").is_file():
+        return image[0]
+    return f"![{told}]({stem}.png#only-light) ![{told}]({stem}-dark.png#only-dark)"
+
+
+def repository_link() -> str:
+    """A button, if ``pyproject.toml`` names the repository among its addresses."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        address = tomllib.load(file)["project"].get("urls", {}).get("Repository")
+    return f"[Repository]({address}){{ .md-button }}" if address else ""
 
 
 def _moved_in_line(page: Path, line: str, number: int) -> str:
@@ -91,7 +112,8 @@ def staged(path: Path) -> str | bytes:
     """What stands on the site for a file of the repository, relative to it."""
     source = ROOT / path
     if path.suffix == ".md":
-        return rewritten(path, source.read_text(encoding="utf-8"))
+        text = source.read_text(encoding="utf-8").replace(REPOSITORY, repository_link())
+        return rewritten(path, text)
     if path.suffix in CODE:
         text = source.read_text(encoding="utf-8")
         return f"# {path.as_posix()}\n\n```{CODE[path.suffix]}\n{text}```\n"
@@ -123,6 +145,10 @@ def stage() -> None:
         target = STAGE / place(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         content = staged(path)
+        if path in EXECUTED and isinstance(content, str):
+            content, pictures = executed(path.stem, content)
+            for name, picture in pictures.items():
+                (STAGE / name).write_text(picture, encoding="utf-8")
         target.write_bytes(content.encode() if isinstance(content, str) else content)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from treelax.data.text.readers_corpora import CORPORA
 from treelax.tasks.tables import Column, PaperTable, Record
-from treelax.tasks.text.config import TextConfig
+from treelax.tasks.text.config import SPLIT, TextConfig
+from treelax.tasks.text.origins import SPLITS
 from treelax.tasks.text.presets import PRESETS, TUNED
 
 
@@ -106,7 +107,8 @@ class TextTable(PaperTable):
         data = "; ".join(dict.fromkeys(amount(config, result) for config, result in runs))
         sizes = "; ".join(dict.fromkeys(self._sizes(result) for _, result in runs))
         files = dict.fromkeys(c.data.trees for c, _ in runs if c.data.trees is not None)
-        trees = "".join(f" Given trees are those of {PurePath(file).name}." for file in files)
+        names = [PurePath(file).name.replace(SPLIT, split) for file in files for split in SPLITS]
+        trees = f" Given trees are those of {', '.join(dict.fromkeys(names))}." if names else ""
         return (
             f"Trained on {data}, with {_vectors(first)}; {sizes}. Accuracy in percent, with discrete "
             f"trees and with soft ones; the best epoch is chosen by {self.dev} with discrete trees. "

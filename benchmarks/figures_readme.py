@@ -1,0 +1,127 @@
+"""The short tables of the README, of the same records as the long ones; see `benchmarks.figures`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import treelax
+from benchmarks.figures import (
+    CUDA,
+    OWN,
+    SIZES,
+    Rows,
+    cuda_peer,
+    find,
+    line,
+    listops_runs,
+    micros,
+    newest,
+    ratio,
+    short,
+    spread,
+    table,
+    times,
+)
+from treelax.tasks.listops.table import LABELS, PAPER
+
+LONGER = {
+    "balanced-mc": "ours, MC, forward relaxed",
+    "paper-mc": "the paper's, MC, forward relaxed",
+}
+
+
+def headline() -> str:
+    """What one should know at first sight, a line each."""
+    _, rows = newest("cpu")
+    both, ours = "forward+backward", "treelax native softmax"
+
+    def figure(column: str, contender: str, n: int) -> float | None:
+        return find(rows, column, operation=both, contender=contender, n=n, threads=1)
+
+    def span(peer: str) -> str:
+        found = [ratio(figure("cpu_ms", peer, n), figure("cpu_ms", ours, n)) or 0 for n in SIZES]
+        return f"{min(found):.0f} to {max(found):.0f}"
+
+    memory = [f"{figure('peak_mb', who, 80):.0f}" for who in (ours, "torch-struct", "supar")]
+    longer = [run for run in listops_runs("longer") if run["preset"] == "balanced-mc"]
+    attachment = spread([float(run["attachment"]) for run in longer])
+    about = treelax.load("english").about
+    english = about["scores"]["test"]
+    return "\n".join(
+        [
+            f"- **It finds the trees.** ListOps expressions of up to {longer[0]['max_length']} tokens, "
+            f"learned from tags alone: {attachment} % of the heads right ({len(longer)} seeds).",
+            f"- **It is fast.** A soft tree and its gradient: {span('torch-struct')} times as fast as "
+            f"torch-struct and {span('supar')} times as fast as supar on one CPU thread, in {memory[0]} "
+            f"MB where they take {memory[1]} and {memory[2]} (80 words, batch of 64).",
+            f"- **English is in the box.** A parser in one file, UAS {english['uas']:.1f} and LAS "
+            f"{english['las']:.1f} on the test set of {about['treebank']}.",
+        ]
+    )
+
+
+def paper() -> str:
+    """Table 1 by the paper's recipe, then longer expressions."""
+    runs, longer = listops_runs(), listops_runs("longer")
+
+    def cells(own: Rows) -> list[str]:
+        return [*(spread([float(run[column]) for run in own]) for column in OWN), str(len(own))]
+
+    lines = [
+        [LABELS[preset], PAPER[preset] or "–", *cells([r for r in runs if r["preset"] == preset])]
+        for preset in ("paper-mc", "paper-zero", "paper-mc-st", "paper-zero-st")
+    ]
+    for preset, label in LONGER.items():
+        own = [run for run in longer if run["preset"] == preset]
+        lines.append([f"up to {own[0]['max_length']} tokens, {label}", "–", *cells(own)])
+    header = ["ListOps, test, %", "paper acc / att", "accuracy", "attachment", "seeds"]
+    return "\n\n".join(
+        [
+            table(header, lines),
+            "Accuracy of the tags and attachment of all tokens with discrete trees, mean ± standard "
+            f"deviation over seeds. The first four rows have the paper's recipe and up to "
+            f"{runs[0]['max_length']} tokens, the last two MC, forward relaxed. `treelax table "
+            "listops --seeds 5`; [all rows and every run](docs/listops.md).",
+        ]
+    )
+
+
+def speed() -> str:
+    """The soft tree and its gradient on CPU and GPU, as one calls them."""
+    cpu_name, rows = newest("cpu")
+    cuda_name, gpu = newest("cuda")
+    both, ours = "forward+backward", "treelax native softmax"
+
+    def ms(contender: str, n: int) -> float | None:
+        return find(rows, "cpu_ms", operation=both, contender=contender, n=n, threads=1)
+
+    def against(peer: str) -> Callable[[int], str]:
+        return lambda n: times(ratio(ms(peer, n), ms(ours, n)))
+
+    on_gpu = CUDA["soft tree, forward + backward"]
+    lines = [
+        line("one CPU thread, batch of 64, ms", lambda n: short(ms(ours, n))),
+        line("… torch-struct 0.5 takes", against("torch-struct")),
+        line("… supar 1.1.4 takes", against("supar")),
+        line("GPU, batch of 128, ordinary calls, µs", micros(gpu, *on_gpu, "wall_ms")),
+        line("… replayed as a CUDA graph, µs", micros(gpu, *on_gpu, "device_ms")),
+    ]
+    header = ["soft tree, forward + backward, float32", *(f"n = {n}" for n in SIZES)]
+    return "\n\n".join(
+        [
+            table(header, lines),
+            "Medians for sentences of n words. `make bench` on "
+            f"{rows[0]['machine'].split(', OMP')[0]} ([record](benchmarks/results/{cpu_name})); "
+            f"`python benchmarks/run.py --device cuda` on an "
+            f"{gpu[0]['machine'].split('cores, ')[1].split(', ')[1]} "
+            f"([record](benchmarks/results/{cuda_name})). {cuda_peer()} "
+            "[All operations, memory, accuracy](docs/benchmarks.md).",
+        ]
+    )
+
+
+README_SECTIONS: dict[str, Callable[[], str]] = {
+    "headline": headline,
+    "paper": paper,
+    "speed": speed,
+}
