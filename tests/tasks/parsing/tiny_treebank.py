@@ -37,7 +37,8 @@ def treebank(seed: int, count: int) -> str:
         words += [*phrase("obj"), (".", "PUNCT", "punct")]
         tags = [tag for _, tag, _ in words]
         verb = tags.index("VERB") + 1
-        lines = [f"# sent_id = s{number}"]
+        text = " ".join(word for word, _, _ in words)
+        lines = [f"# sent_id = s{number}", f"# text = {text}"]
         for m, (word, tag, label) in enumerate(words, 1):
             noun = tags.index("NOUN", m - 1) + 1 if tag in ("DET", "ADJ") else verb
             head = 0 if label == "root" else noun
