@@ -5,9 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.resources import files
+from pathlib import Path
 
 import pytest
-from commands import Output, shown
+from commands import Output, shown, typed
 
 import treelax
 from treelax.tasks.base import TrainedParser
@@ -56,6 +57,17 @@ def test_a_text_without_a_model_is_english_unless_it_is_an_expression(capsys: Ou
     assert shown(capsys, "parse", "Dogs bark.", "--format", "heads") == "2 0 2\n"
     assert shown(capsys, "parse", "[MAX 2 9 ]", "--format", "heads") == "0 1 1 1\n"
     assert shown(capsys, "parse", "[Laughter] Dogs bark.", "--format", "heads").count(" ") == 5
+
+
+def test_likewise_of_files(tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text, heads in (
+        ("Dogs bark.\n", "2 0 2\n"),
+        ("\n9\t( ( ( [MAX 2 ) 9 ) ] )\n", "0 1 1 1\n"),
+    ):
+        (tmp_path / "in.txt").write_text(text)
+        assert shown(capsys, "parse", "--file", tmp_path / "in.txt", "--format", "heads") == heads
+        typed(monkeypatch, text)
+        assert shown(capsys, "parse", "-", "--format", "heads") == heads
 
 
 def test_the_first_answer_loads_little() -> None:
