@@ -58,7 +58,7 @@ def test_a_run_of_listops(finished: tuple[Path, Any], tmp_path: Path, capsys: Ou
     assert curves["alt"].startswith("training loss by epoch: run from ")
     assert {own["data-exact"] for own in page.all("div", class_="said")} <= {"0", "1"}
     assert "What is missing" not in page.text
-    for heading in ("Results", "Training", "Settings", "Grammar and agreement", "Gallery"):
+    for heading in ("Results", "Training", "Settings", "What was learned", "Trees", "Examples"):
         assert heading in page.texts
     page = ask(capsys, tmp_path / "a.html", run, shutil.copytree(run, tmp_path / "b"))
     assert "dev: of the best epoch, with discrete trees unless marked soft." in page.texts
@@ -114,7 +114,7 @@ def test_other_data(runs: Runs, finished: tuple[Path, Any], tmp_path: Path, caps
     lengths = [int(own["data-length"]) for own in page.all("article")]
     assert len(lengths) == 7
     assert max(lengths) <= 12
-    assert "Gallery" not in ask(capsys, out, runs["tag"], "--gallery", 0).texts
+    assert "Examples" not in ask(capsys, out, runs["tag"], "--gallery", 0).texts
 
 
 def test_where_it_goes(
@@ -144,7 +144,7 @@ def test_unfinished_runs(
     page = ask(capsys, tmp_path / "a.html", half)
     assert "half: has not ended (epoch 3 of 4), so there are no test figures: " in page.text
     assert "Results" not in page.texts
-    assert {"What is missing", "Training", "Gallery"} <= set(page.texts)
+    assert {"What is missing", "Training", "Examples"} <= set(page.texts)
     bare = tmp_path / "bare"
     bare.mkdir()
     shutil.copy(half / "config.toml", bare)
@@ -164,7 +164,7 @@ def test_data_that_have_moved(moved_runs: Runs, tmp_path: Path, capsys: Output) 
     assert "moved: the trees are missing: " in page.text
     assert "does not exist" in page.text
     assert {"Results", "Training"} <= set(page.texts)
-    assert "Gallery" not in page.texts
+    assert "Examples" not in page.texts
     assert "test.tsv: does not exist" in fail(capsys, run, "--split", "test")
     missing = tmp_path / "none.tsv"
     assert fail(capsys, run, "--data", missing).startswith(f"{missing}: does not exist; expected")
@@ -181,7 +181,7 @@ def test_data_that_are_others_now(runs: Runs, tmp_path: Path, capsys: Output) ->
     assert "dev.tsv: is not the dev data that the run was trained with" in said
     page = ask(capsys, tmp_path / "a.html", *both)
     assert f"a, b: the trees are missing: {said}." in page.texts
-    assert "Gallery" not in page.texts
+    assert "Examples" not in page.texts
     assert fail(capsys, both[1], "--max-length", 9) == said
 
 

@@ -1,4 +1,4 @@
-"""A report in a browser: filters, widths, colours, print, and nothing that is fetched."""
+"""A report in a browser: menu, tips, filters, widths, colours, print, and nothing that is fetched."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pages import a_browser, axe_violations
 from sentence_runs import train
 
 from treelax.cli.main import main
-from treelax.report.gallery import PRINTED
+from treelax.report.gallery import FIRST
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -26,6 +26,7 @@ ROWS = [
     ("the plot was " * 66 + "bad", "no"),
     *((f"the film was {word}", "yes") for word in ("good", "fine")),
     *((f"a {word} plot", "no") for word in ("bad", "sad")),
+    *((" ".join(["good"] * times), "yes") for times in range(2, 8)),
 ]
 Visit = Callable[..., "Page"]
 
@@ -83,24 +84,26 @@ def shown(page: Page) -> list[int]:
 
 def test_the_filters(visit: Visit) -> None:
     page = visit()
-    everything = list(range(1, len(ROWS) + 1))
+    first = list(range(1, FIRST + 1))
     assert page.title() == "Report of 2 runs"
-    assert shown(page) == everything
+    assert shown(page) == first
+    page.click("text=Find examples")
     page.fill("#f-text", "PLOT")
     assert shown(page) == [2, 4, 7, 8]
     page.fill("#f-most", "10")
     assert shown(page) == [2, 7, 8]
-    assert page.text_content("#shown") == "3 of 8 examples"
+    assert page.text_content("#shown") == "3 of 14 examples"
     page.select_option("#f-label", label="yes")
     assert shown(page) == []
     assert page.is_visible("#none")
     page.click("button[type=reset]")
-    page.locator(".example:visible").nth(7).wait_for()
-    assert shown(page) == everything
+    page.locator(".example:visible").nth(FIRST - 1).wait_for()
+    assert shown(page) == first
     assert not page.is_visible("#none")
     page.fill("#f-least", "")
     page.select_option("#f-label", label="yes")
-    assert shown(page) == [1, 3, 5, 6]
+    assert shown(page) == [1, 3, 5, 6, *range(9, 15)]
+    assert not page.is_visible("#more")
 
 
 def test_right_and_wrong_of_a_run(visit: Visit) -> None:
@@ -110,6 +113,8 @@ def test_right_and_wrong_of_a_run(visit: Visit) -> None:
         "all => all.map(one => [...one.querySelectorAll('div.said')].map(s => s.dataset.right))"
     )
     numbered = list(enumerate(verdicts, 1))
+    page.click("#more")
+    page.click("text=Find examples")
     page.select_option("#f-right", label="right")
     assert shown(page) == [i for i, own in numbered if own == ["1", "1"]]
     page.select_option("#f-right", label="wrong")
@@ -148,7 +153,9 @@ def test_without_a_script(visit: Visit) -> None:
     """All examples are there, and no form that does nothing."""
     page = visit(java_script_enabled=False)
     assert page.locator(".example:visible").count() == len(ROWS)
-    assert not page.is_visible("#filters")
+    assert not page.is_visible(".filters")
+    assert not page.is_visible("#more")
+    assert page.is_visible("text=arcs whose head stands left of the modifier")
 
 
 def test_on_paper(visit: Visit) -> None:
@@ -162,28 +169,92 @@ def test_on_paper(visit: Visit) -> None:
     assert page.pdf()[:4] == b"%PDF"
 
 
-def test_paper_has_a_dozen_examples(visit: Visit) -> None:
-    """Those that the filters let pass: the first dozen of them."""
+def test_a_dozen_examples_and_more(visit: Visit) -> None:
+    """On paper always a dozen: the first of those that the filters let pass."""
     page = visit()
-    page.evaluate(
-        "() => { const box = document.querySelector('.gallery');"
-        "for (const one of [...box.children]) box.append(one.cloneNode(true), one.cloneNode(true)) }"
-    )
-    examples = page.locator(".gallery .example:visible")
-    assert examples.count() == 3 * len(ROWS)
+    assert shown(page) == list(range(1, FIRST + 1))
+    assert page.inner_text("#more") == f"Show {len(ROWS) - FIRST} more examples"
+    page.click("#more")
+    assert shown(page) == list(range(1, len(ROWS) + 1))
+    assert not page.is_visible("#more")
+    assert page.evaluate("document.activeElement.innerText").startswith(f"Example {FIRST + 1}")
     page.emulate_media(media="print")
-    assert examples.count() == PRINTED
+    assert shown(page) == list(range(1, FIRST + 1))
     page.evaluate(
-        "() => [...document.querySelectorAll('.example')].slice(0, 3).map(e => e.hidden = true)"
+        "() => [...document.querySelectorAll('.example')].slice(0, 2).map(e => e.hidden = true)"
     )
-    assert examples.count() == PRINTED
-    assert page.locator(".example").nth(PRINTED + 2).is_visible()
+    assert shown(page) == list(range(3, len(ROWS) + 1))
 
 
-def test_axe_finds_nothing(visit: Visit) -> None:
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_menu_stays_and_leads_to_sections(visit: Visit, width: int) -> None:
+    page = visit(width)
+    for name in ("Settings", "Trees"):
+        page.click(f"nav >> text={name}")
+        page.wait_for_function(
+            "name => document.querySelector('nav [aria-current]').innerText === name", arg=name
+        )
+        menu, heading = (page.locator(own).bounding_box() for own in ("nav", f"#{name.lower()}"))
+        assert menu is not None
+        assert heading is not None
+        assert menu["y"] == 0
+        assert menu["height"] <= heading["y"] < 900
+
+
+def test_the_first_screen_of_a_phone_says_what_was_learned(visit: Visit) -> None:
+    page = visit(390)
+    sentences = page.locator(".learned p")
+    assert sentences.count() == 3
+    box = sentences.last.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] <= 844
+
+
+def test_headings_explain_themselves(visit: Visit) -> None:
+    """Under the pointer and under the keyboard, within the window; Escape closes."""
+    page = visit(390)
+    assert not page.is_visible(".spelled >> nth=0")
+    heading = page.locator(".tip", has_text="left to right, %").first
+    heading.scroll_into_view_if_needed()
+    heading.hover()
+    tip = page.locator("#tip")
+    assert tip.inner_text() == "arcs whose head stands left of the modifier"
+    box = tip.bounding_box()
+    assert box is not None
+    assert 0 <= box["x"] <= box["x"] + box["width"] <= 390
+    page.keyboard.press("Escape")
+    assert not tip.is_visible()
+    page.locator("#trees .tip").focus()
+    assert tip.inner_text().startswith("What the trees look like")
+    assert page.get_attribute("#trees .tip", "aria-describedby") == "tip"
+    page.keyboard.press("Tab")
+    assert page.get_attribute("#trees .tip", "aria-describedby") is None
+
+
+@pytest.mark.parametrize("width", [390, 1024, 1440])
+def test_nothing_jumps(visit: Visit, width: int) -> None:
+    """Neither while the page loads nor when a tip is shown."""
+    page = visit(width)
+    page.hover("#results .tip")
+    page.mouse.wheel(0, 3000)
+    page.wait_for_timeout(200)
+    shifts = page.evaluate(
+        "() => new Promise(done => new PerformanceObserver(list => done(list.getEntries()"
+        ".map(entry => entry.value))).observe({type: 'layout-shift', buffered: true})"
+        " || setTimeout(() => done([]), 300))"
+    )
+    assert sum(shifts) < 0.1
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (390, "dark"), (1440, "light")])
+def test_axe_finds_nothing(visit: Visit, width: int, scheme: Any) -> None:
     # the page's own policy lets no other script run in it
-    page = visit(360, color_scheme="dark", bypass_csp=True)
-    page.locator("summary").first.click()
+    page = visit(width, color_scheme=scheme, bypass_csp=True)
+    page.click("#more")
+    for summary in page.locator("summary:visible").all():
+        summary.click()
+    page.locator("#results .tip").focus()
+    assert page.is_visible("#tip")
     assert axe_violations(page) == []
 
 

@@ -39,12 +39,15 @@ SPANS = {
         "subtree",
         "mean number of words that a word with modifiers covers, itself included",
     ),
-    "contiguous": ("contiguous, %", "such subtrees that no other word interrupts"),
+    "contiguous": (
+        "contiguous, %",
+        "subtrees of words with modifiers that no other word interrupts",
+    ),
     "mean_runs": (
         "spans",
         "mean number, in a sentence, of series of words each of which hangs off the word before it",
     ),
-    "mean_run_length": ("span length", "mean number of words in such a span"),
+    "mean_run_length": ("span length", "mean number of words in a span"),
 }
 ROLES = {
     "modifiers": "mean number of modifiers of an occurrence",
@@ -52,8 +55,8 @@ ROLES = {
     "leaf, %": "occurrences without modifiers",
     "root, %": "occurrences under the root",
     "left, %": "occurrences whose head stands to the left",
-    "usual head": "the head that it has most often",
-    "usual, %": "occurrences with that head",
+    "usual head": "its most frequent head",
+    "usual, %": "occurrences with the most frequent head",
 }
 TREEBANK = {
     "UAS": "words with their gold head, %",
@@ -158,7 +161,7 @@ def _treebank(runs: Mapping[str, TreebankScores], baselines: Mapping[str, Treeba
     named, note = list(TREEBANK)[:3], None
     if total.plain is not None:
         named = list(TREEBANK)
-        note = f"*: {total.plain.words:,} words."
+        note = f"* without punctuation: {total.plain.words:,} words."
     title = f"Agreement with the gold trees: {total.all.words:,} words"
     return Table(["trees", *named], rows, title, note, {name: TREEBANK[name] for name in named})
 

@@ -89,7 +89,7 @@ def _shape(study: Study) -> str:
     }
     drawn = shares.pop(RANDOM)
     nearest = max(shares, key=lambda name: mean(value or 0 for value in shares[name]))
-    plural = f"{nearest}s" if nearest.endswith("chain") else f"those of the rule “{nearest}”"
+    plural = f"{nearest}s" if nearest.endswith("chain") else f"those of the rule '{nearest}'"
     text += (
         f"; the most similar simple trees are {plural}, with {_percent(shares[nearest])} of the heads "
         f"the same (random trees: {_percent(drawn)})"

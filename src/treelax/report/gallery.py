@@ -11,7 +11,7 @@ from treelax.analysis.corpora import Corpus
 from treelax.pictures import Picture, draw_arcs, draw_heat_map
 from treelax.report.examples import Said, Selection, shown_label
 
-PRINTED = 12  # examples on paper, as report.css has it
+FIRST = 12  # examples on paper, and on the screen until one asks for more, as report.css has it
 NARROW = 540.0  # pixels of a tree that fits into half the width of a wide page
 
 

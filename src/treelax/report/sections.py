@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -13,12 +14,26 @@ from treelax.pictures import Curve, Panel, draw_panels
 from treelax.report.run_records import RunRecord, figure_of
 from treelax.table import Cell, Table
 
+_SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
 SECTIONS = {"": "Experiment", "data": "Data", "model": "Model", "train": "Training"}
+LEARNED = 3  # runs whose dev figures stand on top where there are no trees
 CHANGES = 6  # settings other than the preset's that are named
 
 
 def _dev_name(key: str) -> str:
     return f"dev: {key.replace('_', ' ')}, %"
+
+
+def dev_figures(runs: Sequence[RunRecord]) -> list[str]:
+    """What is known where no trees could be studied: the dev figures of the best epochs."""
+    found = []
+    for run in runs[:LEARNED]:
+        figures = ", ".join(f"{key.replace('_', ' ')} {own:.1f} %" for key, own in run.dev.items())
+        if figures and run.best_row is not None:
+            found.append(
+                f"On the dev set, after epoch {run.best_row['epoch']}, {run.name} has {figures}."
+            )
+    return found
 
 
 def overview(runs: Sequence[RunRecord]) -> Table:
@@ -125,12 +140,19 @@ def settings(runs: Sequence[RunRecord]) -> dict[str, Any]:
     keys = list(dict.fromkeys(key for each in own.values() for key in each))
     differing = [key for key in keys if len({repr(each.get(key)) for each in own.values()}) > 1]
     rows = [[key, *(written(each.get(key)) for each in own.values())] for key in differing]
+    columns, title = ["setting", *own], "Settings that differ"
+    if len(runs) == 1:
+        [run] = runs
+        rows = [
+            [key, written(run.settings[key]), written(usual)] for key, usual in run.changed.items()
+        ]
+        columns, title = ["setting", "value", "preset has"], "Settings that differ from the preset"
     groups: dict[str, list[str]] = {}
     for key in keys:
         if key not in differing:
             groups.setdefault(key.rpartition(".")[0], []).append(key)
     return {
-        "differing": Table(["setting", *own], rows, "Settings that differ") if rows else None,
+        "differing": Table(columns, rows, title) if rows else None,
         "shared": len(keys) - len(differing),
         "groups": [_group(name, group, runs) for name, group in groups.items()],
     }
@@ -150,7 +172,7 @@ def _group(name: str, keys: Sequence[str], runs: Sequence[RunRecord]) -> tuple[T
     return Table(columns, rows, SECTIONS.get(name, name)), markers
 
 
-def training(runs: Sequence[RunRecord]) -> dict[str, str] | None:
+def training(runs: Sequence[RunRecord]) -> dict[str, Any] | None:
     """A picture of the loss and all dev figures by epoch; None if no run has ended an epoch."""
     begun = [run for run in runs if run.rows]
     keys = dict.fromkeys(
@@ -170,7 +192,12 @@ def training(runs: Sequence[RunRecord]) -> dict[str, str] | None:
             panels.append(Panel(curves, "epoch", title))
     if not panels:
         return None
-    drawn = draw_panels(panels, columns=2)
+    drawn = draw_panels(panels, columns=3)
     # as an image: its own style counts in it, and none of its names meets one of the page
-    data = base64.b64encode(drawn.svg().encode()).decode()
-    return {"data": data, "description": drawn.description}
+    svg = drawn.svg()
+    data = base64.b64encode(svg.encode()).decode()
+    width, height = _SIZE.search(svg).groups()  # type: ignore[union-attr]  # matplotlib writes it
+    return {
+        **{"data": data, "description": drawn.description},
+        **{"width": round(float(width)), "height": round(float(height))},
+    }

@@ -1,6 +1,8 @@
 "use strict";
-// The filters of the gallery, and keyboards for boxes that scroll. Without it all examples are shown.
+// Filters of the examples, tips of headings, the place in the menu, and keyboards for boxes that scroll.
+// Without it all examples and all notes are shown.
 (() => {
+  const FIRST = 12;
   const form = document.getElementById("filters");
   const examples = [...document.querySelectorAll(".example")];
 
@@ -51,8 +53,27 @@
     }
     document.getElementById("shown").textContent = `${count} of ${examples.length} examples`;
     document.getElementById("none").hidden = count > 0;
+    left(count);
     reach();
   };
+
+  // the style sheet shows a dozen until all are asked for
+  const more = document.getElementById("more");
+  const left = (count) => {
+    if (more === null) return;
+    const gallery = document.getElementById("gallery");
+    more.hidden = gallery.classList.contains("all") || count <= FIRST;
+    more.textContent = `Show ${count - FIRST} more ${count - FIRST === 1 ? "example" : "examples"}`;
+  };
+  more?.addEventListener("click", () => {
+    const shown = examples.filter((example) => !example.hidden);
+    document.getElementById("gallery").classList.add("all");
+    left(shown.length);
+    reach();
+    // the button is gone: the keyboard goes on at the first that is new
+    shown[FIRST].tabIndex = -1;
+    shown[FIRST].focus({ preventScroll: true });
+  });
 
   // a box is a stop for the keyboard only where there is something to scroll
   const reach = () => {
@@ -69,8 +90,7 @@
     }
   };
 
-  if (form !== null && examples.length > 1) {
-    form.hidden = false;
+  if (form !== null) {
     form.addEventListener("input", show);
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("reset", () => setTimeout(show));
@@ -78,5 +98,42 @@
   }
   reach();
   addEventListener("resize", reach);
+
+  // one tip for all headings, below the one that the pointer or the keyboard is on
+  const tip = document.getElementById("tip");
+  let told = null;
+  const tell = (heading) => {
+    told?.removeAttribute("aria-describedby");
+    told = heading;
+    tip.hidden = heading === null;
+    if (heading === null) return;
+    tip.textContent = heading.dataset.tip;
+    heading.setAttribute("aria-describedby", "tip");
+    const box = heading.getBoundingClientRect();
+    const below = box.bottom + 2 + tip.offsetHeight < innerHeight;
+    tip.style.left = `${Math.max(8, Math.min(box.left, document.documentElement.clientWidth - tip.offsetWidth - 8))}px`;
+    tip.style.top = `${below ? box.bottom + 2 : box.top - 2 - tip.offsetHeight}px`;
+  };
+  const heading = (event) => event.target.closest?.(".tip") ?? null;
+  for (const kind of ["mouseover", "focusin"]) {
+    addEventListener(kind, (event) => {
+      if (event.target !== tip) tell(heading(event) ?? heading({ target: document.activeElement }));
+    });
+  }
+  addEventListener("click", (event) => heading(event)?.focus()); // Safari does not focus buttons
+  addEventListener("keydown", (event) => { if (event.key === "Escape") tell(null); });
+  addEventListener("scroll", () => tell(told), { passive: true, capture: true }); // it moves along
+
+  // the section that is being read, in the menu
+  const links = [...document.querySelectorAll("nav a")];
+  const place = () => {
+    const end = innerHeight + scrollY > document.documentElement.scrollHeight - 2;
+    const begun = (link) => document.querySelector(link.hash).getBoundingClientRect().top < innerHeight / 3;
+    const current = (end ? links : links.filter(begun)).at(-1) ?? links[0];
+    for (const link of links) link.ariaCurrent = link === current ? "true" : null;
+  };
+  place();
+  addEventListener("scroll", place, { passive: true });
+
   for (const details of document.querySelectorAll("details")) details.addEventListener("toggle", reach);
 })();
