@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -37,11 +38,11 @@ def test_modifiers_on_both_sides() -> None:
 def test_arcs_that_cross_in_ascii() -> None:
     expected = """
               |
-              |            +------------------+
-            +-|------------|-+                |
-         +--|-|----+       | | +--------+     |
-    +-+  |  | | +--|---+   | | |   +--+ |     |
-    v |  v  | v |  |   v   | v |   v  | v     v
+              |          +--------------------+
+           +--|----------|---+                |
+         +-|--|------+   |   | +--------+     |
+    +--+ | |  | +----|-+ |   | |   +--+ |     |
+    v  | v |  v |    | v |   v |   v  | v     v
     a hearing is   scheduled on   the issue today
     """
     assert draw_tree(HEARING, HEARING_HEADS, width=60, ascii=True) == block(expected)
@@ -272,3 +273,16 @@ def test_the_heaviest_head_first_and_no_light_ones() -> None:
     assert list_weights(["été", "b"], WEIGHTS, width=60, ascii=True).startswith("1 \\xe9t\\xe9  b")
     # a word always has a head
     assert list_weights(["a"], torch.full((2, 2), 0.01), width=60) == "1 a  root (0) 0.01"
+
+
+@given(head_vectors(), st.data())
+def test_labels_never_run_into_each_other(heads: list[int], data: st.DataObject) -> None:
+    """Words and labels have their middles in one column, or next to it, and a space between."""
+    n = len(heads)
+    texts = st.lists(st.text("abcdefghij", min_size=1, max_size=9), min_size=n, max_size=n)
+    words, labels = data.draw(texts), data.draw(texts)
+    *_, first, second = draw_tree(words, heads, labels=labels, width=1000).split("\n")
+    assert (first.split(), second.split()) == (words, labels)
+    spans = ([found.span() for found in re.finditer(r"\S+", line)] for line in (first, second))
+    for (a, b), (c, d) in zip(*spans, strict=True):
+        assert a <= c < b or c <= a < d

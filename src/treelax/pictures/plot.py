@@ -18,17 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from treelax.errors import BackendError
+from treelax.pictures.style import COLOURS as TREE_COLOURS
 from treelax.pictures.style import INK, PAPER
 from treelax.pictures.svg import save, spoken
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# for light and for dark pages
+# for light and for dark pages, those of trees first
 DARK_COLOURS = {
-    "#0072B2": "#56B4E9",
-    "#D55E00": "#F08A3C",
-    "#009E73": "#2FBF96",
+    **{light: dark for name, (light, dark) in TREE_COLOURS.items() if name != "grey"},
     "#CC79A7": "#E39BC3",
     "#000000": INK[1],
     "#E69F00": "#E6B84D",

@@ -19,7 +19,7 @@ Kind = Literal["tree", "other", "right", "wrong", "missed"]
 # of Okabe and Ito, for light and for dark pages
 COLOURS = {
     "blue": ("#0072B2", "#56B4E9"),
-    "vermillion": ("#D55E00", "#E69F00"),
+    "vermillion": ("#D55E00", "#F08A3C"),
     "green": ("#009E73", "#2FBF96"),
     "grey": ("#767676", "#9A9A9A"),
 }

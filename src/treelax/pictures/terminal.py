@@ -54,12 +54,13 @@ class _Arc(NamedTuple):
 
 
 class _Slot(NamedTuple):
-    """The columns of a word: its stems, and where its text begins."""
+    """The columns of a word: its stems, its arrow, and where its text and its label begin."""
 
     left: int
     arrow: int
     right: int
     text: int
+    label: int
 
 
 def draw_tree(
@@ -229,8 +230,7 @@ def _arcs(
 ) -> Iterator[str]:
     """The words on one line, the arcs above, labels and the arcs that are missing below."""
     missing = [(m, g) for m, (h, g) in enumerate(zip(heads, gold, strict=True), 1) if h != g]
-    wide = [max(columns(w), columns(label)) for w, label in zip(words, labels, strict=True)]
-    slots = _slots(wide, [*enumerate(heads, 1), *missing], room)
+    slots = _slots(words, labels, [*enumerate(heads, 1), *missing], room)
 
     def arc(m: int, h: int, solid: bool) -> _Arc:
         head = None if h == 0 else slots[h - 1].right if h < m else slots[h - 1].left
@@ -238,12 +238,9 @@ def _arcs(
 
     above = [arc(m, h, h == gold[m - 1]) for m, h in enumerate(heads, 1)]
     yield from reversed(_rows(above, symbols, symbols.lines, symbols.down))
-    for texts in (words, labels) if any(labels) else (words,):
-        line = ""
-        for text, size, slot in zip(texts, wide, slots, strict=True):
-            start = slot.text + (size - 1) // 2 - max(columns(text) - 1, 0) // 2
-            line += " " * (start - columns(line)) + text
-        yield line
+    yield _line(words, [slot.text for slot in slots])
+    if any(labels):
+        yield _line(labels, [slot.label for slot in slots])
     if missing:
         turned = "".join(symbols.lines[m & 12 | (m & 1) << 1 | (m & 2) >> 1] for m in range(16))
         yield from _rows([arc(m, g, True) for m, g in missing], symbols, turned, symbols.up)
@@ -251,12 +248,23 @@ def _arcs(
         yield f"{symbols.wrong} {named(words, m)}: gold {named(words, g)}"
 
 
-def _slots(wide: list[int], arcs: list[tuple[int, int]], room: int) -> list[_Slot]:
+def _line(texts: list[str], places: list[int]) -> str:
+    line = ""
+    for text, place in zip(texts, places, strict=True):
+        line += " " * (place - columns(line)) + text
+    return line
+
+
+def _slots(
+    words: list[str], labels: list[str], arcs: list[tuple[int, int]], room: int
+) -> list[_Slot]:
+    """Stems stand beside the arrow, above the word if it is wide enough."""
     to_left = {h for m, h in arcs if m < h}
     to_right = {h for m, h in arcs if m > h}
     slots: list[_Slot] = []
     start, over = 0, False
-    for m, text in enumerate(wide, 1):
+    for m, (word, label) in enumerate(zip(words, labels, strict=True), 1):
+        text, under = columns(word), columns(label)
         before, after = room * (m in to_left), room * (m in to_right)
         size = max(text, before + 1 + after)
         middle = (size - 1) // 2 if after >= before else size // 2
@@ -264,8 +272,12 @@ def _slots(wide: list[int], arcs: list[tuple[int, int]], room: int) -> list[_Slo
         shift = min(max(arrow - (text - 1) // 2, 0), size - text)
         start += room - 1 if slots and (over or shift) else 0
         over = shift + text < size
-        slots.append(_Slot(start, start + arrow, start + size - 1, start + shift))
-        start += size + 1
+        # word and label have their middles below each other, whichever is the wider
+        apart = (under - 1) // 2 - (text - 1) // 2 - shift
+        first = start + min(max(apart, 0), max(under - size, 0))
+        at, below = first + arrow, first - min(apart, first - start)
+        slots.append(_Slot(at - room, at, at + room, first + shift, below))
+        start = max(first + size, below + under) + 1
     return slots
 
 
