@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from statistics import mean
 
 from treelax.analysis.study import RANDOM, Study
 from treelax.errors import counted
+from treelax.tasks.base import several_labels
 
 # why trees are not learned, by `Parses.kind`
 FIXED = {
@@ -15,6 +17,7 @@ FIXED = {
     "gold": "they are the gold trees",
 }
 NEARLY_ALL, NEARLY_NONE = 90, 10  # percent of arcs from left to right
+FLAT = 50  # percent of words below the root
 CERTAIN, FAIRLY = 90, 60  # percent, the mean probability of the arcs of the best trees
 
 
@@ -41,9 +44,14 @@ def _right(study: Study) -> str:
     found = []
     labels = [run.labels for run in study.runs if run.labels is not None]
     if known := [own for own in labels if own.accuracy is not None]:
-        tags = any(isinstance(one, tuple) for one in study.corpus.labels or ())
-        unit = "tags" if tags else "labels"
-        text = f"{_percent([own.accuracy for own in known])} of the {unit} are right"
+        given = study.corpus.labels or ()
+        unit = "tags" if any(isinstance(one, tuple) for one in given) else "labels"
+        counts = Counter(one for each in given for one in several_labels(each) if one is not None)
+        [(usual, times)] = counts.most_common(1)
+        text = (
+            f"{_percent([own.accuracy for own in known])} of the {unit} are right "
+            f"(always {usual}: {_percent([100 * times / counts.total()])})"
+        )
         if study.entropies:
             text += f", {_percent([own.soft_accuracy for own in known])} with soft trees"
         found.append(text)
@@ -59,10 +67,9 @@ def _right(study: Study) -> str:
             f"and {_percent([one.exact_trees for one in scores])} of the sentences their whole gold tree"
         )
     if not found:
-        found.append(
-            "neither the right labels nor gold trees are known, so nothing is right or wrong"
-        )
-    return f"On {counted(len(study.corpus.sentences), 'sentence')}, {'; '.join(found)}."
+        found.append("there is nothing known that a run could get right or wrong")
+    unit = "pair" if study.corpus.texts == 2 else "sentence"
+    return f"On {counted(len(study.corpus.examples), unit)}, {'; '.join(found)}."
 
 
 def _shape(study: Study) -> str:
@@ -79,7 +86,7 @@ def _shape(study: Study) -> str:
     elif max(directed) <= NEARLY_NONE:
         text = f"Nearly all arcs run from right to left; only {share} run from left to right"
     else:
-        text = f"Arcs run both ways, {share} of them from left to right"
+        text = f"{share} of the arcs run from left to right"
     text += f", over {_range([one.mean_arc_length for one in own])} words on average"
     if deep := _range([one.mean_depth for one in own]):
         text += f", in trees {deep} levels deep"
@@ -88,12 +95,19 @@ def _shape(study: Study) -> str:
         for name in next(iter(study.baselines.values()))
     }
     drawn = shares.pop(RANDOM)
-    nearest = max(shares, key=lambda name: mean(value or 0 for value in shares[name]))
-    plural = f"{nearest}s" if nearest.endswith("chain") else f"those of the rule '{nearest}'"
-    text += (
-        f"; the most similar simple trees are {plural}, with {_percent(shares[nearest])} of the heads "
-        f"the same (random trees: {_percent(drawn)})"
-    )
+    nearest = max(shares, key=lambda name: _mean(shares[name]))
+    if _mean(shares[nearest]) > _mean(drawn):
+        plural = f"{nearest}s" if nearest.endswith("chain") else f"those of the rule '{nearest}'"
+        text += f"; the most similar simple trees are {plural}, with {_percent(shares[nearest])} "
+        text += f"of the heads the same (random trees: {_percent(drawn)})"
+    else:
+        text += (
+            f"; they are like no simple trees: {nearest}s share {_percent(shares[nearest])} of the "
+        )
+        text += f"heads with them, random trees {_percent(drawn)}"
+    roots = [100 * (1 - one.arcs / one.words) for one in own]
+    if max(roots) >= FLAT:
+        text += f"; they are flat, with {_percent(roots)} of the words right below the root"
     trees = [one.tree_share for one in own]
     if min(trees) < 100:
         text += (
@@ -123,6 +137,10 @@ def _certainty(study: Study) -> str:
     if study.self_agreement is not None:
         text += f"; two runs give {study.self_agreement[0]:.1f} % of the words the same head"
     return f"{text}."
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    return mean(value or 0 for value in values)
 
 
 def _percent(values: Sequence[float | None]) -> str:

@@ -76,7 +76,9 @@ def results(runs: Sequence[RunRecord]) -> dict[str, list[Any]] | None:
         found = [(run.name, row) for run in own for row in task.summary(run.result or {})]
         columns = list(dict.fromkeys(name for _, row in found for name in row))
         rows = [[name, *(row.get(column) for column in columns)] for name, row in found]
-        tables.append(Table(["run", *columns], rows, f"{task.title}: results, %"))
+        tables.append(
+            Table(["run", *columns], rows, f"{task.title[0].upper()}{task.title[1:]}: results, %")
+        )
         details += [
             each._replace(title=f"{run.name}: {each.title or 'more'}")
             for run in own
