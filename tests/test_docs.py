@@ -15,10 +15,11 @@ from pymdownx.slugs import slugify
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from docs import make_explanations, make_picture
+from docs import make_animation, make_explanations, make_picture
 from docs.tools import build, links
 from docs.tools import commands as commands_page
 from docs.tools.docstrings import to_markdown
+from docs.tools.execute import executed
 from docs.tools.mathml import mathml
 from treelax.cli.main import app
 
@@ -103,6 +104,54 @@ def test_what_is_gathered_for_the_site_holds_together(tmp_path, monkeypatch):
     pages = sorted(tmp_path.rglob("*.md"))
     assert len(pages) > 20
     assert [fault for page in pages for fault in links.broken_markdown_links(page, tmp_path)] == []
+
+
+def test_the_executed_page_shows_what_its_code_does():
+    """And its last picture is a tree in which the man has the telescope."""
+    page = (ROOT / "docs" / "first-look.md").read_text(encoding="utf-8")
+    shown, pictures = executed("first-look", page)
+    results = re.findall(r"^```text\n(.*?)\n```$", shown, re.DOTALL | re.MULTILINE)
+    assert results[0] == "8 words, (9, 9)"
+    assert results[1].splitlines()[-1].split() == "She saw the man with a telescope .".split()
+    shares = [float(line.rpartition(" ")[2]) for line in results[3].splitlines()]
+    assert shares == sorted(shares)
+    assert shares[0] < 0.5 < shares[-1]
+    [(path, svg)] = pictures.items()
+    assert f"]({path})" in shown
+    weight = re.search(r"telescope \(7\): man \(4\) weighs ([\d.]+), saw", svg)
+    assert weight is not None
+    assert float(weight[1]) == pytest.approx(shares[-1], abs=0.05)
+
+
+def test_code_that_fails_ends_the_build():
+    with pytest.raises(ZeroDivisionError):
+        executed("page", "```python\nx = 1\n```\n\n```python\nx / 0\n```\n")
+
+
+def test_pictures_with_a_dark_version_have_both(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    (tmp_path / "docs").mkdir()
+    for name in ("a.png", "a-dark.png", "b.png"):
+        (tmp_path / "docs" / name).touch()
+    text = build.rewritten(Path("docs/page.md"), "![A](a.png) and ![B](b.png)\n")
+    assert text == "![A](a.png#only-light) ![A](a-dark.png#only-dark) and ![B](b.png)\n"
+
+
+def test_the_repository_is_named_in_one_place(tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "ROOT", tmp_path)
+    project = tmp_path / "pyproject.toml"
+    project.write_text('[project]\nname = "x"\n')
+    assert build.repository_link() == ""
+    project.write_text('[project.urls]\nRepository = "https://example.org/x"\n')
+    assert build.repository_link() == "[Repository](https://example.org/x){ .md-button }"
+    assert build.REPOSITORY in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+
+
+def test_link_texts_are_not_file_names():
+    named = re.compile(r"\[`?[\w/.-]+\.md`?\]\(")
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        found = named.findall(page.read_text(encoding="utf-8"))
+        assert (page.name, [text for text in found if "20" not in text]) == (page.name, [])
 
 
 def test_the_page_of_commands_is_current():
@@ -264,6 +313,24 @@ def test_pictures_follow_light_and_dark_and_tell_what_they_show(path):
 def test_drawings_are_what_the_script_draws(name):
     drawn = make_explanations.PICTURES[name]().svg()
     assert (ROOT / "docs" / "images" / f"{name}.svg").read_text(encoding="utf-8") == drawn
+
+
+def test_the_moving_picture_ends_in_the_best_tree():
+    """To a hundredth, as below; without motion it shows the best tree."""
+    svg = (ROOT / "docs" / "images" / "temperature.svg").read_text(encoding="utf-8")
+    _, trees = make_animation.soft_trees()
+    moved = re.findall(
+        r"@keyframes arc-(\d)-(\d)\{0%\{opacity:([\d.]+)}.*?100%\{opacity:([\d.]+)}", svg
+    )
+    assert len(moved) > 15
+    for head, modifier, first, last in moved:
+        weights = trees[[0, -1], int(head), int(modifier)].tolist()
+        strengths = [make_animation.strength(weight) for weight in weights]
+        assert [float(first), float(last)] == pytest.approx(strengths, abs=0.02)
+        assert re.search(rf'arc-{head}-{modifier}"[^>]* opacity="{last}"', svg)
+    assert sum(float(last) > 0.5 for *_, last in moved) == trees.shape[-1] - 1
+    assert "prefers-reduced-motion:no-preference" in svg
+    assert len(svg) < 40_000
 
 
 def test_trees_are_what_the_scripts_compute():

@@ -5,15 +5,19 @@ import inspect
 import io
 import re
 import sys
+import tomllib
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import treelax as tx
 from benchmarks import figures
+from treelax.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -53,8 +57,50 @@ def test_code_prints_what_the_page_shows(name):
 
 def test_the_readmes_example_is_short_and_on_the_start_page():
     [example] = python_blocks(read("README.md"))
-    assert len([line for line in example.splitlines() if line and "import" not in line]) <= 10
+    assert len([line for line in example.splitlines() if line and "import" not in line]) <= 6
     assert example in read("docs/index.md")
+    assert len(read("README.md").splitlines()) <= 150
+
+
+def test_the_readmes_sentence_has_the_tree_that_parse_prints():
+    """The English parser comes with treelax, so every reader sees the same."""
+    [command] = re.findall(r'^treelax parse ("[^"]+")', read("README.md"), re.MULTILINE)
+    [shown] = re.findall(r"^```text\n(.*?)^```$", read("README.md"), re.DOTALL | re.MULTILINE)
+    printed = CliRunner().invoke(app, ["parse", command.strip('"')]).stdout
+    assert shown.rstrip() in printed
+
+
+def test_badges_say_what_the_package_says():
+    project = tomllib.loads(read("pyproject.toml"))["project"]
+    badges = unquote(" ".join(re.findall(r"img\.shields\.io/badge/(\S+?)\)", read("README.md"))))
+    assert f"Python-{project['requires-python'].replace('>=', '≥ ')}-" in badges
+    [torch_version] = [name for name in project["dependencies"] if name.startswith("torch")]
+    assert f"PyTorch-≥ {torch_version.removeprefix('torch>=')}-" in badges
+    assert f"licence-{project['license']}-" in badges
+    assert "typing-strict" in badges
+    assert tomllib.loads(read("pyproject.toml"))["tool"]["mypy"]["strict"]
+
+
+def test_the_feature_table_is_that_of_the_comparison():
+    table = re.compile(r"^\| \| treelax \| torch-struct.*?(?=\n\n)", re.DOTALL | re.MULTILINE)
+    found = table.search(read("README.md"))
+    assert found is not None
+    assert found[0] in read("docs/comparison.md")
+
+
+@pytest.mark.parametrize("library", ["treelax", "torch_struct", "supar"])
+@pytest.mark.filterwarnings("ignore")  # peers use what torch has deprecated
+def test_the_evidence_of_the_comparison(library):
+    """Ours always, that of a peer where it is installed."""
+    pytest.importorskip(library)
+    page = read("docs/comparison.md")
+    heading = f"## {library.replace('_', '-')}\n"
+    section = page.partition(heading)[2].partition("\n## ")[0]
+    code, shown = re.findall(r"^```\w*\n(.*?)^```$", section, re.DOTALL | re.MULTILINE)
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out):
+        run([code], torch=torch)
+    assert out.getvalue() == shown
 
 
 def test_the_code_of_the_relaxation_page_runs():
