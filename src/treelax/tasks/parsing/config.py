@@ -176,13 +176,13 @@ class UnlabelledConfig:
         estimator: what trains the scores of trees through the decoder.
     """
 
-    decoder: Literal["gcn", "arcs", "masked"] = "gcn"
+    decoder: Literal["gcn", "arcs", "masked"] = "masked"
     size: int = 100
-    hidden: float = 0.0
+    hidden: float = 0.2
     word_dropout: float = 0.3
     reconstruction: float = 0.1
     entropy: float = 0.0
-    agreement: float = 0.0
+    agreement: float = 1.0
     warm_up: int = 2
     relaxation: Literal["softmax", "entropy"] = "entropy"
     temperature: float = 1.0
