@@ -21,7 +21,7 @@ from treelax import ProjectiveTrees
 from treelax.cli.main import main
 from treelax.data.conllu import Sentence, read_conllu, write_conllu
 from treelax.data.listops import parse_expression
-from treelax.pictures import draw_tree
+from treelax.pictures import draw_tree, list_weights
 from treelax.tasks.base import heads_without_null, weights_without_null
 from treelax.tasks.text.pretrained import SentenceModel
 from treelax.trees import heads_to_tree, is_projective, is_tree
@@ -138,12 +138,61 @@ def test_weights(run: Path, capsys: Output) -> None:
     assert torch.allclose(weights[:, 1:].sum(0), torch.ones(n), atol=1e-4)
     assert bool(((weights > 0.01) & (weights < 0.99)).any())
     drawn = parse(capsys, run, TEXT, "--soft", "--width", 70).splitlines()
-    listed = drawn[drawn.index("weights of heads:") + 1 :]
+    header = "soft tree (softmax relaxation, temperature 1; weights, not probabilities)"
+    listed = drawn[drawn.index(f"{header}:") + 1 :]
     assert listed[0].startswith("1 [MAX  ")
-    assert len(listed) == n
-    assert "weight" in texts(parse(capsys, run, TEXT, "--soft", "--format", "svg"))
+    assert "\n".join(listed) == list_weights(
+        EXPRESSION.tokens, weights, heads=record["heads"], width=70
+    )
+    assert {"weight", header} <= set(texts(parse(capsys, run, TEXT, "--soft", "--format", "svg")))
     heat_map = texts(parse(capsys, run, TEXT, "--format", "heatmap"))
     assert "rows: heads, columns: modifiers" in heat_map
+
+
+def test_marginals_temperature_and_noise(run: Path, capsys: Output) -> None:
+    scores, n = treelax.load(run).arc_scores(EXPRESSION.tokens), len(EXPRESSION)
+
+    def asked(*options: object) -> tuple[dict[str, Any], str]:
+        [record] = records(capsys, run, TEXT, *options)
+        return record, parse(capsys, run, TEXT, *options, "--width", 200)
+
+    def close(found: Any, expected: torch.Tensor) -> bool:
+        return torch.allclose(torch.tensor(found), expected.float(), atol=1e-5)
+
+    record, drawn = asked("--marginals")
+    assert close(record["marginals"], ProjectiveTrees(scores).marginals)
+    assert "probabilities of arcs (temperature 1):" in drawn
+    record, drawn = asked("--marginals", "--temperature", 4)
+    assert close(record["marginals"], ProjectiveTrees(scores / 4).marginals)
+    record, drawn = asked("--temperature", 4)
+    assert close(record["weights"], treelax.ops.soft_tree(scores, temperature=4.0))
+    assert "(softmax relaxation, temperature 4; weights, not probabilities):" in drawn
+    record, drawn = asked("--noise", 3, "--seed", 5)
+    noise = treelax.noise.gumbel((n + 1, n + 1), generator=torch.Generator().manual_seed(5))
+    assert close(record["weights"], treelax.ops.soft_tree(scores + 3 * noise))
+    best = treelax.trees.tree_to_heads(treelax.ops.best_tree(scores + 3 * noise)).tolist()
+    assert record["noisy_heads"] == best != record["heads"]
+    told = "best tree with Gumbel noise times 3, seed 5"
+    assert f"{told}:\n{draw_tree(EXPRESSION.tokens, best, width=200)}\n" in drawn
+    svg = texts(parse(capsys, run, TEXT, "--noise", 3, "--seed", 5, "--format", "svg"))
+    assert told in svg
+
+
+def test_probabilities_are_called_so(capsys: Output) -> None:
+    """Weights of the entropy relaxation are."""
+    drawn = parse(capsys, "english", "Time flies.", "--soft")
+    assert "soft tree (entropy relaxation, temperature 1; probabilities):" in drawn
+    soft, exact = (
+        records(capsys, "english", "Time flies.", option)[0] for option in ("--soft", "--marginals")
+    )
+    assert torch.allclose(
+        torch.tensor(soft["weights"]), torch.tensor(exact["marginals"]), atol=1e-4
+    )
+
+
+def test_a_tag_beyond_the_range_of_training(capsys: Output) -> None:
+    assert parse(capsys, "[MAX 1 2 3 4 5 6 7 ]").endswith("tags: [MAX 5+\n")
+    assert parse(capsys, "[MAX 1 2 3 4 5 ]").endswith("tags: [MAX 5\n")
 
 
 def test_samples(run: Path, capsys: Output, tmp_path: Path) -> None:
@@ -385,7 +434,10 @@ def test_a_treebank_with_tags_and_samples(tmp_path: Path, treebank: Path, capsys
         (["listops"], "TEXT: received none, with the RUN listops; expected"),
         (["listops", TEXT, " "], "expected a whole expression"),
         (["listops", "Dogs bark."], "TEXT: token 1: received 'Dogs'; expected one of [MIN"),
-        (["[MAX 2 9"], "whole expression such as [MAX 2 9 ] (no RUN was named, so listops reads it)"),
+        (
+            ["[MAX 2 9"],
+            "whole expression such as [MAX 2 9 ] (no RUN was named, so listops reads it)",
+        ),
         (["runs/none", TEXT], "RUN: received 'runs/none', which does not exist; expected the fol"),
         ([__file__, TEXT], "test_parse.py: is cut off or damaged, or no checkpoint"),
         (["nowhere.safetensors", TEXT], "'nowhere.safetensors', which does not exist"),
@@ -395,6 +447,10 @@ def test_a_treebank_with_tags_and_samples(tmp_path: Path, treebank: Path, capsys
         ([TEXT, "-"], "TEXT: received '[MAX 2 [MIN 4 7 ] 0 ]' and -;"),
         ([TEXT, "--input", "tsv"], "--input: received it for listops"),
         ([TEXT, "--soft", "--out", "one.conllu"], "--soft: received it with the format conllu"),
+        ([TEXT, "--noise", "1", "--format", "heads"], "--noise: received it with the format heads"),
+        ([TEXT, "--soft", "--marginals"], "--soft: received it with --marginals; expected one"),
+        ([TEXT, "--temperature", "0"], "--temperature: received 0; expected a number above 0"),
+        ([TEXT, "--noise", "nan"], "--noise: received nan; expected a number above 0"),
         ([TEXT, "--samples", "-1"], "--samples"),
         ([TEXT, "--format", "svg", "--out", "one.txt"], "for the format svg; expected a name in"),
         ([TEXT, "--format", "json", "--out", "one.svg"], "for the format json; expected no name"),

@@ -286,3 +286,15 @@ def test_labels_never_run_into_each_other(heads: list[int], data: st.DataObject)
     spans = ([found.span() for found in re.finditer(r"\S+", line)] for line in (first, second))
     for (a, b), (c, d) in zip(*spans, strict=True):
         assert a <= c < b or c <= a < d
+
+
+def test_a_head_of_the_tree_that_is_not_the_heaviest_has_a_star() -> None:
+    weights = [[0, 0.5, 0.48, 0.4], [0, 0, 0.5, 0.57], [0, 0.49, 0, 0.03], [0, 0.01, 0.02, 0]]
+    assert list_weights(["a", "b", "c"], weights, heads=[2, 1, 2], width=60).splitlines() == [
+        "1 a  root (0) 0.50  b (2) 0.49*",
+        "2 b  a (1) 0.50  root (0) 0.48",
+        "3 c  a (1) 0.57  b (2) 0.03*  root (0) 0.40",
+        "* in the tree: the best tree as a whole need not have the",
+        "heaviest head of every word",
+    ]
+    assert "*" not in list_weights(["a", "b", "c"], weights, heads=[0, 1, 1])

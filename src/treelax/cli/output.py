@@ -100,6 +100,8 @@ class Said:
     tags: tuple[str, ...] | None = None  # to write under the words
     # of each text, [head][modifier] or [first][last]; none if not asked for
     weights: tuple[list[list[float]], ...] = ()
+    # of each text the best tree with noise; none if there is none
+    noisy: tuple[Tree, ...] = ()
     # of each text the sampled trees and how often, the most frequent first
     samples: tuple[tuple[tuple[Tree, int], ...], ...] = ()
     # of each text the probability of every word's arc; none if not asked for
@@ -133,12 +135,15 @@ class Look:
 
     gold: bool = False  # mark right and wrong arcs
     samples: int = 0  # how many trees were sampled
-    seed: int = 0  # of the samples
+    seed: int = 0  # of the samples and of the noise
     width: int | None = None  # columns to fit into; the terminal's by default
     ascii: bool = False
     number: bool = False  # say on which line a text stands
     # put the tags of the model where those of a CoNLL-U file are, not beside them
     replace_tags: bool = False
+    weights: str = ""  # what the weights are
+    marginals: bool = False  # they are probabilities of arcs
+    noise: str = ""  # what was added to scores
     ranked: bool = False  # there may be several trees of a text, with their log-probabilities
 
 
@@ -199,7 +204,9 @@ def _tree_json(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
         record["gold"] = _one(each.example.gold)
     if each.weights:
         rounded = [[[round(w, DIGITS) for w in row] for row in own] for own in each.weights]
-        record["weights"] = _one(rounded)
+        record["marginals" if look.marginals else "weights"] = _one(rounded)
+    if each.noisy:
+        record[f"noisy_{parser.notation}"] = _one(each.noisy)
     if each.samples:
         counts = [[{parser.notation: tree, "count": n} for tree, n in own] for own in each.samples]
         record["samples"] = _one(counts)
@@ -356,12 +363,17 @@ def _drawn(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
         if each.tags is not None:
             told = [f"{w} {tag}" for w, tag in zip(words, each.tags, strict=True) if tag]
             yield f"tags: {', '.join(told) or 'none'}"
-        if each.weights and parser.notation == "brackets":
-            yield "weights of spans:"
-            yield list_brackets(words, _tensor(each.weights[i]), **size)
-        elif each.weights:
-            yield "weights of heads:"
-            yield list_weights(words, each.weights[i], **size)
+        best = each.trees[i]
+        if each.noisy:
+            best = each.noisy[i]
+            yield f"best tree with {look.noise}:"
+            yield drawn(i, best)
+        if each.weights:
+            yield f"{look.weights}:"
+            if isinstance(best, str):
+                yield list_brackets(words, _tensor(each.weights[i]), **size)
+            else:
+                yield list_weights(words, each.weights[i], heads=best, **size)
         for tree, note in _shown_samples(each, i, look):
             yield note
             if tree is not None:
@@ -408,13 +420,21 @@ def _picture(several: Iterable[Said], form: str, look: Look) -> Picture:
         for i, words in enumerate(each.said.words):
             tree, title = each.trees[i], each.labelled if i == 0 else None
             weights = each.weights[i] if each.weights else None
-            if form == "heatmap" and not isinstance(tree, str):
-                drawn = draw_heat_map(words, weights or [], heads=tree, title=title, name="weight")
-                pictures.append(drawn)
+            best = each.noisy[i] if each.noisy else tree
+            if form == "heatmap" and not isinstance(best, str):
+                name = "probability" if look.marginals else "weight"
+                drawn = draw_heat_map(words, weights or [], heads=best, title=title, name=name)
+                pictures += [drawn, draw_note(look.weights)]
                 continue
             gold = each.example.gold[i] if look.gold else None
             shown = {"tags": each.tags, "labels": each.relations(i)}
-            pictures += _tree_pictures(words, tree, title, weights=weights, gold=gold, **shown)
+            own = None if each.noisy else weights
+            pictures += _tree_pictures(words, tree, title, weights=own, gold=gold, **shown)
+            if each.noisy:
+                above = f"best tree with {look.noise}"
+                pictures += _tree_pictures(words, each.noisy[i], above, weights=weights, gold=gold)
+            if weights:
+                pictures.append(draw_note(look.weights))
             for sampled, told in _shown_samples(each, i, look):
                 if sampled is None:
                     pictures.append(draw_note(told))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -20,6 +22,8 @@ from treelax.cli.progress import advancing, progress
 from treelax.errors import DataError, InputError
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from treelax.tasks.base import Examples, TrainedParser
 
 HELP = """Show the trees that a trained model finds.
@@ -38,13 +42,20 @@ TEXT is a sentence or a ListOps expression in quotes, or - for standard input,
 one text per line. Arguments without spaces are the words of one text. Pair
 models take two TEXTs, or lines with two texts separated by a tab.
 
-Samples are exact samples from the distribution over trees, not perturb-and-
-parse samples. --vectors, as for treelax predict, looks up unknown words.
+The tree is the best one of the scores. --soft adds the weights of the model's
+soft tree, --marginals the probability of every arc. --temperature spreads
+either over more arcs; --noise adds Gumbel noise to the scores, as in
+training, and shows their best tree too. Samples are exact samples from the
+distribution over trees, without that noise. --vectors, as for treelax
+predict, looks up unknown words.
 
 Examples:
   treelax parse "The old cat watched a small bird."
   treelax parse "[MAX 2 [MIN 4 7 ] 0 ]" --gold
   treelax parse runs/stars "A fine film." --soft
+  treelax parse "She saw the man with a telescope." --marginals
+  treelax parse "She saw the man with a telescope." --soft --temperature 3
+  treelax parse "Time flies like an arrow." --noise 5 --seed 1
   treelax parse runs/snli "A man eats." "Somebody eats." --out pair.svg
   treelax parse runs/parser "She saw a bird." --samples 10
   treelax parse runs/tags --file new.conllu --gold --format json
@@ -77,13 +88,24 @@ def parse(
     ] = None,
     soft: Annotated[
         bool,
-        typer.Option("--soft", help="Also show the weights of the soft tree, without noise."),
+        typer.Option("--soft", help="Also show the weights of the soft tree."),
     ] = False,
+    marginals: Annotated[
+        bool, typer.Option("--marginals", help="Also show the probability of every arc.")
+    ] = False,
+    temperature: Annotated[
+        float | None,
+        typer.Option(metavar="T", help="Of --soft (default: the model's) or --marginals (1)."),
+    ] = None,
+    noise: Annotated[
+        float | None,
+        typer.Option(metavar="SCALE", help="Add Gumbel noise to scores, times SCALE."),
+    ] = None,
     samples: Annotated[
         int, typer.Option(min=0, metavar="K", help="Also sample K trees, with frequencies.")
     ] = 0,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, help="Random seed of the samples.")
+        int, typer.Option(min=0, max=2**63 - 1, help="Random seed of the samples and the noise.")
     ] = 0,
     gold: Annotated[
         bool, typer.Option("--gold", help="Mark right and wrong arcs (ListOps, CoNLL-U files).")
@@ -110,12 +132,24 @@ def parse(
     out = None if out == Path(STREAM) else out
     refuse_output(out, file, *(vectors or ()))
     written = form_of(form, out, ENDINGS, "tree")
-    if soft and written in ("conllu", "heads", "brackets"):
+    asked = {
+        "--soft": soft,
+        "--marginals": marginals,
+        "--temperature": temperature,
+        "--noise": noise,
+    }
+    options = [name for name, value in asked.items() if value not in (None, False)]
+    if options and written in ("conllu", "heads", "brackets"):
         expected = "tree, json, svg or heatmap, which show weights"
-        raise InputError(f"--soft: received it with the format {written}; expected {expected}")
-    weights = soft or written == "heatmap"
+        raise InputError(
+            f"{options[0]}: received it with the format {written}; expected {expected}"
+        )
+    if soft and marginals:
+        raise InputError("--soft: received it with --marginals; expected one of them")
+    for name in ("--temperature", "--noise"):
+        if (value := asked[name]) is not None and not 0 < value < math.inf:
+            raise InputError(f"{name}: received {value:g}; expected a number above 0")
     ascii = out is None and not supports_unicode(sys.stdout)
-    look = Look(gold, samples, seed, width, ascii, number=file is not None)
     parser = load_parser(run or default_model(texts, file), device, vectors, out)
     parser.require_trees()
     if gold or written == "heatmap":
@@ -124,12 +158,17 @@ def parse(
         raise InputError(
             f"--format is {written}; expected {parser.notation}, the trees of {parser.name}"
         )
-    if weights or samples:
+    look = Look(gold, samples, seed, width, ascii, number=file is not None, marginals=marginals)
+    if samples:
         parser.require_scores()
+    weigh = None
+    if options or written == "heatmap":
+        weigh = Weigh(parser, marginals, temperature, noise, seed)
+        look = replace(look, weights=weigh.named, noise=weigh.noise_named)
     try:
         source = Source(tuple(texts), file, given, tokens=tokens, gold=gold)
         examples = read(parser, source, vectors)
-        said = _said(parser, examples, weights, look)
+        said = _said(parser, examples, weigh, look)
         if out is None:
             write_said(said, written, parser, out, look)
         else:
@@ -169,20 +208,83 @@ def default_model(texts: Sequence[str], file: str | None) -> str:
     return "listops" if EXPRESSION.match(first) else "english"
 
 
-def _said(parser: TrainedParser, examples: Examples, weights: bool, look: Look) -> Iterator[Said]:
+@dataclass(frozen=True)
+class Weigh:
+    """Makes weights of scores."""
+
+    parser: TrainedParser
+    marginals: bool
+    temperature: float | None
+    noise: float | None
+    seed: int
+
+    @property
+    def named(self) -> str:
+        """What the weights are."""
+        name, own = self.parser.relaxation
+        heat = (1.0 if self.marginals else own) if self.temperature is None else self.temperature
+        facts = [f"temperature {heat:g}", *filter(None, [self.noise_named])]
+        if self.marginals:
+            parts = "arcs" if self.parser.notation == "heads" else "spans"
+            return f"probabilities of {parts} ({', '.join(facts)})"
+        what = "probabilities" if name == "entropy" else "weights, not probabilities"
+        relaxed = name if name == "SparseMAP" else f"{name} relaxation"
+        return f"soft tree ({', '.join([relaxed, *facts])}; {what})"
+
+    @property
+    def noise_named(self) -> str:
+        """What is added to scores."""
+        return "" if self.noise is None else f"Gumbel noise times {self.noise:g}, seed {self.seed}"
+
+    def perturbed(self, scores: Tensor) -> Tensor:
+        """Scores with the noise, the same for every text of their size."""
+        import torch
+
+        from treelax.noise import gumbel
+
+        if self.noise is None:
+            return scores
+        generator = torch.Generator().manual_seed(self.seed)
+        return scores + self.noise * gumbel(scores.shape, generator=generator)
+
+    def __call__(self, scores: Tensor) -> list[list[float]]:
+        """The weights of all arcs, or spans."""
+        if self.marginals:
+            found = self.parser.marginals(scores / (self.temperature or 1.0))
+        else:
+            found = self.parser.soft_tree(scores, temperature=self.temperature)
+        weights: list[list[float]] = found.tolist()
+        return weights
+
+
+def _said(
+    parser: TrainedParser, examples: Examples, weigh: Weigh | None, look: Look
+) -> Iterator[Said]:
     """Each example with its trees; scores are those of the text alone."""
     for example, said in parser.ask(examples):
         if said.trees is None:
             raise InputError(f"{examples.name}, line {example.line}: has no words; expected some")
-        asked = said.words if weights or look.samples else ()
+        asked = said.words if weigh or look.samples else ()
         scores = [parser.arc_scores(words) for words in asked]
-        soft = [parser.soft_tree(own).tolist() for own in scores] if weights else []
+        perturbed = [weigh.perturbed(own) for own in scores] if weigh else []
+        soft = [weigh(own) for own in perturbed] if weigh else []
+        noisy = [
+            parser.best_tree(words, own)
+            for words, own in (zip(asked, perturbed, strict=True) if look.noise else ())
+        ]
         counts = [
             Counter(parser.sample_trees(words, own, look.samples, seed=look.seed))
             for words, own in (zip(asked, scores, strict=True) if look.samples else ())
         ]
         samples = [sorted(own.items(), key=lambda item: (-item[1], item[0])) for own in counts]
-        yield Said(example, said, parser.shown_tags(said), tuple(soft), tuple(map(tuple, samples)))
+        yield Said(
+            example,
+            said,
+            parser.shown_tags(said),
+            weights=tuple(soft),
+            noisy=tuple(noisy),
+            samples=tuple(map(tuple, samples)),
+        )
 
 
 register = command("parse", HELP, parse)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import shutil
+import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TextIO
@@ -24,6 +25,7 @@ from treelax.pictures.words import (
     named,
 )
 
+STARRED = "* in the tree: the best tree as a whole need not have the heaviest head of every word"
 UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8  # where the lines in a cell lead
 
 
@@ -126,15 +128,20 @@ def list_weights(
     words: Sequence[str],
     weights: Sequence[Sequence[float]] | Tensor,
     *,
+    heads: Sequence[int] | Tensor | None = None,
     least: float = 0.05,
     width: int | None = None,
     ascii: bool = False,
 ) -> str:
     """List for every word its heads, the heaviest first, as many as fit on a line.
 
+    The best tree need not have the heaviest head of every word: its heads, where given, have a star and
+    come second where they are not the heaviest.
+
     Args:
         words: the n words, shown as in `treelax.pictures.draw_tree`.
         weights: ``(n + 1, n + 1)``, ``weights[h, m]`` that of the arc from ``h`` to ``m``.
+        heads: the n heads of the best tree.
         least: the smallest weight to list; the heaviest head is always listed.
         width: columns to fit into; the terminal's by default.
         ascii: use ASCII characters only.
@@ -147,18 +154,28 @@ def list_weights(
     symbols, width, short = prepared(words, width, ascii)
     n = len(short)
     matrix = checked_matrix(weights, "weights", n)
+    found = [-1] * n if heads is None else checked_heads(heads, "heads", n)
     checked_least(least)
-    longest = max(map(columns, short))
+    longest, starred = max(map(columns, short)), False
     lines = []
     for m, word in enumerate(short, 1):
         line = f"{m:{len(str(n))}} {word}{' ' * (longest - columns(word))}"
         order = sorted((h for h in range(n + 1) if h != m), key=lambda h: (-matrix[h][m], h))
+        own = found[m - 1]
+        lighter = own >= 0 and matrix[own][m] < matrix[order[0]][m]
+        if lighter:
+            order.remove(own)
+            order.insert(1, own)
+            starred = True
         for rank, h in enumerate(order):
-            told = f"  {named(short, h)} {matrix[h][m]:.2f}"
-            if rank and (matrix[h][m] < least or columns(line + told) > width):
+            star = "*" if lighter and rank == 1 else ""
+            told = f"  {named(short, h)} {matrix[h][m]:.2f}{star}"
+            if rank > lighter and (matrix[h][m] < least or columns(line + told) > width):
                 break
             line += told
         lines.append(cut(line, width, symbols))
+    if starred:
+        lines += textwrap.wrap(STARRED, max(width, 20))
     return "\n".join(lines)
 
 

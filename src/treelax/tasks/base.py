@@ -18,7 +18,9 @@ from torch import Tensor
 from treelax.brackets import brackets
 from treelax.data.conllu import Sentence
 from treelax.errors import InputError
+from treelax.estimators import Relaxed, SparseMAP
 from treelax.nn import LatentTree
+from treelax.structures import Heads as HeadSelection
 from treelax.table import Table
 from treelax.trees import tree_to_heads
 
@@ -411,15 +413,38 @@ class TrainedParser(ABC):
 
     # ------------------------------------------------------------------ trees from scores
 
-    def soft_tree(self, scores: Tensor) -> Tensor:
-        """The relaxed tree of scores, without noise and without the NULL token."""
-        return self._of_words(self.require_scores().soft(scores).double().cpu())
+    def soft_tree(self, scores: Tensor, *, temperature: float | None = None) -> Tensor:
+        """The relaxed tree of scores, without noise and without the NULL token.
+
+        ``temperature`` replaces the model's.
+        """
+        tree, own = self.require_scores(), self.relaxation[1]
+        heat = 1.0 if temperature is None else temperature / own  # dividing scores is the same
+        return self._of_words(tree.soft(scores / heat).double().cpu())
+
+    @property
+    def relaxation(self) -> tuple[str, float]:
+        """How soft trees come from scores, and at which temperature.
+
+        "softmax", "SparseMAP", or "entropy" where the weights of arcs are their probabilities.
+        """
+        layer = self.require_scores()
+        estimator: Any = getattr(layer.estimator, "relaxed", layer.estimator)
+        name = "SparseMAP" if isinstance(estimator, SparseMAP) else "entropy"
+        if isinstance(estimator, Relaxed) and not isinstance(layer.structure, HeadSelection):
+            name = estimator.relaxation
+        return name, float(getattr(estimator, "temperature", 1.0))
 
     @torch.no_grad()
     def marginals(self, scores: Tensor) -> Tensor:
         """The probability of every arc, without the NULL token."""
         structure = self.require_scores().structure
         return self._of_words(structure(scores.detach().cpu().double()).marginals)
+
+    @torch.no_grad()
+    def best_tree(self, words: Sequence[str], scores: Tensor) -> Tree:
+        """The best tree of scores, without the NULL token."""
+        return self._written(words, self.require_scores().structure(scores.cpu()).mode[None])[0]
 
     def sample_trees(
         self, words: Sequence[str], scores: Tensor, count: int, *, seed: int = 0
@@ -431,12 +456,14 @@ class TrainedParser(ABC):
         while left := count - len(found):
             size = min(left, max(MOST_ENTRIES // scores.numel(), 1))
             trees = structure(scores).sample((size,), generator=generator)
-            if self.notation == "brackets":
-                found += [brackets(tree, words) for tree in self._of_words(trees)]
-            else:
-                heads = heads_without_null if self.null else tuple
-                found += map(heads, tree_to_heads(trees).tolist())
+            found += self._written(words, trees)
         return found
+
+    def _written(self, words: Sequence[str], trees: Tensor) -> list[Tree]:
+        if self.notation == "brackets":
+            return [brackets(tree, words) for tree in self._of_words(trees)]
+        heads = heads_without_null if self.null else tuple
+        return [heads(own) for own in tree_to_heads(trees).tolist()]
 
     def _of_words(self, tree: Tensor) -> Tensor:
         without = weights_without_null if self.notation == "heads" else spans_without_null

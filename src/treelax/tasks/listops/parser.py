@@ -85,8 +85,14 @@ class ListOpsParser(TrainedParser):
     def shown_tags(self, said: Prediction) -> tuple[str, ...] | None:
         """The argument counts of operators, and of others where they are not 0."""
         assert isinstance(said.label, tuple)
-        pairs = zip(said.words[0], said.label, strict=True)
-        return tuple(str(tag) if tag or word.startswith("[") else "" for word, tag in pairs)
+        return tuple(self._shown(said.words[0], map(int, said.label)))
+
+    def _shown(self, words: Sequence[str], tags: Iterable[int]) -> Iterator[str]:
+        """Tags as text: ``5+`` where there are more arguments than the model has tags for."""
+        largest = self.config.model.max_valency
+        for word, tag, count in zip(words, tags, Expression(tuple(words)).valencies, strict=True):
+            more = "+" if tag == largest < count else ""
+            yield f"{tag}{more}" if tag or word.startswith("[") else ""
 
     def read(self, source: Source) -> Examples:
         form = None if source.form == "text" else source.form
