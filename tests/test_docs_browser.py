@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import pytest
+import torch
+
+import treelax as tx
 
 pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
 
 from pages import a_browser, axe_violations
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Page
 
 SITE = Path(__file__).resolve().parents[1] / "site"
 PAGES = (
     "index",
+    "first-look",
+    "comparison",
     "own-data",
     "how-it-works",
     "relaxations",
@@ -26,7 +37,7 @@ PAGES = (
     "benchmarks",
     "api/ops",
 )
-WINDOWS = ((1280, "light"), (390, "dark"))
+WINDOWS = ((1440, "light"), (1024, "dark"), (390, "dark"))
 # of the theme: names of its menus, and boxes that its script puts around wide tables
 THEME = {"landmark-unique", "scrollable-region-focusable"}
 
@@ -57,6 +68,84 @@ def test_pages_can_be_read_and_fit(browser: Browser, width: int, scheme: str) ->
         assert (name, all(drawn)) == (name, True)
     assert errors == []
     context.close()
+
+
+def weights(page: Page, kind: str) -> torch.Tensor:
+    """The tree that the start page shows."""
+    arcs = page.locator(f".soft-tree .{kind}").evaluate_all(
+        "all => all.map(e => [e.dataset.head, e.dataset.word, e.dataset.weight].map(Number))"
+    )
+    tree = torch.zeros(7, 7, dtype=torch.float64)
+    for head, word, weight in arcs:
+        tree[int(head), int(word)] = weight
+    return tree
+
+
+def test_the_soft_tree_of_the_start_page(browser: Browser) -> None:
+    """Every control, its numbers against the library's, and a change at every draw of noise."""
+    page = browser.new_page()
+    page.goto((SITE / "index.html").as_uri())
+    scores = torch.tensor(page.evaluate("softTree.scores"), dtype=torch.float64)
+    shown = weights(page, "soft")
+    assert ((shown > 0.1) & (shown < 0.9)).sum() >= 3
+    assert torch.equal(weights(page, "best"), tx.ops.best_tree(scores, single_root=True))
+    box = page.locator(".soft-tree")
+    for relaxation in ("softmax", "entropy"):
+        box.get_by_label("Relaxation").select_option(relaxation)
+        for place in (-2, 0, 2.5):
+            box.get_by_label("Temperature").fill(str(place))
+            expected = tx.ops.soft_tree(
+                scores, temperature=math.exp(place), relaxation=relaxation, single_root=True
+            )
+            assert (weights(page, "soft") - expected).abs().max() < 1e-6
+            assert box.locator("output").inner_text() == f"{math.exp(place):.2f}"
+    box.get_by_label("Temperature").fill("0")
+    seen = [box.locator("p").inner_text()]
+    for _ in range(10):
+        box.get_by_role("button", name="Draw new noise").click()
+        seen.append(box.locator("p").inner_text())
+    assert all(before != after for before, after in itertools.pairwise(seen))
+    assert box.get_by_label("Noise").is_checked()
+    box.get_by_label("Noise").uncheck()
+    assert box.locator("p").inner_text() == seen[0]
+    page.close()
+
+
+def test_formulas_have_the_font_of_the_site(browser: Browser) -> None:
+    page = browser.new_page()
+    page.goto((SITE / "how-it-works.html").as_uri())
+    page.evaluate("document.fonts.ready")
+    faces = "[...document.fonts].map(face => [face.family.replaceAll('\"', ''), face.status])"
+    assert ["Treelax Math", "loaded"] in page.evaluate(faces)
+    assert "Treelax Math" in page.locator("math").first.evaluate(
+        "e => getComputedStyle(e).fontFamily"
+    )
+    page.close()
+
+
+def test_an_address_that_does_not_exist_leads_on(browser: Browser) -> None:
+    """From a server, as its links begin at the root of the site."""
+    with serving_folder(SITE) as address:
+        page = browser.new_page()
+        page.goto(f"{address}/404.html")
+        assert [fault for fault in axe_violations(page) if fault[0] not in THEME] == []
+        page.get_by_role("article").get_by_role("link", name="the start page").click()
+        page.wait_for_url("**/index.html")
+        assert page.get_by_role("heading", name="treelax").is_visible()
+        page.close()
+
+
+@contextmanager
+def serving_folder(folder: Path) -> Iterator[str]:
+    """The address of a server for the files of a folder."""
+    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
+    handler.log_message = lambda *_: None  # type: ignore[attr-defined]
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
 
 
 @pytest.mark.parametrize("name", ["index", "api/ops"])

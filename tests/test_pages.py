@@ -82,7 +82,7 @@ def test_badges_say_what_the_package_says():
 
 
 def test_the_feature_table_is_that_of_the_comparison():
-    table = re.compile(r"^\| \| treelax \| torch-struct.*?(?=\n\n)", re.DOTALL | re.MULTILINE)
+    table = re.compile(r"^\| trees \| treelax \| torch-struct.*?(?=\n\n)", re.DOTALL | re.MULTILINE)
     found = table.search(read("README.md"))
     assert found is not None
     assert found[0] in read("docs/comparison.md")
