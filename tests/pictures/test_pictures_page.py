@@ -40,10 +40,12 @@ def made() -> list[str]:
 
 
 def test_commands(capsys: pytest.CaptureFixture[str]) -> None:
-    assert len(COMMANDS) == 3
+    assert len(COMMANDS) == 4
+    printed = []
     for command in COMMANDS:
         assert main(shlex.split(command)[1:]) == 0
-    assert f"```text\n{capsys.readouterr().out}```" in PAGE
+        printed.append(capsys.readouterr().out)
+    assert [f"```text\n{out}```" in PAGE for out in printed if out] == [True, True]
     assert made() == ["listops-tree.svg", "relaxation.svg"]
 
 

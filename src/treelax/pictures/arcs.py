@@ -17,6 +17,7 @@ from treelax.pictures.style import (
     ARROW,
     BETWEEN,
     FAINTEST,
+    FAINTEST_DASHED,
     HIGHEST,
     LABEL,
     LABELLED_STEP,
@@ -248,7 +249,9 @@ class _Drawing(Drawing):
 
     def faintest(self, kind: Kind) -> float:
         """The least opacity: a tree that was chosen is to be read, however little its arcs weigh."""
-        return FAINTEST if kind == "other" or self.heads is None else READABLE
+        if kind == "other":
+            return FAINTEST_DASHED
+        return FAINTEST if self.heads is None else READABLE
 
 
 def _arch(head: float, modifier: float, base: float, y: float, sign: int) -> str:

@@ -44,6 +44,7 @@ HIGHEST = 300.0  # of lines without labels, as long as their levels can be told 
 ABOVE_ALL = 12.0  # by which an arc from the root is higher than all others
 THINNEST, WIDEST = 0.8, 1.8  # lines of weight 0 and 1
 FAINTEST = 0.35  # opacity of a line that weighs nothing, which is to be seen on a dark page too
+FAINTEST_DASHED = 0.5  # the same for other heads beside a tree: dashes are fainter
 READABLE = 0.65  # the same for the arcs of a tree that was chosen
 
 
