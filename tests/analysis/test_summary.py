@@ -89,7 +89,11 @@ def test_trees_like_no_others() -> None:
     assert flat == "The trees are flat: every word is a child of the root."
     nearly = summary(study(bank(), [run((0, 0, 0, 2))]))[1]
     assert "they are like no simple trees: " in nearly
-    assert nearly.endswith("; they are flat, with 75.0 % of the words right below the root.")
+    assert nearly.endswith("; they are flat, with most words right below the root.")
+    both = summary(study(bank(), [run((0, 0, 0, 2)), run(GOLD, "other")]))[1]
+    assert both.endswith(
+        "; those of 1 of the 2 runs are flat, with most words right below the root."
+    )
     cycle = summary(study(bank(), [run((2, 1, 2, 3), kind="heads")]))[1]
     assert cycle.endswith(
         "; heads are chosen one by one, and form a tree in 0.0 % of the sentences."

@@ -334,7 +334,10 @@ def test_the_page(capsys: Output) -> None:
     """The table that it shows is what its command prints, and its Python runs."""
     page = (REPOSITORY / "docs" / "analysis.md").read_text()
     [table] = re.findall(r"```\n(\| trees .*?)\n```", page, re.DOTALL)
-    assert table in shown(capsys, "analyse", "listops", "--data", SAMPLE, "--max-length", 100)
+    output = shown(capsys, "analyse", "listops", "--data", SAMPLE, "--max-length", 100)
+    assert table in output
+    [learned] = re.findall(r"```\n(On 12 sentences.*?)\n```", page, re.DOTALL)
+    assert " ".join(learned.split()) in " ".join(output.split())
     [code] = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     exec(code, {})
     first, head, *_ = capsys.readouterr().out.splitlines()

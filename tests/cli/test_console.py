@@ -75,6 +75,16 @@ def test_a_drawn_table_keeps_brackets_and_fits(terminal: Terminal) -> None:
     assert lines[-1] == "Note [bold]"
 
 
+def test_a_narrow_terminal_breaks_headings_between_words(terminal: Terminal) -> None:
+    """Rather than names; a wide one breaks nothing."""
+    columns = ["trees", *(f"a rather long heading {i}" for i in range(5))]
+    table(columns, [["left-to-right chain", *[100.0] * 5]])
+    lines = bare(terminal.getvalue()).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.split() == ["left-to-right", "chain", *["100.00"] * 5] for line in lines)
+    assert any("heading" in line for line in lines)
+
+
 @pytest.mark.parametrize(("encoding", "dash"), [("ascii", "-"), ("latin-1", "-"), ("utf-8", "–")])
 @pytest.mark.parametrize("kind", [io.TextIOWrapper, "terminal"])
 def test_a_table_where_not_all_characters_can_be_written(

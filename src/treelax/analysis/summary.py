@@ -17,7 +17,7 @@ FIXED = {
     "gold": "they are the gold trees",
 }
 NEARLY_ALL, NEARLY_NONE = 90, 10  # percent of arcs from left to right
-FLAT = 50  # percent of words below the root
+FLAT = 0.75  # share of words right below the root
 CERTAIN, FAIRLY = 90, 60  # percent, the mean probability of the arcs of the best trees
 
 
@@ -105,9 +105,10 @@ def _shape(study: Study) -> str:
             f"; they are like no simple trees: {nearest}s share {_percent(shares[nearest])} of the "
         )
         text += f"heads with them, random trees {_percent(drawn)}"
-    roots = [100 * (1 - one.arcs / one.words) for one in own]
-    if max(roots) >= FLAT:
-        text += f"; they are flat, with {_percent(roots)} of the words right below the root"
+    flat = sum(1 - one.arcs / one.words >= FLAT for one in own)
+    if flat:
+        whose = "they" if flat == len(own) else f"those of {flat} of the {len(own)} runs"
+        text += f"; {whose} are flat, with most words right below the root"
     trees = [one.tree_share for one in own]
     if min(trees) < 100:
         text += (

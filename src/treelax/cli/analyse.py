@@ -43,8 +43,8 @@ predict does. --vectors, as for treelax predict, looks up unknown words; runs
 trained without vectors ignore it.
 
 Says what was learned in three sentences, then shows labels with discrete and
-with soft trees, agreement with the treebank, with other runs and with simple
-trees, entropy, and statistics of arcs, branching, spans, words and tags. --out
+with soft trees, agreement with the treebank, other runs and simple trees,
+entropy, and statistics of arcs, branching, spans, words and tags. --out
 writes them as CSV and SVG.
 
 Examples:

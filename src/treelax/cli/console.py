@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table as Drawing
 from rich.text import Text
@@ -47,13 +48,10 @@ def table(
         print("\n".join(above + lines + below), file=console.file)
         return
     drawn = Drawing(box=box.SIMPLE_HEAD, pad_edge=False)
-    for i, (name, flush_right) in enumerate(zip(columns, right, strict=True)):
+    widths = _widths(columns, texts, right, console.width - 3 * len(columns))
+    for name, flush_right, width in zip(columns, right, widths, strict=True):
         drawn.add_column(
-            name,
-            justify="right" if flush_right else "left",
-            overflow="fold",
-            # numbers stay whole
-            min_width=max((len(row[i]) for row in texts), default=0) if flush_right else None,
+            name, justify="right" if flush_right else "left", overflow="fold", width=width
         )
     for row in texts:
         drawn.add_row(*map(Text, row))
@@ -79,6 +77,21 @@ def _writable(text: str) -> str:
     except UnicodeEncodeError:
         return text.translate(PLAIN).encode(encoding, "backslashreplace").decode(encoding)
     return text
+
+
+def _widths(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[bool], room: int
+) -> list[int]:
+    """Widths that fit: headings are broken first, between words; then names; numbers stay whole."""
+    cells = [[cell_len(row[i]) for row in rows] for i in range(len(columns))]
+    widest = [max([0, *own]) for own in cells]
+    words = [max([1, *map(cell_len, name.split())]) for name in columns]
+    widths = [max(cell_len(name), own) for name, own in zip(columns, widest, strict=True)]
+    numbers = [own if flush else 1 for own, flush in zip(widest, right, strict=True)]
+    for least in (list(map(max, words, widest)), numbers):
+        while sum(widths) > room and any(map(int.__gt__, widths, least)):
+            widths[max(range(len(widths)), key=lambda i: (widths[i] > least[i], widths[i]))] -= 1
+    return widths
 
 
 def _markdown(

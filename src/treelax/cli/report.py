@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 
 HELP = """Write a report about runs: one self-contained HTML file.
 
-It has settings, training curves, results beside the paper's, the grammar of
-the trees, the agreement of the runs, and a gallery of trees with filters. RUN
-is the folder of a run, finished or not; several runs are compared.
+It says what was learned in three sentences, and has results beside the
+paper's, training curves, statistics of the trees, the agreement of the runs,
+examples with their trees, and settings. RUN is the folder of a run, finished
+or not; several runs are compared.
 
 The trees are those of the dev set of the runs, or of --data, which is read as
 by treelax analyse. The report lists what is missing, such as a dev set that
