@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from treelax.analysis.corpora import Corpus
-from treelax.pictures import Picture, draw_arcs, draw_heat_map
+from treelax.pictures import Picture, align_pictures, draw_arcs, draw_heat_map
 from treelax.report.examples import Said, Selection, shown_label
 
 FIRST = 12  # examples on paper, and on the screen until one asks for more, as report.css has it
@@ -83,6 +83,10 @@ class Gallery:
         pair = self.corpus.texts > 1
         facts = f"{length} {'word' if length == 1 else 'words'}"
         said = [self._said(i, run, name) for run, name in enumerate(self.said)]
+        # the trees of several runs are compared: words keep their place
+        aligned = iter(align_pictures([tree[0] for own in said for tree in own["trees"]]))
+        for own in said:
+            own["trees"] = [(next(aligned), *rest) for _, *rest in own["trees"]]
         first: Picture = said[0]["trees"][0][0]
         return {
             "number": i + 1,
