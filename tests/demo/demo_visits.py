@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING, Any
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from playwright.sync_api import Page
 
 Sources = Mapping[SourceName, Source]
-LEAST_WEIGHT = 0.01  # lighter arcs are not drawn
+LEAST_WEIGHT = 0.05  # lighter arcs are not drawn
 PATIENCE = 15.0  # seconds; only a test that fails waits that long
 WORDS = "the old cat watched a small bird"
+TELESCOPE = "I saw the man with the telescope ."  # what the page opens with
 # what the page puts off, such as the link, comes at once
 IMPATIENT = "const later = setTimeout; window.setTimeout = (act, wait) => later(act, wait / 20);"
 ARCS = """([picture, which]) => [...document.querySelectorAll(`#${picture} ${which}`)].map((arc) =>
-  [arc.dataset.head, arc.dataset.word, getComputedStyle(arc).opacity].map(Number))"""
+  [arc.dataset.head, arc.dataset.word, arc.dataset.weight].map(Number))"""
 
 
 @contextmanager
@@ -71,7 +72,7 @@ class Visit:
         """Open the page in some state and wait for its first picture."""
         self.page.goto("about:blank")  # a change of state alone would not load the page anew
         self.page.goto(f"{self.home}#{urlencode(state)}" if state else self.home)
-        self.page.locator("#timing:not(:empty), #alert:not([hidden])").first.wait_for()
+        self.page.locator("#timing:not(:empty), #problem:not([hidden])").first.wait_for()
         eventually(lambda: {"temperature", "roots"} <= set(self.state()), True)
         return self
 
@@ -91,13 +92,13 @@ class Visit:
             if weight and weight >= LEAST_WEIGHT
         }
         words = [word if len(word) <= 20 else f"{word[:19]}…" for word in reply.words]
-        expected = [soft, *map(arcs_of, (reply.best, reply.best_perturbed)), ["root", *words]]
+        expected = [soft, *map(arcs_of, (reply.best, reply.best_perturbed)), words]
         expected.append(arcs_of(reply.samples.last or []))
         eventually(
             lambda: [
                 self.arcs("soft-arcs"),
-                self.arcs("best-arcs", ".arc-line:not(.below)"),
-                self.arcs("best-arcs", ".arc-line.below"),
+                self.arcs("best-arcs", ".arc:not(.below)"),
+                self.arcs("best-arcs", ".arc.below"),
                 self.words("soft-arcs"),
                 self.arcs("sample-arcs"),
             ],
@@ -111,19 +112,20 @@ class Visit:
         assert found == list(statuses)
         self.complaints.clear()
 
-    def arcs(self, picture: str, which: str = ".arc-line") -> dict[tuple[int, int], float]:
-        """The arcs of a picture with their opacity."""
+    def arcs(self, picture: str, which: str = ".arc") -> dict[tuple[int, int], float]:
+        """The arcs of a picture with their weights."""
         found = self.page.evaluate(ARCS, [picture, which])
         return {(int(head), int(word)): round(weight, 6) for head, word, weight in found}
 
     def words(self, picture: str) -> list[str]:
         """The words of a picture."""
-        return self.page.locator(f"#{picture} text:not(.number, .tag)").all_text_contents()
+        return self.page.locator(f"#{picture} .word text:not(.number)").all_text_contents()
 
     def choose(self, head: int, word: int) -> None:
         """Choose an arc in the form."""
+        self.page.locator("#change").evaluate("details => (details.open = true)")
         # a head cannot be the word itself, so that of the next arc may have to wait
-        self.page.select_option("#arc-head", "0")
+        self.page.select_option("#arc-head", index=0)
         self.page.select_option("#arc-word", str(word))
         self.page.select_option("#arc-head", str(head))
 
@@ -138,7 +140,7 @@ class Visit:
     def click_arc(self, picture: str, head: int, word: int) -> None:
         """Click on the top of an arc."""
         arc = self.page.locator(
-            f'#{picture} .arc-hit[data-head="{head}"][data-word="{word}"]'
+            f'#{picture} .arc[data-head="{head}"][data-word="{word}"] .hit'
         ).first
         arc.scroll_into_view_if_needed()
         x, y = arc.evaluate(
@@ -151,8 +153,13 @@ class Visit:
 Visitor = Callable[..., Visit]
 
 
-def arcs_of(heads: list[int]) -> dict[tuple[int, int], float]:
-    return {(head, word): 1.0 for word, head in enumerate(heads, 1)}
+def arcs_of(parts: list[tuple[int, int]]) -> dict[tuple[int, int], float]:
+    return dict.fromkeys(parts, 1.0)
+
+
+def heads_of(parts: Iterable[Sequence[int]]) -> list[int]:
+    """The head of every word; parts come in the order of the words."""
+    return [head for head, _ in parts]
 
 
 def request_of(state: Mapping[str, str]) -> TreeRequest:
@@ -169,12 +176,17 @@ def request_of(state: Mapping[str, str]) -> TreeRequest:
         return {kind: arcs(f"{kind}{number}") for kind in ("edits", "pinned", "forbidden")}
 
     second = {"text": state.get("second", ""), **changes("2")}
+    [target] = arcs("arc")
     return TreeRequest.model_validate(
         {
             "source": state["source"],
             "text": state["text"],
             "second": second if second["text"] else None,
             "shown": state.get("shown", "first"),
+            "structure": state["structure"],
+            "estimator": state["estimator"],
+            "relative": state["units"] == "spread",
+            "target": target,
             "temperature": float(state["temperature"]),
             "noise_scale": float(state["noise"]),
             "noise_seed": int(state["seed"]),

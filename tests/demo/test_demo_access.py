@@ -59,30 +59,35 @@ def test_the_order_of_the_focus(visitor: Visitor) -> None:
         assert (style, width >= 2) == ("solid", True), name
         order.append(name)
     assert order == [
-        *("Skip to the trees", "link", "source", "text", "example", "new-scores"),
-        *("temperature", "noise", "resample", "noise-seed", "relaxation", "roots"),
-        *("Soft tree, scrolls sideways", "Best trees, scroll sideways"),
+        *("Skip to the soft tree", "tour", "link", "text", "Who has the telescope?"),
+        *("Garden path", "Nested list", "Tie", "Long sentence", "Binary tree"),
+        *("source", "new-scores", "noise", "temperature", "resample", "noise-seed", "relative"),
+        *("structure", "estimator", "relaxation", "roots", "Change an arc"),
         *("arc-head", "arc-word", "arc-score", "pin", "forbid", "free", "click"),
-        *("4 watched → 3 cat pinned", "1 the → 2 old score 3"),
-        *("free-all", "heat-scores", "draw-1", "draw-10", "draw-100", "play", "start-over"),
-        *("Last sample, scrolls sideways", "All words in a table", "interface"),
+        *("4 watched → 3 cat pinned", "1 the → 2 old score 3", "free-all", "heat-scores"),
+        *(
+            "Soft tree; arrow keys go from word to word",
+            "Best trees; arrow keys go from word to word",
+        ),
+        *("draw-1", "draw-10", "draw-100", "play", "start-over"),
+        *("Last sample; arrow keys go from word to word", "All words in a table", "interface"),
     ]
     page.focus("a.skip")
     page.keyboard.press("Enter")
-    assert page.evaluate("document.activeElement.id") == "trees"
+    assert page.evaluate("document.activeElement.id") == "step-3"
 
 
 @pytest.mark.parametrize(
     ("width", "scheme", "state"),
-    [(360, "dark", "sentence"), (1280, "light", "expression")],
+    [(390, "dark", "sentence"), (1024, "light", "sentence"), (1440, "light", "expression")],
 )
 def test_axe_finds_nothing(visitor: Visitor, width: int, scheme: str, state: str) -> None:
     # the page's own policy lets no other script run in it
     visit = visitor(width, scheme, bypass_csp=True).open(**STATES[state])
-    visit.page.click("summary")
+    visit.page.click("#words summary")
     assert axe_violations(visit.page) == []
     page = visit.page
-    for other in (360, 768, 1280):  # and none is wider than its window
+    for other in (360, 390, 768, 1024, 1440):  # and none is wider than its window
         page.set_viewport_size({"width": other, "height": 900})
         # matrices are drawn anew a frame later
         eventually(lambda: page.evaluate("document.documentElement.scrollWidth") <= other, True)  # noqa: B023
@@ -90,6 +95,6 @@ def test_axe_finds_nothing(visitor: Visitor, width: int, scheme: str, state: str
         eventually(lambda: parts.evaluate_all(CUT_OFF, other), [])  # noqa: B023
     if state == "expression":
         visit.page.fill("#text", "")
-        visit.page.locator("#alert:not([hidden])").wait_for()
+        visit.page.locator("#problem:not([hidden])").wait_for()
         assert axe_violations(visit.page) == []
         visit.refused("409")

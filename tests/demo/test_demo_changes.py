@@ -62,7 +62,7 @@ def test_another_text_has_no_changes(visitor: Visitor) -> None:
     visit = visitor()
     page = visit.page
     for act, text in (
-        (lambda: page.click("#example"), WORDS),
+        (lambda: page.get_by_role("button", name="Binary tree").click(), WORDS),
         (lambda: page.select_option("#source", "zero"), "a b c"),
     ):
         visit.open(source="random", text="a b c", pinned="1-2", edits="0-1:3")
@@ -83,16 +83,23 @@ def test_the_change_that_leaves_no_tree_is_shown(visitor: Visitor) -> None:
     page = visit.page
     visit.shows_its_state(forbidden="0-1")
     page.click("#forbid")
-    expect(page.locator("#alert")).to_contain_text("leave no projective tree; free an arc")
+    expect(page.locator("#alert")).to_contain_text("leave no projective tree; free one")
     chips = page.locator("#changes button")
     expect(chips).to_have_text(["root → 1 a forbidden", "root → 2 b forbidden"])
     assert page.get_attribute("#forbid", "aria-pressed") == "true"
     assert page.input_value("#arc-score") == ""
-    chips.nth(1).click()
-    expect(page.locator("#alert")).to_be_hidden()
+    page.click("#way-out")
+    visit.shows_its_state(forbidden="")
+    page.click("#forbid")
+    visit.shows_its_state(forbidden="0-2")
+    visit.choose(0, 1)
+    page.click("#forbid")
+    expect(page.locator("#way-out")).to_have_text("Reset all changes")
+    chips.nth(0).click()
+    expect(page.locator("#problem")).to_be_hidden()
     visit.shows_its_state(forbidden="0-1")
     expect(page.locator("#pictures")).to_have_class("pictures")
-    visit.refused("409")
+    visit.refused("409", "409")
 
 
 # ------------------------------------------------------------------ links, markup, trouble
@@ -103,7 +110,8 @@ def test_a_link_restores_everything(visitor: Visitor) -> None:
         "source": "random", "text": "a <b>b</b> c&d ü", "temperature": "0.35", "noise": "2.5",
         "seed": "123", "relaxation": "entropy", "roots": "single", "scores": "9", "samples": "40",
         "drawn": "8", "edits": "1-2:3.5,2-1:-4", "pinned": "3-4", "forbidden": "0-1,2-3",
-        "click": "forbid", "arc": "2-3",
+        "click": "forbid", "arc": "2-3", "structure": "nonprojective", "estimator": "imle",
+        "units": "score",
     }  # fmt: skip
     visit = visitor().open(**state)
     visit.shows_its_state(**state)
@@ -116,7 +124,7 @@ def test_a_link_restores_everything(visitor: Visitor) -> None:
     assert (page.input_value("#arc-head"), page.input_value("#arc-word")) == ("2", "3")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.click("#link")
-    expect(page.locator("#status")).to_have_text("Link copied.")
+    expect(page.locator("#link-said")).to_have_text("Link copied.")
     copied = page.evaluate("navigator.clipboard.readText()")
     page.goto("about:blank")
     page.goto(copied)
@@ -129,21 +137,22 @@ def test_a_link_restores_everything(visitor: Visitor) -> None:
 def test_a_link_of_nonsense_does_no_harm(visitor: Visitor) -> None:
     visit = visitor().open(
         source="nothing", text="The cat sat.", temperature="hot", noise="-1", seed="x", samples="1e9",
-        relaxation="<b>", roots="many", edits="1-2:NaN,9,5-5:1,a-b:1,0-1:1e99", pinned="0-0,1-1,2",
+        relaxation="<b>", roots="many", structure="round", estimator="guess", units="mm", edits="1-2:NaN,9,5-5:1,a-b:1,0-1:1e99", pinned="0-0,1-1,2",
         forbidden="-1-2,999-1", click="delete", arc="7-7", more="?",
     )  # fmt: skip
     visit.shows_its_state(
-        source="english", temperature="1", noise="0", seed="0", samples="", relaxation="entropy",
-        roots="single", edits="", pinned="", forbidden="", click="", arc="0-1",
+        source="english", temperature="0.2", noise="0.3", units="spread", seed="0", samples="",
+        relaxation="entropy", roots="single", structure="nonprojective", estimator="relaxed",
+        edits="", pinned="", forbidden="", click="", arc="0-1",
     )  # fmt: skip
 
 
 def test_markup_is_shown_as_text(visitor: Visitor) -> None:
     text = "<script>window.bad=1</script> <img/src=x/onerror=window.bad=1> &lt; ${bad}"
     visit = visitor().open(source="zero", text=text, edits="1-2:1", samples=1)
-    visit.page.click("summary")
+    visit.page.click("#words summary")
     visit.shows_its_state(text=text)
-    assert visit.words("soft-arcs")[1] == "<script>window.bad=…"
+    assert visit.words("soft-arcs")[0] == "<script>window.bad=…"
     assert visit.page.locator("#words tbody th").first.inner_text() == text.split()[0]
     assert visit.page.evaluate("window.bad") is None
     assert visit.page.locator("main script, main img, main b").count() == 0
@@ -154,16 +163,21 @@ def test_errors_are_shown_and_go_away(visitor: Visitor) -> None:
     page = visit.page
     expect(page.locator("#alert")).to_contain_text("token 2 is 'dogs'; expected [MIN")
     page.fill("#text", "[MAX 2 ]")
-    expect(page.locator("#alert")).to_be_hidden()
+    expect(page.locator("#problem")).to_be_hidden()
     visit.shows_its_state(text="[MAX 2 ]")
     expect(page.locator("#said")).to_contain_text("Value 2.")
+    # without a model any words will do
+    page.fill("#text", "[MAX dogs ]")
+    page.click("#way-out")
+    visit.shows_its_state(source="random", text="[MAX dogs ]")
+    expect(page.locator("#problem")).to_be_hidden()
     page.fill("#text", " ")
     expect(page.locator("#alert")).to_have_text("text has no words; expected 1 to 200")
     expect(page.locator("#pictures")).to_have_class("pictures stale")
     # what was said of another text does not stay beside this one
     expect(page.locator("#said")).to_have_text("")
     # the browser itself notes every refusal
-    visit.refused("409", "409")
+    visit.refused("409", "409", "409")
 
 
 def test_a_busy_server_and_one_that_is_gone(visitor: Visitor) -> None:

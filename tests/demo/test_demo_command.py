@@ -89,7 +89,7 @@ def test_it_serves_and_ends_with_ctrl_c() -> None:
         )
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request, timeout=30) as reply:
-            assert json.load(reply)["best"] == [0, 1, 1, 1]
+            assert json.load(reply)["best"] == [[0, 1], [1, 2], [1, 3], [1, 4]]
             assert reply.headers["server"] is None
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=30)

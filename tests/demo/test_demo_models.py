@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from demo_visits import WORDS, Sources, Visitor
+from demo_visits import WORDS, Sources, Visitor, heads_of
 from fastapi.testclient import TestClient
 from sentence_runs import train
 
@@ -56,12 +56,12 @@ def test_the_label_and_trees_are_those_of_the_library(
         assert reply["words"] == ["NULL", *text.split()]
         assert reply["other_words"] == ["NULL", *other_text.split()]
         assert reply["null"] is True
-        assert heads_without_null(reply["best"]) == said.heads[at]
+        assert heads_without_null(heads_of(reply["best"])) == said.heads[at]
         assert reply["answer"]["text"] == label_of(run, FIRST, SECOND)
     # it is asked with the trees of both, whichever is shown
     pinned = {"text": SECOND, "pinned": [{"head": 4, "word": 1}]}
     bound = ask(source="run", text=FIRST, second=pinned, shown="second")
-    assert bound["best"][0] == 4
+    assert bound["best"][0] == [4, 1]
     assert bound["answer"] == ask(source="run", text=FIRST, second=pinned)["answer"]
     alone = ask(source="run", text=SECOND)
     assert alone["answer"]["text"] == "No label yet: this model labels two texts together."
@@ -91,7 +91,7 @@ def test_two_texts_on_the_page(visitor: Visitor, run: Path) -> None:
     page.get_by_label("Second text (a)").fill(SECOND)
     visit.shows_its_state(text=FIRST, second=SECOND)
     expect(page.locator("#said")).to_have_text(label_of(run, FIRST, SECOND))
-    assert visit.words("soft-arcs") == ["root", "NULL", *FIRST.split()]
+    assert visit.words("soft-arcs") == ["NULL", *FIRST.split()]
 
     # pins are of the text that is shown
     visit.choose(5, 2)
@@ -99,7 +99,7 @@ def test_two_texts_on_the_page(visitor: Visitor, run: Path) -> None:
     visit.shows_its_state(pinned="5-2")
     page.check("input[name=shown][value=second]")
     visit.shows_its_state(shown="second", pinned="5-2")
-    assert visit.words("soft-arcs") == ["root", "NULL", *SECOND.split()]
+    assert visit.words("soft-arcs") == ["NULL", *SECOND.split()]
     assert page.is_hidden("#changes-row")
     visit.choose(0, 4)
     page.click("#forbid")
@@ -125,9 +125,10 @@ def test_null_is_told_from_the_words(visitor: Visitor) -> None:
     page = visit.page
     visit.shows_its_state(arc="1-3")
     assert axe_violations(page) == []
-    assert page.locator("#soft-arcs .null").all_text_contents() == ["NULL"]
+    assert page.locator("#soft-arcs .null text").all_text_contents() == ["NULL", ""]
     numbers = page.locator("#soft-arcs .number").all_text_contents()
-    assert numbers == ["0", "", "1", "2", "3", "4"]
+    assert numbers == ["", "1", "2", "3", "4"]
+    page.locator("#change").evaluate("details => (details.open = true)")
     assert page.inner_text("#readout").startswith("NULL → 2 film: ")
     assert page.inner_text("#timing").startswith("4 words, ")
     assert page.locator("#null-facts").is_visible()
@@ -136,8 +137,7 @@ def test_null_is_told_from_the_words(visitor: Visitor) -> None:
 def test_the_page_of_a_model_of_heads(visitor: Visitor) -> None:
     """With a link of another model, which asks for a single root."""
     visit = visitor().open(source="listops", text=EXPRESSION, roots="single", samples="1")
-    reply = visit.shows_its_state(roots="several")
-    assert not is_tree(torch.tensor(reply.best))
-    assert visit.page.locator("#heads-facts").is_visible()
-    assert not visit.page.locator("#relaxations, #roots").first.is_visible()
-    assert "The best heads have probability" in visit.page.locator("#best-facts").inner_text()
+    reply = visit.shows_its_state(roots="several", structure="heads")
+    assert not is_tree(torch.tensor(heads_of(reply.best)))
+    assert visit.page.input_value("#structure") == "heads"
+    assert visit.page.locator("#relaxations input:disabled, #roots input:disabled").count() == 4

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from treelax.demo.messages import (
     MOST_WORDS,
     Arc,
     Matrix,
+    Parts,
     Samples,
     SecondText,
     SourceName,
@@ -21,9 +24,11 @@ from treelax.demo.messages import (
 from treelax.demo.score_sources import Source
 from treelax.distributions import StructureDistribution
 from treelax.errors import InputError, NoTreeError
-from treelax.noise import perturbation
+from treelax.estimators import IMLE
+from treelax.estimators.base import perturbed as perturb
+from treelax.noise import Gumbel
 from treelax.structures import Structure, structure_named
-from treelax.trees import tree_to_heads
+from treelax.tasks.settings import EstimatorSettings, TreeSettings
 
 DECIMALS = 6
 SAMPLED_AT_ONCE = 4_000_000  # numbers: samples are matrices, and every batch fills a chart
@@ -47,27 +52,31 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
             f"source is {request.source!r}; expected one of {', '.join(sources)}, or a demo started "
             "with treelax demo RUN"
         )
-    structure = structure_named(source.info.structure, single_root=request.single_root)
+    structure = _structure(request, source)
     texts = _parsed(request, source, structure)
     (words, trees), *others = reversed(texts) if request.shown == "second" else texts
     scores = trees.scores
+    spread = _spread(structure, scores)
+    unit = spread if request.relative else 1.0
     generator = torch.Generator().manual_seed(request.noise_seed)
-    noise = perturbation("gumbel", scores, generator=generator)
-    perturbed = scores + request.noise_scale * noise
-    soft = structure.relaxed(
-        perturbed, relaxation=request.relaxation, temperature=request.temperature
-    )
+    noisy, _, noise = perturb(trees, Gumbel(request.noise_scale * unit), (), generator)
+    assert noise is not None
+    soft, gradient = _estimated(request, trees, unit)
     null = ["NULL"] * source.null
+    shown, allowed = partial(_matrix, structure), scores > FORBIDDEN
     return TreeReply(
         words=[*null, *words],
         null=source.null,
         other_words=[*null, *others[0][0]] if others else None,
-        scores=_scores(scores),
-        perturbed=_scores(perturbed),
-        soft=_numbers(soft),
-        marginals=_numbers(trees.marginals),
-        best=_heads(trees.mode),
-        best_perturbed=_heads(structure(perturbed).mode),
+        scores=shown(scores, allowed),
+        spread=round(spread, DECIMALS),
+        noise=shown(noise, allowed),
+        perturbed=shown(noisy, allowed),
+        soft=shown(soft),
+        gradient=None if gradient is None else shown(gradient),
+        marginals=shown(trees.marginals),
+        best=_parts(structure, trees.mode),
+        best_perturbed=_parts(structure, structure(noisy).mode),
         best_log_probability=_number(trees.log_prob(trees.mode).clamp(max=0)),
         log_partition=_number(trees.log_partition),
         entropy=_number(trees.entropy()),
@@ -81,9 +90,21 @@ def warm_up(sources: Mapping[SourceName, Source]) -> None:
     for name, source in sources.items():
         first, *more = source.info.examples
         second = SecondText(text=more[0]) if more else None
-        request = TreeRequest(source=name, text=first, second=second, samples=1)
+        request = TreeRequest(
+            source=name, text=first, second=second, samples=1, target=Arc(head=1, word=2)
+        )
         relaxation = source.info.defaults.relaxation  # not all trees have both
         answer(request.model_copy(update={"relaxation": relaxation}), sources)
+
+
+def _structure(request: TreeRequest, source: Source) -> Structure:
+    name = request.structure or source.info.structure
+    if name not in source.info.structures:
+        raise InputError(
+            f"structure is {name!r}; expected {' or '.join(source.info.structures)}: this model "
+            f"scores {'spans, not arcs' if 'binary' in source.info.structures else 'arcs, not spans'}"
+        )
+    return structure_named(name, single_root=request.single_root)
 
 
 def _parsed(
@@ -104,14 +125,17 @@ def _parsed(
         raise InputError(f"received {received} words; expected at most {MOST_WORDS} in all")
     parsed = []
     for name, text in texts.items():
-        scores = source.scores(words[name], request.score_seed).double()
+        size = source.null + len(words[name]) + structure.rooted
+        # spans have no root, but scores without a model do
+        scores = source.scores(words[name], request.score_seed).double()[-size:, -size:]
         try:
-            trees = structure(_constrained(scores, text))
+            trees = structure(_constrained(structure, scores, text))
             trees.mode  # noqa: B018  (raises where there is no tree)
             parsed.append((words[name], trees))
         except NoTreeError as error:
+            part = structure.part
             raise InputError(
-                f"{name}: pinned and forbidden arcs leave {structure.none_left}; free an arc"
+                f"{name}: pinned and forbidden {part}s leave {structure.none_left}; free one"
             ) from error
     return parsed
 
@@ -126,22 +150,75 @@ def _words(name: str, text: str, source: Source) -> tuple[str, ...]:
     return words
 
 
-def _constrained(scores: Tensor, text: Text) -> Tensor:
-    """Scores after edits, forbidden and pinned arcs; those beyond the last word have no effect."""
+def _constrained(structure: Structure, scores: Tensor, text: Text) -> Tensor:
+    """Scores after edits, forbidden and pinned parts; what is no part has no effect."""
     scores = scores.clone()
-
-    def inside(arc: Arc) -> bool:
-        return max(arc.head, arc.word) < len(scores)
-
-    for edit in filter(inside, text.edits):
-        scores[edit.head, edit.word] = edit.score
-    for arc in filter(inside, text.forbidden):
-        scores[arc.head, arc.word] = FORBIDDEN
-    for arc in filter(inside, text.pinned):
-        score = scores[arc.head, arc.word].item()
-        scores[:, arc.word] = FORBIDDEN
-        scores[arc.head, arc.word] = score
+    for edit in text.edits:
+        if (place := _place(structure, edit, len(scores))) is not None:
+            scores[place] = edit.score
+    for arc in text.forbidden:
+        if (place := _place(structure, arc, len(scores))) is not None:
+            scores[place] = FORBIDDEN
+    for arc in text.pinned:
+        if (place := _place(structure, arc, len(scores))) is not None:
+            one = torch.zeros_like(scores, dtype=torch.bool)
+            one[place] = True
+            scores = scores.masked_fill(~structure.beside(one), FORBIDDEN)
     return scores
+
+
+def _place(structure: Structure, arc: Arc, size: int) -> tuple[int, int] | None:
+    """Where a part is in the scores; None beyond the last word, and for what is no part."""
+    first = 0 if structure.rooted else 1  # spans count words from 0
+    row, column = arc.head - first, arc.word - first
+    if structure.rooted:
+        return (row, column) if max(row, column) < size and row != column else None
+    return (row, column) if 0 <= row < column < size else None
+
+
+def _spread(structure: Structure, scores: Tensor) -> float:
+    """Standard deviation around the mean of each column of arcs, or of all spans; 1 in place of 0."""
+    allowed = structure.part_mask(torch.tensor(_length(structure, scores)), len(scores))
+    allowed = allowed & (scores > FORBIDDEN)
+    if not structure.rooted:
+        allowed = allowed.triu(1)
+    kept = scores.where(allowed, 0)
+    by = (0,) if structure.rooted else (0, 1)
+    mean = kept.sum(by, keepdim=True) / allowed.sum(by, keepdim=True).clamp(min=1)
+    apart = (kept - mean).where(allowed, 0)
+    return (apart.square().sum() / allowed.sum().clamp(min=1)).sqrt().item() or 1.0
+
+
+def _length(structure: Structure, scores: Tensor) -> int:
+    return len(scores) - structure.rooted
+
+
+def _estimated(
+    request: TreeRequest, trees: StructureDistribution, unit: float
+) -> tuple[Tensor, Tensor | None]:
+    """The tree of the estimator, and the gradient of 1 - its weight at the target."""
+    structure, name = trees.structure, request.estimator
+    own = EstimatorSettings(
+        name,
+        step=unit * IMLE.step if name == "imle" else None,
+        projection="polytope" if name == "spigot" and structure.per_word is None else "simplex",
+    )
+    settings = TreeSettings(
+        relaxation=request.relaxation,
+        temperature=request.temperature * unit,
+        noise="gumbel",
+        noise_scale=request.noise_scale * unit,
+        estimator=own,
+    )
+    generator = torch.Generator().manual_seed(request.noise_seed)
+    with torch.enable_grad():
+        scores = trees.scores.clone().requires_grad_()
+        soft = settings.make_estimator().sample(structure(scores), generator=generator)
+        place = request.target and _place(structure, request.target, len(scores))
+        if not place:
+            return soft.detach(), None
+        [gradient] = torch.autograd.grad(1 - soft[place], scores)
+    return soft.detach(), gradient
 
 
 def _samples(trees: StructureDistribution, count: int, seed: int) -> Samples:
@@ -152,28 +229,34 @@ def _samples(trees: StructureDistribution, count: int, seed: int) -> Samples:
     for start in range(0, count, at_once):
         drawn = trees.sample((min(at_once, count - start),), generator=generator)
         total += drawn.sum(0)
-        last = _heads(drawn[-1])
-    return Samples(count=count, last=last, frequencies=_numbers(total / max(count, 1)))
+        last = _parts(trees.structure, drawn[-1])
+    frequencies = _matrix(trees.structure, total / max(count, 1))
+    return Samples(count=count, last=last, frequencies=frequencies)
 
 
-def _heads(tree: Tensor) -> list[int]:
-    heads: list[int] = tree_to_heads(tree).tolist()
-    return heads
+def _shown(structure: Structure, matrix: Tensor) -> Tensor:
+    """With a row and a column for the root; without single words, which all binary trees have."""
+    return matrix if structure.rooted else F.pad(matrix.triu(1), (1, 0, 1, 0))
+
+
+def _parts(structure: Structure, tree: Tensor) -> Parts:
+    """The parts of a tree, in the order of the words."""
+    found = _shown(structure, tree).T.nonzero().tolist()
+    return [(head, word) for word, head in found]
 
 
 def _number(value: Tensor) -> float:
     return round(value.item(), DECIMALS)
 
 
-def _numbers(matrix: Tensor) -> Matrix:
-    rounded: Matrix = matrix.round(decimals=DECIMALS).tolist()
-    return rounded
-
-
-def _scores(matrix: Tensor) -> Matrix:
-    """Numbers, with None where there is no arc or a forbidden one."""
-    rows = _numbers(matrix)
+def _matrix(structure: Structure, matrix: Tensor, allowed: Tensor | None = None) -> Matrix:
+    """Numbers, with None at what is no part or not allowed if that is given."""
+    rows: Matrix = _shown(structure, matrix).round(decimals=DECIMALS).tolist()
+    if allowed is None:
+        return rows
+    parts = structure.part_mask(torch.tensor(_length(structure, matrix)), len(matrix)) & allowed
+    there = _shown(structure, parts).tolist()
     return [
-        [None if m in (0, h) or score == FORBIDDEN else score for m, score in enumerate(row)]
-        for h, row in enumerate(rows)
+        [value if part else None for value, part in zip(*pair, strict=True)]
+        for pair in zip(rows, there, strict=True)
     ]

@@ -34,6 +34,7 @@ from treelax.demo.messages import (
 )
 from treelax.demo.score_sources import Source
 from treelax.errors import TreelaxError
+from treelax.pictures import style
 
 STATIC = Path(__file__).parent / "static"
 MOST_BYTES = 4_000_000  # edits of all arcs between 200 words
@@ -99,6 +100,7 @@ def create_app(
             most_words=MOST_WORDS,
             most_samples=MOST_SAMPLES,
             sources=[source.info for source in sources.values()],
+            sizes=style.as_json()["sizes"],
         )
 
     @app.post("/api/trees", responses=PROBLEMS)

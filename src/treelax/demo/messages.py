@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from treelax.structures import StructureName
 from treelax.tasks.base import Answer
 
 MOST_WORDS = 200
@@ -16,7 +17,10 @@ LARGEST_SCORE = 1e6  # far beyond any use, and far from where float32 loses whol
 LARGEST_SEED = 2**31 - 1
 
 SourceName = str  # zero, random, run, or a model that comes with treelax
+# those that give a tree with a gradient and take the noise that is shown
+EstimatorName = Literal["relaxed", "straight-through", "marginals", "sparsemap", "spigot", "imle"]
 Matrix = list[list[float | None]]
+Parts = list[tuple[int, int]]
 
 
 class _Message(BaseModel):
@@ -26,7 +30,7 @@ class _Message(BaseModel):
 
 
 class Arc(_Message):
-    """An arc from a head to a word."""
+    """An arc from a head to a word; of binary trees, the span from one word to another."""
 
     head: int = Field(ge=0, le=MOST_WORDS + 1, description="Position; 0 is the root.")
     word: int = Field(ge=1, le=MOST_WORDS + 1, description="Position, counted from 1.")
@@ -78,14 +82,27 @@ class TreeRequest(Text):
     shown: Literal["first", "second"] = Field(
         default="first", description="The text whose scores and trees are asked for."
     )
+    structure: StructureName | None = Field(
+        default=None, description="What trees are; null for those of the source."
+    )
+    estimator: EstimatorName = Field(
+        default="relaxed", description="What makes the soft tree and its gradient."
+    )
     score_seed: int = Field(default=0, ge=0, le=LARGEST_SEED, description="Of random scores.")
     noise_scale: float = Field(default=1.0, ge=0, le=100, description="Factor of Gumbel noise.")
+    relative: bool = Field(
+        default=False,
+        description="Noise and temperature are multiples of the spread of the scores.",
+    )
     noise_seed: int = Field(default=0, ge=0, le=LARGEST_SEED, description="Of the noise.")
     relaxation: Literal["softmax", "entropy"] = Field(
         default="softmax", description="softmax is that of Corro & Titov; entropy gives marginals."
     )
     temperature: float = Field(default=1.0, ge=0.01, le=100, description="Of the relaxation.")
     single_root: bool = Field(default=False, description="The root has one child only.")
+    target: Arc | None = Field(
+        default=None, description="The arc of the loss 1 - weight, whose gradient is asked for."
+    )
     samples: int = Field(default=0, ge=0, le=MOST_SAMPLES, description="How many exact samples.")
     sample_seed: int = Field(default=0, ge=0, le=LARGEST_SEED, description="Of the samples.")
 
@@ -94,16 +111,17 @@ class Samples(BaseModel):
     """Exact samples of the distribution of trees."""
 
     count: int = Field(description="How many were drawn.")
-    last: list[int] | None = Field(description="Heads of the last one; null if there is none.")
+    last: Parts | None = Field(description="The last one; null if there is none.")
     frequencies: Matrix = Field(description="Share of the samples that have each arc.")
 
 
 class TreeReply(BaseModel):
     """Trees of one text.
 
-    Matrices are (n + 1) × (n + 1), rows are heads, columns words, index 0 is the root. In scores null
-    is an arc that is forbidden or cannot be; everywhere else it is 0. Heads are counted from 1, 0 is
-    the root. All is computed in float64 and rounded to six decimals.
+    Matrices are (n + 1) × (n + 1), rows are heads, columns words, index 0 is the root. In scores and
+    noise null is an arc that is forbidden or cannot be; everywhere else it is 0. Trees are lists of
+    arcs, [head, word]. Of binary trees rows are first words and columns last words of spans; single
+    words, which all trees have, are left out. All is computed in float64 and rounded to six decimals.
     """
 
     words: list[str] = Field(description="Of the text that is shown.")
@@ -112,14 +130,22 @@ class TreeReply(BaseModel):
     )
     other_words: list[str] | None = Field(description="Of the other text; null if there is none.")
     scores: Matrix = Field(description="After edits, pins and forbidden arcs.")
+    spread: float = Field(
+        description="Standard deviation of the scores around the mean of each word's, or of all spans: "
+        "what is added to all of them changes no tree. 1 if they are all equal."
+    )
+    noise: Matrix = Field(description="Gumbel noise, scaled.")
     perturbed: Matrix = Field(description="Scores with noise.")
-    soft: Matrix = Field(description="The relaxed tree of the perturbed scores.")
+    soft: Matrix = Field(description="The tree that the estimator gives.")
+    gradient: Matrix | None = Field(
+        description="Of the loss, 1 - soft[head][word] of the target, as the estimator has it."
+    )
     marginals: Matrix = Field(
         description="Probability of each arc where a tree has the weight exp(sum of scores): no "
         "noise, no temperature. Samples are drawn from the same distribution."
     )
-    best: list[int] = Field(description="Heads of the best tree of the scores.")
-    best_perturbed: list[int] = Field(description="Heads of the best tree with noise.")
+    best: Parts = Field(description="The best tree of the scores.")
+    best_perturbed: Parts = Field(description="The best tree with noise.")
     best_log_probability: float = Field(description="Of the best tree of the scores.")
     log_partition: float
     entropy: float = Field(description="In nats.")
@@ -150,10 +176,10 @@ class SourceInfo(BaseModel):
     examples: list[str] = Field(
         default=["the old cat watched a small bird"], description="A text for each name."
     )
-    structure: str = Field(
-        default="projective",
-        description="projective trees, or heads: every word chooses its head alone, so that best "
-        "trees and samples need not be trees.",
+    structure: str = Field(default="projective", description="What its trees are.")
+    structures: list[str] = Field(
+        default=["projective", "nonprojective", "heads", "binary"],
+        description="What it has scores for.",
     )
     defaults: Defaults = Field(default=Defaults(), description="What its model was trained with.")
 
@@ -165,6 +191,7 @@ class Info(BaseModel):
     most_words: int
     most_samples: int
     sources: list[SourceInfo]
+    sizes: dict[str, float] = Field(description="Of drawings of trees, in pixels.")
 
 
 class Problem(BaseModel):

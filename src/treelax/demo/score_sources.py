@@ -69,8 +69,7 @@ class ModelSource(Source):
     """A trained model of any task."""
 
     def __init__(self, parser: TrainedParser, name: SourceName, label: str) -> None:
-        parser.require_scores()
-        parser.require_heads()
+        structure = parser.require_scores().structure
         assert parser.tree is not None
         self.parser = parser
         self.null = parser.null
@@ -80,7 +79,8 @@ class ModelSource(Source):
             label=label,
             texts=list(parser.text),
             examples=list(parser.sample[: len(parser.text)]),
-            structure=parser.tree.structure.name,
+            structure=structure.name,
+            structures=["projective", "nonprojective", "heads"] if structure.rooted else ["binary"],
             defaults=_defaults(parser.tree),
         )
 

@@ -1,11 +1,13 @@
 // The page: controls change the state, the server answers with trees, the pictures show them.
 
-import { connectArcs } from "./arc_form.js";
+import { clicked, connectArcs } from "./arc_form.js";
 import { connectControls, showControls } from "./controls.js";
+import { connectLight } from "./light.js";
 import { GONE, byId, fail, page, refresh } from "./page.js";
 import { Pictures } from "./pictures.js";
 import { connectSamples, stop } from "./samples.js";
 import { fromHash } from "./state.js";
+import { connectTour } from "./tour.js";
 
 function redraw() {
   const { reply, failed } = page.pictures;
@@ -21,12 +23,14 @@ async function start() {
   }
   byId("version").textContent = page.info.version;
   byId("source").replaceChildren(...page.info.sources.map((each) => new Option(each.label, each.name)));
-  page.pictures = new Pictures();
+  page.pictures = new Pictures(page.info.sizes);
   page.state = fromHash(location.hash, page.info);
-  showControls();
   connectControls();
+  showControls();
   connectArcs();
+  connectLight(clicked);
   connectSamples();
+  connectTour();
   window.addEventListener("hashchange", (event) => {
     stop();
     // the address itself may have been written over since

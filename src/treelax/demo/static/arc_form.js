@@ -1,13 +1,18 @@
 // One arc: chosen, pinned, forbidden, given a score, by form, by click or by keyboard.
 
-import { byId, page, refresh, shownText, writeLink } from "./page.js";
-import { forbid, free, freeAll, key, pin, place, remember } from "./texts.js";
+import { light } from "./light.js";
+import { byId, page, refresh, shownText } from "./page.js";
+import { hasArcs } from "./state.js";
+import { forbid, free, freeAll, isPart, key, pin, place, remember } from "./texts.js";
 
+const exists = (head, word) => isPart(head, word, hasArcs(page.state));
+
+// The loss is about the chosen arc, so there is a new gradient to ask for.
 function choose(head, word) {
   remember(Object.assign(shownText(), { head, word }));
   page.pictures.moveCursor(head, word);
   showArc();
-  writeLink();
+  refresh();
 }
 
 function showArc() {
@@ -16,12 +21,19 @@ function showArc() {
   const text = shownText();
   text.word = Math.min(text.word, count);
   text.head = Math.min(text.head, count);
-  if (text.head === text.word) text.head = text.word - 1;
+  if (!exists(text.head, text.word)) {
+    text.head = Math.max(text.word - 1, hasArcs(page.state) ? 0 : 1);
+    if (!exists(text.head, text.word)) text.word = Math.min(text.head + 1, count);
+  }
   const { head, word } = text;
+  const arcs = hasArcs(page.state);
   page.pictures.moveCursor(head, word);
-  fillPositions(byId("arc-head"), 0, count, head);
+  fillPositions(byId("arc-head"), arcs ? 0 : 1, count, head);
   fillPositions(byId("arc-word"), 1, count, word);
-  for (const option of byId("arc-head").options) option.disabled = Number(option.value) === word;
+  for (const option of byId("arc-head").options) option.disabled = !exists(Number(option.value), word);
+  for (const [id, name] of [["head", arcs ? "Head" : "First word"], ["word", arcs ? "Word" : "Last word"]]) {
+    byId(`arc-${id}-label`).textContent = name;
+  }
   const field = byId("arc-score");
   const score = page.pictures.reply.scores[head][word];
   if (document.activeElement !== field) field.value = score === null ? "" : Number(score.toFixed(4));
@@ -66,6 +78,7 @@ function showChanges() {
   });
   byId("changes").replaceChildren(...chips);
   byId("changes-row").hidden = kinds.length === 0;
+  if (kinds.length) byId("change").open = true;
   byId("free-all").textContent = unused ? `Reset all (${unused} beyond the last word)` : "Reset all";
 }
 
@@ -78,7 +91,8 @@ function byHand() {
 function toggle(kind, arc) {
   const text = shownText();
   if (text[kind].has(arc)) text[kind].delete(arc);
-  else (kind === "pinned" ? pin : forbid)(text, arc);
+  else if (kind === "pinned") pin(text, arc, hasArcs(page.state));
+  else forbid(text, arc);
   byHand();
 }
 
@@ -87,7 +101,7 @@ function reset(arc) {
   byHand();
 }
 
-function clicked(head, word) {
+export function clicked(head, word) {
   choose(head, word);
   if (page.state.click === "pin") toggle("pinned", key(head, word));
   if (page.state.click === "forbid") toggle("forbidden", key(head, word));
@@ -110,11 +124,15 @@ function moved(event) {
   const step = steps[event.key];
   if (!step || !count) return false;
   let { head, word } = shownText();
+  const inside = () => head >= 0 && head <= count && word >= 1 && word <= count;
   do {
     head += step[0];
     word += step[1];
-  } while (head === word); // there is no such arc
-  if (head >= 0 && head <= count && word >= 1 && word <= count) choose(head, word);
+  } while (inside() && !exists(head, word));
+  if (inside()) {
+    choose(head, word);
+    light({ head, word });
+  }
   return true;
 }
 
@@ -163,24 +181,8 @@ export function connectArcs() {
     byId("heat-scores").focus();
     refresh();
   });
-  byId("heat-scores").addEventListener("keydown", pressed);
-  for (const map of Object.values(page.pictures.maps)) {
-    map.canvas.addEventListener("click", (event) => {
-      const found = map.at(event);
-      if (found) clicked(found.head, found.word);
-    });
-    map.canvas.addEventListener("pointermove", (event) => {
-      const found = map.at(event);
-      if (found) byId("readout").textContent = page.pictures.describe(found.head, found.word);
-    });
-    map.canvas.addEventListener("pointerleave", () => {
-      byId("readout").textContent = page.pictures.describe(shownText().head, shownText().word);
-    });
-  }
-  for (const id of ["soft-arcs", "best-arcs", "sample-arcs"]) {
-    byId(id).addEventListener("click", (event) => {
-      const { head, word } = event.target.dataset;
-      if (head !== undefined) clicked(Number(head), Number(word));
-    });
-  }
+  const host = byId("heat-scores");
+  host.addEventListener("keydown", pressed);
+  host.addEventListener("focus", () => host.matches(":focus-visible") && light(place(chosen())));
+  host.addEventListener("blur", () => light(null));
 }

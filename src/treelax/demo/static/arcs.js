@@ -1,17 +1,19 @@
-// Trees as arcs over the words.
+// Trees as arcs, or as brackets of spans, over the words; by the rules of treelax.pictures.style.
 
 import { key } from "./texts.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const LEAST_WEIGHT = 0.01; // lighter arcs cannot be seen
-const TOUCHABLE = 0.05; // heavier arcs can be clicked
+const LEAST_WEIGHT = 0.05; // lighter arcs cannot be told apart
 const MOST_ARCS = 600; // more could not be told apart, and would take long
 const LONGEST_WORD = 20; // characters
-const LEAST_GAP = 7;
-const MOST_GAP = 64;
-const LOWEST = 18;
-const TALLEST = 150;
+const LEAST_GAP = 8;
+const MOST_GAP = 90;
+const LEAST_HEIGHT = 66; // of the arcs
+const HEIGHT_PER_WORD = 15;
+const MOST_HEIGHT = 230;
+const LEG = 6; // how far a bracket reaches down
 const measure = document.createElement("canvas").getContext("2d");
+const widths = new Map(); // of texts, which take long to measure
 
 export function element(name, attributes, text) {
   const made = document.createElementNS(SVG, name);
@@ -20,105 +22,161 @@ export function element(name, attributes, text) {
   return made;
 }
 
-// arcs: {head, word, weight, below}; names and numbers: of the root and all words; room: to spread
-// the words over, if they need less; tags: a text below every word, or null; returns how many arcs of
-// those heavy enough are left out
-export function drawArcs(svg, names, numbers, arcs, pinned, room, tags = null) {
-  const labels = names.map(shortened);
-  const count = labels.length - 1;
-  const centres = places(labels, tags, room);
-  const heavy = arcs.filter((arc) => arc.weight >= LEAST_WEIGHT).sort((a, b) => a.weight - b.weight);
+// parts: {head, word, weight, below}; names and numbers: of the root and all words; room: to spread the
+// words over, if they need less; sizes: of treelax.pictures.style; hasArcs: parts are arcs, not spans.
+// Its size depends on the words alone, so that nothing jumps. Returns how many parts heavy enough are
+// left out.
+export function drawTree(svg, { names, numbers, parts, pinned, room, sizes, hasArcs, twoSides }) {
+  const words = names.slice(1).map(shortened);
+  const slots = words.map((word) => Math.max(widthOf(word, sizes.word), 14));
+  const centres = places(slots, room);
+  const heavy = parts.filter((part) => part.weight >= LEAST_WEIGHT).sort((a, b) => a.weight - b.weight);
   const drawn = heavy.slice(-MOST_ARCS);
-  const spans = (below) =>
-    Math.max(0, ...drawn.filter((arc) => arc.below === below).map(span));
-  const above = spans(false) ? height(spans(false), count) : 0;
-  const under = spans(true) ? height(spans(true), count) : 0;
-  const base = above + 12;
-  const text = base + 16;
-  const foot = text + (tags ? 27 : 15);
-  const width = Math.ceil(centres.at(-1) + half(labels.at(-1), tags?.at(-1)) + 8);
-  const whole = Math.ceil(foot + under + 6);
+  const share = twoSides ? 0.6 : 1;
+  const high = share * Math.min(MOST_HEIGHT, Math.max(LEAST_HEIGHT, HEIGHT_PER_WORD * (words.length + 1)));
+  const above = high + sizes.label + 4;
+  const base = above + 2;
+  const foot = base + 34;
+  const width = Math.ceil(centres.at(-1) + slots.at(-1) / 2 + 10);
+  const whole = Math.ceil(twoSides ? foot + above + 2 : foot);
   svg.setAttribute("width", width);
   svg.setAttribute("height", whole);
   svg.setAttribute("viewBox", `0 0 ${width} ${whole}`);
-  const parts = [];
-  const touched = [];
-  // light arcs first, so that heavy ones lie on them
-  for (const arc of drawn) {
-    const { line, tip } = shape(arc, centres, count, arc.below ? foot : base);
-    const kind = `${arc.below ? " below" : ""}${pinned.has(key(arc.head, arc.word)) ? " pinned" : ""}`;
-    const about = { "data-head": arc.head, "data-word": arc.word };
-    parts.push(
-      element("path", { class: `arc-line${kind}`, d: line, opacity: arc.weight, ...about }),
-      element("path", { class: `tip${kind}`, d: tip, opacity: arc.weight }),
-    );
-    if (arc.weight >= TOUCHABLE) touched.push(element("path", { class: "arc-hit", d: line, ...about }));
-  }
-  labels.forEach((label, at) => {
-    const x = centres[at];
-    const kind = numbers[at] === "" ? { class: "null" } : {}; // no word of the text
-    parts.push(element("text", { x, y: text, "text-anchor": "middle", ...kind }, label));
-    const number = { x, y: text + 12, "text-anchor": "middle", class: "number" };
-    parts.push(element("text", number, numbers[at]));
-    const tag = at && tags ? tags[at - 1] : "";
-    if (tag) {
-      parts.push(element("text", { x, y: text + 24, "text-anchor": "middle", class: "tag" }, tag));
+  const made = [];
+  for (const below of twoSides ? [false, true] : [false]) {
+    const side = { y: below ? foot : base, sign: below ? 1 : -1, high, sizes, slots, centres };
+    const own = drawn.filter((part) => part.below === below);
+    for (const { part, line, tip, label } of (hasArcs ? arches : brackets)(own, side)) {
+      const { head, word, weight } = part;
+      const kind = `${below ? " below" : ""}${pinned.has(key(head, word)) ? " pinned" : ""}`;
+      const group = element("g", {
+        class: `arc${kind}`,
+        opacity: sizes.faintest + (1 - sizes.faintest) * weight,
+        "data-head": head,
+        "data-word": word,
+        "data-weight": weight,
+      });
+      const thick = sizes.thinnest + (sizes.widest - sizes.thinnest) * weight;
+      group.append(element("path", { class: "line", d: line, "stroke-width": thick }));
+      if (tip) group.append(element("path", { class: "tip", d: tip }));
+      if (label) group.append(element("text", { class: "root", ...label }, "root"));
+      group.append(element("path", { class: "hit", d: line }));
+      made.push(group);
     }
+  }
+  words.forEach((word, at) => {
+    const [x, kind] = [centres[at], numbers[at + 1] === "" ? " null" : ""]; // no word of the text
+    const group = element("g", { class: `word${kind}`, "data-word": at + 1 });
+    group.append(
+      element("rect", { x: x - slots[at] / 2 - 3, y: base + 1, width: slots[at] + 6, height: 32 }),
+      element("text", { x, y: base + 17 }, word),
+      element("text", { x, y: base + 29, class: "number" }, numbers[at + 1]),
+    );
+    made.push(group);
   });
-  svg.replaceChildren(...parts, ...touched);
+  svg.replaceChildren(...made);
   return heavy.length - drawn.length;
 }
 
-export const fromHeads = (heads, below = false) =>
-  heads.map((head, at) => ({ head, word: at + 1, weight: 1, below }));
+export const fromParts = (parts, below = false) =>
+  parts.map(([head, word]) => ({ head, word, weight: 1, below }));
 
 export function fromMatrix(matrix) {
-  const arcs = [];
+  const parts = [];
   matrix.forEach((row, head) =>
     row.forEach((weight, word) => {
-      if (weight > 0) arcs.push({ head, word, weight, below: false });
+      if (weight > 0) parts.push({ head, word, weight, below: false });
     }),
   );
-  return arcs;
+  return parts;
 }
 
-const span = (arc) => Math.abs(arc.head - arc.word);
-
-// Long arcs are higher, but not in proportion, or short ones could not be told apart.
-const height = (distance, count) =>
-  LOWEST + TALLEST * Math.min(1, count / 14) * ((distance - 1) / Math.max(count, 4)) ** 0.75 + 6;
-
-function half(label, tag) {
-  measure.font = "14px system-ui, sans-serif";
-  const width = measure.measureText(label).width;
-  measure.font = "11px system-ui, sans-serif";
-  return Math.max(width, tag ? measure.measureText(tag).width : 0, 12) / 2;
-}
-
-function places(labels, tags, room) {
-  const halves = labels.map((label, at) => half(label, at && tags ? tags[at - 1] : ""));
-  const needed = 16 + halves.reduce((sum, width) => sum + 2 * width, 0);
-  const gap = Math.max(LEAST_GAP, Math.min(MOST_GAP, (room - needed) / (labels.length - 1) - 0.5));
-  let x = halves[0] + 8;
-  return halves.map((width, at) => {
-    if (at) x += halves[at - 1] + width + gap;
-    return x;
+// An arc rises from its head, beside the arrow into it, and is one level above all shorter ones that it
+// runs over.
+function arches(parts, { y, sign, high, sizes, slots, centres }) {
+  const { arrow, lowest } = sizes;
+  const withArrow = new Set(parts.map((part) => part.word));
+  const inner = parts.filter((part) => part.head > 0).sort((a, b) => span(a) - span(b));
+  const stem = ({ head, word }) => {
+    const port = Math.min(sizes.port, Math.max(slots[head - 1] / 2, sizes.least_port));
+    return centres[head - 1] + (withArrow.has(head) ? Math.sign(word - head) * port : 0);
+  };
+  const ends = new Map(inner.map((part) => [part, [stem(part), centres[part.word - 1]]]));
+  const xs = [...new Set([...ends.values()].flat())].sort((a, b) => a - b);
+  const rank = new Map(xs.map((x, at) => [x, at]));
+  const levels = stacked(inner, (part) => ends.get(part).map((x) => rank.get(x)).sort((a, b) => a - b), xs.length);
+  const step = Math.min(sizes.step, (high - arrow - lowest - sizes.above_all) / Math.max(1, ...levels.values()));
+  const end = y + sign * arrow;
+  return parts.map((part) => {
+    const x = centres[part.word - 1];
+    const tip = `M${x} ${y}l${-arrow / 2} ${sign * arrow}h${arrow}z`;
+    if (part.head === 0) {
+      const top = y + sign * high;
+      const label = { x, y: sign < 0 ? top - 4 : top + sizes.label };
+      return { part, tip, line: `M${x} ${top}V${end}`, label };
+    }
+    const [from] = ends.get(part);
+    const top = end + sign * (lowest + levels.get(part) * step);
+    return { part, tip, line: arch(from, x, y, top, end, sign, sizes.round) };
   });
 }
 
-function shape(arc, centres, count, y) {
-  const way = Math.sign(arc.word - arc.head);
-  const up = arc.below ? 1 : -1;
-  // an arc leaves its head a little beside the middle, where the arrow into the head ends
-  const from = centres[arc.head] + 5 * way;
-  const to = centres[arc.word];
-  // a cubic curve comes to three quarters of its control points
-  const top = y + (up * (height(span(arc), count) - 6) * 4) / 3;
-  const end = y + up * 5;
-  return {
-    line: `M${from} ${y}C${from} ${top} ${to} ${top} ${to} ${end}`,
-    tip: `M${to} ${y}L${to - 3.5} ${y + up * 7}L${to + 3.5} ${y + up * 7}Z`,
-  };
+// A bracket runs over its words, one level above all shorter ones that share a word with it.
+function brackets(parts, { y, sign, high, sizes, slots, centres }) {
+  const sorted = [...parts].sort((a, b) => span(a) - span(b));
+  const levels = stacked(sorted, ({ head, word }) => [head - 1, word], centres.length);
+  const step = Math.min(12, (high - LEG) / Math.max(1, ...levels.values()));
+  return parts.map((part) => {
+    const [left, right] = [centres[part.head - 1] - slots[part.head - 1] / 2, centres[part.word - 1] + slots[part.word - 1] / 2];
+    const top = y + sign * (LEG + levels.get(part) * step);
+    const foot = top - sign * LEG;
+    return { part, line: arch(left, right, foot, top, foot, sign, 4) };
+  });
+}
+
+// From the shortest part on, the first level that is free; reach: the gaps [from, to) that a part covers.
+function stacked(parts, reach, gaps) {
+  const skyline = new Array(gaps).fill(0);
+  const levels = new Map();
+  for (const part of parts) {
+    const [from, to] = reach(part);
+    const level = 1 + Math.max(...skyline.slice(from, Math.max(to, from + 1)));
+    levels.set(part, level);
+    skyline.fill(level, from, Math.max(to, from + 1));
+  }
+  return levels;
+}
+
+// Up, level and down again, with round corners.
+function arch(from, to, start, top, end, sign, round) {
+  const way = to > from ? 1 : -1;
+  const radius = Math.max(0, Math.min(round, Math.abs(to - from) / 2, Math.abs(top - end)));
+  const turn = `A${radius} ${radius} 0 0 ${way * sign < 0 ? 1 : 0}`;
+  const down = top - sign * radius;
+  return (
+    `M${from} ${start}V${down}${turn} ${from + way * radius} ${top}` +
+    `H${to - way * radius}${turn} ${to} ${down}V${end}`
+  );
+}
+
+const span = (part) => 2 * Math.abs(part.head - part.word) + (part.head < part.word);
+
+function widthOf(text, size) {
+  if (!widths.has(text)) {
+    measure.font = `${size}px system-ui, sans-serif`;
+    widths.set(text, measure.measureText(text).width);
+  }
+  return widths.get(text);
+}
+
+function places(slots, room) {
+  const needed = 20 + slots.reduce((sum, width) => sum + width, 0);
+  const gap = Math.max(LEAST_GAP, Math.min(MOST_GAP, (room - needed) / Math.max(slots.length - 1, 1)));
+  let x = slots[0] / 2 + 10;
+  return slots.map((width, at) => {
+    if (at) x += slots[at - 1] / 2 + width / 2 + gap;
+    return x;
+  });
 }
 
 function shortened(text) {

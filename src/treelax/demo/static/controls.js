@@ -1,31 +1,56 @@
-// The sentence, the noise and the relaxation.
+// The sentence, the noise, what trees are and what makes them soft.
 
+import { examplesOf } from "./examples.js";
 import { byId, changedArcs, copyLink, page, randomSeed, refresh, writeLink } from "./page.js";
-import { MOST_SEED, ofSource } from "./state.js";
-import { changesOf, newText } from "./texts.js";
+import { MOST_SEED, hasArcs, inUnits, mayHaveRoots, ofSource, relaxationsOf, setStructure } from "./state.js";
+import { changesOf, newText, place } from "./texts.js";
 
 const MOST_NOISE = 100; // the slider's cube, for scores of a model may be 100 times those of another
 const radios = (name) => [...document.querySelectorAll(`input[name="${name}"]`)];
+// What each estimator gives, in a sentence: [title, text].
+const TREES = {
+  relaxed: ["Soft tree", "Arcs get weights instead of yes or no, so that gradients can flow through the tree."],
+  "straight-through": ["Tree, soft gradient", "The network sees the best tree with noise; the gradient is that of the soft tree."],
+  marginals: ["Soft tree", "The probability of every arc at this temperature, without noise."],
+  sparsemap: ["Sparse tree", "A mixture of a few trees, the nearest to the scores with noise: most arcs weigh exactly 0."],
+  spigot: ["Tree, projected gradient", "The network sees the best tree with noise; the gradient is projected onto trees."],
+  imle: ["Tree, difference as gradient", "The network sees the best tree with noise; the gradient is the difference to a tree that the loss prefers."],
+};
+const SCORES = {
+  true: "How good is each arc? Rows are heads, columns words.",
+  false: "How good is each span? Rows are first words, columns last ones.",
+};
 
 export function showControls() {
-  byId("source").value = page.state.source;
-  const [first, second] = page.state.texts;
+  const { state } = page;
+  byId("source").value = state.source;
+  const [first, second] = state.texts;
   byId("text").value = first.text;
   byId("second").value = second.text;
   showPair();
-  byId("new-scores").hidden = page.state.source !== "random";
-  byId("temperature").value = Math.log10(page.state.temperature);
-  byId("noise").value = Math.cbrt(page.state.noiseScale / MOST_NOISE);
+  byId("new-scores").hidden = state.source !== "random";
+  byId("temperature").value = Math.log10(state.temperature);
+  byId("noise").value = Math.cbrt(state.noiseScale / MOST_NOISE);
+  byId("relative").checked = state.relative;
   showSeed();
   showSliders();
-  byId("heads-facts").hidden = !page.state.heads;
-  byId("marginals-facts").hidden = !page.state.marginals;
-  byId("relaxations").hidden = page.state.heads || page.state.marginals;
-  byId("roots").hidden = page.state.heads;
-  for (const radio of radios("relaxation")) radio.checked = radio.value === page.state.relaxation;
-  const roots = page.state.singleRoot ? "single" : "several";
-  for (const radio of radios("roots")) radio.checked = radio.value === roots;
-  for (const radio of radios("click")) radio.checked = radio.value === page.state.click;
+  byId("structure").value = state.structure;
+  byId("estimator").value = state.estimator;
+  const relaxes = ["relaxed", "straight-through"].includes(state.estimator);
+  const may = { relaxation: relaxes && relaxationsOf(state).length > 1, roots: mayHaveRoots(state) };
+  const chosen = { relaxation: state.relaxation, roots: state.singleRoot ? "single" : "several" };
+  for (const name of ["relaxation", "roots"]) {
+    for (const radio of radios(name)) {
+      radio.checked = radio.value === chosen[name];
+      radio.disabled = !may[name];
+    }
+  }
+  for (const radio of radios("click")) radio.checked = radio.value === state.click;
+  [byId("soft-title").textContent, byId("soft-note").textContent] = TREES[state.estimator];
+  byId("scores-note").textContent = SCORES[hasArcs(state)];
+  for (const button of byId("examples").querySelectorAll("button")) {
+    button.setAttribute("aria-pressed", button.dataset.text === first.text && button.dataset.source === state.source);
+  }
 }
 
 // A second text, and which of both the pictures show, for models of pairs.
@@ -56,35 +81,23 @@ const written = (value) => (value >= 10 ? value.toFixed(1) : value.toPrecision(3
 
 export function connectControls() {
   const on = (id, event, act) => byId(id).addEventListener(event, act);
+  const changes = (names, event, act) => {
+    for (const radio of names) radio.addEventListener(event, () => act(radio.value));
+  };
+  page.setSource = setSource;
+  page.whenDrawn.push(showSpread);
+  byId("examples").replaceChildren(...examplesOf(page.info).map(exampleButton));
   on("link", "click", copyLink);
-  on("source", "change", () => {
-    const before = sourceInfo();
-    const [first, second] = page.state.texts.map((text) => text.text);
-    page.state.source = byId("source").value;
-    const now = sourceInfo();
-    Object.assign(page.state, ofSource(now));
-    startAnew(
-      first.trim() === before.examples[0] ? now.examples[0] : first,
-      [before.examples[1] ?? "", ""].includes(second.trim()) ? (now.examples[1] ?? "") : second,
-    );
-  });
+  on("source", "change", () => setSource(byId("source").value));
   for (const [at, id] of ["text", "second"].entries()) {
     on(id, "input", () => {
       page.state.texts[at].text = byId(id).value;
+      showControls();
       refresh();
     });
   }
-  on("example", "click", () => startAnew(sourceInfo().examples[0], sourceInfo().examples[1] ?? ""));
-  for (const radio of radios("shown")) {
-    radio.addEventListener("change", () => {
-      page.state.shown = radio.value === "second" ? 1 : 0;
-      refresh();
-    });
-  }
-  on("new-scores", "click", () => {
-    page.state.scoreSeed = randomSeed();
-    refresh();
-  });
+  changes(radios("shown"), "change", (value) => set({ shown: value === "second" ? 1 : 0 }));
+  on("new-scores", "click", () => set({ scoreSeed: randomSeed() }));
   on("temperature", "input", () => {
     page.state.temperature = Number((10 ** byId("temperature").valueAsNumber).toPrecision(3));
     showSliders();
@@ -95,11 +108,8 @@ export function connectControls() {
     showSliders();
     refresh();
   });
-  on("resample", "click", () => {
-    page.state.noiseSeed = randomSeed();
-    showControls();
-    refresh();
-  });
+  on("relative", "change", () => set(inUnits(sourceInfo(), byId("relative").checked)));
+  on("resample", "click", () => set({ noiseSeed: randomSeed() }));
   on("noise-seed", "input", () => {
     const seed = byId("noise-seed").valueAsNumber;
     if (Number.isNaN(seed)) return; // not typed to its end
@@ -110,30 +120,70 @@ export function connectControls() {
     if (seed !== page.state.noiseSeed) showSeed();
   });
   on("noise-seed", "change", showSeed);
-  for (const radio of radios("relaxation")) {
-    radio.addEventListener("change", () => {
-      page.state.relaxation = radio.value;
-      refresh();
-    });
-  }
-  for (const radio of radios("roots")) {
-    radio.addEventListener("change", () => {
-      page.state.singleRoot = radio.value === "single";
-      refresh();
-    });
-  }
-  for (const radio of radios("click")) {
-    radio.addEventListener("change", () => {
-      page.state.click = radio.value;
-      writeLink();
-    });
-  }
+  on("structure", "change", () => {
+    const before = hasArcs(page.state);
+    setStructure(page.state, byId("structure").value);
+    // arcs and spans have nothing to do with each other
+    if (hasArcs(page.state) === before) set({});
+    else startAnew(page.state.texts.map((text) => text.text));
+  });
+  on("estimator", "change", () => set({ estimator: byId("estimator").value }));
+  changes(radios("relaxation"), "change", (value) => set({ relaxation: value }));
+  changes(radios("roots"), "change", (value) => set({ singleRoot: value === "single" }));
+  changes(radios("click"), "change", (value) => {
+    page.state.click = value;
+    writeLink();
+  });
+}
+
+function set(values) {
+  Object.assign(page.state, values);
+  showControls();
+  refresh();
+}
+
+// The same text with other scores, unless it was an example of the model before.
+function setSource(name) {
+  const before = sourceInfo();
+  const [first, second] = page.state.texts.map((text) => text.text);
+  const { structure } = page.state;
+  page.state.source = name;
+  const now = sourceInfo();
+  Object.assign(page.state, ofSource(now));
+  if (structure === "binary" && now.structures.includes(structure)) setStructure(page.state, structure);
+  const isExample = examplesOf(page.info).some((each) => each.source === before.name && each.text === first.trim());
+  const fits = now.name === "zero" || now.name === "random";
+  const example = examplesOf(page.info).find((each) => each.source === name) ?? { text: now.examples[0] };
+  startAnew([
+    isExample && !fits ? example.text : first,
+    [before.examples[1] ?? "", ""].includes(second.trim()) ? (now.examples[1] ?? "") : second,
+  ]);
+}
+
+function exampleButton(example) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = example.name;
+  if (example.about) button.title = example.about;
+  Object.assign(button.dataset, { text: example.text, source: example.source });
+  button.addEventListener("click", () => {
+    const source = page.info.sources.find((each) => each.name === example.source);
+    Object.assign(page.state, ofSource(source), { scoreSeed: 0 });
+    if (example.structure) setStructure(page.state, example.structure);
+    startAnew([example.text, example.second ?? ""], place(example.arc));
+    byId("about").textContent = example.about ?? "";
+  });
+  return button;
+}
+
+function showSpread() {
+  byId("spread-value").textContent = page.pictures.reply.spread.toPrecision(3);
 }
 
 // Other texts: what was changed by hand in the arcs of the last ones is no more.
-function startAnew(...texts) {
+function startAnew(texts, chosen) {
   const count = page.state.texts.reduce((sum, text) => sum + changesOf(text), 0);
-  page.state.texts = texts.map(newText);
+  page.state.texts = texts.map((text) => newText(text, chosen));
   if (count) page.notice = `${changedArcs(count)} cleared.`;
   showControls();
   refresh();

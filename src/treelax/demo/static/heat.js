@@ -1,7 +1,8 @@
-// A matrix of arcs as coloured cells: rows are heads from the root on, columns words.
+// A matrix of arcs as coloured cells: rows are heads from the root on, columns words. Of spans rows are
+// first words, columns last words.
 
 import { scoreColour, scoreParts, shareColour, shareParts } from "./colours.js";
-import { key, place } from "./texts.js";
+import { isPart, place } from "./texts.js";
 
 const LARGEST_CELL = 30;
 const LABELLED_CELL = 10; // smaller cells have numbers in place of words, and not all of them
@@ -15,9 +16,13 @@ export class HeatMap {
     this.colours = colours; // "score" or "share"
     this.canvas = document.createElement("canvas");
     this.canvas.setAttribute("aria-hidden", "true");
-    this.cursor = document.createElement("div");
-    this.cursor.className = "cursor";
-    this.host.replaceChildren(this.canvas, this.cursor);
+    [this.cursor, this.lit] = ["cursor", "light"].map((name) => {
+      const box = document.createElement("div");
+      box.className = name;
+      box.hidden = true;
+      return box;
+    });
+    this.host.replaceChildren(this.canvas, this.cursor, this.lit);
   }
 
   // Asked of all matrices before any is drawn: every drawing makes the browser lay out anew.
@@ -26,18 +31,20 @@ export class HeatMap {
   }
 
   // matrix: (n + 1) × (n + 1); labels and numbers: of the root and all words; theme: colours by name;
-  // marks: pinned and edited arcs
-  draw(matrix, labels, numbers, theme, marks = null) {
+  // arcs: parts are arcs, not spans; largest: of the scale of scores; marks: pinned and edited arcs
+  draw(matrix, { labels, numbers, theme, arcs }, largest = 1, marks = null) {
     const count = labels.length - 1;
-    const largest = this.colours === "score" ? Math.max(...matrix.map(largestOf)) || 1 : 1;
+    this.arcs = arcs;
+    this.first = arcs ? 0 : 1; // there are no spans from the root
     const room = this.room;
     const labelled = Math.floor((room - 62) / count) >= LABELLED_CELL;
     this.left = labelled ? 62 : 24;
-    this.top = labelled ? 58 : 18;
+    this.top = labelled ? 66 : 18;
     this.cell = Math.max(1, Math.min(LARGEST_CELL, Math.floor((room - this.left) / count)));
     this.count = count;
     const width = Math.min(this.left + count * this.cell + 1, room);
-    const height = this.top + (count + 1) * this.cell + 1;
+    const rows = count + 1 - this.first;
+    const height = this.top + rows * this.cell + 1;
     const ratio = window.devicePixelRatio || 1;
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(height * ratio);
@@ -52,18 +59,18 @@ export class HeatMap {
     ctx.strokeStyle = theme.line;
     ctx.lineWidth = 1;
     const side = count * this.cell;
-    ctx.strokeRect(this.left - 0.5, this.top - 0.5, side + 1 - gap, side + this.cell + 1 - gap);
+    ctx.strokeRect(this.left - 0.5, this.top - 0.5, side + 1 - gap, rows * this.cell + 1 - gap);
     if (marks) this.drawMarks(ctx, marks, theme.pin);
-    this.drawLegend(largest, theme.dark);
+    if (this.legend) this.drawLegend(largest, theme.dark);
   }
 
   drawCells(ctx, matrix, largest, theme) {
     const size = this.cell - 1;
     for (let head = 0; head <= this.count; head++) {
       for (let word = 1; word <= this.count; word++) {
-        if (head === word) continue;
+        if (!isPart(head, word, this.arcs)) continue;
         const x = this.left + (word - 1) * this.cell;
-        const y = this.top + head * this.cell;
+        const y = this.top + (head - this.first) * this.cell;
         const value = matrix[head][word];
         if (value === null) ctx.fillStyle = theme.line;
         else if (this.colours === "score") ctx.fillStyle = scoreColour(value, largest, theme.dark);
@@ -77,11 +84,12 @@ export class HeatMap {
   // Two hundred words have 40,000 arcs: a rectangle for each would take a tenth of a second.
   drawPixels(ctx, matrix, largest, theme) {
     const count = this.count;
-    const image = new ImageData(count, count + 1);
+    const rows = count + 1 - this.first;
+    const image = new ImageData(count, rows);
     const none = theme.line.match(/[0-9a-f]{2}/gi).map((pair) => Number.parseInt(pair, 16));
     for (let head = 0; head <= count; head++) {
       for (let word = 1; word <= count; word++) {
-        if (head === word) continue;
+        if (!isPart(head, word, this.arcs)) continue;
         const value = matrix[head][word];
         let colour = none;
         if (value !== null) {
@@ -90,15 +98,15 @@ export class HeatMap {
               ? scoreParts(value, largest, theme.dark)
               : shareParts(value, theme.dark);
         }
-        const at = 4 * (head * count + word - 1);
+        const at = 4 * ((head - this.first) * count + word - 1);
         [image.data[at], image.data[at + 1], image.data[at + 2]] = colour;
         image.data[at + 3] = 255;
       }
     }
-    const small = new OffscreenCanvas(count, count + 1);
+    const small = new OffscreenCanvas(count, rows);
     small.getContext("2d").putImageData(image, 0, 0);
     ctx.imageSmoothingEnabled = false;
-    ctx.drawImage(small, this.left, this.top, count * this.cell, (count + 1) * this.cell);
+    ctx.drawImage(small, this.left, this.top, count * this.cell, rows * this.cell);
   }
 
   drawLabels(ctx, labels, numbers, labelled, colour) {
@@ -111,7 +119,7 @@ export class HeatMap {
       if (at % step) return;
       const text = labelled ? shortened(label) : String(numbers[at]);
       ctx.textAlign = "right";
-      ctx.fillText(text, this.left - 4, this.top + at * this.cell + half);
+      if (at >= this.first) ctx.fillText(text, this.left - 4, this.top + (at - this.first) * this.cell + half);
       // half of a number beyond the last column would be cut off
       if (at === 0 || (!labelled && at + 10 / this.cell > this.count)) return;
       ctx.save();
@@ -133,7 +141,7 @@ export class HeatMap {
       for (const arc of arcs) {
         const { head, word } = place(arc);
         if (Math.max(head, word) > this.count) continue;
-        mark(this.left + (word - 1) * this.cell, this.top + head * this.cell);
+        mark(this.left + (word - 1) * this.cell, this.top + (head - this.first) * this.cell);
       }
     }
   }
@@ -159,15 +167,26 @@ export class HeatMap {
   }
 
   moveCursor(head, word) {
-    const outside = !this.cell || head < 0 || Math.max(head, word) > this.count || word < 1;
-    this.cursor.hidden = outside;
-    if (outside) return;
-    const size = Math.max(this.cell, 5) + 1;
-    Object.assign(this.cursor.style, {
+    this.surround(this.cursor, head, word);
+  }
+
+  // A cell, or all heads of a word; of spans there are none that belong to one word.
+  showLight(focus) {
+    if (focus === null || (focus.head === undefined && !this.arcs)) this.lit.hidden = true;
+    else if (focus.head === undefined) this.surround(this.lit, 0, focus.word, this.count + 1);
+    else this.surround(this.lit, focus.head, focus.word);
+  }
+
+  surround(box, head, word, rows = 1) {
+    const inside = rows > 1 || isPart(head, word, this.arcs);
+    box.hidden = !this.cell || !inside || Math.max(head, word) > this.count;
+    if (box.hidden) return;
+    const size = Math.max(this.cell, 5);
+    Object.assign(box.style, {
       left: `${this.left + (word - 1) * this.cell - 1}px`,
-      top: `${this.top + head * this.cell - 1}px`,
-      width: `${size}px`,
-      height: `${size}px`,
+      top: `${this.top + (head - this.first) * this.cell - 1}px`,
+      width: `${size + 1}px`,
+      height: `${size * rows + 1}px`,
     });
   }
 
@@ -175,9 +194,9 @@ export class HeatMap {
   at(event) {
     const box = this.canvas.getBoundingClientRect();
     const word = Math.floor((event.clientX - box.left - this.left) / this.cell) + 1;
-    const head = Math.floor((event.clientY - box.top - this.top) / this.cell);
+    const head = Math.floor((event.clientY - box.top - this.top) / this.cell) + this.first;
     const inside = word >= 1 && word <= this.count && head >= 0 && head <= this.count;
-    return inside && head !== word ? { head, word, arc: key(head, word) } : null;
+    return inside && isPart(head, word, this.arcs) ? { head, word } : null;
   }
 }
 
@@ -194,10 +213,6 @@ function cross(ctx, x, y, size, colour) {
 
 // Scores of one model are a thousand times those of another.
 const short = (value) => (Math.abs(value) >= 10 ? value.toFixed(0) : value.toPrecision(2));
-
-function largestOf(row) {
-  return row.reduce((most, value) => (value === null ? most : Math.max(most, Math.abs(value))), 0);
-}
 
 function shortened(text) {
   const letters = [...text];

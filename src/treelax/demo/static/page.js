@@ -1,7 +1,7 @@
 // What all parts of the page share: its state, its pictures, and how it asks the server for trees.
 
 import { toHash, toRequest } from "./state.js";
-import { changesOf, follow } from "./texts.js";
+import { changesOf, follow, freeAll } from "./texts.js";
 
 export const GONE = "The server does not answer. Is treelax demo still running?";
 export const byId = (id) => document.getElementById(id);
@@ -113,7 +113,7 @@ async function trees(asked) {
 }
 
 function show(reply, start) {
-  byId("alert").hidden = true;
+  byId("problem").hidden = true;
   tell();
   byId("pictures").classList.remove("stale", "empty", "arcs");
   page.pictures.draw(reply, page.state);
@@ -142,7 +142,8 @@ export function fail(text, plain = null) {
   tell();
   byId("timing").textContent = "";
   byId("alert").textContent = text;
-  byId("alert").hidden = false;
+  byId("problem").hidden = false;
+  showWayOut(text);
   byId("pictures").classList.add("stale");
   byId("pictures").classList.toggle("arcs", plain !== null);
   if (plain) {
@@ -151,6 +152,20 @@ export function fail(text, plain = null) {
   }
   page.pictures?.forgetAnswer();
   for (const act of page.whenFailed) act();
+}
+
+// Take back what was changed by hand, or do without a model: one of both answers most questions.
+function showWayOut(text) {
+  const button = byId("way-out");
+  const changes = page.state?.texts.some(changesOf);
+  button.hidden = !page.state || text === GONE || (!changes && page.state.source === "random");
+  button.textContent = changes ? "Reset all changes" : "Use random scores";
+  button.onclick = () => {
+    if (changes) for (const each of page.state.texts) freeAll(each);
+    else page.setSource("random");
+    refresh();
+    byId("text").focus();
+  };
 }
 
 // ------------------------------------------------------------------ the link
@@ -168,8 +183,9 @@ export async function copyLink() {
   history.replaceState(null, "", toHash(page.state));
   try {
     await navigator.clipboard.writeText(location.href);
-    say("Link copied.");
+    byId("link-said").textContent = "Link copied.";
   } catch {
-    say("The link is in the address bar.");
+    byId("link-said").textContent = "The link is in the address bar.";
   }
+  setTimeout(() => (byId("link-said").textContent = ""), 4000);
 }

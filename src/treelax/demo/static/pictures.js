@@ -1,24 +1,27 @@
 // All pictures of one reply.
 
-import { drawArcs, fromHeads, fromMatrix } from "./arcs.js";
+import { drawTree, fromMatrix, fromParts } from "./arcs.js";
 import { isDark } from "./colours.js";
 import { HeatMap } from "./heat.js";
 import { drawScatter } from "./scatter.js";
+import { hasArcs } from "./state.js";
 import { place } from "./texts.js";
 
 const MUCH = 20; // times as large: what is smaller changes nothing that can be seen
 const CERTAIN = 0.99;
+const FLAT = 5e-4; // gradients that are smaller are shown as none
 const byId = (id) => document.getElementById(id);
 
 export class Pictures {
-  constructor() {
-    this.maps = {
-      scores: new HeatMap("scores", "score"),
-      perturbed: new HeatMap("perturbed", "score"),
-      soft: new HeatMap("soft", "share"),
-      marginals: new HeatMap("marginals", "share"),
-      frequencies: new HeatMap("frequencies", "share"),
-    };
+  constructor(sizes) {
+    this.sizes = sizes; // of trees, in pixels
+    const kinds = { scores: "score", noise: "score", perturbed: "score", gradient: "score" };
+    this.maps = Object.fromEntries(
+      ["scores", "noise", "perturbed", "soft", "gradient", "marginals", "frequencies"].map((name) => [
+        name,
+        new HeatMap(name, kinds[name] ?? "share"),
+      ]),
+    );
     this.reply = null;
     this.drawn = new Map(); // what each picture shows
     byId("words").addEventListener("toggle", () => this.drawTable());
@@ -28,54 +31,99 @@ export class Pictures {
   draw(reply, state, failed = false) {
     this.reply = reply;
     this.failed = failed;
-    const { words, samples } = reply;
-    const labels = ["root", ...words];
-    const numbers = labels.map((_, at) => this.number(at));
+    this.arcs = hasArcs(state);
     for (const map of Object.values(this.maps)) map.measure();
-    const room = byId("soft-arcs").parentElement.clientWidth;
-    const theme = colours();
-    const { pinned, edits, head, word } = state.texts[state.shown];
-    const heat = (name, matrix, marks = null) =>
-      this.anew(name, [matrix, labels, numbers, theme, this.maps[name].room, listed(marks)], () =>
-        this.maps[name].draw(matrix, labels, numbers, theme, marks),
-      );
-    heat("scores", reply.scores, { pinned, edits });
-    heat("perturbed", reply.perturbed);
-    heat("soft", reply.soft);
-    heat("marginals", reply.marginals);
-    heat("frequencies", samples.frequencies);
-    this.moveCursor(head, word);
+    const labels = ["root", ...reply.words];
+    const frame = { labels, numbers: labels.map((_, at) => this.number(at)), theme: colours(), arcs: this.arcs };
+    this.drawMatrices(frame, state.texts[state.shown]);
+    this.drawTrees(frame, state.texts[state.shown]);
+    this.drawSamples();
+    this.drawAnswer(reply.answer);
+    this.drawTable();
     byId("null-facts").hidden = !reply.null;
     byId("spread").textContent = failed ? "" : spreadFacts(reply, state);
+    if (failed) this.forgetAnswer();
+  }
 
-    const tags = reply.answer?.tags ?? null;
-    const over = (id, arcs, below = null, tell = () => {}) =>
-      this.anew(id, [labels, numbers, arcs, [...pinned], room, below], () =>
-        tell(drawArcs(byId(id), labels, numbers, arcs, pinned, room, below)),
+  drawMatrices(frame, { pinned, edits, head, word }) {
+    const { scores, noise, perturbed, soft, gradient, marginals, samples } = this.reply;
+    const heat = (name, matrix, largest, marks = null) =>
+      this.anew(name, [matrix, frame, largest, this.maps[name].room, listed(marks)], () =>
+        this.maps[name].draw(matrix, frame, largest, marks),
       );
-    over("soft-arcs", fromMatrix(reply.soft), null, (left) => {
+    // one scale for all three, or noise would not be seen at its size
+    const three = [scores, noise, perturbed].map((matrix) => centred(matrix, this.arcs));
+    const largest = Math.max(...three.map(largestOf)) || 1;
+    heat("scores", three[0], largest, { pinned, edits });
+    heat("noise", three[1], largest);
+    heat("perturbed", three[2], largest);
+    heat("soft", soft, 1);
+    const slopes = soft.map((row, h) => row.map((_, m) => (gradient ? -gradient[h][m] : 0)));
+    heat("gradient", slopes, Math.max(largestOf(slopes), FLAT));
+    heat("marginals", marginals, 1);
+    heat("frequencies", samples.frequencies, 1);
+    this.moveCursor(head, word);
+    byId("loss").textContent = gradient
+      ? `Suppose the loss is 1 − weight of ${this.name(head, word)}. ` +
+        (largestOf(gradient) < FLAT
+          ? "Its gradient is 0 here: no small change of a score changes the weight."
+          : "Gradient descent raises the orange scores and lowers the blue ones.")
+      : "";
+  }
+
+  drawTrees({ labels, numbers, arcs }, { pinned }) {
+    const { soft, best, best_perturbed, samples } = this.reply;
+    const room = byId("soft-arcs").parentElement.clientWidth;
+    const tree = (id, parts, twoSides = false) => {
+      const shown = { names: labels, numbers, parts, pinned, room, sizes: this.sizes, hasArcs: arcs, twoSides };
+      let left = null;
+      this.anew(id, [labels, numbers, parts, [...pinned], room, arcs], () => {
+        left = drawTree(byId(id), shown);
+      });
+      return left;
+    };
+    const left = tree("soft-arcs", fromMatrix(soft));
+    if (left !== null) {
       byId("soft-facts").textContent = left
         ? `The ${left} lightest visible arcs are not drawn; the matrix below has all.`
         : "";
-    });
-    over("best-arcs", [...fromHeads(reply.best), ...fromHeads(reply.best_perturbed, true)], tags);
+    }
+    tree("best-arcs", [...fromParts(best), ...fromParts(best_perturbed, true)], true);
+    tree("sample-arcs", fromParts(samples.last ?? []));
+    const changed = best_perturbed.filter((part) => !best.some((own) => same(own, part))).length;
     byId("best-facts").textContent =
-      `The best ${state.heads ? "heads have" : "tree has"} probability ${Math.exp(reply.best_log_probability).toPrecision(3)}; ` +
-      `the entropy is ${reply.entropy.toFixed(2)} nats.` +
-      (tags ? " In colour below the words: what the model reads off its best tree." : "");
-    byId("sample-arcs").parentElement.hidden = samples.last === null;
-    over("sample-arcs", fromHeads(samples.last ?? []));
-    this.anew("scatter", [reply.marginals, samples], () => {
+      `Probability ${Math.exp(this.reply.best_log_probability).toPrecision(3)}, ` +
+      `entropy of all trees ${this.reply.entropy.toFixed(2)} nats. ` +
+      (changed ? `This noise changes ${changed} of ${best.length} ${arcs ? "arcs" : "spans"}.` : "This noise changes nothing.");
+  }
+
+  drawSamples() {
+    const { marginals, samples } = this.reply;
+    this.anew("scatter", [marginals, samples], () => {
       const { count, frequencies } = samples;
-      const { gap, left } = drawScatter(byId("scatter"), reply.marginals, frequencies, count);
+      const { gap, left } = drawScatter(byId("scatter"), marginals, frequencies, count);
       byId("sample-facts").textContent = count
         ? `${count} drawn; largest difference between frequency and marginal: ${gap.toFixed(3)}.`
         : "None drawn yet.";
       byId("scatter-facts").textContent = left ? `The ${left} smallest are not drawn.` : "";
     });
-    byId("said").textContent = reply.answer?.text ?? "";
-    this.drawTable();
-    if (failed) this.forgetAnswer();
+  }
+
+  // A line, and a tag under each word.
+  drawAnswer(answer) {
+    byId("said").textContent = answer?.text ?? "There is no model behind these scores, so there is nothing to say.";
+    const pairs = (answer?.tags ?? []).map((tag, at) => {
+      const pair = document.createElement("li");
+      const [word, below] = [this.reply.words[at + this.reply.null], tag].map((text) => {
+        const part = document.createElement("span");
+        part.textContent = text;
+        return part;
+      });
+      below.className = "tag";
+      pair.append(word, below);
+      return pair;
+    });
+    byId("tags").replaceChildren(...pairs);
   }
 
   // Changes that leave no tree: the scores as they would be, over what there is without them.
@@ -87,7 +135,7 @@ export class Pictures {
       for (const { head, word } of inside([arc])) scores[head][word] = score;
     }
     for (const { head, word } of inside(text.forbidden)) scores[head][word] = null;
-    for (const { head, word } of inside(text.pinned)) {
+    for (const { head, word } of hasArcs(state) ? inside(text.pinned) : []) {
       scores.forEach((row, other) => (row[word] = other === head ? row[word] : null));
     }
     this.draw({ ...plain, scores }, state, true);
@@ -96,7 +144,8 @@ export class Pictures {
   // What was said of another state must not stand beside this one.
   forgetAnswer() {
     this.failed = true;
-    for (const id of ["said", "best-facts", "spread"]) byId(id).textContent = "";
+    for (const id of ["said", "best-facts", "spread", "loss"]) byId(id).textContent = "";
+    byId("tags").replaceChildren();
   }
 
   // Draw a picture unless it shows this already: most changes leave most pictures as they are.
@@ -110,26 +159,46 @@ export class Pictures {
     for (const map of Object.values(this.maps)) map.moveCursor(head, word);
   }
 
+  // Whether a part lights up with what the pointer is on: the part itself, or those of a word.
+  concerns({ head, word }, first, last) {
+    if (head !== undefined) return first === head && last === word;
+    return this.arcs ? last === word : first <= word && word <= last;
+  }
+
+  // The heaviest heads of a word, or spans around it.
+  distribution(word, most) {
+    const { soft, scores } = this.reply;
+    const rows = soft.flatMap((row, head) => row.map((weight, other) => ({ head, other, weight })));
+    const own = rows.filter(({ head, other, weight }) => weight > 0 && this.concerns({ word }, head, other));
+    own.sort((a, b) => b.weight - a.weight);
+    return {
+      title: `${this.arcs ? "Heads of" : "Spans with"} ${this.label(word)}`,
+      rows: own.slice(0, most).map(({ head, other, weight }) => ({
+        name: this.arcs ? this.label(head) : this.name(head, other),
+        weight,
+        score: scores[head][other]?.toFixed(1) ?? "forbidden",
+      })),
+    };
+  }
+
   // All numbers of one arc, in words.
   describe(head, word) {
     const reply = this.reply;
     if (!reply || Math.max(head, word) > reply.words.length) return "";
     const score = reply.scores[head][word];
-    if (this.failed) {
-      return `${this.name(head, word)}: ${score === null ? "forbidden" : `score ${score.toFixed(2)}`}`;
+    const facts = [score === null ? "forbidden" : `score ${score.toFixed(2)}`];
+    if (!this.failed) {
+      const noise = reply.noise[head][word];
+      if (score !== null) facts.push(`noise ${noise < 0 ? "−" : "+"}${Math.abs(noise).toFixed(2)}`);
+      facts.push(`weight ${reply.soft[head][word].toFixed(3)}`);
+      facts.push(`marginal ${reply.marginals[head][word].toFixed(3)}`);
+      if (reply.samples.count) facts.push(`drawn ${reply.samples.frequencies[head][word].toFixed(3)}`);
     }
-    const facts = [
-      score === null ? "forbidden" : `score ${score.toFixed(2)}`,
-      score === null ? null : `perturbed ${reply.perturbed[head][word].toFixed(2)}`,
-      `soft ${reply.soft[head][word].toFixed(3)}`,
-      `marginal ${reply.marginals[head][word].toFixed(3)}`,
-      reply.samples.count ? `drawn ${reply.samples.frequencies[head][word].toFixed(3)}` : null,
-    ];
-    return `${this.name(head, word)}: ${facts.filter(Boolean).join(", ")}`;
+    return `${this.name(head, word)}: ${facts.join(", ")}`;
   }
 
   name(head, word) {
-    return `${this.label(head)} → ${this.label(word)}`;
+    return `${this.label(head)} ${this.arcs ? "→" : "…"} ${this.label(word)}`;
   }
 
   label(position) {
@@ -145,7 +214,8 @@ export class Pictures {
   }
 
   drawTable() {
-    if (!this.reply || !byId("words").open) return;
+    byId("words").hidden = !this.arcs; // spans have no heads
+    if (!this.reply || !this.arcs || !byId("words").open) return;
     const { words, best, best_perturbed, soft, marginals, samples } = this.reply;
     const rows = words.map((word, at) => {
       const column = soft.map((row) => row[at + 1]);
@@ -153,12 +223,12 @@ export class Pictures {
       return [
         this.number(at + 1),
         word,
-        this.label(best[at]),
-        marginals[best[at]][at + 1].toFixed(3),
-        this.label(best_perturbed[at]),
+        this.label(best[at][0]),
+        marginals[best[at][0]][at + 1].toFixed(3),
+        this.label(best_perturbed[at][0]),
         this.label(strongest),
         column[strongest].toFixed(3),
-        samples.last ? this.label(samples.last[at]) : "",
+        samples.last ? this.label(samples.last[at][0]) : "",
       ];
     });
     const made = rows.map((cells) => {
@@ -195,20 +265,35 @@ function same(one, other) {
   return Object.keys({ ...one, ...other }).every((name) => same(one[name], other[name]));
 }
 
+// Less the mean of each column, or of all spans: what they share changes no tree.
+export function centred(matrix, arcs) {
+  const means = matrix.map((_, word) => mean(matrix.map((row) => row[word])));
+  const overall = mean(matrix.flat());
+  return matrix.map((row) =>
+    row.map((value, word) => (value === null ? null : value - (arcs ? means[word] : overall))),
+  );
+}
+
+function mean(values) {
+  const numbers = values.filter((value) => value !== null);
+  return numbers.reduce((sum, value) => sum + value, 0) / Math.max(numbers.length, 1);
+}
+
+const largestOf = (matrix) =>
+  matrix.reduce((most, row) => row.reduce((own, value) => Math.max(own, Math.abs(value ?? 0)), most), 0);
+
 // A line where scores are so large that neither noise nor temperature changes anything, or none.
-function spreadFacts({ scores, perturbed, best_log_probability }, { temperature }) {
-  const values = scores.flat();
-  const spread = range(values);
-  const noise = range(perturbed.flat().map((value, at) => (value === null ? null : value - values[at])));
+function spreadFacts({ scores, noise, best_log_probability }, { temperature, relative }) {
+  const [spread, drawn] = [scores, noise].map((matrix) => range(matrix.flat()));
   const certain = Math.exp(best_log_probability) > CERTAIN;
-  if (!certain || spread <= MUCH * Math.max(noise, temperature)) return "";
+  if (relative || !certain || spread <= MUCH * Math.max(drawn, temperature)) return "";
   return (
-    `Scores differ by up to ${spread.toFixed(0)}, noise by about ${noise.toFixed(0)}: turn up the noise ` +
-    "or the temperature to see other trees. Exact samples use neither."
+    `Scores differ by up to ${spread.toFixed(0)}, noise by about ${drawn.toFixed(0)}: make noise and ` +
+    "temperature relative to the spread of scores, or turn them up, to see other trees."
   );
 }
 
 function range(values) {
   const numbers = values.filter((value) => value !== null);
-  return numbers.reduce((a, b) => Math.max(a, b)) - numbers.reduce((a, b) => Math.min(a, b));
+  return numbers.reduce((a, b) => Math.max(a, b), -Infinity) - numbers.reduce((a, b) => Math.min(a, b), Infinity);
 }

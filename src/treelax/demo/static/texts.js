@@ -7,14 +7,16 @@ export function place(arc) {
   return { head, word };
 }
 
-export function newText(text) {
+// Whether there is such an arc, or such a span of two words or more.
+export const isPart = (head, word, arcs) => (arcs ? word > 0 && head !== word : head > 0 && head < word);
+
+export function newText(text, chosen = { head: 0, word: 1 }) {
   const made = {
     text,
     edits: new Map(), // "head-word" to a score
     pinned: new Set(), // "head-word"
     forbidden: new Set(),
-    head: 0, // the chosen arc
-    word: 1,
+    ...chosen, // the arc, head and word
     words: null, // those that positions count, once the server has said them
     counted: text, // the text that has these words
     kept: null, // words and changes as they were when the last one was made by hand
@@ -24,10 +26,14 @@ export function newText(text) {
 
 export const changesOf = ({ pinned, forbidden, edits }) => pinned.size + forbidden.size + edits.size;
 
-// A word has one pinned head, and no arc is pinned and forbidden at once.
-export function pin(text, arc) {
-  const { word } = place(arc);
-  for (const other of [...text.pinned]) if (place(other).word === word) text.pinned.delete(other);
+// A word has one pinned head, no two pinned spans cross, and none is pinned and forbidden at once.
+export function pin(text, arc, arcs) {
+  const { head, word } = place(arc);
+  for (const other of [...text.pinned]) {
+    const { head: first, word: last } = place(other);
+    const crosses = (first < head && head <= last && last < word) || (head < first && first <= word && word < last);
+    if (arcs ? last === word : crosses) text.pinned.delete(other);
+  }
   text.forbidden.delete(arc);
   text.pinned.add(arc);
 }

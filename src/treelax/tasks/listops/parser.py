@@ -140,14 +140,16 @@ class ListOpsParser(TrainedParser):
         try:
             expression = Expression(words)
         except InputError as error:
-            return Answer(f"Not a whole expression yet: {error}", shown)
+            unfinished = "received the end" in str(error)
+            what = "Not a whole expression yet" if unfinished else "Not an expression"
+            return Answer(f"{what}: {error}", shown)
         heads = tree[:, 1:].argmax(0).tolist()
         right = sum(a == b for a, b in zip(heads, expression.heads, strict=True))
         operators = [i for i, kind in enumerate(expression.kinds) if kind == "operator"]
         read = sum(tags[i] == expression.valencies[i] for i in operators)
         return Answer(
             f"Value {expression.evaluate()}. The best tree has {right} of {len(words)} heads right; "
-            f"from it the model reads {read} of {len(operators)} valencies right.",
+            f"from it the model reads {read} of {len(operators)} argument counts right.",
             shown,
             list(expression.heads),
         )

@@ -1,0 +1,236 @@
+"""The page as a newcomer meets it: what it opens with, its five steps, what lights up, the tour."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
+
+from demo_visits import TELESCOPE, WORDS, Visitor, eventually
+from playwright.sync_api import Page, expect
+
+from treelax.demo.messages import TreeReply
+
+# what moved by itself, as browsers measure it: no input half a second before
+SHIFTS = """window.shifted = 0;
+new PerformanceObserver((list) => {
+  for (const shift of list.getEntries()) if (!shift.hadRecentInput) window.shifted += shift.value;
+}).observe({ type: "layout-shift", buffered: true });"""
+
+
+def between(reply: TreeReply) -> int:
+    """How many arcs are neither in the tree nor out of it."""
+    return sum(0.1 <= (weight or 0) <= 0.9 for row in reply.soft for weight in row)
+
+
+def moved(one: TreeReply, other: TreeReply) -> float:
+    pairs = zip(sum(one.soft, []), sum(other.soft, []), strict=True)
+    return max(abs((a or 0) - (b or 0)) for a, b in pairs)
+
+
+def tops(page: Page, *ids: str) -> list[float]:
+    return [(page.locator(f"#{name}").bounding_box() or {})["y"] for name in ids]
+
+
+def test_the_first_screen(visitor: Visitor) -> None:
+    """Without a click: an English sentence, a tree that is soft, and noise that matters."""
+    visit = visitor(1440).open()
+    page = visit.page
+    reply = visit.shows_its_state(source="english", text=TELESCOPE, units="spread", seed="0")
+    assert between(reply) >= 3
+    box = page.locator("#soft-arcs").bounding_box() or {}
+    assert box["y"] + box["height"] <= 900
+    expect(page.locator("#tags li")).to_have_count(8)
+    places = tops(page, "step-3", "step-4", "step-5")
+    for _ in range(10):
+        seed = page.input_value("#noise-seed")
+        page.click("#resample")
+        eventually(lambda: visit.state()["seed"] != seed, True)  # noqa: B023
+        before, reply = reply, visit.shows_its_state()
+        assert moved(before, reply) >= 0.1
+        assert tops(page, "step-3", "step-4", "step-5") == places
+
+
+@pytest.mark.parametrize("width", [390, 1024, 1440])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_moves_by_itself(visitor: Visitor, width: int, scheme: str) -> None:
+    visit = visitor(width, scheme)
+    page = visit.page
+    page.add_init_script(SHIFTS)
+    visit.open(samples=1)
+    page.evaluate("document.getElementById('draw-10').click()")  # which no browser takes for input
+    visit.shows_its_state(samples="11")
+    page.evaluate("document.getElementById('resample').click()")
+    eventually(lambda: visit.state()["seed"] != "0", True)
+    visit.shows_its_state()
+    assert page.evaluate("window.shifted") <= 0.1
+    # three matrices in a row, or each in its own
+    row = ("#heat-marginals", "#heat-frequencies", "#scatter")
+    boxes = [page.locator(name).bounding_box() or {} for name in row]
+    assert len({round(box["x"]) for box in boxes}) == (1 if width == 390 else 3)
+
+
+def test_the_five_steps_show_what_the_library_computes(visitor: Visitor) -> None:
+    visit = visitor().open()
+    page = visit.page
+    numbers = page.locator(".step h2 .number").all_text_contents()
+    assert numbers == ["1", "2", "3", "4", "5"]
+    reply = visit.shows_its_state(source="english", arc="2-7")
+    page.click("#change summary")
+    expect(page.locator("#readout")).to_have_text(
+        f"2 saw → 7 telescope: score {reply.scores[2][7]:.2f}, noise {signed(reply.noise[2][7])}, "
+        f"weight {reply.soft[2][7]:.3f}, marginal {reply.marginals[2][7]:.3f}"
+    )
+    changed = len(set(reply.best_perturbed) - set(reply.best))
+    facts = page.inner_text("#best-facts")
+    assert f"entropy of all trees {reply.entropy:.2f} nats" in facts
+    assert (f"This noise changes {changed} of 8 arcs." in facts) == bool(changed)
+    assert reply.answer is not None
+    assert page.inner_text("#said") == reply.answer.text
+    assert page.locator("#tags .tag").all_text_contents() == reply.answer.tags
+    assert "1 − weight of 2 saw → 7 telescope" in page.inner_text("#loss")
+
+
+def signed(value: float | None) -> str:
+    assert value is not None
+    return f"{'−' if value < 0 else '+'}{abs(value):.2f}"
+
+
+@pytest.mark.parametrize(
+    "estimator", ["straight-through", "marginals", "sparsemap", "spigot", "imle"]
+)
+def test_estimators(visitor: Visitor, estimator: str) -> None:
+    visit = visitor().open()
+    soft = visit.shows_its_state(estimator="relaxed")
+    said = visit.page.inner_text("#soft-note")
+    visit.page.select_option("#estimator", estimator)
+    reply = visit.shows_its_state(estimator=estimator)
+    assert reply.soft != soft.soft
+    assert visit.page.inner_text("#soft-note") != said
+
+
+def test_structures(visitor: Visitor) -> None:
+    visit = visitor().open(source="random", text=WORDS, pinned="1-2")
+    page = visit.page
+    for name, free in (("nonprojective", 2), ("heads", 0), ("projective", 4), ("binary", 2)):
+        page.select_option("#structure", name)
+        visit.shows_its_state(structure=name)
+        assert page.locator("#relaxations input:enabled, #roots input:enabled").count() == free
+    # a pinned arc is no span
+    visit.shows_its_state(pinned="", structure="binary")
+    visit.choose(2, 5)
+    page.click("#pin")
+    reply = visit.shows_its_state(pinned="2-5")
+    assert (2, 5) in reply.best
+    # spans that cross cannot both be pinned
+    visit.choose(4, 6)
+    page.click("#pin")
+    visit.shows_its_state(pinned="4-6")
+    assert page.is_hidden("#words")
+    # a model of arcs has no scores of spans
+    page.select_option("#source", "english")
+    visit.shows_its_state(source="english", structure="nonprojective")
+    page.select_option("#structure", "binary")
+    expect(page.locator("#alert")).to_contain_text("this model scores arcs, not spans")
+    page.click("#way-out")
+    visit.shows_its_state(source="random", structure="binary")
+    visit.refused("409")
+
+
+def test_examples(visitor: Visitor) -> None:
+    visit = visitor().open()
+    page = visit.page
+    buttons = page.locator("#examples button")
+    assert buttons.count() == 6
+    for at in range(6):
+        buttons.nth(at).click()
+        text = buttons.nth(at).get_attribute("data-text") or ""
+        reply = visit.shows_its_state(text=text)
+        expect(buttons.nth(at)).to_have_attribute("aria-pressed", "true")
+        assert page.inner_text("#about") == buttons.nth(at).get_attribute("title")
+        assert reply.gradient is not None  # the chosen arc is one
+        assert between(reply) >= 1
+
+
+def lit(page: Page, picture: str) -> list[tuple[str | None, str | None]]:
+    found = page.locator(f"#{picture} .arc.lit")
+    return found.evaluate_all("all => all.map((arc) => [arc.dataset.head, arc.dataset.word])")
+
+
+def test_an_arc_a_word_and_a_cell_light_up(visitor: Visitor) -> None:
+    visit = visitor(1440).open(arc="1-5")
+    page = visit.page
+    reply = visit.shows_its_state(arc="1-5")
+    note, box = page.locator("#note"), page.locator("#heat-scores .light")
+    # a cell: the chosen one, whose place is known
+    cell = page.locator("#heat-perturbed .cursor").bounding_box() or {}
+    page.mouse.move(cell["x"] + 5, cell["y"] + 5)
+    expect(note).to_contain_text(f"1 I → 5 with: score {reply.scores[1][5]:.2f}, noise ")
+    expect(box).to_be_visible()
+    expect(page.locator("#soft-arcs .word.lit text:not(.number)")).to_have_text(["I", "with"])
+    # an arc
+    arc = page.locator('#soft-arcs .arc[data-head="0"][data-word="2"] .hit').bounding_box() or {}
+    page.mouse.move(arc["x"] + arc["width"] / 2, arc["y"] + 8)
+    expect(note).to_contain_text("root → 2 saw: score ")
+    assert lit(page, "soft-arcs") == lit(page, "best-arcs")[:1] == [["0", "2"]]
+    # a word: the heads it may have, the heaviest first
+    page.locator('#best-arcs .word[data-word="7"]').hover()
+    expect(note).to_contain_text("Heads of 7 telescope")
+    column = sorted(((row[7] or 0, head) for head, row in enumerate(reply.soft)), reverse=True)
+    labels = ["root", *(f"{place} {word}" for place, word in enumerate(reply.words, 1))]
+    weight, head = column[0]
+    cells = note.locator("tr").first.locator("td").all_inner_texts()
+    assert cells == [labels[head], "", f"{weight:.2f}", f"score {reply.scores[head][7]:.1f}"]
+    assert all(word == "7" for _, word in lit(page, "soft-arcs"))
+    page.mouse.move(2, 2)
+    expect(note).to_be_hidden()
+    assert lit(page, "soft-arcs") == []
+
+    # and by keyboard: words in a tree, cells in the matrix of scores
+    page.locator("#step-3 .scroll").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#spoken")).to_contain_text("Heads of 2 saw: root ")
+    expect(note).to_be_visible()
+    page.focus("#heat-scores")
+    page.keyboard.press("ArrowDown")
+    eventually(lambda: visit.state()["arc"], "2-5")
+    expect(page.locator("#soft-arcs .word.lit text:not(.number)")).to_have_text(["saw", "with"])
+
+
+def test_the_tour(visitor: Visitor) -> None:
+    visit = visitor().open()
+    page = visit.page
+    visit.shows_its_state(seed="0", temperature="0.2")
+    page.click("#tour")
+    for stop in range(1, 6):
+        expect(page.locator("#tour-place")).to_have_text(f"{stop} of 5")
+        expect(page.locator(".toured")).to_have_id(f"step-{stop}")
+        heat = "0.6" if stop == 3 else "0.2"
+        visit.shows_its_state(temperature=heat)
+        assert (visit.state()["seed"] == "0") == (stop == 1)
+        expect(page.locator("#tour-next")).to_be_focused()
+        page.click("#tour-next")
+    expect(page.locator("#tour-panel")).to_be_hidden()
+    expect(page.locator("#tour")).to_be_focused()
+    # left halfway, it puts the temperature back
+    page.click("#tour")
+    page.click("#tour-next")
+    page.click("#tour-next")
+    visit.shows_its_state(temperature="0.6")
+    page.keyboard.press("Escape")
+    visit.shows_its_state(temperature="0.2")
+    expect(page.locator(".toured")).to_have_count(0)
+
+
+def test_the_style_is_that_of_other_pictures(visitor: Visitor) -> None:
+    from treelax.pictures.style import COLOURS
+
+    for scheme, at in (("light", 0), ("dark", 1)):
+        page = visitor(1280, scheme).open().page
+        for name, colour in (("arc", "blue"), ("arc-below", "vermillion")):
+            found = page.evaluate(
+                "name => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`)",
+                name,
+            )
+            assert found.strip() == COLOURS[colour][at]
