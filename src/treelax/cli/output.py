@@ -463,7 +463,7 @@ def _tree_pictures(
     tagged = [(m, m, tag) for m, tag in enumerate(tags or ())]
     yield draw_brackets(words, [*_spans(tree), *tagged], title=title)
     if weights is not None:
-        yield draw_brackets(words, _tensor(weights), show_weights=True, title="soft tree")
+        yield draw_brackets(words, _tensor(weights), show_weights=True)
 
 
 FORMS = {

@@ -115,7 +115,7 @@ def test_parse_draws_the_tree_with_weights_and_samples(tmp_path, capsys, kind, t
     line = record["brackets"][0]
     drawn = shown(capsys, "parse", model, *sentences, "--soft", "--samples", 20, "--width", 70)
     assert drawn.startswith(draw_binary_tree(WORDS, read_brackets(line)[1], width=70))
-    assert "weights of spans:\n1.00  0-4  The film was good .\n" in drawn
+    assert "not probabilities):\n1.00  0-4  The film was good .\n" in drawn
     assert "20 exact samples" in drawn
     for weights, samples in zip(record["weights"], record["samples"], strict=True):
         assert weights[0][4] == 1
@@ -127,6 +127,9 @@ def test_parse_draws_the_tree_with_weights_and_samples(tmp_path, capsys, kind, t
     assert lines == "\t".join(record["brackets"]) + "\n"
     picture = shown(capsys, "parse", model, *sentences, "--format", "svg", "--soft")
     assert "soft tree" in picture
+    drawn = shown(capsys, "parse", model, *sentences, "--marginals", "--noise", 1)
+    assert drawn.count("best tree with Gumbel noise times 1, seed 0:") == texts
+    assert "probabilities of spans (temperature 1, Gumbel noise times 1, seed 0):" in drawn
 
 
 def test_what_needs_heads_is_refused(tmp_path, capsys):
