@@ -119,3 +119,17 @@ def test_several_roots_are_allowed_if_asked_for(files: Path) -> None:
 def test_missing_files_are_named(files: Path, capsys: Output) -> None:
     assert train(files, train="none.conllu") == 2
     assert "none.conllu: does not exist; expected a CoNLL-U file" in capsys.readouterr().err
+
+
+def test_the_figures_that_choose_an_epoch_are_the_final_ones(files: Path) -> None:
+    """The words of the dev set are read as in prediction, here in lower case."""
+    lines = [line.split("\t") for line in (files / "dev.conllu").read_text().splitlines()]
+    shouted = ("\t".join([*own[:1], *map(str.upper, own[1:2]), *own[2:]]) for own in lines)
+    (files / "dev.conllu").write_text("\n".join(shouted) + "\n\n")
+    # no word has a vector, so that its characters tell all
+    assert train(files, "--set", "data.min_count=1000") == 0
+    metrics = map(json.loads, (files / "run" / "metrics.jsonl").read_text().splitlines())
+    final = result(files)
+    [best] = [row["dev"] for row in metrics if row["epoch"] == final["best_epoch"]]
+    assert best["las"] == pytest.approx(final["splits"]["dev"]["las"])
+    assert best["las"] > 95

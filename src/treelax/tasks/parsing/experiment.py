@@ -21,7 +21,7 @@ from treelax.tasks.parsing.config import FILES, ParserConfig
 from treelax.tasks.parsing.decoders import make_decoder
 from treelax.tasks.parsing.lexicon import Lexicon
 from treelax.tasks.parsing.model import ParserModel
-from treelax.tasks.parsing.treebank import encode, read_treebank
+from treelax.tasks.parsing.treebank import encode, encode_words, read_treebank
 from treelax.tasks.parsing.unlabelled import choose_labelled, load_unlabelled, mixed_loss
 from treelax.tasks.settings import for_batches
 from treelax.trees import is_projective
@@ -141,15 +141,14 @@ class ParserExperiment:
         self.model.to(device)
         self.forms = lexicon.forms(list(words)).to(device)
         self.universal = lexicon.universal.to(device)
-
-        def number(word: str) -> int:
-            return words.ids([word])[0]
-
-        own = data.splits["train"]
-        train, everything, dev = (
-            encode(sentences, lexicon, config.data.tags, number)
-            for sentences in (own, own + data.unlabelled, data.splits["dev"])
+        own, unseen, tags = data.splits["train"], data.splits["dev"], config.data.tags
+        train, everything = (
+            encode(some, lexicon, tags, words.ids(w for each in some for w in each.words))
+            for some in (own, own + data.unlabelled)
         )
+        dev_forms, read = encode_words(unseen, lexicon, tags)
+        dev = encode(unseen, lexicon, tags, read.columns[:, 0].tolist())
+        self.dev_forms = dev_forms.to(device)
         self.lengths = everything.lengths  # on the host, to choose shapes
         self.train, self.dev_data = train.to(device), dev.to(device)
         self.everything = everything.to(device)  # the labelled sentences, then the others
@@ -185,14 +184,16 @@ class ParserExperiment:
     def fingerprint(self) -> str:
         """Hash of the data."""
         lexicon = self.data.lexicon
-        used = torch.cat([own.columns[:, 0] for own in (self.everything, self.dev_data)]).unique()
+        used = self.everything.columns[:, 0].unique()
         words = [self.data.vocabulary.word(number) for number in used.tolist()]
+        words += [word for own in self.data.splits["dev"] for word in own.words]
         facts = [words, lexicon.words, lexicon.characters, lexicon.tags, lexicon.labels]
         tensors = [
             part for own in (self.everything, self.dev_data) for part in (own.columns, own.offsets)
         ]
         if lexicon.vectors is not None:
-            tensors.append(lexicon.vectors.matrix[self.forms.vectors[used].cpu()])
+            for rows in (self.forms.vectors[used], self.dev_forms.vectors):
+                tensors.append(lexicon.vectors.matrix[rows.cpu()])
         return fingerprint(facts, tensors)
 
     def batches(self, seed: int) -> list[tuple[int, Tensor]]:
@@ -237,7 +238,7 @@ class ParserExperiment:
         with evaluating(self.model):
             for length, indices in self.dev[part]:
                 batch = self.dev_data.batch(indices, length)
-                vertices = self.model.vertices(batch, self.forms)
+                vertices = self.model.vertices(batch, self.dev_forms)
                 heads = self.model.trees(vertices, batch.lengths).mode[..., 1:].argmax(-2)
                 labels = self.universal[self.model.label_scores(vertices, heads).argmax(-1)]
                 inside = torch.arange(length, device=self.device) < batch.lengths[:, None]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 import torch
@@ -113,17 +114,19 @@ class EncodedTreebank:
 
 
 def encode(
-    sentences: Sequence[Sentence], lexicon: Lexicon, tags: str, form_id: Callable[[str], int]
+    sentences: Sequence[Sentence], lexicon: Lexicon, tags: str, forms: Iterable[int]
 ) -> EncodedTreebank:
-    """Sentences as numbers, whether or not they have trees and labels."""
+    """Sentences as numbers, those of all their words given, whether or not they have trees."""
     rows: list[tuple[int, ...]] = []
+    each = iter(forms)
     for own in sentences:
         none = [0] * len(own)
-        forms, labels = map(form_id, own.words), own.labels or ("_",) * len(own)
+        labels = own.labels or ("_",) * len(own)
         tag_ids = lexicon.tag_ids(tags_of(own, tags)) or none
         label_ids = [lexicon.label_ids.get(label, -1) for label in labels]
         universal = map(lexicon.universal_id, labels)
-        rows += zip(forms, tag_ids, own.heads or none, label_ids, universal, strict=True)
+        own_forms = islice(each, len(own))
+        rows += zip(own_forms, tag_ids, own.heads or none, label_ids, universal, strict=True)
     lengths = torch.tensor([0, *map(len, sentences)])
     return EncodedTreebank(torch.tensor(rows), lengths.cumsum(0))
 
@@ -131,18 +134,26 @@ def encode(
 def encode_words(
     sentences: Sequence[Sentence], lexicon: Lexicon, tags: str
 ) -> tuple[Forms, EncodedTreebank]:
-    """The different words of some sentences, and these as numbers, without trees and labels."""
+    """The different words of sentences as a trained parser reads them, and these as numbers, without
+    trees and labels.
+    """
     ids: dict[str, int] = {}
-    forms = [ids.setdefault(w, len(ids) + 1) for own in sentences for w in _not_shouted(own.words)]
+    forms = [
+        ids.setdefault(word, len(ids) + 1) for own in sentences for word in as_read(own, lexicon)
+    ]
     columns = torch.zeros(len(forms), 5, dtype=torch.int64)
     columns[:, 0] = torch.tensor(forms)
     if tags != "none":
         own_tags = (tag for own in sentences for tag in tags_of(own, tags))
         columns[:, 1] = torch.tensor(lexicon.tag_ids(own_tags))
     offsets = torch.tensor([0, *map(len, sentences)]).cumsum(0)
-    return lexicon.forms([lexicon.usual(word) for word in ids]), EncodedTreebank(columns, offsets)
+    return lexicon.forms(list(ids)), EncodedTreebank(columns, offsets)
 
 
-def _not_shouted(words: Sequence[str]) -> Sequence[str]:
-    """Words in lower case where all of a sentence is in capitals, which then tell nothing."""
-    return [word.lower() for word in words] if " ".join(words).isupper() else words
+def as_read(sentence: Sentence, lexicon: Lexicon) -> list[str]:
+    """The words of a sentence as a trained parser reads them, also to choose its best epoch.
+
+    A sentence all in capitals is read in lower case: its capitals tell nothing.
+    """
+    shouted = " ".join(sentence.words).isupper()
+    return [lexicon.usual(word.lower() if shouted else word) for word in sentence.words]
