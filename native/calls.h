@@ -4,7 +4,8 @@
 // All arrays are contiguous; scores, trees and gradients are (batch, size, size), lengths are int64. The
 // return value is a mask of `bad_length`, `bad_score`, `no_tree` and `out_of_memory`; with `bad_length` or
 // `out_of_memory` nothing was computed. Setting `*stop` from another thread ends a call early, with
-// results that mean nothing. A gradient of values may be null, for 0.
+// results that mean nothing. A gradient of values may be null, for 0. Sentences that are not for this build
+// (`longest_in_lanes`) are left alone.
 //
 // The program's own header comes first. It has `Parts`, `Item`, its sweeps and its planes, among them:
 //   tree, grad_parts          a matrix of the parts: the scores, later the tree; the gradient of the tree
@@ -33,10 +34,17 @@ class Stack {
     Item *memory_;
 };
 
+// The size for which groups have room in what is kept for the backward pass.
+inline int64_t room_of_groups(int64_t size) {
+    constexpr int64_t most = longest_in_lanes + Parts::root;
+    return !lone && size > most ? most : size;
+}
+
 template <class T, bool Entropy>
 int soft_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t size, bool single_root,
               T *trees, T *values, T *saved, int64_t threads, const int *stop) {
-    const Groups<T> groups(lengths, batch, size, Parts::root);
+    const Groups<T> groups(lengths, batch, size, Parts::root, true);
+    const size_t room = room_of_groups(size);
     return for_each_group(groups, threads, [&](int64_t index) {
         const Group<T, Parts> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors();
@@ -44,12 +52,12 @@ int soft_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t si
         const Scratch<T> scratch(saved ? 0 : saved_planes * plane);
         if (!saved && !scratch.get()) return out_of_memory;
         Vec<T> *base = saved ? reinterpret_cast<Vec<T> *>(saved) +
-                                   size_t(index) * saved_planes * size * size
+                                   size_t(index) * saved_planes * room * room
                              : scratch.get();
         const Chart<T> chart{base, plane};
         if (saved)  // a shorter group leaves the rest of its place
             std::memset(static_cast<void *>(base + saved_planes * plane), 0,
-                        saved_planes * (size_t(size) * size - plane) * sizeof(Vec<T>));
+                        saved_planes * (room * room - plane) * sizeof(Vec<T>));
         g.gather(scores, chart[tree]);
         const Faults<T> faults = g.clean(chart[tree]);
         const Stack stack(g.size);
@@ -72,7 +80,8 @@ template <class T, bool Entropy>
 int soft_tree_backward(const T *grad_tree, const T *grad_value, const T *saved,
                        const int64_t *lengths, int64_t batch, int64_t size, bool single_root,
                        T *grad_scores, int64_t threads, const int *stop) {
-    const Groups<T> groups(lengths, batch, size, Parts::root);
+    const Groups<T> groups(lengths, batch, size, Parts::root, true);
+    const size_t room = room_of_groups(size);
     return for_each_group(groups, threads, [&](int64_t index) {
         const Group<T, Parts> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors();
@@ -80,7 +89,7 @@ int soft_tree_backward(const T *grad_tree, const T *grad_value, const T *saved,
         if (!scratch.get()) return out_of_memory;
         // the chart is only read from here on
         Vec<T> *base = const_cast<Vec<T> *>(reinterpret_cast<const Vec<T> *>(saved)) +
-                       size_t(index) * saved_planes * size * size;
+                       size_t(index) * saved_planes * room * room;
         const Chart<T> chart{base, plane}, grad{scratch.get(), plane};
         g.gather(grad_tree, grad[grad_parts]);
         std::memset(static_cast<void *>(grad[value_goals]), 0,
@@ -101,7 +110,7 @@ int soft_tree_backward(const T *grad_tree, const T *grad_value, const T *saved,
 template <class T>
 int best_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t size, bool single_root,
               T *trees, T *values, int64_t threads, const int *stop) {
-    const Groups<T> groups(lengths, batch, size, Parts::root);
+    const Groups<T> groups(lengths, batch, size, Parts::root, true);
     return for_each_group(groups, threads, [&](int64_t index) {
         const Group<T, Parts> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors();
@@ -129,7 +138,7 @@ template <class T>
 int sample_tree(const T *scores, const int64_t *lengths, const T *uniforms, int64_t samples,
                 int64_t batch, int64_t size, bool single_root, T *trees, T *values,
                 int64_t threads, const int *stop) {
-    const Groups<T> groups(lengths, batch, size, Parts::root);
+    const Groups<T> groups(lengths, batch, size, Parts::root, true);
     return for_each_group(groups, threads, [&](int64_t index) {
         const Group<T, Parts> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors();

@@ -23,6 +23,8 @@ template <class T> struct Cell {
     Vec<T> top, scale, value;
 };
 
+#if !defined(TREELAX_LONE)  // see lone.h
+
 template <class T> inline Vec<T> best_split(const Vec<T> *left, const Vec<T> *right, int splits) {
     // two chains, because one maximum waits four cycles for the one before
     Vec<T> even = left[0] + right[0], odd = even;
@@ -100,6 +102,8 @@ inline void hand_down_grad(const Vec<T> *left, const Vec<T> *right, const Vec<T>
     }
 }
 
+#endif
+
 // The first split of a lane that reaches the maximum, which was computed from these very sums.
 template <class T>
 inline int first_split(const Vec<T> *left, const Vec<T> *right, int splits, T top, int lane) {
@@ -124,3 +128,7 @@ inline int sampled_split(const Vec<T> *left, const Vec<T> *right, int splits, co
 }
 
 }  // namespace
+
+#if defined(TREELAX_LONE)
+#include "lone.h"
+#endif

@@ -29,12 +29,22 @@ struct Spans {  // (i, j) of the words i … j
     static constexpr bool part(int i, int j) { return i <= j; }
 };
 
+// Sentences of dynamic programs that are longer than this go alone (lone.h), whatever their neighbours.
+constexpr int64_t longest_in_lanes = 127;
+#if defined(TREELAX_LONE)
+constexpr bool lone = true;
+#else
+constexpr bool lone = false;
+#endif
+
 // Which sentences make a group: sentences sorted by length, longest first, `lanes` at a time. Sorting
 // keeps the lanes of a group equally busy.
 template <class T> class Groups {
   public:
-    Groups(const int64_t *lengths, int64_t batch, int64_t size, int root = Arcs::root)
-        : lengths_(lengths), batch_(batch), size_(size),
+    // `divided`: only the sentences that are for this build.
+    Groups(const int64_t *lengths, int64_t batch, int64_t size, int root = Arcs::root,
+           bool divided = false)
+        : lengths_(lengths), size_(size),
           order_(static_cast<int64_t *>(std::malloc(sizeof(int64_t) * (batch + size + 2)))) {
         if (!order_) {
             status_ = out_of_memory;
@@ -47,10 +57,13 @@ template <class T> class Groups {
                 status_ = bad_length;
                 return;
             }
+            if (divided && lone != (lengths[b] > longest_in_lanes)) continue;
             ++start[size - lengths[b] + 1];
+            ++batch_;
         }
         for (int64_t s = 1; s <= size + 1; ++s) start[s] += start[s - 1];
-        for (int64_t b = 0; b < batch; ++b) order_[start[size - lengths[b]]++] = b;
+        for (int64_t b = 0; b < batch; ++b)
+            if (!divided || lone == (lengths[b] > longest_in_lanes)) order_[start[size - lengths[b]]++] = b;
     }
     ~Groups() { std::free(order_); }
     Groups(const Groups &) = delete;
@@ -73,7 +86,7 @@ template <class T> class Groups {
 
   private:
     const int64_t *lengths_;
-    int64_t batch_, size_;
+    int64_t batch_ = 0, size_;  // sentences at work
     int64_t *order_;
     int status_ = 0;
 };
@@ -119,7 +132,7 @@ template <class T, class Parts = Arcs> struct Group {
             for (int64_t at = 0; at < cells; at += lanes) {
                 V block[lanes];
                 for (int l = 0; l < lanes; ++l)
-                    block[l] = load_some(source + base[l] * full + at, cells - at);
+                    block[l] = load_lanes<T>(source + base[l] * full + at, cells - at);
                 transpose<T>(block);
                 store_block(block, plane + at, cells - at);
             }
@@ -129,7 +142,7 @@ template <class T, class Parts = Arcs> struct Group {
             for (int m = Parts::first(h); m < size; m += lanes) {
                 V block[lanes];  // of each sentence, `lanes` columns of row h; then the transpose
                 for (int l = 0; l < lanes; ++l)
-                    block[l] = load_some(source + (base[l] + h) * full + m,
+                    block[l] = load_lanes<T>(source + (base[l] + h) * full + m,
                                          h < end[l] ? end[l] - m : 0);
                 transpose<T>(block);
                 store_block(block, plane + h * size + m, size - m);
@@ -149,9 +162,9 @@ template <class T, class Parts = Arcs> struct Group {
             for (int k = 0; k < lanes; ++k) block[k] = k < inside ? from[k] : V{};
             transpose<T>(block);
             if (count == lanes)
-                for (int l = 0; l < lanes; ++l) store_some(base[l] + at, block[l], most);
+                for (int l = 0; l < lanes; ++l) store_lanes<T>(base[l] + at, block[l], most);
             else
-                for (int l = 0; l < count; ++l) store_some(base[l] + at, block[l], most);
+                for (int l = 0; l < count; ++l) store_lanes<T>(base[l] + at, block[l], most);
         };
         if (Parts::root && size == full) {
             const int64_t cells = full * full;

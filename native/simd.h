@@ -1,5 +1,8 @@
 // Vectors of lanes: one lane is one sentence.
 //
+// With TREELAX_LONE a vector has one lane, for long sentences: there are wide vectors beside it, in which
+// a lane is one of the splits of a cell (lone.h).
+//
 // With TREELAX_NARROW vectors are short, for calls with few sentences: the same operations in the same
 // order, so the same bits, in a fraction of the memory.
 //
@@ -26,9 +29,9 @@
 
 namespace {
 
-template <class T> struct Simd;
+template <class T> struct Wide;
 
-template <> struct Simd<float> {
+template <> struct Wide<float> {
     typedef float V __attribute__((vector_size(TREELAX_VECTOR_BYTES), may_alias));
     typedef int32_t I __attribute__((vector_size(TREELAX_VECTOR_BYTES), may_alias));
     static constexpr int lanes = TREELAX_VECTOR_BYTES / 4;
@@ -40,7 +43,7 @@ template <> struct Simd<float> {
     static constexpr float exp2_lowest = -126.0f;
 };
 
-template <> struct Simd<double> {
+template <> struct Wide<double> {
     typedef double V __attribute__((vector_size(TREELAX_VECTOR_BYTES), may_alias));
     typedef int64_t I __attribute__((vector_size(TREELAX_VECTOR_BYTES), may_alias));
     static constexpr int lanes = TREELAX_VECTOR_BYTES / 8;
@@ -50,8 +53,25 @@ template <> struct Simd<double> {
     static constexpr double exp2_lowest = -1022.0;
 };
 
+#if defined(TREELAX_LONE)
+template <class T> struct Simd;
+template <> struct Simd<float> : Wide<float> {
+    typedef float V __attribute__((vector_size(4), may_alias));
+    typedef int32_t I __attribute__((vector_size(4), may_alias));
+    static constexpr int lanes = 1;
+};
+template <> struct Simd<double> : Wide<double> {
+    typedef double V __attribute__((vector_size(8), may_alias));
+    typedef int64_t I __attribute__((vector_size(8), may_alias));
+    static constexpr int lanes = 1;
+};
+#else
+template <class T> using Simd = Wide<T>;
+#endif
+
 template <class T> using Vec = typename Simd<T>::V;
 template <class T> using IVec = typename Simd<T>::I;
+template <class T> using WideVec = typename Wide<T>::V;
 
 template <class T> inline Vec<T> splat(T x) { return Vec<T>{} + x; }
 
@@ -59,33 +79,36 @@ template <class T> inline Vec<T> bits_as_real(IVec<T> x) { return (Vec<T>)x; }
 template <class T> inline IVec<T> bits_as_int(Vec<T> x) { return (IVec<T>)x; }
 
 // max, lane by lane
-template <class T> inline Vec<T> vmax(Vec<T> a, Vec<T> b) { return a > b ? a : b; }
+template <class T> inline WideVec<T> vmax(WideVec<T> a, WideVec<T> b) { return a > b ? a : b; }
+#if defined(TREELAX_LONE)
+template <class T> inline Vec<T> vmax(Vec<T> a, Vec<T> b) { return Vec<T>{a[0] > b[0] ? a[0] : b[0]}; }
+#endif
 #if TREELAX_VECTOR_BYTES == 64
-template <> inline Vec<float> vmax<float>(Vec<float> a, Vec<float> b) {
-    return (Vec<float>)_mm512_max_ps((__m512)a, (__m512)b);
+template <> inline WideVec<float> vmax<float>(WideVec<float> a, WideVec<float> b) {
+    return (WideVec<float>)_mm512_max_ps((__m512)a, (__m512)b);
 }
-template <> inline Vec<double> vmax<double>(Vec<double> a, Vec<double> b) {
-    return (Vec<double>)_mm512_max_pd((__m512d)a, (__m512d)b);
+template <> inline WideVec<double> vmax<double>(WideVec<double> a, WideVec<double> b) {
+    return (WideVec<double>)_mm512_max_pd((__m512d)a, (__m512d)b);
 }
 #elif TREELAX_VECTOR_BYTES == 32
-template <> inline Vec<float> vmax<float>(Vec<float> a, Vec<float> b) {
-    return (Vec<float>)_mm256_max_ps((__m256)a, (__m256)b);
+template <> inline WideVec<float> vmax<float>(WideVec<float> a, WideVec<float> b) {
+    return (WideVec<float>)_mm256_max_ps((__m256)a, (__m256)b);
 }
-template <> inline Vec<double> vmax<double>(Vec<double> a, Vec<double> b) {
-    return (Vec<double>)_mm256_max_pd((__m256d)a, (__m256d)b);
+template <> inline WideVec<double> vmax<double>(WideVec<double> a, WideVec<double> b) {
+    return (WideVec<double>)_mm256_max_pd((__m256d)a, (__m256d)b);
 }
 #elif TREELAX_VECTOR_BYTES == 16 && defined(__SSE2__)
-template <> inline Vec<float> vmax<float>(Vec<float> a, Vec<float> b) {
-    return (Vec<float>)_mm_max_ps((__m128)a, (__m128)b);
+template <> inline WideVec<float> vmax<float>(WideVec<float> a, WideVec<float> b) {
+    return (WideVec<float>)_mm_max_ps((__m128)a, (__m128)b);
 }
-template <> inline Vec<double> vmax<double>(Vec<double> a, Vec<double> b) {
-    return (Vec<double>)_mm_max_pd((__m128d)a, (__m128d)b);
+template <> inline WideVec<double> vmax<double>(WideVec<double> a, WideVec<double> b) {
+    return (WideVec<double>)_mm_max_pd((__m128d)a, (__m128d)b);
 }
 #endif
 
 // Is any lane different from zero?
 template <class T> inline bool any_nonzero(Vec<T> x) {
-#if TREELAX_VECTOR_BYTES == 64
+#if TREELAX_VECTOR_BYTES == 64 && !defined(TREELAX_LONE)
     if constexpr (sizeof(T) == 4)
         return _mm512_cmp_ps_mask((__m512)x, _mm512_setzero_ps(), _CMP_NEQ_UQ) != 0;
     else
@@ -100,8 +123,8 @@ template <class T> inline bool any_nonzero(Vec<T> x) {
 
 // 2^r for 0 <= r <= 1, by a minimax polynomial with p(0) = 1 exactly:
 // relative error below 9e-8 in float32 (degree 5) and 4e-18 in float64 (degree 11).
-inline Vec<float> exp2_fraction(Vec<float> r) {
-    Vec<float> p = splat<float>(0.001867130211951263324f);
+inline WideVec<float> exp2_fraction(WideVec<float> r) {
+    WideVec<float> p = WideVec<float>{} + (0.001867130211951263324f);
     p = p * r + 0.009017029962529612758f;
     p = p * r + 0.05579991342522428381f;
     p = p * r + 0.2401644500392730294f;
@@ -109,8 +132,8 @@ inline Vec<float> exp2_fraction(Vec<float> r) {
     return p * r + 1.0f;
 }
 
-inline Vec<double> exp2_fraction(Vec<double> r) {
-    Vec<double> p = splat<double>(6.263466142296021015e-10);
+inline WideVec<double> exp2_fraction(WideVec<double> r) {
+    WideVec<double> p = WideVec<double>{} + (6.263466142296021015e-10);
     p = p * r + 6.559529322770528367e-9;
     p = p * r + 1.025321243572193423e-7;
     p = p * r + 1.320836728895114037e-6;
@@ -125,7 +148,7 @@ inline Vec<double> exp2_fraction(Vec<double> r) {
 }
 
 // 2^x for finite x <= 0; exactly 1 at 0, and 0 where the result would be denormal.
-template <class T> inline Vec<T> vexp2(Vec<T> x) {
+template <class T> inline WideVec<T> vexp2(WideVec<T> x) {
 #if defined(__AVX512DQ__)
     // r = x - floor(x), then p(r) * 2^floor(x): two instructions beside the polynomial
 #if TREELAX_VECTOR_BYTES == 64
@@ -139,23 +162,23 @@ template <class T> inline Vec<T> vexp2(Vec<T> x) {
 #endif
     if constexpr (sizeof(T) == 4) {
         const Singles r = TREELAX_512(reduce_ps)((Singles)x, _MM_FROUND_TO_NEG_INF);
-        return (Vec<T>)TREELAX_512(scalef_ps)((Singles)exp2_fraction((Vec<T>)r), (Singles)x);
+        return (WideVec<T>)TREELAX_512(scalef_ps)((Singles)exp2_fraction((WideVec<T>)r), (Singles)x);
     } else {
         const Doubles r = TREELAX_512(reduce_pd)((Doubles)x, _MM_FROUND_TO_NEG_INF);
-        return (Vec<T>)TREELAX_512(scalef_pd)((Doubles)exp2_fraction((Vec<T>)r), (Doubles)x);
+        return (WideVec<T>)TREELAX_512(scalef_pd)((Doubles)exp2_fraction((WideVec<T>)r), (Doubles)x);
     }
 #undef TREELAX_512
 #else
-    using S = Simd<T>;
-    Vec<T> lowest = splat<T>(S::exp2_lowest);
-    IVec<T> in_range = x >= lowest;
+    using S = Wide<T>;
+    WideVec<T> lowest = WideVec<T>{} + S::exp2_lowest;
+    typename Wide<T>::I in_range = x >= lowest;
     x = vmax<T>(x, lowest);
-    Vec<T> shifted = (x - T(0.5)) + S::round_magic;
-    Vec<T> r = x - (shifted - S::round_magic);
+    WideVec<T> shifted = (x - T(0.5)) + S::round_magic;
+    WideVec<T> r = x - (shifted - S::round_magic);
     // the low bits of `shifted` hold floor(x) as an integer
-    IVec<T> exponent = bits_as_int<T>(shifted) << S::mantissa_bits;
-    Vec<T> p = bits_as_real<T>(bits_as_int<T>(exp2_fraction(r)) + exponent);
-    return bits_as_real<T>(bits_as_int<T>(p) & in_range);
+    typename Wide<T>::I exponent = (typename Wide<T>::I)shifted << S::mantissa_bits;
+    WideVec<T> p = (WideVec<T>)((typename Wide<T>::I)exp2_fraction(r) + exponent);
+    return (WideVec<T>)((typename Wide<T>::I)p & in_range);
 #endif
 }
 
@@ -195,7 +218,7 @@ inline Vec<T> interleave(Vec<T> a, Vec<T> b, std::index_sequence<K...>) {
 template <class T> inline void transpose(Vec<T> (&rows)[Simd<T>::lanes]) {
     constexpr int lanes = Simd<T>::lanes;
     using Sequence = std::make_index_sequence<lanes>;
-    for (int round = 1; round < lanes; round *= 2) {
+    if constexpr (lanes > 1) for (int round = 1; round < lanes; round *= 2) {
         Vec<T> next[lanes];
         for (int k = 0; k < lanes / 2; ++k) {
             next[2 * k] = interleave<T, 0>(rows[k], rows[k + lanes / 2], Sequence());
@@ -210,30 +233,84 @@ template <class T> inline void transpose(Vec<T> (&rows)[Simd<T>::lanes]) {
 inline unsigned first_lanes(int64_t count) {
     return count <= 0 ? 0u : count >= 16 ? 0xffffu : (1u << count) - 1;
 }
-inline Vec<float> load_some(const float *from, int64_t count) {
-    return (Vec<float>)_mm512_maskz_loadu_ps(__mmask16(first_lanes(count)), from);
+inline WideVec<float> load_some(const float *from, int64_t count) {
+    return (WideVec<float>)_mm512_maskz_loadu_ps(__mmask16(first_lanes(count)), from);
 }
-inline Vec<double> load_some(const double *from, int64_t count) {
-    return (Vec<double>)_mm512_maskz_loadu_pd(__mmask8(first_lanes(count)), from);
+inline WideVec<double> load_some(const double *from, int64_t count) {
+    return (WideVec<double>)_mm512_maskz_loadu_pd(__mmask8(first_lanes(count)), from);
 }
-inline void store_some(float *to, Vec<float> x, int64_t count) {
+inline void store_some(float *to, WideVec<float> x, int64_t count) {
     _mm512_mask_storeu_ps(to, __mmask16(first_lanes(count)), (__m512)x);
 }
-inline void store_some(double *to, Vec<double> x, int64_t count) {
+inline void store_some(double *to, WideVec<double> x, int64_t count) {
     _mm512_mask_storeu_pd(to, __mmask8(first_lanes(count)), (__m512d)x);
 }
 #else
-template <class T> inline Vec<T> load_some(const T *from, int64_t count) {
-    Vec<T> x = {};
-    if (count >= Simd<T>::lanes) std::memcpy(&x, from, sizeof(x));
+template <class T> inline WideVec<T> load_some(const T *from, int64_t count) {
+    WideVec<T> x = {};
+    if (count >= Wide<T>::lanes) std::memcpy(&x, from, sizeof(x));
     else
         for (int k = 0; k < count; ++k) x[k] = from[k];
     return x;
 }
-template <class T> inline void store_some(T *to, Vec<T> x, int64_t count) {
-    if (count >= Simd<T>::lanes) std::memcpy(to, &x, sizeof(x));
+template <class T> inline void store_some(T *to, WideVec<T> x, int64_t count) {
+    if (count >= Wide<T>::lanes) std::memcpy(to, &x, sizeof(x));
     else
         for (int k = 0; k < count; ++k) to[k] = x[k];
+}
+#endif
+
+// The same for sentences.
+template <class T> inline Vec<T> load_lanes(const T *from, int64_t count) {
+#if defined(TREELAX_LONE)
+    return Vec<T>{count > 0 ? *from : T(0)};
+#else
+    return load_some(from, count);
+#endif
+}
+template <class T> inline void store_lanes(T *to, Vec<T> x, int64_t count) {
+#if defined(TREELAX_LONE)
+    if (count > 0) *to = x[0];
+#else
+    store_some(to, x, count);
+#endif
+}
+
+#if defined(TREELAX_LONE)
+// The first `count` lanes, then `other`.
+template <class T> inline WideVec<T> keep_some(WideVec<T> x, int64_t count, T other) {
+    for (int k = 0; k < Wide<T>::lanes; ++k) x[k] = k < count ? x[k] : other;
+    return x;
+}
+#if TREELAX_VECTOR_BYTES == 64
+template <> inline WideVec<float> keep_some<float>(WideVec<float> x, int64_t count, float other) {
+    return (WideVec<float>)_mm512_mask_mov_ps(_mm512_set1_ps(other), __mmask16(first_lanes(count)),
+                                              (__m512)x);
+}
+template <> inline WideVec<double> keep_some<double>(WideVec<double> x, int64_t count, double other) {
+    return (WideVec<double>)_mm512_mask_mov_pd(_mm512_set1_pd(other), __mmask8(first_lanes(count)),
+                                               (__m512d)x);
+}
+#endif
+
+// The lanes turned by `Turn` places.
+template <class T, int Turn, size_t... K>
+inline WideVec<T> turned(WideVec<T> x, std::index_sequence<K...>) {
+    constexpr int lanes = Wide<T>::lanes;
+#if defined(__clang__)
+    return __builtin_shufflevector(x, x, (int(K + Turn) % lanes)...);
+#else
+    constexpr typename Wide<T>::I mask = {(int(K + Turn) % lanes)...};
+    return __builtin_shuffle(x, mask);
+#endif
+}
+
+// All lanes joined two by two.
+template <class T, int Turn = Wide<T>::lanes / 2, class Join>
+inline T across(WideVec<T> x, Join join) {
+    x = join(x, turned<T, Turn>(x, std::make_index_sequence<Wide<T>::lanes>()));
+    if constexpr (Turn > 1) return across<T, Turn / 2>(x, join);
+    else return x[0];
 }
 #endif
 

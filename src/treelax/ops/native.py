@@ -6,7 +6,8 @@ processor can run is chosen when this module is first used. ``TREELAX_NATIVE`` o
 
 A sentence is one SIMD lane, so sentences never influence each other's rounding: a sentence gives the
 same bits whatever its neighbours, its padding and the number of threads. Few sentences take a build
-of the same code with shorter vectors.
+of the same code with shorter vectors. In a long sentence, one of more than `LONGEST_IN_LANES` words,
+a lane is a split of a cell instead: there are enough of them to fill a vector with one sentence.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ TYPES = {torch.float32: "f32", torch.float64: "f64"}
 BAD_LENGTH, OUT_OF_MEMORY = 1, 8  # bits of the status, see native/group.h
 
 NO_MEMORY = "Not enough memory for the charts; use smaller batches or shorter sentences."
+
+#: Longer sentences of dynamic programs go alone, see native/group.h.
+LONGEST_IN_LANES = 127
 
 #: From this many cells times splits on, about a second, a call can be interrupted.
 LONG = 10**8
@@ -151,11 +155,11 @@ def variant() -> str:
 
 
 @functools.cache
-def _kernel(operation: str, dtype: torch.dtype, narrow: bool, arguments: str) -> Kernel:
-    """An entry point; ``arguments`` are ``p`` for pointers and ``i`` for integers."""
-    name = variant() + ("_narrow" if narrow else "")
+def _kernel(operation: str, dtype: torch.dtype, build: str, arguments: str) -> Kernel:
+    """An entry point of a build, ``""``, ``"_narrow"`` or ``"_lone"``; ``arguments`` are ``p`` for
+    pointers and ``i`` for integers."""
     library = _open()[0]
-    function = getattr(library, f"treelax_{operation}_{TYPES[dtype]}_{name}")
+    function = getattr(library, f"treelax_{operation}_{TYPES[dtype]}_{variant()}{build}")
     function.restype = ctypes.c_int64
     kinds: dict[str, Any] = {"p": ctypes.c_void_p, "i": ctypes.c_int64}
     function.argtypes = [kinds[a] for a in arguments]
@@ -168,7 +172,7 @@ def _lanes(dtype: torch.dtype, narrow: bool) -> int:
     """Sentences per SIMD register; 0 where there is no build with shorter vectors."""
     if narrow and variant() not in ("v3", "v4"):
         return 0
-    return _kernel("lanes", dtype, narrow, "")()
+    return _kernel("lanes", dtype, "_narrow" if narrow else "", "")()
 
 
 def forget() -> None:
@@ -184,17 +188,27 @@ def lanes(dtype: torch.dtype, batch: int) -> int:
 
 
 def call(
-    operation: str, arguments: str, dtype: torch.dtype, lengths: Tensor, size: int, *values: Any
+    operation: str,
+    arguments: str,
+    dtype: torch.dtype,
+    lengths: Tensor,
+    size: int,
+    *values: Any,
+    lone: bool = False,
 ) -> None:
-    """Run an entry point, whose last two arguments are added here, and see to its status."""
+    """Run an entry point, whose last two arguments are added here, and see to its status.
+
+    ``lone`` is for the long sentences of a batch, after the call for the others.
+    """
     batch = lengths.shape[0]
-    kernel = _kernel(operation, dtype, batch <= _lanes(dtype, True), arguments)
+    build = "_lone" if lone else "_narrow" if batch <= _lanes(dtype, True) else ""
+    kernel = _kernel(operation, dtype, build, arguments)
     threads = torch.get_num_threads()
     if batch * size**3 < LONG:
         status = kernel(*values, threads, None)
     else:
         status = _interruptible(kernel, *values, threads)
-    _last.status = status
+    _last.status = status | (_last.status if lone else 0)
     if status:
         _look_at(status, lengths, size, operation)
 

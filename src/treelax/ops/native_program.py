@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -9,19 +12,48 @@ from treelax.ops.native import aligned, call, lanes, pool
 
 
 class NativeProgram:
-    """The functions of a backend; entry points begin with ``prefix``, charts have ``planes``."""
+    """The functions of a backend; entry points begin with ``prefix``, charts have ``planes``.
 
-    def __init__(self, prefix: str, planes: int) -> None:
+    Scores of more than ``largest`` rows have room for long sentences, which go alone.
+    """
+
+    def __init__(self, prefix: str, planes: int, largest: int = sys.maxsize) -> None:
         self.planes = planes
+        self.largest = largest
         self.soft_tree_name = f"{prefix}soft_tree"
         self.backward_name = f"{prefix}soft_tree_backward"
         self.best_tree_name = f"{prefix}best_tree"
         self.sample_tree_name = f"{prefix}sample_tree"
 
     def saved_shape(self, batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
-        """Flat: planes of vectors for each group of sentences."""
-        width = lanes(dtype, batch)
-        return ((batch + width - 1) // width * self.planes * size * size * width,)
+        """Flat: planes of vectors for each group of sentences, then planes for each long sentence."""
+        total = self.planes * self.in_lanes(batch, size, dtype)
+        return (total + self.planes * batch * size * size if size > self.largest else total,)
+
+    def in_lanes(self, batch: int, size: int, dtype: torch.dtype) -> int:
+        """Entries of a plane of all groups."""
+        width, rows = lanes(dtype, batch), min(size, self.largest)
+        return (batch + width - 1) // width * width * rows * rows
+
+    def run(
+        self,
+        operation: str,
+        arguments: str,
+        dtype: torch.dtype,
+        lengths: Tensor,
+        size: int,
+        *values: Any,
+        saved: int = -1,
+    ) -> None:
+        """Call an entry point, for long sentences once more; ``saved`` is the place of that pointer."""
+        call(operation, arguments, dtype, lengths, size, *values)
+        if size <= self.largest:
+            return
+        own = list(values)
+        if saved >= 0 and own[saved] is not None:
+            skipped = self.planes * self.in_lanes(lengths.shape[0], size, dtype)
+            own[saved] += skipped * dtype.itemsize
+        call(operation, arguments, dtype, lengths, size, *own, lone=True)
 
     def soft_tree(
         self, scores: Tensor, lengths: Tensor, relaxation: str, single_root: bool, save: bool
@@ -30,10 +62,11 @@ class NativeProgram:
         kind = scores.dtype
         tree, value = torch.empty_like(scores), scores.new_empty(batch)
         saved = pool.empty(self.saved_shape(batch, size, kind)[0] if save else 0, kind)
-        call(
+        self.run(
             *(self.soft_tree_name, "ppiiiipppip", kind, lengths, size, scores.data_ptr()),
             *(lengths.data_ptr(), batch, size, relaxation == "entropy", single_root),
             *(tree.data_ptr(), value.data_ptr(), saved.data_ptr() if save else None),
+            saved=8,
         )
         return tree, value, saved
 
@@ -49,19 +82,20 @@ class NativeProgram:
         batch, size, _ = grad_tree.shape
         saved = aligned(saved)
         grad_scores = torch.empty_like(grad_tree)
-        call(
+        self.run(
             *(self.backward_name, "ppppiiiipip", grad_tree.dtype, lengths, size),
             grad_tree.data_ptr(),
             None if grad_value is None else grad_value.data_ptr(),
             *(saved.data_ptr(), lengths.data_ptr(), batch, size, relaxation == "entropy"),
             *(single_root, grad_scores.data_ptr()),
+            saved=2,
         )
         return grad_scores
 
     def log_partition(self, scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
         batch, size, _ = scores.shape
         value = scores.new_empty(batch)
-        call(
+        self.run(
             *(self.soft_tree_name, "ppiiiipppip", scores.dtype, lengths, size, scores.data_ptr()),
             *(lengths.data_ptr(), batch, size, True, single_root, None, value.data_ptr(), None),
         )
@@ -72,7 +106,7 @@ class NativeProgram:
     ) -> tuple[Tensor, Tensor]:
         batch, size, _ = scores.shape
         tree, value = torch.empty_like(scores), scores.new_empty(batch)
-        call(
+        self.run(
             *(self.best_tree_name, "ppiiippip", scores.dtype, lengths, size),
             *(scores.data_ptr(), lengths.data_ptr(), batch, size, single_root),
             *(tree.data_ptr(), value.data_ptr()),
@@ -86,7 +120,7 @@ class NativeProgram:
         samples = uniforms.shape[0]
         trees = scores.new_empty((samples, batch, size, size))
         value = scores.new_empty(batch)
-        call(
+        self.run(
             *(self.sample_tree_name, "pppiiiippip", scores.dtype, lengths, size),
             *(scores.data_ptr(), lengths.data_ptr(), uniforms.data_ptr()),
             *(samples, batch, size, single_root, trees.data_ptr(), value.data_ptr()),

@@ -1,8 +1,10 @@
 """The CKY algorithm and its relaxations in C++: `native/cky.cpp`."""
 
+from treelax.ops.native import LONGEST_IN_LANES
 from treelax.ops.native_program import NativeProgram
 
-_program = NativeProgram("cky_", planes=4)  # `saved_planes` in native/spans.h
+# `saved_planes` in native/spans.h
+_program = NativeProgram("cky_", planes=4, largest=LONGEST_IN_LANES)
 
 saved_shape = _program.saved_shape
 soft_tree = _program.soft_tree

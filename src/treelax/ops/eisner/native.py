@@ -1,8 +1,10 @@
 """Eisner's algorithm and its relaxations in C++: `native/eisner.cpp`."""
 
+from treelax.ops.native import LONGEST_IN_LANES
 from treelax.ops.native_program import NativeProgram
 
-_program = NativeProgram("", planes=10)  # `saved_planes` in native/sweeps.h
+# `saved_planes` in native/sweeps.h; the root has a row of its own
+_program = NativeProgram("", planes=10, largest=LONGEST_IN_LANES + 1)
 
 saved_shape = _program.saved_shape
 soft_tree = _program.soft_tree
