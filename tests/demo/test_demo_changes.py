@@ -137,7 +137,8 @@ def test_a_link_restores_everything(visitor: Visitor) -> None:
 def test_a_link_of_nonsense_does_no_harm(visitor: Visitor) -> None:
     visit = visitor().open(
         source="nothing", text="The cat sat.", temperature="hot", noise="-1", seed="x", samples="1e9",
-        relaxation="<b>", roots="many", structure="round", estimator="guess", units="mm", edits="1-2:NaN,9,5-5:1,a-b:1,0-1:1e99", pinned="0-0,1-1,2",
+        relaxation="<b>", roots="many", structure="round", estimator="guess",
+        units="mm", edits="1-2:NaN,9,5-5:1,a-b:1,0-1:1e99", pinned="0-0,1-1,2",
         forbidden="-1-2,999-1", click="delete", arc="7-7", more="?",
     )  # fmt: skip
     visit.shows_its_state(

@@ -8,18 +8,21 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from demo_visits import WORDS, Sources, heads_of
 from sentence_runs import train
 from torch import Tensor
 
 from treelax import ProjectiveTrees
+from treelax.brackets import read_brackets
 from treelax.data.listops import parse_expression
 from treelax.demo.answers import answer
 from treelax.demo.messages import Arc, TreeRequest
 from treelax.demo.score_sources import RandomSource, Source, load_sources
 from treelax.errors import InputError
-from treelax.noise import perturbation
-from treelax.structures import Heads, Projective, Structure
+from treelax.estimators import IMLE, SPIGOT, Marginals, Relaxed, SparseMAP, StraightThrough
+from treelax.noise import Gumbel, perturbation
+from treelax.structures import Binary, Heads, NonProjective, Projective, Structure
 from treelax.tasks import load
 from treelax.trees import tree_to_heads
 
@@ -88,6 +91,55 @@ def test_all_numbers_of_a_reply(
     assert reply["samples"]["count"] == 20
     assert heads_of(reply["samples"]["last"]) == tree_to_heads(drawn[-1]).tolist()
     assert_same(reply["samples"]["frequencies"], drawn.mean(0))
+
+
+def shown(structure: Structure, tensor: Tensor) -> Tensor:
+    """Spans as a reply has them: words count from 1, single words are left out."""
+    return tensor if structure.rooted else F.pad(tensor.triu(1), (1, 0, 1, 0))
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        Relaxed("entropy", 0.2, Gumbel(0.3)),
+        StraightThrough(Relaxed("entropy", 0.2, Gumbel(0.3))),
+        Marginals(0.2),
+        SparseMAP(0.2, noise=Gumbel(0.3)),
+        SPIGOT(noise=Gumbel(0.3)),
+        IMLE(noise=Gumbel(0.3)),
+    ],
+    ids=["relaxed", "straight-through", "marginals", "sparsemap", "spigot", "imle"],
+)
+@pytest.mark.parametrize("structure", [Projective(), NonProjective(), Heads(), Binary()])
+def test_the_tree_and_gradient_of_every_estimator(
+    ask: Ask, request: pytest.FixtureRequest, estimator: Any, structure: Structure
+) -> None:
+    """With noise and temperature relative to the spread: the library sees scores of spread 1."""
+    name = request.node.callspec.id.split("-", 1)[1]
+    reply = ask(
+        source="random", text=WORDS, structure=structure.name, estimator=name, relaxation="entropy",
+        relative=True, temperature=0.2, noise_scale=0.3, noise_seed=2, target={"head": 2, "word": 5},
+    )  # fmt: skip
+    scores = RandomSource().scores(WORDS.split(), 0).double()
+    place = (2, 5)
+    if isinstance(structure, Binary):
+        scores, place = scores[1:, 1:], (1, 4)
+        if name == "spigot":
+            estimator = SPIGOT(noise=Gumbel(0.3), projection="polytope")
+    parts = structure.part_mask(torch.tensor(7), len(scores))
+    parts = parts if structure.rooted else parts.triu(1)
+    columns = [scores[:, m][parts[:, m]] for m in range(len(scores)) if parts[:, m].any()]
+    columns = columns if structure.rooted else [scores[parts]]
+    apart = [own - own.mean() for own in columns]
+    spread = torch.cat(apart).square().mean().sqrt().item()
+    assert reply["spread"] == pytest.approx(spread, abs=ROUNDED)
+    unit = (scores / spread).requires_grad_()
+    tree = estimator.sample(structure(unit), generator=torch.Generator().manual_seed(2))
+    assert_same(reply["soft"], shown(structure, tree.detach()))
+    [gradient] = torch.autograd.grad(1 - tree[place], unit)
+    # of scores that are so many times as large; that of SPIGOT is a difference of trees
+    scale = 1.0 if name == "spigot" else spread
+    assert_same(reply["gradient"], shown(structure, gradient / scale))
 
 
 def test_samples_in_batches_are_those_of_one_call(
@@ -195,6 +247,21 @@ def test_a_run_of_tags(tmp_path: Path) -> None:
     assert reply.answer is not None
     assert isinstance(said.label, tuple)
     assert reply.answer.tags == list(said.label)
+
+
+def test_a_run_of_binary_trees(tmp_path: Path) -> None:
+    run = train("classify", tmp_path, train__epochs=1, model__structure="binary")
+    sources = load_sources(run)
+    request = TreeRequest(source="run", text="The film was fine.", pinned=[Arc(head=2, word=3)])
+    reply = answer(request.model_copy(update={"pinned": []}), sources)
+    [said] = load(run).predict(["The film was fine."])
+    assert said.brackets is not None
+    words, spans = read_brackets(said.brackets[0])
+    assert reply.words == words
+    assert set(reply.best) == {(i + 1, j + 1) for i, j, _ in spans}
+    assert reply.answer is not None
+    assert reply.answer.text == f"{said.label} ({100 * said.probability:.0f} %)"  # type: ignore[operator]
+    assert (2, 3) in answer(request, sources).best
 
 
 def test_a_run_without_scores_is_refused(tmp_path: Path) -> None:

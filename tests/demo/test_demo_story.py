@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
 
+from itertools import chain
+
 from demo_visits import TELESCOPE, WORDS, Visitor, eventually
 from playwright.sync_api import Page, expect
 
@@ -24,7 +26,7 @@ def between(reply: TreeReply) -> int:
 
 
 def moved(one: TreeReply, other: TreeReply) -> float:
-    pairs = zip(sum(one.soft, []), sum(other.soft, []), strict=True)
+    pairs = zip(chain(*one.soft), chain(*other.soft), strict=True)
     return max(abs((a or 0) - (b or 0)) for a, b in pairs)
 
 
@@ -144,10 +146,10 @@ def test_examples(visitor: Visitor) -> None:
     assert buttons.count() == 6
     for at in range(6):
         buttons.nth(at).click()
-        text = buttons.nth(at).get_attribute("data-text") or ""
-        reply = visit.shows_its_state(text=text)
         expect(buttons.nth(at)).to_have_attribute("aria-pressed", "true")
-        assert page.inner_text("#about") == buttons.nth(at).get_attribute("title")
+        assert page.inner_text("#about")
+        eventually(lambda: visit.state()["text"], page.input_value("#text"))
+        reply = visit.shows_its_state()
         assert reply.gradient is not None  # the chosen arc is one
         assert between(reply) >= 1
 

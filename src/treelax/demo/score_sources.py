@@ -104,7 +104,7 @@ def load_sources(run: str | os.PathLike[str] | None = None) -> dict[SourceName, 
         label = f"run {Path(run).resolve().name}"
         sources["run"] = ModelSource(load(run), "run", label)
     for name in sorted(BUILT_IN, key=lambda name: name != str(run)):
-        label = f"{name} (built in): {task_named(BUILT_IN[name]).title}"
+        label = f"{name}: {task_named(BUILT_IN[name]).title}"
         sources[name] = ModelSource(load(name), name, label)
     return sources | {"zero": ZeroSource(), "random": RandomSource()}
 

@@ -27,6 +27,7 @@ async function start() {
   page.state = fromHash(location.hash, page.info);
   connectControls();
   showControls();
+  byId("side").classList.remove("empty");
   connectArcs();
   connectLight(clicked);
   connectSamples();

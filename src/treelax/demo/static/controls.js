@@ -48,9 +48,9 @@ export function showControls() {
   for (const radio of radios("click")) radio.checked = radio.value === state.click;
   [byId("soft-title").textContent, byId("soft-note").textContent] = TREES[state.estimator];
   byId("scores-note").textContent = SCORES[hasArcs(state)];
-  for (const button of byId("examples").querySelectorAll("button")) {
-    button.setAttribute("aria-pressed", button.dataset.text === first.text && button.dataset.source === state.source);
-  }
+  const shown = examplesOf(page.info).findIndex((each) => each.text === first.text && each.source === state.source);
+  [...byId("examples").children].forEach((button, at) => button.setAttribute("aria-pressed", at === shown));
+  byId("about").textContent = examplesOf(page.info)[shown]?.about ?? "";
 }
 
 // A second text, and which of both the pictures show, for models of pairs.
@@ -164,14 +164,11 @@ function exampleButton(example) {
   const button = document.createElement("button");
   button.type = "button";
   button.textContent = example.name;
-  if (example.about) button.title = example.about;
-  Object.assign(button.dataset, { text: example.text, source: example.source });
   button.addEventListener("click", () => {
     const source = page.info.sources.find((each) => each.name === example.source);
     Object.assign(page.state, ofSource(source), { scoreSeed: 0 });
     if (example.structure) setStructure(page.state, example.structure);
     startAnew([example.text, example.second ?? ""], place(example.arc));
-    byId("about").textContent = example.about ?? "";
   });
   return button;
 }

@@ -143,6 +143,7 @@ export function fail(text, plain = null) {
   byId("timing").textContent = "";
   byId("alert").textContent = text;
   byId("problem").hidden = false;
+  byId("side").classList.remove("empty");
   showWayOut(text);
   byId("pictures").classList.add("stale");
   byId("pictures").classList.toggle("arcs", plain !== null);

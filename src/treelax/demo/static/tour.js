@@ -49,7 +49,7 @@ function show(stop) {
   if (at < 0) return;
   const { step, text, act } = STOPS[at];
   byId(step).classList.add("toured");
-  byId(step).scrollIntoView({ block: "nearest" });
+  byId(step).scrollIntoView({ block: "start" });
   byId("tour-place").textContent = `${at + 1} of ${STOPS.length}`;
   byId("tour-text").textContent = text;
   byId("tour-next").textContent = at + 1 < STOPS.length ? "Next" : "Done";
