@@ -1,10 +1,11 @@
 """Time SparseMAP on a CPU or a GPU, and compare its kernels with the plain loop.
 
-    PYTHONPATH=src python3 benchmarks/sparsemap.py --device cuda --batch 128
+    python -m benchmarks.sparsemap --device cuda --batch 128
 
-A line a setting: milliseconds of the forward and the backward pass (the median of a few runs, each with
-a synchronisation), the median size of the supports, the largest gap, and on a few sentences the largest
-difference from the loop in PyTorch, of the point and of the gradient.
+Writes ``results/sparsemap-<device>-<date>.csv`` and prints a table: milliseconds of an ordinary call and
+of its backward pass (the median of a few runs, each with a synchronisation), the median size of the
+supports, the largest gap, and on a few sentences the largest difference from the loop in PyTorch, of the
+point and of the gradient.
 """
 
 from __future__ import annotations
@@ -12,15 +13,20 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from benchmarks import machine
+from benchmarks.report import table, write_rows
 from treelax.ops.backend import CKY, EISNER, MATRIX_TREE, Algorithm
 from treelax.ops.sparsemap.function import sparsemap
 
 COMPARED = 8  # sentences
+RESULTS = Path(__file__).parent / "results"
 
 
 def median(run: Callable[[], Any], device: str, runs: int) -> float:
@@ -46,7 +52,10 @@ def projected(
     return tree.detach(), torch.autograd.grad(tree, scores, upstream)[0]
 
 
-def measure(algorithm: Algorithm, n: int, deviation: float, options: argparse.Namespace) -> None:
+def measure(
+    algorithm: Algorithm, n: int, deviation: float, options: argparse.Namespace
+) -> dict[str, object]:
+    """One row of the record."""
     size, device = n + algorithm.rooted, options.device
     generator = torch.Generator().manual_seed(n)
     scores, upstream = (
@@ -65,13 +74,16 @@ def measure(algorithm: Algorithm, n: int, deviation: float, options: argparse.Na
         for backend in (None, "diagonal")
     )
     point, gradient = (float((a - b).abs().max()) for a, b in zip(own, plain, strict=True))
-    support = int((found.weights > 0).sum(-1).median())
-    print(
-        f"{algorithm.name:12} n={n:<3} sd={deviation:<4} {forward:9.3f} ms {backward:8.3f} ms  "
-        f"support {support:4}  gap {float(found.gap.max()):.0e}  "
-        f"off by {point:.0e}, gradient {gradient:.0e}",
-        flush=True,
-    )
+    return {
+        **{"algorithm": algorithm.name, "n": n, "deviation": deviation, "batch": options.batch},
+        **{"device": options.device, "threads": options.threads, "runs": options.runs},
+        "forward_ms": round(forward, 3),
+        "backward_ms": round(backward, 3),
+        "support": int((found.weights > 0).sum(-1).median()),
+        "gap": f"{float(found.gap.max()):.0e}",
+        "point_off": f"{point:.0e}",
+        "gradient_off": f"{gradient:.0e}",
+    }
 
 
 def main() -> None:
@@ -82,12 +94,21 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--lengths", type=int, nargs="+", default=[20, 40])
     parser.add_argument("--deviations", type=float, nargs="+", default=[1.0, 3.0, 0.3])
+    parser.add_argument("--commit", help="of a copy of the tree without its history")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    for algorithm in (EISNER, CKY, MATRIX_TREE):
-        for n in options.lengths:
-            for deviation in options.deviations:
-                measure(algorithm, n, deviation, options)
+    rows = [
+        measure(algorithm, n, deviation, options)
+        for algorithm in (EISNER, CKY, MATRIX_TREE)
+        for n in options.lengths
+        for deviation in options.deviations
+    ]
+    here = machine.describe(options.device, options.commit)
+    path = options.out / f"sparsemap-{options.device}-{datetime.now():%Y-%m-%d-%H%M}.csv"
+    write_rows(path, [*rows[0], "machine", "torch", "commit"], rows, here)
+    print(table(list(rows[0]), [[str(cell) for cell in row.values()] for row in rows]))
+    print(f"{here}\n{path.name}")
 
 
 if __name__ == "__main__":
