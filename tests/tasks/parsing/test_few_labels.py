@@ -99,19 +99,19 @@ def test_every_estimator_trains_scores_by_sentences_without_trees(
         *(f"unlabelled.estimator={estimator}", "model.dropout=0"),
     )
     task.begin(1)
-    length, indices = task.batches(seed=0)[0]
+    shape, indices = task.batches(seed=0)[0]
     labelled = indices < len(task.train)
     assert labelled.sum() == (~labelled).sum() == task.config.train.batch_size
     weight = task.model.tree.scorer.weight
     torch.nn.init.normal_(weight)
     for _ in range(2):  # the first loss that reinforce sees is its baseline
         task.model.zero_grad()
-        task.loss(length, indices, torch.Generator().manual_seed(0)).backward()
+        task.loss(shape, indices, torch.Generator().manual_seed(0)).backward()
     both = weight.grad.clone()
     assert bool(both.any())
     task.model.zero_grad()
-    batch = task.train.batch(indices[labelled], length)
-    weighed = task.everything.batch(indices, length).lengths.sum()
+    batch = task.train.batch(indices[labelled], *shape)
+    weighed = task.everything.batch(indices, *shape).lengths.sum()
     (task.model.loss(batch, task.forms).sum() / weighed).backward()
     assert not torch.allclose(both, weight.grad)
 
@@ -123,7 +123,7 @@ def test_padding_changes_no_mixed_loss(files: Path) -> None:
     task = prepared(files, "data.labelled=0.5", "data.rest=unlabelled", *settings)
     task.begin(9)
     task.model.eval()
-    length, indices = task.batches(seed=0)[0]
+    shape, indices = task.batches(seed=0)[0]
     exact, padded = (
         mixed_loss(
             task.model,
@@ -134,7 +134,7 @@ def test_padding_changes_no_mixed_loss(files: Path) -> None:
             indices < len(task.train),
             torch.Generator(),
         )
-        for n in (length, length + 3)
+        for n in (shape[0], shape[0] + 3)
     )
     assert torch.allclose(exact, padded, rtol=1e-4)
 
@@ -146,12 +146,12 @@ def test_nothing_waits_for_the_gpu(files: Path, decoder: str) -> None:
     settings = {"decoder": decoder, "warm_up": 0, "hidden": 0.2, "agreement": 1, "entropy": 0.1}
     own = [f"unlabelled.{key}={value}" for key, value in settings.items()]
     task = prepared(files, *data, *own, device="cuda")
-    length, indices = task.batches(seed=0)[0]
+    shape, indices = task.batches(seed=0)[0]
     indices = indices.cuda()
-    task.loss(length, indices, torch.Generator("cuda")).backward()
+    task.loss(shape, indices, torch.Generator("cuda")).backward()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        task.loss(length, indices, torch.Generator("cuda")).backward()
+        task.loss(shape, indices, torch.Generator("cuda")).backward()
     finally:
         torch.cuda.set_sync_debug_mode("default")
 

@@ -23,7 +23,7 @@ def test_on_a_gpu_there_are_few_shapes(files: Path) -> None:
     task = prepared(files)
     exact = task.batches(seed=0)
     task.device = torch.device("cuda")  # nothing is put there
-    for (length, indices), (rounded, same) in zip(exact, task.batches(seed=0), strict=True):
+    for ([length], indices), ([rounded], same) in zip(exact, task.batches(seed=0), strict=True):
         assert torch.equal(indices, same)
         assert rounded == -(-length // PADDING) * PADDING
 
@@ -33,9 +33,9 @@ def test_on_a_gpu_there_are_few_shapes(files: Path) -> None:
 def test_padding_changes_no_loss(files: Path, loss: str, structure: str) -> None:
     task = prepared(files, f"model.loss={loss}", f"model.structure={structure}")
     task.model.eval()
-    length, indices = task.batches(seed=0)[0]
+    shape, indices = task.batches(seed=0)[0]
     exact, padded = (
-        task.model.loss(task.train.batch(indices, n), task.forms) for n in (length, length + 3)
+        task.model.loss(task.train.batch(indices, n), task.forms) for n in (shape[0], shape[0] + 3)
     )
     assert torch.allclose(exact, padded, rtol=1e-5)
     assert bool((exact > 0).all())
@@ -44,13 +44,13 @@ def test_padding_changes_no_loss(files: Path, loss: str, structure: str) -> None
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 def test_nothing_waits_for_the_gpu(files: Path) -> None:
     task = prepared(files, device="cuda")
-    length, indices = task.batches(seed=0)[0]
+    shape, indices = task.batches(seed=0)[0]
     indices = indices.cuda()
-    task.loss(length, indices, torch.Generator("cuda")).backward()
+    task.loss(shape, indices, torch.Generator("cuda")).backward()
     task.evaluate()
     torch.cuda.set_sync_debug_mode("error")
     try:
-        task.loss(length, indices, torch.Generator("cuda")).backward()
+        task.loss(shape, indices, torch.Generator("cuda")).backward()
         task.evaluate()
     finally:
         torch.cuda.set_sync_debug_mode("default")

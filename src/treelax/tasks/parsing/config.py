@@ -8,6 +8,7 @@ from typing import Literal
 
 from treelax.errors import InputError
 from treelax.estimators import Estimator
+from treelax.nn.transformer import Subwords
 from treelax.ops.checks import one_of
 from treelax.structures import Structure, structure_named
 from treelax.tasks.settings import (
@@ -112,6 +113,10 @@ class ModelConfig:
         tag_size: size of the vector of a tag.
         encoder_size: size of each direction of the BiLSTM.
         encoder_stacks: layers of the BiLSTM.
+        pretrained: folder of a transformer, a Hugging Face model, whose vectors the BiLSTM reads beside
+            those of words, characters and tags; None for none.
+        pretrained_rate: factor of the transformer's learning rate; 0 freezes it.
+        subwords: vector of a word from the transformer: the "mean" of its sub-words' or the "first".
         arc_size: size of the perceptrons that score arcs.
         label_size: size of the perceptrons that score labels.
         structure: "projective" or "nonprojective" trees, or "heads" chosen without a tree constraint.
@@ -131,6 +136,9 @@ class ModelConfig:
     tag_size: int = 32
     encoder_size: int = 160
     encoder_stacks: int = 2
+    pretrained: str | None = None
+    pretrained_rate: float = 0.02
+    subwords: Subwords = "mean"
     arc_size: int = 200
     label_size: int = 64
     structure: Literal["projective", "nonprojective", "heads"] = "nonprojective"
@@ -144,7 +152,8 @@ class ModelConfig:
         sizes = ("word", "character", "tag", "encoder", "arc", "label")
         shares = dict.fromkeys(("dropout", "input_dropout", "word_dropout"), "[0, 1)")
         ranges = {f"{name}_size": SIZE for name in sizes} | {"encoder_stacks": SIZE}
-        check_settings("model", self, **ranges, **shares, filters="[0, inf)")
+        positive = dict.fromkeys(("filters", "pretrained_rate"), "[0, inf)")
+        check_settings("model", self, **ranges, **shares, **positive)
 
     def make_structure(self) -> Structure:
         """What the trees are."""

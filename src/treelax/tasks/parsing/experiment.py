@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from treelax.data.batching import draw_batches, length_batches
 from treelax.data.conllu import Sentence
@@ -15,21 +15,24 @@ from treelax.data.projectivity import nearest_projective
 from treelax.data.tensor_files import fingerprint
 from treelax.data.text.vectors import load_joined
 from treelax.data.text.vocabulary import Vocabulary
-from treelax.errors import InputError, counted
+from treelax.errors import InputError, counted, short
 from treelax.nn.modes import evaluating
-from treelax.tasks.parsing.config import FILES, ParserConfig
+from treelax.tasks.parsing.config import FILES, ModelConfig, ParserConfig
 from treelax.tasks.parsing.decoders import make_decoder
 from treelax.tasks.parsing.lexicon import Lexicon
 from treelax.tasks.parsing.model import ParserModel
-from treelax.tasks.parsing.treebank import encode, encode_words, read_treebank
+from treelax.tasks.parsing.treebank import as_read, encode, encode_words, read_treebank
 from treelax.tasks.parsing.unlabelled import choose_labelled, load_unlabelled, mixed_loss
 from treelax.tasks.settings import for_batches
+from treelax.tasks.text.subwords import SubwordTable
 from treelax.trees import is_projective
 
 PADDING = 8  # on a GPU lengths are multiples of it, so that few shapes have to be captured
 EVALUATION_BATCH = 256
+TRANSFORMER_BATCH = 64  # which needs much more memory for a sentence
 ALL = slice(None)
 SPLITS = ("train", "dev", "test")
+Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -125,12 +128,19 @@ class ParserExperiment:
     task = "parser"
     files: Collection[str] = FILES
 
-    def __init__(self, config: ParserConfig, data: Treebanks, device: torch.device) -> None:
+    def __init__(
+        self,
+        config: ParserConfig,
+        data: Treebanks,
+        device: torch.device,
+        *,
+        model: ModelConfig | None = None,
+    ) -> None:
         self.config, self.data, self.device = config, data, device
         lexicon, words = data.lexicon, data.vocabulary
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
-            self.model = ParserModel(config.model, lexicon)
+            self.model = ParserModel(model or config.model, lexicon)
             if data.unlabelled:
                 table = self.model.words.learned.weight
                 sizes = (*table.shape, self.model.encoder.output_size)
@@ -139,30 +149,45 @@ class ParserExperiment:
                 seen = lexicon.forms([word for own in data.splits["train"] for word in own.words])
                 table.data[~torch.isin(torch.arange(len(table)), seen.learned)] = 0
         self.model.to(device)
-        self.forms = lexicon.forms(list(words)).to(device)
+        subwords = self.model.words.subwords
+        if subwords is not None:
+            self._check_lengths(subwords)
+        self.forms = lexicon.forms(list(words), subwords).to(device)
         self.universal = lexicon.universal.to(device)
         own, unseen, tags = data.splits["train"], data.splits["dev"], config.data.tags
         train, everything = (
             encode(some, lexicon, tags, words.ids(w for each in some for w in each.words))
             for some in (own, own + data.unlabelled)
         )
-        dev_forms, read = encode_words(unseen, lexicon, tags)
+        dev_forms, read = encode_words(unseen, lexicon, tags, subwords)
         dev = encode(unseen, lexicon, tags, read.columns[:, 0].tolist())
         self.dev_forms = dev_forms.to(device)
-        self.lengths = everything.lengths  # on the host, to choose shapes
         self.train, self.dev_data = train.to(device), dev.to(device)
         self.everything = everything.to(device)  # the labelled sentences, then the others
+        # on the host, to choose shapes
+        self.sizes = self.model.words.sizes(self.everything, self.forms).cpu()
         estimator = config.unlabelled.make_estimator(config.model.structure)
         self.estimator = for_batches(
-            estimator, round(2 * config.train.batch_size * float(self.lengths.float().mean()))
+            estimator, round(2 * config.train.batch_size * float(everything.lengths.float().mean()))
         )
         self.mixed = self.begin(1)
-        lengths = dev.lengths.tolist()
-        bounds = {"most_arcs": self.model.most_arcs, "most_sentences": EVALUATION_BATCH}
+        dev_sizes = self.model.words.sizes(self.dev_data, self.dev_forms).cpu()
+        most = EVALUATION_BATCH if subwords is None else TRANSFORMER_BATCH
+        bounds = {"most_arcs": self.model.most_arcs, "most_sentences": most}
         self.dev = [
-            (max(lengths[i] for i in places), torch.tensor(places, device=device))
-            for places in length_batches(lengths, **bounds)
+            (tuple(dev_sizes[places].amax(0).tolist()), torch.tensor(places, device=device))
+            for places in length_batches(dev_sizes.amax(1).tolist(), **bounds)
         ]
+
+    def _check_lengths(self, subwords: SubwordTable) -> None:
+        """Refuse sentences that are too long for a transformer, before training begins."""
+        for split, sentences in self.data.splits.items():
+            for own in sentences:
+                read = own.words if split == "train" else as_read(own, self.data.lexicon)
+                file = getattr(self.config.data, split)
+                subwords.check_length(read, f"{file}, line {own.line}")
+        for own in self.data.unlabelled:
+            subwords.check_length(own.words, f"unlabelled: {short(own.text)}")
 
     @property
     def updates(self) -> int:
@@ -172,9 +197,16 @@ class ParserExperiment:
         return settings.updates or max(1, sentences // settings.batch_size)
 
     def groups(self) -> list[dict[str, Any]]:
-        """All parameters, with Adam's decay rates."""
-        betas = (0.9, self.config.train.second_moment)
-        return [{"params": list(self.model.parameters()), "rate": 1.0, "betas": betas}]
+        """All parameters, with Adam's decay rates; a transformer has its own learning rate."""
+        betas, transformer = (0.9, self.config.train.second_moment), self.model.words.transformer
+        slow: list[nn.Parameter] = []
+        if transformer is not None and transformer.model is not None:
+            slow = list(transformer.model.parameters())
+        fast = {id(own): own for own in self.model.parameters()}
+        for own in slow:
+            del fast[id(own)]
+        groups = [(1.0, list(fast.values())), (self.config.model.pretrained_rate, slow)]
+        return [{"params": own, "rate": rate, "betas": betas} for rate, own in groups if own]
 
     def begin(self, epoch: int) -> bool:
         """Take unlabelled sentences into batches after the first epochs; returns whether they are."""
@@ -196,8 +228,8 @@ class ParserExperiment:
                 tensors.append(lexicon.vectors.matrix[rows.cpu()])
         return fingerprint(facts, tensors)
 
-    def batches(self, seed: int) -> list[tuple[int, Tensor]]:
-        """Padded lengths and indices of sentences."""
+    def batches(self, seed: int) -> list[tuple[Shape, Tensor]]:
+        """Padded words and, for a transformer, sub-words; and indices of sentences."""
         settings, generator = self.config.train, torch.Generator().manual_seed(seed)
 
         def draw(lengths: Tensor) -> Tensor:
@@ -205,20 +237,22 @@ class ParserExperiment:
             return draw_batches(lengths, size, generator=generator, batches=self.updates, pool=pool)
 
         labelled = len(self.train)
-        drawn = draw(self.lengths[:labelled])
+        drawn = draw(self.sizes[:labelled])
         if self.mixed:
             # side by side, by length, so that they need little padding
-            both = [drawn, labelled + draw(self.lengths[labelled:])]
-            both = [own[self.lengths[own].amax(1).argsort(stable=True)] for own in both]
+            both = [drawn, labelled + draw(self.sizes[labelled:])]
+            both = [own[self.sizes[own].amax((1, 2)).argsort(stable=True)] for own in both]
             drawn = torch.cat(both, 1)[torch.randperm(self.updates, generator=generator)]
-        longest = self.lengths[drawn].amax(1)
+        longest, transformer = self.sizes[drawn].amax(1), self.model.words.transformer
         if self.device.type == "cuda":
             longest = -(-longest // PADDING) * PADDING
-        return list(zip(longest.tolist(), drawn, strict=True))
+            if transformer is not None and transformer.limit is not None:
+                longest[:, 1].clamp_(max=transformer.limit)
+        return list(zip(map(tuple, longest.tolist()), drawn, strict=True))
 
-    def loss(self, length: int, indices: Tensor, generator: torch.Generator) -> Tensor:
+    def loss(self, shape: Shape, indices: Tensor, generator: torch.Generator) -> Tensor:
         """The loss of a batch per word."""
-        batch = self.everything.batch(indices, length)
+        batch = self.everything.batch(indices, *shape)
         if self.model.decoder is None:
             losses = self.model.loss(batch, self.forms)
         else:
@@ -227,7 +261,7 @@ class ParserExperiment:
             losses = mixed_loss(self.model, *settings, batch, self.forms, labelled, generator)
         return losses.sum() / batch.lengths.sum()
 
-    def loss_weight(self, length: int, indices: Tensor) -> Tensor:
+    def loss_weight(self, shape: Shape, indices: Tensor) -> Tensor:
         """The number of words of a batch."""
         return (self.everything.offsets[indices + 1] - self.everything.offsets[indices]).sum()
 
@@ -236,12 +270,12 @@ class ParserExperiment:
         """Right heads, right heads with the universal part of their labels right, and words."""
         counts = torch.zeros(3, dtype=torch.float64, device=self.device)
         with evaluating(self.model):
-            for length, indices in self.dev[part]:
-                batch = self.dev_data.batch(indices, length)
+            for shape, indices in self.dev[part]:
+                batch = self.dev_data.batch(indices, *shape)
                 vertices = self.model.vertices(batch, self.dev_forms)
                 heads = self.model.trees(vertices, batch.lengths).mode[..., 1:].argmax(-2)
                 labels = self.universal[self.model.label_scores(vertices, heads).argmax(-1)]
-                inside = torch.arange(length, device=self.device) < batch.lengths[:, None]
+                inside = torch.arange(shape[0], device=self.device) < batch.lengths[:, None]
                 attached = (heads == batch.heads) & inside
                 right = attached & (labels == batch.universal)
                 counts += torch.stack([attached.sum(), right.sum(), inside.sum()])

@@ -15,6 +15,7 @@ from torch import Tensor
 from treelax.data.conllu import Sentence
 from treelax.data.text.tokenizer import typewritten
 from treelax.data.text.vectors import Vectors, spellings
+from treelax.data.text.vocabulary import WordTable
 from treelax.errors import CheckpointError
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
 
@@ -32,6 +33,7 @@ class Forms:
     vectors: Tensor  # (forms,): rows of the given vectors, 0 for none
     learned: Tensor  # (forms,): rows of the learned vectors
     characters: Tensor  # (forms, characters), 0 for padding
+    subwords: Tensor  # (forms,): rows of a transformer's table of sub-words, 0 without one
 
     def to(self, device: torch.device) -> Forms:
         """On a device."""
@@ -116,7 +118,7 @@ class Lexicon:
         """A word as the training data have it: as it is, or with a typewriter's quotes (n’t, n't)."""
         return word if word.lower() in self._word_ids else typewritten(word)
 
-    def forms(self, words: Sequence[str]) -> Forms:
+    def forms(self, words: Sequence[str], subwords: WordTable | None = None) -> Forms:
         """Different words as numbers, the first as number 1."""
         known = {} if self.vectors is None else self.vectors.known
         rows = [known.get(word) or _other_spelling(word, known) for word in words]
@@ -127,7 +129,8 @@ class Lexicon:
         ]
         longest = max(map(len, spelled), default=1)
         characters = [[0] * longest, *(own + [0] * (longest - len(own)) for own in spelled)]
-        return Forms(*map(torch.tensor, ([0, *rows], [0, *learned], characters)))
+        pieces = [0] * len(words) if subwords is None else subwords.ids(words)
+        return Forms(*map(torch.tensor, ([0, *rows], [0, *learned], characters, [0, *pieces])))
 
     def save(self, path: Path) -> None:
         """Save as one file."""

@@ -15,11 +15,14 @@ from treelax.estimators import Relaxed
 from treelax.nn import BiaffineScorer, BiLSTM, LatentTree, Root
 from treelax.nn.embeddings import WordEmbedding
 from treelax.nn.mlp import linear
+from treelax.nn.transformer import SubwordTransformer
 from treelax.structures import Heads, Labelled
 from treelax.tasks.parsing.config import ModelConfig
 from treelax.tasks.parsing.decoders import Decoder
 from treelax.tasks.parsing.lexicon import FIRST_CHARACTER, UNKNOWN, Forms, Lexicon
-from treelax.tasks.parsing.treebank import Batch
+from treelax.tasks.parsing.treebank import Batch, EncodedTreebank
+from treelax.tasks.text.subwords import SubwordTable, whole_words
+from treelax.tasks.text.transformer import load_transformer
 from treelax.trees import heads_to_tree
 
 WIDTH = 3  # characters that a filter sees
@@ -28,7 +31,7 @@ NO_LABEL = -1  # of words without a tree
 
 
 class WordEncoder(nn.Module):
-    """Vectors of words from given and learned ones, their characters and tags."""
+    """Vectors of words from given and learned ones, their characters, tags and a transformer."""
 
     def __init__(self, config: ModelConfig, lexicon: Lexicon) -> None:
         super().__init__()
@@ -49,10 +52,18 @@ class WordEncoder(nn.Module):
         if lexicon.tags:
             self.tags = _embedding(UNKNOWN + 1 + len(lexicon.tags), config.tag_size)
             sizes.append(config.tag_size)
+        self.transformer: SubwordTransformer | None = None
+        self.subwords: SubwordTable | None = None  # of all words met so far
+        if config.pretrained is not None:
+            self.transformer, split = load_transformer(
+                config.pretrained, subwords=config.subwords, frozen=config.pretrained_rate == 0
+            )
+            self.subwords = SubwordTable(self.transformer, split, whole_words(()))
+            sizes.append(self.transformer.size)
         self.output_size = sum(sizes)
 
-    def forward(self, batch: Batch, forms: Forms) -> Tensor:
-        """``(batch, n, output_size)``."""
+    def forward(self, batch: Batch, forms: Forms, hidden: Tensor | None = None) -> Tensor:
+        """``(batch, n, output_size)``, 0 for words that are ``hidden``."""
         ids, training = batch.forms, self.training
         learned = forms.learned[ids]
         if training and self.config.word_dropout:
@@ -68,12 +79,26 @@ class WordEncoder(nn.Module):
             parts.append(self._spelling(ids, forms.characters))
         if self.tags is not None:
             parts.append(self.tags(batch.tags))
+        if self.transformer is not None:
+            pieces = forms.subwords[ids]
+            if hidden is not None:  # also from the neighbours, which a transformer shows them to
+                pieces = pieces.masked_fill(hidden, 0)
+            parts.append(self.transformer(pieces, batch.lengths, batch.subwords))
         if training and self.config.input_dropout:
             kept = words.new_empty((*ids.shape, len(parts)))
             kept.bernoulli_(1 - self.config.input_dropout)
             kept = kept * (len(parts) / kept.sum(-1, keepdim=True).clamp(min=1))
             parts = [part * kept[..., i, None] for i, part in enumerate(parts)]
-        return torch.cat(parts, -1)
+        vectors = torch.cat(parts, -1)
+        return vectors if hidden is None else vectors.masked_fill(hidden[..., None], 0)
+
+    def sizes(self, data: EncodedTreebank, forms: Forms) -> Tensor:
+        """``(sentences, 1)``, words; ``(sentences, 2)``, with the sub-words that a transformer reads."""
+        if self.transformer is None:
+            return data.lengths[:, None]
+        ends = self.transformer.count(forms.subwords[data.columns[:, 0]]).cumsum(0)
+        pieces = F.pad(ends, (1, 0))[data.offsets].diff() + self.transformer.around
+        return torch.stack((data.lengths, pieces), 1)
 
     def _spelling(self, ids: Tensor, characters: Tensor) -> Tensor:
         """The largest value of each filter over the characters of a word."""
@@ -122,10 +147,7 @@ class ParserModel(nn.Module):
         """``(batch, n + 1, size)``: the root and words that know their context, but not themselves
         where they are ``hidden``.
         """
-        words = self.words(batch, forms)
-        if hidden is not None:
-            words = words.masked_fill(hidden[..., None], 0)
-        return self.root(self.encoder(words, batch.lengths))
+        return self.root(self.encoder(self.words(batch, forms, hidden), batch.lengths))
 
     def trees(self, vertices: Tensor, lengths: Tensor) -> StructureDistribution:
         """The distribution over trees; of labelled ones, that of their arcs."""

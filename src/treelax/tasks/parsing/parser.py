@@ -36,8 +36,8 @@ from treelax.tasks.parsing.inputs import own_examples, read_examples
 from treelax.tasks.parsing.lexicon import Forms, Lexicon, tags_of
 from treelax.tasks.parsing.model import ParserModel
 from treelax.tasks.parsing.packed import Packed, save_packed
-from treelax.tasks.parsing.treebank import Batch, EncodedTreebank, encode_words
-from treelax.tasks.text.new_words import add_words, vector_files
+from treelax.tasks.parsing.treebank import Batch, EncodedTreebank, as_read, encode_words
+from treelax.tasks.text.new_words import GROWING, add_words, vector_files
 from treelax.tasks.text.origins import Origin, trained_with
 from treelax.tasks.text.pretrained import WINDOW, text_words, unknown_note
 from treelax.trees import constrain
@@ -151,8 +151,17 @@ class DependencyParser(TrainedParser):
         return said
 
     def _encoded(self, sentences: Sequence[Sentence]) -> tuple[EncodedTreebank, Forms]:
-        forms, words = encode_words(sentences, self.lexicon, self.config.data.tags)
+        given = (self.lexicon, self.config.data.tags, self.model.words.subwords)
+        with GROWING:  # the table of sub-words
+            forms, words = encode_words(sentences, *given)
         return words.to(self._device), forms.to(self._device)
+
+    def check(self, example: Example, where: str) -> None:
+        """Refuse a sentence that is too long for a transformer."""
+        if self.model.words.subwords is not None and example.words[0]:
+            read = as_read(Sentence(tuple(example.words[0])), self.lexicon)
+            with GROWING:
+                self.model.words.subwords.check_length(read, where)
 
     def _batch(
         self, encoded: tuple[EncodedTreebank, Forms], places: Sequence[int], longest: int
@@ -242,6 +251,11 @@ class DependencyParser(TrainedParser):
             path: the file, which `treelax.load` loads.
             about: what to say of it, as JSON has it; see `about`.
         """
+        if self.config.model.pretrained is not None:
+            raise InputError(
+                f"{self.name}: has a transformer, which one small file cannot hold; expected a parser "
+                "without: pass on the folder of the run"
+            )
         packed = Packed(self.model, self.lexicon, self.config, about)
         save_packed(Path(path), packed, kind=self.task)
 

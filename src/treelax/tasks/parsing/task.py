@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from treelax.data.conllu import Sentence
-from treelax.errors import InputError, counted
+from treelax.errors import InputError, TreelaxError, counted
 from treelax.ops.checks import one_of
 from treelax.table import Cell, Table
 from treelax.tasks.base import Example, Heads, Progress
@@ -23,6 +24,7 @@ from treelax.tasks.parsing.parser import DependencyParser
 from treelax.tasks.parsing.table import ALL_PRESETS, TABLES, data_sum
 from treelax.tasks.task import Task
 from treelax.tasks.text.origins import read_origins, refuse_other_data, write_origins
+from treelax.tasks.text.transformer import COPY, check_folder, copy_folder, own_copy
 from treelax.training.checkpoint import load_checkpoint, misfit
 from treelax.training.config import from_table
 from treelax.training.experiment import Experiment
@@ -60,6 +62,9 @@ class Parsing(Task):
     def check_data(
         self, configs: Sequence[ParserConfig], progress: Callable[[int, str], None]
     ) -> list[str]:
+        for folder in dict.fromkeys(config.model.pretrained for config in configs):
+            if folder is not None:
+                check_folder(folder)
         distinct = {config.data.files: config for config in configs}.values()
         for config in distinct:
             load_treebanks(config, progress)
@@ -73,12 +78,19 @@ class Parsing(Task):
         tell: Callable[[str], None],
         progress: Callable[[int, str], None],
     ) -> ParserExperiment:
+        model = replace(config.model, pretrained=own_copy(config.model.pretrained, folder))
+        if model.pretrained is not None:  # told now, not when all sentences have been read
+            check_folder(model.pretrained)
         if (folder / CONFIG).exists():  # a run to go on with: a new one gets its folder later
             refuse_other_data(folder, config.data.files)
         data = load_treebanks(config, progress)
         for note in data.notes:
             tell(note)
-        return ParserExperiment(config, data, device)
+        return ParserExperiment(config, data, device, model=model)
+
+    def prepare(self, run: Run, experiment: Experiment) -> None:
+        if experiment.config.model.pretrained is not None:
+            copy_folder(experiment.config.model.pretrained, run.path / COPY)
 
     def begin(self, run: Run, training: Training) -> None:
         own: ParserExperiment = training.experiment  # type: ignore[assignment]
@@ -179,10 +191,13 @@ class Parsing(Task):
         try:
             # files may have moved since, which the run's own config tells
             trained = from_table(ParserConfig, saved.state.get("config", {}), "config")
+            copy = own_copy(trained.model.pretrained, path)
             with torch.random.fork_rng(devices=[]):  # weights are overwritten at once
-                model = ParserModel(trained.model, lexicon)
+                model = ParserModel(replace(trained.model, pretrained=copy), lexicon)
             model.load_state_dict(saved.tensors)
         except (InputError, RuntimeError) as error:
+            if (path / COPY).exists() and isinstance(error, TreelaxError):
+                raise  # of the transformer
             raise misfit(file, error) from error
         config, origins = Run.open(path).config(ParserConfig), read_origins(path)
         model.eval().to(device)

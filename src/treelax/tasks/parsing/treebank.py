@@ -13,6 +13,7 @@ from torch import Tensor
 from treelax.data.conllu import Sentence, read_conllu
 from treelax.data.input_files import one_file
 from treelax.data.text.records import MAX_WORDS
+from treelax.data.text.vocabulary import WordTable
 from treelax.errors import DataError
 from treelax.tasks.parsing.lexicon import Forms, Lexicon, tags_of
 from treelax.trees import is_tree
@@ -83,6 +84,7 @@ class Batch(NamedTuple):
     heads: Tensor
     labels: Tensor
     universal: Tensor  # as in `Lexicon.universal`
+    subwords: int | None = None  # padded ones; None to count them, which waits for the device
 
 
 @dataclass(frozen=True)
@@ -104,13 +106,14 @@ class EncodedTreebank:
         """On a device."""
         return EncodedTreebank(self.columns.to(device), self.offsets.to(device))
 
-    def batch(self, indices: Tensor, length: int) -> Batch:
+    def batch(self, indices: Tensor, length: int, subwords: int | None = None) -> Batch:
         """Some sentences, padded to a length; without waiting for the device."""
         start, end = self.offsets[indices], self.offsets[indices + 1]
         place = start[:, None] + torch.arange(length, device=start.device)
         inside = (place < end[:, None])[..., None]
         found = self.columns[place.clamp(max=len(self.columns) - 1)].masked_fill(~inside, 0)
-        return Batch(end - start, *found.unbind(-1))
+        forms, tags, heads, labels, universal = found.unbind(-1)
+        return Batch(end - start, forms, tags, heads, labels, universal, subwords)
 
 
 def encode(
@@ -132,7 +135,10 @@ def encode(
 
 
 def encode_words(
-    sentences: Sequence[Sentence], lexicon: Lexicon, tags: str
+    sentences: Sequence[Sentence],
+    lexicon: Lexicon,
+    tags: str,
+    subwords: WordTable | None = None,
 ) -> tuple[Forms, EncodedTreebank]:
     """The different words of sentences as a trained parser reads them, and these as numbers, without
     trees and labels.
@@ -147,7 +153,7 @@ def encode_words(
         own_tags = (tag for own in sentences for tag in tags_of(own, tags))
         columns[:, 1] = torch.tensor(lexicon.tag_ids(own_tags))
     offsets = torch.tensor([0, *map(len, sentences)]).cumsum(0)
-    return lexicon.forms(list(ids)), EncodedTreebank(columns, offsets)
+    return lexicon.forms(list(ids), subwords), EncodedTreebank(columns, offsets)
 
 
 def as_read(sentence: Sentence, lexicon: Lexicon) -> list[str]:

@@ -117,10 +117,15 @@ def copy_folder(folder: str | os.PathLike[str], target: str | os.PathLike[str]) 
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def with_own_copy(model: ModelConfig, folder: str | os.PathLike[str]) -> ModelConfig:
-    """Settings that name the copy in a folder, if there is one, not its source."""
+def own_copy(pretrained: str | None, folder: str | os.PathLike[str]) -> str | None:
+    """The copy of a transformer in the folder of a run, if there is one, not its source."""
     copy = Path(folder, COPY)
-    return replace(model, pretrained=str(copy)) if model.pretrained and copy.is_dir() else model
+    return str(copy) if pretrained and copy.is_dir() else pretrained
+
+
+def with_own_copy(model: ModelConfig, folder: str | os.PathLike[str]) -> ModelConfig:
+    """Settings that name the copy."""
+    return replace(model, pretrained=own_copy(model.pretrained, folder))
 
 
 def _library() -> Any:
@@ -128,8 +133,8 @@ def _library() -> Any:
         return import_module("transformers")
     except ImportError as error:
         raise BackendError(
-            "model.encoder is transformer, and the transformers library is not installed: pip install "
-            "'treelax[hf]'"
+            "model.pretrained is a transformer, and the transformers library is not installed: pip "
+            "install 'treelax[hf]'"
         ) from error
 
 
