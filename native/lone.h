@@ -4,9 +4,13 @@
 
 namespace {
 
-// `visit(k, count)` for every vector of splits, of which the last has `count` only.
+// `visit(k, count)` for every vector of splits; the last may have fewer than its lanes. Inlined twice: masked
+// stores are slow to be read again.
 template <class T, class Visit> inline void by_splits(int splits, Visit visit) {
-    for (int k = 0; k < splits; k += Wide<T>::lanes) visit(k, splits - k);
+    constexpr int lanes = Wide<T>::lanes;
+    int k = 0;
+    for (; k + lanes <= splits; k += lanes) visit(k, lanes);
+    if (k < splits) visit(k, splits - k);
 }
 
 template <class T> inline const T *numbers(const Vec<T> *at) { return reinterpret_cast<const T *>(at); }

@@ -38,7 +38,7 @@ BAD_LENGTH, OUT_OF_MEMORY = 1, 8  # bits of the status, see native/group.h
 NO_MEMORY = "Not enough memory for the charts; use smaller batches or shorter sentences."
 
 #: Longer sentences of dynamic programs go alone, see native/group.h.
-LONGEST_IN_LANES = 127
+LONGEST_IN_LANES = 255
 
 #: From this many cells times splits on, about a second, a call can be interrupted.
 LONG = 10**8
