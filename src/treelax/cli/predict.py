@@ -24,9 +24,9 @@ MOST_WORDS = 1_000_000  # different ones that are counted: texts without end mus
 ENDINGS = {".jsonl": "jsonl", ".tsv": "tsv", ".conllu": "conllu", "": "jsonl"}
 HELP = """Label new texts with a trained model and show their trees.
 
-RUN is the folder of a run or of a saved model, or listops for the model that
-comes with treelax. FILE is a table (TSV, CSV, JSON lines), a file with one
-word per line for taggers, or plain text with one sentence or ListOps
+RUN is the folder of a run or of a saved model, or english or listops for a
+model that comes with treelax. FILE is a table (TSV, CSV, JSON lines), a file
+with one word per line for taggers, or plain text with one sentence or ListOps
 expression per line (for pairs, two separated by a tab); it may be compressed
 or in a .zip. - reads lines from standard input.
 
@@ -41,8 +41,8 @@ need CoNLL-U files with heads.
 lines or sentences with their rank and log-probability.
 
 A run trained with --vectors stores the vectors of its own words. Other words
-share a hundred vectors unless the same --vectors are given again: then they
-are looked up, as in training.
+share a hundred vectors, or have none in a parser, unless the same --vectors
+are given again: then they are looked up, as in training.
 
 Examples:
   treelax predict runs/stars new.tsv --text review --out stars.jsonl
@@ -55,7 +55,9 @@ Examples:
 
 
 def predict(
-    run: Annotated[str, typer.Argument(metavar="RUN", help="Run, saved model, or listops.")],
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="Run, saved model, english or listops.")
+    ],
     file: Annotated[str, typer.Argument(metavar="FILE", help="Texts, or - for standard input.")],
     out: Annotated[
         Path | None,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from treelax.errors import InputError
-from treelax.tasks import task_named
+from treelax.tasks import BUILT_IN, task_named
 from treelax.tasks.task import Task
 from treelax.training.config import flatten
 from treelax.training.metrics import read_metrics
@@ -95,6 +95,12 @@ class RunRecord:
 
 def read_run(path: str | os.PathLike[str], name: str | None = None) -> RunRecord:
     """Read all that the folder of a run says, its models left out; it may be unfinished."""
+    if str(path) in BUILT_IN and not Path(path).exists():
+        raise InputError(
+            f"{path}: is a model that comes with treelax, without a run to report on; expected the "
+            f"folder of a run: treelax eval {path} --data FILE and treelax analyse {path} --data FILE "
+            "tell of the model"
+        )
     run = Run.open(path)
     rows = read_metrics(run.metrics_file) if run.metrics_file.exists() else []
     called = run.path.absolute().name if name is None else name

@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from commands import Output, shown, typed
+from commands import Output, fail, shown, typed
 
 import treelax
 from treelax.tasks.base import TrainedParser
@@ -91,3 +91,12 @@ def test_words_as_they_are_written(english: TrainedParser) -> None:
     rows = english.lexicon.forms(["Mekong", "mekong", "xqzwv"]).vectors.tolist()  # type: ignore[attr-defined]
     assert rows[1] == rows[2] > 0
     assert rows[3] == 0
+
+
+def test_a_report_asks_for_a_run(
+    capsys: Output, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = fail(capsys, "report", "english")
+    assert "english: is a model that comes with treelax, without a run to report on" in told
+    assert "treelax analyse english --data FILE" in told

@@ -128,6 +128,11 @@ def test_new_words_are_looked_up(files: Path, capsys: Output) -> None:
     (files / "v.txt").write_text("cats 1 0 0\ndogs 0 1 0\nwolves 0 1 0.1\n")
     vectors = ("--vectors", str(files / "v.txt"))
     assert train(files, *vectors, "--set", "train.epochs=1") == 0
+    told = treelax.load(files / "run").unknown_words({"wolves", "CATS"})
+    assert told == (
+        "note: 1 of 2 different words are unknown to the model and have no vector; look them up with "
+        "--vectors v.txt, as in training"
+    )
     parser = treelax.load(files / "run", vectors=files / "v.txt")
     parser.predict(["wolves see dogs"])
     assert "wolves" in parser.lexicon.vectors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -118,10 +118,22 @@ class Lexicon:
         """A word as the training data have it: as it is, or with a typewriter's quotes (n’t, n't)."""
         return word if word.lower() in self._word_ids else typewritten(word)
 
+    def vector_row(self, word: str) -> int:
+        """The row of the given vector of a word, or of its other spelling in capitals or without; 0 for
+        none.
+
+        A word that is not known has no vector, as words have none that training drops: random vectors
+        mislead a parser more than none.
+        """
+        known = {} if self.vectors is None else self.vectors.known
+        if word in known or not known:
+            return known.get(word, 0)
+        others = (*spellings(word), word.capitalize(), word.upper())
+        return next((known[each] for each in others if each in known), 0)
+
     def forms(self, words: Sequence[str], subwords: WordTable | None = None) -> Forms:
         """Different words as numbers, the first as number 1."""
-        known = {} if self.vectors is None else self.vectors.known
-        rows = [known.get(word) or _other_spelling(word, known) for word in words]
+        rows = map(self.vector_row, words)
         learned = [self._word_ids.get(word.lower(), UNKNOWN) for word in words]
         ids = self._character_ids
         spelled = [
@@ -154,16 +166,6 @@ class Lexicon:
             raise CheckpointError(
                 f"{path}: its words are damaged ({error!r}); use another run or train again"
             ) from error
-
-
-def _other_spelling(word: str, known: Mapping[str, int]) -> int:
-    """The row of another spelling of a word, in capitals or without; 0 if none is known.
-
-    A word that is not known has no vector, as words have none that training drops: random vectors
-    mislead a parser more than none.
-    """
-    others = (*spellings(word), word.capitalize(), word.upper())
-    return next((known[each] for each in others if each in known), 0)
 
 
 def universal(label: str) -> str:

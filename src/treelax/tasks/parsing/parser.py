@@ -216,7 +216,8 @@ class DependencyParser(TrainedParser):
         """A note on the option that would look them up."""
         if not self.takes_vectors or self.lexicon.vectors is None or self.vector_files:
             return None
-        return unknown_note(set(words), self.lexicon.vectors, self.settings.vectors)
+        unknown = sum(not self.lexicon.vector_row(self.lexicon.usual(word)) for word in set(words))
+        return unknown_note(unknown, len(set(words)), "have no vector", self.settings.vectors)
 
     def trained_with(self, file: Path) -> str | None:
         """What a file was to the training."""

@@ -200,7 +200,8 @@ class SentenceModel(TrainedParser, nn.Module):
         if not self.takes_vectors or self.vector_files:
             return None
         spelled = set(known_spellings(self.settings, words))
-        return unknown_note(spelled, self.vectors, self.settings.vectors)
+        unknown = sum(word not in self.vectors for word in spelled)
+        return unknown_note(unknown, len(spelled), "share a hundred vectors", self.settings.vectors)
 
     def trained_with(self, file: Path) -> str | None:
         """What a file was to the run that the model is from."""
@@ -340,15 +341,14 @@ class SentenceModel(TrainedParser, nn.Module):
             return publish_folder(name, Path(folder), private=private, message=message)
 
 
-def unknown_note(words: Collection[str], vectors: Vectors, files: Sequence[str]) -> str | None:
-    """A sentence for people if many of different words are unknown."""
-    unknown = sum(word not in vectors for word in words)
-    if MANY * unknown <= len(words):
+def unknown_note(unknown: int, words: int, fate: str, files: Sequence[str]) -> str | None:
+    """A sentence for people if many of different words are unknown: what becomes of them."""
+    if MANY * unknown <= words:
         return None
     options = " ".join(f"--vectors {name}" for name in files)
     return (
-        f"note: {unknown:,} of {len(words):,} different words are unknown to the model and share "
-        f"a hundred vectors; look them up with {options}, as in training"
+        f"note: {unknown:,} of {words:,} different words are unknown to the model and {fate}; look "
+        f"them up with {options}, as in training"
     )
 
 
