@@ -94,6 +94,7 @@ def test_the_change_that_leaves_no_tree_is_shown(visitor: Visitor) -> None:
     visit.shows_its_state(forbidden="0-2")
     visit.choose(0, 1)
     page.click("#forbid")
+    expect(page.locator("#problem")).to_be_visible()
     expect(page.locator("#way-out")).to_have_text("Reset all changes")
     chips.nth(0).click()
     expect(page.locator("#problem")).to_be_hidden()

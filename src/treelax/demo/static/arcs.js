@@ -51,15 +51,16 @@ export function drawTree(svg, { names, numbers, parts, pinned, room, sizes, hasA
       const kind = `${below ? " below" : ""}${pinned.has(key(head, word)) ? " pinned" : ""}`;
       const group = element("g", {
         class: `arc${kind}`,
-        opacity: sizes.faintest + (1 - sizes.faintest) * weight,
         "data-head": head,
         "data-word": word,
         "data-weight": weight,
       });
+      // not of the group: a browser would paint each one on a layer of its own
+      const opacity = sizes.faintest + (1 - sizes.faintest) * weight;
       const thick = sizes.thinnest + (sizes.widest - sizes.thinnest) * weight;
-      group.append(element("path", { class: "line", d: line, "stroke-width": thick }));
-      if (tip) group.append(element("path", { class: "tip", d: tip }));
-      if (label) group.append(element("text", { class: "root", ...label }, "root"));
+      group.append(element("path", { class: "line", d: line, "stroke-width": thick, opacity }));
+      if (tip) group.append(element("path", { class: "tip", d: tip, opacity }));
+      if (label) group.append(element("text", { class: "root", ...label, opacity }, "root"));
       group.append(element("path", { class: "hit", d: line }));
       made.push(group);
     }

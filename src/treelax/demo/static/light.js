@@ -119,5 +119,5 @@ export function connectLight(clicked) {
   document.addEventListener("pointerdown", (event) => {
     if (lit && !event.target.closest("svg, canvas")) light(null);
   });
-  window.addEventListener("scroll", () => lit && light(null), { passive: true });
+  window.addEventListener("scroll", () => (byId("note").hidden = true), { passive: true });
 }
