@@ -33,7 +33,7 @@ STAGE = ROOT / "build" / "docs"
 SITE = ROOT / "site"
 ASSETS = ("*.css", "*.js", "*.svg", "*.png", "fonts/*")
 CODE = {".py": "python", ".toml": "toml"}
-EXECUTED = (Path("docs/first-look.md"),)
+EXECUTED = (Path("docs/first-look.md"), Path("docs/three-ways.md"))
 REPOSITORY = "<!-- repository -->"  # where a link to the repository goes, once its address is known
 IMAGE = re.compile(r"!\[([^\]]*)\]\(([^()\s]+)\.png\)")
 
