@@ -15,7 +15,7 @@ class Table(NamedTuple):
     rows: Sequence[Sequence[Cell]]
     title: str | None = None
     note: str | None = None
-    headings: Mapping[str, str] | None = None  # what columns are, where their names do not say it all
+    headings: Mapping[str, str] | None = None  # what columns are, beyond their names
 
     @property
     def legend(self) -> str | None:
