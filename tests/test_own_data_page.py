@@ -75,8 +75,11 @@ def test_the_page(
     first = next(read_conllu("trees.conllu"))
     assert f"# text = {first.text}\n# label = {first.metadata['label']}\n" in tree[0]
     assert len(tree[0].splitlines()) == 4 + len(first)
-    headings = (re.findall(r"^\| (\S.*?) \|", text, re.MULTILINE) for text in studied)
-    assert set(next(headings)) <= set(next(headings))
+    titles, real = (
+        {re.sub(r"\s+", " ", line) for line in text.splitlines() if not re.search(r"\d|---", line)}
+        for text in studied
+    )
+    assert titles <= real
     assert re.findall(r"^\w+ \(", drawn[0], re.MULTILINE) == ["praise (", "blame ("]
     assert re.findall(r"^\w+ \(", drawn[1], re.MULTILINE) == ["praise (", "blame ("]
     assert main(["predict", "verdicts", "new.tsv", "--text", "revue"]) == 2

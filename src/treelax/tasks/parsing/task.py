@@ -39,6 +39,7 @@ KINDS: Kinds = {
     "seconds": NUMBER,
     "splits": dict,
 }
+FEW_UPDATES = 1000
 DRAWN, DRAWN_LENGTHS = 2, range(5, 13)  # sentences to draw, and their words
 
 
