@@ -145,7 +145,7 @@ def test_a_link_of_nonsense_does_no_harm(visitor: Visitor) -> None:
     visit.shows_its_state(
         source="english", temperature="0.2", noise="0.3", units="spread", seed="0", samples="",
         relaxation="entropy", roots="single", structure="nonprojective", estimator="relaxed",
-        edits="", pinned="", forbidden="", click="", arc="0-1",
+        edits="", pinned="", forbidden="", click="",
     )  # fmt: skip
 
 
@@ -178,8 +178,26 @@ def test_errors_are_shown_and_go_away(visitor: Visitor) -> None:
     expect(page.locator("#pictures")).to_have_class("pictures stale")
     # what was said of another text does not stay beside this one
     expect(page.locator("#said")).to_have_text("")
+    page.get_by_role("button", name="Use the example").click()
+    visit.shows_its_state(source="random", text=WORDS)
     # the browser itself notes every refusal
     visit.refused("409", "409", "409")
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "kept"),
+    [("random", "a " * 250, "a " * 200), ("english", "a, " * 150, "a, " * 100)],
+)
+def test_a_text_that_is_too_long_is_cut(
+    visitor: Visitor, source: str, text: str, kept: str
+) -> None:
+    """To as many words as there are trees for, as its model counts them."""
+    visit = visitor().open(source=source, text=text)
+    count = len(kept.split())
+    visit.page.get_by_role("button", name=f"Keep the first {count} words").click()
+    expect(visit.page.locator("#timing")).to_contain_text("200 words")
+    assert visit.page.input_value("#text") == kept.strip()
+    visit.refused("409")
 
 
 def test_a_busy_server_and_one_that_is_gone(visitor: Visitor) -> None:

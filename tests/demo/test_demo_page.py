@@ -126,7 +126,7 @@ def test_arcs_are_pinned_and_forbidden_by_clicks(visitor: Visitor) -> None:
 
 
 def test_arcs_by_keyboard_and_by_the_form(visitor: Visitor) -> None:
-    visit = visitor().open(source="zero", text="a b c", noise=0)
+    visit = visitor().open(source="zero", text="a b c", noise=0, arc="0-1")
     page = visit.page
     visit.shows_its_state(source="zero")
     page.click("#change summary")

@@ -132,11 +132,53 @@ def test_structures(visitor: Visitor) -> None:
     # a model of arcs has no scores of spans
     page.select_option("#source", "english")
     visit.shows_its_state(source="english", structure="nonprojective")
-    page.select_option("#structure", "binary")
-    expect(page.locator("#alert")).to_contain_text("this model scores arcs, not spans")
-    page.click("#way-out")
-    visit.shows_its_state(source="random", structure="binary")
-    visit.refused("409")
+    expect(page.locator("#structure option:disabled")).to_have_text(["binary (spans)"])
+    assert page.get_attribute("#structure", "title") == "This model scores arcs, not spans."
+    visit.open(source="english", structure="binary")  # nor has a link
+    visit.shows_its_state(source="english", structure="nonprojective")
+
+
+def test_the_arc_of_the_loss_is_one_that_is_not_certain(visitor: Visitor) -> None:
+    """Until the reader chooses one, which stays as long as its words do."""
+    visit = visitor().open()
+    page = visit.page
+    visit.shows_its_state(arc="2-7")
+
+    def chosen_is_least_certain() -> bool:
+        reply = visit.shows_its_state()
+        assert reply.target is not None
+        weight = reply.soft[reply.target.head][reply.target.word] or 0
+        # the root's column and a word on itself weigh 0, which is as far from 0.5 as can be
+        nearest = min(abs((other or 0) - 0.5) for row in reply.soft for other in row)
+        return "arc" in visit.state() and abs(weight - 0.5) <= nearest + 1e-3
+
+    text = "She ate the pizza with a fork"
+    page.fill("#text", text)
+    visit.shows_its_state(text=text)
+    eventually(chosen_is_least_certain, True)
+    for control, value in (
+        ("structure", "projective"),
+        ("source", "random"),
+        ("structure", "binary"),
+    ):
+        page.select_option(f"#{control}", value)
+        visit.shows_its_state(**{control: value})
+        eventually(chosen_is_least_certain, True)
+        expect(page.locator("#loss")).not_to_have_text("")
+    assert "each span was drawn" in page.inner_text("main")
+    assert "mean of all spans" in page.inner_text("#scale-note")
+    expect(page.locator("#change summary")).to_have_text("Change a span")
+    # of the reader's own
+    page.select_option("#structure", "projective")
+    visit.choose(1, 7)
+    visit.shows_its_state(arc="1-7")
+    page.fill("#text", "Today She ate the pizza with a fork")
+    visit.shows_its_state(arc="2-8")
+    expect(page.locator("#loss")).to_contain_text("1 − weight of 2 She → 8 fork")
+    page.select_option("#structure", "heads")
+    visit.shows_its_state(structure="heads", arc="2-8")
+    page.fill("#text", "Today She ate the pizza")  # one of its words is gone
+    eventually(lambda: visit.state().get("arc", "2-8") != "2-8", True)
 
 
 def test_examples(visitor: Visitor) -> None:
@@ -152,6 +194,48 @@ def test_examples(visitor: Visitor) -> None:
         reply = visit.shows_its_state()
         assert reply.gradient is not None  # the chosen arc is one
         assert between(reply) >= 1
+
+
+def test_what_is_the_papers_and_why_there_is_no_choice(visitor: Visitor) -> None:
+    visit = visitor().open()
+    relaxed, note = visit.page.locator("#relaxed"), visit.page.locator("#relaxation-note")
+    expect(relaxed).to_have_text("relaxed")
+    expect(note).to_have_text("Non-projective trees have the entropy relaxation only.")
+    visit.open(source="zero")
+    expect(relaxed).to_have_text("relaxed (the paper’s)")
+    expect(note).to_be_hidden()
+    visit.page.select_option("#estimator", "sparsemap")
+    expect(note).to_have_text("This estimator has no relaxation.")
+
+
+def test_the_form_of_an_arc_opens_in_sight(visitor: Visitor) -> None:
+    visit = visitor(1440).open()
+    visit.page.click("#change summary")
+
+    def end() -> float:
+        box = visit.page.locator("#keys").bounding_box() or {}
+        return float(box["y"] + box["height"])
+
+    eventually(lambda: end() <= 900, True)
+    # on a phone it comes before the pictures
+    narrow = visitor(390).open().page
+    places = tops(narrow, "live", "structure", "change", "step-1")
+    assert places == sorted(places)
+
+
+def test_labels_of_words_are_not_cut(visitor: Visitor) -> None:
+    """They end in an ellipsis before the edge, and the whole word is their title."""
+    visit = visitor().open(source="zero", text="WWWWWWWWW neighbour", arc="2-1")
+    page = visit.page
+    canvas = page.locator("#heat-scores canvas")
+    ink = canvas.evaluate(
+        "canvas => canvas.getContext('2d').getImageData(0, 66, 2, canvas.height - 66).data.some(Boolean)"
+    )
+    assert not ink
+    box = page.locator("#heat-scores .cursor").bounding_box() or {}
+    page.mouse.move(box["x"] - 30, box["y"] + box["height"] / 2)
+    expect(canvas).to_have_attribute("title", "neighbour")
+    visit.complaints[:] = [text for text in visit.complaints if "getImageData" not in text]
 
 
 def lit(page: Page, picture: str) -> list[tuple[str | None, str | None]]:

@@ -61,7 +61,7 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
     generator = torch.Generator().manual_seed(request.noise_seed)
     noisy, _, noise = perturb(trees, Gumbel(request.noise_scale * unit), (), generator)
     assert noise is not None
-    soft, gradient = _estimated(request, trees, unit)
+    soft, target, gradient = _estimated(request, trees, unit)
     null = ["NULL"] * source.null
     shown, allowed = partial(_matrix, structure), scores > FORBIDDEN
     return TreeReply(
@@ -73,6 +73,7 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
         noise=shown(noise, allowed),
         perturbed=shown(noisy, allowed),
         soft=shown(soft),
+        target=target,
         gradient=None if gradient is None else shown(gradient),
         marginals=shown(trees.marginals),
         best=_parts(structure, trees.mode),
@@ -178,15 +179,19 @@ def _place(structure: Structure, arc: Arc, size: int) -> tuple[int, int] | None:
 
 def _spread(structure: Structure, scores: Tensor) -> float:
     """Standard deviation around the mean of each column of arcs, or of all spans; 1 in place of 0."""
-    allowed = structure.part_mask(torch.tensor(_length(structure, scores)), len(scores))
-    allowed = allowed & (scores > FORBIDDEN)
-    if not structure.rooted:
-        allowed = allowed.triu(1)
+    allowed = _allowed(structure, scores)
     kept = scores.where(allowed, 0)
     by = (0,) if structure.rooted else (0, 1)
     mean = kept.sum(by, keepdim=True) / allowed.sum(by, keepdim=True).clamp(min=1)
     apart = (kept - mean).where(allowed, 0)
     return (apart.square().sum() / allowed.sum().clamp(min=1)).sqrt().item() or 1.0
+
+
+def _allowed(structure: Structure, scores: Tensor) -> Tensor:
+    """Parts that are not forbidden, without single words, which all binary trees have."""
+    parts = structure.part_mask(torch.tensor(_length(structure, scores)), len(scores))
+    parts = parts & (scores > FORBIDDEN)
+    return parts if structure.rooted else parts.triu(1)
 
 
 def _length(structure: Structure, scores: Tensor) -> int:
@@ -195,8 +200,8 @@ def _length(structure: Structure, scores: Tensor) -> int:
 
 def _estimated(
     request: TreeRequest, trees: StructureDistribution, unit: float
-) -> tuple[Tensor, Tensor | None]:
-    """The tree of the estimator, and the gradient of 1 - its weight at the target."""
+) -> tuple[Tensor, Arc | None, Tensor | None]:
+    """The tree of the estimator, the target, and the gradient of 1 - the weight there."""
     structure, name = trees.structure, request.estimator
     own = EstimatorSettings(
         name,
@@ -214,11 +219,27 @@ def _estimated(
     with torch.enable_grad():
         scores = trees.scores.clone().requires_grad_()
         soft = settings.make_estimator().sample(structure(scores), generator=generator)
-        place = request.target and _place(structure, request.target, len(scores))
+        target = request.target or _least_certain(trees, soft.detach())
+        place = target and _place(structure, target, len(scores))
         if not place:
-            return soft.detach(), None
+            return soft.detach(), target, None
         [gradient] = torch.autograd.grad(1 - soft[place], scores)
-    return soft.detach(), gradient
+    return soft.detach(), target, gradient
+
+
+def _least_certain(trees: StructureDistribution, soft: Tensor) -> Arc | None:
+    """The part whose weight is nearest 0.5; None if a binary tree has one word and so no span.
+
+    Some estimators give whole trees, all weights of which are 0 or 1: among these marginals decide.
+    """
+    structure = trees.structure
+    allowed = _allowed(structure, trees.scores)
+    if not allowed.any():
+        return None
+    apart = (soft - 0.5).abs() + 1e-3 * (trees.marginals - 0.5).abs()
+    first = 0 if structure.rooted else 1  # spans count words from 0
+    row, column = divmod(int(apart.masked_fill(~allowed, torch.inf).argmin()), len(soft))
+    return Arc(head=row + first, word=column + first)
 
 
 def _samples(trees: StructureDistribution, count: int, seed: int) -> Samples:

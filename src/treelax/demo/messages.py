@@ -101,7 +101,9 @@ class TreeRequest(Text):
     temperature: float = Field(default=1.0, ge=0.01, le=100, description="Of the relaxation.")
     single_root: bool = Field(default=False, description="The root has one child only.")
     target: Arc | None = Field(
-        default=None, description="The arc of the loss 1 - weight, whose gradient is asked for."
+        default=None,
+        description="The arc of the loss 1 - weight, whose gradient is asked for; null for the one "
+        "whose weight is nearest 0.5.",
     )
     samples: int = Field(default=0, ge=0, le=MOST_SAMPLES, description="How many exact samples.")
     sample_seed: int = Field(default=0, ge=0, le=LARGEST_SEED, description="Of the samples.")
@@ -137,8 +139,10 @@ class TreeReply(BaseModel):
     noise: Matrix = Field(description="Gumbel noise, scaled.")
     perturbed: Matrix = Field(description="Scores with noise.")
     soft: Matrix = Field(description="The tree that the estimator gives.")
+    target: Arc | None = Field(description="That of the request, or the one chosen for it.")
     gradient: Matrix | None = Field(
-        description="Of the loss, 1 - soft[head][word] of the target, as the estimator has it."
+        description="Of the loss, 1 - soft[head][word] of the target, as the estimator has it; null "
+        "if the target is no arc of this text."
     )
     marginals: Matrix = Field(
         description="Probability of each arc where a tree has the weight exp(sum of scores): no "

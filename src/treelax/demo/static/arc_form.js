@@ -9,7 +9,7 @@ const exists = (head, word) => isPart(head, word, hasArcs(page.state));
 
 // The loss is about the chosen arc, so there is a new gradient to ask for.
 function choose(head, word) {
-  remember(Object.assign(shownText(), { head, word }));
+  remember(Object.assign(shownText(), { head, word, open: false, own: true }));
   page.pictures.moveCursor(head, word);
   showArc();
   refresh();
@@ -181,6 +181,10 @@ export function connectArcs() {
     byId("heat-scores").focus();
     refresh();
   });
+  // in the column beside the pictures most of it would open below the edge of the window
+  byId("change").firstElementChild.addEventListener("click", () =>
+    requestAnimationFrame(() => byId("change").scrollIntoView({ block: "nearest" })),
+  );
   const host = byId("heat-scores");
   host.addEventListener("keydown", pressed);
   host.addEventListener("focus", () => host.matches(":focus-visible") && light(place(chosen())));

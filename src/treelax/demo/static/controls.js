@@ -3,7 +3,7 @@
 import { examplesOf } from "./examples.js";
 import { byId, changedArcs, copyLink, page, randomSeed, refresh, writeLink } from "./page.js";
 import { MOST_SEED, hasArcs, inUnits, mayHaveRoots, ofSource, relaxationsOf, setStructure } from "./state.js";
-import { changesOf, newText, place } from "./texts.js";
+import { changesOf, chooseAnew, newText, place } from "./texts.js";
 
 const MOST_NOISE = 100; // the slider's cube, for scores of a model may be 100 times those of another
 const radios = (name) => [...document.querySelectorAll(`input[name="${name}"]`)];
@@ -15,6 +15,16 @@ const TREES = {
   sparsemap: ["Sparse tree", "A mixture of a few trees, the nearest to the scores with noise: most arcs weigh exactly 0."],
   spigot: ["Tree, projected gradient", "The network sees the best tree with noise; the gradient is projected onto trees."],
   imle: ["Tree, difference as gradient", "The network sees the best tree with noise; the gradient is the difference to a tree that the loss prefers."],
+};
+const PARTS = [...document.querySelectorAll(".part")].map((part) => [part, part.textContent]);
+const SCALES = {
+  true: "above or below the mean of the column, on one scale: a constant in a column changes no tree",
+  false: "above or below the mean of all spans, on one scale: a constant in all spans changes no tree",
+};
+// Why there is no choice of a relaxation.
+const ONLY = {
+  nonprojective: "Non-projective trees have the entropy relaxation only.",
+  heads: "Heads have the softmax relaxation only.",
 };
 const SCORES = {
   true: "How good is each arc? Rows are heads, columns words.",
@@ -34,9 +44,18 @@ export function showControls() {
   byId("relative").checked = state.relative;
   showSeed();
   showSliders();
+  for (const option of byId("structure").options) {
+    option.disabled = !sourceInfo().structures.includes(option.value);
+  }
+  const parts = hasArcs(state) ? "arcs, not spans" : "spans, not arcs";
+  const all = [...byId("structure").options].every((option) => !option.disabled);
+  byId("structure").title = all ? "" : `This model scores ${parts}.`;
   byId("structure").value = state.structure;
   byId("estimator").value = state.estimator;
   const relaxes = ["relaxed", "straight-through"].includes(state.estimator);
+  const isPapers = state.structure === "projective" && state.relaxation === "softmax";
+  byId("relaxed").textContent = isPapers ? "relaxed (the paper’s)" : "relaxed";
+  byId("relaxation-note").textContent = relaxes ? (ONLY[state.structure] ?? "") : "This estimator has no relaxation.";
   const may = { relaxation: relaxes && relaxationsOf(state).length > 1, roots: mayHaveRoots(state) };
   const chosen = { relaxation: state.relaxation, roots: state.singleRoot ? "single" : "several" };
   for (const name of ["relaxation", "roots"]) {
@@ -46,11 +65,19 @@ export function showControls() {
     }
   }
   for (const radio of radios("click")) radio.checked = radio.value === state.click;
-  [byId("soft-title").textContent, byId("soft-note").textContent] = TREES[state.estimator];
+  [byId("soft-title").textContent, byId("soft-note").textContent] = TREES[state.estimator].map(named);
   byId("scores-note").textContent = SCORES[hasArcs(state)];
+  byId("scale-note").textContent = SCALES[hasArcs(state)];
+  for (const [part, text] of PARTS) part.textContent = named(text);
   const shown = examplesOf(page.info).findIndex((each) => each.text === first.text && each.source === state.source);
   [...byId("examples").children].forEach((button, at) => button.setAttribute("aria-pressed", at === shown));
   byId("about").textContent = examplesOf(page.info)[shown]?.about ?? "";
+}
+
+// Of binary trees the parts are spans.
+function named(text) {
+  if (hasArcs(page.state)) return text;
+  return text.replace(/\ban arc/g, "a span").replace(/\barc/g, "span").replace(/\bArc/g, "Span");
 }
 
 // A second text, and which of both the pictures show, for models of pairs.
@@ -84,16 +111,15 @@ export function connectControls() {
   const changes = (names, event, act) => {
     for (const radio of names) radio.addEventListener(event, () => act(radio.value));
   };
-  page.setSource = setSource;
+  Object.assign(page, { setSource, setTexts });
   page.whenDrawn.push(showSpread);
   byId("examples").replaceChildren(...examplesOf(page.info).map(exampleButton));
   on("link", "click", copyLink);
   on("source", "change", () => setSource(byId("source").value));
   for (const [at, id] of ["text", "second"].entries()) {
     on(id, "input", () => {
-      page.state.texts[at].text = byId(id).value;
-      showControls();
-      refresh();
+      const texts = page.state.texts.map((text) => text.text);
+      setTexts(texts.with(at, byId(id).value));
     });
   }
   changes(radios("shown"), "change", (value) => set({ shown: value === "second" ? 1 : 0 }));
@@ -124,8 +150,11 @@ export function connectControls() {
     const before = hasArcs(page.state);
     setStructure(page.state, byId("structure").value);
     // arcs and spans have nothing to do with each other
-    if (hasArcs(page.state) === before) set({});
-    else startAnew(page.state.texts.map((text) => text.text));
+    if (hasArcs(page.state) !== before) startAnew(page.state.texts.map((text) => text.text));
+    else {
+      page.state.texts.forEach(chooseAnew);
+      set({});
+    }
   });
   on("estimator", "change", () => set({ estimator: byId("estimator").value }));
   changes(radios("relaxation"), "change", (value) => set({ relaxation: value }));
@@ -138,6 +167,18 @@ export function connectControls() {
 
 function set(values) {
   Object.assign(page.state, values);
+  showControls();
+  refresh();
+}
+
+// Other words in the same texts, whose changes follow them.
+function setTexts(texts) {
+  texts.forEach((text, at) => {
+    const own = page.state.texts[at];
+    if (text === own.text) return;
+    own.text = text;
+    chooseAnew(own);
+  });
   showControls();
   refresh();
 }
@@ -168,7 +209,7 @@ function exampleButton(example) {
     const source = page.info.sources.find((each) => each.name === example.source);
     Object.assign(page.state, ofSource(source), { scoreSeed: 0 });
     if (example.structure) setStructure(page.state, example.structure);
-    startAnew([example.text, example.second ?? ""], place(example.arc));
+    startAnew([example.text, example.second ?? ""], example.arc && place(example.arc));
   });
   return button;
 }

@@ -55,7 +55,6 @@ export const exampleOf = (source) =>
     source: source.name,
     text: source.examples[0],
     second: source.examples[1],
-    arc: "0-1",
   };
 
 // Those of the sources that there are, that of a run first.

@@ -6,7 +6,7 @@ import { isPart, place } from "./texts.js";
 
 const LARGEST_CELL = 30;
 const LABELLED_CELL = 10; // smaller cells have numbers in place of words, and not all of them
-const LONGEST_LABEL = 9; // characters
+const LONGEST_LABEL = 56; // pixels
 const SPACED_CELL = 8; // smaller cells touch each other, and are drawn as the pixels of a picture
 
 export class HeatMap {
@@ -34,6 +34,7 @@ export class HeatMap {
   // arcs: parts are arcs, not spans; largest: of the scale of scores; marks: pinned and edited arcs
   draw(matrix, { labels, numbers, theme, arcs }, largest = 1, marks = null) {
     const count = labels.length - 1;
+    this.labels = labels;
     this.arcs = arcs;
     this.first = arcs ? 0 : 1; // there are no spans from the root
     const room = this.room;
@@ -117,7 +118,7 @@ export class HeatMap {
     const half = this.cell / 2;
     labels.forEach((label, at) => {
       if (at % step) return;
-      const text = labelled ? shortened(label) : String(numbers[at]);
+      const text = labelled ? shortened(ctx, label) : String(numbers[at]);
       ctx.textAlign = "right";
       if (at >= this.first) ctx.fillText(text, this.left - 4, this.top + (at - this.first) * this.cell + half);
       // half of a number beyond the last column would be cut off
@@ -196,6 +197,9 @@ export class HeatMap {
     const word = Math.floor((event.clientX - box.left - this.left) / this.cell) + 1;
     const head = Math.floor((event.clientY - box.top - this.top) / this.cell) + this.first;
     const inside = word >= 1 && word <= this.count && head >= 0 && head <= this.count;
+    // the whole word, where its label may be too short for it
+    const [row, column] = [this.labels[head], this.labels[word]];
+    this.canvas.title = (word < 1 && head >= 0 && row) || (head < this.first && word >= 1 && column) || "";
     return inside && isPart(head, word, this.arcs) ? { head, word } : null;
   }
 }
@@ -214,7 +218,10 @@ function cross(ctx, x, y, size, colour) {
 // Scores of one model are a thousand times those of another.
 const short = (value) => (Math.abs(value) >= 10 ? value.toFixed(0) : value.toPrecision(2));
 
-function shortened(text) {
-  const letters = [...text];
-  return letters.length <= LONGEST_LABEL ? text : `${letters.slice(0, LONGEST_LABEL - 1).join("")}…`;
+function shortened(ctx, text) {
+  const fits = (shown) => ctx.measureText(shown).width <= LONGEST_LABEL;
+  const letters = [...text].slice(0, LONGEST_LABEL); // none is narrower than a pixel
+  if (letters.length === [...text].length && fits(text)) return text;
+  while (letters.length && !fits(`${letters.join("")}…`)) letters.pop();
+  return `${letters.join("")}…`;
 }

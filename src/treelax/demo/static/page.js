@@ -1,5 +1,6 @@
 // What all parts of the page share: its state, its pictures, and how it asks the server for trees.
 
+import { exampleOf } from "./examples.js";
 import { toHash, toRequest } from "./state.js";
 import { changesOf, follow, freeAll } from "./texts.js";
 
@@ -64,7 +65,7 @@ async function newest() {
   let plain = null;
   const { texts, shown } = page.state;
   const overtaken = () => changed && (page.state.texts !== texts || page.state.shown !== shown);
-  if (texts.some((text) => text.text !== text.counted && changesOf(text.kept))) {
+  if (texts.some((text) => text.text !== text.counted && (text.own || changesOf(text.kept)))) {
     plain = await trees(toRequest(page.state, true));
     if (plain.status !== 200) return plain;
     settle(plain, texts);
@@ -86,12 +87,13 @@ async function newest() {
   return found;
 }
 
-// Tell the texts which words they have.
+// Tell the texts which words they have, and the one that is shown which arc was chosen for it.
 function settle({ asked, reply }, texts) {
   const own = asked.shown === "second" ? 1 : 0;
   const counted = [asked.text, asked.second?.text];
   let lost = follow(texts[own], reply.words, counted[own]);
   if (reply.other_words) lost += follow(texts[1 - own], reply.other_words, counted[1 - own]);
+  if (asked.target === null && texts[own].open) Object.assign(texts[own], reply.target, { open: changed });
   if (lost) page.notice = `${changedArcs(lost)} dropped: the words are gone.`;
 }
 
@@ -155,18 +157,43 @@ export function fail(text, plain = null) {
   for (const act of page.whenFailed) act();
 }
 
-// Take back what was changed by hand, or do without a model: one of both answers most questions.
 function showWayOut(text) {
   const button = byId("way-out");
-  const changes = page.state?.texts.some(changesOf);
-  button.hidden = !page.state || text === GONE || (!changes && page.state.source === "random");
-  button.textContent = changes ? "Reset all changes" : "Use random scores";
+  const [says, act] = (page.state && text !== GONE && wayOut(text)) || [];
+  button.hidden = !says;
+  button.textContent = says ?? "";
   button.onclick = () => {
-    if (changes) for (const each of page.state.texts) freeAll(each);
-    else page.setSource("random");
-    refresh();
+    act();
     byId("text").focus();
   };
+}
+
+// What leads to a picture: its name, and what it does; null if there is nothing.
+function wayOut(problem) {
+  const { state, info } = page;
+  const texts = state.texts.map((each) => each.text.trim());
+  if (!texts[0] || !texts[state.shown]) {
+    const { text, second } = exampleOf(info.sources.find((each) => each.name === state.source));
+    return ["Use the example", () => page.setTexts([texts[0] || text, texts[1] || (second ?? "")])];
+  }
+  const counts = problem.match(/^received (\d+)(?: and (\d+))? words/)?.slice(1).filter(Boolean);
+  if (counts) {
+    // the server may find more words than there are between spaces, so each text keeps its share
+    const all = counts.reduce((sum, count) => sum + Number(count), 0);
+    const kept = texts.slice(0, counts.length).map((text) => {
+      const words = text.split(/\s+/);
+      return words.slice(0, Math.floor((words.length * info.most_words) / all));
+    });
+    const lengths = kept.map((words) => words.length).join(" and ");
+    return [`Keep the first ${lengths} words`, () => page.setTexts(kept.map((words) => words.join(" ")))];
+  }
+  if (state.texts.some(changesOf)) return ["Reset all changes", resetAll];
+  return state.source === "random" ? null : ["Use random scores", () => page.setSource("random")];
+}
+
+function resetAll() {
+  page.state.texts.forEach(freeAll);
+  refresh();
 }
 
 // ------------------------------------------------------------------ the link

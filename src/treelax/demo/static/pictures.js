@@ -85,7 +85,7 @@ export class Pictures {
     const left = tree("soft-arcs", fromMatrix(soft));
     if (left !== null) {
       byId("soft-facts").textContent = left
-        ? `The ${left} lightest visible arcs are not drawn; the matrix below has all.`
+        ? `The ${left} lightest visible ${arcs ? "arcs" : "spans"} are not drawn; the matrix below has all.`
         : "";
     }
     tree("best-arcs", [...fromParts(best), ...fromParts(best_perturbed, true)], true);

@@ -6,7 +6,6 @@ import { isPart, key, newText, pin, place, remember } from "./texts.js";
 export const MOST_SEED = 2147483647;
 const MOST_SCORE = 1e6;
 const MOST_CHARACTERS = 20000;
-const STRUCTURES = ["projective", "nonprojective", "heads", "binary"];
 const ESTIMATORS = ["relaxed", "straight-through", "marginals", "sparsemap", "spigot", "imle"];
 // In spreads of the scores: enough to see other trees, not so much that all are alike.
 const RELATIVE = { temperature: 0.2, noise_scale: 0.3 };
@@ -20,7 +19,7 @@ function initial(source) {
   const example = exampleOf(source);
   const state = {
     ...ofSource(source),
-    texts: [newText(example.text, place(example.arc)), newText(example.second ?? "")],
+    texts: [newText(example.text, example.arc && place(example.arc)), newText(example.second ?? "")],
     estimator: "relaxed",
     noiseSeed: 0,
     scoreSeed: 0,
@@ -61,7 +60,7 @@ export function setStructure(state, structure) {
 export function toRequest(state, plain = false) {
   const [first, second] = state.texts.map((text) => (plain ? { text: text.text } : written(text)));
   const both = state.pair && (state.shown === 1 || second.text.trim() !== "");
-  const { head, word } = state.texts[state.shown];
+  const { head, word, open } = state.texts[state.shown];
   return {
     ...first,
     source: state.source,
@@ -76,7 +75,7 @@ export function toRequest(state, plain = false) {
     relaxation: state.relaxation,
     temperature: state.temperature,
     single_root: state.singleRoot,
-    target: { head, word },
+    target: open ? null : { head, word },
     samples: plain ? 0 : state.samples,
     sample_seed: state.sampleSeed,
   };
@@ -111,7 +110,7 @@ export function toHash(state) {
     samples: state.samples || "",
     drawn: state.sampleSeed || "",
     click: state.click === "choose" ? "" : state.click,
-    arc: key(chosen.head, chosen.word),
+    arc: chosen.open ? "" : key(chosen.head, chosen.word),
     shown: state.shown === 1 ? "second" : "",
   };
   if (state.pair) link.set("second", second.text);
@@ -144,7 +143,7 @@ export function fromHash(hash, info) {
   const roots = one("roots", ["single", "several"], state.singleRoot ? "single" : "");
   state.singleRoot = roots === "single";
   state.relaxation = one("relaxation", ["softmax", "entropy"], state.relaxation);
-  setStructure(state, one("structure", STRUCTURES, state.structure));
+  setStructure(state, one("structure", source.structures, state.structure));
   state.estimator = one("estimator", ESTIMATORS, state.estimator);
   state.scoreSeed = whole("scores", MOST_SEED, 0);
   state.sampleSeed = whole("drawn", MOST_SEED, 0);
@@ -157,7 +156,9 @@ export function fromHash(hash, info) {
     state.shown = link.get("shown") === "second" ? 1 : 0;
   }
   const chosen = link.get("arc") ?? "";
-  if (isOne(chosen, info, arcs)) remember(Object.assign(state.texts[state.shown], place(chosen)));
+  if (isOne(chosen, info, arcs)) {
+    remember(Object.assign(state.texts[state.shown], place(chosen), { open: false }));
+  }
   return state;
 }
 

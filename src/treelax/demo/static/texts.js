@@ -10,13 +10,16 @@ export function place(arc) {
 // Whether there is such an arc, or such a span of two words or more.
 export const isPart = (head, word, arcs) => (arcs ? word > 0 && head !== word : head > 0 && head < word);
 
-export function newText(text, chosen = { head: 0, word: 1 }) {
+// chosen: none for the arc that is least certain, which the server finds
+export function newText(text, chosen = null) {
   const made = {
     text,
     edits: new Map(), // "head-word" to a score
     pinned: new Set(), // "head-word"
     forbidden: new Set(),
-    ...chosen, // the arc, head and word
+    ...(chosen ?? { head: 0, word: 1 }), // the chosen arc
+    open: chosen === null, // the server is to choose another
+    own: false, // the reader chose it
     words: null, // those that positions count, once the server has said them
     counted: text, // the text that has these words
     kept: null, // words and changes as they were when the last one was made by hand
@@ -45,6 +48,13 @@ export function forbid(text, arc) {
 
 export function free(text, arc) {
   for (const arcs of [text.pinned, text.forbidden, text.edits]) arcs.delete(arc);
+}
+
+// Other words or trees: an arc that nobody chose or changed may say nothing about them.
+export function chooseAnew(text) {
+  const arc = key(text.head, text.word);
+  const changed = [text.pinned, text.forbidden, text.edits].some((arcs) => arcs.has(arc));
+  text.open ||= !text.own && !changed;
 }
 
 export function freeAll(text) {
@@ -82,7 +92,7 @@ export function follow(text, words, counted) {
     [...kept.edits].map(([arc, score]) => [moved(arc), score]).filter(([arc]) => arc !== null),
   );
   const chosen = moved(key(kept.head, kept.word));
-  if (chosen) Object.assign(text, place(chosen));
+  if (!text.open) Object.assign(text, chosen ? place(chosen) : { open: true });
   return changesOf(kept) - changesOf(text);
 }
 
