@@ -79,7 +79,10 @@ def test_the_order_of_the_focus(visitor: Visitor) -> None:
 
 @pytest.mark.parametrize(
     ("width", "scheme", "state"),
-    [(390, "dark", "sentence"), (1024, "light", "sentence"), (1440, "light", "expression")],
+    [
+        *((390, "light", "expression"), (1024, "light", "sentence"), (1440, "light", "expression")),
+        *((390, "dark", "sentence"), (1024, "dark", "expression"), (1440, "dark", "sentence")),
+    ],
 )
 def test_axe_finds_nothing(visitor: Visitor, width: int, scheme: str, state: str) -> None:
     # the page's own policy lets no other script run in it
