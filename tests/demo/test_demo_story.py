@@ -80,7 +80,7 @@ def test_the_five_steps_show_what_the_library_computes(visitor: Visitor) -> None
     reply = visit.shows_its_state(source="english", arc="2-7")
     page.click("#change summary")
     expect(page.locator("#readout")).to_have_text(
-        f"2 saw → 7 telescope: score {reply.scores[2][7]:.2f}, noise {signed(reply.noise[2][7])}, "
+        f"2 saw → 7 telescope: score {minus(reply.scores[2][7], 2)}, noise {signed(reply.noise[2][7])}, "
         f"weight {reply.soft[2][7]:.3f}, marginal {reply.marginals[2][7]:.3f}"
     )
     changed = len(set(reply.best_perturbed) - set(reply.best))
@@ -91,6 +91,10 @@ def test_the_five_steps_show_what_the_library_computes(visitor: Visitor) -> None
     assert page.inner_text("#said") == reply.answer.text
     assert page.locator("#tags .tag").all_text_contents() == reply.answer.tags
     assert "1 − weight of 2 saw → 7 telescope" in page.inner_text("#loss")
+
+
+def minus(value: float | None, digits: int) -> str:
+    return f"{value:.{digits}f}".replace("-", "−")
 
 
 def signed(value: float | None) -> str:
@@ -200,7 +204,7 @@ def test_what_is_the_papers_and_why_there_is_no_choice(visitor: Visitor) -> None
     visit = visitor().open()
     relaxed, note = visit.page.locator("#relaxed"), visit.page.locator("#relaxation-note")
     expect(relaxed).to_have_text("relaxed")
-    expect(note).to_have_text("Non-projective trees have the entropy relaxation only.")
+    expect(note).to_have_text("Non-projective trees: entropy only.")
     visit.open(source="zero")
     expect(relaxed).to_have_text("relaxed (the paper’s)")
     expect(note).to_be_hidden()
@@ -251,7 +255,7 @@ def test_an_arc_a_word_and_a_cell_light_up(visitor: Visitor) -> None:
     # a cell: the chosen one, whose place is known
     cell = page.locator("#heat-perturbed .cursor").bounding_box() or {}
     page.mouse.move(cell["x"] + 5, cell["y"] + 5)
-    expect(note).to_contain_text(f"1 I → 5 with: score {reply.scores[1][5]:.2f}, noise ")
+    expect(note).to_contain_text(f"1 I → 5 with: score {minus(reply.scores[1][5], 2)}, noise ")
     expect(box).to_be_visible()
     expect(page.locator("#soft-arcs .word.lit text:not(.number)")).to_have_text(["I", "with"])
     # an arc
@@ -266,7 +270,7 @@ def test_an_arc_a_word_and_a_cell_light_up(visitor: Visitor) -> None:
     labels = ["root", *(f"{place} {word}" for place, word in enumerate(reply.words, 1))]
     weight, head = column[0]
     cells = note.locator("tr").first.locator("td").all_inner_texts()
-    assert cells == [labels[head], "", f"{weight:.2f}", f"score {reply.scores[head][7]:.1f}"]
+    assert cells == [labels[head], "", f"{weight:.2f}", f"score {minus(reply.scores[head][7], 1)}"]
     assert all(word == "7" for _, word in lit(page, "soft-arcs"))
     page.mouse.move(2, 2)
     expect(note).to_be_hidden()

@@ -23,8 +23,8 @@ const SCALES = {
 };
 // Why there is no choice of a relaxation.
 const ONLY = {
-  nonprojective: "Non-projective trees have the entropy relaxation only.",
-  heads: "Heads have the softmax relaxation only.",
+  nonprojective: "Non-projective trees: entropy only.",
+  heads: "Heads: softmax only.",
 };
 const SCORES = {
   true: "How good is each arc? Rows are heads, columns words.",

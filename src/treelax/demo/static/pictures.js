@@ -176,7 +176,7 @@ export class Pictures {
       rows: own.slice(0, most).map(({ head, other, weight }) => ({
         name: this.arcs ? this.label(head) : this.name(head, other),
         weight,
-        score: scores[head][other]?.toFixed(1) ?? "forbidden",
+        score: scores[head][other] === null ? "forbidden" : written(scores[head][other], 1),
       })),
     };
   }
@@ -186,7 +186,7 @@ export class Pictures {
     const reply = this.reply;
     if (!reply || Math.max(head, word) > reply.words.length) return "";
     const score = reply.scores[head][word];
-    const facts = [score === null ? "forbidden" : `score ${score.toFixed(2)}`];
+    const facts = [score === null ? "forbidden" : `score ${written(score, 2)}`];
     if (!this.failed) {
       const noise = reply.noise[head][word];
       if (score !== null) facts.push(`noise ${noise < 0 ? "−" : "+"}${Math.abs(noise).toFixed(2)}`);
@@ -252,6 +252,9 @@ function colours() {
   const named = ["line", "edge", "quiet", "pin"].map((name) => [name, style.getPropertyValue(`--${name}`)]);
   return { ...Object.fromEntries(named), dark: isDark() };
 }
+
+// With a minus sign, not a hyphen.
+const written = (value, digits) => value.toFixed(digits).replace("-", "−");
 
 const listed = (marks) => marks && [[...marks.pinned], [...marks.edits]];
 
