@@ -59,9 +59,9 @@ def test_a_run_that_lost_its_transformer_is_resumed_and_used(
     # weights that never change are in the copy, those that do in every checkpoint
     weights = load_checkpoint(files / "run" / "best" / "model.safetensors").tensors
     assert any(name.startswith("words.transformer.model.") for name in weights) == (rate == "1")
-    # nothing but the transformer tells one word from another
+    # nothing but the transformer tells one word from another: without it LAS is about 54
     found = result(files / "run")["splits"]["dev"]
-    assert found["las"] > 90
+    assert found["las"] > 75
     parser = treelax.load(files / "run")
     examples = list(parser.own_examples("dev"))
     assert parser.evaluate(examples).las == found["las"]
