@@ -24,5 +24,5 @@ COLUMNS = {
     "exact trees": "expressions with their whole gold tree, %",
     "UAS": "words with their gold head, %",
     "LAS": "words with their gold head and label, %",
-    "exact LAS": "sentences with all heads and labels right, %",
+    "exact LAS": "the same, where subtypes of labels count too",
 }
