@@ -28,7 +28,7 @@ from treelax.estimators import IMLE
 from treelax.estimators.base import perturbed as perturb
 from treelax.noise import Gumbel
 from treelax.structures import Structure, structure_named
-from treelax.tasks.settings import EstimatorSettings, TreeSettings
+from treelax.tasks.settings import EstimatorSettings, LatentSettings
 
 DECIMALS = 6
 SAMPLED_AT_ONCE = 4_000_000  # numbers: samples are matrices, and every batch fills a chart
@@ -208,7 +208,7 @@ def _estimated(
         step=unit * IMLE.step if name == "imle" else None,
         projection="polytope" if name == "spigot" and structure.per_word is None else "simplex",
     )
-    settings = TreeSettings(
+    settings = LatentSettings(
         relaxation=request.relaxation,
         temperature=request.temperature * unit,
         noise="gumbel",

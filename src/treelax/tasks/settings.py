@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from treelax.errors import InputError
 from treelax.estimators import (
@@ -105,110 +105,61 @@ class EstimatorSettings:
 
 
 @dataclass(frozen=True)
-class TreeSettings:
-    """The trees of a model.
+class LatentSettings:
+    """What trains the scores of trees that are not known.
 
     Attributes:
-        structure: of latent trees, "projective" or "nonprojective" (with the entropy relaxation).
-        scorer_size: size of every layer of the two perceptrons that score arcs.
-        scorer_layers: layers per perceptron.
-        distances: largest distance with a bias of its own, None for no distance bias.
-        left_head_bias: initial bias of all arcs from a head on the left; 0 in the paper.
-        step_bias: added to the initial bias for each word of an arc's length beyond the first;
-            negative values favour short arcs; 0 in the paper.
-        gcn_size: size of each GCN layer.
-        gcn_layers: number of GCN layers.
-        relaxation: "softmax" (the paper's) or "entropy" (arc marginals).
+        relaxation: "softmax" (the paper's, not for non-projective trees) or "entropy" (arc marginals).
         temperature: of the relaxation.
         noise: "gumbel", "gaussian", "sum-of-gamma" or "none" (the paper's G = 0); "default" for the
             estimator's own: sum-of-gamma for "imle", none for "spigot" and "sparsemap", else gumbel.
         noise_scale: factor of the noise.
-        straight_through: discrete trees in the forward pass of training.
-        single_root: the root has one child.
         estimator: what trains the scores; it takes from here the relaxation, temperature and noise
             that it has.
     """
 
-    trees: str = "latent"
-    structure: Literal["projective", "nonprojective"] = "projective"
-    scorer_size: int = 100
-    scorer_layers: int = 1
-    distances: int | None = 11
-    left_head_bias: float = 0.0
-    step_bias: float = 0.0
-    gcn_size: int = 100
-    gcn_layers: int = 1
+    section: ClassVar[str] = "model"  # of a config, for messages
+
     relaxation: Literal["softmax", "entropy"] = "softmax"
     temperature: float = 1.0
     noise: Literal["default", "gumbel", "gaussian", "sum-of-gamma", "none"] = "default"
     noise_scale: float = 1.0
-    straight_through: bool = False
-    single_root: bool = False
     estimator: EstimatorSettings = field(default_factory=EstimatorSettings)
 
     def __post_init__(self) -> None:
-        sizes = dict.fromkeys(("scorer_size", "scorer_layers", "gcn_size", "gcn_layers"), SIZE)
-        finite = dict.fromkeys(("left_head_bias", "step_bias"), "(-inf, inf)")
-        if self.distances is not None:
-            sizes["distances"] = SIZE
-        positive = {"temperature": "(0, inf)", "noise_scale": "[0, inf)"}
-        check_settings("model", self, **sizes, **finite, **positive)
-        for name in finite:
-            if getattr(self, name) and self.distances is None:
-                raise InputError(
-                    f"model.{name} is {getattr(self, name)} and model.distances none; expected a bias "
-                    "of 0 where no distance has one"
-                )
-        if self.single_root and self.trees == "heads":
-            raise InputError(
-                "model.single_root is true and model.trees heads; expected false: words that choose "
-                "alone cannot agree on one root"
-            )
-        if self.straight_through and self.estimator.name not in ("relaxed", "straight-through"):
-            raise InputError(
-                f"model.straight_through is true and model.estimator {self.estimator.name}; expected "
-                "one of them"
-            )
+        check_settings(self.section, self, temperature="(0, inf)", noise_scale="[0, inf)")
         self._refuse_unused()
         self.make_estimator()  # which checks its settings
-        relaxes = self.estimator.name in ("relaxed", "straight-through")
-        if self.structure == "nonprojective" and self.relaxation == "softmax" and relaxes:
+
+    @property
+    def kind(self) -> str:
+        """The name of the estimator."""
+        return self.estimator.name
+
+    def check_structure(self, structure: str) -> None:
+        """Refuse trees without the relaxation that the estimator needs."""
+        relaxes = self.kind in ("relaxed", "straight-through")
+        if structure == "nonprojective" and self.relaxation == "softmax" and relaxes:
             raise InputError(
-                "model.structure is nonprojective and model.relaxation softmax; expected entropy: "
-                "there is no dynamic program whose choices could be relaxed"
+                f"model.structure is nonprojective and {self.section}.relaxation softmax; expected "
+                "entropy: there is no dynamic program whose choices could be relaxed"
             )
 
     def _refuse_unused(self) -> None:
         """Refuse settings that the estimator would not look at."""
-        own, usual = self.estimator, EstimatorSettings()
-        kind = "straight-through" if self.straight_through else own.name
+        own, usual, kind = self.estimator, EstimatorSettings(), self.kind
         for each in fields(own):
             value, taken = getattr(own, each.name), TAKES.get(kind, ())
             if each.name not in ("name", *taken) and value != getattr(usual, each.name):
                 raise InputError(
-                    f"model.estimator.{each.name} is {value} and model.estimator {kind}, which takes "
-                    f"{', '.join(taken) or 'no such setting'}; leave it out"
+                    f"{self.section}.estimator.{each.name} is {value} and {self.section}.estimator "
+                    f"{kind}, which takes {', '.join(taken) or 'no such setting'}; leave it out"
                 )
-
-    def latent_tree(self, size: int, *, dropout: float = 0.0) -> LatentTree:
-        """The layer over vectors of that size."""
-        scorer = ArcScorer(
-            size,
-            self.scorer_size,
-            layers=self.scorer_layers,
-            distances=self.distances,
-            dropout=dropout,
-        )
-        scorer.start_bias(left=self.left_head_bias, per_step=self.step_bias)
-        name = "heads" if self.trees == "heads" else self.structure
-        structure = structure_named(name, single_root=self.single_root)
-        # not validated: the training loop has a word on a loss that is not finite
-        return LatentTree(scorer, structure, self.make_estimator(), validate=False)
 
     def make_estimator(self, *, discrete: bool = False) -> Estimator:
         """What trains the layer; ``discrete``: with discrete trees without noise."""
         own = self.estimator
-        kind = "straight-through" if discrete or self.straight_through else own.name
+        kind = "straight-through" if discrete else self.kind
         usual = {"imle": "sum-of-gamma", "spigot": "none", "sparsemap": "none"}.get(kind, "gumbel")
         name = usual if self.noise == "default" else self.noise
         noise = noise_named("none" if discrete else name, self.noise_scale)  # type: ignore[arg-type]
@@ -242,7 +193,83 @@ class TreeSettings:
         try:
             return makers[kind]()
         except InputError as error:
-            raise InputError(f"model.estimator: {error}") from None
+            raise InputError(f"{self.section}.estimator: {error}") from None
+
+
+@dataclass(frozen=True)
+class TreeSettings(LatentSettings):
+    """The trees of a model.
+
+    Attributes:
+        structure: of latent trees, "projective" or "nonprojective" (with the entropy relaxation).
+        scorer_size: size of every layer of the two perceptrons that score arcs.
+        scorer_layers: layers per perceptron.
+        distances: largest distance with a bias of its own, None for no distance bias.
+        left_head_bias: initial bias of all arcs from a head on the left; 0 in the paper.
+        step_bias: added to the initial bias for each word of an arc's length beyond the first;
+            negative values favour short arcs; 0 in the paper.
+        gcn_size: size of each GCN layer.
+        gcn_layers: number of GCN layers.
+        straight_through: discrete trees in the forward pass of training.
+        single_root: the root has one child.
+    """
+
+    trees: str = "latent"
+    structure: Literal["projective", "nonprojective"] = "projective"
+    scorer_size: int = 100
+    scorer_layers: int = 1
+    distances: int | None = 11
+    left_head_bias: float = 0.0
+    step_bias: float = 0.0
+    gcn_size: int = 100
+    gcn_layers: int = 1
+    straight_through: bool = False
+    single_root: bool = False
+
+    def __post_init__(self) -> None:
+        sizes = dict.fromkeys(("scorer_size", "scorer_layers", "gcn_size", "gcn_layers"), SIZE)
+        finite = dict.fromkeys(("left_head_bias", "step_bias"), "(-inf, inf)")
+        if self.distances is not None:
+            sizes["distances"] = SIZE
+        check_settings("model", self, **sizes, **finite)
+        for name in finite:
+            if getattr(self, name) and self.distances is None:
+                raise InputError(
+                    f"model.{name} is {getattr(self, name)} and model.distances none; expected a bias "
+                    "of 0 where no distance has one"
+                )
+        if self.single_root and self.trees == "heads":
+            raise InputError(
+                "model.single_root is true and model.trees heads; expected false: words that choose "
+                "alone cannot agree on one root"
+            )
+        if self.straight_through and self.estimator.name not in ("relaxed", "straight-through"):
+            raise InputError(
+                f"model.straight_through is true and model.estimator {self.estimator.name}; expected "
+                "one of them"
+            )
+        super().__post_init__()
+        self.check_structure(self.structure)
+
+    @property
+    def kind(self) -> str:
+        """The name of the estimator."""
+        return "straight-through" if self.straight_through else self.estimator.name
+
+    def latent_tree(self, size: int, *, dropout: float = 0.0) -> LatentTree:
+        """The layer over vectors of that size."""
+        scorer = ArcScorer(
+            size,
+            self.scorer_size,
+            layers=self.scorer_layers,
+            distances=self.distances,
+            dropout=dropout,
+        )
+        scorer.start_bias(left=self.left_head_bias, per_step=self.step_bias)
+        name = "heads" if self.trees == "heads" else self.structure
+        structure = structure_named(name, single_root=self.single_root)
+        # not validated: the training loop has a word on a loss that is not finite
+        return LatentTree(scorer, structure, self.make_estimator(), validate=False)
 
 
 def for_batches(estimator: Estimator, size: int) -> Estimator:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import PurePath
-from typing import Literal
+from typing import ClassVar, Literal
 
 from treelax.errors import InputError
-from treelax.estimators import Estimator
 from treelax.nn.transformer import Subwords
 from treelax.ops.checks import one_of
 from treelax.structures import Structure, structure_named
 from treelax.tasks.settings import (
     LARGEST_SEED,
     SIZE,
-    EstimatorSettings,
+    LatentSettings,
     TrainSettings,
-    TreeSettings,
     check_settings,
 )
 from treelax.tasks.text.config import DataConfig as TextData
@@ -162,7 +160,7 @@ class ModelConfig:
 
 
 @dataclass(frozen=True)
-class UnlabelledConfig:
+class UnlabelledConfig(LatentSettings):
     """How sentences without trees are learned from, if there are any.
 
     Attributes:
@@ -178,12 +176,9 @@ class UnlabelledConfig:
         agreement: weight of the agreement with the trees of the parser without dropout and hidden
             words.
         warm_up: epochs on labelled sentences alone.
-        relaxation: "softmax", for projective trees, or "entropy" (arc marginals).
-        temperature: of the relaxation.
-        noise: "gumbel", "gaussian", "sum-of-gamma" or "none"; "default" for the estimator's own.
-        noise_scale: factor of the noise.
-        estimator: what trains the scores of trees through the decoder.
     """
+
+    section: ClassVar[str] = "unlabelled"
 
     decoder: Literal["gcn", "arcs", "masked"] = "masked"
     size: int = 100
@@ -194,12 +189,9 @@ class UnlabelledConfig:
     agreement: float = 1.0
     warm_up: int = 2
     relaxation: Literal["softmax", "entropy"] = "entropy"
-    temperature: float = 1.0
-    noise: Literal["default", "gumbel", "gaussian", "sum-of-gamma", "none"] = "default"
-    noise_scale: float = 1.0
-    estimator: EstimatorSettings = field(default_factory=EstimatorSettings)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         weights = dict.fromkeys(("reconstruction", "entropy", "agreement"), "[0, inf)")
         check_settings("unlabelled", self, size=SIZE, warm_up="[0, inf)", **weights)
         check_settings("unlabelled", self, word_dropout="[0, 1]", hidden="[0, 1)")
@@ -208,23 +200,6 @@ class UnlabelledConfig:
                 "unlabelled.decoder is masked and unlabelled.hidden 0; expected a share of words to "
                 "predict, such as 0.2"
             )
-
-    def make_estimator(self, structure: str) -> Estimator:
-        """What trains the scores, for latent trees of this structure."""
-        heads = structure == "heads"
-        try:
-            return TreeSettings(
-                "heads" if heads else "latent",
-                "projective" if heads else structure,  # type: ignore[arg-type]
-                relaxation=self.relaxation,
-                temperature=self.temperature,
-                noise=self.noise,
-                noise_scale=self.noise_scale,
-                estimator=self.estimator,
-            ).make_estimator()
-        except InputError as error:
-            told = str(error).replace("model.", "unlabelled.")
-            raise InputError(told.replace("unlabelled.structure", "model.structure")) from None
 
 
 @dataclass(frozen=True)
@@ -275,7 +250,7 @@ class ParserConfig:
     unlabelled: UnlabelledConfig = field(default_factory=UnlabelledConfig)
 
     def __post_init__(self) -> None:
-        self.unlabelled.make_estimator(self.model.structure)  # which checks its settings
+        self.unlabelled.check_structure(self.model.structure)
         if not 0 <= self.seed <= LARGEST_SEED:
             raise InputError(f"seed is {self.seed}; expected 0 to {LARGEST_SEED}")
 

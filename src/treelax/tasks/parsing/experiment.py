@@ -166,7 +166,7 @@ class ParserExperiment:
         self.everything = everything.to(device)  # the labelled sentences, then the others
         # on the host, to choose shapes
         self.sizes = self.model.words.sizes(self.everything, self.forms).cpu()
-        estimator = config.unlabelled.make_estimator(config.model.structure)
+        estimator = config.unlabelled.make_estimator()
         self.estimator = for_batches(
             estimator, round(2 * config.train.batch_size * float(everything.lengths.float().mean()))
         )
