@@ -295,7 +295,10 @@ class Study:
                 str(len(own)),
                 *map(spread, figures.values()),
                 ", ".join(f"{v:.1f}" for v in figures[first]),
-                *(str(cost.get(key, "–")) for key in ("update_ms", "memory_mb")),
+                *(
+                    f"{float(cost[key]):.1f}" if cost.get(key) else "–"
+                    for key in ("update_ms", "memory_mb")
+                ),
             ])  # fmt: skip
         return headings, rows
 
