@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, get_args, get_origin
 
 from treelax.errors import InputError
 from treelax.estimators import (
@@ -24,6 +24,7 @@ from treelax.nn import ArcScorer, LatentTree
 from treelax.noise import noise_named
 from treelax.ops.checks import MOST_THREADS, one_of
 from treelax.structures import structure_named
+from treelax.training.config import hints_of
 
 LARGEST_SEED = 2**63 - 1  # that torch takes
 SIZE = "[1, inf)"
@@ -48,7 +49,7 @@ def check_settings(section: str, config: Any, **ranges: str) -> None:
     ...
     treelax.errors.InputError: train.decay is 0.9; expected more than 0 and at most 0.5
     """
-    for name, kind in get_type_hints(type(config)).items():
+    for name, kind in hints_of(config.__class__).items():
         if get_origin(kind) is Literal:
             one_of(f"{section}.{name}", getattr(config, name), get_args(kind))
     for name, interval in ranges.items():

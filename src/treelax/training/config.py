@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import json
 import math
 import tomllib
@@ -30,6 +31,7 @@ __all__ = ["flatten", "from_table", "from_toml", "override", "to_toml"]
 
 Config = TypeVar("Config", bound="DataclassInstance")
 LIST_ALL = "treelax.training.config.flatten(config) lists all keys"
+hints_of = functools.cache(get_type_hints)  # dozens of presets are made at import
 EXPECTED = {bool: "true or false", int: "an integer", float: "a number", str: "text"}
 
 
@@ -164,7 +166,7 @@ def value_to_toml(key: str, value: Any) -> str:
 
 def field_kinds(kind: Any, prefix: str = "") -> dict[str, Any]:
     """The annotation of every field of a config, by dotted key."""
-    hints = get_type_hints(kind)
+    hints = hints_of(kind)
     found: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
         key, hint = prefix + field.name, hints[field.name]
@@ -177,7 +179,7 @@ def field_kinds(kind: Any, prefix: str = "") -> dict[str, Any]:
 
 def _build(kind: type[Config], values: Mapping[str, Any], prefix: str = "") -> Config:
     """A config from values by dotted key; what is missing has its default."""
-    hints = get_type_hints(kind)
+    hints = hints_of(kind)
     arguments: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
         key = prefix + field.name
