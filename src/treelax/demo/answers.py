@@ -46,12 +46,7 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
     >>> reply.marginals[0], reply.best_log_probability
     ([0.0, 0.5, 1.0], -0.693147)
     """
-    source = sources.get(request.source)
-    if source is None:
-        raise InputError(
-            f"source is {request.source!r}; expected one of {', '.join(sources)}, or a demo started "
-            "with treelax demo RUN"
-        )
+    source = _source(request, sources)
     structure = _structure(request, source)
     texts = _parsed(request, source, structure)
     (words, trees), *others = reversed(texts) if request.shown == "second" else texts
@@ -86,6 +81,12 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
     )
 
 
+def words_of(request: TreeRequest, sources: Mapping[SourceName, Source]) -> list[list[str]]:
+    """The words of each text, which need no trees; the first text first."""
+    source = _source(request, sources)
+    return [[*["NULL"] * source.null, *words] for words, _ in _texts(request, source).values()]
+
+
 def warm_up(sources: Mapping[SourceName, Source]) -> None:
     """Answer once with each source: the first answer takes ten times as long as those after it."""
     for name, source in sources.items():
@@ -98,6 +99,16 @@ def warm_up(sources: Mapping[SourceName, Source]) -> None:
         answer(request.model_copy(update={"relaxation": relaxation}), sources)
 
 
+def _source(request: TreeRequest, sources: Mapping[SourceName, Source]) -> Source:
+    source = sources.get(request.source)
+    if source is None:
+        raise InputError(
+            f"source is {request.source!r}; expected one of {', '.join(sources)}, or a demo started "
+            "with treelax demo RUN"
+        )
+    return source
+
+
 def _structure(request: TreeRequest, source: Source) -> Structure:
     name = request.structure or source.info.structure
     if name not in source.info.structures:
@@ -108,10 +119,8 @@ def _structure(request: TreeRequest, source: Source) -> Structure:
     return structure_named(name, single_root=request.single_root)
 
 
-def _parsed(
-    request: TreeRequest, source: Source, structure: Structure
-) -> list[tuple[tuple[str, ...], StructureDistribution]]:
-    """The words of each text, without NULL, and their trees; the first text first."""
+def _texts(request: TreeRequest, source: Source) -> dict[str, tuple[tuple[str, ...], Text]]:
+    """The words of each text, without NULL, by its name in messages; the first text first."""
     texts: dict[str, Text] = {"text": request}
     if request.second is not None:
         texts["second text"] = request.second
@@ -119,20 +128,27 @@ def _parsed(
         raise InputError(f"second is a text; expected null: source {request.source!r} takes one")
     if request.shown == "second" and request.second is None:
         raise InputError("shown is 'second'; expected 'first', or a text in second")
-    words = {name: _words(name, text.text, source) for name, text in texts.items()}
-    counts = [len(own) for own in words.values()]
+    found = {name: (_words(name, text.text, source), text) for name, text in texts.items()}
+    counts = [len(words) for words, _ in found.values()]
     if sum(counts) > MOST_WORDS:
         received = " and ".join(map(str, counts))
         raise InputError(f"received {received} words; expected at most {MOST_WORDS} in all")
+    return found
+
+
+def _parsed(
+    request: TreeRequest, source: Source, structure: Structure
+) -> list[tuple[tuple[str, ...], StructureDistribution]]:
+    """The words of each text, without NULL, and their trees; the first text first."""
     parsed = []
-    for name, text in texts.items():
-        size = source.null + len(words[name]) + structure.rooted
+    for name, (words, text) in _texts(request, source).items():
+        size = source.null + len(words) + structure.rooted
         # spans have no root, but scores without a model do
-        scores = source.scores(words[name], request.score_seed).double()[-size:, -size:]
+        scores = source.scores(words, request.score_seed).double()[-size:, -size:]
         try:
             trees = structure(_constrained(structure, scores, text))
             trees.mode  # noqa: B018  (raises where there is no tree)
-            parsed.append((words[name], trees))
+            parsed.append((words, trees))
         except NoTreeError as error:
             part = structure.part
             raise InputError(

@@ -31,10 +31,10 @@ export function refresh() {
   if (!changed) begun = performance.now();
   changed = true;
   writeLink();
-  if (!asking) ask();
+  if (!asking) keepAsking();
 }
 
-async function ask() {
+async function keepAsking() {
   asking = true;
   try {
     while (changed) {
@@ -62,25 +62,24 @@ async function ask() {
 // Trees of the state, or null if it changed so much meanwhile that they would not fit it. Words are
 // the server's to find: it says those of an edited text first, so that changes can follow them.
 async function newest() {
-  let plain = null;
   const { texts, shown } = page.state;
   const overtaken = () => changed && (page.state.texts !== texts || page.state.shown !== shown);
   if (texts.some((text) => text.text !== text.counted && (text.own || changesOf(text.kept)))) {
-    plain = await trees(toRequest(page.state, true));
-    if (plain.status !== 200) return plain;
-    settle(plain, texts);
+    const found = await ask("words", toRequest(page.state, true));
+    if (found.status !== 200) return found;
+    settle(found.reply, found.asked, texts);
     if (changed) return null;
   }
-  const found = await trees(toRequest(page.state));
+  const found = await ask("trees", toRequest(page.state));
   if (overtaken()) return null;
   if (found.status === 200) {
-    settle(found, texts);
+    take(found, texts);
   } else if (found.status === 409 && texts.some(changesOf)) {
     // the changes leave no tree: to see them, and to take one back, it needs pictures without them
-    plain ??= await trees(toRequest(page.state, true));
+    const plain = await ask("trees", toRequest(page.state, true));
     if (overtaken()) return null;
     if (plain.status === 200) {
-      settle(plain, texts);
+      take(plain, texts);
       found.plain = plain.reply;
     }
   }
@@ -88,21 +87,28 @@ async function newest() {
 }
 
 // Tell the texts which words they have, and the one that is shown which arc was chosen for it.
-function settle({ asked, reply }, texts) {
+function take({ asked, reply }, texts) {
+  const words = [reply.words, reply.other_words];
   const own = asked.shown === "second" ? 1 : 0;
-  const counted = [asked.text, asked.second?.text];
-  let lost = follow(texts[own], reply.words, counted[own]);
-  if (reply.other_words) lost += follow(texts[1 - own], reply.other_words, counted[1 - own]);
+  settle(own ? words.reverse() : words, asked, texts);
   if (asked.target === null && texts[own].open) Object.assign(texts[own], reply.target, { open: changed });
+}
+
+// words: of each text that was asked for, null for none
+function settle(words, asked, texts) {
+  const counted = [asked.text, asked.second?.text];
+  let lost = 0;
+  words.forEach((own, at) => (lost += own ? follow(texts[at], own, counted[at]) : 0));
   if (lost) page.notice = `${changedArcs(lost)} dropped: the words are gone.`;
 }
 
 export const changedArcs = (count) =>
   count === 1 ? "1 changed arc was" : `${count} changed arcs were`;
 
-async function trees(asked) {
+// what: trees, or words alone
+async function ask(what, asked) {
   try {
-    const response = await fetch("/api/trees", {
+    const response = await fetch(`/api/${what}`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify(asked),
