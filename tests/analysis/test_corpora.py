@@ -118,7 +118,7 @@ def test_the_data_of_a_run(tmp_path: Path) -> None:
     table.write_text("text\tlabel\nDogs bark.\tyes\n")
     data = DataConfig(dev=str(table))
     assert labels_of(data) == ["yes"]
-    with pytest.raises(InputError, match=r"data\.test is none; expected a split .*--split dev"):
+    with pytest.raises(InputError, match=r"without test data; expected .*--split dev"):
         labels_of(data, "test")
     with pytest.raises(InputError, match="split is 'none'"):
         labels_of(data, "none")

@@ -231,6 +231,19 @@ def test_conllu(runs: Runs, tmp_path: Path, capsys: Output) -> None:
         assert float(tree.metadata["probability"]) == pytest.approx(share)
 
 
+def test_conllu_keeps_the_spaces_of_a_text(tmp_path: Path, capsys: Output) -> None:
+    text = "It wasn’t  his (“I think”)."
+    asked = partial(shown, capsys, "predict", "english", "--format", "conllu")
+    lines = asked(written(tmp_path, f"{text}\n", "a.txt")).splitlines()
+    assert lines[1] == "# text = It wasn’t his (“I think”)."
+    rows = [line.split("\t") for line in lines[2:-1]]
+    spaces = {"_": " ", "SpaceAfter=No": ""}
+    assert "".join(row[1] + spaces[row[9]] for row in rows).split() == text.split()
+    words = asked(written(tmp_path, "It was n't .\n", "b.txt"), "--tokens")
+    assert "# text = It was n't ." in words
+    assert "SpaceAfter" not in words
+
+
 @pytest.mark.parametrize(
     ("column", "field"), [(None, "tags"), ("XPOS", "xpos"), ("DEPREL", "labels"), ("2", "tags")]
 )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from treelax.brackets import Span
+    from treelax.data.conllu import Sentence
     from treelax.pictures import Curves, Picture
     from treelax.tasks.base import Example, Heads, Prediction, TrainedParser, Tree
 
@@ -284,16 +285,16 @@ def _conllu(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
     labels of arcs; all else stays. Labels are comments, binary trees likewise; tags are in their
     column or in MISC.
     """
-    from treelax.data.conllu import Sentence
-
     block, line = each.example.block, str(each.example.line)
     known = each.said.label is not None or each.trees
     for i, words in enumerate(each.said.words if known else ()):
         forms = tuple(map(_one_word, words))
         columns, misc, about, name = {"FORM": forms}, {}, {}, line
+        raw = each.example.raw[i] if each.example.raw else ""
+        sentence = block or _spaced(raw, forms)
         if block is None:
             name = line if len(each.said.words) == 1 else f"{line}-{i + 1}"
-            about = {"sent_id": name, "text": " ".join(forms)}
+            about = {"sent_id": name, "text": sentence.text}
         else:
             columns, name = {}, block.id or line
         if each.tags is not None:
@@ -319,10 +320,24 @@ def _conllu(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
                 more["brackets"] = tree
             elif block is None or not parser.takes_trees:
                 own = tree  # given trees are those of the file, whose labels of arcs fit them
-            yield from (block or Sentence(forms)).with_tree(
-                own, columns=columns, misc=misc, comments=about | more
-            )
+            yield from sentence.with_tree(own, columns=columns, misc=misc, comments=about | more)
             yield ""
+
+
+def _spaced(text: str, words: tuple[str, ...]) -> Sentence:
+    """A sentence that keeps the spaces of its text, if that has these very words."""
+    from treelax.data.conllu import Sentence
+
+    ends, end = [], 0
+    for word in words:
+        start = end + len(text[end:]) - len(text[end:].lstrip())
+        if not text.startswith(word, start):  # some tokenisers write `` for a quote
+            return Sentence(words, metadata={"text": " ".join(words)})
+        end = start + len(word)
+        ends.append(end)
+    misc = ["_" if text[end : end + 1].strip() == "" else "SpaceAfter=No" for end in ends]
+    rows = tuple("\t".join([str(m), *"_" * 8, own]) for m, own in enumerate(misc, 1))
+    return Sentence(words, metadata={"text": " ".join(text.split())}, lines=rows)
 
 
 def _variants(each: Said, text: int, name: str) -> Iterator[tuple[Tree | None, dict[str, str]]]:

@@ -82,12 +82,14 @@ class Example:
         line: where it starts in its file, from 1.
         label: the right class or tags.
         block: for CoNLL-U files, the sentence with its lines, to write it back.
+        raw: each text before it was cut into words; none if it was in words.
     """
 
     texts: tuple[Text, ...]
     line: int = 1
     label: Label = None
     block: Sentence | None = None
+    raw: tuple[str, ...] = ()
 
     @property
     def sentences(self) -> tuple[Sentence, ...]:

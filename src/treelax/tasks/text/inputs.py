@@ -151,7 +151,8 @@ def _example(record: Record, settings: SentenceSettings, cut: Cut = tokenize) ->
     words = [tuple(map(one_word, own)) for own in texts]
     if isinstance(label, tuple) and words[0] and len(label) == len(words[0]):
         return Example((Sentence(words[0], tags=label),), record.line, label)
-    return Example(tuple(words), record.line, label)
+    raw = record.texts if whole and not record.tokens else ()
+    return Example(tuple(words), record.line, label, raw=raw)
 
 
 def _treebank(
@@ -220,8 +221,8 @@ def own_examples(
     if named is None and split not in origins:
         there = " or ".join(name for name in SPLITS if getattr(data, name))
         raise InputError(
-            f"data.{split} is none; expected a split that the run has: give --split {there}, or "
-            "--data FILE"
+            f"the run was trained without {split} data; expected --data FILE, or --split {there} for "
+            "treelax analyse"
         )
 
     def file_of(path: str) -> Path:
