@@ -101,7 +101,7 @@ def test_the_short_name(scores):
     two = ProjectiveTrees(scores, LENGTHS)
     assert (one.single_root, two.single_root) == (True, False)
     assert isinstance(one.expand((2, 3)), ProjectiveTrees)
-    assert "ProjectiveTrees(" in repr(two)
+    assert repr(two).startswith("ProjectiveTrees(Projective(single_root=False), scores: ")
     assert not scores.requires_grad
 
 

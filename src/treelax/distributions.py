@@ -168,6 +168,9 @@ class StructureDistribution(Distribution):
             self._kept = compute() | self._kept
         return self._kept[name]
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.structure}, scores: {self.scores.shape})"
+
     def __getstate__(self) -> dict[str, Any]:
         # a copy computes its own values, whose gradients lead to its own scores
         return self.__dict__ | {"_kept": {}}
