@@ -51,7 +51,7 @@ def test_plain_progress_without_a_total_and_without_work(
     with progress("nothing", 0):
         pass
     assert capsys.readouterr().err == (
-        "reading: 6/?, 2 it/s, 0:00:03 gone\nnothing: 0/0, 0:00:00 gone\n"
+        "reading: 6/?, 2 steps/s, 0:00:03 gone\nnothing: 0/0, 0:00:00 gone\n"
     )
 
 

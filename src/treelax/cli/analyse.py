@@ -171,7 +171,7 @@ def parsed(parser: TrainedParser, corpus: Corpus) -> Parses:
     from treelax.analysis.parses import parse_corpus
 
     words = sum(map(len, corpus.sentences))
-    with progress(f"parsing with {parser.name}", words, unit="word", transient=True) as bar:
+    with progress(f"parsing with {parser.name}", words, unit="words", transient=True) as bar:
         return parse_corpus(parser, corpus, progress=bar.update)
 
 

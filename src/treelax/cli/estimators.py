@@ -90,7 +90,7 @@ def _train(study: Any, keys: Any, name: str, device: str, jobs: int | None) -> T
     missing = study.missing(keys)
     if not missing:
         return None
-    with progress("reading the data", unit="record", transient=True) as bar:
+    with progress("reading the data", unit="records", transient=True) as bar:
         study.task.check_data(list(missing.values()), bar.update)
     try:
         return train_runs(study.task, missing, place, jobs, called=name, parts=2)

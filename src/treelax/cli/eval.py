@@ -79,7 +79,7 @@ def evaluate(
     words = max(longest.words, key=len)
     warn_of_long(title, f"the longest text ({' '.join(words[:NAMED])} ...)", len(words), "words")
     total = sum(len(text) for each in kept for text in each.words)
-    with progress("evaluating", total, unit="token", transient=True) as bar:
+    with progress("evaluating", total, unit="tokens", transient=True) as bar:
         try:
             figures = parser.evaluate(kept, progress=bar.update)
         except InputError as error:

@@ -50,7 +50,7 @@ def gradients(
     from treelax.analysis.gradient_plots import draw_gradients
     from treelax.files import atomic_write
 
-    with progress("gradients", seeds * measures.count(structure), unit="setting") as bar:
+    with progress("gradients", seeds * measures.count(structure), unit="settings") as bar:
         records = measures.measured(structure, words, draws, seeds)
         rows = measures.averaged(advancing(records, bar, every=1))
     show(measures.short_table(rows, scores) for scores in measures.SCORES)

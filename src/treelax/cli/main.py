@@ -43,10 +43,16 @@ MEMORY = (
 OWN = "treelax: "  # what all warnings of this library begin with
 HELP = """Learn latent trees from the task alone.
 
-Write data, train on it, measure the model; every command has its own --help.
+Look at a model that comes with treelax, then train your own; every command
+has its own --help.
 
-Example:
-  treelax data listops --out data/listops
+Examples:
+  treelax parse english "I saw the man with the telescope."
+  treelax demo --open
+  treelax train listops --preset small --out runs/listops
+  treelax train classify --train train.tsv --dev dev.tsv --text review \\
+      --label stars --out runs/stars
+  treelax predict runs/stars new.tsv --out stars.jsonl
 """
 
 

@@ -172,7 +172,7 @@ def parse(
         if out is None:
             write_said(said, written, parser, out, look)
         else:
-            with progress("parsing", unit="text", transient=True) as bar:
+            with progress("parsing", unit="texts", transient=True) as bar:
                 write_said(advancing(said, bar, every=COUNT_EVERY), written, parser, out, look)
     except DataError as error:
         if run is not None:

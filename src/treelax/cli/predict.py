@@ -154,7 +154,7 @@ def predict(
                 shares = _head_shares(parser, own) if probabilities else ()
                 yield Said(example, own, parser.shown_tags(own), shares=shares, rank=rank)
 
-    with progress("predicting", unit="text", transient=True) as bar:
+    with progress("predicting", unit="texts", transient=True) as bar:
         each = advancing(said(), bar, every=COUNT_EVERY)
         write_said(each, written, parser, out, Look(replace_tags=True, ranked=best > 1))
     without = [note.replace("dropped", "without a label") for note in blank.lines()]

@@ -30,7 +30,7 @@ def progress(
     total: int | None = None,
     *,
     start: int = 0,
-    unit: str = "it",
+    unit: str = "steps",
     transient: bool = False,
 ) -> Iterator[Progress]:
     """Show progress on stderr: a bar on a terminal, elsewhere a line at each tenth or every 30 s."""

@@ -41,7 +41,7 @@ def train_runs(
     at_once = jobs or (10 if place.type == "cuda" else os.cpu_count() or 1)
     error_console.print(f"{counted(len(runs), 'run')}, {at_once} at a time, on {place}")
     total = sum(config.train.epochs for config in runs.values())
-    with progress(called, total, start=sum(map(epochs_of, runs)), unit="epoch") as bar:
+    with progress(called, total, start=sum(map(epochs_of, runs)), unit="epochs") as bar:
 
         def tell(run: Any, row: dict[str, Any], epochs: int) -> None:
             where = " ".join(run.path.parts[-parts:])

@@ -183,7 +183,7 @@ def _train(
     place = find_device(device)
     ended = _ended(task, configs, folder)
     if len(ended) < len(configs):
-        with progress("reading the data", unit="record", transient=True) as bar:
+        with progress("reading the data", unit="records", transient=True) as bar:
             for data in task.check_data(configs, bar.update):
                 _refuse_other_data(ended, data)
     return train_runs(task, {folder / run_name(c): c for c in configs}, place, jobs)

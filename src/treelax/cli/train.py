@@ -125,7 +125,7 @@ def _prepare(config: Any, task: Task, device: str, folder: Path) -> Experiment:
 
     current().share(config.train.batch_size)  # refuses batches that are too small for all
     place = find_device(device, threads=config.train.threads)
-    with progress("reading the data", unit="record", transient=True) as bar:
+    with progress("reading the data", unit="records", transient=True) as bar:
         return task.experiment(config, place, folder, error_console.print, bar.update)
 
 
@@ -151,7 +151,7 @@ def _follow(task: Task, run: Run, experiment: Experiment) -> None:
     if training.epoch:
         error_console.print(f"going on after epoch {training.epoch} of {training.epochs}")
     total, done = training.epochs * training.updates, training.epoch * training.updates
-    with progress("training", total, start=done, unit="update") as bar:
+    with progress("training", total, start=done, unit="updates") as bar:
         for step in training.steps():
             note, row = None, step.metrics
             if row is not None:
@@ -161,7 +161,7 @@ def _follow(task: Task, run: Run, experiment: Experiment) -> None:
     if not world.first:
         return
     training.load_best()
-    with progress("testing", task.test_size(experiment), unit="token", transient=True) as bar:
+    with progress("testing", task.test_size(experiment), unit="tokens", transient=True) as bar:
         result = task.finish(training, bar.update)
     write_result(run, result)
     _show_result(task, run, result, training)
