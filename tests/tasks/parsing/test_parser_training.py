@@ -76,7 +76,7 @@ def test_long_sentences_and_new_labels_are_told(files: Path, capsys: Output) -> 
     assert train(files, *FEW, "--set", "data.max_length=6") == 0
     told = capsys.readouterr().err
     assert "of more than 6 words left out" in told
-    assert "dev: 1 label that training never saw, which count as wrong (iobj)" in told
+    assert "dev: 1 word with a label that training never saw, counted as wrong (iobj)" in told
     lengths = [len(sentence) for sentence in read_conllu(files / "train.conllu")]
     assert result(files)["training_sentences"] == sum(n <= 6 for n in lengths)
 

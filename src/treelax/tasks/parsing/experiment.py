@@ -87,7 +87,7 @@ def load_treebanks(config: ParserConfig, progress: Callable[[int, str], None]) -
         new = [label for own in splits[split] for label in own.labels or ()]
         new = [label for label in new if label not in lexicon.label_ids]
         if new:
-            told = f"{counted(len(new), 'label')} that training never saw, which count as wrong"
+            told = f"{counted(len(new), 'word')} with a label that training never saw, counted as wrong"
             notes.append(f"{split}: {told} ({', '.join(sorted(set(new)))})")
     return Treebanks(splits, unlabelled, lexicon, vocabulary, tuple(notes))
 
