@@ -28,6 +28,7 @@ class Said:
     soft_label: Shown = None
     probability: float | None = None  # of the class
     right: bool | None = None  # None if that is not known
+    relations: tuple[tuple[str, ...], ...] | None = None  # of each text the labels of its arcs
     marginals: tuple[Tensor, ...] = ()  # of each text, (n + 1, n + 1), if they were asked for
 
 
@@ -62,6 +63,7 @@ def ask(
             said = hard[number]
             own |= {"label": _shown(parser, said), "soft_label": _shown(parser, soft[number])}
             own["probability"] = said.probability if isinstance(said.probability, float) else None
+            own["relations"] = said.relations
             own["right"] = _right(said.label, gold.get(i))
         found[i] = Said(heads, **own)
     return found

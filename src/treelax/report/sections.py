@@ -11,6 +11,7 @@ from typing import Any
 
 from treelax.analysis.tables import headings, table_rows
 from treelax.pictures import Curve, Panel, draw_panels
+from treelax.report.glossary import COLUMNS
 from treelax.report.run_records import RunRecord, figure_of
 from treelax.table import Cell, Table
 
@@ -20,15 +21,19 @@ LEARNED = 3  # runs whose dev figures stand on top where there are no trees
 CHANGES = 6  # settings other than the preset's that are named
 
 
+def _name(key: str) -> str:
+    return key.upper() if key.upper() in COLUMNS else key.replace("_", " ")  # UAS, LAS
+
+
 def _dev_name(key: str) -> str:
-    return f"dev: {key.replace('_', ' ')}, %"
+    return f"dev: {_name(key)}, %"
 
 
 def dev_figures(runs: Sequence[RunRecord]) -> list[str]:
     """What is known where no trees could be studied: the dev figures of the best epochs."""
     found = []
     for run in runs[:LEARNED]:
-        figures = ", ".join(f"{key.replace('_', ' ')} {own:.1f} %" for key, own in run.dev.items())
+        figures = ", ".join(f"{_name(key)} {own:.1f} %" for key, own in run.dev.items())
         if figures and run.best_row is not None:
             found.append(
                 f"On the dev set, after epoch {run.best_row['epoch']}, {run.name} has {figures}."

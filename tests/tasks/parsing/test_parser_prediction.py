@@ -158,4 +158,7 @@ def test_the_page_and_the_analysis_know_the_parser(
     assert source.answer([words], [tree]).tags == ["det", "nsubj", "root", "obj", "punct"]
     shown(capsys, "analyse", run, "--split", "dev", "--out", tmp_path / "study")
     shown(capsys, "report", run, "--split", "dev")
-    assert "dependency parsing" in (run / "report.html").read_text()
+    report = (run / "report.html").read_text()
+    assert "dependency parsing" in report
+    assert "dev: LAS, %" in report
+    assert 'class="label">nsubj</text>' in report

@@ -97,8 +97,8 @@ def own_examples(
     named = getattr(config.data, split)
     if named is None and split not in origins:
         raise InputError(
-            f"the run was trained without {split} data; expected --data FILE, or --split dev for "
-            "treelax analyse"
+            f"the run was trained without {split} data; expected --data FILE or, for analyse and "
+            "report, --split dev"
         )
     path = find_again(named, origins.get(split), f"{split} data")
     sentences = read_treebank(path, single_root=config.model.single_root)

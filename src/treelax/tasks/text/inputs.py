@@ -221,8 +221,8 @@ def own_examples(
     if named is None and split not in origins:
         there = " or ".join(name for name in SPLITS if getattr(data, name))
         raise InputError(
-            f"the run was trained without {split} data; expected --data FILE, or --split {there} for "
-            "treelax analyse"
+            f"the run was trained without {split} data; expected --data FILE or, for analyse and "
+            f"report, --split {there}"
         )
 
     def file_of(path: str) -> Path:

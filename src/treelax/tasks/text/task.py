@@ -34,7 +34,7 @@ KINDS: Kinds = {
     "labels": list,
     "splits": dict,
 }
-TITLES = {"classify": "classes of texts", "pair": "pairs of texts", "tag": "tags of words"}
+TITLES = {"classify": "text classification", "pair": "text pairs", "tag": "tagging"}
 LATER = ("mixed_examples", "parameters")  # numbers that the first results did not have
 
 
