@@ -114,9 +114,14 @@ class Said:
         """The tree of each text that has words."""
         return self.said.trees or ()
 
-    def relations(self, text: int) -> tuple[str, ...] | None:
-        """The labels of the arcs of a text; None if there are none."""
-        return None if self.said.relations is None else self.said.relations[text]
+    def relations(self, text: int, tree: Tree | None = None) -> tuple[str, ...] | None:
+        """The labels of the arcs of a text, of another tree those that both have; None without."""
+        if self.said.relations is None:
+            return None
+        both = zip(
+            self.said.relations[text], tree or self.trees[text], self.trees[text], strict=True
+        )
+        return tuple(label if head == own else "" for label, head, own in both)
 
     @property
     def name(self) -> str | None:
@@ -363,18 +368,18 @@ def _drawn(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
 
     size: dict[str, Any] = {"width": look.width, "ascii": look.ascii}
 
-    def drawn(i: int, tree: Tree, labels: Sequence[str] | None = None) -> str:
+    def drawn(i: int, tree: Tree) -> str:
         words, gold = each.said.words[i], each.example.gold[i] if look.gold else None
         if isinstance(tree, str):
             return draw_binary_tree(words, _spans(tree), **size)
-        return draw_tree(words, tree, gold=gold, labels=labels, **size)
+        return draw_tree(words, tree, gold=gold, labels=each.relations(i, tree), **size)
 
     if look.number:
         yield f"line {each.example.line}" + (f": {each.name}" if each.name else "")
     for i, words in enumerate(each.said.words):
         if i:
             yield ""
-        yield drawn(i, each.trees[i], each.relations(i))
+        yield drawn(i, each.trees[i])
         if each.tags is not None:
             told = [f"{w} {tag}" for w, tag in zip(words, each.tags, strict=True) if tag]
             yield f"tags: {', '.join(told) or 'none'}"
@@ -442,12 +447,16 @@ def _picture(several: Iterable[Said], form: str, look: Look) -> Picture:
                 pictures += [drawn, draw_note(look.weights)]
                 continue
             gold = each.example.gold[i] if look.gold else None
-            shown = {"tags": each.tags, "labels": each.relations(i)}
-            own = None if each.noisy else weights
-            pictures += _tree_pictures(words, tree, title, weights=own, gold=gold, **shown)
+            own, labels = None if each.noisy else weights, each.relations(i)
+            pictures += _tree_pictures(
+                words, tree, title, weights=own, gold=gold, tags=each.tags, labels=labels
+            )
             if each.noisy:
                 above = f"best tree with {look.noise}"
-                pictures += _tree_pictures(words, each.noisy[i], above, weights=weights, gold=gold)
+                labels = each.relations(i, best)
+                pictures += _tree_pictures(
+                    words, best, above, weights=weights, gold=gold, labels=labels
+                )
             if weights:
                 pictures.append(draw_note(look.weights))
             for sampled, told in _shown_samples(each, i, look):
@@ -455,7 +464,8 @@ def _picture(several: Iterable[Said], form: str, look: Look) -> Picture:
                     pictures.append(draw_note(told))
                 else:
                     title = f"sampled {told.removesuffix(':')}"
-                    pictures += _tree_pictures(words, sampled, title, gold=gold)
+                    labels = each.relations(i, sampled)
+                    pictures += _tree_pictures(words, sampled, title, gold=gold, labels=labels)
     return stack_pictures(pictures)
 
 

@@ -107,7 +107,7 @@ class Gallery:
         tags = self._tags(i, said)
         trees = []
         for k, text in enumerate(self.corpus.examples[i]):
-            labels = said.relations and said.relations[k]
+            labels = None if said.relations is None else said.relations[k]
             drawn = draw_arcs(text.words, said.heads[k], gold=text.heads, tags=tags, labels=labels)
             title = f"Tree of {name} for example {i + 1}"
             trees.append((drawn, f"e{i}-r{run}-t{k}", self._of_text(title, k)))
