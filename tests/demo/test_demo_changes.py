@@ -43,7 +43,7 @@ def test_changes_of_words_that_are_gone_are_dropped(visitor: Visitor) -> None:
     visit.shows_its_state(pinned="1-2,4-3")
     page.fill("#text", WORDS.removeprefix("the "))
     visit.shows_its_state(pinned="3-2", edits="3-6:2,0-5:1")
-    expect(page.locator("#status")).to_have_text("1 changed arc was dropped: the words are gone.")
+    expect(page.locator("#status")).to_have_text("1 change was dropped: the words are gone.")
     # words that are typed again have their changes again
     page.fill("#text", WORDS)
     visit.shows_its_state(pinned="1-2,4-3", edits="4-7:2,0-6:1")
@@ -69,7 +69,7 @@ def test_another_text_has_no_changes(visitor: Visitor) -> None:
         visit.shows_its_state(pinned="1-2")
         act()
         visit.shows_its_state(pinned="", edits="", text=text)
-        expect(page.locator("#status")).to_have_text("2 changed arcs were cleared.")
+        expect(page.locator("#status")).to_have_text("2 changes were cleared.")
         assert page.is_hidden("#changes-row")
         page.click("#resample")
         expect(page.locator("#status")).to_have_text("")

@@ -186,6 +186,8 @@ def test_expressions_as_people_write_them(ask: Ask) -> None:
     assert reply["answer"]["gold"] is None
     assert "Not a whole expression yet" in reply["answer"]["text"]
     # one that has ended is none
+    many = ask(text="[MAX 1 2 3 4 5 6 7 ]")["answer"]["tags"]
+    assert many[0] == "5+"  # the model has no tag for more
     ended = ask(text="[MAX 2 9 ] 3")["answer"]["text"]
     assert ended.startswith("Not an expression: token 5: received 3 after the end")
 

@@ -1,7 +1,7 @@
 // The sentence, the noise, what trees are and what makes them soft.
 
 import { examplesOf } from "./examples.js";
-import { byId, changedArcs, copyLink, page, randomSeed, refresh, writeLink } from "./page.js";
+import { byId, copyLink, countedChanges, page, randomSeed, refresh, writeLink } from "./page.js";
 import { MOST_SEED, hasArcs, inUnits, mayHaveRoots, ofSource, relaxationsOf, setStructure } from "./state.js";
 import { changesOf, chooseAnew, newText, place } from "./texts.js";
 
@@ -222,7 +222,7 @@ function showSpread() {
 function startAnew(texts, chosen) {
   const count = page.state.texts.reduce((sum, text) => sum + changesOf(text), 0);
   page.state.texts = texts.map((text) => newText(text, chosen));
-  if (count) page.notice = `${changedArcs(count)} cleared.`;
+  if (count) page.notice = `${countedChanges(count)} cleared.`;
   showControls();
   refresh();
 }

@@ -99,11 +99,10 @@ function settle(words, asked, texts) {
   const counted = [asked.text, asked.second?.text];
   let lost = 0;
   words.forEach((own, at) => (lost += own ? follow(texts[at], own, counted[at]) : 0));
-  if (lost) page.notice = `${changedArcs(lost)} dropped: the words are gone.`;
+  if (lost) page.notice = `${countedChanges(lost)} dropped: the words are gone.`;
 }
 
-export const changedArcs = (count) =>
-  count === 1 ? "1 changed arc was" : `${count} changed arcs were`;
+export const countedChanges = (count) => (count === 1 ? "1 change was" : `${count} changes were`);
 
 // what: trees, or words alone
 async function ask(what, asked) {

@@ -136,13 +136,12 @@ class ListOpsParser(TrainedParser):
         """Argument counts that the composer reads off the tree; value and gold tree of the whole."""
         words, tree = tuple(texts[0]), trees[0]
         tags = self.model.composer(tree[None].to(self._device))[0].argmax(-1).tolist()
-        shown = [str(tag) if tag else "" for tag in tags]
         try:
             expression = Expression(words)
         except InputError as error:
             unfinished = "received the end" in str(error)
             what = "Not a whole expression yet" if unfinished else "Not an expression"
-            return Answer(f"{what}: {error}", shown)
+            return Answer(f"{what}: {error}", [str(tag) if tag else "" for tag in tags])
         heads = tree[:, 1:].argmax(0).tolist()
         right = sum(a == b for a, b in zip(heads, expression.heads, strict=True))
         operators = [i for i, kind in enumerate(expression.kinds) if kind == "operator"]
@@ -150,7 +149,7 @@ class ListOpsParser(TrainedParser):
         return Answer(
             f"Value {expression.evaluate()}. The best tree has {right} of {len(words)} heads right; "
             f"from it the model reads {read} of {len(operators)} argument counts right.",
-            shown,
+            list(self._shown(words, tags)),
             list(expression.heads),
         )
 
