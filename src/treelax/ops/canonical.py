@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import torch
@@ -14,6 +15,7 @@ from treelax.ops.checks import (
     check_temperature,
     span_mask,
 )
+from treelax.ops.library import unwatched
 
 HALF_TYPES = (torch.float16, torch.bfloat16)
 
@@ -28,6 +30,13 @@ def value_type(scores: Tensor) -> torch.dtype:
     if scores.dtype in HALF_TYPES and torch.is_autocast_enabled(scores.device.type):
         return torch.float32
     return scores.dtype
+
+
+@functools.lru_cache(maxsize=64)
+def _all_of(length: int, batch: int) -> Tensor:
+    """Lengths of sentences that all have ``length`` words; nobody writes to them."""
+    with torch.inference_mode(False):  # or a later call could not keep them for its gradient
+        return torch.full((batch,), length, device="cpu")
 
 
 class Canonical(NamedTuple):
@@ -64,7 +73,9 @@ def canonical(
     work = precise(scores)
     if work.dim() != 3:
         work = work.reshape(batch_shape.numel(), size, size)
-    if lengths is None:
+    if lengths is None and work.is_cpu and unwatched(work):
+        flat = _all_of(size - rooted, work.shape[0])
+    elif lengths is None:
         flat = torch.full((work.shape[0],), size - rooted, dtype=torch.int64, device=work.device)
     else:
         check_lengths(lengths, batch_shape, scores.device)

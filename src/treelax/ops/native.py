@@ -22,7 +22,7 @@ import threading
 import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -47,6 +47,14 @@ LONG = 10**8
 SMALLEST_BLOCK = 128 * 1024
 
 Kernel = Callable[..., int]
+
+
+class Plan(NamedTuple):
+    """What a call of `soft_tree` needs that depends on the shape of its scores only."""
+
+    forward: Kernel
+    backward: Kernel
+    saved: int  # entries of what is kept for the backward pass
 
 
 def block_size(size: int) -> int:
@@ -155,7 +163,7 @@ def variant() -> str:
 
 
 @functools.cache
-def _kernel(operation: str, dtype: torch.dtype, build: str, arguments: str) -> Kernel:
+def kernel_of(operation: str, dtype: torch.dtype, build: str, arguments: str) -> Kernel:
     """An entry point of a build, ``""``, ``"_narrow"`` or ``"_lone"``; ``arguments`` are ``p`` for
     pointers and ``i`` for integers."""
     library = _open()[0]
@@ -172,19 +180,28 @@ def _lanes(dtype: torch.dtype, narrow: bool) -> int:
     """Sentences per SIMD register; 0 where there is no build with shorter vectors."""
     if narrow and variant() not in ("v3", "v4"):
         return 0
-    return _kernel("lanes", dtype, "_narrow" if narrow else "", "")()
+    return kernel_of("lanes", dtype, "_narrow" if narrow else "", "")()
 
 
 def forget() -> None:
     """Open the library anew when it is next used, for tests that set ``TREELAX_NATIVE``."""
-    for cache in (_open, _kernel, _lanes):
+    for cache in caches:
         cache.cache_clear()
+
+
+#: What depends on the variant in use.
+caches: list[Any] = [_open, kernel_of, _lanes]
 
 
 def lanes(dtype: torch.dtype, batch: int) -> int:
     """Sentences per SIMD register in a call with ``batch`` sentences."""
     # bool: a batch of unknown size is decided upon when it is traced
     return _lanes(dtype, bool(batch <= _lanes(dtype, True)))
+
+
+def build_for(dtype: torch.dtype, batch: int) -> str:
+    """The build for a call with ``batch`` sentences, long ones aside."""
+    return "_narrow" if batch <= _lanes(dtype, True) else ""
 
 
 def call(
@@ -201,8 +218,8 @@ def call(
     ``lone`` is for the long sentences of a batch, after the call for the others.
     """
     batch = lengths.shape[0]
-    build = "_lone" if lone else "_narrow" if batch <= _lanes(dtype, True) else ""
-    kernel = _kernel(operation, dtype, build, arguments)
+    build = "_lone" if lone else build_for(dtype, batch)
+    kernel = kernel_of(operation, dtype, build, arguments)
     threads = torch.get_num_threads()
     if batch * size**3 < LONG:
         status = kernel(*values, threads, None)
@@ -210,7 +227,7 @@ def call(
         status = _interruptible(kernel, *values, threads)
     _last.status = status | (_last.status if lone else 0)
     if status:
-        _look_at(status, lengths, size, operation)
+        look_at(status, lengths, size, rooted=not operation.startswith("cky"))
 
 
 def _interruptible(kernel: Kernel, *values: Any) -> int:
@@ -251,9 +268,9 @@ def aligned(saved: Tensor) -> Tensor:
     return saved.clone() if saved.data_ptr() % ALIGNMENT else saved
 
 
-def _look_at(status: int, lengths: Tensor, size: int, operation: str) -> None:
+def look_at(status: int, lengths: Tensor, size: int, rooted: bool) -> None:
     """Raise for what leaves nothing computed."""
     if status & OUT_OF_MEMORY:
         raise ChartMemoryError(NO_MEMORY)
     if status & BAD_LENGTH:
-        check_length_values(lengths, size, rooted=not operation.startswith("cky"))
+        check_length_values(lengths, size, rooted)

@@ -8,7 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treelax.ops.native import aligned, call, lanes, pool
+from treelax.ops.native import Plan, aligned, build_for, call, kernel_of, lanes, pool
+
+# arguments of the entry points: pointers and integers
+SOFT_TREE, BACKWARD = "ppiiiipppip", "ppppiiiipip"
 
 
 class NativeProgram:
@@ -29,6 +32,17 @@ class NativeProgram:
         """Flat: planes of vectors for each group of sentences, then planes for each long sentence."""
         total = self.planes * self.in_lanes(batch, size, dtype)
         return (total + self.planes * batch * size * size if size > self.largest else total,)
+
+    def plan(self, dtype: torch.dtype, batch: int, size: int) -> Plan | None:
+        """For `treelax.ops.direct`; None where there is room for long sentences."""
+        if size > self.largest:
+            return None
+        build = build_for(dtype, batch)
+        return Plan(
+            kernel_of(self.soft_tree_name, dtype, build, SOFT_TREE),
+            kernel_of(self.backward_name, dtype, build, BACKWARD),
+            self.saved_shape(batch, size, dtype)[0],
+        )
 
     def in_lanes(self, batch: int, size: int, dtype: torch.dtype) -> int:
         """Entries of a plane of all groups."""
@@ -63,7 +77,7 @@ class NativeProgram:
         tree, value = torch.empty_like(scores), scores.new_empty(batch)
         saved = pool.empty(self.saved_shape(batch, size, kind)[0] if save else 0, kind)
         self.run(
-            *(self.soft_tree_name, "ppiiiipppip", kind, lengths, size, scores.data_ptr()),
+            *(self.soft_tree_name, SOFT_TREE, kind, lengths, size, scores.data_ptr()),
             *(lengths.data_ptr(), batch, size, relaxation == "entropy", single_root),
             *(tree.data_ptr(), value.data_ptr(), saved.data_ptr() if save else None),
             saved=8,
@@ -83,7 +97,7 @@ class NativeProgram:
         saved = aligned(saved)
         grad_scores = torch.empty_like(grad_tree)
         self.run(
-            *(self.backward_name, "ppppiiiipip", grad_tree.dtype, lengths, size),
+            *(self.backward_name, BACKWARD, grad_tree.dtype, lengths, size),
             grad_tree.data_ptr(),
             None if grad_value is None else grad_value.data_ptr(),
             *(saved.data_ptr(), lengths.data_ptr(), batch, size, relaxation == "entropy"),
@@ -96,7 +110,7 @@ class NativeProgram:
         batch, size, _ = scores.shape
         value = scores.new_empty(batch)
         self.run(
-            *(self.soft_tree_name, "ppiiiipppip", scores.dtype, lengths, size, scores.data_ptr()),
+            *(self.soft_tree_name, SOFT_TREE, scores.dtype, lengths, size, scores.data_ptr()),
             *(lengths.data_ptr(), batch, size, True, single_root, None, value.data_ptr(), None),
         )
         return value

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch._C import _are_functorch_transforms_active
 
-from treelax.ops import dispatch, function
+from treelax.ops import direct, dispatch, function
 from treelax.ops.backend import RELAXATIONS, Algorithm
 from treelax.ops.canonical import Canonical, canonical, value_type
 from treelax.ops.checks import one_of, sample_size
@@ -75,7 +75,7 @@ def soft(
     they are in."""
     one_of("relaxation", relaxation, RELAXATIONS)
     form = canonical(scores, lengths, temperature, validate, rooted=algorithm.rooted)
-    tree, value, _ = function.call_soft_tree(
+    tree, value = direct.soft_tree(
         form.scores,
         form.lengths,
         algorithm.name,

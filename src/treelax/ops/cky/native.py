@@ -6,6 +6,7 @@ from treelax.ops.native_program import NativeProgram
 # `saved_planes` in native/spans.h
 _program = NativeProgram("cky_", planes=4, largest=LONGEST_IN_LANES)
 
+plan = _program.plan
 saved_shape = _program.saved_shape
 soft_tree = _program.soft_tree
 soft_tree_backward = _program.soft_tree_backward

@@ -4,6 +4,7 @@ from treelax.ops.native_program import NativeProgram
 
 _program = NativeProgram("matrix_tree_", planes=2)  # `saved_planes` in native/matrix_tree.cpp
 
+plan = _program.plan
 saved_shape = _program.saved_shape
 soft_tree = _program.soft_tree
 soft_tree_backward = _program.soft_tree_backward

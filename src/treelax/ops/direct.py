@@ -1,0 +1,127 @@
+"""`soft_tree` in C++ with as little Python as a gradient allows, for calls that nobody watches.
+
+For short sentences Python takes longer than the kernels, the more so as these leave little of it in the
+processor's caches: a function that is not called saves about a microsecond. Everything else goes through
+`treelax.ops.function`, with the same results.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from treelax.ops import dispatch, function, native
+from treelax.ops.backend import ALGORITHMS
+from treelax.ops.library import unchanged, unwatched
+from treelax.ops.native import Plan, pool
+
+
+@functools.lru_cache(maxsize=256)
+def plan(algorithm: str, backend: str, dtype: torch.dtype, batch: int, size: int) -> Plan | None:
+    """None for what goes the long way: other backends, long sentences, calls without a word."""
+    if batch == 0 or size == ALGORITHMS[algorithm].rooted or batch * size**3 >= native.LONG:
+        return None
+    if dispatch.choose(backend, "cpu") != "native":
+        return None
+    found: Plan | None = dispatch.load(algorithm, "native").plan(dtype, batch, size)
+    return found
+
+
+native.caches.append(plan)
+
+
+class _SoftTree(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        scores: Tensor,
+        lengths: Tensor,
+        own: Plan,
+        algorithm: str,
+        relaxation: str,
+        single_root: bool,
+        validate: bool,
+    ) -> tuple[Tensor, Tensor]:
+        batch, size, _ = scores.shape
+        tree, value = torch.empty_like(scores), scores.new_empty(batch)
+        chart = None
+        if ctx is not None:
+            saved = pool.empty(own.saved, scores.dtype)
+            chart = saved.data_ptr()
+            ctx.set_materialize_grads(False)
+            ctx.save_for_backward(scores, saved, lengths)
+            ctx.options = own, algorithm, relaxation, single_root
+        status = own.forward(
+            *(scores.data_ptr(), lengths.data_ptr(), batch, size, relaxation == "entropy"),
+            *(single_root, tree.data_ptr(), value.data_ptr(), chart),
+            *(torch.get_num_threads(), None),
+        )
+        if status:
+            native.look_at(status, lengths, size, algorithm != "cky")
+            if validate:
+                function.explain(ALGORITHMS[algorithm], scores, lengths, value)
+        return tree, value
+
+    @staticmethod
+    def backward(ctx: Any, grad_tree: Any, grad_value: Any) -> Any:
+        scores, saved, lengths = ctx.saved_tensors
+        own, algorithm, relaxation, single_root = ctx.options
+        if grad_tree is None:
+            if grad_value is None:
+                return (None,) * 7
+            grad_tree = grad_value.new_zeros(scores.shape)
+        if torch.is_grad_enabled() or not unwatched(grad_tree):
+            grad = function.call_soft_tree_backward(
+                *(grad_tree, grad_value, scores, saved, lengths),
+                *(algorithm, relaxation, single_root, "native"),
+            )
+            return grad, *(None,) * 6
+        batch, size, _ = scores.shape
+        grad_tree = grad_tree.contiguous()
+        saved = native.aligned(unchanged("the chart", saved, (own.saved,), grad_tree))
+        lengths = unchanged("lengths", lengths, (batch,), grad_tree, torch.int64)
+        if grad_value is not None:
+            grad_value = grad_value.contiguous()
+        grad = torch.empty_like(grad_tree)
+        status = own.backward(
+            *(grad_tree.data_ptr(), None if grad_value is None else grad_value.data_ptr()),
+            *(saved.data_ptr(), lengths.data_ptr(), batch, size, relaxation == "entropy"),
+            *(single_root, grad.data_ptr(), torch.get_num_threads(), None),
+        )
+        if status:
+            native.look_at(status, lengths, size, algorithm != "cky")
+        return grad, *(None,) * 6
+
+
+# what `apply` comes down to where no transform of functorch is active
+_apply: Any = super(torch.autograd.Function, _SoftTree).apply
+
+
+def soft_tree(
+    scores: Tensor,
+    lengths: Tensor,
+    algorithm: str,
+    relaxation: str,
+    single_root: bool,
+    backend: str,
+    validate: bool,
+    save: bool,
+) -> tuple[Tensor, Tensor]:
+    """Soft tree and value of the chart; the arguments are those of `treelax.ops.function.soft_tree`."""
+    if scores.is_cpu and unwatched(scores) and forward_ad._current_level < 0:
+        batch, size, _ = scores.shape
+        own = plan(algorithm, backend, scores.dtype, batch, size)
+        if own is not None:
+            options = (scores, lengths, own, algorithm, relaxation, single_root, validate)
+            found: tuple[Tensor, Tensor] = (
+                _apply(*options) if save else _SoftTree.forward(None, *options)
+            )
+            return found
+    tree, value, _ = function.call_soft_tree(
+        scores, lengths, algorithm, relaxation, single_root, backend, validate, save
+    )
+    return tree, value
