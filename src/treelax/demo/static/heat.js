@@ -6,7 +6,8 @@ import { isPart, place } from "./texts.js";
 
 const LARGEST_CELL = 30;
 const LABELLED_CELL = 10; // smaller cells have numbers in place of words, and not all of them
-const LONGEST_LABEL = 56; // pixels
+const LONGEST_LABEL = 60; // pixels
+const LABELS = LONGEST_LABEL + 6; // room for them beside and above the cells
 const SPACED_CELL = 8; // smaller cells touch each other, and are drawn as the pixels of a picture
 
 export class HeatMap {
@@ -38,9 +39,9 @@ export class HeatMap {
     this.arcs = arcs;
     this.first = arcs ? 0 : 1; // there are no spans from the root
     const room = this.room;
-    const labelled = Math.floor((room - 62) / count) >= LABELLED_CELL;
-    this.left = labelled ? 62 : 24;
-    this.top = labelled ? 66 : 18;
+    const labelled = Math.floor((room - LABELS) / count) >= LABELLED_CELL;
+    this.left = labelled ? LABELS : 24;
+    this.top = labelled ? LABELS : 18;
     this.cell = Math.max(1, Math.min(LARGEST_CELL, Math.floor((room - this.left) / count)));
     this.count = count;
     const width = Math.min(this.left + count * this.cell + 1, room);
