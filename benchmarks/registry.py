@@ -90,6 +90,7 @@ class Plan:
         seconds: time to spend on all contenders of one operation, size and thread count.
         rounds: at least so many rounds, whatever they take.
         long_sizes: ``(n, batch)`` at which treelax alone is timed, for the growth exponent.
+        alone: words of a batch of one sentence, for which treelax is timed on all threads.
     """
 
     batch: int
@@ -98,10 +99,11 @@ class Plan:
     seconds: float
     rounds: int
     long_sizes: tuple[tuple[int, int], ...]
+    alone: tuple[int, ...] = ()
 
 
 PLANS = {
-    "cpu": Plan(64, (10, 20, 40, 80), (1, 2), 6.0, 5, ((160, 64), (320, 16))),
+    "cpu": Plan(64, (10, 20, 40, 80), (1, 2), 6.0, 5, ((160, 64), (320, 16)), (320,)),
     "cpu quick": Plan(64, (10, 20), (1,), 1.0, 2, ((40, 16), (80, 16))),
     "cuda": Plan(128, (10, 20, 40, 80), (1,), 1.0, 5, ()),
     "cuda quick": Plan(128, (10, 20), (1,), 0.5, 2, ()),

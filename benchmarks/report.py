@@ -321,6 +321,16 @@ def growth_table(figures: Figures, contender: str, sizes: Sequence[int]) -> str 
     return f"### {contender}, {FORWARD_BACKWARD}, one thread: growth\n\n{table(header, lines)}"
 
 
+def alone(rows: Sequence[Row], sizes: Sequence[int]) -> list[str]:
+    """Wall time of batches of one sentence."""
+    return [
+        f"One sentence of {row.n} words, {row.operation}, {row.threads} threads: "
+        f"{short(row.wall_ms)} ms of wall time ({row.contender})."
+        for row in rows
+        if row.batch == 1 and row.n in sizes
+    ]
+
+
 def bars_table(found: Sequence[Bar], batch: int) -> str:
     """The bars and whether they are met."""
     lines = [

@@ -190,6 +190,7 @@ class Run:
             for operation in OPERATIONS
         ]
         cells += [(1, n, batch, FORWARD_BACKWARD, self.own()) for n, batch in plan.long_sizes]
+        cells += [(max(plan.threads), n, 1, FORWARD_BACKWARD, self.own()) for n in plan.alone]
         progress = Progress(say)
         for _, n, batch, operation, contenders in cells:
             near = max((size for size in plan.sizes if size <= n), default=min(plan.sizes))
@@ -277,6 +278,7 @@ class Run:
             sizes = sorted({n for n in plan.sizes if n >= 40} | {n for n, _ in plan.long_sizes})
             for c in self.own():
                 parts.append(report.growth_table(figures, c.name, sizes) or "")
+                parts.extend(report.alone(self.rows, plan.alone))
         batch = registry.PLANS[self.device].batch
         parts.append(report.bars_table(report.bars(self.rows, self.device, batch), batch))
         return "\n\n".join(part for part in parts if part)
