@@ -47,7 +47,7 @@ Look at a model that comes with treelax, then train your own; every command
 has its own --help.
 
 Examples:
-  treelax parse english "I saw the man with the telescope."
+  treelax parse "I saw the man with the telescope."
   treelax demo --open
   treelax train listops --preset small --out runs/listops
   treelax train classify --train train.tsv --dev dev.tsv --text review \\
