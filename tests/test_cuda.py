@@ -26,6 +26,7 @@ else:
     pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 
 SIZES = (1, 2, 3, 5, 17, 33)
+GPU_BACKENDS = ("triton", "cuda")
 RELAXATIONS = ("softmax", "entropy")
 ROOTS = (False, True)
 STRUCTURES = (
@@ -84,16 +85,33 @@ def test_soft_trees_and_gradients():
         grad_value = upstream[:, 0, 1].contiguous()
         grad = reference.soft_tree_backward(upstream, grad_value, saved, lengths, *options)
         for dtype, tolerance in ((torch.float64, 1e-11), (torch.float32, 1e-5)):
-            s = scores.to("cuda", dtype).requires_grad_()
-            got, got_value, _ = torch.ops.treelax.soft_tree(
-                s, lengths.cuda(), "eisner", *options, "triton", True, True
-            )
-            close(got, tree, tolerance)
-            close(got_value, value, tolerance)
-            (got_grad,) = torch.autograd.grad(
-                (got, got_value), s, (upstream.to(s), grad_value.to(s))
-            )
-            close(got_grad, grad, 10 * tolerance)
+            for backend in GPU_BACKENDS:
+                s = scores.to("cuda", dtype).requires_grad_()
+                got, got_value, _ = torch.ops.treelax.soft_tree(
+                    s, lengths.cuda(), "eisner", *options, backend, True, True
+                )
+                close(got, tree, tolerance)
+                close(got_value, value, tolerance)
+                (got_grad,) = torch.autograd.grad(
+                    (got, got_value), s, (upstream.to(s), grad_value.to(s))
+                )
+                close(got_grad, grad, 10 * tolerance)
+
+
+def test_long_sentences_and_large_batches():
+    """Every shape of the CUDA kernels against Triton's."""
+    for batch, n in ((3, 90), (2, 260), (600, 20), (40, 100)):
+        scores, _, upstream = (x.cuda() for x in make(n, batch, torch.float32))
+        for relaxation, single_root in product(RELAXATIONS, ROOTS):
+            results = []
+            for backend in GPU_BACKENDS:
+                s = scores.clone().requires_grad_()
+                options = {"relaxation": relaxation, "single_root": single_root}
+                tree = ops.soft_tree(s, backend=backend, **options)
+                results.append((tree, torch.autograd.grad(tree, s, upstream)[0]))
+            (tree, grad), (got, got_grad) = results
+            close(got, tree, 1e-4)
+            close(got_grad / grad.abs().max(), grad / grad.abs().max(), 1e-4)
 
 
 def test_accuracy_of_float32():
@@ -126,13 +144,13 @@ def test_best_trees_and_samples():
         assert torch.equal(drawn.cpu(), expected)
 
 
-def test_triton_is_chosen_and_agrees_with_the_other_backends():
+def test_cuda_is_chosen_and_agrees_with_the_other_backends():
     scores, lengths, _ = (x.cuda() for x in make(4))
     scores.requires_grad_()
     chosen = ops.soft_tree(scores, lengths)
     (grad,) = torch.autograd.grad(chosen.square().sum(), scores)
-    assert torch.equal(chosen, ops.soft_tree(scores, lengths, backend="triton"))
-    for backend in ("reference", "diagonal"):
+    assert torch.equal(chosen, ops.soft_tree(scores, lengths, backend="cuda"))
+    for backend in ("reference", "diagonal", "triton"):
         tree = ops.soft_tree(scores, lengths, backend=backend)
         close(tree, chosen, 1e-11)
         close(torch.autograd.grad(tree.square().sum(), scores)[0], grad, 1e-10)

@@ -119,7 +119,7 @@ class Backend(Protocol):
         relaxation: str,
         single_root: bool,
     ) -> Tensor:
-        """Gradient with respect to the scores ``(B, N, N)``; only native takes None, for 0."""
+        """Gradient with respect to the scores ``(B, N, N)``; native and cuda take None, for 0."""
 
     def log_partition(self, scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
         """``log Σ_T exp(score(T))``, shape ``(B,)``."""

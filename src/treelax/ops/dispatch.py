@@ -7,6 +7,7 @@ reference  any      loops to be read beside the paper; slow, the ground truth
 diagonal   any      vectorised PyTorch, one step per span width
 native     CPU      C++ kernel, one sentence per SIMD lane
 triton     CUDA     GPU kernels
+cuda       CUDA     soft projective trees in CUDA C++, the rest as triton
 ========== ======== =========================================================
 """
 
@@ -22,7 +23,7 @@ from typing import Any
 from treelax.errors import BackendError
 from treelax.ops.checks import one_of
 
-BACKENDS = ("reference", "diagonal", "native", "triton")
+BACKENDS = ("reference", "diagonal", "native", "triton", "cuda")
 
 
 @functools.cache
@@ -36,14 +37,16 @@ def why_not(name: str, device_type: str) -> str | None:
     if name == "native":
         if device_type != "cpu":
             return f"it runs on the CPU and scores is on {device_type}"
-        native = importlib.import_module("treelax.ops.native")
-        reason: str | None = native.unavailable()
+        reason: str | None = importlib.import_module("treelax.ops.native").unavailable()
         return reason
-    if name == "triton":
+    if name in ("triton", "cuda"):
         if importlib.util.find_spec("triton") is None:
             return 'Triton is not installed (pip install "treelax[triton]")'
-        if device_type != "cuda" and not triton_interprets():
+        if device_type != "cuda" and not (name == "triton" and triton_interprets()):
             return f"it runs on CUDA devices and scores is on {device_type}"
+    if name == "cuda":
+        reason = importlib.import_module("treelax.ops.nvrtc").unavailable()
+        return reason
     return None
 
 
@@ -70,6 +73,8 @@ def choose(backend: str, device_type: str) -> str:
                 "Leave backend out to have one chosen."
             )
         return backend
+    if device_type == "cuda" and why_not("cuda", device_type) is None:
+        return "cuda"
     preferred = {"cpu": "native", "cuda": "triton"}.get(device_type, "diagonal")
     reason = why_not(preferred, device_type)
     if reason is None:
@@ -81,3 +86,12 @@ def choose(backend: str, device_type: str) -> str:
         stacklevel=2,
     )
     return "diagonal"
+
+
+@functools.cache
+def find(algorithm: str, backend: str, device_type: str) -> tuple[str, Any]:
+    """Name and module of the backend to run, chosen for an algorithm: `choose`, then `load`."""
+    name = choose(backend, device_type)
+    if name == "cuda" and algorithm != "eisner":
+        name = "triton"
+    return name, load(algorithm, name)

@@ -26,13 +26,13 @@ from treelax.ops.library import (
 )
 
 #: Backends that themselves check the lengths before they touch memory, and write NaN for NaN.
-KERNELS = ("native", "triton")
+KERNELS = ("native", "triton", "cuda")
 
 
 def resolve(algorithm: str, backend: str, device: torch.device) -> tuple[Algorithm, str, Backend]:
     """Algorithm, name and module of the backend to run."""
-    name = dispatch.choose(backend, device.type)
-    return ALGORITHMS[algorithm], name, dispatch.load(algorithm, name)
+    name, module = dispatch.find(algorithm, backend, device.type)
+    return ALGORITHMS[algorithm], name, module
 
 
 def no_words(algorithm: Algorithm, scores: Tensor) -> bool:
@@ -181,7 +181,7 @@ def soft_tree_backward(
     lengths = unchanged("lengths", lengths, (batch,), grad_tree, torch.int64)
     if grad_value is not None:
         grad_value = grad_value.contiguous()
-    elif name != "native":
+    elif name not in ("native", "cuda"):
         grad_value = grad_tree.new_zeros(batch)
     grad = module.soft_tree_backward(
         grad_tree.contiguous(),

@@ -29,7 +29,8 @@ def best_tree(
         lengths: ``(...)`` words per sentence (the root not counted), or None if all have ``n``.
         single_root: allow one modifier of the root only.
         validate: check the values of scores and lengths, and that every sentence has a tree.
-        backend: ``"reference"``, ``"diagonal"``, ``"native"`` or ``"triton"``; None takes the fastest.
+        backend: ``"reference"``, ``"diagonal"``, ``"native"``, ``"triton"`` or ``"cuda"``; None takes
+            the fastest.
 
     Returns:
         ``(..., n+1, n+1)`` of 0 and 1 in the dtype of the scores, without a gradient. Among trees of

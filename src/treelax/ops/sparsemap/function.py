@@ -6,7 +6,6 @@ by its gradient. So structures whose support is found elsewhere have the same gr
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import torch
@@ -81,13 +80,13 @@ def _sparsemap(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     """The solution from a tree to start from; scores and lengths have been checked."""
     kind = ALGORITHMS[algorithm]
-    name = dispatch.choose(backend, scores.device.type)
+    name = dispatch.choose(backend, scores.device.type).replace("cuda", "triton")
     parts = kind.parts(lengths, scores.shape[-1])
     ready = plain.prepared(scores, parts, kind.rooted)
     if no_words(kind, scores):
         found = _nothing(ready, most_parts(kind, scores.shape[-1]))
     elif name in FAST:
-        module = importlib.import_module(f"treelax.ops.sparsemap.{name}")
+        module = dispatch.load("sparsemap", name)
         found = module.solve(ready, lengths, start, kind, single_root, max_iterations)
     else:
         found = _by_loop(ready, lengths, start, kind, single_root, max_iterations, name)
@@ -177,8 +176,8 @@ def _backward(
     inverse = unchanged("the inverse", inverse, (batch, slots, slots), grad, inverse.dtype)
     if grad.numel() == 0 or parts == 0:
         return torch.zeros_like(grad)
-    if grad.is_cuda and dispatch.choose("", "cuda") == "triton":
-        module = importlib.import_module("treelax.ops.sparsemap.triton")
+    if grad.is_cuda and dispatch.choose("", "cuda") != "diagonal":
+        module = dispatch.load("sparsemap", "triton")
     else:
         module = plain
     found = module.backward(grad.to(inverse.dtype), indices, inverse).to(grad.dtype)

@@ -1,0 +1,140 @@
+"""What soft trees cost on a GPU: device time over batches and lengths, and ordinary calls.
+
+    python benchmarks/gpu_calls.py
+
+*Device* rows: forward and backward pass of random scores (softmax relaxation), captured in a CUDA graph
+and replayed, for both GPU backends. *Call* rows: the same without a graph, as in a training loop: many
+calls, one synchronisation, the contenders in turns, beside ``torch.softmax`` of the same scores.
+Figures are medians in microseconds; writes ``results/gpu-calls-<date>.csv``.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+
+if not __package__:  # run as a script: `benchmarks` is the package, not the search path
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+    warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import treelax as tx
+from benchmarks import machine
+from benchmarks.cuda import replayed
+from benchmarks.report import table, write_rows
+from treelax import ops
+
+RESULTS = Path(__file__).resolve().parent / "results"
+SHOWN = ("kind", "what", "batch", "n", "microseconds", "over_softmax")
+COLUMNS = (*SHOWN, "machine", "torch", "commit")
+BATCHES = (
+    *((128, n) for n in (10, 20, 40, 80)),
+    *((2048, n) for n in (20, 40, 80)),
+    *((16, n) for n in (160, 320, 640)),
+)
+CALLS, ROUNDS = 100, 15
+Call = Callable[[], Any]
+
+
+def with_gradient(function: Callable[[Tensor], Tensor], scores: Tensor, upstream: Tensor) -> Call:
+    """A call with its backward pass."""
+    scores = scores.clone().requires_grad_()
+    return lambda: torch.autograd.grad(function(scores), scores, upstream)
+
+
+def device_rows(largest: int) -> Iterator[dict[str, Any]]:
+    """Device time by batch, length and backend."""
+    for batch, n in BATCHES:
+        scores, upstream = torch.randn(2, batch, n + 1, n + 1, device="cuda")
+        for backend in ("triton", "cuda"):
+            if n > largest and backend == "triton":
+                continue
+
+            def soft(s: Tensor, backend: str = backend) -> Tensor:
+                return ops.soft_tree(s, backend=backend, validate=False)
+
+            seconds = replayed(with_gradient(soft, scores, upstream), 40)
+            took = round(1e6 * statistics.median(seconds), 1)
+            row = {"kind": "device", "what": backend, "batch": batch, "n": n, "microseconds": took}
+            print(row, flush=True)
+            yield row
+
+
+def in_turns(calls: dict[str, Call]) -> dict[str, float]:
+    """Microseconds of an ordinary call of each."""
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(ROUNDS + 2):
+        for name, call in calls.items():
+            torch.cuda.synchronize()
+            start = time.perf_counter()
+            for _ in range(CALLS):
+                call()
+            torch.cuda.synchronize()
+            times[name].append(1e6 * (time.perf_counter() - start) / CALLS)
+    return {name: statistics.median(found[2:]) for name, found in times.items()}  # two warm up
+
+
+def call_rows(compiled: bool) -> Iterator[dict[str, Any]]:
+    """Ordinary calls."""
+    scores, upstream = torch.randn(2, 128, 21, 21, device="cuda")
+    lengths = torch.full((128,), 20, device="cuda")
+    grads: dict[str, Callable[[Tensor], Tensor]] = {
+        "torch.softmax": lambda s: torch.softmax(s, -2),
+        "soft_tree": lambda s: ops.soft_tree(s, lengths),
+        "soft_tree, validate=False": lambda s: ops.soft_tree(s, lengths, validate=False),
+        "soft_tree, triton": lambda s: ops.soft_tree(s, lengths, backend="triton"),
+    }
+    if compiled:
+        grads["soft_tree, reduce-overhead"] = torch.compile(
+            lambda s: ops.soft_tree(s, lengths, validate=False), mode="reduce-overhead"
+        )
+    calls = {name: with_gradient(call, scores, upstream) for name, call in grads.items()}
+    calls["soft_tree without gradient"] = lambda: ops.soft_tree(scores, lengths)
+    found = in_turns(calls)
+    for name, took in found.items():
+        ratio = round(took / found["torch.softmax"], 2)
+        row = {"kind": "call", "what": name, "batch": 128, "n": 20, "microseconds": round(took, 1)}
+        yield row | {"over_softmax": ratio}
+    layer = tx.nn.LatentTree(tx.nn.ArcScorer(100, 100)).cuda()
+    vectors = torch.randn(64, 21, 100, device="cuda")
+    short = torch.full((64,), 20, device="cuda")
+    calls = {"LatentTree": lambda: layer(vectors, short).square().sum().backward()}
+    took = in_turns(calls)["LatentTree"]
+    yield {
+        "kind": "call",
+        "what": "LatentTree",
+        "batch": 64,
+        "n": 20,
+        "microseconds": round(took, 1),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--compile", action="store_true", help="torch.compile too")
+    parser.add_argument(
+        "--triton-up-to", type=int, default=320, help="longest sentences for Triton"
+    )
+    parser.add_argument("--commit", help="of a copy of the tree without its history")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args()
+    rows = [*call_rows(options.compile), *device_rows(options.triton_up_to)]
+    here = machine.describe("cuda", options.commit)
+    path = options.out / f"gpu-calls-{datetime.now():%Y-%m-%d-%H%M}.csv"
+    write_rows(path, COLUMNS, rows, here)
+    print(table(list(SHOWN), [[str(row.get(name, "")) for name in SHOWN] for row in rows], left=2))
+    print(f"{here}\n{path.name}")
+
+
+if __name__ == "__main__":
+    main()

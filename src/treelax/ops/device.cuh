@@ -1,0 +1,39 @@
+// What kernels call the threads and functions of CUDA. Tests have the same names for a CPU.
+#define DEVICE __device__ __forceinline__
+#define PARAMS Args a
+#define THREAD int(threadIdx.x)
+#define BLOCK_THREADS int(blockDim.x)
+#define BLOCK_ID int(blockIdx.x)
+#define CLUSTER_RANK (BLOCK_ID % CLUSTER_BLOCKS)
+#define UNROLL _Pragma("unroll")
+#define UNROLL_TWICE _Pragma("unroll 2")
+#define LEADING_ZEROS(x) __clz(x)
+#define SHUFFLE(v, o) __shfl_xor_sync(0xffffffffu, v, o)
+#define WARP_SYNC() __syncwarp()
+#define BLOCK_SYNC() __syncthreads()
+#define BLOCK_ANY(v) __syncthreads_or(v)
+#define CLUSTER_SYNC() \
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory")
+
+#if CLUSTER_BLOCKS
+#define KERNEL extern "C" __global__ __cluster_dims__(CLUSTER_BLOCKS, 1, 1) __launch_bounds__(THREADS_AT_MOST)
+#else
+#define KERNEL extern "C" __global__ __launch_bounds__(THREADS_AT_MOST)
+#endif
+extern __shared__ double shared_memory[];
+#define SHARED reinterpret_cast<real *>(shared_memory)
+
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#define APPROXIMATE(name, instruction)                       \
+  DEVICE float name(float x) {                               \
+    float y;                                                 \
+    asm(instruction ".approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); \
+    return y;                                                \
+  }
+APPROXIMATE(power, "ex2")
+APPROXIMATE(logarithm, "lg2")
+APPROXIMATE(reciprocal, "rcp")
+DEVICE double power(double x) { return exp2(x); }
+DEVICE double logarithm(double x) { return log2(x); }
+DEVICE double reciprocal(double x) { return 1 / x; }
