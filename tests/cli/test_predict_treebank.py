@@ -111,3 +111,10 @@ def test_a_file_that_is_told_to_be_something_else(
     lines = records(capsys, "predict", saved(tmp_path), treebank, "--input", "text")
     assert len(lines) == len(TREEBANK.splitlines())
     assert "sent_id" not in lines[0]
+
+
+def test_the_file_as_an_option(capsys: Output, treebank: Path) -> None:
+    ask = ("predict", "english", "--format", "conllu")
+    assert shown(capsys, *ask, "--file", treebank) == shown(capsys, *ask, treebank)
+    assert "received FILE and --file; expected one" in fail(capsys, *ask, treebank, "--file", "x")
+    assert "received no FILE; expected one" in fail(capsys, *ask)

@@ -48,7 +48,7 @@ Examples:
   treelax predict runs/stars new.tsv --text review --out stars.jsonl
   treelax predict runs/stars new.tsv --vectors glove.840B.300d.zip
   treelax predict runs/tags new.conllu --format conllu
-  treelax predict runs/parser new.conllu --out parsed.conllu
+  treelax predict runs/parser --file new.conllu --out parsed.conllu
   treelax predict english new.txt --best 5
   echo "A fine film." | treelax predict runs/stars - --format tsv
 """
@@ -58,7 +58,12 @@ def predict(
     run: Annotated[
         str, typer.Argument(metavar="RUN", help="Run, saved model, english or listops.")
     ],
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Texts, or - for standard input.")],
+    given_file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="Texts, or - for standard input.")
+    ] = None,
+    named_file: Annotated[
+        str | None, typer.Option("--file", metavar="FILE", help="FILE, as an option.")
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(help="Output file: .jsonl, .tsv or .conllu; default: stdout."),
@@ -120,6 +125,12 @@ def predict(
     from treelax.tasks.base import Source
     from treelax.training.devices import find_device
 
+    file = given_file or named_file
+    if not file or (given_file and named_file):
+        raise InputError(
+            f"predict: received {'FILE and --file' if file else 'no FILE'}; expected one, as in "
+            f"treelax predict {run} new.txt"
+        )
     out = None if out == Path(STREAM) else out
     refuse_output(out, file, *(vectors or ()))
     written = form_of(form, out, ENDINGS, "jsonl")
