@@ -88,7 +88,6 @@ def choose(backend: str, device_type: str) -> str:
     return "diagonal"
 
 
-@functools.cache
 def find(algorithm: str, backend: str, device_type: str) -> tuple[str, Any]:
     """Name and module of the backend to run, chosen for an algorithm: `choose`, then `load`."""
     name = choose(backend, device_type)
