@@ -49,12 +49,13 @@ int soft_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t si
         const Group<T, Parts> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors();
         // the scores are read by the first sweep only, in the plane that the second one fills
-        const Scratch<T> scratch(saved ? 0 : saved_planes * plane);
-        if (!saved && !scratch.get()) return out_of_memory;
+        const int kept = saved ? saved_planes : 0;
+        const Scratch<T> scratch((chart_planes - kept) * plane);
+        if (!scratch.get()) return out_of_memory;
         Vec<T> *base = saved ? reinterpret_cast<Vec<T> *>(saved) +
                                    size_t(index) * saved_planes * room * room
-                             : scratch.get();
-        const Chart<T> chart{base, plane};
+                             : nullptr;
+        const Chart<T> chart(base, plane, kept, scratch.get());
         if (saved)  // a shorter group leaves the rest of its place
             std::memset(static_cast<void *>(base + saved_planes * plane), 0,
                         saved_planes * (room * room - plane) * sizeof(Vec<T>));
@@ -85,12 +86,13 @@ int soft_tree_backward(const T *grad_tree, const T *grad_value, const T *saved,
     return for_each_group(groups, threads, [&](int64_t index) {
         const Group<T, Parts> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors();
-        const Scratch<T> scratch(grad_planes * plane);
+        const Scratch<T> scratch((refilled_planes + grad_planes) * plane);
         if (!scratch.get()) return out_of_memory;
-        // the chart is only read from here on
+        // what is kept is only read
         Vec<T> *base = const_cast<Vec<T> *>(reinterpret_cast<const Vec<T> *>(saved)) +
                        size_t(index) * saved_planes * room * room;
-        const Chart<T> chart{base, plane}, grad{scratch.get(), plane};
+        const Chart<T> chart(base, plane, saved_planes, scratch.get());
+        const Chart<T> grad(scratch.get() + refilled_planes * plane, plane);
         g.gather(grad_tree, grad[grad_parts]);
         std::memset(static_cast<void *>(grad[value_goals]), 0,
                     (grad_planes - value_goals) * plane * sizeof(Vec<T>));
@@ -99,7 +101,7 @@ int soft_tree_backward(const T *grad_tree, const T *grad_value, const T *saved,
             if (grad_value && b >= 0 && g.last(l) >= 0)
                 grad[value_goals][g.last(l)][l] = grad_value[b];
         }
-        up<T>(g, chart, grad);
+        up<T, Entropy>(g, chart, grad);
         down<T, Entropy>(g, chart, grad);
         g.scatter(grad[value_parts], grad_scores);
         if (g.n > 0) g.spoil(chart[spare][0] != chart[spare][0], grad_scores);
@@ -117,7 +119,7 @@ int best_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t si
         const Scratch<T> scratch((best_planes + 1) * plane);
         const Stack stack(g.size);
         if (!scratch.get() || !stack.get()) return out_of_memory;
-        const Chart<T> chart{scratch.get(), plane};
+        const Chart<T> chart(scratch.get(), plane);
         Vec<T> *weights = chart[best_planes];
         g.gather(scores, weights);
         const Faults<T> faults = g.clean(weights);
@@ -142,10 +144,10 @@ int sample_tree(const T *scores, const int64_t *lengths, const T *uniforms, int6
     return for_each_group(groups, threads, [&](int64_t index) {
         const Group<T, Parts> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors();
-        const Scratch<T> scratch(saved_planes * plane);
+        const Scratch<T> scratch(chart_planes * plane);
         const Stack stack(g.size);
         if (!scratch.get() || !stack.get()) return out_of_memory;
-        const Chart<T> chart{scratch.get(), plane};
+        const Chart<T> chart(scratch.get(), plane);
         g.gather(scores, chart[tree]);
         const Faults<T> faults = g.clean(chart[tree]);
         const Vec<T> offset = centre<T>(g, chart, chart[tree], stack.get());

@@ -37,18 +37,23 @@ template <class T> inline Vec<T> best_split(const Vec<T> *left, const Vec<T> *ri
     return vmax<T>(even, odd);
 }
 
-// b = softmax(s); v = b·s (softmax) or logsumexp(s) (entropy)
+// b = softmax(s); v = b·s (softmax) or logsumexp(s) (entropy). With gradients, also the mean that
+// `expected_grad` returns.
 template <class T, bool Entropy>
-inline Cell<T> soft_split(const Vec<T> *left, const Vec<T> *right, int splits) {
+inline Cell<T> soft_split(const Vec<T> *left, const Vec<T> *right, int splits,
+                          const Vec<T> *grad_left = nullptr, const Vec<T> *grad_right = nullptr,
+                          Vec<T> *mean = nullptr) {
     const Vec<T> top = best_split<T>(left, right, splits);
-    Vec<T> total = {}, expected = {};
+    Vec<T> total = {}, expected = {}, sum = {};
     for (int k = 0; k < splits; ++k) {
         const Vec<T> d = left[k] + right[k] - top;
         const Vec<T> e = vexp2<T>(d);
         total += e;
         if constexpr (!Entropy) expected += e * d;
+        if (mean) sum += e * (grad_left[k] + grad_right[k]);
     }
     const Vec<T> scale = T(1) / total;
+    if (mean) *mean = sum * scale;
     const Vec<T> value = top + (Entropy ? vlog2<T>(total) : expected * scale);
     return {top, scale, vmax<T>(value, splat<T>(T(forbidden * log2_of_e)))};
 }

@@ -284,7 +284,14 @@ template <class T> struct Chart {
     using V = Vec<T>;
     V *base;
     size_t stride;
-    V *operator[](int plane) const { return base + plane * stride; }
+    int kept;  // planes at `base`; the others follow at `rest`
+    V *rest;
+    Chart(V *all, size_t plane) : Chart(all, plane, 0, all) {}
+    Chart(V *first, size_t plane, int count, V *others)
+        : base(first), stride(plane), kept(count), rest(others) {}
+    V *operator[](int plane) const {
+        return plane < kept ? base + plane * stride : rest + (plane - kept) * stride;
+    }
 };
 
 // A block that a thread keeps between calls: memory fresh from the system costs a page fault for every

@@ -45,17 +45,21 @@ template <class T> inline Vec<T> best_split(const Vec<T> *left, const Vec<T> *ri
 }
 
 template <class T, bool Entropy>
-inline Cell<T> soft_split(const Vec<T> *left, const Vec<T> *right, int splits) {
+inline Cell<T> soft_split(const Vec<T> *left, const Vec<T> *right, int splits,
+                          const Vec<T> *grad_left = nullptr, const Vec<T> *grad_right = nullptr,
+                          Vec<T> *mean = nullptr) {
     const Vec<T> top = best_split<T>(left, right, splits);
-    WideVec<T> total = {}, expected = {};
+    WideVec<T> total = {}, expected = {}, grads = {};
     by_splits<T>(splits, [&](int k, int count) {
         const WideVec<T> d = below<T>(left, right, k, count, top);
         const WideVec<T> e = vexp2<T>(d);
         total += e;
         if constexpr (!Entropy) expected += e * d;
+        if (mean) grads += e * sums<T>(grad_left, grad_right, k, count);
     });
     const auto add = [](WideVec<T> a, WideVec<T> b) { return a + b; };
     const Vec<T> sum = splat<T>(across<T>(total, add)), scale = T(1) / sum;
+    if (mean) *mean = splat<T>(across<T>(grads, add)) * scale;
     const Vec<T> value = top + (Entropy ? vlog2<T>(sum) : splat<T>(across<T>(expected, add)) * scale);
     return {top, scale, vmax<T>(value, splat<T>(T(forbidden * log2_of_e)))};
 }

@@ -21,6 +21,8 @@ enum Plane {
     inner,      // above: value of the choice among the splits, before the span's own score
     tree,       // above: contributions, that is, the tree (while summing: those of right antecedents below)
     saved_planes,
+    chart_planes = saved_planes,
+    refilled_planes = 0,
     goals = values,
     spare = inner,
     best_planes = inner,  // the planes of the best tree
@@ -81,7 +83,8 @@ enum GradPlane {
 };
 
 // Sweep 3, bottom-up: adjoints of all contributions.
-template <class T> void up(const SpanGroup<T> &g, const Chart<T> &chart, const Chart<T> &grad) {
+template <class T, bool Entropy>
+void up(const SpanGroup<T> &g, const Chart<T> &chart, const Chart<T> &grad) {
     const size_t N = g.size;
     auto *v = chart[values], *kept = chart[top_scale], *spans = grad[grad_spans];
     bottom_up(g, [&](const int i, const int j) {

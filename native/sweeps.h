@@ -10,23 +10,25 @@ using Parts = Arcs;
 // Uniform variables of a sample.
 inline int64_t decisions(int64_t size) { return 2 * (size - 1); }
 
-// Planes of a chart, in the order in which they are kept for the backward pass. "Symmetric" planes hold
+// Planes of a chart; the first ones are kept for the backward pass. "Symmetric" planes hold
 // an item of span (i, j) at [i][j] and at [j][i], so that both operands of every split sum are
 // contiguous in k. Planes split in two hold one quantity above and another below the diagonal.
 enum Plane {
     complete_right,    // C→, symmetric
     complete_left,     // C←, symmetric
     incomplete,        // above: I→(i, j); below, at [j][i]: I←(i, j)
-    value_inner,       // above: value of U
+    tree,              // contributions of I→ and I←, that is, the tree
+    given,             // above: contributions of C→; below: of C← (while summing: of C→, from U and C→)
+    saved_planes,
+    value_inner = saved_planes,  // above: value of U
     top_inner,         // above: max of U; below: max of C→
     scale_inner,       // above: 1/z of U; below: 1/z of C→
     top_scale_left,    // above: max of C←; below: 1/z of C←
-    tree,              // contributions of I→ and I←, that is, the tree
-    given_right,       // contributions of C→: the total above (while summing: from U above, C→ below)
-    given_left,        // the same for C←
-    saved_planes,
+    given_left,        // contributions of C← while summing: from U above, C← below
+    chart_planes,
+    refilled_planes = given_left - saved_planes,  // of those, by the backward pass: cheaper than to keep
     goals = complete_right,
-    spare = value_inner,
+    spare = given,
     best_planes = value_inner + 1,  // the planes of the best tree
 };
 
@@ -38,7 +40,7 @@ void inside(const Group<T> &g, const Chart<T> &chart, const Vec<T> *scores) {
     auto *right = chart[complete_right], *left = chart[complete_left], *inc = chart[incomplete];
     auto *top = chart[top_inner], *scale = chart[scale_inner], *top_scale = chart[top_scale_left];
     auto *inner_value = chart[value_inner];
-    // the diagonal, and below whatever has no meaning: what is kept is the same in every run
+    // the diagonal has no meaning: what is kept is the same in every run
     for (size_t i = 0; i < N; ++i)
         for (int plane = 0; plane < tree; ++plane) chart[plane][i * N + i] = Vec<T>{};
     bottom_up(g, [&](const int i, const int j) {
@@ -47,7 +49,7 @@ void inside(const Group<T> &g, const Chart<T> &chart, const Vec<T> *scores) {
         const Cell<T> u =
             soft_split<T, Entropy>(right + ii, left + ji + 1, g.inner_splits(i, j));
         top[ij] = u.top, scale[ij] = u.scale;
-        inner_value[ij] = u.value, inner_value[ji] = Vec<T>{};
+        inner_value[ij] = u.value;
         // I→(i,j) = U(i,j) + W[i,j];  I←(i,j) = U(i,j) + W[j,i]
         inc[ij] = u.value + scores[ij] * T(log2_of_e);
         inc[ji] = u.value + scores[ji] * T(log2_of_e);
@@ -67,22 +69,22 @@ void inside(const Group<T> &g, const Chart<T> &chart, const Vec<T> *scores) {
 }
 
 // Sweep 2, top-down: contributions. Leaves the tree in its plane, and the total contributions of
-// complete items above the diagonal of theirs.
+// complete items in theirs.
 template <class T> void outside(const Group<T> &g, const Chart<T> &chart) {
     const size_t N = g.size;
     auto *right = chart[complete_right], *left = chart[complete_left], *inc = chart[incomplete];
     auto *top = chart[top_inner], *scale = chart[scale_inner], *top_scale = chart[top_scale_left];
-    auto *arcs = chart[tree], *to_right = chart[given_right], *to_left = chart[given_left];
-    for (int plane : {tree, given_right, given_left})
+    auto *arcs = chart[tree], *to_right = chart[given], *to_left = chart[given_left];
+    for (int plane : {tree, given, given_left})
         std::memset(static_cast<void *>(chart[plane]), 0, g.plane_vectors() * sizeof(Vec<T>));
     for (int j = 1; j <= g.n; ++j) to_right[j] = g.goal(j);
     top_down(g, [&](const int i, const int j) {
         const size_t ij = i * N + j, ji = j * N + i, ii = i * N + i;
-        const Vec<T> r = to_right[ij] += to_right[ji];
+        const Vec<T> r = to_right[ij] + to_right[ji], l = to_left[ij] + to_left[ji];
+        to_right[ij] = r, to_right[ji] = l;
         if (any_nonzero<T>(r))
             hand_down<T>(inc + ii + 1, right + ji + 1, j - i, top[ji], scale[ji], r,
                          arcs + ii + 1, to_right + ji + 1);
-        const Vec<T> l = to_left[ij] += to_left[ji];
         if (i > 0 && any_nonzero<T>(l))
             hand_down<T>(left + ii, inc + ji, j - i, top_scale[ij], top_scale[ji], l,
                          to_left + ii, arcs + ji);
@@ -108,8 +110,9 @@ enum GradPlane {
     value_parts = value_incomplete,
 };
 
-// Sweep 3, bottom-up: adjoints of all contributions.
-template <class T> void up(const Group<T> &g, const Chart<T> &chart, const Chart<T> &grad) {
+// Sweep 3, bottom-up: adjoints of all contributions, with the choices of `inside` made once more.
+template <class T, bool Entropy>
+void up(const Group<T> &g, const Chart<T> &chart, const Chart<T> &grad) {
     const size_t N = g.size;
     auto *right = chart[complete_right], *left = chart[complete_left], *inc = chart[incomplete];
     auto *top = chart[top_inner], *scale = chart[scale_inner], *top_scale = chart[top_scale_left];
@@ -117,19 +120,22 @@ template <class T> void up(const Group<T> &g, const Chart<T> &chart, const Chart
     for (size_t i = 0; i < N; ++i) g_right[i * N + i] = g_left[i * N + i] = Vec<T>{};
     bottom_up(g, [&](const int i, const int j) {
         const size_t ij = i * N + j, ji = j * N + i, ii = i * N + i;
-        const Vec<T> u =
-            expected_grad<T>(right + ii, left + ji + 1, g_right + ii, g_left + ji + 1,
-                             g.inner_splits(i, j), top[ij], scale[ij]);
-        grad[grad_inner][ij] = u;
-        g_inc[ij] += u;
-        g_inc[ji] += u;
-        g_right[ij] = g_right[ji] =
-            expected_grad<T>(inc + ii + 1, right + ji + 1, g_inc + ii + 1, g_right + ji + 1,
-                             j - i, top[ji], scale[ji]);
+        Vec<T> mean;
+        const Cell<T> u = soft_split<T, Entropy>(right + ii, left + ji + 1, g.inner_splits(i, j),
+                                                 g_right + ii, g_left + ji + 1, &mean);
+        top[ij] = u.top, scale[ij] = u.scale, chart[value_inner][ij] = u.value;
+        grad[grad_inner][ij] = mean;
+        g_inc[ij] += mean;
+        g_inc[ji] += mean;
+        const Cell<T> r = soft_split<T, Entropy>(inc + ii + 1, right + ji + 1, j - i, g_inc + ii + 1,
+                                                 g_right + ji + 1, &mean);
+        top[ji] = r.top, scale[ji] = r.scale;
+        g_right[ij] = g_right[ji] = mean;
         if (i == 0) return;
-        g_left[ij] = g_left[ji] =
-            expected_grad<T>(left + ii, inc + ji, g_left + ii, g_inc + ji, j - i, top_scale[ij],
-                             top_scale[ji]);
+        const Cell<T> l =
+            soft_split<T, Entropy>(left + ii, inc + ji, j - i, g_left + ii, g_inc + ji, &mean);
+        top_scale[ij] = l.top, top_scale[ji] = l.scale;
+        g_left[ij] = g_left[ji] = mean;
     });
 }
 
@@ -147,14 +153,14 @@ void down(const Group<T> &g, const Chart<T> &chart, const Chart<T> &grad) {
     };
     top_down(g, [&](const int i, const int j) {
         const size_t ij = i * N + j, ji = j * N + i, ii = i * N + i;
-        Vec<T> a = chart[given_right][ij], gv = v_right[ij] + v_right[ji];
+        Vec<T> a = chart[given][ij], gv = v_right[ij] + v_right[ji];
         if (!idle(a, gv))
             hand_down_grad<T, Entropy>(
                 inc + ii + 1, right + ji + 1, g_inc + ii + 1, g_right + ji + 1, j - i,
                 {top[ji], scale[ji], right[ij]}, a, g_right[ij], gv, v_inc + ii + 1,
                 v_right + ji + 1);
         if (i > 0) {
-            a = chart[given_left][ij], gv = v_left[ij] + v_left[ji];
+            a = chart[given][ji], gv = v_left[ij] + v_left[ji];
             if (!idle(a, gv))
                 hand_down_grad<T, Entropy>(left + ii, inc + ji, g_left + ii, g_inc + ji, j - i,
                                            {top_scale[ij], top_scale[ji], left[ij]}, a,
