@@ -22,7 +22,6 @@ static std::unique_ptr<std::barrier<>> cluster;
 #define KERNEL static
 #define PARAMS const Args &a
 #define UNROLL
-#define UNROLL_TWICE
 #define LEADING_ZEROS(x) ((x) ? __builtin_clz(x) : 32)
 #define WARP_SYNC() block->warps[THREAD >> 5]->arrive_and_wait()
 #define BLOCK_SYNC() block->all.arrive_and_wait()

@@ -21,6 +21,8 @@ needs_triton = pytest.mark.skipif(
 )
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler")
 TOLERANCES = {torch.float64: 1e-12, torch.float32: 1e-5}
+#: Words, deviation of the scores, single root.
+CASES = ((1, 1, False), (6, 3, True), (11, 1, False), (7, 3000, True), (5, 1e29, False))
 
 
 class OnCpu:
@@ -59,8 +61,10 @@ def far(got, expected):
 
 @needs_triton
 @needs_compiler
-@pytest.mark.parametrize("shape", [(32, 0), (64, 0), (32, 2)])
-@pytest.mark.parametrize("dtype", TOLERANCES)
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [(torch.float64, (32, 0)), (torch.float64, (32, 2)), (torch.float32, (64, 0))],
+)
 def test_kernels_agree_with_the_reference(monkeypatch, tmp_path, dtype, shape):
     from treelax.ops.eisner import cuda
 
@@ -69,9 +73,7 @@ def test_kernels_agree_with_the_reference(monkeypatch, tmp_path, dtype, shape):
     for relaxation in ("softmax", "entropy"):
         module = OnCpu(tmp_path, dtype, relaxation, shape.blocks)
         monkeypatch.setattr(cuda, "module", lambda *_, module=module: module)
-        for (n, scale), root in product(
-            ((1, 1), (6, 3), (11, 1), (7, 3000), (5, 1e29)), (False, True)
-        ):
+        for n, scale, root in CASES:
             scores, lengths, upstream = make(n, scale, dtype)
             options = (relaxation, root)
             tree, value, saved = reference.soft_tree(scores.double(), lengths, *options, True)

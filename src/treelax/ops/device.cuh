@@ -6,7 +6,6 @@
 #define BLOCK_ID int(blockIdx.x)
 #define CLUSTER_RANK (BLOCK_ID % CLUSTER_BLOCKS)
 #define UNROLL _Pragma("unroll")
-#define UNROLL_TWICE _Pragma("unroll 2")
 #define LEADING_ZEROS(x) __clz(x)
 #define SHUFFLE(v, o) __shfl_xor_sync(0xffffffffu, v, o)
 #define WARP_SYNC() __syncwarp()

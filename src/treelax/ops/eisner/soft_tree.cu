@@ -19,7 +19,7 @@ typedef REAL real;
 #define LIMIT real(1e30)
 #define NO_TREE real(-5e35)
 #define NOTHING real(-1e37)
-#define CHUNK 2  // splits that a thread has under way
+#define CHUNK (CLUSTER_BLOCKS ? 4 : 2)  // splits that a thread has under way
 
 struct alignas(2 * sizeof(real)) Pair {
   real x, y;
@@ -76,11 +76,14 @@ struct Part {
   DEVICE Part(int w, int n, int s) {
     int count = n + 1 - w;
     q = larger(1, smaller(smaller(5, bits(w)), bits(THREADS) - bits(count)));
-    i = RANK >> q, j = i + w, lane = RANK & ((1 << q) - 1), side = lane & 1;
+    i = RANK >> q, lane = RANK & ((1 << q) - 1), side = lane & 1;
     live = i < count, end = live ? w : 0;
+    i = live ? i : 0, j = i + w;  // what an idle thread reads is there
     up = i * s + j, low = j * s + i, mine = side ? low : up;
     a = i * s + i, b = low + 1;  // of split 0: [i][k] and [j][k+1]
   }
+  // A split that there is, to be read without asking: loads without branches are under way together.
+  DEVICE int within(int o) const { return smaller(o, j - i - 1); }
   DEVICE bool awake(int n) const { return ((RANK & ~31) >> q) + (j - i) <= n; }  // the same in a warp
 };
 
@@ -166,12 +169,9 @@ struct Running {
 // which is 0 in the scale of any number.
 DEVICE void gather(const Chart &x, const Part &p, int o, int last, int s, real *u, real *r, real *l) {
   UNROLL for (int c = 0; c < CHUNK; c++) {
-    int at = o + (c << p.q);
-    u[c] = r[c] = l[c] = NOTHING;
-    if (at < p.end) {
-      Three v = sums(x, p, at, s);
-      u[c] = at < last ? v.u : NOTHING, r[c] = v.r, l[c] = v.l;
-    }
+    int at = o + (c << p.q), on = at < p.end;
+    Three v = sums(x, p, p.within(at), s);
+    u[c] = on && at < last ? v.u : NOTHING, r[c] = on ? v.r : NOTHING, l[c] = on ? v.l : NOTHING;
   }
 }
 
@@ -225,19 +225,18 @@ DEVICE void inside(const Chart &x, const Cells &cells, int n, int s, int single_
 // consequent, so that no two threads meet: U(i,·) adds to row i, C→(·,j) and C←(·,j) to row j.
 struct Pushed {
   real *r, *l, *i;
-  DEVICE void add(const Part &p, int o, const Three *v) const {
-    real x[CHUNK][6];
-    UNROLL for (int c = 0; c < CHUNK; c++) {
-      int at = o + (c << p.q), a = p.a + at, b = p.b + at;
-      if (at < p.end)
-        x[c][0] = r[a] + v[c].u, x[c][1] = i[a] + v[c].r, x[c][2] = l[a + 1] + v[c].l,
-        x[c][3] = r[b - 1] + v[c].r, x[c][4] = l[b] + v[c].u, x[c][5] = i[b] + v[c].l;
-    }
-    UNROLL for (int c = 0; c < CHUNK; c++) {
-      int at = o + (c << p.q), a = p.a + at, b = p.b + at;
-      if (at < p.end)
-        r[a] = x[c][0], i[a] = x[c][1], l[a + 1] = x[c][2], r[b - 1] = x[c][3], l[b] = x[c][4], i[b] = x[c][5];
-    }
+  struct Six {
+    real x[6];
+  };
+  DEVICE Six read(const Part &p, int o) const {
+    int a = p.a + o, b = p.b + o;
+    Six v = {{r[a], i[a], l[a + 1], r[b - 1], l[b], i[b]}};
+    return v;
+  }
+  DEVICE void add(const Part &p, int o, const Six &to, const Three &v) const {
+    int a = p.a + o, b = p.b + o;
+    r[a] = to.x[0] + v.u, i[a] = to.x[1] + v.r, l[a + 1] = to.x[2] + v.l;
+    r[b - 1] = to.x[3] + v.r, l[b] = to.x[4] + v.u, i[b] = to.x[5] + v.l;
   }
 };
 
@@ -260,15 +259,17 @@ DEVICE void outside(const Chart &x, const Cells &cells, const Pushed &push, int 
         int last = p.i == 0 && single_root ? 1 : w;
         for (int o = p.lane; o < p.end; o += CHUNK << p.q) {
           Three v[CHUNK];
+          Pushed::Six to[CHUNK];
+          UNROLL for (int c = 0; c < CHUNK; c++) {
+            int at = p.within(o + (c << p.q));
+            v[c] = sums(x, p, at, s), to[c] = push.read(p, at);
+          }
           UNROLL for (int c = 0; c < CHUNK; c++) {
             int at = o + (c << p.q);
-            if (at < p.end) {
-              v[c] = sums(x, p, at, s);
-              v[c].u = at < last ? power(v[c].u - cell.u.x) * share_u : real(0);
-              v[c].r = power(v[c].r - cell.r.x) * share_r, v[c].l = power(v[c].l - cell.l.x) * share_l;
-            }
+            v[c].u = at < last ? power(v[c].u - cell.u.x) * share_u : real(0);
+            v[c].r = power(v[c].r - cell.r.x) * share_r, v[c].l = power(v[c].l - cell.l.x) * share_l;
+            if (at < p.end) push.add(p, at, to[c], v[c]);
           }
-          push.add(p, o, v);
         }
       }
       WARP_SYNC();  // all lanes have read what two of them write
@@ -295,10 +296,17 @@ DEVICE void up(const Chart &x, const Cells &cells, const Chart &d, real *mean_u,
     if (p.awake(n)) {
       real u = 0, r = 0, l = 0;
       int last = p.i == 0 && single_root ? 1 : w;
-      UNROLL_TWICE for (int o = p.lane; o < p.end; o += 1 << p.q) {
-        Three v = sums(x, p, o, s), g = sums(d, p, o, s);
-        if (o < last) u += power(v.u - cell.u.x) * g.u;
-        r += power(v.r - cell.r.x) * g.r, l += power(v.l - cell.l.x) * g.l;
+      for (int o = p.lane; o < p.end; o += CHUNK << p.q) {
+        Three v[CHUNK], g[CHUNK];
+        UNROLL for (int c = 0; c < CHUNK; c++) {
+          int at = p.within(o + (c << p.q));
+          v[c] = sums(x, p, at, s), g[c] = sums(d, p, at, s);
+        }
+        UNROLL for (int c = 0; c < CHUNK; c++) {
+          int at = o + (c << p.q);
+          if (at < last) u += power(v[c].u - cell.u.x) * g[c].u;
+          if (at < p.end) r += power(v[c].r - cell.r.x) * g[c].r, l += power(v[c].l - cell.l.x) * g[c].l;
+        }
       }
       real own = p.side ? l : r, other = p.side ? r : l;
       own += SHUFFLE(other, 1), u += SHUFFLE(u, 1);
@@ -361,16 +369,18 @@ DEVICE void down(const Chart &x, const Cells &cells, const Chart &d, const real 
         Slope u(cell.u, cell.more_u, cell.mean, to_right + to_left);
         int last = p.i == 0 && single_root ? 1 : w;
         for (int o = p.lane; o < p.end; o += CHUNK << p.q) {
-          Three v[CHUNK];
+          Three v[CHUNK], g[CHUNK];
+          Pushed::Six to[CHUNK];
+          UNROLL for (int c = 0; c < CHUNK; c++) {
+            int at = p.within(o + (c << p.q));
+            v[c] = sums(x, p, at, s), g[c] = sums(d, p, at, s), to[c] = push.read(p, at);
+          }
           UNROLL for (int c = 0; c < CHUNK; c++) {
             int at = o + (c << p.q);
-            if (at < p.end) {
-              Three g = sums(d, p, at, s);
-              v[c] = sums(x, p, at, s);
-              v[c].u = at < last ? u(v[c].u, g.u) : real(0), v[c].r = r(v[c].r, g.r), v[c].l = l(v[c].l, g.l);
-            }
+            v[c].u = at < last ? u(v[c].u, g[c].u) : real(0);
+            v[c].r = r(v[c].r, g[c].r), v[c].l = l(v[c].l, g[c].l);
+            if (at < p.end) push.add(p, at, to[c], v[c]);
           }
-          push.add(p, o, v);
         }
       }
       WARP_SYNC();
