@@ -58,7 +58,7 @@ def test_eval_needs_a_treebank(run: Path, tmp_path: Path, capsys: Output) -> Non
     assert main(["eval", str(run), "--data", str(tmp_path / "x.conllu"), "--device", "cpu"]) == 2
     assert "x.conllu, line 1: received no head (_)" in capsys.readouterr().err
     assert main(["eval", str(run), "--device", "cpu"]) == 2
-    assert "data.test is none" in capsys.readouterr().err
+    assert "the run was trained without test data; expected --data FILE" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
