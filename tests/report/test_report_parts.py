@@ -23,7 +23,9 @@ from treelax.analysis.study import study
 from treelax.data.conllu import Sentence
 from treelax.report import Gallery, Report, RunRecord, Said, Selection, ask, is_report
 from treelax.report.examples import LONGEST
+from treelax.report.sections import settings
 from treelax.tasks import task_named
+from treelax.tasks.parsing.config import preset as parser_preset
 from treelax.tasks.text.presets import preset
 
 NASTY = "<script>alert('1')</script>"
@@ -48,6 +50,14 @@ def text_run(name: str, accuracy: float, seed: int = 0, **changes: Any) -> RunRe
     }
     rows = [{"epoch": 1, "loss": 1.0, "dev": {"score": 5.0, "accuracy": 5.0}}]
     return RunRecord(name, Path(name), task_named("pair"), config, rows, result)
+
+
+def test_runs_of_different_tasks_have_different_settings() -> None:
+    other = RunRecord("b", Path("b"), task_named("parser"), parser_preset("small"), [], None)
+    shown = settings([text_run("a", 50), other])
+    rows = {row[0]: row[1:] for row in shown["differing"].rows}
+    assert rows["data.labelled"] == ["–", "1.0"]
+    assert rows["data.unlabelled"] == ["–", "none"]
 
 
 # ------------------------------------------------------------------ selection

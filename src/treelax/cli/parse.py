@@ -265,7 +265,7 @@ def _said(
         if said.trees is None:
             raise InputError(f"{examples.name}, line {example.line}: has no words; expected some")
         asked = said.words if weigh or look.samples else ()
-        scores = [parser.arc_scores(words) for words in asked]
+        scores = [parser.arc_scores(text) for text in (example.texts if asked else ())]
         perturbed = [weigh.perturbed(own) for own in scores] if weigh else []
         soft = [weigh(own) for own in perturbed] if weigh else []
         noisy = [

@@ -57,7 +57,7 @@ def ask(
         heads = parses.trees[i * corpus.texts : (i + 1) * corpus.texts]
         texts = corpus.examples[i] if i in mapped and parser.tree is not None else ()
         own: dict[str, Any] = {
-            "marginals": tuple(parser.marginals(parser.arc_scores(text.words)) for text in texts)
+            "marginals": tuple(parser.marginals(parser.arc_scores(text)) for text in texts)
         }
         if labelled:
             said = hard[number]

@@ -145,8 +145,12 @@ def settings(runs: Sequence[RunRecord]) -> dict[str, Any]:
     """Settings that differ, side by side; those that all runs share, section by section."""
     own = {run.name: run.settings for run in runs}
     keys = list(dict.fromkeys(key for each in own.values() for key in each))
-    differing = [key for key in keys if len({repr(each.get(key)) for each in own.values()}) > 1]
-    rows = [[key, *(written(each.get(key)) for each in own.values())] for key in differing]
+    # runs of different tasks do not have the same settings
+    values = {
+        key: [written(each[key]) if key in each else "–" for each in own.values()] for key in keys
+    }
+    differing = [key for key in keys if len(set(values[key])) > 1]
+    rows = [[key, *values[key]] for key in differing]
     columns, title = ["setting", *own], "Settings that differ"
     if len(runs) == 1:
         [run] = runs

@@ -352,8 +352,8 @@ class TrainedParser(ABC):
         """Evaluate the model on examples with known labels or trees."""
 
     @abstractmethod
-    def arc_scores(self, words: Sequence[str]) -> Tensor:
-        """The arc scores of one text ``(n + 1, n + 1)``, split into words by `words`.
+    def arc_scores(self, text: Text) -> Tensor:
+        """The arc scores of one text ``(n + 1, n + 1)``, a sentence or split into words by `words`.
 
         Of a model with binary trees, its span scores ``(n, n)``.
         """

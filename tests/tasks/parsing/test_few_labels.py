@@ -100,7 +100,7 @@ def test_every_estimator_trains_scores_by_sentences_without_trees(
     )
     task.begin(1)
     shape, indices = task.batches(seed=0)[0]
-    labelled = indices < len(task.train)
+    labelled = indices < task.labelled
     assert labelled.sum() == (~labelled).sum() == task.config.train.batch_size
     weight = task.model.tree.scorer.weight
     torch.nn.init.normal_(weight)
@@ -110,7 +110,7 @@ def test_every_estimator_trains_scores_by_sentences_without_trees(
     both = weight.grad.clone()
     assert bool(both.any())
     task.model.zero_grad()
-    batch = task.train.batch(indices[labelled], *shape)
+    batch = task.everything.batch(indices[labelled], *shape)
     weighed = task.everything.batch(indices, *shape).lengths.sum()
     (task.model.loss(batch, task.forms).sum() / weighed).backward()
     assert not torch.allclose(both, weight.grad)
@@ -131,7 +131,7 @@ def test_padding_changes_no_mixed_loss(files: Path) -> None:
             task.estimator,
             task.everything.batch(indices, n),
             task.forms,
-            indices < len(task.train),
+            indices < task.labelled,
             torch.Generator(),
         )
         for n in (shape[0], shape[0] + 3)

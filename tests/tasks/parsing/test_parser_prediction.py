@@ -122,6 +122,14 @@ def test_a_parser_with_tags_needs_them(files: Path, capsys: Output) -> None:
     assert len(shown(capsys, "predict", run, dev).splitlines()) == 20
     told = fail(capsys, "parse", run, "the cats see dogs")
     assert "words without UPOS" in told
+    for option in (["--marginals"], ["--samples", "2"]):
+        assert "cats" in shown(capsys, "parse", run, "--file", dev, *option)
+    shown(capsys, "report", run, "--data", dev, "--out", files / "report.html")
+
+
+def test_a_string_is_no_list_of_texts(run: Path) -> None:
+    with pytest.raises(InputError, match="received 'the cats see'; expected a list of texts"):
+        treelax.load(run).predict("the cats see")
 
 
 def test_new_words_are_looked_up(files: Path, capsys: Output) -> None:

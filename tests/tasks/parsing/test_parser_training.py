@@ -72,7 +72,8 @@ def test_crossing_trees_are_made_projective_and_told(files: Path, capsys: Output
 
 def test_long_sentences_and_new_labels_are_told(files: Path, capsys: Output) -> None:
     text = (files / "dev.conllu").read_text()
-    (files / "dev.conllu").write_text(text.replace("\tobj\t", "\tiobj\t", 1))
+    text = text.replace("\tobj\t", "\tiobj\t", 1).replace("\tobj\t", "\tobj:new\t", 1)
+    (files / "dev.conllu").write_text(text)
     assert train(files, *FEW, "--set", "data.max_length=6") == 0
     told = capsys.readouterr().err
     assert "of more than 6 words left out" in told

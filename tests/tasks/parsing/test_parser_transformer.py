@@ -100,11 +100,11 @@ def test_padding_and_hidden_words(files: Path, models: dict[str, Path], name: st
     task.model.eval()
     (length, pieces), indices = task.batches(seed=0)[0]
     exact, padded = (
-        task.model.loss(task.train.batch(indices, length + n, pieces + 2 * n), task.forms)
+        task.model.loss(task.everything.batch(indices, length + n, pieces + 2 * n), task.forms)
         for n in (0, 3)
     )
     assert torch.allclose(exact, padded, rtol=1e-4)
-    batch = task.train.batch(indices, length)
+    batch = task.everything.batch(indices, length)
     hidden = torch.zeros_like(batch.forms, dtype=torch.bool)
     hidden[:, 1] = True
     other = batch._replace(forms=torch.where(hidden, batch.forms.flip(0), batch.forms))

@@ -29,6 +29,7 @@ from treelax.tasks.base import (
     Prediction,
     Progress,
     Source,
+    Text,
     TrainedParser,
 )
 from treelax.tasks.listops.config import ListOpsConfig
@@ -125,7 +126,8 @@ class ListOpsParser(TrainedParser):
         return evaluate(self.model, expressions, progress=progress)
 
     @torch.no_grad()
-    def arc_scores(self, words: Sequence[str]) -> Tensor:
+    def arc_scores(self, text: Text) -> Tensor:
+        words = text.words if isinstance(text, Sentence) else text
         self.require_scores()
         assert self.model.parser is not None
         ids = torch.tensor([[TOKEN_IDS[word] for word in words]], device=self._device)

@@ -19,7 +19,7 @@ from treelax.errors import InputError, counted, short
 from treelax.nn.modes import evaluating
 from treelax.tasks.parsing.config import FILES, ModelConfig, ParserConfig
 from treelax.tasks.parsing.decoders import make_decoder
-from treelax.tasks.parsing.lexicon import Lexicon
+from treelax.tasks.parsing.lexicon import Lexicon, universal
 from treelax.tasks.parsing.model import ParserModel
 from treelax.tasks.parsing.treebank import as_read, encode, encode_words, read_treebank
 from treelax.tasks.parsing.unlabelled import choose_labelled, load_unlabelled, mixed_loss
@@ -83,9 +83,10 @@ def load_treebanks(config: ParserConfig, progress: Callable[[int, str], None]) -
     lexicon = Lexicon.of(known, tags=data.tags, min_count=data.min_count, vectors=vectors)
     if data.tags != "none" and set(lexicon.tags) <= {"_"}:
         raise InputError(f"data.tags is {data.tags} and {data.train} has none there; expected none")
+    known_labels = set(map(universal, lexicon.labels))  # figures are without subtypes
     for split in splits:
         new = [label for own in splits[split] for label in own.labels or ()]
-        new = [label for label in new if label not in lexicon.label_ids]
+        new = [label for label in new if universal(label) not in known_labels]
         if new:
             told = f"{counted(len(new), 'word')} with a label that training never saw, counted as wrong"
             notes.append(f"{split}: {told} ({', '.join(sorted(set(new)))})")
@@ -155,14 +156,12 @@ class ParserExperiment:
         self.forms = lexicon.forms(list(words), subwords).to(device)
         self.universal = lexicon.universal.to(device)
         own, unseen, tags = data.splits["train"], data.splits["dev"], config.data.tags
-        train, everything = (
-            encode(some, lexicon, tags, words.ids(w for each in some for w in each.words))
-            for some in (own, own + data.unlabelled)
-        )
+        some = own + data.unlabelled
+        everything = encode(some, lexicon, tags, words.ids(w for each in some for w in each.words))
         dev_forms, read = encode_words(unseen, lexicon, tags, subwords)
         dev = encode(unseen, lexicon, tags, read.columns[:, 0].tolist())
         self.dev_forms = dev_forms.to(device)
-        self.train, self.dev_data = train.to(device), dev.to(device)
+        self.labelled, self.dev_data = len(own), dev.to(device)
         self.everything = everything.to(device)  # the labelled sentences, then the others
         # on the host, to choose shapes
         self.sizes = self.model.words.sizes(self.everything, self.forms).cpu()
@@ -193,7 +192,7 @@ class ParserExperiment:
     def updates(self) -> int:
         """Updates per epoch."""
         settings = self.config.train
-        sentences = max(len(self.train), len(self.data.unlabelled))
+        sentences = max(self.labelled, len(self.data.unlabelled))
         return settings.updates or max(1, sentences // settings.batch_size)
 
     def groups(self) -> list[dict[str, Any]]:
@@ -236,7 +235,7 @@ class ParserExperiment:
             size, pool = settings.batch_size, settings.pool
             return draw_batches(lengths, size, generator=generator, batches=self.updates, pool=pool)
 
-        labelled = len(self.train)
+        labelled = self.labelled
         drawn = draw(self.sizes[:labelled])
         if self.mixed:
             # side by side, by length, so that they need little padding
@@ -256,7 +255,7 @@ class ParserExperiment:
         if self.model.decoder is None:
             losses = self.model.loss(batch, self.forms)
         else:
-            labelled = indices < len(self.train)
+            labelled = indices < self.labelled
             settings = (self.config.unlabelled, self.estimator)
             losses = mixed_loss(self.model, *settings, batch, self.forms, labelled, generator)
         return losses.sum() / batch.lengths.sum()

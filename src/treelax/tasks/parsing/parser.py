@@ -16,7 +16,7 @@ from torch import Tensor
 from treelax.data.batching import length_batches
 from treelax.data.conllu import Sentence, heads_tensor
 from treelax.data.text.tokenizer import written_words
-from treelax.errors import InputError
+from treelax.errors import InputError, short
 from treelax.nn import LatentTree
 from treelax.nn.modes import evaluating
 from treelax.tasks.base import (
@@ -88,6 +88,8 @@ class DependencyParser(TrainedParser):
         """
         if batch_size < 1:
             raise InputError(f"batch_size is {batch_size}; expected at least 1")
+        if isinstance(texts, str):
+            raise InputError(f"texts: received {short(texts)}; expected a list of texts")
         sentences = (self._sentence(text, f"texts[{i}]", tokens) for i, text in enumerate(texts))
         bounds = {"most_arcs": self.model.most_arcs, "most_sentences": batch_size}
         while window := list(islice(sentences, WINDOW * batch_size)):
@@ -261,9 +263,10 @@ class DependencyParser(TrainedParser):
         save_packed(Path(path), packed, kind=self.task)
 
     @torch.no_grad()
-    def arc_scores(self, words: Sequence[str]) -> Tensor:
+    def arc_scores(self, text: Text) -> Tensor:
         """The scores of the arcs of one text; of labelled trees, summed over labels."""
-        sentence = self._sentence(list(words), "text", True)
+        words = text if isinstance(text, Sentence) else list(text)
+        sentence = self._sentence(words, "text", True)
         assert sentence is not None
         batch, forms = self._batch(self._encoded([sentence]), [0], len(sentence))
         with evaluating(self.model):

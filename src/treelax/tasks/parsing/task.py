@@ -39,7 +39,6 @@ KINDS: Kinds = {
     "seconds": NUMBER,
     "splits": dict,
 }
-FEW_UPDATES = 1000
 DRAWN, DRAWN_LENGTHS = 2, range(5, 13)  # sentences to draw, and their words
 
 
@@ -128,7 +127,7 @@ class Parsing(Task):
         return {
             "preset": own.config.preset,
             "seed": own.config.seed,
-            "training_sentences": len(own.train),
+            "training_sentences": own.labelled,
             "parameters": sum(p.numel() for p in own.model.parameters()),
             "best_epoch": training.best_epoch,
             "epochs": training.epochs,

@@ -228,11 +228,11 @@ class SentenceModel(TrainedParser, nn.Module):
         return found
 
     @torch.no_grad()
-    def arc_scores(self, words: Sequence[str]) -> Tensor:
+    def arc_scores(self, text: Text) -> Tensor:
         """The scores of one text, NULL in front if the model has one."""
         self.require_scores()
         with ALONE, evaluating(self.network):
-            [batch] = self._predictor().batches([[words]])
+            [batch] = self._predictor().batches([[text]])
             return self.network.encoder.scores(batch)[0].float().cpu()
 
     @torch.no_grad()
