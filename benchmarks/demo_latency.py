@@ -3,9 +3,10 @@
     python benchmarks/demo_latency.py                       needs chromium
     python benchmarks/demo_latency.py --words 10 30 60 --times 30
 
-Starts the demo, opens its page in a headless browser, and uses one control after the other. A time is
-what the page itself measures: from the event to the frame after the pictures are drawn, the way to the
-server and back included. Browser and server share the machine.
+Starts the demo, opens its page in a headless browser, and uses one control after the other, with random
+scores and with those of the English parser, with which the page opens; the trees are those that the page
+chooses for them. A time is what the page itself measures: from the event to the frame after the pictures
+are drawn, the way to the server and back included. Browser and server share the machine.
 
 Writes ``results/demo-latency-<date>.csv`` and prints a table.
 """
@@ -34,17 +35,18 @@ if TYPE_CHECKING:
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 COLUMNS = (
-    *("control", "words", "source", "times", "ms_median", "ms_p90", "ms_worst"),
+    *("control", "words", "source", "structure", "times", "ms_median", "ms_p90", "ms_worst"),
     *("machine", "torch", "commit"),
 )
 WARM_UP = 3
+SOURCES = ("random", "english")
 # What each control is made to do, in the page: {n} is the number of the turn.
 CONTROLS = {
     "temperature": "move('temperature', ({n} % 10) / 10 - 0.5)",
     "noise": "move('noise', ({n} % 10) / 10 + 0.05)",
     "new noise": "press('resample')",
-    "relaxation": "press(document.querySelectorAll('input[name=relaxation]')[({n} + 1) % 2])",
-    "roots": "press(document.querySelectorAll('input[name=roots]')[({n} + 1) % 2])",
+    "relaxation": "press(document.querySelector('input[name=relaxation]:not(:checked)'))",
+    "roots": "press(document.querySelector('input[name=roots]:not(:checked)'))",
     "pin an arc": "press('pin')",
     "draw a sample": "press('draw-1')",
     "type a word": "type({n})",
@@ -84,15 +86,19 @@ def milliseconds(page: Page, action: str) -> float:
     return duration
 
 
-def measure(page: Page, address: str, words: int, times: int) -> list[dict[str, object]]:
-    """A row for every control, of a sentence with random scores."""
+def measure(
+    page: Page, address: str, source: str, words: int, times: int
+) -> list[dict[str, object]]:
+    """A row for every control, of a sentence with scores from a source."""
     text = " ".join(f"word{i}" for i in range(words))
     page.goto("about:blank")
-    page.goto(f"{address}#{urlencode({'source': 'random', 'text': text})}")
+    page.goto(f"{address}#{urlencode({'source': source, 'text': text})}")
     page.locator("#timing:not(:empty)").wait_for()
     page.evaluate(HELPERS)
     rows = []
     for control, action in CONTROLS.items():
+        if control == "relaxation" and page.locator("input[name=relaxation]:disabled").count():
+            continue  # non-projective trees have one
         taken = sorted(
             [milliseconds(page, action.replace("{n}", str(n))) for n in range(WARM_UP + times)][
                 WARM_UP:
@@ -102,7 +108,8 @@ def measure(page: Page, address: str, words: int, times: int) -> list[dict[str, 
             {
                 "control": control,
                 "words": words,
-                "source": "random scores",
+                "source": source,
+                "structure": page.input_value("#structure"),
                 "times": times,
                 "ms_median": round(statistics.median(taken), 1),
                 "ms_p90": round(taken[len(taken) * 9 // 10], 1),
@@ -131,11 +138,12 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         page = browser.new_page()
         for words in arguments.words:
-            rows += measure(page, address, words, arguments.times)
+            for source in SOURCES:
+                rows += measure(page, address, source, words, arguments.times)
         browser.close()
     path = arguments.out / f"demo-latency-{datetime.now():%Y-%m-%d-%H%M}.csv"
     write_rows(path, COLUMNS, rows, here)
-    shown = ("control", "words", "ms_median", "ms_p90", "ms_worst")
+    shown = ("control", "words", "source", "ms_median", "ms_p90", "ms_worst")
     print(table(list(shown), [[str(row[name]) for name in shown] for row in rows]))
     print(f"{here}\n{path.name}")
 
