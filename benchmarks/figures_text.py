@@ -202,15 +202,24 @@ def demo() -> str:
     """Latency of the page, and the server under load."""
     name, rows = newest("demo-latency")
     load_name, load = newest("demo-load")
+    of = {"random": "random", "english": "English parser"}
     lines = [
-        [row["control"], *(short(float(row[key])) for key in ("ms_median", "ms_p90", "ms_worst"))]
+        [row["control"], of[row["source"]]]
+        + [short(float(row[key])) for key in ("ms_median", "ms_p90", "ms_worst")]
         for row in rows
     ]
+    kinds = {row["source"]: row["structure"].replace("nonp", "non-p") for row in rows}
     first = load[0]
     return "\n\n".join(
         [
-            table(["from the change to its picture, ms", "median", "90 %", "worst"], lines),
-            f"{rows[0]['words']} words, each control {rows[0]['times']} times, browser and server on "
+            table(
+                ["from the change to its picture, ms", "scores", "median", "90 %", "worst"],
+                lines,
+                left=2,
+            ),
+            f"{rows[0]['words']} words, with {kinds['random']} trees for random scores and, as the page "
+            f"opens, {kinds['english']} trees (they have one relaxation) for the English parser's; "
+            f"each control {rows[0]['times']} times, browser and server on "
             f"{rows[0]['machine'].split(', OMP')[0]}. `python benchmarks/demo_latency.py`; "
             f"[{name}](benchmarks/results/{name}).",
             f"{first['clients']} clients at once for {first['seconds']} seconds, {first['words']} "
