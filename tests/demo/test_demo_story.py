@@ -302,6 +302,7 @@ def test_the_tour(visitor: Visitor) -> None:
         visit.shows_its_state(temperature=heat)
         assert (visit.state()["seed"] == "0") == (stop == 1)
         expect(page.locator("#tour-next")).to_be_focused()
+        expect(page.locator("#tour-end")).to_be_visible(visible=stop < 5)
         page.click("#tour-next")
     expect(page.locator("#tour-panel")).to_be_hidden()
     expect(page.locator("#tour")).to_be_focused()

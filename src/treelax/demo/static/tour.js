@@ -53,6 +53,7 @@ function show(stop) {
   byId("tour-place").textContent = `${at + 1} of ${STOPS.length}`;
   byId("tour-text").textContent = text;
   byId("tour-next").textContent = at + 1 < STOPS.length ? "Next" : "Done";
+  byId("tour-end").hidden = at + 1 === STOPS.length; // Done does the same
   byId("tour-next").focus({ preventScroll: true });
   act?.();
 }
