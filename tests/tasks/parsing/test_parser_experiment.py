@@ -35,7 +35,8 @@ def test_padding_changes_no_loss(files: Path, loss: str, structure: str) -> None
     task.model.eval()
     shape, indices = task.batches(seed=0)[0]
     exact, padded = (
-        task.model.loss(task.everything.batch(indices, n), task.forms) for n in (shape[0], shape[0] + 3)
+        task.model.loss(task.everything.batch(indices, n), task.forms)
+        for n in (shape[0], shape[0] + 3)
     )
     assert torch.allclose(exact, padded, rtol=1e-5)
     assert bool((exact > 0).all())
