@@ -155,7 +155,8 @@ class Parser(TrainedParser):
         return torch.tensor([[WORDS.index(word) for word in words]])
 
     @torch.no_grad()
-    def arc_scores(self, words: Sequence[str]) -> Tensor:
+    def arc_scores(self, text: Sequence[str] | Sentence) -> Tensor:
+        words = text.words if isinstance(text, Sentence) else text
         return self.model.scores(self.ids(words))[0]
 
     @torch.no_grad()
