@@ -29,6 +29,12 @@ def test_changes_follow_their_words(visitor: Visitor) -> None:
     assert page.get_attribute("#pin", "aria-pressed") == "true"
     assert page.inner_text("#status") == ""
 
+    # they are where they were: one request is enough
+    visit.asked.clear()
+    page.fill("#text", f"Yesterday {WORDS}s")
+    visit.shows_its_state(text=f"Yesterday {WORDS}s", **moved)
+    assert len([url for url in visit.asked if url.endswith("/api/trees")]) == 1
+
     # one more by hand, and a word in the middle
     visit.choose(0, 7)
     page.click("#pin")

@@ -55,9 +55,6 @@ def test_the_label_and_trees_are_those_of_the_library(
         text, other_text = texts[shown], texts["second" if at == 0 else "first"]
         assert reply["words"] == ["NULL", *text.split()]
         assert reply["other_words"] == ["NULL", *other_text.split()]
-        asked = {"source": "run", "text": FIRST, "second": {"text": SECOND}, "shown": shown}
-        words = client.post("/api/words", json=asked).json()
-        assert words[:: -1 if at else 1] == [reply["words"], reply["other_words"]]
         assert reply["null"] is True
         assert heads_without_null(heads_of(reply["best"])) == said.heads[at]
         assert reply["answer"]["text"] == label_of(run, FIRST, SECOND)

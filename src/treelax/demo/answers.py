@@ -81,12 +81,6 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
     )
 
 
-def words_of(request: TreeRequest, sources: Mapping[SourceName, Source]) -> list[list[str]]:
-    """The words of each text, which need no trees; the first text first."""
-    source = _source(request, sources)
-    return [[*["NULL"] * source.null, *words] for words, _ in _texts(request, source).values()]
-
-
 def warm_up(sources: Mapping[SourceName, Source]) -> None:
     """Answer once with each source: the first answer takes ten times as long as those after it."""
     for name, source in sources.items():

@@ -22,7 +22,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import treelax
-from treelax.demo.answers import answer, words_of
+from treelax.demo.answers import answer
 from treelax.demo.messages import (
     MOST_SAMPLES,
     MOST_WORDS,
@@ -115,11 +115,6 @@ def create_app(
             return await run_sync(partial(answer, request, sources), limiter=turns)
         finally:
             inside -= 1
-
-    @app.post("/api/words", responses={key: PROBLEMS[key] for key in (400, 409, 413, 422)})
-    async def words(request: TreeRequest) -> list[list[str]]:
-        """The words of each text, as positions count them; nothing else in the request counts."""
-        return words_of(request, sources)
 
     @app.get("/", include_in_schema=False)
     async def page() -> Response:

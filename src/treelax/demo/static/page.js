@@ -59,55 +59,44 @@ async function keepAsking() {
   }
 }
 
-// Trees of the state, or null if it changed so much meanwhile that they would not fit it. Words are
-// the server's to find: it says those of an edited text first, so that changes can follow them.
+// Trees of the state, or null if they do not fit it: it changed too much meanwhile, or its changes had to
+// follow the words that the server found.
 async function newest() {
   const { texts, shown } = page.state;
   const overtaken = () => changed && (page.state.texts !== texts || page.state.shown !== shown);
-  if (texts.some((text) => text.text !== text.counted && (text.own || changesOf(text.kept)))) {
-    const found = await ask("words", toRequest(page.state, true));
-    if (found.status !== 200) return found;
-    settle(found.reply, found.asked, texts);
-    if (changed) return null;
-  }
-  const found = await ask("trees", toRequest(page.state));
+  const found = await ask(toRequest(page.state));
   if (overtaken()) return null;
-  if (found.status === 200) {
-    take(found, texts);
-  } else if (found.status === 409 && texts.some(changesOf)) {
+  let answered = found;
+  if (found.status === 409 && texts.some(changesOf)) {
     // the changes leave no tree: to see them, and to take one back, it needs pictures without them
-    const plain = await ask("trees", toRequest(page.state, true));
+    answered = await ask(toRequest(page.state, true));
     if (overtaken()) return null;
-    if (plain.status === 200) {
-      take(plain, texts);
-      found.plain = plain.reply;
-    }
+    if (answered.status === 200) found.plain = answered.reply;
   }
-  return found;
+  if (answered.status !== 200 || !moves(answered)) return found;
+  changed = true;
+  return null;
 }
 
-// Tell the texts which words they have, and the one that is shown which arc was chosen for it.
-function take({ asked, reply }, texts) {
-  const words = [reply.words, reply.other_words];
+// Tell the texts which words they have, and the one that is shown which arc was chosen for it. Whether
+// something changed by hand is elsewhere now, or gone.
+function moves({ asked, reply }) {
+  const { texts } = page.state;
   const own = asked.shown === "second" ? 1 : 0;
-  settle(own ? words.reverse() : words, asked, texts);
-  if (asked.target === null && texts[own].open) Object.assign(texts[own], reply.target, { open: changed });
-}
-
-// words: of each text that was asked for, null for none
-function settle(words, asked, texts) {
-  const counted = [asked.text, asked.second?.text];
-  let lost = 0;
-  words.forEach((own, at) => (lost += own ? follow(texts[at], own, counted[at]) : 0));
+  const before = JSON.stringify(toRequest(page.state));
+  let lost = follow(texts[own], reply.words);
+  if (reply.other_words) lost += follow(texts[1 - own], reply.other_words);
   if (lost) page.notice = `${countedChanges(lost)} dropped: the words are gone.`;
+  if (JSON.stringify(toRequest(page.state)) !== before) return true;
+  if (asked.target === null && texts[own].open) Object.assign(texts[own], reply.target, { open: changed });
+  return false;
 }
 
 export const countedChanges = (count) => (count === 1 ? "1 change was" : `${count} changes were`);
 
-// what: trees, or words alone
-async function ask(what, asked) {
+async function ask(asked) {
   try {
-    const response = await fetch(`/api/${what}`, {
+    const response = await fetch("/api/trees", {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify(asked),

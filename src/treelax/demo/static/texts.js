@@ -21,7 +21,6 @@ export function newText(text, chosen = null) {
     open: chosen === null, // the server is to choose another
     own: false, // the reader chose it
     words: null, // those that positions count, once the server has said them
-    counted: text, // the text that has these words
     kept: null, // words and changes as they were when the last one was made by hand
   };
   return remember(made);
@@ -74,9 +73,9 @@ export function remember(text) {
 }
 
 // Let the changes follow to new words; returns how many have lost theirs.
-export function follow(text, words, counted) {
+export function follow(text, words) {
   const before = text.words;
-  Object.assign(text, { words, counted });
+  text.words = words;
   const { kept } = text;
   kept.words ??= words;
   if (before === null || sameWords(before, words)) return 0;
