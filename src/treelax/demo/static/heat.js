@@ -8,7 +8,7 @@ const LARGEST_CELL = 30;
 const LABELLED_CELL = 10; // smaller cells have numbers in place of words, and not all of them
 const LONGEST_LABEL = 60; // pixels
 const LABELS = LONGEST_LABEL + 6; // room for them beside and above the cells
-const SPACED_CELL = 8; // smaller cells touch each other, and are drawn as the pixels of a picture
+const SPACED_CELL = 8; // smaller cells touch each other
 
 export class HeatMap {
   constructor(name, colours) {
@@ -56,8 +56,8 @@ export class HeatMap {
     ctx.scale(ratio, ratio);
     this.drawLabels(ctx, labels, numbers, labelled, theme.quiet);
     const gap = this.cell >= SPACED_CELL ? 1 : 0;
-    if (gap) this.drawCells(ctx, matrix, largest, theme);
-    else this.drawPixels(ctx, matrix, largest, theme);
+    this.drawCells(ctx, matrix, largest, theme);
+    if (gap) this.spaceCells(ctx, matrix, theme.edge);
     ctx.strokeStyle = theme.line;
     ctx.lineWidth = 1;
     const side = count * this.cell;
@@ -66,25 +66,8 @@ export class HeatMap {
     if (this.legend) this.drawLegend(largest, theme.dark);
   }
 
+  // As the pixels of a small picture: a rectangle for each would take far longer.
   drawCells(ctx, matrix, largest, theme) {
-    const size = this.cell - 1;
-    for (let head = 0; head <= this.count; head++) {
-      for (let word = 1; word <= this.count; word++) {
-        if (!isPart(head, word, this.arcs)) continue;
-        const x = this.left + (word - 1) * this.cell;
-        const y = this.top + (head - this.first) * this.cell;
-        const value = matrix[head][word];
-        if (value === null) ctx.fillStyle = theme.line;
-        else if (this.colours === "score") ctx.fillStyle = scoreColour(value, largest, theme.dark);
-        else ctx.fillStyle = shareColour(value, theme.dark);
-        ctx.fillRect(x, y, size, size);
-        if (value === null) cross(ctx, x, y, size, theme.edge);
-      }
-    }
-  }
-
-  // Two hundred words have 40,000 arcs: a rectangle for each would take a tenth of a second.
-  drawPixels(ctx, matrix, largest, theme) {
     const count = this.count;
     const rows = count + 1 - this.first;
     const image = new ImageData(count, rows);
@@ -109,6 +92,22 @@ export class HeatMap {
     small.getContext("2d").putImageData(image, 0, 0);
     ctx.imageSmoothingEnabled = false;
     ctx.drawImage(small, this.left, this.top, count * this.cell, rows * this.cell);
+  }
+
+  // A gap behind each row and column, and a cross on what is forbidden.
+  spaceCells(ctx, matrix, colour) {
+    const { left, top, cell, count, first } = this;
+    const side = count * cell;
+    for (let at = 1; at <= count + 1; at++) {
+      ctx.clearRect(left + at * cell - 1, top, 1, side + cell);
+      ctx.clearRect(left, top + at * cell - 1, side, 1);
+    }
+    matrix.forEach((row, head) =>
+      row.forEach((value, word) => {
+        if (value !== null || !isPart(head, word, this.arcs)) return;
+        cross(ctx, left + (word - 1) * cell, top + (head - first) * cell, cell - 1, colour);
+      }),
+    );
   }
 
   drawLabels(ctx, labels, numbers, labelled, colour) {
@@ -149,6 +148,8 @@ export class HeatMap {
   }
 
   drawLegend(largest, dark) {
+    if (this.explained === `${largest} ${dark}`) return;
+    this.explained = `${largest} ${dark}`;
     const bar = document.createElement("canvas");
     [bar.width, bar.height] = [90, 10];
     bar.setAttribute("aria-hidden", "true");
