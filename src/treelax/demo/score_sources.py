@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -15,6 +16,7 @@ from treelax.nn import LatentTree
 from treelax.tasks import BUILT_IN, load, task_named
 from treelax.tasks.base import Answer, TrainedParser
 
+RECENT = 16  # texts whose scores are kept: most changes on the page leave the words as they are
 RANDOM_SCALE = 2.0  # of random scores: enough for one tree to stand out
 
 
@@ -72,6 +74,7 @@ class ModelSource(Source):
         structure = parser.require_scores().structure
         assert parser.tree is not None
         self.parser = parser
+        self.recent_scores = lru_cache(RECENT)(parser.arc_scores)
         self.null = parser.null
         self.words = parser.words  # type: ignore[method-assign]
         self.info = SourceInfo(
@@ -86,7 +89,7 @@ class ModelSource(Source):
 
     def scores(self, words: Sequence[str], seed: int) -> Tensor:
         """Those of the model."""
-        return self.parser.arc_scores(words)
+        return self.recent_scores(tuple(words))
 
     def answer(self, texts: Sequence[Sequence[str]], trees: Sequence[Tensor]) -> Answer | None:
         """What the model says."""
