@@ -83,13 +83,13 @@ def test_it_serves_and_ends_with_ctrl_c() -> None:
         assert process.stdout is not None
         line = process.stdout.readline()
         assert line.endswith("(Ctrl+C ends it)\n"), process.communicate(timeout=10)
-        body = json.dumps({"text": "[MAX 2 9 ]"}).encode()
+        body = json.dumps({"text": "Dogs bark."}).encode()
         request = urllib.request.Request(
             f"{line.split()[0]}api/trees", body, {"content-type": "application/json"}
         )
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         with opener.open(request, timeout=30) as reply:
-            assert json.load(reply)["best"] == [[0, 1], [1, 2], [1, 3], [1, 4]]
+            assert json.load(reply)["best"] == [[2, 1], [0, 2], [2, 3]]
             assert reply.headers["server"] is None
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=30)

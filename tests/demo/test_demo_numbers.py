@@ -172,7 +172,7 @@ def test_the_model_in_the_box(ask: Ask) -> None:
     assert "Value 9." in reply["answer"]["text"]
     assert "9 of 9 heads right" in reply["answer"]["text"]
     # a pinned arc takes an argument away from its operator
-    bound = ask(text=EXPRESSION, pinned=[{"head": 2, "word": 3}])["answer"]
+    bound = ask(source="listops", text=EXPRESSION, pinned=[{"head": 2, "word": 3}])["answer"]
     assert bound["tags"][0] != "4"
     assert "8 of 9 heads right" in bound["text"]
 
@@ -180,15 +180,15 @@ def test_the_model_in_the_box(ask: Ask) -> None:
 def test_expressions_as_people_write_them(ask: Ask) -> None:
     """Also one that they have not finished."""
     for text in ("[max 2 9[min 4 7]0]", "( ( ( [MAX 2 ) 9 ) ] )", "[MAX 2 9"):
-        reply = ask(text=text)
+        reply = ask(source="listops", text=text)
         assert reply["words"][:3] == ["[MAX", "2", "9"]
     assert len(reply["best"]) == 3
     assert reply["answer"]["gold"] is None
     assert "Not a whole expression yet" in reply["answer"]["text"]
     # one that has ended is none
-    many = ask(text="[MAX 1 2 3 4 5 6 7 ]")["answer"]["tags"]
+    many = ask(source="listops", text="[MAX 1 2 3 4 5 6 7 ]")["answer"]["tags"]
     assert many[0] == "5+"  # the model has no tag for more
-    ended = ask(text="[MAX 2 9 ] 3")["answer"]["text"]
+    ended = ask(source="listops", text="[MAX 2 9 ] 3")["answer"]["text"]
     assert ended.startswith("Not an expression: token 5: received 3 after the end")
 
 

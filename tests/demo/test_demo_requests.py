@@ -72,7 +72,11 @@ def arcs(*places: tuple[int, int]) -> list[dict[str, int]]:
         ({"text": "[MAX 2 ]", "structure": "binary"}, 409, "this model scores arcs, not spans"),
         (ONE | {"second": {"text": "c"}}, 409, "second is a text; expected null: source 'z"),
         (ONE | {"shown": "second"}, 409, "shown is 'second'; expected 'first', or a text"),
-        ({"text": "[MAX 2 dogs ]"}, 409, "text: token 3 is 'dogs'; expected [MIN [MAX"),
+        (
+            {"source": "listops", "text": "[MAX 2 dogs ]"},
+            409,
+            "text: token 3 is 'dogs'; expected [MIN [MAX",
+        ),
     ],
 )
 def test_bad_requests(client: TestClient, body: Any, status: int, detail: str) -> None:

@@ -56,7 +56,7 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
     generator = torch.Generator().manual_seed(request.noise_seed)
     noisy, _, noise = perturb(trees, Gumbel(request.noise_scale * unit), (), generator)
     assert noise is not None
-    soft, target, gradient = _estimated(request, trees, unit)
+    soft, target, gradient = _estimated(request, source, trees, unit)
     null = ["NULL"] * source.null
     shown, allowed = partial(_matrix, structure), scores > FORBIDDEN
     return TreeReply(
@@ -86,15 +86,14 @@ def warm_up(sources: Mapping[SourceName, Source]) -> None:
     for name, source in sources.items():
         first, *more = source.info.examples
         second = SecondText(text=more[0]) if more else None
-        request = TreeRequest(
-            source=name, text=first, second=second, samples=1, target=Arc(head=1, word=2)
+        target = Arc(head=1, word=2)
+        answer(
+            TreeRequest(source=name, text=first, second=second, samples=1, target=target), sources
         )
-        relaxation = source.info.defaults.relaxation  # not all trees have both
-        answer(request.model_copy(update={"relaxation": relaxation}), sources)
 
 
 def _source(request: TreeRequest, sources: Mapping[SourceName, Source]) -> Source:
-    source = sources.get(request.source)
+    source = sources.get(request.source or next(iter(sources)))
     if source is None:
         raise InputError(
             f"source is {request.source!r}; expected one of {', '.join(sources)}, or a demo started "
@@ -119,7 +118,7 @@ def _texts(request: TreeRequest, source: Source) -> dict[str, tuple[tuple[str, .
     if request.second is not None:
         texts["second text"] = request.second
     if len(texts) > len(source.info.texts):
-        raise InputError(f"second is a text; expected null: source {request.source!r} takes one")
+        raise InputError(f"second is a text; expected null: source {source.info.name!r} takes one")
     if request.shown == "second" and request.second is None:
         raise InputError("shown is 'second'; expected 'first', or a text in second")
     found = {name: (_words(name, text.text, source), text) for name, text in texts.items()}
@@ -209,7 +208,7 @@ def _length(structure: Structure, scores: Tensor) -> int:
 
 
 def _estimated(
-    request: TreeRequest, trees: StructureDistribution, unit: float
+    request: TreeRequest, source: Source, trees: StructureDistribution, unit: float
 ) -> tuple[Tensor, Arc | None, Tensor | None]:
     """The tree of the estimator, the target, and the gradient of 1 - the weight there."""
     structure, name = trees.structure, request.estimator
@@ -219,7 +218,7 @@ def _estimated(
         projection="polytope" if name == "spigot" and structure.per_word is None else "simplex",
     )
     settings = LatentSettings(
-        relaxation=request.relaxation,
+        relaxation=request.relaxation or source.info.defaults.relaxation,
         temperature=request.temperature * unit,
         noise="gumbel",
         noise_scale=request.noise_scale * unit,

@@ -69,10 +69,11 @@ class SecondText(Text):
 class TreeRequest(Text):
     """All that a picture depends on; the same request always gets the same reply."""
 
-    source: SourceName = Field(
-        default="listops",
+    source: SourceName | None = Field(
+        default=None,
         description="Where scores come from: zero (all 0), random, english or listops (models that "
-        "come with treelax), or run, that which the demo was started with; /api/info lists them.",
+        "come with treelax), or run, that which the demo was started with; null for the first in "
+        "/api/info, which lists them.",
     )
     second: SecondText | None = Field(
         default=None,
@@ -95,8 +96,10 @@ class TreeRequest(Text):
         description="Noise and temperature are multiples of the spread of the scores.",
     )
     noise_seed: int = Field(default=0, ge=0, le=LARGEST_SEED, description="Of the noise.")
-    relaxation: Literal["softmax", "entropy"] = Field(
-        default="softmax", description="softmax is that of Corro & Titov; entropy gives marginals."
+    relaxation: Literal["softmax", "entropy"] | None = Field(
+        default=None,
+        description="softmax is that of Corro & Titov; entropy gives marginals; null for that of "
+        "the source.",
     )
     temperature: float = Field(default=1.0, ge=0.01, le=100, description="Of the relaxation.")
     single_root: bool = Field(default=False, description="The root has one child only.")

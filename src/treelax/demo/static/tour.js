@@ -32,7 +32,7 @@ const STOPS = [
   },
   {
     step: "step-5",
-    text: "The rest of the model works on that tree. Now try an example, type a sentence, or pin an arc with a click.",
+    text: "The rest of a model works on that tree; random scores and zeros have none. Now try an example, type a sentence, or pin an arc with a click.",
   },
 ];
 
