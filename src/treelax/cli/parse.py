@@ -46,8 +46,9 @@ The tree is the best one of the scores. --soft adds the weights of the model's
 soft tree, --marginals the probability of every arc. --temperature spreads
 either over more arcs; --noise adds Gumbel noise to the scores, as in
 training, and shows their best tree too. Samples are exact samples from the
-distribution over trees, without that noise. --vectors, as for treelax
-predict, looks up unknown words.
+distribution over trees, without that noise. Of both, arcs that the best tree
+does not have are drawn without labels. --vectors, as for treelax predict,
+looks up unknown words.
 
 Examples:
   treelax parse "The old cat watched a small bird."
