@@ -97,7 +97,8 @@ function showSoftTree(box) {
   const { words, scores, soft, best } = softTree;
   const SVG = "http://www.w3.org/2000/svg";
   const STEP = 17, TOP = 30, BASE = TOP + STEP * (words.length - 1), BELOW = BASE + 30;
-  const GAP = 78, LEFT = 40;
+  const HIGH = BASE - TOP + 12; // of an arc from the root
+  const GAP = 60, LEFT = 30;
   const x = (m) => LEFT + GAP * (m - 1);
   const add = (parent, name, attributes, text = "") => {
     const element = document.createElementNS(SVG, name);
@@ -116,7 +117,7 @@ function showSoftTree(box) {
       <label>Relaxation <select><option value="softmax">softmax, as in the paper</option>
         <option value="entropy">entropy: marginals</option></select></label>
     </form>
-    <svg role="img" viewBox="0 0 ${2 * LEFT + GAP * (words.length - 1)} ${BELOW + BASE - TOP + 6}"></svg>
+    <svg role="img" viewBox="0 0 ${2 * LEFT + GAP * (words.length - 1)} ${BELOW + HIGH + 16}"></svg>
     <p role="status"></p>`;
   const [slider, noisy] = box.querySelectorAll("input");
   const picture = box.querySelector("svg");
@@ -126,7 +127,9 @@ function showSoftTree(box) {
     const group = add(picture, "g", { class: kind, "data-head": head, "data-word": word });
     const tip = base + 7 * sign;
     if (head === 0) {
-      add(group, "path", { class: "line", d: `M${x(word)} ${base + sign * (BASE - TOP + 12)}V${tip}` });
+      const end = base + sign * HIGH;
+      add(group, "path", { class: "line", d: `M${x(word)} ${end}V${tip}` });
+      add(group, "text", { x: x(word), y: sign < 0 ? end - 4 : end + 12 }, "root");
     } else {
       const side = Math.sign(word - head), start = x(head) + 7 * side;
       const y = tip + sign * STEP * (Math.abs(word - head) - 0.4);
