@@ -17,6 +17,7 @@ from treelax.noise import NoiseName, noise_named
 from treelax.ops.backend import Relaxation, inner
 from treelax.ops.canonical import precise, value_type
 from treelax.ops.checks import broadcasts, check_lengths, check_scores
+from treelax.ops.problems import Validate
 
 if TYPE_CHECKING:
     from treelax.structures import Structure
@@ -78,8 +79,9 @@ class StructureDistribution(Distribution):
         lengths: ``(...)`` words per sentence (the root not counted), or None if all have ``n``.
         backend: see `treelax.ops.best_tree`.
         validate_args: check the values of scores and lengths, when something is first computed from
-            them, and structures given to `log_prob`; on by default, off under ``python -O``. Inside
-            ``torch.compile`` structures are not checked.
+            them, and structures given to `log_prob`; on by default, off under ``python -O``. On a GPU
+            what is wrong with scores and lengths is raised later, unless this is ``"now"``
+            (`treelax.ops.best_tree`). Inside ``torch.compile`` structures are not checked.
 
     Raises:
         NoTreeError: when first used, the forbidden parts of a sentence leave no structure.
@@ -102,7 +104,7 @@ class StructureDistribution(Distribution):
         lengths: Tensor | None = None,
         *,
         backend: str | None = None,
-        validate_args: bool | None = None,
+        validate_args: Validate | None = None,
     ) -> None:
         dims = structure.event_dim
         check_scores(scores, structure.rooted, labelled=dims == 3)
@@ -120,7 +122,7 @@ class StructureDistribution(Distribution):
         # the base class would object to padding.
         super().__init__(batch, event, validate_args=False)
         # Not the default of torch.distributions: torch.compile switches that off for the process.
-        self._validate_args = __debug__ if validate_args is None else validate_args
+        self._validate_args = __debug__ if validate_args is None else validate_args  # type: ignore[assignment]
 
     @property
     def support(self) -> constraints.Constraint:

@@ -20,6 +20,7 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
+from treelax.errors import NoTreeError
 from treelax.ops.checks import arc_mask, span_mask
 
 Relaxation = Literal["softmax", "entropy"]
@@ -60,6 +61,16 @@ class Algorithm:
     def decisions(self, size: int) -> int:
         """Uniform variables that a sample takes."""
         return {"eisner": 2 * (size - 1), "cky": max(size - 1, 0)}.get(self.name, size)
+
+    def no_tree(self, sentence: int, words: int, forbidden: int) -> NoTreeError:
+        """The error for a sentence whose forbidden parts leave no tree."""
+        root = ("the chosen root rule", ", for example every arc from the root")
+        under, example = root if self.rooted else ("these", "")
+        return NoTreeError(
+            f"Sentence {sentence} (of the flattened batch; {words} words) has no tree: {forbidden} "
+            f"forbidden {self.part}s (-inf) leave no {self.trees} under {under}; expected "
+            f"at least one. Allow more {self.part}s{example}."
+        )
 
 
 EISNER = Algorithm("eisner", True, "projective tree")

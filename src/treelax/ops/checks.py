@@ -1,9 +1,8 @@
 """Every validation of what a user hands to an operation.
 
 Shape, type and device are checked always: they cost nothing. Values (NaN, ``+inf``, lengths out
-of range, sentences without a tree) are checked unless the caller says ``validate=False``; on a GPU
-that is one synchronisation per call. The value checks run inside the custom operations, so they work
-under `torch.compile` too.
+of range, sentences without a tree) are checked unless the caller says ``validate=False``, inside the
+custom operations, so under `torch.compile` too. On a GPU its kernels look (`treelax.ops.problems`).
 """
 
 from __future__ import annotations
@@ -166,12 +165,18 @@ def check_length_values(lengths: Tensor, size: int, rooted: bool = True) -> None
     low, high = (int(x) for x in torch.aminmax(lengths))
     most = size - rooted
     if low < 0 or high > most:
-        wrong = ((lengths < 0) | (lengths > most)).nonzero()[0, 0]
-        room = f"the root, at index 0, and {most} words; lengths do not count the root"
-        raise InputError(
-            f"lengths[{int(wrong)}] (of the flattened batch) is {int(lengths[wrong])}; expected "
-            f"0 to {most} (scores has room for {room if rooted else f'{most} words'})."
-        )
+        wrong = int(((lengths < 0) | (lengths > most)).nonzero()[0, 0])
+        raise wrong_length(wrong, int(lengths[wrong]), size, rooted)
+
+
+def wrong_length(sentence: int, length: int, size: int, rooted: bool) -> InputError:
+    """The error for a length for which scores of a size have no room."""
+    most = size - rooted
+    room = f"the root, at index 0, and {most} words; lengths do not count the root"
+    return InputError(
+        f"lengths[{sentence}] (of the flattened batch) is {length}; expected "
+        f"0 to {most} (scores has room for {room if rooted else f'{most} words'})."
+    )
 
 
 def arc_mask(lengths: Tensor, size: int) -> Tensor:
@@ -194,7 +199,12 @@ def check_finite(scores: Tensor, parts: Tensor, part: str = "arc") -> None:
     wrong = parts & ~(scores < float("inf"))
     if bool(wrong.any()):
         b, h, m = (int(x) for x in wrong.nonzero()[0])
-        raise InputError(
-            f"scores[{b}, {h}, {m}] (of the flattened batch) is {float(scores[b, h, m])}; expected "
-            f"a finite number, or -inf for a forbidden {part}."
-        )
+        raise wrong_score(b, h, m, float(scores[b, h, m]), part)
+
+
+def wrong_score(b: int, h: int, m: int, value: float, part: str) -> InputError:
+    """The error for a score that is NaN or ``+inf``."""
+    return InputError(
+        f"scores[{b}, {h}, {m}] (of the flattened batch) is {value}; expected "
+        f"a finite number, or -inf for a forbidden {part}."
+    )

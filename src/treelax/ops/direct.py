@@ -1,4 +1,4 @@
-"""`soft_tree` in C++ with as little Python as a gradient allows, for calls that nobody watches.
+"""`soft_tree` in C++ or CUDA with as little Python as a gradient allows, for calls that nobody watches.
 
 For short sentences Python takes longer than the kernels, the more so as these leave little of it in the
 processor's caches: a function that is not called saves about a microsecond. Everything else goes through
@@ -18,6 +18,7 @@ from treelax.ops import dispatch, function, native
 from treelax.ops.backend import ALGORITHMS
 from treelax.ops.library import unchanged, unwatched
 from treelax.ops.native import Plan, pool
+from treelax.ops.problems import raise_found
 
 
 @functools.lru_cache(maxsize=256)
@@ -97,8 +98,57 @@ class _SoftTree(torch.autograd.Function):
         return grad, *(None,) * 6
 
 
+class _OnGPU(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        scores: Tensor,
+        lengths: Tensor,
+        module: Any,
+        algorithm: str,
+        relaxation: str,
+        single_root: bool,
+        validate: bool,
+    ) -> tuple[Tensor, Tensor]:
+        tree, value, saved = module.soft_tree(
+            scores, lengths, relaxation, single_root, ctx is not None, validate
+        )
+        if ctx is not None:
+            ctx.set_materialize_grads(False)
+            ctx.save_for_backward(scores, saved, lengths)
+            ctx.options = module, algorithm, relaxation, single_root
+        return tree, value
+
+    @staticmethod
+    def backward(ctx: Any, grad_tree: Any, grad_value: Any) -> Any:
+        scores, saved, lengths = ctx.saved_tensors
+        module, algorithm, relaxation, single_root = ctx.options
+        if grad_tree is None:
+            if grad_value is None:
+                return (None,) * 7
+            grad_tree = grad_value.new_zeros(scores.shape)
+        if torch.is_grad_enabled() or not unwatched(grad_tree):
+            grad = function.call_soft_tree_backward(
+                *(grad_tree, grad_value, scores, saved, lengths),
+                *(algorithm, relaxation, single_root, "cuda"),
+            )
+            return grad, *(None,) * 6
+        raise_found(grad_tree.device)
+        batch, size, _ = scores.shape
+        shape = module.saved_shape(batch, size, scores.dtype)
+        if grad_value is not None:
+            grad_value = grad_value.contiguous()
+        grad = module.soft_tree_backward(
+            *(grad_tree.contiguous(), grad_value, unchanged("the chart", saved, shape, grad_tree)),
+            unchanged("lengths", lengths, (batch,), grad_tree, torch.int64),
+            *(relaxation, single_root),
+        )
+        return grad, *(None,) * 6
+
+
 # what `apply` comes down to where no transform of functorch is active
 _apply: Any = super(torch.autograd.Function, _SoftTree).apply
+_apply_on_gpu: Any = super(torch.autograd.Function, _OnGPU).apply
 
 
 def soft_tree(
@@ -112,7 +162,16 @@ def soft_tree(
     save: bool,
 ) -> tuple[Tensor, Tensor]:
     """Soft tree and value of the chart; the arguments are those of `treelax.ops.function.soft_tree`."""
-    if scores.is_cpu and unwatched(scores) and forward_ad._current_level < 0:
+    if not unwatched(scores) or forward_ad._current_level >= 0:
+        pass
+    elif scores.is_cuda:
+        name, module = dispatch.find(algorithm, backend, "cuda")
+        if name == "cuda" and scores.shape[0] and scores.shape[1] > 1:
+            if validate:
+                raise_found(scores.device)
+            options = (scores, lengths, module, algorithm, relaxation, single_root, validate)
+            return _apply_on_gpu(*options) if save else _OnGPU.forward(None, *options)
+    elif scores.is_cpu:
         batch, size, _ = scores.shape
         own = plan(algorithm, backend, scores.dtype, batch, size)
         if own is not None:

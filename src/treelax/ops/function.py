@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treelax.errors import InputError, NoTreeError
-from treelax.ops import checks, dispatch, native
+from treelax.errors import InputError
+from treelax.ops import checks, dispatch, native, problems
 from treelax.ops.backend import ALGORITHMS, NO_TREE, Algorithm, Backend, spoil
 from treelax.ops.library import (
     fake,
@@ -57,7 +57,9 @@ def before(
             f"({batch},) and int64. Call treelax.ops, which sees to it."
         )
     looks_itself = backend in KERNELS and batch != 0 and size != algorithm.rooted
-    if validate and not looks_itself and checks.readable(lengths):
+    if validate and looks_itself:
+        problems.raise_found(scores.device)
+    elif validate and checks.readable(lengths):
         checks.check_length_values(lengths, size, algorithm.rooted)
     return scores.contiguous(), lengths.contiguous()
 
@@ -71,21 +73,23 @@ def after(
     validate: bool,
     *trees: Tensor,
 ) -> None:
-    """NaN where the input has it; one look at the value tells whether anything was wrong."""
+    """NaN where the input has it, and a word on what was wrong: soon, where the GPU's kernels look."""
     if backend == "native":
         # the kernel has seen every score and every value
         if validate and native.suspicious():
             explain(algorithm, scores, lengths, value)
         return
-    if backend not in KERNELS:
-        spoil(scores, algorithm.parts(lengths, scores.shape[-1]), value, *trees)
-    if not validate or value.numel() == 0 or not checks.readable(value):
+    if backend in KERNELS:
+        if validate:
+            problems.look(algorithm, scores, lengths, value)
+            if not scores.is_cuda:  # Triton's interpreter
+                problems.raise_found(scores.device)
         return
-    good = (value > NO_TREE).all() & (scores.amax() < float("inf"))  # false for NaN too
-    if scores.is_cuda:
-        good &= ((lengths >= 0) & (lengths <= algorithm.room(scores.shape[-1]))).all()
-    if not good:
-        explain(algorithm, scores, lengths, value)
+    spoil(scores, algorithm.parts(lengths, scores.shape[-1]), value, *trees)
+    if validate and value.numel() and checks.readable(value):
+        good = (value > NO_TREE).all() & (scores.amax() < float("inf"))  # false for NaN too
+        if not good:
+            explain(algorithm, scores, lengths, value)
 
 
 def explain(algorithm: Algorithm, scores: Tensor, lengths: Tensor, value: Tensor) -> None:
@@ -100,13 +104,7 @@ def explain(algorithm: Algorithm, scores: Tensor, lengths: Tensor, value: Tensor
     if len(suspects):
         b = int(suspects[0])
         forbidden = int(((scores[b] == float("-inf")) & parts[b]).sum())
-        root = ("the chosen root rule", ", for example every arc from the root")
-        under, example = root if algorithm.rooted else ("these", "")
-        raise NoTreeError(
-            f"Sentence {b} (of the flattened batch; {int(lengths[b])} words) has no tree: {forbidden} "
-            f"forbidden {algorithm.part}s (-inf) leave no {algorithm.trees} under {under}; expected "
-            f"at least one. Allow more {algorithm.part}s{example}."
-        )
+        raise algorithm.no_tree(b, int(lengths[b]), forbidden)
 
 
 # ── soft_tree ────────────────────────────────────────────────────────────────────────────────────
@@ -176,6 +174,7 @@ def soft_tree_backward(
     kind, name, module = resolve(algorithm, backend, grad_tree.device)
     if no_words(kind, grad_tree):
         return torch.zeros_like(grad_tree)
+    problems.raise_found(grad_tree.device)
     batch, size, _ = grad_tree.shape
     unchanged("scores", scores, (batch, size, size), grad_tree)
     lengths = unchanged("lengths", lengths, (batch,), grad_tree, torch.int64)

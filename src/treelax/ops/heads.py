@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from treelax.errors import NoTreeError
-from treelax.ops import checks
-from treelax.ops.backend import FORBIDDEN, bounded, spoil
+from treelax.ops import checks, dispatch, problems
+from treelax.ops.backend import FORBIDDEN, MATRIX_TREE, bounded, spoil
 from treelax.ops.canonical import canonical
 from treelax.ops.library import fake, gradient, no_second_derivative, operation, unchanged
 
@@ -17,8 +17,11 @@ from treelax.ops.library import fake, gradient, no_second_derivative, operation,
 @operation("select_heads(Tensor scores, Tensor lengths, bool hard, bool validate) -> Tensor")
 def _select_heads(scores: Tensor, lengths: Tensor, hard: bool, validate: bool) -> Tensor:
     size = scores.shape[-1]
+    soon = validate and scores.is_cuda and dispatch.why_not("triton", "cuda") is None
     validate = validate and checks.readable(scores)
-    if validate:
+    if soon:
+        problems.raise_found(scores.device)
+    elif validate:
         checks.check_length_values(lengths, size)
         checks.check_finite(scores, checks.arc_mask(lengths, size))
     if scores.shape[0] == 0 or size == 1:
@@ -26,7 +29,10 @@ def _select_heads(scores: Tensor, lengths: Tensor, hard: bool, validate: bool) -
     arcs = checks.arc_mask(lengths, size)
     s = bounded(scores, arcs).masked_fill(~arcs, FORBIDDEN)
     best = s.argmax(-2, keepdim=True)
-    if validate:
+    if soon:
+        least = s.gather(-2, best)[:, 0].where(arcs.any(-2), 0).amin(-1)  # of words' best heads
+        problems.look(MATRIX_TREE, scores, lengths, least)
+    elif validate:
         _check_choice(s, best, lengths)
     chosen = torch.zeros_like(s).scatter_(-2, best, 1) if hard else s.softmax(-2)
     chosen.mul_(arcs)
@@ -87,7 +93,7 @@ def select_heads(
     *,
     temperature: float | Tensor = 1.0,
     hard: bool = False,
-    validate: bool = True,
+    validate: problems.Validate = True,
 ) -> Tensor:
     r"""Let every word choose its head on its own: a softmax (or argmax) over each column.
 
@@ -101,7 +107,7 @@ def select_heads(
         lengths: ``(...)`` words per sentence, or None if all have ``n``.
         temperature: positive; towards 0 the choice becomes one-hot.
         hard: return the one-hot argmax, without a gradient.
-        validate: check the values of scores and lengths.
+        validate: check the values of scores and lengths; see `best_tree`.
 
     Returns:
         ``(..., n+1, n+1)``: every word's column sums to 1, all else is 0.
@@ -121,5 +127,7 @@ def select_heads(
     """
     if hard:
         scores = scores.detach() if isinstance(scores, Tensor) else scores
-    form = canonical(scores, lengths, temperature, validate)
-    return form.restore(_call(form.scores, form.lengths, hard, validate))
+    form = canonical(scores, lengths, temperature, bool(validate))
+    chosen = _call(form.scores, form.lengths, hard, bool(validate))
+    problems.settle(form.scores, validate)
+    return form.restore(chosen)

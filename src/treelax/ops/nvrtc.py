@@ -95,14 +95,27 @@ class Module:
             most = (DYNAMIC_SHARED_MEMORY, MOST_SHARED_MEMORY)
             checked(cuda.cuFuncSetAttribute(kernel, *most), "asking for shared memory")
 
-    def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: bytes) -> None:
-        """Launch a kernel, whose one argument is a struct, on the current stream of the device."""
+
+class Launch:
+    """A kernel of a module with everything but its argument, a struct."""
+
+    def __init__(self, module: Module, name: str, blocks: int, threads: int, shared: int) -> None:
+        self.context, self.name = module.context, name
+        self.call = functools.partial(
+            driver().cuLaunchKernel, module.kernels[name], blocks, 1, 1, threads, 1, 1, shared
+        )
+
+    def __call__(self, device: int, arguments: bytes) -> None:
+        """Launch on the current stream of the device for which the module was made."""
+        if device != torch._C._cuda_getDevice():
+            with torch.cuda.device(device):
+                return self(device, arguments)
         given = ctypes.create_string_buffer(arguments)
         pointers = (ctypes.c_void_p * 1)(ctypes.addressof(given))
-        stream = torch._C._cuda_getCurrentRawStream(torch.cuda.current_device())
-        call = (self.kernels[name], blocks, 1, 1, threads, 1, 1, shared, ctypes.c_void_p(stream))
-        status = driver().cuLaunchKernel(*call, pointers, None)
+        stream = ctypes.c_void_p(torch._C._cuda_getCurrentRawStream(device))
+        status = self.call(stream, pointers, None)
         if status == NO_CONTEXT:  # a thread in which torch has not called CUDA yet
             driver().cuCtxSetCurrent(self.context)
-            status = driver().cuLaunchKernel(*call, pointers, None)
-        checked(status, f"launching {name}")
+            status = self.call(stream, pointers, None)
+        if status:
+            checked(status, f"launching {self.name}")

@@ -14,6 +14,7 @@ from treelax.ops import direct, dispatch, function
 from treelax.ops.backend import RELAXATIONS, Algorithm
 from treelax.ops.canonical import Canonical, canonical, value_type
 from treelax.ops.checks import one_of, sample_size
+from treelax.ops.problems import Validate, settle
 
 
 def wants_gradient(scores: Tensor) -> bool:
@@ -48,15 +49,16 @@ def best(
     lengths: Tensor | None = None,
     *,
     single_root: bool = False,
-    validate: bool = True,
+    validate: Validate = True,
     backend: str | None = None,
 ) -> Tensor:
     """The tree of the highest score, 0/1, without a gradient."""
     scores = scores.detach() if isinstance(scores, Tensor) else scores
     form = canonical(scores, lengths, rooted=algorithm.rooted)
     tree = function.call_best_tree(
-        form.scores, form.lengths, algorithm.name, single_root, chosen(backend), validate
+        form.scores, form.lengths, algorithm.name, single_root, chosen(backend), bool(validate)
     )
+    settle(form.scores, validate)
     return form.restore(tree)
 
 
@@ -68,13 +70,13 @@ def soft(
     relaxation: str = "entropy",
     temperature: float | Tensor = 1.0,
     single_root: bool = False,
-    validate: bool = True,
+    validate: Validate = True,
     backend: str | None = None,
 ) -> tuple[Canonical, Tensor, Tensor]:
     """A tree with fractional parts and the value of its chart, both with a gradient, and the form that
     they are in."""
     one_of("relaxation", relaxation, RELAXATIONS)
-    form = canonical(scores, lengths, temperature, validate, rooted=algorithm.rooted)
+    form = canonical(scores, lengths, temperature, bool(validate), rooted=algorithm.rooted)
     tree, value = direct.soft_tree(
         form.scores,
         form.lengths,
@@ -82,9 +84,10 @@ def soft(
         relaxation,
         single_root,
         chosen(backend),
-        validate,
+        bool(validate),
         wants_gradient(form.scores),
     )
+    settle(form.scores, validate)
     return form, tree, value
 
 
@@ -94,7 +97,7 @@ def log_sum(
     lengths: Tensor | None = None,
     *,
     single_root: bool = False,
-    validate: bool = True,
+    validate: Validate = True,
     backend: str | None = None,
 ) -> Tensor:
     """Log of the summed weight of all trees, with a gradient."""
@@ -105,9 +108,10 @@ def log_sum(
         algorithm.name,
         single_root,
         chosen(backend),
-        validate,
+        bool(validate),
         wants_gradient(form.scores),
     )
+    settle(form.scores, validate)
     return form.restore(value, value_type(scores))
 
 
@@ -119,7 +123,7 @@ def sample(
     sample_shape: tuple[int, ...] = (),
     generator: torch.Generator | None = None,
     single_root: bool = False,
-    validate: bool = True,
+    validate: Validate = True,
     backend: str | None = None,
 ) -> Tensor:
     """Exact samples, without a gradient."""
@@ -135,6 +139,7 @@ def sample(
         algorithm.name,
         single_root,
         chosen(backend),
-        validate,
+        bool(validate),
     )
+    settle(form.scores, validate)
     return trees.reshape(*shape, *form.batch_shape, size, size).to(form.dtype)

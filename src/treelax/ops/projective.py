@@ -7,6 +7,7 @@ from torch import Tensor
 
 from treelax.ops import operations
 from treelax.ops.backend import EISNER, Relaxation
+from treelax.ops.problems import Validate
 
 
 def best_tree(
@@ -14,7 +15,7 @@ def best_tree(
     lengths: Tensor | None = None,
     *,
     single_root: bool = False,
-    validate: bool = True,
+    validate: Validate = True,
     backend: str | None = None,
 ) -> Tensor:
     r"""The projective tree of the highest score, by Eisner's algorithm.
@@ -28,7 +29,9 @@ def best_tree(
             A sentence with a NaN, if it is not refused, gets NaN in every arc.
         lengths: ``(...)`` words per sentence (the root not counted), or None if all have ``n``.
         single_root: allow one modifier of the root only.
-        validate: check the values of scores and lengths, and that every sentence has a tree.
+        validate: check the values of scores and lengths, and that every sentence has a tree. A GPU
+            finds out later: the next call raises it, a backward pass, or `treelax.ops.synchronize`;
+            with ``"now"`` the call waits and raises it itself.
         backend: ``"reference"``, ``"diagonal"``, ``"native"``, ``"triton"`` or ``"cuda"``; None takes
             the fastest.
 
@@ -62,7 +65,7 @@ def soft_tree(
     relaxation: Relaxation = "softmax",
     temperature: float | Tensor = 1.0,
     single_root: bool = False,
-    validate: bool = True,
+    validate: Validate = True,
     backend: str | None = None,
 ) -> Tensor:
     r"""A tree with fractional arcs: Eisner's algorithm with every argmax replaced by a softmax.
@@ -121,7 +124,7 @@ def log_partition(
     lengths: Tensor | None = None,
     *,
     single_root: bool = False,
-    validate: bool = True,
+    validate: Validate = True,
     backend: str | None = None,
 ) -> Tensor:
     r"""Log of the summed weight of all projective trees.
@@ -154,7 +157,7 @@ def sample_tree(
     sample_shape: tuple[int, ...] = (),
     generator: torch.Generator | None = None,
     single_root: bool = False,
-    validate: bool = True,
+    validate: Validate = True,
     backend: str | None = None,
 ) -> Tensor:
     r"""Exact samples of trees, :math:`p(T) \propto \exp(\sum W T)`.

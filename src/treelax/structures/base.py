@@ -13,6 +13,7 @@ from treelax.ops import operations
 from treelax.ops.backend import Algorithm, Relaxation
 from treelax.ops.canonical import value_type
 from treelax.ops.checks import arc_mask, span_mask
+from treelax.ops.problems import Validate
 from treelax.ops.sparsemap.function import sparsemap
 from treelax.ops.sparsemap.result import SparseMap
 from treelax.structures import search, sparse
@@ -21,7 +22,7 @@ from treelax.structures import search, sparse
 class Options(TypedDict, total=False):
     """What every operation takes: whether to check values, and which backend is to run."""
 
-    validate: bool
+    validate: Validate
     backend: str | None
 
 
@@ -60,7 +61,7 @@ class Structure(ABC):
         lengths: Tensor | None = None,
         *,
         backend: str | None = None,
-        validate_args: bool | None = None,
+        validate_args: Validate | None = None,
     ) -> StructureDistribution:
         """The distribution with probabilities proportional to the exponential of the summed scores."""
         return StructureDistribution(

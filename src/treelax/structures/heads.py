@@ -60,8 +60,8 @@ class Heads(Structure):
         **options: Unpack[Options],
     ) -> Tensor:
         """The sum over words of the logsumexp over their heads."""
-        if options.get("validate", True):
-            select_heads(scores.detach(), lengths, hard=True)
+        if validate := options.get("validate", True):
+            select_heads(scores.detach(), lengths, hard=True, validate=validate)
         form = canonical(scores, lengths)
         arcs = arc_mask(form.lengths, form.scores.shape[-1])
         words = arcs.any(-2)

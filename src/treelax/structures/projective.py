@@ -10,6 +10,7 @@ from torch import Tensor
 
 from treelax.distributions import StructureDistribution
 from treelax.ops.backend import EISNER, Algorithm
+from treelax.ops.problems import Validate
 from treelax.structures.base import TreeStructure
 from treelax.trees import crosses_nothing, one_head_each, reaches_root
 
@@ -105,7 +106,7 @@ class ProjectiveTrees(StructureDistribution):
         *,
         single_root: bool = False,
         backend: str | None = None,
-        validate_args: bool | None = None,
+        validate_args: Validate | None = None,
     ) -> None:
         super().__init__(
             Projective(single_root), scores, lengths, backend=backend, validate_args=validate_args

@@ -10,6 +10,7 @@ from torch import Tensor
 from treelax.errors import InputError
 from treelax.ops import checks, select_heads
 from treelax.ops.canonical import canonical
+from treelax.ops.problems import Validate
 from treelax.ops.sparsemap import columns, plain
 from treelax.ops.sparsemap.function import assembled, check_iterations, check_start, chosen_start
 from treelax.ops.sparsemap.result import SparseMap
@@ -87,14 +88,14 @@ def by_word(
     lengths: Tensor | None,
     start: Tensor | None,
     max_iterations: int | None,
-    validate: bool = True,
+    validate: Validate = True,
 ) -> SparseMap:
     """The projection of every word's heads on the simplex: one step, from wherever one starts."""
     check_iterations(max_iterations)
     if start is not None:
         check_start(start, scores)
     if validate:
-        select_heads(scores.detach(), lengths, hard=True)
+        select_heads(scores.detach(), lengths, hard=True, validate=validate)
     form = canonical(scores, lengths)
     tree, gap = columns.project(form.scores, form.lengths)
 

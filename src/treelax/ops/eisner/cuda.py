@@ -14,9 +14,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from treelax.ops import nvrtc
+from treelax.ops import nvrtc, problems
+from treelax.ops.backend import EISNER
 from treelax.ops.eisner import triton
-from treelax.ops.eisner.triton import best_tree, launch_device, log_partition, sample_tree
+from treelax.ops.eisner.triton import best_tree, log_partition, sample_tree
 
 __all__ = [
     "best_tree",
@@ -59,6 +60,16 @@ def choose(batch: int, size: int, dtype: torch.dtype) -> Shape | None:
     return Shape(512 if size > 200 else 256, 8) if batch <= FEW and size <= 2000 else None
 
 
+class Plan(NamedTuple):
+    """Both passes over batches of one shape: their kernels, and the shapes of what these write."""
+
+    forward: nvrtc.Launch
+    backward: nvrtc.Launch
+    saved: tuple[int, ...]
+    forward_scratch: tuple[int, ...] | None
+    backward_scratch: tuple[int, ...]
+
+
 @functools.cache
 def module(device: int, dtype: torch.dtype, relaxation: str, shape: Shape) -> nvrtc.Module:
     """Kernels for the current device."""
@@ -72,30 +83,36 @@ def module(device: int, dtype: torch.dtype, relaxation: str, shape: Shape) -> nv
     )
 
 
-def launch(
-    kernel: str,
-    shape: Shape,
-    relaxation: str,
-    single_root: bool,
-    keep: bool,
-    *tensors: Tensor | None,
-) -> None:
-    """Launch with the tensors of ``Args``; the last but one, tree or gradient, has the shape."""
-    tree = tensors[-2]
-    assert tree is not None
-    batch, size, _ = tree.shape
-    with launch_device(tree):
-        module(tree.get_device(), tree.dtype, relaxation, shape).launch(
-            kernel,
+@functools.lru_cache(maxsize=256)
+def plan(device: int, dtype: torch.dtype, relaxation: str, batch: int, size: int) -> Plan | None:
+    """None for Triton."""
+    shape = choose(batch, size, dtype)
+    if shape is None:
+        return None
+    with torch.cuda.device(device):
+        kernels = module(device, dtype, relaxation, shape)
+    forward, backward = (
+        nvrtc.Launch(
+            kernels,
+            name,
             batch * max(shape.blocks, 1),
             shape.threads,
-            shape.shared(kernel, size, tree.itemsize),
-            struct.pack(
-                "8Q4i",
-                *(0 if x is None else x.data_ptr() for x in tensors),
-                *(batch, size, single_root, keep),
-            ),
+            shape.shared(name, size, dtype.itemsize),
         )
+        for name in PLANES
+    )
+    return Plan(
+        forward,
+        backward,
+        (batch, shape.saved(), shape.plane(size)),
+        (batch, 2, shape.plane(size)) if shape.blocks else None,
+        (batch, 6 if shape.blocks else 1, shape.plane(size)),
+    )
+
+
+def packed(tensors: tuple[Tensor | None, ...], *numbers: int) -> bytes:
+    """``Args`` of the kernels."""
+    return struct.pack("8Q4i", *(0 if x is None else x.data_ptr() for x in tensors), *numbers)
 
 
 def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
@@ -107,18 +124,29 @@ def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
 
 
 def soft_tree(
-    scores: Tensor, lengths: Tensor, relaxation: str, single_root: bool, save: bool
+    scores: Tensor,
+    lengths: Tensor,
+    relaxation: str,
+    single_root: bool,
+    save: bool,
+    validate: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Inside and outside sweep in one launch."""
+    """Inside and outside sweep in one launch, which also looks at the scores for `validate`."""
     batch, size, _ = scores.shape
-    shape = choose(batch, size, scores.dtype)
-    if shape is None:
-        return triton.soft_tree(scores, lengths, relaxation, single_root, save)
-    saved = scores.new_empty((batch, shape.saved(), shape.plane(size)))
-    scratch = scores.new_empty((batch, 2, shape.plane(size))) if shape.blocks else None
+    device = scores.get_device()
+    own = plan(device, scores.dtype, relaxation, batch, size)
+    if own is None:
+        found = triton.soft_tree(scores, lengths, relaxation, single_root, save)
+        if validate:
+            problems.look(EISNER, scores, lengths, found[1])
+        return found
+    saved = scores.new_empty(own.saved)
+    scratch = None if own.forward_scratch is None else scores.new_empty(own.forward_scratch)
     tree, value = torch.empty_like(scores), scores.new_empty(batch)
     tensors = (scores, None, None, lengths, saved, scratch, tree, value)
-    launch("soft_tree", shape, relaxation, single_root, save, *tensors)
+    own.forward(device, packed(tensors, batch, size, single_root, save))
+    if validate:
+        problems.look(EISNER, scores, lengths, value)
     return tree, value, saved if save else scores.new_empty(0)
 
 
@@ -132,12 +160,12 @@ def soft_tree_backward(
 ) -> Tensor:
     """Up and down sweep in one launch."""
     batch, size, _ = grad_tree.shape
-    shape = choose(batch, size, saved.dtype)
-    if shape is None:
+    device = grad_tree.get_device()
+    own = plan(device, grad_tree.dtype, relaxation, batch, size)
+    if own is None:
         value = grad_tree.new_zeros(batch) if grad_value is None else grad_value
         return triton.soft_tree_backward(grad_tree, value, saved, lengths, relaxation, single_root)
-    scratch = saved.new_empty((batch, 6 if shape.blocks else 1, shape.plane(size)))
-    grad = torch.empty_like(grad_tree)
+    scratch, grad = grad_tree.new_empty(own.backward_scratch), torch.empty_like(grad_tree)
     tensors = (None, grad_tree, grad_value, lengths, saved, scratch, grad, None)
-    launch("soft_tree_backward", shape, relaxation, single_root, True, *tensors)
+    own.backward(device, packed(tensors, batch, size, single_root, True))
     return grad

@@ -25,6 +25,7 @@ from treelax.ops.library import (
     unchanged,
 )
 from treelax.ops.operations import chosen
+from treelax.ops.problems import Validate, settle
 from treelax.ops.sparsemap import plain
 from treelax.ops.sparsemap.plain import Solution
 from treelax.ops.sparsemap.result import SparseMap
@@ -236,7 +237,7 @@ def sparsemap(
     start: Tensor | None = None,
     max_iterations: int | None = None,
     single_root: bool = False,
-    validate: bool = True,
+    validate: Validate = True,
     backend: str | None = None,
 ) -> SparseMap:
     """The point of the trees' polytope nearest to the scores, and the few trees that it mixes.
@@ -250,8 +251,9 @@ def sparsemap(
         start = start.detach().reshape(form.scores.shape)
     fixed, name = form.scores.detach(), chosen(backend)
     best = call_best_tree(  # raises for what is wrong with the scores
-        fixed, form.lengths, algorithm.name, single_root, name, validate
+        fixed, form.lengths, algorithm.name, single_root, name, bool(validate)
     )
+    settle(fixed, validate)
     start = chosen_start(fixed, best, start)
     found = call_sparsemap(
         fixed, form.lengths, start, algorithm.name, single_root, max_iterations, name
