@@ -71,6 +71,7 @@ class DependencyParser(TrainedParser):
         self.vector_files = vector_files(vectors, self.settings, name)
         self.origins = origins or {}
         self._not_found: set[str] = set()  # in the files of vectors
+        self._last: tuple[Any, Tensor] | None = None
 
     def stream(
         self,
@@ -268,19 +269,17 @@ class DependencyParser(TrainedParser):
         words = text if isinstance(text, Sentence) else list(text)
         sentence = self._sentence(words, "text", True)
         assert sentence is not None
-        batch, forms = self._batch(self._encoded([sentence]), [0], len(sentence))
         with evaluating(self.model):
-            vertices = self.model.vertices(batch, forms)
-            return self.model.trees(vertices, batch.lengths).scores[0].float().cpu()
+            lengths = torch.tensor([len(sentence)], device=self._device)
+            return self.model.trees(self._vertices(sentence), lengths).scores[0].float().cpu()
 
     @torch.no_grad()
     def answer(self, texts: Sequence[Sequence[str]], trees: Sequence[Tensor]) -> Answer | None:
         """The labels of the arcs of a tree."""
-        encoded = self._encoded([Sentence(tuple(texts[0]))])
-        batch, forms = self._batch(encoded, [0], len(texts[0]))
         heads = trees[0][:, 1:].argmax(0)[None].to(self._device)
         with evaluating(self.model):
-            scores = self.model.label_scores(self.model.vertices(batch, forms), heads)
+            vertices = self._vertices(Sentence(tuple(texts[0])))
+            scores = self.model.label_scores(vertices, heads)
         labels = [self.lexicon.labels[label] for label in scores[0].argmax(-1).tolist()]
         return Answer("The label of each word's arc stands below it.", labels)
 
@@ -297,9 +296,8 @@ class DependencyParser(TrainedParser):
         assert said.scores is not None
         found = self.tree.structure(said.scores[0]).top_k(count)
         heads = found.trees[..., 1:].argmax(-2)
-        batch, forms = self._batch(self._encoded([sentence]), [0], len(sentence))
         with evaluating(self.model):
-            vertices = self.model.vertices(batch, forms).expand(count, -1, -1)
+            vertices = self._vertices(sentence).expand(count, -1, -1)
             labels = self.model.label_scores(vertices, heads.to(self._device)).argmax(-1)
         trees = []
         for own, numbers, log_prob in zip(
@@ -310,6 +308,15 @@ class DependencyParser(TrainedParser):
             more = {"relations": (tuple(relations),), "log_prob": log_prob}
             trees.append(replace(said, heads=(tuple(own),), **more))
         return [tree for tree in trees if tree.log_prob != -math.inf]
+
+    def _vertices(self, sentence: Sentence) -> Tensor:
+        """Vectors of the root and the words of a sentence; those of the last one are kept."""
+        weights = sum(parameter._version for parameter in self.model.parameters())
+        key = sentence, weights, self._device
+        if self._last is None or self._last[0] != key:
+            batch, forms = self._batch(self._encoded([sentence]), [0], len(sentence))
+            self._last = key, self.model.vertices(batch, forms)
+        return self._last[1]
 
     @property
     def _device(self) -> torch.device:
