@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 import torch
@@ -94,6 +95,27 @@ def test_an_epoch_may_be_larger_than_the_data():
     assert sum(counts.values()) == 30
     # four rounds of seven and two more: nobody is left out, nobody is favoured
     assert sorted(counts.values()) == [4, 4, 4, 4, 4, 5, 5]
+
+
+def test_short_expressions_first(monkeypatch, folder):
+    monkeypatch.setattr("treelax.tasks.listops.experiment.SHORT", 8)
+    work = experiment(train__short_epochs=2, train__updates=40)
+    lengths = [[work.lengths[indices] for _, indices in drawn(work, epoch)] for epoch in (2, 3)]
+    assert max(int(batch.max()) for batch in lengths[0]) == 8
+    # tokens are drawn equally often, and the batches of an epoch overlap at most at their ends
+    expected = work.lengths.double().square().mean() / work.lengths.double().mean()
+    assert abs(torch.cat(lengths[1]).double().mean() - expected) < 0.5
+    bounds = sorted((int(batch.min()), int(batch.max())) for batch in lengths[1])
+    assert all(one[1] <= other[0] for one, other in pairwise(bounds))
+    assert torch.equal(drawn(work, 3)[0][1], drawn(work, 3)[0][1])
+    write_listops(folder / "train.tsv", [parse_expression("[MAX 1 2 3 4 5 6 7 ]")])
+    with pytest.raises(InputError, match=r"^train.short_epochs is 2; expected 0, since no"):
+        experiment(data__folder=folder, train__short_epochs=2, model__max_valency=7)
+
+
+def drawn(work, epoch):
+    work.begin(epoch)
+    return work.batches(0)
 
 
 # ------------------------------------------------------------------ loss

@@ -70,6 +70,9 @@ class TrainConfig(TrainSettings):
             noise: soft ones unless training is straight-through.
         loss: tokens that carry loss, "operators" or "all" (others have valency 0).
         balance: weigh each tag by one over its frequency in the training data.
+        short_epochs: epochs at the start with expressions of at most 100 tokens; the others draw
+            tokens, not expressions, equally often, and sort them by length. With 0, all epochs draw
+            all expressions equally often.
     """
 
     composer_rate: float = 1.0
@@ -77,10 +80,13 @@ class TrainConfig(TrainSettings):
     dev_trees: Literal["discrete", "training"] = "discrete"
     loss: Literal["operators", "all"] = "operators"
     balance: bool = False
+    short_epochs: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_settings("train", self, updates=SIZE, composer_rate="[0, inf)")
+        check_settings(
+            "train", self, updates=SIZE, composer_rate="[0, inf)", short_epochs="[0, inf)"
+        )
 
 
 @dataclass(frozen=True)
@@ -147,6 +153,19 @@ def small() -> ListOpsConfig:
     )
 
 
+def long() -> ListOpsConfig:
+    """The recipe of `balanced` for expressions of any length.
+
+    The longest have a thousand tokens. The trees are learned on expressions of at most 100 first.
+    """
+    config = balanced()
+    return replace(
+        config,
+        data=replace(config.data, max_length=2_000, dev=500),
+        train=replace(config.train, epochs=150, short_epochs=75),
+    )
+
+
 def paulus() -> ListOpsConfig:
     """The recipe of `balanced` on the data of Paulus et al. (2020)."""
     config = balanced()
@@ -204,6 +223,7 @@ PRESETS: dict[str, tuple[Callable[[], ListOpsConfig], str]] = {
     ),
     "chain": (partial(paper, trees="chain"), "left-to-right chains, the lower bound"),
     "small": (small, "a smaller balanced-mc, for two CPU cores"),
+    "long": (long, "balanced-mc on expressions of any length, short ones first"),
     "paulus": (paulus, "balanced-mc on the data of Paulus et al. (2020)"),
 }
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from treelax.data.batching import length_batches
 from treelax.data.listops import (
     EncodedListOps,
     Expression,
@@ -26,9 +27,11 @@ from treelax.tasks.listops.model import ListOpsTagger
 from treelax.tasks.settings import for_batches
 
 SPLITS = ("train", "dev", "test")
-# On a GPU batches are padded to a multiple of this, so that few shapes have to be captured.
-PADDING = 20
-DEV_BATCH = 512
+# On a GPU batches are padded to a multiple of the first, so that few shapes have to be captured; those
+# beyond 200 tokens to one of the second.
+PADDING, LONG_PADDING = 20, 100
+DEV_BATCH, DEV_ARCS = 512, 10_000_000
+SHORT = 100  # tokens
 ALL = slice(None)
 
 
@@ -79,11 +82,18 @@ class ListOpsExperiment:
                 f"model.max_valency is {config.model.max_valency}; expected at least {largest}, the "
                 "most arguments that an operator has in the training data"
             )
+        if config.train.short_epochs and int(train.lengths.min()) > SHORT:
+            raise InputError(
+                f"train.short_epochs is {config.train.short_epochs}; expected 0, since no expression "
+                f"of the training data has at most {SHORT} tokens"
+            )
+        self.epoch = 0
         self.lengths = train.lengths  # on the host, to choose shapes without waiting
         self.train = train.to(device)
         # sorted, so that the batches of the dev set need little padding
-        order = dev.lengths.argsort(stable=True)
-        self.dev = [dev.select(part).to(device) for part in order.split(DEV_BATCH)]
+        bounds = {"most_arcs": DEV_ARCS, "most_sentences": DEV_BATCH}
+        parts = map(torch.tensor, length_batches(dev.lengths.tolist(), **bounds))
+        self.dev = [dev.select(part).to(device) for part in parts]
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(config.seed)
             self.model = ListOpsTagger(config.model).to(device)
@@ -105,26 +115,40 @@ class ListOpsExperiment:
         ]
 
     def begin(self, epoch: int) -> None:
-        pass
+        self.epoch = epoch
 
     def fingerprint(self) -> str:
         sets = (self.train, *self.dev)
         return fingerprint("listops", (t for each in sets for t in (each.tokens, each.lengths)))
 
     def batches(self, seed: int) -> list[tuple[int, Tensor]]:
-        """Padded lengths and indices; no expression is drawn again before all have been."""
-        train = self.config.train
+        """Padded lengths and indices; no expression is drawn again before all have been, unless
+        `TrainConfig.short_epochs` have passed."""
         generator = torch.Generator().manual_seed(seed)
-        wanted = train.updates * train.batch_size
-        rounds = -(-wanted // len(self.lengths))
-        epoch = [torch.randperm(len(self.lengths), generator=generator) for _ in range(rounds)]
         result = []
-        for indices in torch.cat(epoch)[:wanted].view(train.updates, train.batch_size):
+        for indices in self._drawn(generator):
             length = int(self.lengths[indices].max())
             if self.device.type == "cuda":
-                length = min(-(-length // PADDING) * PADDING, self.train.tokens.shape[1])
+                padding = PADDING if length <= 2 * LONG_PADDING else LONG_PADDING
+                length = min(-(-length // padding) * padding, self.train.tokens.shape[1])
             result.append((length, indices))
         return result
+
+    def _drawn(self, generator: torch.Generator) -> Tensor:
+        """Batches of an epoch, ``(updates, batch size)``."""
+        train, lengths = self.config.train, self.lengths
+        wanted = train.updates * train.batch_size
+        if 0 < train.short_epochs < self.epoch:
+            weight = lengths.double()
+            drawn = torch.multinomial(weight, wanted, replacement=True, generator=generator)
+            batches = drawn[lengths[drawn].argsort(stable=True)].view(train.updates, -1)
+            return batches[torch.randperm(train.updates, generator=generator)]
+        chosen = torch.arange(len(lengths))
+        if train.short_epochs:
+            chosen = chosen[lengths <= SHORT]
+        rounds = range(-(-wanted // len(chosen)))
+        order = [torch.randperm(len(chosen), generator=generator) for _ in rounds]
+        return chosen[torch.cat(order)[:wanted]].view(train.updates, -1)
 
     def loss(self, length: int, indices: Tensor, generator: torch.Generator) -> Tensor:
         """The loss of one batch: the mean cross-entropy of the tags that carry loss, weighted."""
