@@ -95,9 +95,8 @@ def call_rows(compiled: bool) -> Iterator[dict[str, Any]]:
         "soft_tree, triton": lambda s: ops.soft_tree(s, lengths, backend="triton"),
     }
     if compiled:
-        grads["soft_tree, reduce-overhead"] = torch.compile(
-            lambda s: ops.soft_tree(s, lengths, validate=False), mode="reduce-overhead"
-        )
+        for name in ("torch.softmax", "soft_tree"):
+            grads[f"{name}, reduce-overhead"] = torch.compile(grads[name], mode="reduce-overhead")
     calls = {name: with_gradient(call, scores, upstream) for name, call in grads.items()}
     calls["soft_tree without gradient"] = lambda: ops.soft_tree(scores, lengths)
     found = in_turns(calls)
