@@ -42,6 +42,20 @@ def test_the_gradient_is_that_of_the_mask_which_comes_from_torchs_seed() -> None
     assert Dropout(0)(inputs) is inputs
 
 
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("probability", [0.0, 0.3])
+def test_relu_is_that_of_what_is_not_dropped(probability: float, training: bool) -> None:
+    layer = Dropout(probability).train(training)
+    found = []
+    for relu in (layer.relu, lambda x: torch.relu(layer(x))):
+        inputs = torch.linspace(-3, 3, 70).reshape(7, 10).requires_grad_()
+        torch.manual_seed(1)
+        outputs = relu(inputs)
+        outputs.square().sum().backward()
+        found.append((outputs.detach(), inputs.grad))
+    assert all(torch.equal(*pair) for pair in zip(*found, strict=True))
+
+
 @pytest.mark.parametrize("probability", [-0.1, 1, float("nan"), "half"])
 def test_bad_input(probability: object) -> None:
     with pytest.raises(InputError, match=r"dropout is .*expected a probability"):

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from treelax.nn.checks import check_lengths, check_size, check_vectors
+from treelax.nn.layout import PADDED, Padded
 from treelax.nn.mlp import MLP, linear
 from treelax.nn.scorer import ArcScorer
 from treelax.ops.checks import one_of
@@ -133,24 +134,32 @@ class DecomposableAttention(nn.Module):
         for name, vectors, lengths in (("a", a, a_lengths), ("b", b, b_lengths)):
             check_vectors(name, vectors, "batch", "n", self.attend.input_size)
             check_lengths(lengths, vectors)
-        # what is done to both sentences is done to both at once, a first, with half the kernels
         size = max(a.shape[-2], b.shape[-2])
         a, b = (F.pad(vectors, (0, 0, 0, size - vectors.shape[-2])) for vectors in (a, b))
-        vectors, word = torch.cat((a, b)), word_mask(torch.cat((a_lengths, b_lengths)), size)
-        a_word, b_word = word.chunk(2)
-        a_seen, b_seen = self.attend(vectors).chunk(2)
+        return self.both(torch.cat((a, b)), torch.cat((a_lengths, b_lengths)))
+
+    def both(self, vectors: Tensor, lengths: Tensor, layout: Padded = PADDED) -> Tensor:
+        """The same for one batch, all first sentences before all second ones: half the kernels."""
+        seen = layout.pad(self.attend(vectors, layout))
+        padding = ~word_mask(lengths, seen.shape[-2])
+        a_padding, b_padding = padding.chunk(2)
+        a_seen, b_seen = seen.chunk(2)
         scores = a_seen @ b_seen.transpose(-1, -2)
-        to_b = scores.masked_fill(~b_word[:, None, :], -torch.inf).softmax(-1)
-        to_a = scores.masked_fill(~a_word[:, :, None], -torch.inf).softmax(-2)
+        to_b = scores.masked_fill(b_padding[:, None, :], -torch.inf).softmax(-1)
+        to_a = scores.masked_fill(a_padding[:, :, None], -torch.inf).softmax(-2)
+        # G's first layer before the mean: W [v; Σ p u] = W₁ v + Σ p W₂ u, of fewer numbers
+        first: nn.Linear = self.compare[0]  # type: ignore[assignment]
+        own_weight, other_weight = first.weight.chunk(2, -1)
+        a, b = layout.pad(F.linear(vectors, other_weight)).chunk(2)
         other = torch.cat((to_b @ b, to_a.transpose(-1, -2) @ a))
-        pooled = self._pool(self.compare(torch.cat((vectors, other), -1)), word)
+        compared = layout.pack(other) + F.linear(vectors, own_weight, first.bias)
+        compared = layout.pad(self.compare.after_first(compared, layout))
+        # after a ReLU nothing is below 0, so zeros at padding change neither maximum nor sum
+        if layout is PADDED:
+            compared = compared.masked_fill(padding[..., None], 0)
+        pooled = compared.amax(-2) if self.pooling == "max" else compared.sum(-2)
         logits: Tensor = self.output(self.aggregate(torch.cat(pooled.chunk(2), -1)))
         return logits
-
-    def _pool(self, vectors: Tensor, word: Tensor) -> Tensor:
-        # after a ReLU nothing is below 0, so zeros at padding change neither maximum nor sum
-        vectors = vectors.masked_fill(~word[..., None], 0)
-        return vectors.amax(-2) if self.pooling == "max" else vectors.sum(-2)
 
     def extra_repr(self) -> str:
         """The pooling, which no part shows."""

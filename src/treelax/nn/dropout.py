@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from treelax.nn.checks import check_dropout
+from treelax.nn.layout import PADDED, Packed, Padded
 
 # the type that so many bits are looked at as
 WIDTHS = {8: torch.int8, 16: torch.int16}
@@ -25,21 +28,41 @@ class Dropout(nn.Module):
         check_dropout(probability)
         self.probability = probability
 
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Drop, while training."""
+    def forward(self, inputs: Tensor, layout: Padded = PADDED) -> Tensor:
+        """Drop, while training; packed rows are dropped as they would be among padding."""
         if not self.training or not self.probability:
             return inputs
-        if inputs.device.type != "cpu" or not inputs.dim():
+        if not self._draws(inputs):
             return F.dropout(inputs, self.probability)
-        width = self._width()
-        levels = 2**width
-        dropped = round(self.probability * levels)
-        if not 0 < dropped < levels:
-            return F.dropout(inputs, self.probability)
+        return inputs * self._factors(inputs, layout)
+
+    def relu(self, inputs: Tensor, layout: Padded = PADDED) -> Tensor:
+        """ReLU of what is not dropped; on the CPU in little memory."""
+        if self.training and self.probability and self._draws(inputs):
+            result: Tensor = _DroppedReLU.apply(inputs, self, layout)  # type: ignore[no-untyped-call]
+            return result
+        return torch.relu(self(inputs, layout))
+
+    def _draws(self, inputs: Tensor) -> bool:
+        """Whether the random numbers are drawn here, not by torch's dropout."""
+        return inputs.device.type == "cpu" and inputs.dim() > 0 and 0 < self._share() < 1
+
+    def _share(self) -> float:
+        """The probability as rounded to the bits of a unit."""
+        levels: int = 2 ** self._width()
+        return round(self.probability * levels) / levels
+
+    def _factors(self, inputs: Tensor, layout: Padded) -> Tensor:
+        """For every unit 0 or what makes up for the dropped ones."""
+        width, share = self._width(), self._share()
         *outer, size = inputs.shape
+        if isinstance(layout, Packed):
+            outer = [layout.batch, layout.size]
         bits = torch.empty((*outer, -(-size * width // 64)), dtype=torch.int64)
-        kept = bits.random_(-(2**63), None).view(WIDTHS[width])[..., :size] >= dropped - levels // 2
-        return inputs * kept.to(inputs.dtype).mul_(levels / (levels - dropped))
+        bits = layout.pack(bits.random_(-(2**63), None)).view(WIDTHS[width])[..., :size]
+        factors = torch.empty(bits.shape, dtype=inputs.dtype)
+        torch.ge(bits, round((share - 0.5) * 2**width), out=factors)
+        return factors.mul_(1 / (1 - share))
 
     def _width(self) -> int:
         """Bits per unit."""
@@ -49,3 +72,20 @@ class Dropout(nn.Module):
     def extra_repr(self) -> str:
         """The probability."""
         return f"{self.probability}"
+
+
+class _DroppedReLU(torch.autograd.Function):
+    """Keeps the result alone: it is above 0 where there is a gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, inputs: Tensor, dropout: Dropout, layout: Padded) -> Tensor:
+        factors = dropout._factors(inputs, layout)
+        ctx.scale = 1 / (1 - dropout._share())
+        result = factors.mul_(inputs).relu_()
+        ctx.save_for_backward(result)
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        (result,) = ctx.saved_tensors
+        return torch.ops.aten.threshold_backward(grad, result, 0).mul_(ctx.scale), None, None

@@ -60,10 +60,12 @@ class WordEmbedding(nn.Module):
         """Look up."""
         if ids.dtype not in ID_TYPES:
             raise InputError(f"ids has dtype {ids.dtype}; expected int64 or int32")
-        fixed = F.embedding(ids, self.table).to(self.like.dtype)
         if self.learned is None:
-            return fixed
+            return F.embedding(ids, self.table).to(self.like.dtype)
         own = (ids > 0) & (ids <= len(self.learned))
+        if own.device.type == "cpu" and not torch.compiler.is_compiling() and own.all():
+            return F.embedding(ids - 1, self.learned)
+        fixed = F.embedding(ids, self.table).to(self.like.dtype)
         # other words look up any row, which counts for nothing; not all the same one, where their
         # gradients, all 0, would wait for each other to be added
         rows = F.embedding((ids - 1) % len(self.learned), self.learned)

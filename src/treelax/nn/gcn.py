@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from treelax.errors import InputError
 from treelax.nn.checks import check_size, check_vectors
 from treelax.nn.dropout import Dropout
+from treelax.nn.layout import PADDED, Padded
 from treelax.nn.mlp import linear
 
 
@@ -67,16 +68,22 @@ class TreeGCN(nn.Module):
         self.output_size = input_size
         self.dropout = Dropout(dropout)
 
-    def forward(self, vectors: Tensor, tree: Tensor) -> Tensor:
+    def forward(self, vectors: Tensor, tree: Tensor, layout: Padded = PADDED) -> Tensor:
         """Apply all layers."""
         check_vectors("vectors", vectors, "...", "n + 1", self.input_size)
-        vectors = vectors.expand(*_common_batch(vectors, tree), -1, -1)
+        if layout is PADDED:
+            vectors = vectors.expand(*_common_batch(vectors, tree), -1, -1)
         tree = tree.to(vectors.dtype)
         to_modifiers = tree.transpose(-1, -2)
         for own, head, modifier in zip(self.own, self.head, self.modifier, strict=True):
-            mixed = _add_product(own(vectors), to_modifiers, head(vectors))
-            mixed = _add_product(mixed, tree, modifier(vectors))
-            output = torch.relu(self.dropout(mixed))
+            heads, modifiers = layout.pad(head(vectors)), layout.pad(modifier(vectors))
+            if layout is PADDED:
+                mixed = _add_product(own(vectors), to_modifiers, heads)
+                mixed = _add_product(mixed, tree, modifiers)
+            else:
+                near = _add_product(to_modifiers @ heads, tree, modifiers)
+                mixed = layout.pack(near).add_(own(vectors))
+            output = self.dropout.relu(mixed, layout)
             vectors = torch.cat((vectors, output), -1) if self.dense else output
         return vectors
 

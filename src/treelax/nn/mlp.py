@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from treelax.errors import InputError
 from treelax.nn.checks import check_dropout, check_size, check_vectors
 from treelax.nn.dropout import Dropout
+from treelax.nn.layout import PADDED, Padded
 
 
 class MLP(nn.Sequential):
@@ -52,11 +53,21 @@ class MLP(nn.Sequential):
         self.input_size = sizes[0]
         self.output_size = sizes[-1]
 
-    def forward(self, input: Tensor) -> Tensor:
+    def forward(self, input: Tensor, layout: Padded = PADDED) -> Tensor:
         """Apply all layers."""
         check_vectors("input", input, "...", self.input_size)
-        for layer in self:
-            input = layer(input)
+        return self.after_first(self[0](input), layout)
+
+    def after_first(self, input: Tensor, layout: Padded = PADDED) -> Tensor:
+        """Apply what follows the first linear layer."""
+        dropout = None
+        for layer in list(self)[1:]:
+            if isinstance(layer, Dropout):
+                dropout = layer
+            elif dropout is not None:
+                input, dropout = dropout.relu(input, layout), None
+            else:
+                input = layer(input)
         return input
 
 

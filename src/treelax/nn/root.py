@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from treelax.nn.checks import check_size, check_vectors
+from treelax.nn.layout import PADDED, Padded
 
 
 class Root(nn.Module):
@@ -31,11 +32,10 @@ class Root(nn.Module):
         self.vector = nn.Parameter(torch.empty(size))
         nn.init.xavier_uniform_(self.vector.data[None])
 
-    def forward(self, words: Tensor) -> Tensor:
+    def forward(self, words: Tensor, layout: Padded = PADDED) -> Tensor:
         """Put the root in front."""
         check_vectors("words", words, "...", "n", self.size)
-        root = self.vector.to(words.dtype).expand(*words.shape[:-2], 1, -1)
-        return torch.cat((root, words), -2)
+        return layout.with_root(words, self.vector.to(words.dtype))
 
     def extra_repr(self) -> str:
         """The size."""

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from treelax.errors import InputError
 from treelax.nn.checks import check_size, check_vectors
+from treelax.nn.layout import PADDED, Padded
 from treelax.nn.mlp import MLP
 
 
@@ -61,12 +62,15 @@ class ArcScorer(nn.Module):
         if distances is not None:
             self.distance = nn.Parameter(torch.zeros(2 * distances + 1))
 
-    def forward(self, vectors: Tensor) -> Tensor:
+    def forward(self, vectors: Tensor, layout: Padded = PADDED) -> Tensor:
         """Score all pairs."""
         check_vectors("vectors", vectors, "...", "n + 1", self.input_size)
-        scores: Tensor = self.head(vectors) @ self.modifier(vectors).transpose(-1, -2)
+        heads, modifiers = (
+            layout.pad(part(vectors, layout)) for part in (self.head, self.modifier)
+        )
+        scores: Tensor = heads @ modifiers.transpose(-1, -2)
         if self.distances is not None:
-            scores = scores + self.distance_bias(vectors.shape[-2]).to(scores.dtype)
+            scores = scores + self.distance_bias(scores.shape[-1]).to(scores.dtype)
         return scores
 
     def distance_bias(self, size: int) -> Tensor:

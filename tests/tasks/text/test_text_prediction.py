@@ -100,9 +100,9 @@ def test_long_sentences_come_in_small_batches(monkeypatch):
     sizes = []
     forward = SentenceEncoder.forward
 
-    def watched(self, batch, **options):
+    def watched(self, batch, *layout, **options):
         sizes.append(tuple(batch.ids.shape))
-        return forward(self, batch, **options)
+        return forward(self, batch, *layout, **options)
 
     monkeypatch.setattr(SentenceEncoder, "forward", watched)
     examples = [[["dogs"] * length] for length in (50, 2, 9, 1, 9, 30, 2, 9, 9)]

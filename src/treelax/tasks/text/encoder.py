@@ -14,6 +14,7 @@ from treelax.nn import MLP, BiLSTM, BinaryTreeLSTM, LatentTree, Root, TreeGCN
 from treelax.nn.attention import IntraAttention
 from treelax.nn.dropout import Dropout
 from treelax.nn.embeddings import WordEmbedding
+from treelax.nn.layout import PADDED, Padded, best_layout
 from treelax.nn.transformer import SubwordTransformer
 from treelax.tasks.text.config import ModelConfig
 from treelax.tasks.text.subwords import SubwordTable
@@ -105,60 +106,85 @@ class SentenceEncoder(nn.Module):
             return []
         return list(self.transformer.model.parameters())
 
-    def words(self, batch: Sentences) -> Tensor:
-        """``(batch, n, size)``: vectors before any tree."""
+    def layout(self, batch: Sentences) -> Padded:
+        """How the vectors of words lie in memory, the fastest way for a device.
+
+        Intra-attention and binary trees take padding.
+        """
+        if self.intra is not None or self.lstm is not None:
+            return PADDED
+        return best_layout(batch.lengths, batch.ids.shape[-1])
+
+    def words(self, batch: Sentences, layout: Padded = PADDED) -> Tensor:
+        """``(batch, n, size)``, or packed: vectors before any tree."""
         if self.transformer is not None:
-            vectors = self.transformer(batch.ids, batch.lengths, batch.subwords)
+            vectors = layout.pack(self.transformer(batch.ids, batch.lengths, batch.subwords))
         else:
-            vectors = self.embedding(batch.ids)
+            vectors = self.embedding(layout.pack(batch.ids))
         if self.config.word_scale != 1:
             vectors = vectors * self.config.word_scale
         if self.training and self.config.word_dropout:
             kept = vectors.new_empty((*batch.ids.shape, 1)).bernoulli_(1 - self.config.word_dropout)
-            vectors = vectors * kept
-        vectors = self.input_dropout(vectors)
+            vectors = vectors * layout.pack(kept)
+        vectors = self.input_dropout(vectors, layout)
         if self.projection is not None:
-            vectors = self.projection(vectors)
+            vectors = self.projection(vectors, layout)
         if self.encoder is not None:
-            vectors = self.encoder(vectors, batch.lengths)
+            vectors = layout.pack(self.encoder(layout.pad(vectors), batch.lengths))
         return vectors
 
     def forward(
-        self, batch: Sentences, *, soft: bool = False, generator: torch.Generator | None = None
+        self,
+        batch: Sentences,
+        layout: Padded = PADDED,
+        *,
+        soft: bool = False,
+        generator: torch.Generator | None = None,
     ) -> tuple[Tensor, Tensor | None]:
-        """Vectors ``(batch, n, output_size)`` and the tree that they were made with, if any."""
-        vectors = self.words(batch)
+        """Vectors ``(batch, n, output_size)``, or packed, and the tree they were made with, if any."""
+        vectors = self.words(batch, layout)
         if self.intra is not None:
             return self.intra(vectors, batch.lengths), None
         if self.gcn is None and self.lstm is None:
             return vectors, None
-        vertices = self.with_root(vectors)
-        tree = self._tree(vertices, batch, soft, generator)
-        return self.compose(vertices, tree), tree
+        vertices, rooted = self.with_root(vectors, layout), layout.rooted()
+        tree = self._tree(vertices, batch, soft, generator, rooted)
+        return self.compose(vertices, tree, rooted), tree
 
-    def with_root(self, vectors: Tensor) -> Tensor:
+    def with_root(self, vectors: Tensor, layout: Padded = PADDED) -> Tensor:
         """The vertices of trees: words, with a root in front unless trees are binary."""
-        return vectors if self.root is None else self.root(vectors)
+        return vectors if self.root is None else self.root(vectors, layout)
 
-    def compose(self, vertices: Tensor, tree: Tensor) -> Tensor:
+    def compose(self, vertices: Tensor, tree: Tensor, rooted: Padded = PADDED) -> Tensor:
         """Vectors of words that know their neighbours in the tree."""
         if self.gcn is not None:
-            return self.gcn(vertices, tree)[..., 1:, :]
+            return rooted.without_root(self.gcn(vertices, tree, rooted))
         assert self.lstm is not None
         around = self.lstm_dropout(self.lstm.words(self.lstm(vertices, tree), tree))
         return torch.cat((vertices, around), -1) if self.config.dense else around
 
-    def trees(self, vertices: Tensor, lengths: Tensor) -> StructureDistribution:
+    def trees(
+        self, vertices: Tensor, lengths: Tensor, rooted: Padded = PADDED
+    ) -> StructureDistribution:
         """The distribution over latent trees."""
         assert self.tree is not None
-        return self.tree.over(_at_least_float32(self.tree.scorer(vertices)), lengths)
+        scorer = self.tree.scorer
+        scores = scorer(vertices) if rooted is PADDED else scorer(vertices, rooted)
+        return self.tree.over(_at_least_float32(scores), lengths)
 
     def scores(self, batch: Sentences) -> Tensor:
         """Arc scores ``(batch, n + 1, n + 1)``, or span scores ``(batch, n, n)``, of the trees."""
-        return self.trees(self.with_root(self.words(batch)), batch.lengths).scores
+        layout = self.layout(batch)
+        vertices = self.with_root(self.words(batch, layout), layout)
+        return self.trees(vertices, batch.lengths, layout.rooted()).scores
 
     def _tree(
-        self, vertices: Tensor, batch: Sentences, soft: bool, generator: torch.Generator | None
+        self,
+        vertices: Tensor,
+        batch: Sentences,
+        soft: bool,
+        generator: torch.Generator | None,
+        rooted: Padded,
     ) -> Tensor:
         if self.tree is None:  # a given tree, or a chain
             heads = batch.heads
@@ -168,7 +194,7 @@ class SentenceEncoder(nn.Module):
             assert heads is not None
             dtype = torch.promote_types(vertices.dtype, torch.float32)
             return heads_to_tree(heads, batch.lengths, dtype=dtype, validate=False)
-        trees = self.trees(vertices, batch.lengths)
+        trees = self.trees(vertices, batch.lengths, rooted)
         if self.training:
             return self.tree.estimator.sample(trees, generator=generator)
         return self.tree.estimator.soft(trees) if soft else trees.mode

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,6 +13,7 @@ from treelax.errors import InputError
 from treelax.estimators import Exact
 from treelax.nn import MLP
 from treelax.nn.attention import DecomposableAttention, word_mask
+from treelax.nn.layout import PADDED, Padded
 from treelax.nn.mlp import linear
 from treelax.tasks.text.config import ModelConfig
 from treelax.tasks.text.encoder import SentenceEncoder, Sentences
@@ -34,8 +34,9 @@ class TextModel(nn.Module):
         """Logits, and the trees they were made with, if any: of all first texts, then of the second."""
         # as one batch: half the kernels, each with twice the work
         batch = both(*texts) if len(texts) == 2 else texts[0]
-        vectors, tree = self.encoder(batch, **options)
-        return self.logits(vectors, *texts), tree
+        layout = self.encoder.layout(batch)
+        vectors, tree = self.encoder(batch, layout, **options)
+        return self.logits(vectors, batch.lengths, layout), tree
 
     def expect(
         self,
@@ -55,18 +56,25 @@ class TextModel(nn.Module):
         if latent is None:
             return losses(self(*texts)[None])[0]
         batch = both(*texts) if len(texts) == 2 else texts[0]
-        vertices = self.encoder.with_root(self.encoder.words(batch))
+        layout = self.encoder.layout(batch)
+        rooted = layout.rooted()
+        vertices = self.encoder.with_root(self.encoder.words(batch, layout), layout)
         shared = 1  # trees of an example
 
         def of_trees(trees: Tensor) -> Tensor:
             nonlocal shared
             samples = len(trees)
-            # (samples, texts · batch, ...) to (texts · samples · batch, ...)
-            flat = trees.unflatten(1, (len(texts), -1)).transpose(0, 1).flatten(0, 2)
-            each = vertices.unflatten(0, (len(texts), 1, -1))
-            each = each.expand(-1, samples, -1, -1, -1).flatten(0, 2)
-            many = (replace(text, lengths=text.lengths.repeat(samples)) for text in texts)
-            logits = self.logits(self.encoder.compose(each, flat), *many)
+            if samples == 1:
+                vectors = self.encoder.compose(vertices, trees[0], rooted)
+                logits = self.logits(vectors, batch.lengths, layout)
+            else:
+                # (samples, texts · batch, ...) to (texts · samples · batch, ...)
+                flat = trees.unflatten(1, (len(texts), -1)).transpose(0, 1).flatten(0, 2)
+                each = rooted.pad(vertices).unflatten(0, (len(texts), 1, -1))
+                each = each.expand(-1, samples, -1, -1, -1).flatten(0, 2)
+                lengths = batch.lengths.unflatten(0, (len(texts), 1, -1))
+                lengths = lengths.expand(-1, samples, -1).flatten()
+                logits = self.logits(self.encoder.compose(each, flat), lengths)
             joint = losses(logits.unflatten(0, (samples, -1)))
             shared = trees.shape[1] // joint.shape[1]
             if shared > 1 and isinstance(latent.estimator, Exact):
@@ -77,13 +85,13 @@ class TextModel(nn.Module):
             # a tree answers for the whole loss of its example, and brings its share of the gradient
             return (joint + (shared - 1) * joint.detach()).repeat(1, shared) / shared
 
-        trees = self.encoder.trees(vertices, batch.lengths)
+        trees = self.encoder.trees(vertices, batch.lengths, rooted)
         found = latent.estimator.expect(trees, of_trees, generator=generator)
         found = found.unflatten(0, (shared, -1)).sum(0)
         return found - (1 - 1 / shared) * found.detach()
 
-    def logits(self, vectors: Tensor, *texts: Sentences) -> Tensor:
-        """From the vectors of all words."""
+    def logits(self, vectors: Tensor, lengths: Tensor, layout: Padded = PADDED) -> Tensor:
+        """From the vectors of all words, of all first texts, then of the second."""
         raise NotImplementedError
 
 
@@ -118,10 +126,9 @@ class PairModel(TextModel):
             pooling=config.pooling,
         )
 
-    def logits(self, vectors: Tensor, *texts: Sentences) -> Tensor:
+    def logits(self, vectors: Tensor, lengths: Tensor, layout: Padded = PADDED) -> Tensor:
         """From the attention between the two."""
-        a, b = vectors.chunk(2)
-        return self.head(a, texts[0].lengths, b, texts[1].lengths)
+        return self.head.both(vectors, lengths, layout)
 
 
 class TagModel(TextModel):
@@ -132,18 +139,19 @@ class TagModel(TextModel):
         self.hidden = MLP(self.encoder.output_size, config.output_size, dropout=config.dropout)
         self.output = linear(config.output_size, classes)
 
-    def logits(self, vectors: Tensor, *texts: Sentences) -> Tensor:
+    def logits(self, vectors: Tensor, lengths: Tensor, layout: Padded = PADDED) -> Tensor:
         """From each vector."""
-        return self.output(self.hidden(vectors))
+        return layout.pad(self.output(self.hidden(vectors, layout)))
 
 
 class ClassModel(TagModel):
     """The class of a text: the same under max-pooling over words; logits ``(batch, classes)``."""
 
-    def logits(self, vectors: Tensor, *texts: Sentences) -> Tensor:
+    def logits(self, vectors: Tensor, lengths: Tensor, layout: Padded = PADDED) -> Tensor:
         """From the largest of each coordinate."""
-        word = word_mask(texts[0].lengths, texts[0].ids.shape[-1])
-        return super().logits(vectors.masked_fill(~word[..., None], -torch.inf).amax(-2))
+        vectors = layout.pad(vectors)
+        word = word_mask(lengths, vectors.shape[-2])
+        return super().logits(vectors.masked_fill(~word[..., None], -torch.inf).amax(-2), lengths)
 
 
 NETWORKS: dict[str, type[PairModel | TagModel]] = {
