@@ -280,7 +280,7 @@ def test_cuda_graphs():
     scores.requires_grad_()
 
     def step():
-        tree = ops.soft_tree(scores, lengths)  # validation steps aside during capture
+        tree = ops.soft_tree(scores, lengths)
         return tree.detach(), torch.autograd.grad(tree, scores, upstream)[0]
 
     expected = step()
@@ -314,16 +314,69 @@ def test_bad_input():
     for length in (4, 2**40, -5):
         lengths = torch.tensor([3, length], device="cuda")
         for op in (ops.soft_tree, ops.best_tree, ops.log_partition, ops.sample_tree):
-            raises(InputError, lambda op=op, lengths=lengths: op(scores, lengths))
+            raises(InputError, lambda op=op, lengths=lengths: op(scores, lengths, validate="now"))
     for value in (float("nan"), float("inf")):
         bad = scores.clone()
         bad[1, 2, 3] = value
         for op in (ops.soft_tree, ops.best_tree, ops.select_heads):
-            raises(InputError, lambda op=op, bad=bad: op(bad))
-        ops.soft_tree(bad, torch.tensor([3, 2], device="cuda"))
+            raises(InputError, lambda op=op, bad=bad: op(bad, validate="now"))
+        ops.soft_tree(bad, torch.tensor([3, 2], device="cuda"), validate="now")
     bad = scores.clone()
     bad[0, 0] = -torch.inf
-    raises(NoTreeError, lambda: ops.best_tree(bad))
+    for backend in GPU_BACKENDS:
+        raises(NoTreeError, lambda b=backend: ops.soft_tree(bad, backend=b, validate="now"))
+    raises(NoTreeError, lambda: ops.select_heads(bad, validate="now"))
+
+
+def test_what_is_wrong_is_raised_later():
+    good = torch.zeros(2, 4, 4, device="cuda")
+    for backend, value in product((*GPU_BACKENDS, None), (float("nan"), float("inf"))):
+        bad = good.clone()
+        bad[1, 2, 3] = value
+        bad.requires_grad_()
+        for op in (ops.soft_tree, ops.best_tree, ops.log_partition):
+            op(bad, backend=backend)
+            torch.cuda.synchronize()
+            raises(InputError, lambda op=op: op(good))
+            op(good)
+        tree = ops.soft_tree(bad, backend=backend)
+        torch.cuda.synchronize()
+        raises(InputError, tree.sum().backward)
+        ops.soft_tree(bad, backend=backend)
+        raises(InputError, ops.synchronize)
+        ops.soft_tree(bad, backend=backend, validate=False)
+        ops.synchronize()
+
+
+def test_what_is_wrong_in_a_graph_is_raised_later():
+    scores = torch.zeros(2, 4, 4, device="cuda")
+    for op in (ops.soft_tree, ops.best_tree):
+        captured(lambda op=op: op(scores))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            op(scores)
+        graph.replay()
+        ops.synchronize()
+        scores[0, 1, 2] = float("nan")
+        graph.replay()
+        raises(InputError, ops.synchronize)
+        scores.zero_()
+
+
+def test_validation_does_not_wait():
+    scores, lengths, upstream = (x.cuda() for x in make(9, dtype=torch.float32))
+    scores.requires_grad_()
+    for mode in ("default", "error"):  # first calls set things up
+        torch.cuda.set_sync_debug_mode(mode)
+        try:
+            for backend in GPU_BACKENDS:
+                tree = ops.soft_tree(scores, lengths, backend=backend)
+                torch.autograd.grad(tree, scores, upstream)
+                ops.log_partition(scores, lengths, backend=backend)
+                ops.best_tree(scores, lengths, backend=backend)
+            ops.select_heads(scores, lengths)
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
 
 
 def test_empty_batch_and_views():
