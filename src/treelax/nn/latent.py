@@ -13,6 +13,7 @@ from treelax.estimators import Estimator, Relaxed, StraightThrough
 from treelax.nn.checks import check_lengths, check_vectors
 from treelax.noise import NoiseName, noise_named
 from treelax.ops.backend import Relaxation
+from treelax.ops.problems import Validate
 from treelax.structures import Structure, StructureName, structure_named
 
 
@@ -39,9 +40,9 @@ class LatentTree(nn.Module):
         straight_through: while training give the discrete tree of the perturbed scores, exactly 0
             and 1, with the gradient of their soft tree.
         single_root: allow one modifier of the root only, with a structure given by name.
-        validate: check the values of scores and lengths, and that every sentence has a structure. By
-            default on the CPU only, where it costs nothing; on a GPU it waits at every call. A
-            sentence with a NaN that is not refused gets NaN in every arc.
+        validate: check the values of scores and lengths, and that every sentence has a structure. A
+            GPU finds out later, unless this is "now"; see `treelax.ops.best_tree`. A sentence with a
+            NaN that is not refused gets NaN in every arc.
 
     Shape:
         vectors ``(..., n + 1, d)``, the root's first, and lengths ``(...)`` that count words, or None
@@ -78,7 +79,7 @@ class LatentTree(nn.Module):
         noise_scale: float = 1.0,
         straight_through: bool = False,
         single_root: bool = False,
-        validate: bool | None = None,
+        validate: Validate = True,
     ) -> None:
         super().__init__()
         if not isinstance(scorer, nn.Module):
@@ -170,8 +171,7 @@ class LatentTree(nn.Module):
 
     def over(self, scores: Tensor, lengths: Tensor | None = None) -> StructureDistribution:
         """The distribution over structures of given scores."""
-        validate = scores.device.type == "cpu" if self.validate is None else self.validate
-        return self.structure(scores, lengths, validate_args=validate)
+        return self.structure(scores, lengths, validate_args=self.validate)
 
     def _scores(self, vectors: Tensor, lengths: Tensor | None) -> Tensor:
         rooted = self.structure.rooted
