@@ -1,7 +1,8 @@
-"""The CUDA kernels without a GPU: on the CPU, a thread for each of theirs, against the reference."""
+"""The CUDA kernels on a CPU, a fibre for each of their threads, against other backends."""
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import importlib.util
 import shutil
@@ -12,8 +13,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from treelax import ops
 from treelax.ops.checks import arc_mask
-from treelax.ops.eisner import reference
+from treelax.ops.eisner import diagonal, reference
 
 COMPILER = shutil.which("c++")
 needs_triton = pytest.mark.skipif(
@@ -22,7 +24,12 @@ needs_triton = pytest.mark.skipif(
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C++ compiler")
 TOLERANCES = {torch.float64: 1e-12, torch.float32: 1e-5}
 #: Words, deviation of the scores, single root.
-CASES = ((1, 1, False), (6, 3, True), (11, 1, False), (7, 3000, True), (5, 1e29, False))
+SHORT = ((1, 1, False), (6, 3, True), (11, 1, False), (7, 3000, True), (5, 1e29, False))
+TILES = (
+    *((words, 1, words % 2 == 0) for words in (2, 14, 15, 16, 17, 31, 32, 33, 49, 69)),
+    *((16, 1, True), (33, 1, False), (129, 1, False)),
+    *((19, 3000, True), (33, 1e29, False)),
+)
 
 
 class OnCpu:
@@ -34,19 +41,32 @@ class OnCpu:
         real = "double" if dtype == torch.float64 else "float"
         given = {"REAL": real, "MEAN": int(relaxation == "softmax"), "CLUSTER_BLOCKS": blocks}
         options = [f"-D{name}={value}" for name, value in given.items()]
-        command = [COMPILER, "-std=c++20", "-O1", "-shared", "-fPIC", "-pthread", *options]
+        options += [f"-I{Path(ops.__file__).parent}", "-U_FORTIFY_SOURCE"]  # which forbids fibres
+        command = [COMPILER, "-std=c++20", "-O1", "-shared", "-fPIC", *options]
         subprocess.run([*command, str(source), "-o", str(built)], check=True)
-        self.library = ctypes.CDLL(str(built))
+        self.launch = ctypes.CDLL(str(built)).launch
 
-    def launch(self, name: str, blocks: int, threads: int, shared: int, arguments: bytes) -> None:
+
+class Launch:
+    """What `treelax.ops.nvrtc.Launch` is on a GPU; every second one starts with the last thread."""
+
+    launches = 0
+
+    def __init__(self, module: OnCpu, name: str, blocks: int, threads: int, shared: int) -> None:
+        self.module, self.backward = module, int(name == "soft_tree_backward")
+        self.shape = blocks, threads, shared
+
+    def __call__(self, device: int, arguments: bytes) -> None:
         given = ctypes.create_string_buffer(arguments)
-        self.library.launch(int(name == "soft_tree_backward"), given, blocks, threads)
+        Launch.launches += 1
+        assert not self.module.launch(self.backward, given, *self.shape, self.launches % 2)
 
 
 def make(n, scale, dtype):
     generator = torch.Generator().manual_seed(n)
     scores = scale * torch.randn(5, n + 1, n + 1, generator=generator, dtype=torch.float64)
     scores[1, 1, n] = -torch.inf
+    scores[1, 1:, n // 2] = -torch.inf
     scores[2, 0, 1] = torch.nan
     upstream = torch.randn(5, n + 1, n + 1, generator=generator, dtype=torch.float64)
     lengths = torch.tensor([n, max(n - 1, 1), n, 0, n // 2])
@@ -62,36 +82,45 @@ def far(got, expected):
 @needs_triton
 @needs_compiler
 @pytest.mark.parametrize(
-    ("dtype", "shape"),
-    [(torch.float64, (32, 0)), (torch.float64, (32, 2)), (torch.float32, (64, 0))],
+    ("dtype", "shape", "cases"),
+    [
+        (torch.float64, (32, 0), SHORT),
+        (torch.float32, (64, 0), SHORT),
+        (torch.float64, (256, 2), TILES),
+        (torch.float32, (256, 3), TILES),
+    ],
 )
-def test_kernels_agree_with_the_reference(monkeypatch, tmp_path, dtype, shape):
+@pytest.mark.parametrize("relaxation", ["softmax", "entropy"])
+def test_kernels_agree_with_other_backends(monkeypatch, tmp_path, relaxation, dtype, shape, cases):
     from treelax.ops.eisner import cuda
 
     shape = cuda.Shape(*shape)
+    module = OnCpu(tmp_path, dtype, relaxation, shape.blocks)
     monkeypatch.setattr(cuda, "choose", lambda *_: shape)
-    for relaxation in ("softmax", "entropy"):
-        module = OnCpu(tmp_path, dtype, relaxation, shape.blocks)
-        monkeypatch.setattr(cuda, "module", lambda *_, module=module: module)
-        for n, scale, root in CASES:
-            scores, lengths, upstream = make(n, scale, dtype)
-            options = (relaxation, root)
-            tree, value, saved = reference.soft_tree(scores.double(), lengths, *options, True)
-            wrong = torch.tensor([False, False, True, False, False])
-            wide = (upstream.double(), upstream[:, 0, 1].double())
-            grad = reference.soft_tree_backward(*wide, saved, lengths, *options)
-            arcs = arc_mask(lengths, n + 1) & wrong[:, None, None]
-            value[wrong] = tree[arcs] = grad[arcs] = torch.nan
-            got, got_value, kept = cuda.soft_tree(scores, lengths, *options, True)
-            assert kept.shape == cuda.saved_shape(5, n + 1, dtype)
-            outer = (upstream, upstream[:, 0, 1].contiguous())
-            got_grad = cuda.soft_tree_backward(*outer, kept, lengths, *options)
-            bar = TOLERANCES[dtype] * (1 if scale < 100 else 100)
-            assert far(got, tree) < bar, (n, scale, options)
-            assert far(got_value, value) < bar
-            assert far(got_grad, grad) < 10 * bar
-            again = cuda.soft_tree_backward(*outer, kept, lengths, *options)
-            assert far(again, got_grad) == 0
+    monkeypatch.setattr(cuda, "module", lambda *_: module)
+    monkeypatch.setattr(cuda, "plan", cuda.plan.__wrapped__)
+    monkeypatch.setattr(cuda.nvrtc, "Launch", Launch)
+    monkeypatch.setattr(torch.cuda, "device", contextlib.nullcontext)
+    wrong = torch.tensor([False, False, True, False, False])
+    for n, scale, root in cases:
+        scores, lengths, upstream = make(n, scale, dtype)
+        options = (relaxation, root)
+        other = reference if n < 20 else diagonal
+        tree, value, saved = other.soft_tree(scores.double(), lengths, *options, True)
+        wide = (upstream.double(), upstream[:, 0, 1].double())
+        grad = other.soft_tree_backward(*wide, saved, lengths, *options)
+        arcs = arc_mask(lengths, n + 1) & wrong[:, None, None]
+        value[wrong] = tree[arcs] = grad[arcs] = torch.nan
+        got, got_value, kept = cuda.soft_tree(scores, lengths, *options, True)
+        assert kept.shape == cuda.saved_shape(5, n + 1, dtype)
+        outer = (upstream, upstream[:, 0, 1].contiguous())
+        got_grad = cuda.soft_tree_backward(*outer, kept, lengths, *options)
+        bar = TOLERANCES[dtype] * (1 if scale < 100 else 100)
+        assert far(got, tree) < bar, (n, scale, options)
+        assert far(got_value, value) < bar
+        assert far(got_grad, grad) < 10 * bar
+        again = cuda.soft_tree_backward(*outer, kept, lengths, *options)
+        assert far(again, got_grad) == 0
 
 
 @needs_triton
@@ -100,13 +129,13 @@ def test_shapes():
     from treelax.ops.eisner import cuda
 
     for batch, n, dtype in product(
-        (1, 32, 128, 2048), (1, 20, 32, 40, 64, 80, 90, 320), TOLERANCES
+        (1, 32, 128, 2048), (1, 20, 32, 40, 64, 80, 90, 320, 2000), TOLERANCES
     ):
         shape = cuda.choose(batch, n + 1, dtype)
         if shape is None:
             assert batch > cuda.FEW
             assert n > 80 or dtype == torch.float64
             continue
-        assert shape.threads * max(shape.blocks, 1) >= 2 * n
+        assert shape.threads == 256 if shape.blocks else shape.threads >= 2 * n
         for kernel in cuda.PLANES:
             assert shape.shared(kernel, n + 1, dtype.itemsize) <= nvrtc.MOST_SHARED_MEMORY

@@ -11,15 +11,20 @@
 #define WARP_SYNC() __syncwarp()
 #define BLOCK_SYNC() __syncthreads()
 #define BLOCK_ANY(v) __syncthreads_or(v)
+#if CLUSTER_BLOCKS == 1
+#define CLUSTER_SYNC() __syncthreads()
+#else
 #define CLUSTER_SYNC() \
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory")
+#endif
 
-#if CLUSTER_BLOCKS
-#define KERNEL extern "C" __global__ __cluster_dims__(CLUSTER_BLOCKS, 1, 1) __launch_bounds__(THREADS_AT_MOST)
+#if CLUSTER_BLOCKS  // two blocks of float a multiprocessor
+#define KERNEL \
+  extern "C" __global__ __cluster_dims__(CLUSTER_BLOCKS, 1, 1) __launch_bounds__(THREADS_AT_MOST, 8 / sizeof(REAL))
 #else
 #define KERNEL extern "C" __global__ __launch_bounds__(THREADS_AT_MOST)
 #endif
-extern __shared__ double shared_memory[];
+extern __shared__ __align__(16) double shared_memory[];
 #define SHARED reinterpret_cast<real *>(shared_memory)
 
 #define INFINITY __int_as_float(0x7f800000)
@@ -33,6 +38,22 @@ extern __shared__ double shared_memory[];
 APPROXIMATE(power, "ex2")
 APPROXIMATE(logarithm, "lg2")
 APPROXIMATE(reciprocal, "rcp")
+DEVICE float maximum(float a, float b) { return fmaxf(a, b); }
+DEVICE double maximum(double a, double b) { return fmax(a, b); }
 DEVICE double power(double x) { return exp2(x); }
 DEVICE double logarithm(double x) { return log2(x); }
 DEVICE double reciprocal(double x) { return 1 / x; }
+
+// Over the threads of an aligned group within a warp.
+template <int LANES, class R, int N>
+DEVICE void sum_of_lanes(R (&v)[N]) {
+  UNROLL for (int o = 1; o < LANES; o <<= 1) {
+    UNROLL for (int c = 0; c < N; c++) v[c] += SHUFFLE(v[c], o);
+  }
+}
+template <int LANES, class R, int N>
+DEVICE void max_of_lanes(R (&v)[N]) {
+  UNROLL for (int o = 1; o < LANES; o <<= 1) {
+    UNROLL for (int c = 0; c < N; c++) v[c] = maximum(v[c], SHUFFLE(v[c], o));
+  }
+}

@@ -1,8 +1,8 @@
 """Soft projective trees on a GPU, through kernels in CUDA C++; the other operations are Triton's.
 
 ``soft_tree.cu`` says how the kernels work; this module allocates, chooses their shape and launches.
-A chart that fits lies in shared memory. A few long sentences have several blocks each, with charts in
-global memory. Many long ones are left to Triton.
+A chart that fits lies in shared memory. Long sentences have charts in global memory and a cluster of
+blocks each, few of them a larger one. Many long ones are left to Triton.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ __all__ = [
     "soft_tree_backward",
 ]
 PLANES = {"soft_tree": 5, "soft_tree_backward": 7}  # of a chart in shared memory
-FEW = 32  # sentences: beyond, one program each keeps an H200 busy
+TILE = 16
+TILED = {"soft_tree": 6688, "soft_tree_backward": 13376}  # numbers in shared memory for tiles
+CLUSTERS = ((16, 8), (32, 4), (128, 2))  # up to so many sentences, so many blocks each
+FEW = 32  # long sentences: beyond, Triton until tiles are measured there
 MANY = 512  # short sentences: beyond, threads that wait cost more than splits in a row
 
 
@@ -39,25 +42,26 @@ class Shape(NamedTuple):
     blocks: int
 
     def plane(self, size: int) -> int:
-        """Numbers in a plane of a chart; see ``STRIDE`` in ``soft_tree.cu``."""
-        return -(-size * (size if self.blocks else size | 7) // 2) * 2
-
-    def saved(self) -> int:
-        """Planes that the backward pass reads."""
-        return 9 if self.blocks else 8
+        """Numbers in a plane of a chart: ``PLANE`` of the kernels."""
+        if self.blocks:
+            return (-(-size // TILE) * TILE) ** 2
+        return -(-size * (size | 7) // 2) * 2
 
     def shared(self, kernel: str, size: int, number: int) -> int:
         """Bytes of shared memory, with ``number`` bytes a number."""
-        return number * (size + (0 if self.blocks else PLANES[kernel] * self.plane(size)))
+        chart = TILED[kernel] if self.blocks else PLANES[kernel] * self.plane(size)
+        return number * (size + chart)
 
 
 def choose(batch: int, size: int, dtype: torch.dtype) -> Shape | None:
-    """The quickest shape on an H200 that has two threads a word; None for Triton."""
+    """The quickest shape on an H200; in shared memory with two threads a word. None for Triton."""
     threads = (64 if batch > MANY else 256) if size <= 33 else 256 if size <= 65 else 512
     shape = Shape(threads, 0)
     if shape.shared("soft_tree_backward", size, dtype.itemsize) <= nvrtc.MOST_SHARED_MEMORY:
         return shape
-    return Shape(512 if size > 200 else 256, 8) if batch <= FEW and size <= 2000 else None
+    if batch > FEW or size > 2001:
+        return None
+    return Shape(TILE**2, next((blocks for most, blocks in CLUSTERS if batch <= most), 1))
 
 
 class Plan(NamedTuple):
@@ -66,8 +70,7 @@ class Plan(NamedTuple):
     forward: nvrtc.Launch
     backward: nvrtc.Launch
     saved: tuple[int, ...]
-    forward_scratch: tuple[int, ...] | None
-    backward_scratch: tuple[int, ...]
+    scratch: tuple[int, ...]
 
 
 @functools.cache
@@ -104,8 +107,7 @@ def plan(device: int, dtype: torch.dtype, relaxation: str, batch: int, size: int
     return Plan(
         forward,
         backward,
-        (batch, shape.saved(), shape.plane(size)),
-        (batch, 2, shape.plane(size)) if shape.blocks else None,
+        (batch, 8, shape.plane(size)),
         (batch, 6 if shape.blocks else 1, shape.plane(size)),
     )
 
@@ -120,7 +122,7 @@ def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
     shape = choose(batch, size, dtype)
     if shape is None:
         return triton.saved_shape(batch, size, dtype)
-    return (batch, shape.saved(), shape.plane(size))
+    return (batch, 8, shape.plane(size))
 
 
 def soft_tree(
@@ -141,9 +143,8 @@ def soft_tree(
             problems.look(EISNER, scores, lengths, found[1])
         return found
     saved = scores.new_empty(own.saved)
-    scratch = None if own.forward_scratch is None else scores.new_empty(own.forward_scratch)
     tree, value = torch.empty_like(scores), scores.new_empty(batch)
-    tensors = (scores, None, None, lengths, saved, scratch, tree, value)
+    tensors = (scores, None, None, lengths, saved, None, tree, value)
     own.forward(device, packed(tensors, batch, size, single_root, save))
     if validate:
         problems.look(EISNER, scores, lengths, value)
@@ -165,7 +166,7 @@ def soft_tree_backward(
     if own is None:
         value = grad_tree.new_zeros(batch) if grad_value is None else grad_value
         return triton.soft_tree_backward(grad_tree, value, saved, lengths, relaxation, single_root)
-    scratch, grad = grad_tree.new_empty(own.backward_scratch), torch.empty_like(grad_tree)
+    scratch, grad = grad_tree.new_empty(own.scratch), torch.empty_like(grad_tree)
     tensors = (None, grad_tree, grad_value, lengths, saved, scratch, grad, None)
     own.backward(device, packed(tensors, batch, size, single_root, True))
     return grad
