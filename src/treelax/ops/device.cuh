@@ -14,8 +14,10 @@
 #if CLUSTER_BLOCKS == 1
 #define CLUSTER_SYNC() __syncthreads()
 #else
-#define CLUSTER_SYNC() \
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory")
+DEVICE void CLUSTER_SYNC() {
+  __syncwarp();  // aligned means that all threads of a warp are here
+  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
 #endif
 
 #if CLUSTER_BLOCKS  // two blocks of float a multiprocessor

@@ -80,8 +80,8 @@ class Module:
             files.joinpath(*name.split("/")).read_text() for name in ("device.cuh", source)
         )
         major, minor = torch.cuda.get_device_capability()
-        options = [f"--gpu-architecture=sm_{major}{minor}", "--std=c++17", f"--include-path={files}"]
-        options += [f"-D{name}={value}" for name, value in defined.items()]
+        options = [f"--gpu-architecture=sm_{major}{minor}", "--std=c++17"]
+        options += [f"--include-path={files}", *(f"-D{name}={x}" for name, x in defined.items())]
         module, self.context, cuda = ctypes.c_void_p(), ctypes.c_void_p(), driver()
         checked(cuda.cuCtxGetCurrent(ctypes.byref(self.context)), "asking for the context")
         checked(
