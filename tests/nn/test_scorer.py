@@ -79,3 +79,9 @@ def test_the_paper_count_of_parameters():
     """Two perceptrons of one layer of 200 units add 80,400 parameters to the NLI model."""
     scorer = ArcScorer(200, 200, layers=1, distances=None)
     assert sum(p.numel() for p in scorer.parameters()) == 80_400
+
+
+def test_the_bias_of_a_long_sentence_begins_with_that_of_a_short_one():
+    scorer = ArcScorer(3, 4, distances=5)
+    nn.init.normal_(scorer.distance)
+    assert torch.equal(scorer.distance_bias(100)[:9, :9], scorer.distance_bias(9))

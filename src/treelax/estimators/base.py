@@ -135,7 +135,7 @@ def perturbed(
     sample_shape: Any,
     generator: torch.Generator | None,
 ) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Scores plus noise, their lengths, and the noise, 0 at what is no part.
+    """Scores plus noise, their lengths, and the noise; both are anything at what is no part.
 
     In float32 for half types, whose rounding would favour some structures.
     """
@@ -147,11 +147,9 @@ def perturbed(
     structure = distribution.structure
     dims = structure.event_dim
     parts = structure.part_count(lengths)
-    mask = structure.part_mask(lengths, scores.shape[-dims])
     # with one dimension for samples and sentences, as several processes share them
     like = scores.new_empty(shape.numel(), *distribution.event_shape)
     drawn = noise.draw(like, parts.reshape(-1, *(1,) * dims), generator).reshape(scores.shape)
-    drawn = drawn.masked_fill(~mask, 0)
     return scores + drawn, lengths, drawn
 
 

@@ -157,7 +157,7 @@ class DecomposableAttention(nn.Module):
         # after a ReLU nothing is below 0, so zeros at padding change neither maximum nor sum
         if layout is PADDED:
             compared = compared.masked_fill(padding[..., None], 0)
-        pooled = compared.amax(-2) if self.pooling == "max" else compared.sum(-2)
+        pooled = compared.max(-2).values if self.pooling == "max" else compared.sum(-2)
         logits: Tensor = self.output(self.aggregate(torch.cat(pooled.chunk(2), -1)))
         return logits
 

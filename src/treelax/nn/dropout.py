@@ -27,6 +27,9 @@ class Dropout(nn.Module):
         super().__init__()
         check_dropout(probability)
         self.probability = probability
+        dropped = probability * 2**8
+        self.width = 8 if abs(round(dropped) - dropped) <= TOLERANCE * dropped else 16
+        self.share = round(probability * 2**self.width) / 2**self.width
 
     def forward(self, inputs: Tensor, layout: Padded = PADDED) -> Tensor:
         """Drop, while training; packed rows are dropped as they would be among padding."""
@@ -45,29 +48,20 @@ class Dropout(nn.Module):
 
     def _draws(self, inputs: Tensor) -> bool:
         """Whether the random numbers are drawn here, not by torch's dropout."""
-        return inputs.device.type == "cpu" and inputs.dim() > 0 and 0 < self._share() < 1
-
-    def _share(self) -> float:
-        """The probability as rounded to the bits of a unit."""
-        levels: int = 2 ** self._width()
-        return round(self.probability * levels) / levels
+        if inputs.device.type != "cpu" or torch.compiler.is_compiling():
+            return False
+        return inputs.dim() > 0 and 0 < self.share < 1
 
     def _factors(self, inputs: Tensor, layout: Padded) -> Tensor:
         """For every unit 0 or what makes up for the dropped ones."""
-        width, share = self._width(), self._share()
         *outer, size = inputs.shape
         if isinstance(layout, Packed):
             outer = [layout.batch, layout.size]
-        bits = torch.empty((*outer, -(-size * width // 64)), dtype=torch.int64)
-        bits = layout.pack(bits.random_(-(2**63), None)).view(WIDTHS[width])[..., :size]
+        bits = torch.empty((*outer, -(-size * self.width // 64)), dtype=torch.int64)
+        bits = layout.pack(bits.random_(-(2**63), None)).view(WIDTHS[self.width])[..., :size]
         factors = torch.empty(bits.shape, dtype=inputs.dtype)
-        torch.ge(bits, round((share - 0.5) * 2**width), out=factors)
-        return factors.mul_(1 / (1 - share))
-
-    def _width(self) -> int:
-        """Bits per unit."""
-        dropped = self.probability * 2**8
-        return 8 if abs(round(dropped) - dropped) <= TOLERANCE * dropped else 16
+        torch.ge(bits, round((self.share - 0.5) * 2**self.width), out=factors)
+        return factors.mul_(1 / (1 - self.share))
 
     def extra_repr(self) -> str:
         """The probability."""
@@ -78,12 +72,13 @@ class _DroppedReLU(torch.autograd.Function):
     """Keeps the result alone: it is above 0 where there is a gradient."""
 
     @staticmethod
-    def forward(ctx: Any, inputs: Tensor, dropout: Dropout, layout: Padded) -> Tensor:
-        factors = dropout._factors(inputs, layout)
-        ctx.scale = 1 / (1 - dropout._share())
-        result = factors.mul_(inputs).relu_()
-        ctx.save_for_backward(result)
-        return result
+    def forward(inputs: Tensor, dropout: Dropout, layout: Padded) -> Tensor:
+        return dropout._factors(inputs, layout).mul_(inputs).relu_()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Dropout, Padded], output: Tensor) -> None:
+        ctx.scale = 1 / (1 - inputs[1].share)
+        ctx.save_for_backward(output)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from treelax.errors import InputError
 from treelax.nn.checks import check_size, check_vectors
@@ -74,15 +75,19 @@ class TreeGCN(nn.Module):
         if layout is PADDED:
             vectors = vectors.expand(*_common_batch(vectors, tree), -1, -1)
         tree = tree.to(vectors.dtype)
-        to_modifiers = tree.transpose(-1, -2)
+        # one product with T^T and T, column by column in turns, and g(E) and h(E), row by row
+        arcs = torch.stack((tree.mT, tree), -1).flatten(-2)
         for own, head, modifier in zip(self.own, self.head, self.modifier, strict=True):
-            heads, modifiers = layout.pad(head(vectors)), layout.pad(modifier(vectors))
+            weight, bias = (
+                torch.cat(pair)
+                for pair in zip(head.parameters(), modifier.parameters(), strict=True)
+            )
+            near = layout.pad(F.linear(vectors, weight, bias)).unflatten(-1, (2, -1))
+            near = near.flatten(-3, -2)
             if layout is PADDED:
-                mixed = _add_product(own(vectors), to_modifiers, heads)
-                mixed = _add_product(mixed, tree, modifiers)
+                mixed = _add_product(own(vectors), arcs, near)
             else:
-                near = _add_product(to_modifiers @ heads, tree, modifiers)
-                mixed = layout.pack(near).add_(own(vectors))
+                mixed = layout.pack(arcs @ near).add_(own(vectors))
             output = self.dropout.relu(mixed, layout)
             vectors = torch.cat((vectors, output), -1) if self.dense else output
         return vectors

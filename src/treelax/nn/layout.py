@@ -71,7 +71,8 @@ class Packed(Padded):
 
     def without_root(self, rows: Tensor) -> Tensor:
         """The rows of words alone."""
-        return rows[self.batch :]
+        # a slice would fill a whole gradient with zeros first
+        return rows.split((self.batch, len(rows) - self.batch))[1]
 
     def rooted(self) -> Packed:
         """The layout of the same sentences with a root in front."""
@@ -93,10 +94,13 @@ class _Pad(torch.autograd.Function):
     """Autograd's own backward pass would add up rows one by one; each row has one place only."""
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, layout: Packed) -> Tensor:
-        ctx.layout = layout
+    def forward(rows: Tensor, layout: Packed) -> Tensor:
         padded = rows.index_select(0, layout.rows).index_fill_(0, layout.padding, 0)
         return padded.view(layout.batch, layout.size, *rows.shape[1:])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Packed], output: Tensor) -> None:
+        ctx.layout = inputs[1]
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
@@ -105,9 +109,12 @@ class _Pad(torch.autograd.Function):
 
 class _Pack(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, padded: Tensor, layout: Packed) -> Tensor:
-        ctx.layout = layout
+    def forward(padded: Tensor, layout: Packed) -> Tensor:
         return padded.flatten(0, 1).index_select(0, layout.places)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Packed], output: Tensor) -> None:
+        ctx.layout = inputs[1]
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:

@@ -144,10 +144,16 @@ class Stepper:
         loss.backward()
         if self.world.size > 1:
             loss = self._add_up(loss, share)
-        nn.utils.clip_grad_norm_(self.parameters, self.clip)
+        self._clip()
         self.optimizer.step()
         self.average.add()
         self.total += loss.detach()
+
+    def _clip(self) -> None:
+        """Shorten the gradient to the largest norm; on the CPU it is left alone if it is short."""
+        norm = nn.utils.get_total_norm([p.grad for p in self.parameters if p.grad is not None])
+        if self.device.type != "cpu" or not norm <= self.clip:
+            nn.utils.clip_grads_with_norm_(self.parameters, self.clip, norm)
 
     def _share_of_loss(self, shape: Hashable, batch: Tensor) -> tuple[Tensor, Tensor]:
         """What this process contributes to the loss of a batch, and its share of the weight."""
