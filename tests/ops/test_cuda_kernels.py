@@ -12,10 +12,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from test_problems import cases, said
 
+import treelax as tx
 from treelax import ops
 from treelax.ops.checks import arc_mask
 from treelax.ops.eisner import diagonal, reference
+from treelax.ops.problems import raise_found
 
 COMPILER = shutil.which("c++")
 needs_triton = pytest.mark.skipif(
@@ -79,10 +82,24 @@ def far(got, expected):
     return float(((got - expected).abs() / (1 + expected.abs())).nan_to_num(0).max())
 
 
+def on_cpu(monkeypatch, folder, relaxation, dtype, shape):
+    """The backend, with kernels of one shape on a CPU."""
+    from treelax.ops.eisner import cuda
+
+    shape = cuda.Shape(*shape)
+    module = OnCpu(folder, dtype, relaxation, shape.blocks)
+    monkeypatch.setattr(cuda, "choose", lambda *_: shape)
+    monkeypatch.setattr(cuda, "module", lambda *_: module)
+    monkeypatch.setattr(cuda, "plan", cuda.plan.__wrapped__)
+    monkeypatch.setattr(cuda.nvrtc, "Launch", Launch)
+    monkeypatch.setattr(torch.cuda, "device", contextlib.nullcontext)
+    return cuda
+
+
 @needs_triton
 @needs_compiler
 @pytest.mark.parametrize(
-    ("dtype", "shape", "cases"),
+    ("dtype", "shape", "words"),
     [
         (torch.float64, (32, 0), SHORT),
         (torch.float32, (64, 0), SHORT),
@@ -91,18 +108,10 @@ def far(got, expected):
     ],
 )
 @pytest.mark.parametrize("relaxation", ["softmax", "entropy"])
-def test_kernels_agree_with_other_backends(monkeypatch, tmp_path, relaxation, dtype, shape, cases):
-    from treelax.ops.eisner import cuda
-
-    shape = cuda.Shape(*shape)
-    module = OnCpu(tmp_path, dtype, relaxation, shape.blocks)
-    monkeypatch.setattr(cuda, "choose", lambda *_: shape)
-    monkeypatch.setattr(cuda, "module", lambda *_: module)
-    monkeypatch.setattr(cuda, "plan", cuda.plan.__wrapped__)
-    monkeypatch.setattr(cuda.nvrtc, "Launch", Launch)
-    monkeypatch.setattr(torch.cuda, "device", contextlib.nullcontext)
+def test_kernels_agree_with_others(monkeypatch, tmp_path, relaxation, dtype, shape, words):
+    cuda = on_cpu(monkeypatch, tmp_path, relaxation, dtype, shape)
     wrong = torch.tensor([False, False, True, False, False])
-    for n, scale, root in cases:
+    for n, scale, root in words:
         scores, lengths, upstream = make(n, scale, dtype)
         options = (relaxation, root)
         other = reference if n < 20 else diagonal
@@ -121,6 +130,19 @@ def test_kernels_agree_with_other_backends(monkeypatch, tmp_path, relaxation, dt
         assert far(got_grad, grad) < 10 * bar
         again = cuda.soft_tree_backward(*outer, kept, lengths, *options)
         assert far(again, got_grad) == 0
+
+
+@needs_triton
+@needs_compiler
+@pytest.mark.parametrize("shape", [(32, 0), (256, 2)])
+def test_kernels_say_what_is_wrong(monkeypatch, tmp_path, shape):
+    cuda = on_cpu(monkeypatch, tmp_path, "softmax", torch.float32, shape)
+    for scores, lengths in cases(tx.Projective()):
+        expected = said(ops.soft_tree, scores, lengths)
+        for validate in (False, True):
+            cuda.soft_tree(scores, lengths, "softmax", False, True, validate)
+            found = said(raise_found, scores.device)
+            assert found == (expected if validate else None)
 
 
 @needs_triton

@@ -114,7 +114,7 @@ def plan(device: int, dtype: torch.dtype, relaxation: str, batch: int, size: int
 
 def packed(tensors: tuple[Tensor | None, ...], *numbers: int) -> bytes:
     """``Args`` of the kernels."""
-    return struct.pack("8Q4i", *(0 if x is None else x.data_ptr() for x in tensors), *numbers)
+    return struct.pack("9Q4i", *(0 if x is None else x.data_ptr() for x in tensors), *numbers)
 
 
 def saved_shape(batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
@@ -144,10 +144,9 @@ def soft_tree(
         return found
     saved = scores.new_empty(own.saved)
     tree, value = torch.empty_like(scores), scores.new_empty(batch)
-    tensors = (scores, None, None, lengths, saved, None, tree, value)
+    problem = problems.word(scores.device) if validate else None
+    tensors = (scores, None, None, lengths, saved, None, tree, value, problem)
     own.forward(device, packed(tensors, batch, size, single_root, save))
-    if validate:
-        problems.look(EISNER, scores, lengths, value)
     return tree, value, saved if save else scores.new_empty(0)
 
 
@@ -167,6 +166,6 @@ def soft_tree_backward(
         value = grad_tree.new_zeros(batch) if grad_value is None else grad_value
         return triton.soft_tree_backward(grad_tree, value, saved, lengths, relaxation, single_root)
     scratch, grad = grad_tree.new_empty(own.scratch), torch.empty_like(grad_tree)
-    tensors = (None, grad_tree, grad_value, lengths, saved, scratch, grad, None)
+    tensors = (None, grad_tree, grad_value, lengths, saved, scratch, grad, None, None)
     own.backward(device, packed(tensors, batch, size, single_root, True))
     return grad

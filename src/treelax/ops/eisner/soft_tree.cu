@@ -22,6 +22,7 @@ struct Args {
   const real *scores, *grad_tree, *grad_value;
   const long long *lengths;
   real *saved, *scratch, *tree, *value;  // of the backward pass: tree is the gradient
+  unsigned long long *problem;           // on the host, or null
   int batch, size, single_root, keep;
 };
 
@@ -118,6 +119,25 @@ struct Slope {
   }
 };
 
+// What is wrong with a sentence, in one number; problems.py has its fields, for which INDEX is 0.
+DEVICE void tell(const Args &a, const real *scores, long long b, int n) {
+  long long length = a.lengths[b], kind = 4, x = 0, y = n, size = a.size;
+  for (int at = 0; at < size * size && kind == 4; at++) {
+    int h = at / a.size, m = at % a.size;
+    if (!is_arc(h, m, n)) continue;
+    real w = scores[at];
+    if (!(w < INFINITY)) kind = w == w ? 3 : 2, x = h, y = m;
+    x += w == -INFINITY;
+  }
+  if (length != n) {
+    length = length < -(1 << 27) ? -(1 << 27) : length < 1 << 27 ? length : (1 << 27) - 1;
+    kind = 1, x = length & 0x3fff, y = length >> 14 & 0x3fff;
+  }
+  if (kind == 4 && x > 0x3fff) x = 0x3fff;
+  b = b < 0x3ffff ? b : 0x3ffff;
+  *a.problem = (unsigned long long)(kind | size << 5 | b << 18 | x << 36 | y << 50);
+}
+
 #if CLUSTER_BLOCKS
 #include "eisner/sweeps_tiled.cuh"
 #else
@@ -145,7 +165,7 @@ KERNEL void soft_tree(PARAMS) {
 #define OUTSIDE(keep) outside(x, cells, push, n, s, a.single_root, keep)
 #define ARC(h, m) push.i[(h) * s + (m)]
 #endif
-  int wrong = 0, rank = THREAD, q = smaller(5, larger(0, bits(BLOCK_THREADS) - bits(n + 1)));
+  int wrong = 0, infinite = 0, rank = THREAD, q = smaller(5, larger(0, bits(BLOCK_THREADS) - bits(n + 1)));
   for (int m = rank; m < size; m += BLOCK_THREADS) shift[m] = 0;
   BLOCK_SYNC();
   // Taken off a column, a number changes no tree, and small values have precise differences: at first the
@@ -161,7 +181,7 @@ KERNEL void soft_tree(PARAMS) {
         for (int h = lane; h <= n; h += 1 << q) {
           if (h == m) continue;
           real w = scores[h * size + m];
-          wrong |= w != w, w = bounded(w);
+          wrong |= w != w, infinite |= w == INFINITY, w = bounded(w);
           if (taken == LARGEST) off = larger(off, w);
           else off += w == FORBIDDEN ? real(0) : (w - shift[m]) * ARC(h, m);
         }
@@ -191,8 +211,11 @@ KERNEL void soft_tree(PARAMS) {
   if (RANK == 0)
     for (int m = 1; m <= n; m++) total += shift[m];
   OUTSIDE(a.keep);
-  wrong = BLOCK_ANY(wrong);
-  if (RANK == 0) a.value[b] = wrong ? real(NAN) : total;
+  wrong = BLOCK_ANY(wrong), infinite = BLOCK_ANY(infinite);
+  if (RANK == 0) {
+    a.value[b] = wrong ? real(NAN) : total;
+    if (a.problem && (wrong || infinite || length != n || !(total > NO_TREE))) tell(a, scores, b, n);
+  }
   FOR_ENTRIES(h, m, size) {
 #if CLUSTER_BLOCKS
     if (!is_arc(h, m, n)) tree[h * size + m] = 0;
