@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import importlib.resources
 from pathlib import Path
 
 import torch
@@ -75,10 +74,8 @@ class Module:
     """The kernels of a source, a file of ``treelax.ops``, on the current device."""
 
     def __init__(self, source: str, names: tuple[str, ...], **defined: object) -> None:
-        files = importlib.resources.files("treelax.ops")
-        text = "".join(
-            files.joinpath(*name.split("/")).read_text() for name in ("device.cuh", source)
-        )
+        files = Path(__file__).parent
+        text = "".join((files / name).read_text() for name in ("device.cuh", source))
         major, minor = torch.cuda.get_device_capability()
         options = [f"--gpu-architecture=sm_{major}{minor}", "--std=c++17"]
         options += [f"--include-path={files}", *(f"-D{name}={x}" for name, x in defined.items())]
