@@ -16,7 +16,7 @@ from treelax.estimators import Relaxed, StraightThrough
 from treelax.noise import NoiseName, noise_named
 from treelax.ops.backend import Relaxation, inner
 from treelax.ops.canonical import precise, value_type
-from treelax.ops.checks import broadcasts, check_lengths, check_scores
+from treelax.ops.checks import broadcasts, check_lengths, check_scores, readable
 from treelax.ops.problems import Validate
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class StructureDistribution(Distribution):
         # the base class would object to padding.
         super().__init__(batch, event, validate_args=False)
         # Not the default of torch.distributions: torch.compile switches that off for the process.
-        self._validate_args = __debug__ if validate_args is None else validate_args  # type: ignore[assignment]
+        self._validate: Validate = __debug__ if validate_args is None else validate_args
 
     @property
     def support(self) -> constraints.Constraint:
@@ -149,13 +149,13 @@ class StructureDistribution(Distribution):
             for name, value in self._kept.items()
         }
         Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
+        new._validate = self._validate
         return new
 
     @property
     def options(self) -> dict[str, Any]:
         """Backend and validation, as the operations take them."""
-        return {"validate": self._validate_args, "backend": self.backend}
+        return {"validate": self._validate, "backend": self.backend}
 
     def _keep(self, name: str, compute: Callable[[], dict[str, Tensor]]) -> Tensor:
         """The value of a name, computed at most once, with its gradient.
@@ -232,17 +232,23 @@ class StructureDistribution(Distribution):
         """
         return self._inner(tree, self._precise).to(value_type(self.scores))
 
+    def _looks(self, at: Tensor) -> bool:
+        """Whether to read a tensor for validation, which waits for a GPU."""
+        wanted = self._validate == "now" or (bool(self._validate) and not at.is_cuda)
+        return wanted and readable(at) and not torch.compiler.is_compiling()
+
     def _inner(self, weights: Tensor, scores: Tensor) -> Tensor:
         return inner(weights, scores, self.structure.event_dim)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log-probability of structures ``(*sample_shape, ..., n+1, n+1)``.
 
-        What is no such structure over its sentence has ``-inf`` if arguments are not validated.
+        What is no such structure over its sentence has ``-inf`` if arguments are not validated; on a
+        GPU it has unless they are validated "now", since the others never wait.
         """
         value = self._expanded(value)
         good = self.support.check(value)
-        if self._validate_args and not torch.compiler.is_compiling() and not bool(good.all()):
+        if self._looks(good) and not bool(good.all()):
             where = tuple(int(x) for x in (~good).nonzero()[0])
             raise InputError(
                 f"Matrix {where} given to log_prob is not of the structure {self.structure}; expected "
@@ -389,7 +395,7 @@ def _kl(p: StructureDistribution, q: StructureDistribution) -> Tensor:
             f"The distributions have batch shapes {tuple(p.batch_shape)} and "
             f"{tuple(q.batch_shape)}; expected shapes that broadcast."
         ) from None
-    if p._validate_args and not torch.compiler.is_compiling() and not torch.equal(*lengths):
+    if p._looks(lengths[0]) and not torch.equal(*lengths):
         raise InputError("The distributions have different lengths; expected equal lengths.")
     marginals = p._marginals
     own = p._inner(marginals, p._precise) - p._log_partition

@@ -60,3 +60,19 @@ def test_relu_is_that_of_what_is_not_dropped(probability: float, training: bool)
 def test_bad_input(probability: object) -> None:
     with pytest.raises(InputError, match=r"dropout is .*expected a probability"):
         Dropout(probability)  # type: ignore[arg-type]
+
+
+def test_the_probability_may_be_changed() -> None:
+    dropout = Dropout(0.1)
+    dropout.probability = 0.9
+    assert float((dropout(torch.ones(10_000)) == 0).float().mean()) > 0.85
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
+def test_forward_mode() -> None:
+    dropout, inputs = Dropout(0.5), torch.randn(100)
+    torch.manual_seed(0)
+    value, tangent = torch.func.jvp(dropout.relu, (inputs,), (torch.ones(100),))
+    torch.manual_seed(0)
+    assert torch.equal(value, dropout.relu(inputs))
+    assert torch.equal(tangent, 2.0 * (value > 0))

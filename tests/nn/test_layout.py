@@ -23,6 +23,7 @@ def test_packing():
 
 def test_there_is_nothing_to_pack_without_padding():
     assert best_layout(torch.tensor([3, 3]), 3) is PADDED
+    assert best_layout(torch.tensor([0, 0]), 3) is PADDED  # nor without words
 
 
 def test_gradients():

@@ -42,3 +42,10 @@ def test_the_root_comes_first_and_learns(shape):
     vectors.sum().backward()
     assert torch.equal(root.vector.grad, torch.full((5,), float(math.prod(shape[:-2]))))
     assert root(words.bfloat16()).dtype == torch.bfloat16
+
+
+def test_layers_that_were_put_in_are_used():
+    mlp = MLP(4, 4, dropout=0.5).eval()
+    inputs = torch.randn(3, 4)
+    mlp[2] = nn.Tanh()
+    assert torch.equal(mlp(inputs), mlp[0](inputs).tanh())

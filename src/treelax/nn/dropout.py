@@ -6,10 +6,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 from treelax.nn.checks import check_dropout
 from treelax.nn.layout import PADDED, Packed, Padded
+from treelax.ops.library import unwatched
 
 # the type that so many bits are looked at as
 WIDTHS = {8: torch.int8, 16: torch.int16}
@@ -27,9 +29,18 @@ class Dropout(nn.Module):
         super().__init__()
         check_dropout(probability)
         self.probability = probability
-        dropped = probability * 2**8
-        self.width = 8 if abs(round(dropped) - dropped) <= TOLERANCE * dropped else 16
-        self.share = round(probability * 2**self.width) / 2**self.width
+
+    @property
+    def width(self) -> int:
+        """Bits per unit."""
+        dropped = self.probability * 2**8
+        return 8 if abs(round(dropped) - dropped) <= TOLERANCE * dropped else 16
+
+    @property
+    def share(self) -> float:
+        """The probability as rounded to the bits of a unit."""
+        levels: int = 2**self.width
+        return round(self.probability * levels) / levels
 
     def forward(self, inputs: Tensor, layout: Padded = PADDED) -> Tensor:
         """Drop, while training; packed rows are dropped as they would be among padding."""
@@ -41,7 +52,8 @@ class Dropout(nn.Module):
 
     def relu(self, inputs: Tensor, layout: Padded = PADDED) -> Tensor:
         """ReLU of what is not dropped; on the CPU in little memory."""
-        if self.training and self.probability and self._draws(inputs):
+        quick = unwatched(inputs) and forward_ad._current_level < 0
+        if self.training and self.probability and quick and self._draws(inputs):
             result: Tensor = _DroppedReLU.apply(inputs, self, layout)  # type: ignore[no-untyped-call]
             return result
         return torch.relu(self(inputs, layout))

@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from treelax.errors import InputError
+from treelax.ops.library import unwatched
 
 ID_TYPES = (torch.int64, torch.int32)
 
@@ -63,7 +64,7 @@ class WordEmbedding(nn.Module):
         if self.learned is None:
             return F.embedding(ids, self.table).to(self.like.dtype)
         own = (ids > 0) & (ids <= len(self.learned))
-        if own.device.type == "cpu" and not torch.compiler.is_compiling() and own.all():
+        if own.device.type == "cpu" and unwatched(ids) and own.all():
             return F.embedding(ids - 1, self.learned)
         fixed = F.embedding(ids, self.table).to(self.like.dtype)
         # other words look up any row, which counts for nothing; not all the same one, where their

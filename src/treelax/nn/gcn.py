@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from treelax.errors import InputError
 from treelax.nn.checks import check_size, check_vectors
@@ -75,19 +74,15 @@ class TreeGCN(nn.Module):
         if layout is PADDED:
             vectors = vectors.expand(*_common_batch(vectors, tree), -1, -1)
         tree = tree.to(vectors.dtype)
-        # one product with T^T and T, column by column in turns, and g(E) and h(E), row by row
-        arcs = torch.stack((tree.mT, tree), -1).flatten(-2)
+        to_modifiers = tree.mT
         for own, head, modifier in zip(self.own, self.head, self.modifier, strict=True):
-            weight, bias = (
-                torch.cat(pair)
-                for pair in zip(head.parameters(), modifier.parameters(), strict=True)
-            )
-            near = layout.pad(F.linear(vectors, weight, bias)).unflatten(-1, (2, -1))
-            near = near.flatten(-3, -2)
+            heads, modifiers = layout.pad(head(vectors)), layout.pad(modifier(vectors))
             if layout is PADDED:
-                mixed = _add_product(own(vectors), arcs, near)
+                mixed = _add_product(own(vectors), to_modifiers, heads)
+                mixed = _add_product(mixed, tree, modifiers)
             else:
-                mixed = layout.pack(arcs @ near).add_(own(vectors))
+                near = _add_product(to_modifiers @ heads, tree, modifiers)
+                mixed = layout.pack(near).add_(own(vectors))
             output = self.dropout.relu(mixed, layout)
             vectors = torch.cat((vectors, output), -1) if self.dense else output
         return vectors

@@ -87,7 +87,7 @@ def best_layout(lengths: Tensor, size: int) -> Padded:
         return PADDED
     word = (torch.arange(size) < lengths[:, None]).flatten()
     places = word.nonzero()[:, 0]
-    return PADDED if len(places) == len(word) else Packed(places, len(lengths), size)
+    return PADDED if len(places) in (0, len(word)) else Packed(places, len(lengths), size)
 
 
 class _Pad(torch.autograd.Function):

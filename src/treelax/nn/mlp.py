@@ -60,14 +60,16 @@ class MLP(nn.Sequential):
 
     def after_first(self, input: Tensor, layout: Padded = PADDED) -> Tensor:
         """Apply what follows the first linear layer."""
-        dropout = None
-        for layer in list(self)[1:]:
-            if isinstance(layer, Dropout):
-                dropout = layer
-            elif dropout is not None:
-                input, dropout = dropout.relu(input, layout), None
-            else:
+        layers = list(self)[1:]
+        while layers:
+            layer = layers.pop(0)
+            if not isinstance(layer, Dropout):
                 input = layer(input)
+            elif layers and type(layers[0]) is nn.ReLU:
+                input = layer.relu(input, layout)
+                layers.pop(0)
+            else:
+                input = layer(input, layout)
         return input
 
 

@@ -10,8 +10,6 @@ from treelax.nn.checks import check_size, check_vectors
 from treelax.nn.layout import PADDED, Padded
 from treelax.nn.mlp import MLP
 
-KEPT = 64  # vertices of sentences whose distances are computed once
-
 
 class ArcScorer(nn.Module):
     r"""Scores every possible arc of a sentence.
@@ -42,7 +40,6 @@ class ArcScorer(nn.Module):
     """
 
     distance: nn.Parameter
-    entries: Tensor
 
     def __init__(
         self,
@@ -64,7 +61,6 @@ class ArcScorer(nn.Module):
         self.distances = distances
         if distances is not None:
             self.distance = nn.Parameter(torch.zeros(2 * distances + 1))
-            self.register_buffer("entries", self._entries(KEPT), persistent=False)
 
     def forward(self, vectors: Tensor, layout: Padded = PADDED) -> Tensor:
         """Score all pairs."""
@@ -88,14 +84,9 @@ class ArcScorer(nn.Module):
         """
         if self.distances is None:
             raise InputError("distances is None; expected a number, for example distances=11.")
-        return self.distance[self.entries[:size, :size] if size <= KEPT else self._entries(size)]
-
-    def _entries(self, size: int) -> Tensor:
-        """``(size, size)``: where in ``distance`` the bias of every pair is."""
-        assert self.distances is not None
         position = torch.arange(size, device=self.distance.device)
         apart = (position[:, None] - position).clamp(-self.distances, self.distances)
-        return apart + self.distances
+        return self.distance[apart + self.distances]
 
     def start_bias(self, *, left: float = 0.0, per_step: float = 0.0) -> None:
         """Set the initial distance bias.

@@ -17,14 +17,16 @@ from treelax.ops.library import fake, gradient, no_second_derivative, operation,
 @operation("select_heads(Tensor scores, Tensor lengths, bool hard, bool validate) -> Tensor")
 def _select_heads(scores: Tensor, lengths: Tensor, hard: bool, validate: bool) -> Tensor:
     size = scores.shape[-1]
-    soon = validate and scores.is_cuda and dispatch.why_not("triton", "cuda") is None
+    no_words = scores.shape[0] == 0 or size == 1
+    soon = scores.is_cuda and dispatch.why_not("triton", "cuda") is None
+    soon = soon and validate and not no_words
     validate = validate and checks.readable(scores)
     if soon:
         problems.raise_found(scores.device)
     elif validate:
         checks.check_length_values(lengths, size)
         checks.check_finite(scores, checks.arc_mask(lengths, size))
-    if scores.shape[0] == 0 or size == 1:
+    if no_words:
         return scores.new_zeros(scores.shape)
     arcs = checks.arc_mask(lengths, size)
     s = bounded(scores, arcs).masked_fill(~arcs, FORBIDDEN)

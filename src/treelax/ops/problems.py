@@ -12,6 +12,7 @@ sentence without a tree, or, as one of 28 bits, a length. What does not fit is c
 from __future__ import annotations
 
 import ctypes
+import threading
 from typing import Literal
 
 import torch
@@ -26,18 +27,20 @@ Validate = bool | Literal["now"]
 LENGTH, IS_NAN, IS_INFINITE, NO_TREE = 1, 2, 3, 4
 
 _words: dict[torch.device, tuple[Tensor, ctypes.c_uint64]] = {}
+_making = threading.Lock()
 
 
 def word(device: torch.device) -> Tensor | None:
     """Where kernels of a device write; None if it cannot be made now, within a graph's capture."""
-    found = _words.get(device)
-    if found is None:
+    if device not in _words:
         cuda = device.type == "cuda"
         if cuda and torch.cuda.is_current_stream_capturing():
             return None
-        memory = torch.zeros(1, dtype=torch.int64, device="cpu", pin_memory=cuda)
-        found = _words[device] = memory, ctypes.c_uint64.from_address(memory.data_ptr())
-    return found[0]
+        with _making:
+            if device not in _words:
+                memory = torch.zeros(1, dtype=torch.int64, device="cpu", pin_memory=cuda)
+                _words[device] = memory, ctypes.c_uint64.from_address(memory.data_ptr())
+    return _words[device][0]
 
 
 def look(algorithm: Algorithm, scores: Tensor, lengths: Tensor, value: Tensor) -> None:
@@ -52,8 +55,9 @@ def look(algorithm: Algorithm, scores: Tensor, lengths: Tensor, value: Tensor) -
 def raise_found(device: torch.device) -> None:
     """Raise what kernels of a device have found by now."""
     found = _words.get(device)
-    if found is not None and found[1].value:
-        number = found[1].value
+    if found is not None and (number := found[1].value):
+        if device.type == "cuda" and not torch.cuda.is_current_stream_capturing():
+            torch.cuda.synchronize(device)  # or the same call would say it again
         found[1].value = 0
         raise error(number)
 
@@ -66,11 +70,11 @@ def wait(device: torch.device) -> None:
 
 
 def settle(scores: Tensor, validate: Validate) -> None:
-    """Wait after a call if its caller wants to know now."""
-    if validate is not True and validate is not False:
+    """Wait after a call if its caller wants to know now, but in a function that is compiled."""
+    if isinstance(validate, str):
         if validate != "now":
             raise InputError(f"validate is {validate!r}; expected True, False or 'now'.")
-        if not torch.compiler.is_compiling():
+        if type(scores) in (Tensor, torch.nn.Parameter) and not torch.compiler.is_compiling():
             wait(scores.device)
 
 

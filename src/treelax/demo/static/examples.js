@@ -44,7 +44,7 @@ export const EXAMPLES = [
     source: "random",
     structure: "binary",
     text: "the old cat watched a small bird",
-    arc: "1-3",
+    arc: "5-7",
   },
 ];
 

@@ -81,6 +81,11 @@ function stepped(svg, event) {
   byId("spoken").textContent = spoken(word);
 }
 
+// A finger that taps does not move.
+function onPointer(element, act) {
+  for (const kind of ["pointermove", "pointerdown"]) element.addEventListener(kind, act);
+}
+
 // clicked: what a click on an arc or a cell does
 export function connectLight(clicked) {
   page.whenDrawn.push(lightAgain);
@@ -88,7 +93,7 @@ export function connectLight(clicked) {
   const out = (event) => event.pointerType !== "touch" && light(null);
   for (const id of TREES) {
     const svg = byId(id);
-    svg.addEventListener("pointermove", (event) => {
+    onPointer(svg, (event) => {
       const { head, word } = event.target.closest("g")?.dataset ?? {};
       const at = { x: event.clientX, y: event.clientY };
       if (word === undefined) light(null);
@@ -108,7 +113,7 @@ export function connectLight(clicked) {
       const found = map.at(event);
       if (found) clicked(found.head, found.word);
     });
-    map.canvas.addEventListener("pointermove", (event) => {
+    onPointer(map.canvas, (event) => {
       const found = map.at(event);
       if (!found || !lit || key(found.head, found.word) !== key(lit.head, lit.word)) {
         light(found, { x: event.clientX, y: event.clientY });

@@ -12,6 +12,13 @@ const CERTAIN = 0.99;
 const FLAT = 5e-4; // gradients that are smaller are shown as none
 const byId = (id) => document.getElementById(id);
 
+const descent = (largest) => {
+  if (largest >= FLAT) return "Gradient descent raises the orange scores and lowers the blue ones.";
+  return largest > 0
+    ? "Its gradient is almost 0 here, and hardly changes a score."
+    : "The gradient that this estimator gives is 0 here, and changes no score.";
+};
+
 export class Pictures {
   constructor(sizes) {
     this.sizes = sizes; // of trees, in pixels
@@ -64,10 +71,7 @@ export class Pictures {
     heat("frequencies", samples.frequencies, 1);
     this.moveCursor(head, word);
     byId("loss").textContent = gradient
-      ? `Suppose the loss is 1 − weight of ${this.name(head, word)}. ` +
-        (largestOf(gradient) < FLAT
-          ? "Its gradient is 0 here: no small change of a score changes the weight."
-          : "Gradient descent raises the orange scores and lowers the blue ones.")
+      ? `Suppose the loss is 1 − weight of ${this.name(head, word)}`.replace(/\.?$/, ". ") + descent(largestOf(gradient))
       : "";
   }
 

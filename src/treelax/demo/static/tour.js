@@ -10,7 +10,7 @@ let temperature = null; // as it was before the tour
 const STOPS = [
   {
     step: "step-1",
-    text: "Every cell is an arc from a head (row) to a word (column). Orange is better than the other heads of that word, blue is worse. Point at a cell: its arc lights up everywhere.",
+    text: "Every cell is an arc from a head (row) to a word (column). Orange is better than the other heads of that word, blue is worse. Point at a cell, or tap it: its arc lights up everywhere.",
   },
   {
     step: "step-2",
@@ -58,14 +58,21 @@ function show(stop) {
   act?.();
 }
 
-function end() {
+function restore() {
   if (at === 2) setTemperature(temperature); // left halfway
+}
+
+function end() {
+  restore();
   show(-1);
   byId("tour").focus({ preventScroll: true });
 }
 
 export function connectTour() {
-  byId("tour").addEventListener("click", () => show(0));
+  byId("tour").addEventListener("click", () => {
+    restore();
+    show(0);
+  });
   byId("tour-next").addEventListener("click", () => (at + 1 < STOPS.length ? show(at + 1) : end()));
   byId("tour-end").addEventListener("click", end);
   byId("tour-panel").addEventListener("keydown", (event) => event.key === "Escape" && end());

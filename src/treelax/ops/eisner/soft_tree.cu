@@ -122,7 +122,7 @@ struct Slope {
 // What is wrong with a sentence, in one number; problems.py has its fields, for which INDEX is 0.
 DEVICE void tell(const Args &a, const real *scores, long long b, int n) {
   long long length = a.lengths[b], kind = 4, x = 0, y = n, size = a.size;
-  for (int at = 0; at < size * size && kind == 4; at++) {
+  for (int at = 0; at < size * size && kind == 4 && length == n; at++) {
     int h = at / a.size, m = at % a.size;
     if (!is_arc(h, m, n)) continue;
     real w = scores[at];

@@ -38,6 +38,7 @@ LABELS = {
     **{f"balanced-{name}": f"balanced recipe, {label}" for name, label in ESTIMATORS.items()},
     "small": "balanced recipe, MC, forward relaxed, small layers",
     "paulus": "balanced recipe, MC, forward relaxed",
+    "long": "balanced recipe, MC, forward relaxed, short expressions first",
 }
 TURN = 90.0  # percent of dev accuracy at which a run has made its turn
 

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -311,12 +311,15 @@ class DependencyParser(TrainedParser):
 
     def _vertices(self, sentence: Sentence) -> Tensor:
         """Vectors of the root and the words of a sentence; those of the last one are kept."""
-        weights = sum(parameter._version for parameter in self.model.parameters())
-        key = sentence, weights, self._device
-        if self._last is None or self._last[0] != key:
+        weights = chain(self.model.parameters(), self.model.buffers())
+        versions = [
+            (id(x), x.dtype, x.device, 0 if x.is_inference() else x._version) for x in weights
+        ]
+        last = self._last  # another thread may set it
+        if last is None or last[0] != (sentence, versions):
             batch, forms = self._batch(self._encoded([sentence]), [0], len(sentence))
-            self._last = key, self.model.vertices(batch, forms)
-        return self._last[1]
+            last = self._last = (sentence, versions), self.model.vertices(batch, forms)
+        return last[1]
 
     @property
     def _device(self) -> torch.device:
