@@ -327,3 +327,27 @@ def test_the_style_is_that_of_other_pictures(visitor: Visitor) -> None:
                 name,
             )
             assert found.strip() == COLOURS[colour][at]
+
+
+def test_a_tour_begun_again_halfway_puts_the_temperature_back(visitor: Visitor) -> None:
+    page = visitor().open().page
+    before = page.input_value("#temperature")
+    for place in ("tour", "tour-next", "tour-next"):
+        page.click(f"#{place}")
+    assert page.input_value("#temperature") != before
+    page.click("#tour")
+    assert page.input_value("#temperature") == before
+
+
+def test_a_tap_shows_what_a_pointer_does(visitor: Visitor) -> None:
+    page = visitor(390, has_touch=True).open().page
+    page.tap("#soft-arcs .word[data-word='7']")
+    expect(page.locator("#note")).to_contain_text("Heads of 7 telescope")
+    page.tap("#step-4 h2")
+    expect(page.locator("#note")).to_be_hidden()
+
+
+def test_a_long_word_does_not_widen_the_page(visitor: Visitor) -> None:
+    page = visitor(390).open(text="a " + "long" * 50 + " word .").page
+    expect(page.locator(".tags li").nth(1)).to_contain_text("longlong")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
