@@ -57,12 +57,12 @@ class Packed(Padded):
 
     def pad(self, rows: Tensor) -> Tensor:
         """Vectors ``(batch, n, size)``, zeros in the padding."""
-        padded: Tensor = _Pad.apply(rows, self)  # type: ignore[no-untyped-call]
+        padded: Tensor = _Moved.apply(rows, self, "pad")  # type: ignore[no-untyped-call]
         return padded
 
     def pack(self, padded: Tensor) -> Tensor:
         """The rows of words; what is in the padding counts for nothing."""
-        rows: Tensor = _Pack.apply(padded, self)  # type: ignore[no-untyped-call]
+        rows: Tensor = _Moved.apply(padded, self, "pack")  # type: ignore[no-untyped-call]
         return rows
 
     def with_root(self, rows: Tensor, root: Tensor) -> Tensor:
@@ -90,32 +90,23 @@ def best_layout(lengths: Tensor, size: int) -> Padded:
     return PADDED if len(places) in (0, len(word)) else Packed(places, len(lengths), size)
 
 
-class _Pad(torch.autograd.Function):
-    """Autograd's own backward pass would add up rows one by one; each row has one place only."""
+class _Moved(torch.autograd.Function):
+    """From one layout to the other, ``to`` being "pad" or "pack".
+
+    Autograd's own backward pass would add up rows one by one; each row has one place only.
+    """
 
     @staticmethod
-    def forward(rows: Tensor, layout: Packed) -> Tensor:
+    def forward(rows: Tensor, layout: Packed, to: str) -> Tensor:
+        if to == "pack":
+            return rows.flatten(0, 1).index_select(0, layout.places)
         padded = rows.index_select(0, layout.rows).index_fill_(0, layout.padding, 0)
         return padded.view(layout.batch, layout.size, *rows.shape[1:])
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Packed], output: Tensor) -> None:
-        ctx.layout = inputs[1]
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Packed, str], output: Tensor) -> None:
+        ctx.back = inputs[1].pack if inputs[2] == "pad" else inputs[1].pad
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return ctx.layout.pack(grad), None
-
-
-class _Pack(torch.autograd.Function):
-    @staticmethod
-    def forward(padded: Tensor, layout: Packed) -> Tensor:
-        return padded.flatten(0, 1).index_select(0, layout.places)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Packed], output: Tensor) -> None:
-        ctx.layout = inputs[1]
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        return ctx.layout.pad(grad), None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return ctx.back(grad), None, None

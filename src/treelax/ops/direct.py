@@ -69,33 +69,24 @@ class _SoftTree(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_tree: Any, grad_value: Any) -> Any:
-        scores, saved, lengths = ctx.saved_tensors
-        own, algorithm, relaxation, single_root = ctx.options
-        if grad_tree is None:
-            if grad_value is None:
-                return (None,) * 7
-            grad_tree = grad_value.new_zeros(scores.shape)
-        if torch.is_grad_enabled() or not unwatched(grad_tree):
-            grad = function.call_soft_tree_backward(
-                *(grad_tree, grad_value, scores, saved, lengths),
-                *(algorithm, relaxation, single_root, "native"),
-            )
-            return grad, *(None,) * 6
-        batch, size, _ = scores.shape
-        grad_tree = grad_tree.contiguous()
-        saved = native.aligned(unchanged("the chart", saved, (own.saved,), grad_tree))
-        lengths = unchanged("lengths", lengths, (batch,), grad_tree, torch.int64)
-        if grad_value is not None:
-            grad_value = grad_value.contiguous()
-        grad = torch.empty_like(grad_tree)
-        status = own.backward(
-            *(grad_tree.data_ptr(), None if grad_value is None else grad_value.data_ptr()),
-            *(saved.data_ptr(), lengths.data_ptr(), batch, size, relaxation == "entropy"),
-            *(single_root, grad.data_ptr(), torch.get_num_threads(), None),
-        )
-        if status:
-            native.look_at(status, lengths, size, algorithm != "cky")
-        return grad, *(None,) * 6
+        return _gradient(ctx, grad_tree, grad_value, "native", _native_backward)
+
+
+def _native_backward(
+    ctx: Any, grad_tree: Tensor, grad_value: Tensor | None, saved: Tensor, lengths: Tensor
+) -> Tensor:
+    own, algorithm, relaxation, single_root = ctx.options
+    batch, size, _ = grad_tree.shape
+    saved = native.aligned(unchanged("the chart", saved, (own.saved,), grad_tree))
+    grad = torch.empty_like(grad_tree)
+    status = own.backward(
+        *(grad_tree.data_ptr(), None if grad_value is None else grad_value.data_ptr()),
+        *(saved.data_ptr(), lengths.data_ptr(), batch, size, relaxation == "entropy"),
+        *(single_root, grad.data_ptr(), torch.get_num_threads(), None),
+    )
+    if status:
+        native.look_at(status, lengths, size, algorithm != "cky")
+    return grad
 
 
 class _OnGPU(torch.autograd.Function):
@@ -121,29 +112,40 @@ class _OnGPU(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad_tree: Any, grad_value: Any) -> Any:
-        scores, saved, lengths = ctx.saved_tensors
-        module, algorithm, relaxation, single_root = ctx.options
-        if grad_tree is None:
-            if grad_value is None:
-                return (None,) * 7
-            grad_tree = grad_value.new_zeros(scores.shape)
-        if torch.is_grad_enabled() or not unwatched(grad_tree):
-            grad = function.call_soft_tree_backward(
-                *(grad_tree, grad_value, scores, saved, lengths),
-                *(algorithm, relaxation, single_root, "cuda"),
-            )
-            return grad, *(None,) * 6
-        raise_found(grad_tree.device)
-        batch, size, _ = scores.shape
-        shape = module.saved_shape(batch, size, scores.dtype)
-        if grad_value is not None:
-            grad_value = grad_value.contiguous()
-        grad = module.soft_tree_backward(
-            *(grad_tree.contiguous(), grad_value, unchanged("the chart", saved, shape, grad_tree)),
-            unchanged("lengths", lengths, (batch,), grad_tree, torch.int64),
-            *(relaxation, single_root),
+        return _gradient(ctx, grad_tree, grad_value, "cuda", _gpu_backward)
+
+
+def _gpu_backward(
+    ctx: Any, grad_tree: Tensor, grad_value: Tensor | None, saved: Tensor, lengths: Tensor
+) -> Tensor:
+    module, _, relaxation, single_root = ctx.options
+    raise_found(grad_tree.device)
+    batch, size, _ = grad_tree.shape
+    shape = module.saved_shape(batch, size, grad_tree.dtype)
+    saved = unchanged("the chart", saved, shape, grad_tree)
+    grad: Tensor = module.soft_tree_backward(
+        grad_tree, grad_value, saved, lengths, relaxation, single_root
+    )
+    return grad
+
+
+def _gradient(ctx: Any, grad_tree: Any, grad_value: Any, backend: str, direct: Any) -> Any:
+    """What both have in common; the long way where a second derivative or somebody who watches is."""
+    scores, saved, lengths = ctx.saved_tensors
+    if grad_tree is None:
+        if grad_value is None:
+            return (None,) * 7
+        grad_tree = grad_value.new_zeros(scores.shape)
+    if torch.is_grad_enabled() or not unwatched(grad_tree):
+        grad = function.call_soft_tree_backward(
+            *(grad_tree, grad_value, scores, saved, lengths), *ctx.options[1:], backend
         )
         return grad, *(None,) * 6
+    grad_tree = grad_tree.contiguous()
+    lengths = unchanged("lengths", lengths, grad_tree.shape[:1], grad_tree, torch.int64)
+    if grad_value is not None:
+        grad_value = grad_value.contiguous()
+    return direct(ctx, grad_tree, grad_value, saved, lengths), *(None,) * 6
 
 
 # what `apply` comes down to where no transform of functorch is active
