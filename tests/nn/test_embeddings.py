@@ -91,3 +91,9 @@ def test_appended_rows_are_not_learned():
     assert [tuple(each.shape) for each in embedding.parameters()] == [(2, 3)]
     with pytest.raises(InputError, match=r"rows has shape \(2, 4\); expected \(words, 3\)"):
         embedding.append(torch.ones(2, 4))
+
+
+def test_learned_words_under_vmap():
+    embedding = WordEmbedding(torch.tensor([[0.0], [1.0], [2.0]]), learned=2)
+    ids = torch.tensor([[1, 2], [2, 2]])
+    assert torch.equal(torch.vmap(embedding)(ids), embedding(ids))

@@ -128,3 +128,11 @@ def test_the_paper_count_of_parameters():
         for layers in (1, 2)
     ]
     assert counts == [3 * 40_200, 3 * 40_200 + 3 * 80_200]
+
+
+def test_parametrized_layers():
+    gcn, vectors, tree = TreeGCN(3, 4), torch.randn(2, 5, 3), torch.rand(2, 5, 5)
+    expected = gcn(vectors, tree)
+    for part in (gcn.head[0], gcn.modifier[0]):
+        nn.utils.parametrizations.weight_norm(part)
+    torch.testing.assert_close(gcn(vectors, tree), expected)

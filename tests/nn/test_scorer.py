@@ -85,3 +85,12 @@ def test_the_bias_of_a_long_sentence_begins_with_that_of_a_short_one():
     scorer = ArcScorer(3, 4, distances=5)
     nn.init.normal_(scorer.distance)
     assert torch.equal(scorer.distance_bias(100)[:9, :9], scorer.distance_bias(9))
+
+
+def test_weights_may_come_after_the_module():
+    scorer = ArcScorer(3, 4, distances=2)
+    nn.init.normal_(scorer.distance)
+    with torch.device("meta"):
+        other = ArcScorer(3, 4, distances=2)
+    other.load_state_dict(scorer.state_dict(), assign=True)
+    assert torch.equal(other.distance_bias(5), scorer.distance_bias(5))

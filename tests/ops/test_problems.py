@@ -97,7 +97,8 @@ def test_now_is_as_good_as_true_on_a_cpu():
     for operation in (ops.soft_tree, ops.best_tree, ops.log_partition, ops.select_heads):
         with pytest.raises(InputError, match=r"scores\[0, 0, 1\]"):
             operation(bad, validate="now")
-    assert ops.best_tree(torch.zeros(2, 2), validate="now")[0, 1] == 1
+    for validate in ("now", 1, 0, None):
+        assert ops.best_tree(torch.zeros(2, 2), validate=validate)[0, 1] == 1
     with pytest.raises(InputError, match="validate is 'later'; expected True, False or 'now'"):
         ops.soft_tree(torch.zeros(2, 2), validate="later")
     ops.synchronize()
