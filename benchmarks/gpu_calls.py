@@ -99,6 +99,14 @@ def call_rows(compiled: bool) -> Iterator[dict[str, Any]]:
             grads[f"{name}, reduce-overhead"] = torch.compile(grads[name], mode="reduce-overhead")
     calls = {name: with_gradient(call, scores, upstream) for name, call in grads.items()}
     calls["soft_tree without gradient"] = lambda: ops.soft_tree(scores, lengths)
+    if compiled:
+
+        def both(scores: Tensor) -> Tensor:
+            back: Tensor = torch.func.vjp(grads["soft_tree"], scores)[1](upstream)[0]
+            return back
+
+        once = torch.compile(both, mode="reduce-overhead")
+        calls["soft_tree and its gradient in one, reduce-overhead"] = lambda: once(scores)
     found = in_turns(calls)
     for name, took in found.items():
         ratio = round(took / found["torch.softmax"], 2)
@@ -107,8 +115,12 @@ def call_rows(compiled: bool) -> Iterator[dict[str, Any]]:
     layer = tx.nn.LatentTree(tx.nn.ArcScorer(100, 100)).cuda()
     vectors = torch.randn(64, 21, 100, device="cuda")
     short = torch.full((64,), 20, device="cuda")
-    calls = {"LatentTree": lambda: layer(vectors, short).square().sum().backward()}
-    took = in_turns(calls)["LatentTree"]
+
+    def step() -> None:
+        layer.zero_grad()
+        layer(vectors, short).square().sum().backward()
+
+    took = in_turns({"LatentTree": step})["LatentTree"]
     yield {
         "kind": "call",
         "what": "LatentTree",

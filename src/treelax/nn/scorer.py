@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -65,8 +67,10 @@ class ArcScorer(nn.Module):
     def forward(self, vectors: Tensor, layout: Padded = PADDED) -> Tensor:
         """Score all pairs."""
         check_vectors("vectors", vectors, "...", "n + 1", self.input_size)
+        rows = vectors.flatten(0, -2)  # once, or every layer would
         heads, modifiers = (
-            layout.pad(part(vectors, layout)) for part in (self.head, self.modifier)
+            layout.pad(part(rows, layout).view(*vectors.shape[:-1], -1))
+            for part in (self.head, self.modifier)
         )
         scores: Tensor = heads @ modifiers.transpose(-1, -2)
         if self.distances is not None:
@@ -84,9 +88,8 @@ class ArcScorer(nn.Module):
         """
         if self.distances is None:
             raise InputError("distances is None; expected a number, for example distances=11.")
-        position = torch.arange(size, device=self.distance.device)
-        apart = (position[:, None] - position).clamp(-self.distances, self.distances)
-        return self.distance[apart + self.distances]
+        bias: Tensor = _ByDistance.apply(self.distance, size)  # type: ignore[no-untyped-call]
+        return bias
 
     def start_bias(self, *, left: float = 0.0, per_step: float = 0.0) -> None:
         """Set the initial distance bias.
@@ -116,3 +119,40 @@ class ArcScorer(nn.Module):
     def extra_repr(self) -> str:
         """The largest distance, which no part shows."""
         return f"distances={self.distances}"
+
+
+class _ByDistance(torch.autograd.Function):
+    """Entry ``h - m`` of a vector, counted from its middle, for every pair; its ends go on beyond it.
+
+    Row ``h`` is a window of the vector, read backwards. Autograd would add up a gradient pair by pair.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(values: Tensor, size: int) -> Tensor:
+        beyond = size - 1 - len(values) // 2
+        if beyond > 0:
+            ends = (values[:1].expand(beyond), values[-1:].expand(beyond))
+            values = torch.cat((ends[0], values, ends[1]))
+        elif beyond < 0:
+            values = values[-beyond:beyond]
+        return values.unfold(0, size, 1).flip(-1)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
+        ctx.reach = len(inputs[0]) // 2
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        size = len(grad)
+        # sums of diagonals: in rows that are one number shorter, each one lies one place further left
+        apart = nn.functional.pad(grad.flip(-1), (0, size)).flatten()
+        sums = apart[: size * (2 * size - 1)].view(size, 2 * size - 1).sum(0)
+        beyond = size - 1 - ctx.reach
+        if beyond > 0:
+            first, middle, last = sums.tensor_split((beyond + 1, -beyond - 1))
+            sums = torch.cat((first.sum(0, True), middle, last.sum(0, True)))
+        elif beyond < 0:
+            sums = nn.functional.pad(sums, (-beyond, -beyond))
+        return sums, None

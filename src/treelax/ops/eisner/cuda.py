@@ -2,7 +2,7 @@
 
 ``soft_tree.cu`` says how the kernels work; this module allocates, chooses their shape and launches.
 A chart that fits lies in shared memory. Long sentences have charts in global memory and a cluster of
-blocks each, few of them a larger one. Many long ones are left to Triton.
+blocks each, few of them a larger one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ PLANES = {"soft_tree": 5, "soft_tree_backward": 7}  # of a chart in shared memor
 TILE = 16
 TILED = {"soft_tree": 6688, "soft_tree_backward": 13376}  # numbers in shared memory for tiles
 CLUSTERS = ((16, 8), (32, 4), (128, 2))  # up to so many sentences, so many blocks each
-FEW = 32  # long sentences: beyond, Triton until tiles are measured there
 MANY = 512  # short sentences: beyond, threads that wait cost more than splits in a row
 
 
@@ -59,7 +58,7 @@ def choose(batch: int, size: int, dtype: torch.dtype) -> Shape | None:
     shape = Shape(threads, 0)
     if shape.shared("soft_tree_backward", size, dtype.itemsize) <= nvrtc.MOST_SHARED_MEMORY:
         return shape
-    if batch > FEW or size > 2001:
+    if size > 2001:
         return None
     return Shape(TILE**2, next((blocks for most, blocks in CLUSTERS if batch <= most), 1))
 
