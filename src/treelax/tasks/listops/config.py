@@ -71,8 +71,8 @@ class TrainConfig(TrainSettings):
         loss: tokens that carry loss, "operators" or "all" (others have valency 0).
         balance: weigh each tag by one over its frequency in the training data.
         short_epochs: epochs at the start with expressions of at most 100 tokens; the others draw
-            tokens, not expressions, equally often, and sort them by length. With 0, all epochs draw
-            all expressions equally often.
+            tokens, not expressions, equally often, in batches of no more tokens than short ones have.
+            With 0, all epochs draw all expressions equally often.
     """
 
     composer_rate: float = 1.0
@@ -162,7 +162,7 @@ def long() -> ListOpsConfig:
     return replace(
         config,
         data=replace(config.data, max_length=2_000, dev=500),
-        train=replace(config.train, epochs=150, short_epochs=75),
+        train=replace(config.train, learning_rate=1e-3, epochs=300, short_epochs=40),
     )
 
 
