@@ -26,7 +26,7 @@ from datetime import datetime
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 import treelax as tx
 from benchmarks import machine
@@ -116,18 +116,27 @@ def call_rows(compiled: bool) -> Iterator[dict[str, Any]]:
     vectors = torch.randn(64, 21, 100, device="cuda")
     short = torch.full((64,), 20, device="cuda")
 
-    def step() -> None:
-        layer.zero_grad()
-        layer(vectors, short).square().sum().backward()
+    # as many linear layers as its scorer has, for what torch itself takes
+    linear = nn.Sequential(
+        *(nn.Sequential(nn.Linear(100, 100), nn.ReLU()) for _ in range(4))
+    ).cuda()
 
-    took = in_turns({"LatentTree": step})["LatentTree"]
-    yield {
-        "kind": "call",
-        "what": "LatentTree",
-        "batch": 64,
-        "n": 20,
-        "microseconds": round(took, 1),
+    def step(module: nn.Module, *inputs: Tensor) -> None:
+        module.zero_grad()
+        module(*inputs).square().sum().backward()
+
+    def alone() -> None:
+        with torch.autograd.set_multithreading_enabled(False):
+            step(layer, vectors, short)
+
+    calls = {
+        "four linear layers": lambda: step(linear, vectors),
+        "LatentTree": lambda: step(layer, vectors, short),
+        "LatentTree, autograd in one thread": alone,
     }
+    for name, took in in_turns(calls).items():
+        row = {"kind": "call", "what": name, "batch": 64, "n": 20}
+        yield row | {"microseconds": round(took, 1)}
 
 
 def main() -> None:

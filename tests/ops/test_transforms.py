@@ -1,8 +1,8 @@
-"""torch.func.grad, vmap and jacrev of every structure's operations, against loops and autograd."""
+"""torch.func.grad, vjp, vmap and jacrev of every structure's operations, against loops and autograd."""
 
 import pytest
 import torch
-from torch.func import grad, jacrev, vmap
+from torch.func import grad, jacrev, vjp, vmap
 
 import treelax as tx
 from treelax.errors import ForwardModeError, SecondDerivativeError
@@ -126,3 +126,20 @@ def test_forward_mode_and_second_derivatives_are_refused():
         torch.func.jvp(vmap(tx.ops.soft_tree), (scores,), (scores,))
     with pytest.raises(SecondDerivativeError):
         jacrev(grad(tx.ops.log_partition))(scores[0])
+
+
+@every_structure
+@every_operation
+def test_vjp(structure, operation):
+    scores, function = problem(structure, operation, mapped=1)
+    value, pull = vjp(function, scores[0])
+    (got,) = pull(2 * value)
+    assert torch.equal(got, slope(function, scores[0]))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own
+@every_structure
+def test_compiled_gradients(structure):
+    scores, function = problem(structure, "relaxed", mapped=1)
+    compiled = torch.compile(grad(lambda x: function(x).square().sum()), fullgraph=True)
+    torch.testing.assert_close(compiled(scores[0]), slope(function, scores[0]))

@@ -67,10 +67,8 @@ class ArcScorer(nn.Module):
     def forward(self, vectors: Tensor, layout: Padded = PADDED) -> Tensor:
         """Score all pairs."""
         check_vectors("vectors", vectors, "...", "n + 1", self.input_size)
-        rows = vectors.flatten(0, -2)  # once, or every layer would
         heads, modifiers = (
-            layout.pad(part(rows, layout).view(*vectors.shape[:-1], -1))
-            for part in (self.head, self.modifier)
+            layout.pad(part(vectors, layout)) for part in (self.head, self.modifier)
         )
         scores: Tensor = heads @ modifiers.transpose(-1, -2)
         if self.distances is not None:

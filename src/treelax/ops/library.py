@@ -19,6 +19,7 @@ from torch._C import (
 )
 from torch._C._autograd import _profiler_enabled
 from torch._C._functorch import is_functorch_wrapped_tensor
+from torch._functorch.utils import enable_single_level_autograd_function, unwrap_dead_wrappers
 from torch.autograd import forward_ad
 
 from treelax.errors import ForwardModeError, InputError, SecondDerivativeError
@@ -73,6 +74,8 @@ def gradient(name: str, backward: Any, setup_context: Any, vmap: Any = None) -> 
                     refuse_forward_mode(name, inputs)
                 return transformed.apply(*inputs)  # type: ignore[attr-defined]
             return op(*inputs)
+        # what `torch.func.vjp` returns is called after its transform, and finds saved tensors of it
+        inputs = unwrap_dead_wrappers(inputs)
         # as every gradient is, unless a second one is asked for
         without = not torch.is_grad_enabled() and forward_ad._current_level < 0
         return (plain if without else direct)(*inputs)
@@ -135,10 +138,15 @@ def _differentiable(
         (torch.autograd.Function,),
         {"forward": staticmethod(forward), "backward": staticmethod(backward)},
     )
-    apply: Callable[..., Any] = function.apply  # type: ignore[attr-defined]
-    if plain is _functions[name]:
-        # what it comes down to where no transform of functorch is active
-        apply = super(torch.autograd.Function, function).apply  # type: ignore[misc]
+    # what its own `apply` comes down to where no transform of functorch is active
+    alone = super(torch.autograd.Function, function).apply  # type: ignore[misc]
+
+    def apply(*inputs: Any) -> Any:
+        if plain is _functions[name]:
+            return alone(*inputs)
+        # the dispatcher has dealt with the transforms of a compiled function
+        with enable_single_level_autograd_function():
+            return alone(*inputs)
 
     def autograd(*inputs: Any) -> Any:
         if forward_ad._current_level >= 0:

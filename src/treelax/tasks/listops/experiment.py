@@ -138,7 +138,7 @@ class ListOpsExperiment:
         return [(self._padded(int(self.lengths[each].max())), each) for each in drawn]
 
     def _by_tokens(self, generator: torch.Generator) -> list[tuple[int, Tensor]]:
-        """Batches of expressions of about one length, long ones of fewer; tokens are drawn equally often."""
+        """Batches of about one length, fewer of long expressions; tokens are drawn equally often."""
         train, lengths = self.config.train, self.lengths
         wanted = train.updates * train.batch_size
         weight = lengths.double()
