@@ -125,14 +125,9 @@ def call_rows(compiled: bool) -> Iterator[dict[str, Any]]:
         module.zero_grad()
         module(*inputs).square().sum().backward()
 
-    def alone() -> None:
-        with torch.autograd.set_multithreading_enabled(False):
-            step(layer, vectors, short)
-
     calls = {
         "four linear layers": lambda: step(linear, vectors),
         "LatentTree": lambda: step(layer, vectors, short),
-        "LatentTree, autograd in one thread": alone,
     }
     for name, took in in_turns(calls).items():
         row = {"kind": "call", "what": name, "batch": 64, "n": 20}

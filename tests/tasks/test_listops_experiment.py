@@ -99,13 +99,12 @@ def test_an_epoch_may_be_larger_than_the_data():
 
 def test_short_expressions_first(monkeypatch, folder):
     monkeypatch.setattr("treelax.tasks.listops.experiment.SHORT", 8)
-    work = experiment(train__short_epochs=2, train__updates=400)
+    work = experiment(train__short_epochs=2, train__updates=40)
     lengths = [[work.lengths[indices] for _, indices in drawn(work, epoch)] for epoch in (2, 3)]
     assert max(int(batch.max()) for batch in lengths[0]) == 8
     # tokens are drawn equally often, and the batches of an epoch overlap at most at their ends
     expected = work.lengths.double().square().mean() / work.lengths.double().mean()
     assert abs(torch.cat(lengths[1]).double().mean() - expected) < 0.5
-    assert max(len(batch) * int(batch.max()) for batch in lengths[1] if batch.max() > 8) <= 8 * 16
     bounds = sorted((int(batch.min()), int(batch.max())) for batch in lengths[1])
     assert all(one[1] <= other[0] for one, other in pairwise(bounds))
     assert torch.equal(drawn(work, 3)[0][1], drawn(work, 3)[0][1])

@@ -71,8 +71,8 @@ class TrainConfig(TrainSettings):
         loss: tokens that carry loss, "operators" or "all" (others have valency 0).
         balance: weigh each tag by one over its frequency in the training data.
         short_epochs: epochs at the start with expressions of at most 100 tokens; the others draw
-            tokens, not expressions, equally often, in batches of no more tokens than short ones have.
-            With 0, all epochs draw all expressions equally often.
+            tokens, not expressions, equally often, and sort them by length. With 0, all epochs draw
+            all expressions equally often.
     """
 
     composer_rate: float = 1.0
@@ -156,14 +156,13 @@ def small() -> ListOpsConfig:
 def long() -> ListOpsConfig:
     """The recipe of `balanced` for expressions of any length.
 
-    The longest have a thousand tokens. The trees are learned on expressions of at most 100 first. At a
-    higher temperature scores grow larger before trees are discrete, and noise does less harm.
+    The longest have a thousand tokens. The trees are learned on expressions of at most 100 first.
     """
-    config = balanced(temperature=2.0)
+    config = balanced()
     return replace(
         config,
         data=replace(config.data, max_length=2_000, dev=500),
-        train=replace(config.train, epochs=200, short_epochs=50),
+        train=replace(config.train, epochs=300, short_epochs=75),
     )
 
 

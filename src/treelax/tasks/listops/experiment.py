@@ -27,9 +27,8 @@ from treelax.tasks.listops.model import ListOpsTagger
 from treelax.tasks.settings import for_batches
 
 SPLITS = ("train", "dev", "test")
-PADDING = (
-    20  # on a GPU batches are padded to a multiple of it, so that few shapes have to be captured
-)
+# on a GPU batches are padded to a multiple of this, so that few shapes have to be captured
+PADDING = 20
 DEV_BATCH, DEV_ARCS = 512, 60_000_000
 SHORT = 100  # tokens
 ALL = slice(None)
@@ -125,40 +124,29 @@ class ListOpsExperiment:
         """Padded lengths and indices; no expression is drawn again before all have been, unless
         `TrainConfig.short_epochs` have passed."""
         generator = torch.Generator().manual_seed(seed)
-        train = self.config.train
-        if 0 < train.short_epochs < self.epoch:
-            return self._by_tokens(generator)
-        chosen = torch.arange(len(self.lengths))
-        if train.short_epochs:
-            chosen = chosen[self.lengths <= SHORT]
-        wanted = train.updates * train.batch_size
-        rounds = range(-(-wanted // len(chosen)))
-        order = [torch.randperm(len(chosen), generator=generator) for _ in rounds]
-        drawn = chosen[torch.cat(order)[:wanted]].view(train.updates, -1)
-        return [(self._padded(int(self.lengths[each].max())), each) for each in drawn]
+        result = []
+        for indices in self._drawn(generator):
+            length = int(self.lengths[indices].max())
+            if self.device.type == "cuda":
+                length = min(-(-length // PADDING) * PADDING, self.train.tokens.shape[1])
+            result.append((length, indices))
+        return result
 
-    def _by_tokens(self, generator: torch.Generator) -> list[tuple[int, Tensor]]:
-        """Batches of about one length, fewer of long expressions; tokens are drawn equally often."""
+    def _drawn(self, generator: torch.Generator) -> Tensor:
+        """Batches of an epoch, ``(updates, batch size)``."""
         train, lengths = self.config.train, self.lengths
         wanted = train.updates * train.batch_size
-        weight = lengths.double()
-        drawn = torch.multinomial(weight, wanted, replacement=True, generator=generator)
-        drawn = drawn[lengths[drawn].argsort(descending=True, stable=True)]
-        batches = []
-        while len(drawn):
-            length = self._padded(int(lengths[drawn[0]]))
-            size = max(1, min(train.batch_size, train.batch_size * SHORT // length))
-            batches.append((length, drawn[:size]))
-            drawn = drawn[size:]
-        if len(batches[-1][1]) < size:  # a GPU replays whole batches
-            batches.pop()
-        chosen = torch.randperm(len(batches), generator=generator)[: train.updates]
-        return [batches[each] for each in chosen.tolist()]
-
-    def _padded(self, length: int) -> int:
-        if self.device.type != "cuda":
-            return length
-        return min(-(-length // PADDING) * PADDING, self.train.tokens.shape[1])
+        if 0 < train.short_epochs < self.epoch:
+            weight = lengths.double()
+            drawn = torch.multinomial(weight, wanted, replacement=True, generator=generator)
+            batches = drawn[lengths[drawn].argsort(stable=True)].view(train.updates, -1)
+            return batches[torch.randperm(train.updates, generator=generator)]
+        chosen = torch.arange(len(lengths))
+        if train.short_epochs:
+            chosen = chosen[lengths <= SHORT]
+        rounds = range(-(-wanted // len(chosen)))
+        order = [torch.randperm(len(chosen), generator=generator) for _ in rounds]
+        return chosen[torch.cat(order)[:wanted]].view(train.updates, -1)
 
     def loss(self, length: int, indices: Tensor, generator: torch.Generator) -> Tensor:
         """The loss of one batch: the mean cross-entropy of the tags that carry loss, weighted."""
