@@ -7,6 +7,7 @@ from torch import nn
 from torch.func import functional_call
 
 from treelax.nn import ArcScorer
+from treelax.nn.scorer import _ByDistance
 
 
 def make(**options) -> ArcScorer:
@@ -94,3 +95,20 @@ def test_weights_may_come_after_the_module():
         other = ArcScorer(3, 4, distances=2)
     other.load_state_dict(scorer.state_dict(), assign=True)
     assert torch.equal(other.distance_bias(5), scorer.distance_bias(5))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
+def test_the_bias_is_an_entry_for_every_distance(size):
+    scorer = ArcScorer(3, 4, distances=2).double()
+    nn.init.normal_(scorer.distance)
+    position = torch.arange(size)
+    expected = scorer.distance[(position[:, None] - position).clamp(-2, 2) + 2]
+    bias, upstream = scorer.distance_bias(size), torch.randn(size, size, dtype=torch.float64)
+    assert torch.equal(bias, expected)
+    (slope,), (own,) = (
+        torch.autograd.grad(each, scorer.distance, upstream) for each in (expected, bias)
+    )
+    torch.testing.assert_close(own, slope)
+    assert torch.autograd.gradgradcheck(lambda x: _ByDistance.apply(x, size), scorer.distance)
+    mapped = torch.func.jacrev(lambda x: _ByDistance.apply(x, size))(scorer.distance)
+    torch.testing.assert_close(torch.einsum("hmd,d->hm", mapped, scorer.distance), bias)

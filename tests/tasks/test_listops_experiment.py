@@ -102,12 +102,16 @@ def test_short_expressions_first(monkeypatch, folder):
     work = experiment(train__short_epochs=2, train__updates=40)
     lengths = [[work.lengths[indices] for _, indices in drawn(work, epoch)] for epoch in (2, 3)]
     assert max(int(batch.max()) for batch in lengths[0]) == 8
+    assert work.lengths.max() <= 16
     # tokens are drawn equally often, and the batches of an epoch overlap at most at their ends
     expected = work.lengths.double().square().mean() / work.lengths.double().mean()
     assert abs(torch.cat(lengths[1]).double().mean() - expected) < 0.5
     bounds = sorted((int(batch.min()), int(batch.max())) for batch in lengths[1])
     assert all(one[1] <= other[0] for one, other in pairwise(bounds))
     assert torch.equal(drawn(work, 3)[0][1], drawn(work, 3)[0][1])
+    monkeypatch.setattr("treelax.tasks.listops.experiment.SHORT", 5)
+    longest = [max(length for length, _ in drawn(work, epoch)) for epoch in (0, 1, 3, 5, 999)]
+    assert longest == [5, 5, 10, work.lengths.max(), work.lengths.max()]
     write_listops(folder / "train.tsv", [parse_expression("[MAX 1 2 3 4 5 6 7 ]")])
     with pytest.raises(InputError, match=r"^train.short_epochs is 2; expected 0, since no"):
         experiment(data__folder=folder, train__short_epochs=2, model__max_valency=7)

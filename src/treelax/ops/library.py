@@ -139,14 +139,14 @@ def _differentiable(
         {"forward": staticmethod(forward), "backward": staticmethod(backward)},
     )
     # what its own `apply` comes down to where no transform of functorch is active
-    alone = super(torch.autograd.Function, function).apply  # type: ignore[misc]
+    direct = super(torch.autograd.Function, function).apply  # type: ignore[misc]
 
-    def apply(*inputs: Any) -> Any:
-        if plain is _functions[name]:
-            return alone(*inputs)
-        # the dispatcher has dealt with the transforms of a compiled function
+    def dispatched(*inputs: Any) -> Any:
+        # transforms in a compiled function are active, but the dispatcher has dealt with them
         with enable_single_level_autograd_function():
-            return alone(*inputs)
+            return direct(*inputs)
+
+    apply = direct if plain is _functions[name] else dispatched
 
     def autograd(*inputs: Any) -> Any:
         if forward_ad._current_level >= 0:

@@ -70,9 +70,9 @@ class TrainConfig(TrainSettings):
             noise: soft ones unless training is straight-through.
         loss: tokens that carry loss, "operators" or "all" (others have valency 0).
         balance: weigh each tag by one over its frequency in the training data.
-        short_epochs: epochs at the start with expressions of at most 100 tokens; the others draw
-            tokens, not expressions, equally often, and sort them by length. With 0, all epochs draw
-            all expressions equally often.
+        short_epochs: epochs at the start with expressions of at most 100 tokens; as many follow with
+            at most 200, 400, 800 and so on, which draw tokens, not expressions, equally often, and
+            sort them by length. With 0, all epochs draw all expressions equally often.
     """
 
     composer_rate: float = 1.0
@@ -156,13 +156,14 @@ def small() -> ListOpsConfig:
 def long() -> ListOpsConfig:
     """The recipe of `balanced` for expressions of any length.
 
-    The longest have a thousand tokens. The trees are learned on expressions of at most 100 first.
+    The longest have a thousand tokens. The trees are learned on expressions of at most 100 first, then
+    on longer and longer ones.
     """
     config = balanced()
     return replace(
         config,
         data=replace(config.data, max_length=2_000, dev=500),
-        train=replace(config.train, epochs=300, short_epochs=75),
+        train=replace(config.train, epochs=300, short_epochs=50),
     )
 
 

@@ -136,14 +136,16 @@ class ListOpsExperiment:
         """Batches of an epoch, ``(updates, batch size)``."""
         train, lengths = self.config.train, self.lengths
         wanted = train.updates * train.batch_size
-        if 0 < train.short_epochs < self.epoch:
-            weight = lengths.double()
-            drawn = torch.multinomial(weight, wanted, replacement=True, generator=generator)
-            batches = drawn[lengths[drawn].argsort(stable=True)].view(train.updates, -1)
-            return batches[torch.randperm(train.updates, generator=generator)]
         chosen = torch.arange(len(lengths))
         if train.short_epochs:
-            chosen = chosen[lengths <= SHORT]
+            doublings = max(0, self.epoch - 1) // train.short_epochs
+            chosen = chosen[lengths <= min(SHORT << doublings, int(lengths.max()))]
+            if doublings:
+                weight = lengths[chosen].double()
+                drawn = torch.multinomial(weight, wanted, replacement=True, generator=generator)
+                drawn = chosen[drawn]
+                batches = drawn[lengths[drawn].argsort(stable=True)].view(train.updates, -1)
+                return batches[torch.randperm(train.updates, generator=generator)]
         rounds = range(-(-wanted // len(chosen)))
         order = [torch.randperm(len(chosen), generator=generator) for _ in rounds]
         return chosen[torch.cat(order)[:wanted]].view(train.updates, -1)
