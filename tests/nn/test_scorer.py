@@ -7,7 +7,6 @@ from torch import nn
 from torch.func import functional_call
 
 from treelax.nn import ArcScorer
-from treelax.nn.scorer import _ByDistance
 
 
 def make(**options) -> ArcScorer:
@@ -109,6 +108,3 @@ def test_the_bias_is_an_entry_for_every_distance(size):
         torch.autograd.grad(each, scorer.distance, upstream) for each in (expected, bias)
     )
     torch.testing.assert_close(own, slope)
-    assert torch.autograd.gradgradcheck(lambda x: _ByDistance.apply(x, size), scorer.distance)
-    mapped = torch.func.jacrev(lambda x: _ByDistance.apply(x, size))(scorer.distance)
-    torch.testing.assert_close(torch.einsum("hmd,d->hm", mapped, scorer.distance), bias)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
@@ -86,8 +84,15 @@ class ArcScorer(nn.Module):
         """
         if self.distances is None:
             raise InputError("distances is None; expected a number, for example distances=11.")
-        bias: Tensor = _ByDistance.apply(self.distance, size)  # type: ignore[no-untyped-call]
-        return bias
+        values: Tensor = self.distance
+        beyond = size - 1 - self.distances
+        if beyond > 0:
+            left, right = (values[end].expand(beyond) for end in (0, -1))
+            values = torch.cat((left, values, right))
+        elif beyond < 0:
+            values = values[-beyond:beyond]
+        # each row is a window of it, backwards; a GPU would sort indices to add up their gradients
+        return values.unfold(0, size, 1).flip(-1)
 
     def start_bias(self, *, left: float = 0.0, per_step: float = 0.0) -> None:
         """Set the initial distance bias.
@@ -117,40 +122,3 @@ class ArcScorer(nn.Module):
     def extra_repr(self) -> str:
         """The largest distance, which no part shows."""
         return f"distances={self.distances}"
-
-
-class _ByDistance(torch.autograd.Function):
-    """Entry ``h - m`` of a vector, counted from its middle, for every pair; its ends go on beyond it.
-
-    Row ``h`` is a window of the vector, read backwards. Autograd would add up a gradient pair by pair.
-    """
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(values: Tensor, size: int) -> Tensor:
-        beyond = size - 1 - len(values) // 2
-        if beyond > 0:
-            ends = (values[:1].expand(beyond), values[-1:].expand(beyond))
-            values = torch.cat((ends[0], values, ends[1]))
-        elif beyond < 0:
-            values = values[-beyond:beyond]
-        return values.unfold(0, size, 1).flip(-1)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, int], output: Tensor) -> None:
-        ctx.reach = len(inputs[0]) // 2
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        size = len(grad)
-        # sums of diagonals: in rows that are one number shorter, each one lies one place further left
-        apart = nn.functional.pad(grad.flip(-1), (0, size)).flatten()
-        sums = apart[: size * (2 * size - 1)].view(size, 2 * size - 1).sum(0)
-        beyond = size - 1 - ctx.reach
-        if beyond > 0:
-            first, middle, last = sums.tensor_split((beyond + 1, -beyond - 1))
-            sums = torch.cat((first.sum(0, True), middle, last.sum(0, True)))
-        elif beyond < 0:
-            sums = nn.functional.pad(sums, (-beyond, -beyond))
-        return sums, None
