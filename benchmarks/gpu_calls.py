@@ -41,6 +41,7 @@ BATCHES = (
     *((128, n) for n in (10, 20, 40, 80)),
     *((2048, n) for n in (20, 40, 80)),
     *((16, n) for n in (160, 320, 640)),
+    *((batch, 160) for batch in (1, 32, 128, 512)),
 )
 CALLS, ROUNDS = 100, 15
 Call = Callable[[], Any]

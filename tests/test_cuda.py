@@ -99,7 +99,7 @@ def test_soft_trees_and_gradients():
 
 
 def test_long_sentences_and_large_batches():
-    """Every shape of the CUDA kernels against Triton's."""
+    """Every shape of the CUDA kernels against Triton's; float32 shows what both round away."""
     shapes = ((3, 90), (2, 260), (600, 20), (40, 100), (20, 100), (150, 100))
     for (batch, n), dtype in product(shapes, (torch.float32, torch.float64)):
         scores, _, upstream = (x.cuda() for x in make(n, batch, dtype))

@@ -288,13 +288,13 @@ def perturbation(
 
 
 def _negative_log(exponential: Tensor) -> Tensor:
-    """``-log(E)``, finite even for ``E = 0``.
+    """``-log(E)``, in place and finite even for ``E = 0``.
 
     Whether torch ever draws an exact 0 depends on its version, device and mathematics library, and
     a single ``inf`` in the scores poisons a whole batch. Exponential rather than uniform variables
     because ``-log(-log(u))`` has two such ends and rounds away the upper tail near ``u = 1``.
     """
-    return torch.xlogy(-1.0, exponential.clamp_(min=torch.finfo(exponential.dtype).tiny))
+    return exponential.clamp_(min=torch.finfo(exponential.dtype).tiny).log_().neg_()
 
 
 def _places(

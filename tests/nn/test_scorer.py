@@ -96,6 +96,7 @@ def test_weights_may_come_after_the_module():
     assert torch.equal(other.distance_bias(5), scorer.distance_bias(5))
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own, in jvp
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 7])
 def test_the_bias_is_an_entry_for_every_distance(size):
     scorer = ArcScorer(3, 4, distances=2).double()
@@ -108,3 +109,29 @@ def test_the_bias_is_an_entry_for_every_distance(size):
         torch.autograd.grad(each, scorer.distance, upstream) for each in (expected, bias)
     )
     torch.testing.assert_close(own, slope)
+    vectors = torch.randn(size, 3, dtype=torch.float64)
+
+    def of(values):
+        return functional_call(scorer, {"distance": values}, (vectors,))
+
+    assert torch.autograd.gradgradcheck(lambda x: of(x).square(), scorer.distance)
+    moved = torch.func.jvp(of, (scorer.distance,), (scorer.distance,))[1]
+    torch.testing.assert_close(moved, bias)
+    mapped = torch.func.jacrev(of)(scorer.distance)
+    torch.testing.assert_close(mapped @ scorer.distance, bias)
+
+
+def test_few_graphs_for_many_lengths():
+    torch._dynamo.reset()
+    graphs = []
+    scorer = ArcScorer(3, 4, distances=2)
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph
+
+    compiled = torch.compile(scorer, fullgraph=True, backend=backend)
+    for size in range(2, 14):
+        vectors = torch.randn(2, size, 3)
+        torch.testing.assert_close(compiled(vectors), scorer(vectors))
+    assert len(graphs) <= 4

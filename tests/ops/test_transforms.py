@@ -141,6 +141,22 @@ def test_vjp(structure, operation):
 @every_structure
 def test_compiled_gradients(structure):
     scores, function = problem(structure, "relaxed", mapped=1)
+    torch._dynamo.reset()
     gradient = grad(lambda x: function(x).square().sum())
     compiled = torch.compile(gradient, fullgraph=True, backend="aot_eager")
     torch.testing.assert_close(compiled(scores[0]), slope(function, scores[0]))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own
+@every_structure
+def test_transforms_within_transforms_in_compiled_functions(structure):
+    scores, function = problem(structure, "relaxed", mapped=1)
+
+    def compiled(f):
+        torch._dynamo.reset()
+        return torch.compile(f, fullgraph=True, backend="aot_eager")(scores[0])
+
+    got = compiled(grad(lambda x: vjp(function, x)[0].square().sum()))
+    torch.testing.assert_close(got, slope(function, scores[0]))
+    with pytest.raises(RuntimeError, match="second derivative was asked for"):
+        compiled(grad(lambda x: grad(lambda y: function(y).square().sum())(x).square().sum()))

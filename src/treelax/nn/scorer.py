@@ -86,13 +86,15 @@ class ArcScorer(nn.Module):
             raise InputError("distances is None; expected a number, for example distances=11.")
         values: Tensor = self.distance
         beyond = size - 1 - self.distances
-        if beyond > 0:
-            left, right = (values[end].expand(beyond) for end in (0, -1))
+        if beyond < 0:
+            values = values[-beyond : len(values) + beyond + 1]
+        else:
+            left, right = values[0].expand(beyond), values[-1].expand(beyond + 1)
             values = torch.cat((left, values, right))
-        elif beyond < 0:
-            values = values[-beyond:beyond]
-        # each row is a window of it, backwards; a GPU would sort indices to add up their gradients
-        return values.unfold(0, size, 1).flip(-1)
+        # From the bias of 1 - size on, and one more: repeated and cut into rows that are one shorter,
+        # it moves one place from row to row. A GPU would sort indices to add up their gradients.
+        rows = values.expand(size, -1).reshape(-1)[size - 1 :][: size * (2 * size - 1)]
+        return rows.view(size, max(0, 2 * size - 1))[:, :size].mT
 
     def start_bias(self, *, left: float = 0.0, per_step: float = 0.0) -> None:
         """Set the initial distance bias.

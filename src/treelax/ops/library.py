@@ -129,7 +129,9 @@ def _differentiable(
     """``plain`` with a gradient."""
 
     def forward(ctx: Any, *inputs: Any) -> Any:
-        output = plain(*inputs)
+        # with transforms in a compiled function, those outside have to see what they derive
+        with torch.set_grad_enabled(_are_functorch_transforms_active()):
+            output = plain(*inputs)
         setup_context(ctx, inputs, output)
         return output
 
