@@ -137,6 +137,18 @@ def test_vjp(structure, operation):
     assert torch.equal(got, slope(function, scores[0]))
 
 
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # torch's own
+@every_structure
+@every_operation
+def test_many_gradients_at_once(structure, operation):
+    scores, function = problem(structure, operation, mapped=1)
+    one, all_at_once = (
+        torch.autograd.functional.jacobian(function, scores[0], vectorize=vectorize)
+        for vectorize in (False, True)
+    )
+    torch.testing.assert_close(all_at_once, one)
+
+
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own
 @every_structure
 def test_compiled_gradients(structure):

@@ -18,7 +18,7 @@ from torch._C import (
     _len_torch_function_stack,
 )
 from torch._C._autograd import _profiler_enabled
-from torch._C._functorch import is_functorch_wrapped_tensor
+from torch._C._functorch import is_functorch_wrapped_tensor, is_legacy_batchedtensor
 from torch._functorch.utils import enable_single_level_autograd_function, unwrap_dead_wrappers
 from torch.autograd import forward_ad
 
@@ -169,6 +169,7 @@ def unwatched(tensor: Tensor) -> bool:
         not torch.compiler.is_compiling()
         and type(tensor) in (Tensor, torch.nn.Parameter)
         and not is_functorch_wrapped_tensor(tensor)  # even after the end of a transform
+        and not is_legacy_batchedtensor(tensor)  # of `is_grads_batched`
         and not _are_functorch_transforms_active()
         and not _len_torch_dispatch_stack()
         and not _len_torch_function_stack()
