@@ -128,8 +128,37 @@ def micros(rows: Rows, operation: str, contender: str, column: str) -> Callable[
     return cell
 
 
+def soft_trees_on_gpu() -> str:
+    """Soft trees with either backend by batch and length, and ordinary calls."""
+    name, rows = newest("gpu-calls")
+    shapes = [(r["batch"], r["n"]) for r in rows if r["kind"] == "device" and r["what"] == "cuda"]
+
+    def cells(batch: str, n: str) -> list[str]:
+        found = [
+            find(rows, "microseconds", kind=kind, what=what, batch=batch, n=n)
+            for kind, what in (("call", "soft_tree"), ("device", "cuda"), ("device", "triton"))
+        ]
+        return [batch, n, *map(short, found)]
+
+    header = ["sentences", "words", "ordinary call, µs", "as a graph, µs", "… Triton, µs"]
+    calls = [
+        [row["what"], row["batch"], row["n"], short(float(row["microseconds"]))]
+        for row in rows
+        if row["kind"] == "call"
+    ]
+    return "\n\n".join(
+        [
+            table(header, [cells(*shape) for shape in shapes]),
+            table(["forward + backward, ordinary calls", "sentences", "words", "µs"], calls),
+            "Medians, float32. A call includes its share of Python and of the launches. `python "
+            f"benchmarks/gpu_calls.py --compile` on {rows[0]['machine']}; torch {rows[0]['torch']}; "
+            f"[{name}](benchmarks/results/{name}).",
+        ]
+    )
+
+
 def cuda() -> str:
-    """Times of ours, as one calls them and replayed as graphs, and the ratio to torch-struct."""
+    """Times of Triton's kernels, as one calls them and replayed as graphs, and of torch-struct."""
     name, rows = newest("cuda")
     lines = [
         line(label, micros(rows, *CUDA[operation], column))
@@ -137,7 +166,7 @@ def cuda() -> str:
         for label, column in ((f"{operation}, µs", "wall_ms"), ("… as a graph, µs", "device_ms"))
     ]
     row = rows[0]
-    header = ["batch of 128, float32, GPU", *(f"n = {n}" for n in SIZES)]
+    header = ["batch of 128, float32, GPU, Triton", *(f"n = {n}" for n in SIZES)]
     return "\n\n".join(
         [
             table(header, lines),
@@ -163,7 +192,7 @@ def cuda_peer() -> str:
     ]
     return (
         f"Ordinary calls of torch-struct took {min(slower):.0f} to {max(slower):.0f} times as long "
-        f"as ours ([an older record](benchmarks/results/{name}))."
+        f"as our Triton kernels ([an older record](benchmarks/results/{name}))."
     )
 
 
@@ -292,6 +321,7 @@ def balanced() -> str:
             small(),
             paulus(),
             alone(),
+            any_length(),
         ]
     )
 
@@ -327,9 +357,9 @@ def settings() -> str:
     )
 
 
-def listops_runs(folder: str = "") -> Rows:
+def listops_runs(folder: str = "", name: str = "runs.csv") -> Rows:
     """All runs of a table."""
-    with (LISTOPS / folder / "runs.csv").open(newline="", encoding="utf-8") as file:
+    with (LISTOPS / folder / name).open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
@@ -362,6 +392,27 @@ def alone() -> str:
     )
 
 
+def any_length() -> str:
+    """The recipe for expressions of any length, and what it would be without clipping."""
+    runs, unclipped = listops_runs("long"), listops_runs("long", "unclipped.csv")
+    accuracy, attachment = both_spreads(runs)
+    other = [
+        f"{float(run['operator_accuracy']):.1f} / {float(run['attachment']):.1f}"
+        for run in unclipped
+    ]
+    seconds = [float(run["seconds"]) for run in runs]
+    return (
+        f"**Of any length**, the longest of a thousand tokens, the preset `long` has accuracy "
+        f"{accuracy} and attachment {attachment} on 10,000 test expressions ({len(runs)} seeds; "
+        "[runs](results/listops/long/runs.csv)), after 30,000 updates in "
+        f"{max(seconds) / 60:.0f} minutes on an {runs[0]['device']}, up to four runs at a time. It "
+        "begins with at most 100 tokens and doubles the bound every 50 epochs; the temperature is 2, "
+        "gradients are clipped to a norm of 0.25 and weights are averaged. With the usual clip of 5 "
+        f"and without the average, the same seeds end at {' and '.join(other)} "
+        "([runs](results/listops/long/unclipped.csv)). `treelax table listops --rows long --seeds 2`."
+    )
+
+
 def small() -> str:
     """What ``make listops`` ends with."""
     runs = listops_runs("small")
@@ -391,6 +442,7 @@ def sections() -> dict[str, Callable[[], str]]:
         "settings": settings,
         "small": small,
         "cpu": cpu,
+        "soft-trees-on-gpu": soft_trees_on_gpu,
         "cuda": cuda,
         "accuracy": accuracy,
         **MORE_SECTIONS,

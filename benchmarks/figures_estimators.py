@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from benchmarks.figures import ROOT, table
@@ -13,34 +13,40 @@ SEEDS = 5
 
 
 def tasks() -> str:
-    """For each task its table, or its trials as long as there is no other run."""
+    """For each task its table, and the trials of rows that have no other run."""
     parts = []
     for name, comparison in COMPARISONS.items():
         study = Study(name, Path("runs"), ROOT / FOLDER, list(ROWS))
         if not study.records:
             parts.append(f"{comparison.title}: not run yet.")
             continue
+        parts.append(f"**{comparison.title}**")
         headings, rows = study.table_rows(SEEDS)
-        if not rows:
-            headings, rows = trials(study)
-            rest = [row.label for key, row in ROWS.items() if key not in study.chosen()]
+        if rows:
+            parts += [table(headings, rows), f"[Table and trials]({FOLDER}/{name}/table.md)."]
+        finished = {row[0] for row in rows}
+        headings, rest = trials(study, finished)
+        if rest:
+            tried = finished | {row[0] for row in rest}
+            missing = [row.label for row in ROWS.values() if row.label not in tried]
             about = (
                 "Trials, one run each: dev accuracy of operators with discrete trees at the best epoch."
-                f" Not run yet: {', '.join(rest)}, and the five seeds of all rows."
+                " Not run yet: " + ", ".join([*missing, "the five seeds of these rows"]) + "."
             )
-        else:
-            about = f"[Table and trials]({FOLDER}/{name}/table.md)."
+            parts += [table(headings, rest), about]
         devices = ", ".join(dict.fromkeys(line["device"] for line in study.records.values()))
         where = f"`treelax table estimators {name}` on {devices}; [runs]({FOLDER}/{name}/runs.csv)."
-        parts += [f"**{comparison.title}**", table(headings, rows), f"{about} {where}"]
+        parts[-1] += f" {where}"
     return "\n\n".join(parts)
 
 
-def trials(study: Study) -> tuple[list[str], list[list[str]]]:
-    """A row for each estimator whose trials have ended."""
+def trials(study: Study, finished: Collection[str]) -> tuple[list[str], list[list[str]]]:
+    """A row for each estimator whose trials have ended and whose runs over seeds have not."""
     rows = []
     for row in study.chosen():
         own = ROWS[row]
+        if own.label in finished:
+            continue
         cells = []
         for value in own.values:
             line = study.records[Key(row, value, TRIAL_SEED)]

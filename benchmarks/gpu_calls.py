@@ -86,15 +86,25 @@ def in_turns(calls: dict[str, Call]) -> dict[str, float]:
 
 
 def call_rows(compiled: bool) -> Iterator[dict[str, Any]]:
-    """Ordinary calls."""
-    scores, upstream = torch.randn(2, 128, 21, 21, device="cuda")
-    lengths = torch.full((128,), 20, device="cuda")
+    """Ordinary calls: soft trees of several lengths, all their ways for 20 words, and a layer."""
+    for n in (10, 20, 40, 80):
+        yield from soft_tree_rows(n, n == 20, compiled and n == 20)
+    yield from layer_rows()
+
+
+def soft_tree_rows(n: int, more: bool, compiled: bool) -> Iterator[dict[str, Any]]:
+    """Ordinary calls of soft trees with n words, beside torch.softmax."""
+    scores, upstream = torch.randn(2, 128, n + 1, n + 1, device="cuda")
+    lengths = torch.full((128,), n, device="cuda")
     grads: dict[str, Callable[[Tensor], Tensor]] = {
         "torch.softmax": lambda s: torch.softmax(s, -2),
         "soft_tree": lambda s: ops.soft_tree(s, lengths),
-        "soft_tree, validate=False": lambda s: ops.soft_tree(s, lengths, validate=False),
-        "soft_tree, triton": lambda s: ops.soft_tree(s, lengths, backend="triton"),
     }
+    if more:
+        grads |= {
+            "soft_tree, validate=False": lambda s: ops.soft_tree(s, lengths, validate=False),
+            "soft_tree, triton": lambda s: ops.soft_tree(s, lengths, backend="triton"),
+        }
     if compiled:
         for name in ("torch.softmax", "soft_tree"):
             grads[f"{name}, reduce-overhead"] = torch.compile(grads[name], mode="reduce-overhead")
@@ -111,8 +121,12 @@ def call_rows(compiled: bool) -> Iterator[dict[str, Any]]:
     found = in_turns(calls)
     for name, took in found.items():
         ratio = round(took / found["torch.softmax"], 2)
-        row = {"kind": "call", "what": name, "batch": 128, "n": 20, "microseconds": round(took, 1)}
+        row = {"kind": "call", "what": name, "batch": 128, "n": n, "microseconds": round(took, 1)}
         yield row | {"over_softmax": ratio}
+
+
+def layer_rows() -> Iterator[dict[str, Any]]:
+    """Ordinary calls of a layer."""
     layer, other = (tx.nn.LatentTree(tx.nn.ArcScorer(100, 100)).cuda() for _ in range(2))
     vectors = torch.randn(64, 21, 100, device="cuda")
     short = torch.full((64,), 20, device="cuda")

@@ -168,36 +168,35 @@ KERNEL void soft_tree(PARAMS) {
   int wrong = 0, infinite = 0, rank = THREAD, q = smaller(5, larger(0, bits(BLOCK_THREADS) - bits(n + 1)));
   for (int m = rank; m < size; m += BLOCK_THREADS) shift[m] = 0;
   BLOCK_SYNC();
-  // Taken off a column, a number changes no tree, and small values have precise differences: at first the mean
-  // score if a word chose its head by itself, for a few words the largest, which is near; if a tree is still far
-  // from 0, as much for every word; with scores so wide that this would not do, the means under the tree so far,
-  // each time some digits better.
-  enum { ALONE, MEANS, EVEN } taken = ALONE;
+  // Taken off a column, a number changes no tree, and small values have precise differences: at first the largest
+  // score, in long sentences the mean if the word chose its head by itself, which is nearer; if a tree is still far
+  // from 0, the means under the tree so far, each time some digits better.
+  int is_long = n > 64;
   real total = 0;
   for (int round = 0;; round++) {
     for (int first = 0; first <= n; first += BLOCK_THREADS >> q) {
       int m = first + (rank >> q), lane = rank & ((1 << q) - 1), is_word = m && m <= n;
-      real off = taken == ALONE ? FORBIDDEN : taken == EVEN ? total / n : real(0);
-      if (is_word && taken != EVEN)
+      real off = round ? real(0) : FORBIDDEN;
+      if (is_word)
         for (int h = lane; h <= n; h += 1 << q) {
           if (h == m) continue;
           real w = scores[h * size + m];
           wrong |= w != w, infinite |= w == INFINITY, w = bounded(w);
-          if (taken == ALONE) off = larger(off, w);
+          if (!round) off = larger(off, w);
           else off += w == FORBIDDEN ? real(0) : (w - shift[m]) * ARC(h, m);
         }
-      for (int o = 1; o < 1 << q && taken != EVEN; o <<= 1) {
+      for (int o = 1; o < 1 << q; o <<= 1) {
         real got = SHUFFLE(off, o);
-        off = taken == ALONE ? larger(off, got) : off + got;
+        off = round ? off + got : larger(off, got);
       }
-      if (taken == ALONE && n > 32) {
+      if (!round && is_long) {
         real z = 0, e = 0;
         for (int h = is_word ? lane : n + 1; h <= n; h += 1 << q) {
           real d = h == m ? NOTHING : (bounded(scores[h * size + m]) - off) * LOG2E, x = power(d);
           z += x, e += d * x;
         }
         for (int o = 1; o < 1 << q; o <<= 1) z += SHUFFLE(z, o), e += SHUFFLE(e, o);
-        off += is_word ? e / z * LN2 : real(0);
+        if (is_word) off += e / z * LN2;
       }
       if (is_word && !lane && off != FORBIDDEN) shift[m] += off;
     }
@@ -214,9 +213,8 @@ KERNEL void soft_tree(PARAMS) {
     inside(x, cells, n, s, a.single_root);
 #endif
     total = x.c[n] * LN2;
-    if (sizeof(real) == 8 || !(absolute(total) > 64) || total < NO_TREE || round == 6) break;
-    taken = absolute(total) > 64 * n ? MEANS : EVEN;
-    if (taken == MEANS) OUTSIDE(0);
+    if (sizeof(real) == 8 || !(absolute(total) > (is_long ? 64 : 128)) || total < NO_TREE || round == 6) break;
+    OUTSIDE(0);
   }
   if (RANK == 0)
     for (int m = 1; m <= n; m++) total += shift[m];
