@@ -169,15 +169,16 @@ KERNEL void soft_tree(PARAMS) {
   for (int m = rank; m < size; m += BLOCK_THREADS) shift[m] = 0;
   BLOCK_SYNC();
   // Taken off a column, a number changes no tree, and small values have precise differences: at first the largest
-  // score, in long sentences the mean if the word chose its head by itself, which is nearer; if a tree is still far
-  // from 0, the means under the tree so far, each time some digits better.
-  int is_long = n > 64;
+  // score, for the softmax of long sentences the mean if the word chose its head by itself, which is nearer. If a
+  // value is still far from 0, the means under the tree so far, each time some digits better; these leave the
+  // entropy of the trees, which is taken off evenly.
+  int alone = MEAN && n > 64, even = 0;
   real total = 0;
   for (int round = 0;; round++) {
     for (int first = 0; first <= n; first += BLOCK_THREADS >> q) {
       int m = first + (rank >> q), lane = rank & ((1 << q) - 1), is_word = m && m <= n;
-      real off = round ? real(0) : FORBIDDEN;
-      if (is_word)
+      real off = even ? total / n : round ? real(0) : FORBIDDEN;
+      if (is_word && !even)
         for (int h = lane; h <= n; h += 1 << q) {
           if (h == m) continue;
           real w = scores[h * size + m];
@@ -185,11 +186,11 @@ KERNEL void soft_tree(PARAMS) {
           if (!round) off = larger(off, w);
           else off += w == FORBIDDEN ? real(0) : (w - shift[m]) * ARC(h, m);
         }
-      for (int o = 1; o < 1 << q; o <<= 1) {
+      for (int o = 1; o < 1 << q && !even; o <<= 1) {
         real got = SHUFFLE(off, o);
         off = round ? off + got : larger(off, got);
       }
-      if (!round && is_long) {
+      if (!round && alone) {
         real z = 0, e = 0;
         for (int h = is_word ? lane : n + 1; h <= n; h += 1 << q) {
           real d = h == m ? NOTHING : (bounded(scores[h * size + m]) - off) * LOG2E, x = power(d);
@@ -213,8 +214,9 @@ KERNEL void soft_tree(PARAMS) {
     inside(x, cells, n, s, a.single_root);
 #endif
     total = x.c[n] * LN2;
-    if (sizeof(real) == 8 || !(absolute(total) > (is_long ? 64 : 128)) || total < NO_TREE || round == 6) break;
-    OUTSIDE(0);
+    if (sizeof(real) == 8 || !(absolute(total) > (alone ? 64 : 128)) || total < NO_TREE || round == 6) break;
+    even = !MEAN && absolute(total) <= 64 * n;
+    if (!even) OUTSIDE(0);
   }
   if (RANK == 0)
     for (int m = 1; m <= n; m++) total += shift[m];
