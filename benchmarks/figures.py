@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import os
 import re
 import sys
@@ -22,6 +23,8 @@ if not __package__:  # run as a script: `benchmarks` is the package, not the sea
 
 from benchmarks.report import short, table
 from treelax.analysis.tables import spread
+from treelax.tasks.listops.config import TrainConfig
+from treelax.tasks.listops.config import preset as listops_preset
 from treelax.tasks.listops.table import LABELS, PAPER, TURN, turns
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -148,10 +151,14 @@ def soft_trees_on_gpu() -> str:
     ]
     return "\n\n".join(
         [
+            "Softmax relaxation, forward + backward, float32, with the CUDA kernels; as a graph with "
+            "Triton's too:",
             table(header, [cells(*shape) for shape in shapes]),
-            table(["forward + backward, ordinary calls", "sentences", "words", "µs"], calls),
-            "Medians, float32. A call includes its share of Python and of the launches. `python "
-            f"benchmarks/gpu_calls.py --compile` on {rows[0]['machine']}; torch {rows[0]['torch']}; "
+            "Calls in their ways, forward + backward but for one:",
+            table(["call", "sentences", "words", "µs"], calls),
+            "Medians. A call includes its share of Python and of the launches, and validates unless it "
+            "says otherwise; graphs do not. `python benchmarks/gpu_calls.py --compile` at commit "
+            f"{rows[0]['commit']} on {rows[0]['machine']}; torch {rows[0]['torch']}; "
             f"[{name}](benchmarks/results/{name}).",
         ]
     )
@@ -393,23 +400,31 @@ def alone() -> str:
 
 
 def any_length() -> str:
-    """The recipe for expressions of any length, and what it would be without clipping."""
-    runs, unclipped = listops_runs("long"), listops_runs("long", "unclipped.csv")
+    """The recipe for expressions of any length, and what it would be with the usual clip."""
+    runs, clipped = listops_runs("long"), listops_runs("long", "clip-5.csv")
+    config, usual = listops_preset("long"), TrainConfig()
     accuracy, attachment = both_spreads(runs)
     other = [
-        f"{float(run['operator_accuracy']):.1f} / {float(run['attachment']):.1f}"
-        for run in unclipped
+        f"{float(run['operator_accuracy']):.1f} / {float(run['attachment']):.1f}" for run in clipped
     ]
     seconds = [float(run["seconds"]) for run in runs]
+    files = [LISTOPS / "long" / f"test-{run['seed']}.json" for run in runs]
+    lengths = [json.loads(file.read_text(encoding="utf-8"))["test"]["by_length"] for file in files]
+    longest = [f"{by_length[-1]['attachment']:.1f}" for by_length in lengths]
     return (
-        f"**Of any length**, the longest of a thousand tokens, the preset `long` has accuracy "
-        f"{accuracy} and attachment {attachment} on 10,000 test expressions ({len(runs)} seeds; "
-        "[runs](results/listops/long/runs.csv)), after 30,000 updates in "
-        f"{max(seconds) / 60:.0f} minutes on an {runs[0]['device']}, up to four runs at a time. It "
-        "begins with at most 100 tokens and doubles the bound every 50 epochs; the temperature is 2, "
-        "gradients are clipped to a norm of 0.25 and weights are averaged. With the usual clip of 5 "
-        f"and without the average, the same seeds end at {' and '.join(other)} "
-        "([runs](results/listops/long/unclipped.csv)). `treelax table listops --rows long --seeds 2`."
+        "On expressions **of any length**, up to a thousand tokens, the preset `long` has accuracy "
+        f"{accuracy} and attachment {attachment} ({len(runs)} seeds, {config.data.test:,} test "
+        f"expressions; [runs](results/listops/long/runs.csv)); on the {lengths[0][-1]['sentences']} of "
+        f"more than {lengths[0][-2]['longest']} tokens attachment is {' and '.join(longest)}. It trains "
+        f"for {config.train.epochs * config.train.updates:,} updates, which took "
+        f"{max(seconds) / 60:.0f} minutes on an {runs[0]['device']} with other runs beside. It begins "
+        "with at most 100 tokens and doubles the bound every "
+        f"{config.train.short_epochs} epochs; from then on it draws tokens, not expressions, equally "
+        f"often. The temperature is {config.model.temperature:g}, gradients are clipped to a norm of "
+        f"{config.train.clip:g} and weights are averaged. With a clip of {usual.clip:g} and no average, "
+        f"the same seeds have {' and '.join(other)} ([runs](results/listops/long/clip-5.csv)). "
+        "`treelax table listops --rows long --seeds 2`; for the latter `--set train.clip=5 --set "
+        "train.average=0`."
     )
 
 

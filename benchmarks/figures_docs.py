@@ -232,9 +232,7 @@ def cuda_report() -> str:
     report = name.replace(".csv", ".md")
     if not (RESULTS / report).is_file():
         return ""
-    return (
-        f"All operations on the GPU, ours and the peer's: [{report}](benchmarks/results/{report})."
-    )
+    return f"All operations of Triton's kernels: [{report}](benchmarks/results/{report})."
 
 
 MORE_SECTIONS: dict[str, Callable[[], str]] = {

@@ -31,7 +31,7 @@ def tasks() -> str:
             missing = [row.label for row in ROWS.values() if row.label not in tried]
             about = (
                 "Trials, one run each: dev accuracy of operators with discrete trees at the best epoch."
-                " Not run yet: " + ", ".join([*missing, "the five seeds of these rows"]) + "."
+                " Not run yet: " + "; ".join([*missing, "the five seeds of these rows"]) + "."
             )
             parts += [table(headings, rest), about]
         devices = ", ".join(dict.fromkeys(line["device"] for line in study.records.values()))

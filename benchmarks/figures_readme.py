@@ -81,7 +81,8 @@ def paper() -> str:
             "Accuracy of the tags and attachment of all tokens with discrete trees, mean ± standard "
             f"deviation over seeds. The first four rows have the paper's recipe and up to "
             f"{runs[0]['max_length']} tokens, the last three MC, forward relaxed. `treelax table "
-            "listops --seeds 5`; [all rows and every run](docs/listops.md).",
+            "listops --seeds 5`, the last row with `--rows long --seeds 2`; [all rows and every "
+            "run](docs/listops.md).",
         ]
     )
 
@@ -114,7 +115,7 @@ def speed() -> str:
             table(header, lines),
             "Medians for sentences of n words. `make bench` on "
             f"{rows[0]['machine'].split(', OMP')[0]} ([record](benchmarks/results/{cpu_name})); "
-            "`python benchmarks/gpu_calls.py` on an "
+            "`python benchmarks/gpu_calls.py --compile` on an "
             f"{gpu[0]['machine'].split('cores, ')[1].split(', ')[1]} "
             f"([record](benchmarks/results/{gpu_name})). {cuda_peer()} "
             "[All operations, memory, accuracy](docs/benchmarks.md).",

@@ -157,8 +157,9 @@ def long() -> ListOpsConfig:
     """The recipe of `balanced` for expressions of any length.
 
     The longest have a thousand tokens. The trees are learned on expressions of at most 100 first, then
-    on longer and longer ones, where noise does less harm at a higher temperature. There the norms of
-    gradients lie between 0.01 and 100: clipped to 0.25, one batch cannot undo what many have learned.
+    on longer and longer ones, where noise does less harm at a higher temperature. There a few batches
+    have gradients far larger than all others: clipped to 0.25, they cannot undo what the others have
+    learned. Weights are averaged over some 500 updates.
     """
     config = balanced(temperature=2.0)
     return replace(
