@@ -39,11 +39,12 @@ TILES = (
 class OnCpu:
     """What `treelax.ops.nvrtc.Module` is on a GPU."""
 
-    def __init__(self, folder: Path, dtype: torch.dtype, relaxation: str, blocks: int) -> None:
+    def __init__(self, folder: Path, dtype: torch.dtype, relaxation: str, shape) -> None:
         source = Path(__file__).with_name("cuda_on_cpu.cpp")
-        built = folder / f"{dtype}-{relaxation}-{blocks}.so"
+        built = folder / f"{dtype}-{relaxation}-{shape}.so"
         real = "double" if dtype == torch.float64 else "float"
-        given = {"REAL": real, "MEAN": int(relaxation == "softmax"), "CLUSTER_BLOCKS": blocks}
+        given = {"REAL": real, "MEAN": int(relaxation == "softmax")}
+        given |= {"CLUSTER_BLOCKS": shape.blocks, "THREADS_AT_MOST": shape.threads}
         options = [f"-D{name}={value}" for name, value in given.items()]
         options += [f"-I{Path(ops.__file__).parent}", "-U_FORTIFY_SOURCE"]  # which forbids fibres
         command = [COMPILER, "-std=c++20", "-O1", "-shared", "-fPIC", *options]
@@ -88,7 +89,7 @@ def on_cpu(monkeypatch, folder, relaxation, dtype, shape):
     from treelax.ops.eisner import cuda
 
     shape = cuda.Shape(*shape)
-    module = OnCpu(folder, dtype, relaxation, shape.blocks)
+    module = OnCpu(folder, dtype, relaxation, shape)
     monkeypatch.setattr(cuda, "choose", lambda *_: shape)
     monkeypatch.setattr(cuda, "module", lambda *_: module)
     monkeypatch.setattr(cuda, "plan", cuda.plan.__wrapped__)
@@ -135,10 +136,11 @@ def test_kernels_agree_with_others(monkeypatch, tmp_path, relaxation, dtype, sha
 
 @needs_triton
 @needs_compiler
+@pytest.mark.parametrize("shape", [(512, 0), (256, 2)])
 @pytest.mark.parametrize("relaxation", ["softmax", "entropy"])
-def test_kernels_keep_values_small(monkeypatch, tmp_path, relaxation):
+def test_kernels_keep_values_small(monkeypatch, tmp_path, relaxation, shape):
     """So that float32 has digits for their differences."""
-    cuda = on_cpu(monkeypatch, tmp_path, relaxation, torch.float32, (256, 2))
+    cuda = on_cpu(monkeypatch, tmp_path, relaxation, torch.float32, shape)
     for scale in (0, 1, 5, 100):
         scores, lengths = scale * make(80, 1, torch.float32)[0][:1], torch.tensor([80])
         chart = cuda.soft_tree(scores, lengths, relaxation, False, True)[2]

@@ -1,8 +1,8 @@
 // Soft trees by Eisner's algorithm and their gradient: a block of threads a sentence, or a cluster of blocks.
 //
-// Compiled at run time with REAL (float or double), MEAN (1: softmax, 0: entropy) and CLUSTER_BLOCKS: 0 for a
-// chart in shared memory (sweeps_shared.cuh), else one in global memory that so many blocks share
-// (sweeps_tiled.cuh).
+// Compiled at run time with REAL (float or double), MEAN (1: softmax, 0: entropy), THREADS_AT_MOST (512 where a
+// chart in shared memory has more than 64 words) and CLUSTER_BLOCKS: 0 for a chart in shared memory
+// (sweeps_shared.cuh), else one in global memory that so many blocks share (sweeps_tiled.cuh).
 //
 // Values are in bits. A plane holds C→(i,j) at [i][j] and C←(i,j) at [j][i], another one I.
 
@@ -172,7 +172,8 @@ KERNEL void soft_tree(PARAMS) {
   // score, for the softmax of long sentences the mean if the word chose its head by itself, which is nearer. If a
   // value is still far from 0, the means under the tree so far, each time some digits better; these leave the
   // entropy of the trees, which is taken off evenly.
-  int alone = MEAN && n > 64, even = 0;
+  enum { LONG = MEAN && (CLUSTER_BLOCKS || THREADS_AT_MOST > 256) };  // short sentences would pay in registers
+  int alone = LONG && n > 64, even = 0;
   real total = 0;
   for (int round = 0;; round++) {
     for (int first = 0; first <= n; first += BLOCK_THREADS >> q) {
