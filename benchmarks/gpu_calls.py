@@ -1,4 +1,4 @@
-"""What soft trees cost on a GPU: device time over batches and lengths, and ordinary calls.
+"""What soft trees cost on a GPU: device time over batches and lengths, ordinary calls; and a BiLSTM.
 
     python benchmarks/gpu_calls.py
 
@@ -23,7 +23,9 @@ import statistics
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from typing import Any
+from unittest.mock import patch
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +35,7 @@ from benchmarks import machine
 from benchmarks.cuda import replayed
 from benchmarks.report import table, write_rows
 from treelax import ops
+from treelax.ops import lstm
 
 RESULTS = Path(__file__).resolve().parent / "results"
 SHOWN = ("kind", "what", "batch", "n", "microseconds", "over_softmax")
@@ -69,6 +72,30 @@ def device_rows(largest: int) -> Iterator[dict[str, Any]]:
             row = {"kind": "device", "what": backend, "batch": batch, "n": n, "microseconds": took}
             print(row, flush=True)
             yield row
+
+
+def lstm_rows() -> Iterator[dict[str, Any]]:
+    """Device time of a BiLSTM, forward and backward, by our kernel and by cuDNN's."""
+    for batch, n in ((64, 20), (64, 100), (512, 40)):
+        encoder = tx.nn.BiLSTM(100, 100).cuda()
+        vectors = torch.randn(batch, n, 100, device="cuda", requires_grad=True)
+        lengths = torch.full((batch,), n, device="cuda")
+        inputs, upstream = (vectors, *encoder.parameters()), torch.randn(batch, n, 200).cuda()
+        step = partial(both_passes, encoder, inputs, lengths, upstream)
+        for what, most in (("BiLSTM, ours", lstm.MOST), ("BiLSTM, cuDNN", 0)):
+            with patch.object(lstm, "MOST", most):
+                seconds = replayed(step, 40)
+            took = round(1e6 * statistics.median(seconds), 1)
+            row = {"kind": "device", "what": what, "batch": batch, "n": n, "microseconds": took}
+            print(row, flush=True)
+            yield row
+
+
+def both_passes(
+    encoder: nn.Module, inputs: tuple[Tensor, ...], lengths: Tensor, upstream: Tensor
+) -> Any:
+    """Forward and backward pass."""
+    return torch.autograd.grad(encoder(inputs[0], lengths), inputs, upstream)
 
 
 def in_turns(calls: dict[str, Call]) -> dict[str, float]:
@@ -160,7 +187,7 @@ def main() -> None:
     parser.add_argument("--commit", help="of a copy of the tree without its history")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    rows = [*call_rows(options.compile), *device_rows(options.triton_up_to)]
+    rows = [*call_rows(options.compile), *device_rows(options.triton_up_to), *lstm_rows()]
     here = machine.describe("cuda", options.commit)
     path = options.out / f"gpu-calls-{datetime.now():%Y-%m-%d-%H%M}.csv"
     write_rows(path, COLUMNS, rows, here)

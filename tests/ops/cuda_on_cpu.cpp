@@ -111,13 +111,13 @@ static double logarithm(double x) { return log2(x); }
 static float reciprocal(float x) { return 1 / x; }
 static double reciprocal(double x) { return 1 / x; }
 
-#include "eisner/soft_tree.cu"
+#include SOURCE
 
 static const Args *arguments;
 static int is_backward;
 static void begin() {
   if (!_setjmp(current->state)) _longjmp(main_state, 1);
-  is_backward ? soft_tree_backward(*arguments) : soft_tree(*arguments);
+  is_backward ? BACKWARD(*arguments) : FORWARD(*arguments);
   run_next();
 }
 

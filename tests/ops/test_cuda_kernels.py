@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import ctypes
 import importlib.util
 import math
@@ -17,6 +18,8 @@ from test_problems import cases, said
 
 import treelax as tx
 from treelax import ops
+from treelax.nn import BiLSTM, encoders
+from treelax.ops import lstm
 from treelax.ops.checks import arc_mask
 from treelax.ops.eisner import diagonal, reference
 from treelax.ops.problems import raise_found
@@ -39,16 +42,14 @@ TILES = (
 class OnCpu:
     """What `treelax.ops.nvrtc.Module` is on a GPU."""
 
-    def __init__(self, folder: Path, dtype: torch.dtype, relaxation: str, shape) -> None:
-        source = Path(__file__).with_name("cuda_on_cpu.cpp")
-        built = folder / f"{dtype}-{relaxation}-{shape}.so"
-        real = "double" if dtype == torch.float64 else "float"
-        given = {"REAL": real, "MEAN": int(relaxation == "softmax")}
-        given |= {"CLUSTER_BLOCKS": shape.blocks, "THREADS_AT_MOST": shape.threads}
-        options = [f"-D{name}={value}" for name, value in given.items()]
+    def __init__(self, folder: Path, source: str, names: tuple[str, ...], **defined) -> None:
+        built = folder / f"{hash((source, *defined.items()))}.so"
+        defined |= {"SOURCE": f'"{source}"', "FORWARD": names[0], "BACKWARD": names[1]}
+        options = [f"-D{name}={value}" for name, value in defined.items()]
         options += [f"-I{Path(ops.__file__).parent}", "-U_FORTIFY_SOURCE"]  # which forbids fibres
         command = [COMPILER, "-std=c++20", "-O1", "-shared", "-fPIC", *options]
-        subprocess.run([*command, str(source), "-o", str(built)], check=True)
+        emulator = Path(__file__).with_name("cuda_on_cpu.cpp")
+        subprocess.run([*command, str(emulator), "-o", str(built)], check=True)
         self.launch = ctypes.CDLL(str(built)).launch
 
 
@@ -58,7 +59,7 @@ class Launch:
     launches = 0
 
     def __init__(self, module: OnCpu, name: str, blocks: int, threads: int, shared: int) -> None:
-        self.module, self.backward = module, int(name == "soft_tree_backward")
+        self.module, self.backward = module, int(name.endswith("_backward"))
         self.shape = blocks, threads, shared
 
     def __call__(self, device: int, arguments: bytes) -> None:
@@ -89,7 +90,15 @@ def on_cpu(monkeypatch, folder, relaxation, dtype, shape):
     from treelax.ops.eisner import cuda
 
     shape = cuda.Shape(*shape)
-    module = OnCpu(folder, dtype, relaxation, shape)
+    module = OnCpu(
+        folder,
+        "eisner/soft_tree.cu",
+        tuple(cuda.PLANES),
+        REAL="double" if dtype == torch.float64 else "float",
+        MEAN=int(relaxation == "softmax"),
+        CLUSTER_BLOCKS=shape.blocks,
+        THREADS_AT_MOST=shape.threads,
+    )
     monkeypatch.setattr(cuda, "choose", lambda *_: shape)
     monkeypatch.setattr(cuda, "module", lambda *_: module)
     monkeypatch.setattr(cuda, "plan", cuda.plan.__wrapped__)
@@ -173,3 +182,44 @@ def test_shapes():
         assert shape.threads == 256 if shape.blocks else shape.threads >= 2 * n
         for kernel in cuda.PLANES:
             assert shape.shared(kernel, n + 1, dtype.itemsize) <= nvrtc.MOST_SHARED_MEMORY
+
+
+@needs_compiler
+@pytest.mark.parametrize(("size", "kept", "rows"), [(4, 4, 2), (12, 12, 4), (20, 12, 3)])
+def test_lstm_kernels_agree_with_torch(monkeypatch, tmp_path, size, kept, rows):
+    threads = lstm.threads_of_block(size)
+    module = OnCpu(
+        tmp_path,
+        "lstm.cu",
+        lstm.KERNELS,
+        **{"HIDDEN": size, "ROWS": rows, "KEPT": kept, "REAL": "float"},
+        **{"CLUSTER_BLOCKS": 0, "THREADS_AT_MOST": threads},
+    )
+    monkeypatch.setattr(lstm, "kept", lambda _: kept)
+    monkeypatch.setattr(lstm, "rows_of_block", lambda _: rows)
+    monkeypatch.setattr(lstm, "module", lambda *_: module)
+    monkeypatch.setattr(lstm, "plan", lstm.plan.__wrapped__)
+    monkeypatch.setattr(lstm.nvrtc, "Launch", Launch)
+    monkeypatch.setattr(torch.cuda, "device", contextlib.nullcontext)
+    encoder = BiLSTM(6, size)
+    with torch.no_grad():
+        for name, weight in encoder.named_parameters():
+            learned = weight[:, :-1] if "weight_ih" in name else weight
+            learned.copy_(torch.randn_like(learned))
+    vectors, upstream = torch.randn(7, 9, 6), torch.randn(7, 9, 2 * size)
+    lengths = torch.tensor([9, 1, 4, 0, 8, 12, 2])  # one is cut
+    twin = copy.deepcopy(encoder).double()
+    results = []
+    for model, own in ((encoder, True), (twin, False)):
+        monkeypatch.setattr(encoders, "fits", lambda *_, own=own: own)
+        wanted = vectors.to(model.stacks[0].weight_hh_l0, copy=True).requires_grad_()
+        output = model(wanted, lengths)
+        grads = torch.autograd.grad(
+            output, [wanted, *model.parameters()], upstream.to(output), retain_graph=True
+        )
+        results.append((output, *grads))
+    for got, expected in zip(*results, strict=True):
+        assert far(got.detach(), expected.detach()) < 1e-5
+    with torch.no_grad():
+        monkeypatch.setattr(encoders, "fits", lambda *_: True)
+        assert torch.equal(encoder(vectors, lengths), results[0][0])
