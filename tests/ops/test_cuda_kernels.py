@@ -185,7 +185,7 @@ def test_shapes():
 
 
 @needs_compiler
-@pytest.mark.parametrize(("size", "kept", "rows"), [(4, 4, 2), (12, 12, 4), (20, 12, 3)])
+@pytest.mark.parametrize(("size", "kept", "rows"), [(4, 4, 2), (12, 12, 4), (20, 12, 2), (20, 4, 4)])
 def test_lstm_kernels_agree_with_torch(monkeypatch, tmp_path, size, kept, rows):
     threads = lstm.threads_of_block(size)
     module = OnCpu(
@@ -205,7 +205,7 @@ def test_lstm_kernels_agree_with_torch(monkeypatch, tmp_path, size, kept, rows):
     with torch.no_grad():
         for name, weight in encoder.named_parameters():
             learned = weight[:, :-1] if "weight_ih" in name else weight
-            learned.copy_(torch.randn_like(learned))
+            learned.copy_(torch.randn_like(learned) / 2)
     vectors, upstream = torch.randn(7, 9, 6), torch.randn(7, 9, 2 * size)
     lengths = torch.tensor([9, 1, 4, 0, 8, 12, 2])  # one is cut
     twin = copy.deepcopy(encoder).double()

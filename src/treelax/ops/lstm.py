@@ -19,7 +19,7 @@ from treelax.ops import nvrtc
 from treelax.ops.library import unwatched
 
 KERNELS = ("lstm", "lstm_backward")
-MOST = 128  # numbers in a state: the threads of a block hold four times as many rows of weights
+MOST = 128  # numbers in a state
 MULTIPROCESSORS = 132
 
 
@@ -53,13 +53,13 @@ def rows_of_block(batch: int) -> int:
 
 
 def threads_of_block(size: int) -> int:
-    """One for each row of weights, in whole warps."""
-    return -(-4 * size // 32) * 32
+    """One for two rows of weights, in whole warps."""
+    return -(-2 * size // 32) * 32
 
 
 def kept(size: int) -> int:
-    """Weights of a thread that its registers hold."""
-    return size if size <= 104 else 88
+    """Numbers of a row of weights that registers hold."""
+    return min(size, 88)
 
 
 @functools.cache
@@ -82,7 +82,7 @@ def plan(device: int, size: int, batch: int) -> tuple[nvrtc.Launch, nvrtc.Launch
     rows, threads = rows_of_block(batch), threads_of_block(size)
     with torch.cuda.device(device):
         kernels = module(device, size, rows)
-    others = threads * (size - kept(size))
+    others = 2 * threads * (size - kept(size))
     forward, backward = (
         nvrtc.Launch(
             kernels, name, 2 * -(-batch // rows), threads, 4 * (rows * size * sums + others)
