@@ -132,7 +132,7 @@ def micros(rows: Rows, operation: str, contender: str, column: str) -> Callable[
 
 
 def soft_trees_on_gpu() -> str:
-    """Soft trees with either backend by batch and length, and ordinary calls."""
+    """Soft trees with either backend by batch and length, ordinary calls, and a BiLSTM."""
     name, rows = newest("gpu-calls")
     shapes = [(r["batch"], r["n"]) for r in rows if r["kind"] == "device" and r["what"] == "cuda"]
 
@@ -143,6 +143,15 @@ def soft_trees_on_gpu() -> str:
         ]
         return [batch, n, *map(short, found)]
 
+    def device(row: dict[str, str], what: str) -> str:
+        same = {"batch": row["batch"], "n": row["n"]}
+        return short(find(rows, "microseconds", kind="device", what=what, **same))
+
+    lstm = [
+        [row["batch"], row["n"], *(device(row, f"BiLSTM, {whose}") for whose in ("ours", "cuDNN"))]
+        for row in rows
+        if row["what"] == "BiLSTM, ours"
+    ]
     header = ["sentences", "words", "ordinary call, µs", "as a graph, µs", "… Triton, µs"]
     calls = [
         [row["what"], row["batch"], row["n"], short(float(row["microseconds"]))]
@@ -156,6 +165,8 @@ def soft_trees_on_gpu() -> str:
             table(header, [cells(*shape) for shape in shapes]),
             "Calls in their ways, forward + backward but for one:",
             table(["call", "sentences", "words", "µs"], calls),
+            "`tx.nn.BiLSTM(100, 100)`, two stacks, forward + backward, as a graph:",
+            table(["sentences", "words", "µs", "cuDNN, µs"], lstm),
             "Medians. A call includes its share of Python and of the launches, and validates unless it "
             "says otherwise; graphs do not. `python benchmarks/gpu_calls.py --compile` at commit "
             f"{rows[0]['commit']} on {rows[0]['machine']}; torch {rows[0]['torch']}; "

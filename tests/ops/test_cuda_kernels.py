@@ -185,7 +185,9 @@ def test_shapes():
 
 
 @needs_compiler
-@pytest.mark.parametrize(("size", "kept", "rows"), [(4, 4, 2), (12, 12, 4), (20, 12, 2), (20, 4, 4)])
+@pytest.mark.parametrize(
+    ("size", "kept", "rows"), [(4, 4, 2), (12, 12, 4), (20, 12, 2), (20, 4, 4)]
+)
 def test_lstm_kernels_agree_with_torch(monkeypatch, tmp_path, size, kept, rows):
     threads = lstm.threads_of_block(size)
     module = OnCpu(

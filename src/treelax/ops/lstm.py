@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import functools
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -40,11 +42,25 @@ def fits(lstm: nn.LSTM, vectors: Tensor) -> bool:
 
 def bilstm(lstm: nn.LSTM, vectors: Tensor, lengths: Tensor) -> Tensor:
     """Vectors ``(batch, n, input_size)`` to states of both directions ``(batch, n, 2 * size)``, 0 in the
-    padding, by a bidirectional layer whose last input is for padding and left out here."""
+    padding, by a bidirectional layer whose last input is for padding and left out here.
+
+    As in torch's own layers, ``torch.backends.cudnn.allow_tf32`` says how precise products with the
+    inputs are; those with states are in float32."""
     parameters = tuple(lstm.parameters())
     keep = torch.is_grad_enabled() and any(x.requires_grad for x in (vectors, *parameters))
     result: Tensor = _BiLSTM.apply(vectors, lengths, keep, *parameters)  # type: ignore[no-untyped-call]
     return result
+
+
+@contextmanager
+def precision_of_cudnn() -> Iterator[None]:
+    """Matrix products as precise as those of torch's own LSTM."""
+    products = torch.backends.cuda.matmul
+    before, products.allow_tf32 = products.allow_tf32, torch.backends.cudnn.allow_tf32
+    try:
+        yield
+    finally:
+        products.allow_tf32 = before
 
 
 def rows_of_block(batch: int) -> int:
@@ -103,17 +119,16 @@ class _BiLSTM(torch.autograd.Function):
     def forward(
         ctx: Any, vectors: Tensor, lengths: Tensor, keep: bool, *parameters: Tensor
     ) -> Tensor:
-        (input_left, left, *biases_left), (input_right, right, *biases_right) = (
-            parameters[:4],
-            parameters[4:],
-        )
+        input_left, left, *biases_left = parameters[:4]
+        input_right, right, *biases_right = parameters[4:]
         batch, n, _ = vectors.shape
         size = left.shape[-1]
         flat, lengths = vectors.reshape(batch * n, -1), lengths.long().contiguous()
         left, right = left.contiguous(), right.contiguous()
         weights = torch.cat((input_left[:, :-1], input_right[:, :-1]))
         bias = torch.cat(biases_left + biases_right).view(2, 2, -1).sum(1).flatten()
-        gates = torch.addmm(bias, flat, weights.T)
+        with precision_of_cudnn():
+            gates = torch.addmm(bias, flat, weights.T)
         output = flat.new_empty(batch, n, 2 * size)
         saved = flat.new_empty(batch, n, 10 * size) if keep else None
         before = torch.empty_like(output) if keep else None
@@ -133,14 +148,14 @@ class _BiLSTM(torch.autograd.Function):
         gates = grad.new_empty(batch * n, 4 * both)  # dL/dz
         tensors = (left, right, grad.contiguous(), lengths, saved, gates, None)
         ctx.backward_pass(grad.get_device(), packed(*tensors, batch=batch, n=n, keep=False))
-        inputs = gates @ weights if ctx.needs_input_grad[0] else None
-        # with the column for padding, which nothing trains
-        of_inputs = nn.functional.pad(gates.T @ flat, (0, 1)).chunk(2)
-        bias = gates.sum(0)
-        grads = []
-        for side, previous in enumerate(before.view(batch * n, 2, -1).unbind(1)):
-            own = gates.chunk(2, 1)[side]
-            of_bias = bias.chunk(2)[side]
-            grads += [of_inputs[side], own.T @ previous, of_bias, of_bias.clone()]
+        bias, grads = gates.sum(0), []
+        with precision_of_cudnn():
+            inputs = gates @ weights if ctx.needs_input_grad[0] else None
+            # with the column for padding, which nothing trains
+            of_inputs = nn.functional.pad(gates.T @ flat, (0, 1))
+            for side, previous in enumerate(before.view(batch * n, 2, -1).unbind(1)):
+                of_states = gates.chunk(2, 1)[side].T @ previous
+                of_bias = bias.chunk(2)[side]
+                grads += [of_inputs.chunk(2)[side], of_states, of_bias, of_bias.clone()]
         shape = (batch, n, flat.shape[-1])
         return None if inputs is None else inputs.view(shape), None, None, *grads

@@ -48,6 +48,13 @@ def load_splits(config: DataConfig) -> dict[str, list[Expression]]:
     )
 
 
+@lru_cache(maxsize=1)
+def encoded(config: DataConfig) -> tuple[EncodedListOps, EncodedListOps]:
+    """The expressions of "train" and "dev", on the CPU."""
+    splits = load_splits(config)
+    return encode_listops(splits["train"]), encode_listops(splits["dev"])
+
+
 def load_test(config: DataConfig) -> list[Expression]:
     """The test expressions of a config; of files, no other is read."""
     if config.folder is not None:
@@ -73,8 +80,7 @@ class ListOpsExperiment:
     def __init__(self, config: ListOpsConfig, device: torch.device) -> None:
         self.config = config
         self.device = device
-        splits = load_splits(config.data)
-        train, dev = encode_listops(splits["train"]), encode_listops(splits["dev"])
+        train, dev = encoded(config.data)
         largest = int(train.tags.max())
         if largest > config.model.max_valency:
             raise InputError(
