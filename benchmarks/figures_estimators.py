@@ -28,7 +28,7 @@ def tasks() -> str:
         headings, rest = trials(study, finished)
         if rest:
             tried = finished | {row[0] for row in rest}
-            missing = [row.label for row in ROWS.values() if row.label not in tried]
+            missing = [ROWS[row].label for row in comparison.rows if ROWS[row].label not in tried]
             about = (
                 "Trials, one run each: dev accuracy of operators with discrete trees at the best epoch."
                 " Not run yet: " + "; ".join([*missing, "the five seeds of these rows"]) + "."

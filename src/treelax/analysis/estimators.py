@@ -116,6 +116,7 @@ class Comparison:
         score: the dev figure that chooses a setting, with discrete trees.
         columns: of the table, by their headings.
         tuned_by: the comparison whose settings are taken, if not its own.
+        without: rows that take too long, unless they are asked for.
     """
 
     title: str
@@ -125,6 +126,12 @@ class Comparison:
     score: str
     columns: Mapping[str, str]
     tuned_by: str | None = None
+    without: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> list[str]:
+        """Its rows by default."""
+        return [row for row in ROWS if row not in self.without]
 
 
 LISTOPS = {
@@ -134,6 +141,8 @@ LISTOPS = {
     "accuracy, soft trees": "soft_operator_accuracy",
 }
 SST = {"dev": "dev_accuracy", "test": "test_accuracy", "test, soft trees": "test_soft_accuracy"}
+# the longer an expression, the more trees its projections mix: many times the cost of all other rows
+SLOW = ("spigot-polytope",)
 COMPARISONS: dict[str, Comparison] = {
     "listops": Comparison(
         "ListOps, the paper's recipe, at most 50 tokens",
@@ -142,11 +151,13 @@ COMPARISONS: dict[str, Comparison] = {
     "longer": Comparison(
         "ListOps, balanced recipe, at most 100 tokens",
         *("listops", "balanced-mc", "listops", "operator_accuracy", LISTOPS),
+        without=SLOW,
     ),
     "paulus": Comparison(
         "ListOps of Paulus et al. (2020), balanced recipe",
         *("listops", "paulus", "listops", "operator_accuracy", LISTOPS),
         tuned_by="longer",
+        without=SLOW,
     ),
     "sst": Comparison(
         "Sentiment of SST, binary", *("classify", "sst-tuned-tree", "sst-tuned", "accuracy", SST)
@@ -375,10 +386,10 @@ def speed(study: Study, key: Key, device: torch.device) -> Record:
     }
 
 
-def check_rows(names: str | None) -> list[str]:
-    """The rows of a list with commas, all by default."""
+def check_rows(names: str | None, comparison: str) -> list[str]:
+    """The rows of a list with commas, all of the comparison's by default."""
     if names is None:
-        return list(ROWS)
+        return COMPARISONS[comparison].rows
     found = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
     wrong = [name for name in found if name not in ROWS]
     if wrong or not found:

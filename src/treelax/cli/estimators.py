@@ -67,7 +67,7 @@ def compare(
 
     given = {CORPUS.parameter: source, VECTORS.parameter: vectors}
     changes = [*option_settings((CORPUS, VECTORS), given), *(settings or ())]
-    study = Study(task, runs, results, check_rows(rows), changes)
+    study = Study(task, runs, results, check_rows(rows, task), changes)
     failure = None
     if not report:
         failure = _train(study.tuning, study.tuning.trials(), "trials", device, jobs)
