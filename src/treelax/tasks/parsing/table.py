@@ -111,8 +111,9 @@ class ParserTable(PaperTable):
     def about(self, runs: Sequence[tuple[Any, Record]]) -> str:
         """The data, and what the figures are."""
         config, first = runs[0]
-        counts = dict.fromkeys(f"{result['training_sentences']:,}" for _, result in runs)
-        trained = f"{' or '.join(counts)} sentences of {PurePath(config.data.train).name}"
+        counts = sorted({result["training_sentences"] for _, result in runs})
+        some = " or ".join(f"{count:,}" for count in counts)
+        trained = f"{some} sentences of {PurePath(config.data.train).name}"
         sizes = [f"{own['sentences']:,} of {split}" for split, own in first["splits"].items()]
         files = " and ".join(PurePath(file).name for file in config.data.vector_files)
         return (
