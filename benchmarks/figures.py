@@ -165,8 +165,9 @@ def soft_trees_on_gpu() -> str:
             table(header, [cells(*shape) for shape in shapes]),
             "Calls in their ways, forward + backward but for one:",
             table(["call", "sentences", "words", "µs"], calls),
-            "`tx.nn.BiLSTM(100, 100)`, two stacks, forward + backward, as a graph:",
-            table(["sentences", "words", "µs", "cuDNN, µs"], lstm),
+            "`tx.nn.BiLSTM(100, 100)`, two stacks, forward + backward, as a graph, with matrix products "
+            "in TF32:",
+            table(["sentences", "words", "our kernel, µs", "cuDNN, µs"], lstm),
             "Medians. A call includes its share of Python and of the launches, and validates unless it "
             "says otherwise; graphs do not. `python benchmarks/gpu_calls.py --compile` at commit "
             f"{rows[0]['commit']} on {rows[0]['machine']}; torch {rows[0]['torch']}; "

@@ -16,7 +16,7 @@ def tasks() -> str:
     """For each task its table, and the trials of rows that have no other run."""
     parts = []
     for name, comparison in COMPARISONS.items():
-        study = Study(name, Path("runs"), ROOT / FOLDER, list(ROWS))
+        study = Study(name, Path("runs"), ROOT / FOLDER)
         if not study.records:
             parts.append(f"{comparison.title}: not run yet.")
             continue
@@ -28,7 +28,7 @@ def tasks() -> str:
         headings, rest = trials(study, finished)
         if rest:
             tried = finished | {row[0] for row in rest}
-            missing = [ROWS[row].label for row in comparison.rows if ROWS[row].label not in tried]
+            missing = [ROWS[row].label for row in study.rows if ROWS[row].label not in tried]
             about = (
                 "Trials, one run each: dev accuracy of operators with discrete trees at the best epoch."
                 " Not run yet: " + "; ".join([*missing, "the five seeds of these rows"]) + "."

@@ -120,7 +120,6 @@ def test_long_sentences_and_large_batches():
 
 def test_bilstm_in_one_launch():
     """Against torch's on the CPU, in float64; every choice of rows and of where weights lie."""
-    torch.backends.cudnn.allow_tf32 = False
     for batch, n, size in ((5, 7, 8), (64, 40, 100), (140, 9, 100), (64, 12, 128), (150, 12, 112)):
         torch.manual_seed(n)
         encoder, lengths = BiLSTM(20, size), torch.randint(n + 1, (batch,))
@@ -424,10 +423,10 @@ class Model(nn.Module):
 
     def __init__(self, **options):
         super().__init__()
-        self.encoder = BiLSTM(8, 6)
-        self.root = Root(12)
-        self.tree = LatentTree(ArcScorer(12, 16), **options)
-        self.gcn = TreeGCN(12, 8, layers=2, dense=True)
+        self.encoder = BiLSTM(8, 8)
+        self.root = Root(16)
+        self.tree = LatentTree(ArcScorer(16, 16), **options)
+        self.gcn = TreeGCN(16, 8, layers=2, dense=True)
 
     def forward(self, words, lengths):
         vectors = self.root(self.encoder(words, lengths))
@@ -462,7 +461,7 @@ def test_the_closing_column_never_moves():
     """Nor does padding count, in half types by autocast either."""
     for dtype in (torch.float32, torch.float16, torch.bfloat16):
         torch.manual_seed(0)
-        encoder = BiLSTM(8, 6).cuda()
+        encoder = BiLSTM(8, 8).cuda()
         lengths = torch.tensor(LENGTHS).cuda()
         optimizer = torch.optim.Adam(encoder.parameters(), lr=0.01)
         before = [column.clone() for column in closing_columns(encoder)]

@@ -26,7 +26,7 @@ from treelax.training.checkpoint import load_checkpoint, save_checkpoint
 
 SAMPLE = Path(__file__).parent.parent / "data" / "listops_sample.tsv"
 FIGURES = ("operator_accuracy", "token_accuracy", "attachment", "exact_trees")
-SKIPPED = "skipped for their length"
+SKIPPED = "skipped because of their length"
 Capture = pytest.CaptureFixture[str]
 
 
@@ -94,7 +94,7 @@ def test_a_run_is_measured_on_its_own_test_set(run: Path, capsys: Capture) -> No
     assert {key: received[key] for key in result(run)["test"]} == result(run)["test"]
     short = figures(capsys, run, "--max-length", 8, "--min-length", 6)
     _, err = ask(capsys, "eval", run, "--max-length", 8, "--min-length", 6)
-    assert err == f"{60 - short['sentences']} of 60 {SKIPPED}\n"
+    assert err == f"{60 - short['sentences']} of 60 examples {SKIPPED}\n"
     assert 0 < short["sentences"] < 60
     assert (short["min_length"], short["max_length"]) == (6, 8)
     file = run / "best" / "model.safetensors"

@@ -194,7 +194,7 @@ def test_lstm_kernels_agree_with_torch(monkeypatch, tmp_path, size, kept, rows):
         tmp_path,
         "lstm.cu",
         lstm.KERNELS,
-        **{"HIDDEN": size, "ROWS": rows, "KEPT": kept, "REAL": "float"},
+        **{"HIDDEN": size, "ROWS": rows, "KEPT": kept},
         **{"CLUSTER_BLOCKS": 0, "THREADS_AT_MOST": threads},
     )
     monkeypatch.setattr(lstm, "kept", lambda _: kept)

@@ -116,7 +116,7 @@ class Comparison:
         score: the dev figure that chooses a setting, with discrete trees.
         columns: of the table, by their headings.
         tuned_by: the comparison whose settings are taken, if not its own.
-        without: rows that take too long, unless they are asked for.
+        without: rows that take too long, unless they are asked for or on record.
     """
 
     title: str
@@ -127,11 +127,6 @@ class Comparison:
     columns: Mapping[str, str]
     tuned_by: str | None = None
     without: tuple[str, ...] = ()
-
-    @property
-    def rows(self) -> list[str]:
-        """Its rows by default."""
-        return [row for row in ROWS if row not in self.without]
 
 
 LISTOPS = {
@@ -177,15 +172,18 @@ class Study:
     """The runs of a comparison: on record in ``results``, or in folders ``ROW/VALUE-SEED``."""
 
     def __init__(
-        self, name: str, runs: Path, results: Path, rows: Sequence[str], changes: Sequence[str] = ()
+        self,
+        name: str,
+        runs: Path,
+        results: Path,
+        rows: Sequence[str] | None = None,
+        changes: Sequence[str] = (),
     ) -> None:
         self.comparison = COMPARISONS[name]
         self.task: Task = task_named(self.comparison.task)
         self.table: PaperTable = self.task.tables[self.comparison.table]
         self.runs, self.results = runs / name, results / name
-        self.rows, self.changes = tuple(rows), tuple(changes)
-        other = self.comparison.tuned_by
-        self.tuning = self if other is None else Study(other, runs, results, rows, changes)
+        self.changes = tuple(changes)
         free = {*self.task.files, "data.path"}
         own = (change for change in self.changes if change.partition("=")[0].strip() not in free)
         self.settings = " ".join(own)  # beyond those of the rows; files may be elsewhere
@@ -198,6 +196,12 @@ class Study:
                     f"{self.settings or 'no others'}; expected the same, or another --results"
                 )
             self.records[Key(line["estimator"], float(line["value"]), int(line["seed"]))] = line
+        if rows is None:
+            left_out = set(self.comparison.without) - {key.row for key in self.records}
+            rows = [row for row in ROWS if row not in left_out]
+        self.rows = tuple(rows)
+        other = self.comparison.tuned_by
+        self.tuning = self if other is None else Study(other, runs, results, rows, changes)
 
     def config(self, key: Key) -> Any:
         """The config of a run."""
@@ -386,10 +390,10 @@ def speed(study: Study, key: Key, device: torch.device) -> Record:
     }
 
 
-def check_rows(names: str | None, comparison: str) -> list[str]:
-    """The rows of a list with commas, all of the comparison's by default."""
+def check_rows(names: str | None) -> list[str] | None:
+    """The rows of a list with commas."""
     if names is None:
-        return COMPARISONS[comparison].rows
+        return None
     found = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
     wrong = [name for name in found if name not in ROWS]
     if wrong or not found:

@@ -74,7 +74,9 @@ def evaluate(
         none = f"none of its {len(examples)} examples has {min_length} to {most} words"
         raise InputError(f"{title}: {none}; change --min-length or --max-length")
     if skipped := len(examples) - len(kept):
-        error_console.print(f"{skipped} of {len(examples)} skipped for their length")
+        error_console.print(
+            f"{skipped} of {len(examples)} examples skipped because of their length"
+        )
     for note in found.notes():
         error_console.print(note)
     longest = max(kept, key=lambda each: max(map(len, each.words)))

@@ -41,7 +41,7 @@ def train_runs(
     at_once = jobs or (10 if place.type == "cuda" else os.cpu_count() or 1)
     error_console.print(f"{counted(len(runs), 'run')}, {at_once} at a time, on {place}")
     service = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"), "control")
-    if place.type == "cuda" and at_once > 1 and not service.exists():
+    if place.type == "cuda" and min(at_once, len(runs)) > 1 and not service.exists():
         error_console.print(
             "they take turns on the GPU; to let them overlap, start NVIDIA's multi-process service: "
             "nvidia-cuda-mps-control -d"

@@ -29,8 +29,9 @@ class BiLSTM(nn.Module):
     right-to-left LSTM meets the last word. Those weights have an exactly zero gradient, so no
     optimiser moves them; weight decay would, if slowly, so leave it off for `gates`.
 
-    On Hopper and data-centre Blackwell GPUs, in float32 and for a ``size`` of at most 128 that is a
-    multiple of four, a kernel of our own goes through a stack in one launch a pass, without padding.
+    On Hopper and data-centre Blackwell GPUs the recurrence of a stack is one kernel per pass, in float32
+    and for a ``size`` of at most 128 that is a multiple of four; elsewhere, and with
+    ``torch.backends.cudnn.enabled = False``, torch's own layers run.
 
     Matrices start from Glorot's uniform distribution, gate by gate, biases from 0 and the forget
     gate's from 1.

@@ -165,6 +165,12 @@ def _differentiable(
 def unwatched(tensor: Tensor) -> bool:
     """Whether the dispatcher would do no more than call the operation: an ordinary tensor, and nobody
     who compiles, traces, transforms or profiles what is called."""
+    return ordinary(tensor) and not _len_torch_function_stack() and not _profiler_enabled()
+
+
+def ordinary(tensor: Tensor) -> bool:
+    """Whether a tensor has numbers that a kernel may read, and nobody compiles, traces or transforms
+    what is called."""
     return (
         not torch.compiler.is_compiling()
         and type(tensor) in (Tensor, torch.nn.Parameter)
@@ -172,9 +178,7 @@ def unwatched(tensor: Tensor) -> bool:
         and not is_legacy_batchedtensor(tensor)  # of `is_grads_batched`
         and not _are_functorch_transforms_active()
         and not _len_torch_dispatch_stack()
-        and not _len_torch_function_stack()
         and _get_tracing_state() is None
-        and not _profiler_enabled()
     )
 
 

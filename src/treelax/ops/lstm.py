@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -18,7 +16,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from treelax.ops import nvrtc
-from treelax.ops.library import unwatched
+from treelax.ops.library import ordinary, unchanged
 
 KERNELS = ("lstm", "lstm_backward")
 MOST = 128  # numbers in a state
@@ -32,35 +30,30 @@ def fits(lstm: nn.LSTM, vectors: Tensor) -> bool:
         vectors.is_cuda
         and size % 4 == 0
         and size <= MOST
-        and vectors.dtype == lstm.weight_hh_l0.dtype == torch.float32
+        and vectors.dtype == torch.float32
         and vectors.numel() > 0
-        and unwatched(vectors)
+        and ordinary(vectors)
+        and all(w.dtype == torch.float32 and w.device == vectors.device for w in weights(lstm))
+        and not (lstm._forward_pre_hooks or lstm._forward_hooks)
+        and not (lstm._backward_pre_hooks or lstm._backward_hooks)
         and not torch.is_autocast_enabled("cuda")
+        and torch.backends.cudnn.enabled
         and nvrtc.unavailable() is None
     )
 
 
+def weights(lstm: nn.LSTM) -> list[Tensor]:
+    """Of the inputs, of the states and two biases, left to right, then right to left."""
+    return [weight for side in lstm.all_weights for weight in side]
+
+
 def bilstm(lstm: nn.LSTM, vectors: Tensor, lengths: Tensor) -> Tensor:
     """Vectors ``(batch, n, input_size)`` to states of both directions ``(batch, n, 2 * size)``, 0 in the
-    padding, by a bidirectional layer whose last input is for padding and left out here.
-
-    As in torch's own layers, ``torch.backends.cudnn.allow_tf32`` says how precise products with the
-    inputs are; those with states are in float32."""
-    parameters = tuple(lstm.parameters())
-    keep = torch.is_grad_enabled() and any(x.requires_grad for x in (vectors, *parameters))
-    result: Tensor = _BiLSTM.apply(vectors, lengths, keep, *parameters)  # type: ignore[no-untyped-call]
+    padding, by a bidirectional layer whose last input is for padding and left out here."""
+    own = weights(lstm)
+    keep = torch.is_grad_enabled() and any(x.requires_grad for x in (vectors, *own))
+    result: Tensor = _BiLSTM.apply(vectors, lengths, keep, *own)  # type: ignore[no-untyped-call]
     return result
-
-
-@contextmanager
-def precision_of_cudnn() -> Iterator[None]:
-    """Matrix products as precise as those of torch's own LSTM."""
-    products = torch.backends.cuda.matmul
-    before, products.allow_tf32 = products.allow_tf32, torch.backends.cudnn.allow_tf32
-    try:
-        yield
-    finally:
-        products.allow_tf32 = before
 
 
 def rows_of_block(batch: int) -> int:
@@ -125,10 +118,9 @@ class _BiLSTM(torch.autograd.Function):
         size = left.shape[-1]
         flat, lengths = vectors.reshape(batch * n, -1), lengths.long().contiguous()
         left, right = left.contiguous(), right.contiguous()
-        weights = torch.cat((input_left[:, :-1], input_right[:, :-1]))
+        inputs = torch.cat((input_left[:, :-1], input_right[:, :-1]))
         bias = torch.cat(biases_left + biases_right).view(2, 2, -1).sum(1).flatten()
-        with precision_of_cudnn():
-            gates = torch.addmm(bias, flat, weights.T)
+        gates = torch.addmm(bias, flat, inputs.T)
         output = flat.new_empty(batch, n, 2 * size)
         saved = flat.new_empty(batch, n, 10 * size) if keep else None
         before = torch.empty_like(output) if keep else None
@@ -137,25 +129,30 @@ class _BiLSTM(torch.autograd.Function):
         forward, ctx.backward_pass = plan(device, size, batch)
         forward(device, packed(*tensors, batch=batch, n=n, keep=keep))
         if keep:
-            ctx.save_for_backward(flat, weights, left, right, lengths, saved, before)
+            ctx.save_for_backward(flat, inputs, left, right, lengths, saved, before)
         return output
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
-        flat, weights, left, right, lengths, saved, before = ctx.saved_tensors
+        flat, inputs, left, right, lengths, saved, before = ctx.saved_tensors
         batch, n, both = grad.shape
+        size = both // 2
+        left, right = (unchanged("weights", w, (2 * both, size), grad) for w in (left, right))
+        lengths = unchanged("lengths", lengths, (batch,), grad, torch.int64)
+        saved = unchanged("the states", saved, (batch, n, 5 * both), grad)
         gates = grad.new_empty(batch * n, 4 * both)  # dL/dz
         tensors = (left, right, grad.contiguous(), lengths, saved, gates, None)
         ctx.backward_pass(grad.get_device(), packed(*tensors, batch=batch, n=n, keep=False))
-        bias, grads = gates.sum(0), []
-        with precision_of_cudnn():
-            inputs = gates @ weights if ctx.needs_input_grad[0] else None
+        grads: list[Tensor] = []
+        with torch.autocast("cuda", enabled=False):
+            of_vectors = gates @ inputs if ctx.needs_input_grad[0] else None
             # with the column for padding, which nothing trains
-            of_inputs = nn.functional.pad(gates.T @ flat, (0, 1))
-            for side, previous in enumerate(before.view(batch * n, 2, -1).unbind(1)):
-                of_states = gates.chunk(2, 1)[side].T @ previous
-                of_bias = bias.chunk(2)[side]
-                grads += [of_inputs.chunk(2)[side], of_states, of_bias, of_bias.clone()]
+            of_inputs = nn.functional.pad(gates.T @ flat, (0, 1)).chunk(2)
+            of_biases = gates.sum(0).chunk(2)
+            before = before.view(batch * n, 2, size)
+            for side, own in enumerate(gates.chunk(2, 1)):
+                of_states = own.T @ before[:, side]
+                grads += [of_inputs[side], of_states, of_biases[side], of_biases[side].clone()]
         shape = (batch, n, flat.shape[-1])
-        return None if inputs is None else inputs.view(shape), None, None, *grads
+        return None if of_vectors is None else of_vectors.view(shape), None, None, *grads
