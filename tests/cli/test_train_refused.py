@@ -15,7 +15,7 @@ from typer.testing import Result
 
 from treelax.cli.main import main
 from treelax.data.listops import parse_expression, write_listops
-from treelax.tasks.listops.experiment import load_splits
+from treelax.tasks.listops.experiment import encoded, load_splits
 from treelax.training.checkpoint import load_checkpoint, save_checkpoint
 from treelax.training.run import Run
 
@@ -257,8 +257,10 @@ def test_resuming_with_other_data(tmp_path: Path, capsys: Capture) -> None:
     interrupt(run, 3, *given)
     (data / "dev.tsv").write_text("".join(rows[1:]))
     load_splits.cache_clear()
+    encoded.cache_clear()
     line = fail(capsys, "--out", run, "--resume")
     assert line.startswith(f"{run}: its training or dev data, or their word vectors, are not those")
     (data / "dev.tsv").write_text("".join(rows))
     load_splits.cache_clear()
+    encoded.cache_clear()
     train("--out", run, "--resume")
