@@ -40,7 +40,7 @@ variants instead of the best for the processor |
 | `TRITON_INTERPRET` | `1` runs the GPU kernels on the CPU, slowly, for tests |
 | `OMP_WAIT_POLICY` | the commands set it to `PASSIVE` unless it is set: waiting threads sleep |
 | `OMP_NUM_THREADS` | threads of torch on the CPU; `treelax table` sets it for its runs |
-| `CUDA_MPS_PIPE_DIRECTORY` | where NVIDIA's multi-process service is, by which runs of a table share a GPU |
+| `CUDA_MPS_PIPE_DIRECTORY` | where NVIDIA's multi-process service is, for runs that share a GPU |
 | `RANK`, `WORLD_SIZE`, `LOCAL_RANK`, `LOCAL_WORLD_SIZE`, `MASTER_ADDR`, `MASTER_PORT`, \
 `TORCHELASTIC_RESTART_COUNT` | set by torchrun or accelerate: [Several GPUs](distributed.md) |
 """
