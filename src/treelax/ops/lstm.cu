@@ -2,7 +2,7 @@
 //
 // Compiled at run time with HIDDEN (size of a state, a multiple of 4), ROWS (sentences of a block, 2 or 4) and KEPT
 // (numbers of a row of weights that registers hold, a multiple of 4; the others lie in shared memory). A block goes
-// through its sentences in one direction, word by word, without anything in between that a launch would cost:
+// through its sentences in one direction, word by word:
 //   z = gates(x) + U h;  i, f, o = σ(z);  g = tanh(z);  c = f c + i g;  h = o tanh(c)
 // States are in shared memory, where all threads of a warp read the same numbers at a time. Every thread has two
 // rows of U, or two quarters of a column in the backward pass, which share what they are multiplied with. More

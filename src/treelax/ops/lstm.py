@@ -1,8 +1,8 @@
 """A layer of a BiLSTM on a GPU: the recurrence of a direction in one launch, in CUDA C++.
 
-Libraries launch some kernels for every word, which for states of usual size take longer to launch than
-to run. Here the recurrent weights of a direction lie in the registers of a block, which goes through its
-sentences word by word. Matrix products over all words, before and after, are torch's.
+The recurrent weights of a direction lie in the registers of a block, which goes through its sentences
+word by word and leaves padding out; docs/benchmarks.md has its times beside cuDNN's. Matrix products
+over all words, before and after, are torch's.
 """
 
 from __future__ import annotations
