@@ -169,12 +169,18 @@ def growth() -> str:
         lines.append([str(n), row[0]["batch"], short(each), exponent, short(_peak(row))])
         before = n, each
     header = ["words", "batch", "µs per sentence", "growth exponent", "peak MB of the batch"]
+    long, sentences = newest("long-sentence")
+    alone = find(sentences, "ratio", words="320", threads="2")
     return "\n\n".join(
         [
             table(header, lines),
             "Soft tree, forward + backward, float32, one CPU thread; the exponent is the logarithm of "
             "the ratio of two lines' times, to the base of the ratio of their words. "
             f"`make bench`; [{name}](benchmarks/results/{name}).",
+            "A sentence of 256 words or more fills a vector by itself. One of 320, softmax relaxation, "
+            f"on two threads, is {alone:.1f} times as fast as with the kernel before, in one process: "
+            "`python benchmarks/long_sentence.py LIBRARY` on "
+            f"{sentences[0]['machine'].split(', OMP')[0]}; [{long}](benchmarks/results/{long}).",
         ]
     )
 

@@ -20,7 +20,7 @@ from treelax.ops.library import ordinary, unchanged
 
 KERNELS = ("lstm", "lstm_backward")
 MOST = 128  # numbers in a state
-MULTIPROCESSORS = 132
+MULTIPROCESSORS = 132  # of an H200
 
 
 def fits(lstm: nn.LSTM, vectors: Tensor) -> bool:
