@@ -20,11 +20,12 @@ CLASSES = ("entailment", "neutral", "contradiction")
 
 
 class TrainedHere:
-    """Stands for the process of a run, which is trained in this one."""
+    """Stands for the process of a sweep: trains its runs in this one."""
 
-    stdin = None
+    def __init__(self, run: Run, jobs: int) -> None:
+        self.status = 0
 
-    def __init__(self, run: Run, device: str, jobs: int, *settings: str) -> None:
+    def train(self, run: Run, device: str, *settings: str) -> None:
         changes = [part for setting in settings for part in ("--set", setting)]
         command = ["train", run.task, "--resume", *changes, "--out", str(run.path)]
         with (
@@ -32,10 +33,15 @@ class TrainedHere:
             redirect_stdout(log),
             redirect_stderr(log),
         ):
-            self.returncode = main([*command, "--device", device])
+            self.status = main([*command, "--device", device])
 
-    def poll(self) -> int:
-        return self.returncode
+    def answer(self) -> bool:
+        return self.status == 0
+
+    def stop(self) -> None:
+        pass
+
+    close = stop
 
 
 def write_sst(folder: Path) -> Path:

@@ -36,7 +36,6 @@ by default `treelax` in the user's cache folder (`XDG_CACHE_HOME` or `~/.cache`;
 | `TREELAX_DEBUG` | `1` prints the traceback of an error before its line |
 | `TREELAX_NATIVE` | `off` disables the C++ kernel; `generic`, `v2`, `v3` and `v4` select one of its \
 variants instead of the best for the processor |
-| `TREELAX_PARENT` | set by `treelax table` for its runs, so that they end when it ends |
 | `TRITON_INTERPRET` | `1` runs the GPU kernels on the CPU, slowly, for tests |
 | `OMP_WAIT_POLICY` | the commands set it to `PASSIVE` unless it is set: waiting threads sleep |
 | `OMP_NUM_THREADS` | threads of torch on the CPU; `treelax table` sets it for its runs |

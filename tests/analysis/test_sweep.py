@@ -30,27 +30,31 @@ from treelax.training.config import override
 from treelax.training.metrics import read_metrics
 from treelax.training.run import Run
 
-# stands for a training: rows of metrics, one after the other, then the result
+# stands for a process of trainings: rows of metrics, one after the other, then the result
 WORKER = """
 import json, sys, time
 from pathlib import Path
-folder, epochs, fail = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-log = folder / "metrics.jsonl"
-done = len(log.read_text().splitlines()) if log.exists() else 0
-print("going on after", done, flush=True)
-for epoch in range(done + 1, epochs + 1):
-    time.sleep(0.02)
-    with log.open("a") as out:
-        out.write(json.dumps({"epoch": epoch, "dev": {}}) + "\\n")
-    if folder.name == fail:
-        print("treelax: error: a reason\\n", file=sys.stderr)
-        sys.exit(2)
-test = dict.fromkeys(("sentences tokens operators operator_accuracy token_accuracy attachment "
-    "exact_trees soft_operator_accuracy soft_token_accuracy").split(), 1)
-test |= {"attachment_by_kind": {}, "by_length": [], "baselines": {}}
-keys = dict.fromkeys("seed max_length best_epoch epochs seconds".split(), 1)
-keys |= {"preset": "gold", "device": "CPU"}
-(folder / "test.json").write_text(json.dumps(keys | {"test": test}))
+epochs, fail = int(sys.argv[1]), sys.argv[2]
+for line in sys.stdin:
+    log, arguments = json.loads(line)
+    folder, said = Path(arguments[arguments.index("--out") + 1]), open(log, "a")
+    log = folder / "metrics.jsonl"
+    done = len(log.read_text().splitlines()) if log.exists() else 0
+    print("going on after", done, file=said, flush=True)
+    for epoch in range(done + 1, epochs + 1):
+        time.sleep(0.02)
+        with log.open("a") as out:
+            out.write(json.dumps({"epoch": epoch, "dev": {}}) + "\\n")
+        if folder.name == fail:
+            print("treelax: error: a reason\\n", file=said, flush=True)
+            sys.exit(2)
+    test = dict.fromkeys(("sentences tokens operators operator_accuracy token_accuracy attachment "
+        "exact_trees soft_operator_accuracy soft_token_accuracy").split(), 1)
+    test |= {"attachment_by_kind": {}, "by_length": [], "baselines": {}}
+    keys = dict.fromkeys("seed max_length best_epoch epochs seconds".split(), 1)
+    keys |= {"preset": "gold", "device": "CPU"}
+    (folder / "test.json").write_text(json.dumps(keys | {"test": test}))
+    print(flush=True)
 """
 
 
@@ -60,34 +64,31 @@ def folders(place: Path, configs: list[Any]) -> dict[Path, Any]:
 
 
 class Workers:
-    """Starts workers instead of trainings and remembers them."""
+    """Starts processes that train nothing, and remembers what they were given."""
 
-    def __init__(self, fail: str = "", epochs: int = 3) -> None:
-        self.fail, self.epochs = fail, epochs
-        self.started: list[str] = []
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.fail, self.epochs = "", 3
+        self.given: list[str] = []
         self.processes: list[subprocess.Popen[bytes]] = []
-        self.at_once = 0
+        popen, train = subprocess.Popen, module.Worker.train
 
-    def start(self, run: Run, device: str, jobs: int) -> subprocess.Popen[bytes]:
-        self.started.append(run.path.name)
-        with (run.path / module.LOG).open("ab") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-I", "-c", WORKER, str(run.path), str(self.epochs), self.fail],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        self.processes.append(process)
-        # those that the sweep has not noticed to have ended count too
-        self.at_once = max(self.at_once, sum(p.returncode is None for p in self.processes))
-        return process
+        def start(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+            instead = [sys.executable, "-I", "-c", WORKER, str(self.epochs), self.fail]
+            self.processes.append(popen(instead, **options))
+            return self.processes[-1]
+
+        def remember(worker: Any, run: Run, device: str, *settings: str) -> None:
+            self.given.append(run.path.name)
+            train(worker, run, device, *settings)
+
+        monkeypatch.setattr(subprocess, "Popen", start)
+        monkeypatch.setattr(module.Worker, "train", remember)
 
 
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
-    given = Workers()
-    monkeypatch.setattr(module, "_start", given.start)
     monkeypatch.setattr(module, "POLL", 0.01)
-    return given
+    return Workers(monkeypatch)
 
 
 CONFIGS = [tiny(preset, seed=seed) for preset in ("gold", "paper-mc") for seed in (0, 1)]
@@ -101,9 +102,9 @@ def test_all_runs_go_to_their_ends(tmp_path: Path, workers: Workers) -> None:
         told.append((run.path.name, row["epoch"], epochs))
 
     runs = sweep(LISTOPS, folders(tmp_path, CONFIGS), device="cpu", jobs=3, report=report)
-    assert [run.path.name for run in runs] == workers.started == NAMES
+    assert [run.path.name for run in runs] == workers.given == NAMES
     assert all(LISTOPS.result(run) is not None for run in runs)
-    assert workers.at_once == 3
+    assert len(workers.processes) == 3  # one of which has had two runs
     assert [run.config(ListOpsConfig) for run in runs] == CONFIGS
     # epochs may come in one go, but each run's last and the sum of all are told
     assert {run: epoch for run, epoch, _ in told} == dict.fromkeys(NAMES, 3)
@@ -123,9 +124,9 @@ def test_a_failure_takes_no_other_run_with_it(tmp_path: Path, workers: Workers) 
     assert ended == set(NAMES) - {"gold-1"}
     before = {run: (tmp_path / run / "test.json").stat().st_mtime_ns for run in ended}
     workers.fail = ""
-    workers.started.clear()
+    workers.given.clear()
     sweep(LISTOPS, folders(tmp_path, CONFIGS), device="cpu", jobs=2)
-    assert workers.started == ["gold-1"]
+    assert workers.given == ["gold-1"]
     assert {run: (tmp_path / run / "test.json").stat().st_mtime_ns for run in ended} == before
 
 
@@ -143,7 +144,7 @@ def test_runs_go_on_with_their_own_settings_only(tmp_path: Path, workers: Worker
         match=r"paper-mc-1: was started with other settings \(train.epochs 9 → 4\); give",
     ):
         sweep(LISTOPS, folders(tmp_path, CONFIGS), device="cpu", jobs=2)
-    assert workers.started == []
+    assert workers.given == []
     with pytest.raises(InputError, match=r"is a run of 'listops'; expected one of 'classify'"):
         open_or_create(CLASSIFY, run.path, preset("classify"))
 
@@ -159,11 +160,11 @@ def test_files_may_have_moved_but_not_given_trees(
     moved = override(preset("sst-given"), now)
     given: list[str] = []
 
-    def start(run: Run, device: str, jobs: int, *settings: str) -> None:
+    def train(worker: Any, run: Run, device: str, *settings: str) -> None:
         given.extend(settings)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "_start", start)
+    monkeypatch.setattr(module.Worker, "train", train)
     with pytest.raises(KeyboardInterrupt):
         sweep(CLASSIFY, folders(tmp_path, [moved]), device="cpu", jobs=1)
     assert override(config, given) == moved
@@ -194,7 +195,7 @@ def test_an_interrupted_sweep_goes_on(
     assert [process.returncode for process in workers.processes] == [-signal.SIGTERM] * 2
     assert not list(tmp_path.glob("*/test.json"))
 
-    done = {run: epochs_of(tmp_path / run) for run in workers.started}
+    done = {run: epochs_of(tmp_path / run) for run in workers.given}
     assert max(done.values()) > 0
     workers.epochs = max(done.values()) + 2
     runs = sweep(LISTOPS, folders(tmp_path, CONFIGS), device="cpu", jobs=4)
@@ -208,11 +209,13 @@ def test_an_interrupted_sweep_goes_on(
 def test_runs_end_with_a_sweep_that_is_killed(tmp_path: Path) -> None:
     """Even by kill -9, which no process can catch: its standard input closes."""
     run = open_or_create(LISTOPS, tmp_path / "chain-0", tiny("chain"))
-    with module._start(run, "cpu", 1, "train.epochs=100000") as process:
-        assert process.stdin is not None
-        while not run.metrics_file.exists():
-            assert process.poll() is None
-            time.sleep(0.05)
-        process.stdin.close()
-        process.wait(60)
+    worker = module.Worker(run, 1)
+    worker.train(run, "cpu", "train.epochs=100000")
+    while not run.metrics_file.exists():
+        assert worker.answer() is None
+        time.sleep(0.05)
+    worker.stdin.close()
+    worker.process.wait(60)
+    assert worker.answer() is False
+    worker.close()
     assert "ended by SIGTERM" in (run.path / module.LOG).read_text()

@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 from commands import fail
@@ -40,14 +39,15 @@ class Sweep:
         self.started: list[str] = []
         self.most: int | None = 2
 
-        def start(run: Run, device: str, jobs: int) -> Any:
-            if len(self.started) == self.most:
-                raise KeyboardInterrupt
-            self.started.append(run.path.name)
-            return TrainedHere(run, device, jobs)
+        class Worker(TrainedHere):
+            def train(worker, run: Run, device: str, *settings: str) -> None:
+                if len(self.started) == self.most:
+                    raise KeyboardInterrupt
+                self.started.append(run.path.name)
+                super().train(run, device, *settings)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sweep, "_start", start)
+            patch.setattr(sweep, "Worker", Worker)
             patch.setattr(sweep, "POLL", 0)
             self.interrupted = CliRunner().invoke(app, arguments(folder, "--jobs", 1))
             self.first, self.started, self.most = self.started, [], None
@@ -137,7 +137,7 @@ def test_report_trains_nothing(
     shutil.rmtree(folder / "results")
     (folder / "runs" / "balanced-mc-0" / "test.json").unlink()
     shutil.rmtree(folder / "runs" / "paper-mc-st-1")
-    monkeypatch.delattr(sweep, "_start")
+    monkeypatch.delattr(sweep, "Worker")
     assert main(arguments(folder, "--report")) == 0
     assert capsys.readouterr().err == "not ended yet: balanced-mc-0, paper-mc-st-1\n"
     lines = before.splitlines()

@@ -41,7 +41,7 @@ def files(tmp_path: Path) -> list[str]:
 @pytest.fixture
 def _here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sweep, "POLL", 0)
-    monkeypatch.setattr(sweep, "_start", TrainedHere)
+    monkeypatch.setattr(sweep, "Worker", TrainedHere)
 
 
 @pytest.mark.usefixtures("_here")

@@ -27,7 +27,7 @@ SST = ["--device", "cpu", *SETTINGS, "--set", "model.encoder_size=8"]
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(sweep, "POLL", 0)
-    monkeypatch.setattr(sweep, "_start", TrainedHere)
+    monkeypatch.setattr(sweep, "Worker", TrainedHere)
 
 
 def places(folder: Path) -> list[str]:

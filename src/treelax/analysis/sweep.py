@@ -1,17 +1,20 @@
 """Many runs, several at a time, that can be interrupted and resumed.
 
-Every run is a process of its own, ``treelax train TASK --out FOLDER --resume``, so a sweep keeps no
-state, and a run that fails affects no other. On a GPU the processes overlap if NVIDIA's multi-process
-service is on (``nvidia-cuda-mps-control -d``), else they take turns.
+Every run is ``treelax train TASK --out FOLDER --resume``, so a sweep keeps no state. Processes take
+one run after the other (``treelax.cli.worker``), which share what loading torch, reading data and
+compiling kernels cost; one whose run fails ends, and so affects no other run. On a GPU the processes
+overlap if NVIDIA's multi-process service is on (``nvidia-cuda-mps-control -d``), else they take turns.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,6 @@ from treelax.training.run import CONFIG, Run, end_when_told, refuse_changes
 # called with the run that has come further, its last row of metrics, and the epochs of all runs
 Report = Callable[[Run, dict[str, Any], int], None]
 LOG = "log.txt"
-PARENT = "TREELAX_PARENT"  # tells a run that its standard input closes when it is to end
 POLL = 0.5  # seconds
 ERROR = "treelax: error: "
 
@@ -66,6 +68,53 @@ def open_or_create(task: Task, path: Path, config: Any) -> Run:
     return run
 
 
+class Worker:
+    """A process that trains runs one after the other, until one fails.
+
+    Args:
+        run: the first one, whose log has what goes wrong before it begins.
+        jobs: how many processes share the processor.
+    """
+
+    def __init__(self, run: Run, jobs: int) -> None:
+        threads = max(1, (os.cpu_count() or 1) // jobs)
+        with (run.path / LOG).open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "treelax.cli.worker"],
+                bufsize=0,
+                stdin=subprocess.PIPE,  # which closes when the sweep ends, however it ends
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env=os.environ | {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE"},
+            )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.stdin, self.stdout = self.process.stdin, self.process.stdout
+        os.set_blocking(self.stdout.fileno(), False)
+
+    def train(self, run: Run, device: str, *settings: str) -> None:
+        """Begin or resume a run."""
+        arguments = ["train", run.task, "--resume", "--out", str(run.path), "--device", device]
+        arguments += [part for setting in settings for part in ("--set", setting)]
+        with suppress(BrokenPipeError):  # then the answer is False
+            self.stdin.write(json.dumps([str(run.path / LOG), arguments]).encode() + b"\n")
+
+    def answer(self) -> bool | None:
+        """Whether the run has ended well; None while it goes on."""
+        told = self.stdout.read(1)
+        return None if told is None else bool(told)
+
+    def stop(self) -> None:
+        """Tell the process to end; a run that this interrupts can be resumed."""
+        self.process.terminate()
+
+    def close(self) -> None:
+        """Wait for the end of the process."""
+        self.process.wait()
+        self.stdin.close()
+        self.stdout.close()
+
+
 def sweep(
     task: Task,
     configs: Mapping[Path, Any],
@@ -80,7 +129,8 @@ def sweep(
         run.path: settings_between(run.config(task.config_type), configs[run.path]) for run in runs
     }
     waiting = [run for run in runs if task.result(run) is None]
-    going: dict[Path, tuple[Run, subprocess.Popen[bytes]]] = {}
+    going: dict[Worker, Run] = {}
+    idle: list[Worker] = []
     epochs = {run.path: epochs_of(run.path) for run in runs}
     failed: list[str] = []
     with end_when_told():  # so that its runs do not outlive it
@@ -88,53 +138,37 @@ def sweep(
             while waiting or going:
                 while waiting and len(going) < jobs:
                     run = waiting.pop(0)
-                    going[run.path] = (run, _start(run, device, jobs, *moved[run.path]))
+                    worker = idle.pop() if idle else Worker(run, jobs)
+                    going[worker] = run
+                    worker.train(run, device, *moved[run.path])
                 time.sleep(POLL)
-                for path, (run, process) in list(going.items()):
-                    ended = process.poll() is not None
-                    done = epochs_of(path)
-                    if done > epochs[path]:
-                        epochs[path] = done
+                for worker, run in list(going.items()):
+                    answer = worker.answer()
+                    done = epochs_of(run.path)
+                    if done > epochs[run.path]:
+                        epochs[run.path] = done
                         if report is not None:
                             row = read_metrics(run.metrics_file)[done - 1]
                             report(run, row, sum(epochs.values()))
-                    if ended:
-                        _close(process)
-                        del going[path]
-                        if process.returncode != 0:
-                            failed.append(f"{run.path.name} ({_last_line(run)})")
+                    if answer is None:
+                        continue
+                    del going[worker]
+                    if answer:
+                        idle.append(worker)
+                    else:
+                        worker.close()
+                        failed.append(f"{run.path.name} ({_last_line(run)})")
         finally:
-            for _, process in going.values():  # interrupted: they go on with the next sweep
-                process.terminate()
-            for _, process in going.values():
-                process.wait()
-                _close(process)
+            for worker in (*going, *idle):
+                worker.stop()
+            for worker in (*going, *idle):
+                worker.close()
     if failed:
         raise TrainingError(
             f"{len(failed)} of {len(runs)} runs failed: {'; '.join(failed[:3])}; the same command "
             "goes on with them"
         )
     return runs
-
-
-def _start(run: Run, device: str, jobs: int, *settings: str) -> subprocess.Popen[bytes]:
-    threads = max(1, (os.cpu_count() or 1) // jobs)
-    command = [sys.executable, "-m", "treelax", "train", run.task, "--resume"]
-    command += [part for setting in settings for part in ("--set", setting)]
-    with (run.path / LOG).open("ab") as log:
-        return subprocess.Popen(
-            [*command, "--out", str(run.path), "--device", device],
-            stdin=subprocess.PIPE,  # which closes when the sweep ends, however it ends
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            env=os.environ
-            | {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "PASSIVE", PARENT: "stdin"},
-        )
-
-
-def _close(process: subprocess.Popen[bytes]) -> None:
-    if process.stdin is not None:
-        process.stdin.close()
 
 
 def _last_line(run: Run) -> str:

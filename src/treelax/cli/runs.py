@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -47,7 +44,6 @@ def in_run(
 
     with ExitStack() as stack:
         stack.enter_context(end_when_told())
-        _end_with_parent()
         if run is not None:
             stack.enter_context(run.lock())
             _refuse_lost_checkpoint(run)
@@ -91,18 +87,3 @@ def _refuse_lost_checkpoint(run: Run) -> None:
         raise CheckpointError(f"{run.last_checkpoint}: does not exist, but {rows}; {RESTORE}")
     if epoch:
         error_console.print(f"{run.path}: has no checkpoint yet; starting again at epoch 1")
-
-
-def _end_with_parent() -> None:
-    """End this process like SIGTERM when the sweep that started it is gone, even by kill -9."""
-    from treelax.analysis.sweep import PARENT
-
-    if os.environ.get(PARENT) != "stdin":
-        return
-
-    def wait() -> None:
-        while os.read(0, 1):
-            pass
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=wait, daemon=True).start()
