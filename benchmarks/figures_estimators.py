@@ -27,13 +27,12 @@ def tasks() -> str:
         finished = {row[0] for row in rows}
         headings, rest = trials(study, finished)
         if rest:
-            tried = finished | {row[0] for row in rest}
-            missing = [ROWS[row].label for row in study.rows if ROWS[row].label not in tried]
-            about = (
-                "Trials, one run each: dev accuracy of operators with discrete trees at the best epoch."
-                " Not run yet: " + "; ".join([*missing, "the five seeds of these rows"]) + "."
-            )
+            about = "Trials, one run each: dev accuracy with discrete trees at the best epoch."
             parts += [table(headings, rest), about]
+        missing = [ROWS[row].label for row in study.rows if ROWS[row].label not in finished]
+        if missing:
+            named = "; ".join(missing) if finished else "the five seeds of all rows"
+            parts.append(f"Not run yet: {named}.")
         devices = ", ".join(dict.fromkeys(line["device"] for line in study.records.values()))
         where = f"`treelax table estimators {name}` on {devices}; [runs]({FOLDER}/{name}/runs.csv)."
         parts[-1] += f" {where}"
