@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -142,6 +143,26 @@ def test_implicit_maximum_likelihood(structure):
     assert torch.equal(tree, structure.argmax(perturbed, lengths))
     other = structure.argmax(perturbed - 3 * g, lengths)
     assert torch.equal(torch.autograd.grad(tree, scores, g)[0], (tree - other) / 3)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [tx.IMLE(2.0), *(tx.SPIGOT(0.7, form=form) for form in ("spigot", "ce", "eg"))],
+    ids=repr,
+)
+def test_a_step_is_along_the_loss_of_its_own_sample(estimator):
+    """An estimate from several samples is the mean of those from one."""
+    structure, scores = tx.Projective(), make(tx.Projective(), 2)
+    noise, samples = tx.Gaussian(), 3
+    estimator = replace(estimator, noise=noise)
+    f, many = nonlinear(scores), replace(estimator, samples=samples)
+    found = gradient(many.expect(structure(scores), f, generator=seeded(3)), scores)
+    parts = torch.full((samples * 2, 1, 1), WORDS)
+    drawn = noise.draw(scores.new_empty(samples * 2, 5, 5), parts, seeded(3)).view(samples, 2, 5, 5)
+    alone = replace(estimator, noise=None)
+    each = [gradient(alone.expect(structure(scores + own), f), scores) for own in drawn]
+    assert found.abs().max() > 0.1
+    assert (found - torch.stack(each).mean(0)).abs().max() < 1e-8
 
 
 @every_structure
@@ -325,6 +346,7 @@ def test_ragged_sentences_do_not_see_each_other():
         (lambda: tx.RLOO(2.5), "samples is 2.5"),
         (lambda: tx.SPIGOT(step=None), "step is None; expected a positive number"),
         (lambda: tx.REINFORCE(0), "samples is 0"),
+        (lambda: tx.StraightThrough("entropy"), "relaxed is 'entropy'; expected treelax.Relaxed"),
         (lambda: tx.REINFORCE(decay=1.0), "decay is 1.0"),
         (lambda: tx.IMLE(step=0), "step is 0; expected a positive number"),
         (lambda: tx.SPIGOT(step=-1), "step is -1"),

@@ -219,6 +219,32 @@ def test_padding_and_batch_shape_change_nothing(structure, make):
 
 
 @every_structure
+def test_padding_may_hold_anything(structure, make):
+    """NaN there reaches neither values nor gradients."""
+    mask = structure.part_mask(LENGTHS, make(structure).shape[-structure.event_dim])
+    clean = make(structure).masked_fill(~mask, 0).requires_grad_()
+    dirty = clean.detach().masked_fill(~mask, torch.nan).requires_grad_()
+
+    def values(scores):
+        d = structure(scores, LENGTHS)
+        soft = [structure.relaxed(scores, LENGTHS, relaxation=r) for r in relaxations(structure)]
+        drawn = d.sample((2,), generator=torch.Generator().manual_seed(0))
+        smooth = [d.marginals, *soft]
+        square = sum(each.square().sum() for each in smooth) + (d.log_partition + d.entropy()).sum()
+        return [
+            *smooth,
+            d.log_partition,
+            d.entropy(),
+            d.mode,
+            drawn,
+            *torch.autograd.grad(square, scores),
+        ]
+
+    for got, expected in zip(values(dirty), values(clean), strict=True):
+        assert torch.equal(got, expected)
+
+
+@every_structure
 def test_a_relaxation_tends_to_the_mode(structure, make):
     scores = make(structure)
     for relaxation in relaxations(structure):

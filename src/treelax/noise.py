@@ -166,6 +166,14 @@ class Gumbel(_Independent):
 
     Args:
         scale: factor of the noise; at least 0 and finite.
+
+    Example:
+        >>> import treelax as tx
+        >>> tx.Relaxed("entropy", temperature=0.5, noise=tx.Gumbel(0.5)).noise
+        Gumbel(scale=0.5)
+
+    Reference:
+        Corro & Titov (2019), section 3.
     """
 
     source = staticmethod(gumbel)
@@ -180,6 +188,14 @@ class Gaussian(_Independent):
 
     Args:
         scale: factor of the noise; at least 0 and finite.
+
+    Example:
+        >>> import treelax as tx
+        >>> tx.Perturbed(samples=4, noise=tx.Gaussian(0.5)).noise
+        Gaussian(scale=0.5)
+
+    Reference:
+        Berthet et al. (2020), Learning with differentiable perturbed optimizers, NeurIPS.
     """
 
     source = staticmethod(gaussian)
@@ -196,6 +212,14 @@ class SumOfGamma:
     Args:
         scale: factor of the noise; at least 0 and finite.
         iterations: gamma variables in each; see `sum_of_gamma`.
+
+    Example:
+        >>> import treelax as tx
+        >>> tx.IMLE(step=10.0).noise
+        SumOfGamma(scale=1.0, iterations=10)
+
+    Reference:
+        Niepert, Minervini & Franceschi (2021), Implicit MLE, NeurIPS.
     """
 
     scale: float = 1.0
@@ -203,8 +227,9 @@ class SumOfGamma:
 
     def __post_init__(self) -> None:
         _check_scale(self.scale)
-        if self.iterations < 1:
-            raise InputError(f"iterations is {self.iterations}; expected at least 1.")
+        if not isinstance(self.iterations, int) or self.iterations < 1:
+            least = "expected a whole number of at least 1."
+            raise InputError(f"iterations is {self.iterations!r}; {least}")
 
     def draw(self, like: Tensor, parts: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Noise of the shape, type and device of a tensor; ``parts`` broadcasts to it."""

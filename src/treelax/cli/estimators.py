@@ -123,10 +123,12 @@ def _publish(study: Any, seeds: int, options: str) -> None:
         f"every seed and the trials in {study.results / TABLE}",
     )
     devices = ", ".join(dict.fromkeys(line["device"] for line in study.records.values()))
+    other = study.comparison.tuned_by
+    where = "" if other is None else f" in the comparison `{other}`"
     about = (
-        "Each estimator has one setting with three trials of one seed, whose best dev accuracy chose "
-        "it; mean ± standard deviation over other seeds, in percent; failures count. Every seed: the "
-        "first figure of each. Milliseconds an update and megabytes of one run alone."
+        f"Each estimator has one setting with three trials of one seed{where}, whose best dev accuracy "
+        "chose it; mean ± standard deviation over other seeds, in percent; failures count. Every "
+        "seed: the first figure of each. Milliseconds an update and megabytes of one run alone."
     )
     command = f"treelax table estimators {study.results.name} {options}"
     text = f"# {title}\n\n{about} `{command}` on {devices}.\n\n{to_markdown(headings, rows)}\n"

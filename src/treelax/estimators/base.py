@@ -72,6 +72,46 @@ class Estimator(ABC):
         return distribution.marginals
 
 
+class Stepped(Estimator):
+    """A discrete estimator that takes a step along the gradient of a loss."""
+
+    @property
+    def discrete(self) -> bool:
+        """Training sees discrete structures."""
+        return True
+
+    @abstractmethod
+    def draw(
+        self,
+        distribution: StructureDistribution,
+        sample_shape: Any,
+        generator: torch.Generator | None,
+        share: float,
+    ) -> Tensor:
+        """Discrete structures; ``share``: the weight of each one's own loss in the loss of all."""
+
+    def sample(
+        self,
+        distribution: StructureDistribution,
+        sample_shape: Any = (),
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """Discrete structures ``(*sample_shape, ..., n+1, n+1)``."""
+        return self.draw(distribution, sample_shape, generator, 1)
+
+    def expect(
+        self,
+        distribution: StructureDistribution,
+        f: Loss,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """The mean loss ``(...)``; each sample's step is along the gradient of its own loss."""
+        drawn = self.draw(distribution, (self.samples,), generator, 1 / self.samples)
+        return checked_losses(f(drawn), drawn, distribution.structure.event_dim).mean(0)
+
+
 class ExpectedLoss(Estimator):
     """An estimator of expected losses alone: it gives no structure with a gradient."""
 

@@ -27,7 +27,7 @@ class Exact(ExpectedLoss):
     7,752 projective trees over 7 words, 262,144 non-projective ones.
 
     Raises:
-        InputError: there are more than a million structures to try.
+        InputError: there are more than a million structures to try, or they have labels.
 
     Example:
         >>> from treelax import Projective

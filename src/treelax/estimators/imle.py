@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from treelax.estimators.base import (
-    Estimator,
+    Stepped,
     check_noise,
     check_positive,
     check_samples,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class IMLE(Estimator):
+class IMLE(Stepped):
     r"""The best structure of perturbed scores; its gradient is a difference of two best structures.
 
     .. math:: T(W + \epsilon), \qquad
@@ -63,25 +63,20 @@ class IMLE(Estimator):
         check_noise(self.noise)
         check_samples(self.samples)
 
-    @property
-    def discrete(self) -> bool:
-        """Training sees discrete structures."""
-        return True
-
-    def sample(
+    def draw(
         self,
         distribution: StructureDistribution,
-        sample_shape: Any = (),
-        *,
-        generator: torch.Generator | None = None,
+        sample_shape: Any,
+        generator: torch.Generator | None,
+        share: float,
     ) -> Tensor:
-        """Discrete structures ``(*sample_shape, ..., n+1, n+1)``."""
+        """The best structures of perturbed scores."""
         noisy, lengths, _ = perturbed(distribution, self.noise, sample_shape, generator)
         best, options = distribution.structure.argmax, distribution.options
         hard = best(noisy, lengths, **options)
+        step = self.step / share
 
         def rule(grad: Tensor) -> Tensor:
-            target = best(noisy.detach() - self.step * grad, lengths, **options)
-            return (hard - target) / self.step
+            return (hard - best(noisy.detach() - step * grad, lengths, **options)) / step
 
         return with_gradient(hard, noisy, rule).to(distribution.scores.dtype)

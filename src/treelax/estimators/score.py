@@ -54,7 +54,13 @@ def _log_probs(distribution: StructureDistribution, trees: Tensor) -> Tensor:
 
 
 class REINFORCE(ScoreFunction, nn.Module):
-    """The score function with a moving mean of the loss as its baseline.
+    r"""The score function with a moving mean of the loss as its baseline.
+
+    .. math:: \frac{\partial L}{\partial W} = \frac1S \sum_i (f(T_i) - b)\,(T_i - \mu),
+        \qquad T_i \sim p_W
+
+    with marginals :math:`\mu` and the moving mean :math:`b` of earlier losses. Unbiased for any loss,
+    which need not be differentiable. It costs S exact samples and their marginals.
 
     The mean belongs to the state of a module that holds the estimator: it is saved and loaded with it.
     Of several processes, each has its own.
@@ -112,7 +118,13 @@ class REINFORCE(ScoreFunction, nn.Module):
 
 @dataclass(frozen=True)
 class RLOO(ScoreFunction):
-    """The score function with the mean loss of the other samples as each one's baseline.
+    r"""The score function with the mean loss of the other samples as each one's baseline.
+
+    .. math:: \frac{\partial L}{\partial W} = \frac1S \sum_i
+        \Bigl(f(T_i) - \frac1{S-1} \sum_{j \ne i} f(T_j)\Bigr)\,(T_i - \mu), \qquad T_i \sim p_W
+
+    with marginals :math:`\mu`. Unbiased for any loss, which need not be differentiable. It costs S exact
+    samples and their marginals.
 
     Args:
         samples: structures that `expect` looks at, at least 2.

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from treelax.errors import InputError
 from treelax.estimators.base import (
-    Estimator,
+    Stepped,
     check_noise,
     check_positive,
     check_samples,
@@ -28,7 +28,7 @@ Form = Literal["spigot", "ce", "eg"]
 
 
 @dataclass(frozen=True)
-class SPIGOT(Estimator):
+class SPIGOT(Stepped):
     r"""The best structure; its gradient is how far a step along the loss moves it.
 
     .. math:: z = T(W), \qquad \frac{\partial L}{\partial W} =
@@ -79,41 +79,39 @@ class SPIGOT(Estimator):
         check_noise(self.noise)
         check_samples(self.samples)
 
-    @property
-    def discrete(self) -> bool:
-        """Training sees discrete structures."""
-        return True
-
-    def sample(
+    def draw(
         self,
         distribution: StructureDistribution,
-        sample_shape: Any = (),
-        *,
-        generator: torch.Generator | None = None,
+        sample_shape: Any,
+        generator: torch.Generator | None,
+        share: float,
     ) -> Tensor:
-        """Discrete structures ``(*sample_shape, ..., n+1, n+1)``."""
+        """The best structures."""
         structure, options = distribution.structure, distribution.options
         space = structure.per_word if self.projection == "simplex" else structure
         if space is None and self.form != "eg":
             raise InputError(
-                f'projection is "simplex" with {structure}; expected "polytope": only the arcs of a '
-                "word add up to 1."
+                f'projection is "simplex" with {structure}; expected "polytope": the simplex is that of '
+                "a word's heads, without labels."
             )
         scores, lengths, _ = perturbed(distribution, self.noise, sample_shape, generator)
         hard = structure.argmax(scores, lengths, **options)
-        fixed = scores.detach()
+        fixed, step = scores.detach(), self.step / share
 
         def project(point: Tensor, grad: Tensor) -> Tensor:
-            target = (point - self.step * grad).masked_fill(fixed == float("-inf"), float("-inf"))
+            target = (point - step * grad).masked_fill(fixed == float("-inf"), float("-inf"))
             assert space is not None
             return space.sparsemap(target, lengths, start=hard, **options).tree
 
-        def rule(grad: Tensor) -> Tensor:
+        def way(grad: Tensor) -> Tensor:
             if self.form == "spigot":
                 return hard - project(hard, grad)
             mean = structure.marginals(fixed, lengths, **options)[0]
             if self.form == "ce":
                 return mean - project(mean, grad)
-            return mean - structure.marginals(fixed - self.step * grad, lengths, **options)[0]
+            return mean - structure.marginals(fixed - step * grad, lengths, **options)[0]
+
+        def rule(grad: Tensor) -> Tensor:
+            return share * way(grad)
 
         return with_gradient(hard, scores, rule).to(distribution.scores.dtype)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import torch
 from torch import Tensor
 
+from treelax.errors import InputError
 from treelax.estimators.base import Estimator, perturbed, with_gradient
 from treelax.estimators.relaxed import Relaxed
 from treelax.ops.checks import one_of
@@ -30,7 +31,7 @@ class StraightThrough(Estimator):
     The gradient is biased. It costs a best structure and, unless it is the identity's, a relaxed one.
 
     Args:
-        relaxed: where noise and gradient come from.
+        relaxed: `treelax.Relaxed`, where noise and gradient come from.
         gradient: that of the "relaxed" structure, or "identity": the loss's own at each part.
 
     Example:
@@ -48,6 +49,11 @@ class StraightThrough(Estimator):
     gradient: Gradient = "relaxed"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.relaxed, Relaxed):
+            raise InputError(
+                f"relaxed is {self.relaxed!r}; expected treelax.Relaxed(…): its relaxation, temperature "
+                "and noise."
+            )
         one_of("gradient", self.gradient, get_args(Gradient))
 
     @property

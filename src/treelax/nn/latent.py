@@ -95,7 +95,11 @@ class LatentTree(nn.Module):
         described = StraightThrough(relaxed) if straight_through else relaxed
         if estimator is None:
             estimator = described
-        elif not isinstance(estimator, Estimator) or described != Relaxed():
+        elif not isinstance(estimator, Estimator):
+            raise InputError(
+                f"estimator is {estimator!r}; expected an object such as treelax.IMLE()."
+            )
+        elif described != Relaxed():
             raise InputError(
                 f"estimator is {estimator!r} beside the settings of {described}; expected either an "
                 "estimator such as treelax.Relaxed() or its settings."

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from treelax.errors import InputError
 from treelax.ops.backend import LIMIT, Relaxation
 from treelax.ops.canonical import precise
-from treelax.ops.checks import check_scores
+from treelax.ops.checks import check_lengths, check_scores
 from treelax.ops.operations import draw_uniforms
 from treelax.structures.base import Options, Structure
 
@@ -74,7 +74,7 @@ class Labelled(Structure):
     ) -> Tensor:
         """Log of the summed weight of all labelled structures."""
         check_scores(scores, self.rooted, labelled=True)
-        return self.structure.log_partition(_summed(scores)[0], lengths, **options)
+        return self.structure.log_partition(self._summed(scores, lengths)[0], lengths, **options)
 
     def marginals(
         self,
@@ -84,7 +84,7 @@ class Labelled(Structure):
     ) -> tuple[Tensor, Tensor]:
         """Probability of each part with each label."""
         check_scores(scores, self.rooted, labelled=True)
-        total, shares = _summed(scores)
+        total, shares = self._summed(scores, lengths)
         marginals, value = self.structure.marginals(total, lengths, **options)
         return marginals[..., None] * shares, value
 
@@ -99,7 +99,7 @@ class Labelled(Structure):
     ) -> Tensor:
         """Samples of the structure, then of a label for each part."""
         check_scores(scores, self.rooted, labelled=True)
-        total, shares = _summed(precise(scores.detach()))
+        total, shares = self._summed(precise(scores.detach()), lengths)
         tree = self.structure.sample(
             total, lengths, sample_shape=sample_shape, generator=generator, **options
         )
@@ -122,7 +122,8 @@ class Labelled(Structure):
         heat = temperature
         if isinstance(heat, Tensor):
             heat = heat[..., None, None]
-        total, shares = _summed(scores / (heat[..., None] if isinstance(heat, Tensor) else heat))
+        cooled = scores / (heat[..., None] if isinstance(heat, Tensor) else heat)
+        total, shares = self._summed(cooled, lengths)
         if relaxation == "softmax":  # the expected score
             allowed = scores > float("-inf")
             part = (shares * torch.where(allowed, scores, 0)).sum(-1)
@@ -186,6 +187,21 @@ class Labelled(Structure):
         """Of the structures without labels."""
         return self.structure.log_count(n)
 
+    def _summed(self, scores: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
+        """``log Σ_l exp``, ``-inf`` where all labels are forbidden, and each label's share of it."""
+        size = scores.shape[-2]
+        if lengths is None:
+            lengths = torch.full((), size - self.rooted, device=scores.device)
+        else:
+            check_lengths(lengths, scores.shape[:-3], scores.device)
+        # a share of NaN times a part of 0 would be NaN
+        scores = scores.masked_fill(~self.part_mask(lengths, size), 0)
+        # +inf is an error of the structure's own check; the largest half number is below LIMIT
+        scores = scores.clamp(max=min(LIMIT, torch.finfo(scores.dtype).max))
+        none = (scores == float("-inf")).all(-1)
+        some = scores.masked_fill(none[..., None], 0)
+        return some.logsumexp(-1).masked_fill(none, float("-inf")), some.softmax(-1)
+
     @property
     def none_left(self) -> str:
         """What forbidden parts leave where they leave no structure."""
@@ -195,12 +211,3 @@ class Labelled(Structure):
     def rules(self) -> str:
         """What makes a 0/1 tensor such a structure."""
         return f"{self.structure.rules}, one label each"
-
-
-def _summed(scores: Tensor) -> tuple[Tensor, Tensor]:
-    """``log Σ_l exp``, ``-inf`` where all labels are forbidden, and each label's share of it."""
-    # +inf is an error of the structure's own check; the largest half number is below LIMIT
-    scores = scores.clamp(max=min(LIMIT, torch.finfo(scores.dtype).max))
-    none = (scores == float("-inf")).all(-1)
-    some = scores.masked_fill(none[..., None], 0)
-    return some.logsumexp(-1).masked_fill(none, float("-inf")), some.softmax(-1)

@@ -97,10 +97,18 @@ def test_two_trees_that_share_a_loss_get_its_whole_gradient(tmp_path, consistenc
 
 
 def test_exact_needs_one_tree_for_each_loss(tmp_path):
-    task = experiment("pair", tmp_path, "exact")
-    shape, indices = task.batches(seed=0)[0]
-    with pytest.raises(InputError, match=r"model.estimator is exact and 2 trees share a loss"):
-        task.loss(shape, indices[:1], torch.Generator())
+    with pytest.raises(
+        InputError, match=r"model.estimator is exact and kind pair, where two trees"
+    ):
+        experiment("pair", tmp_path, "exact")
+    config = tiny("classify", class_data(tmp_path), estimator=EstimatorSettings("exact"))
+    with pytest.raises(InputError, match=r"exact and train.consistency not 0"):
+        trained_with(config, consistency=1.0)
+
+
+def test_spans_have_no_simplex(tmp_path):
+    with pytest.raises(InputError, match=r"projection is simplex and model.structure binary"):
+        experiment("classify", tmp_path, "spigot", structure="binary")
 
 
 def test_discrete_epochs_are_of_relaxed_trees(tmp_path):

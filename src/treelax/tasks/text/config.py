@@ -220,6 +220,12 @@ class ModelConfig(TreeSettings):
                         f"model.{name} is {given} and model.structure binary; expected {expected}: "
                         "binary trees are latent, without heads and without a root"
                     )
+            own = self.estimator
+            if (own.name, own.projection) == ("spigot", "simplex") and own.form != "eg":
+                raise InputError(
+                    "model.estimator.projection is simplex and model.structure binary; expected "
+                    "polytope: spans have no simplex of heads"
+                )
 
     def latent_tree(self, size: int, *, dropout: float = 0.0) -> LatentTree:
         """The layer over vectors of that size, without a root in front for binary trees."""
@@ -309,6 +315,12 @@ class TextConfig:
             raise InputError(
                 f"train.discrete_epochs is {self.train.discrete_epochs} and model.estimator "
                 f"{self.model.estimator.name}; expected 0: only relaxed trees become discrete"
+            )
+        if self.model.estimator.name == "exact" and (self.kind == "pair" or self.train.consistency):
+            why = "kind pair" if self.kind == "pair" else "train.consistency not 0"
+            raise InputError(
+                f"model.estimator is exact and {why}, where two trees share a loss; expected another "
+                "estimator"
             )
         if self.model.encoder == "transformer" and self.data.vectors is not None:
             raise InputError(

@@ -9,8 +9,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from treelax.errors import InputError
-from treelax.estimators import Exact
 from treelax.nn import MLP
 from treelax.nn.attention import DecomposableAttention, word_mask
 from treelax.nn.layout import PADDED, Padded
@@ -77,11 +75,6 @@ class TextModel(nn.Module):
                 logits = self.logits(self.encoder.compose(each, flat), lengths)
             joint = losses(logits.unflatten(0, (samples, -1)))
             shared = trees.shape[1] // joint.shape[1]
-            if shared > 1 and isinstance(latent.estimator, Exact):
-                raise InputError(
-                    f"model.estimator is exact and {shared} trees share a loss, of two texts or of "
-                    "train.consistency; expected one tree in each: use another estimator"
-                )
             # a tree answers for the whole loss of its example, and brings its share of the gradient
             return (joint + (shared - 1) * joint.detach()).repeat(1, shared) / shared
 
