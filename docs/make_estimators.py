@@ -91,6 +91,13 @@ def draw() -> Curves:
             axes.set(xlim=(-0.12, 1.12), ylim=(-0.14, 1.0), aspect="equal", title=name)
             axes.axis("off")
             axes.plot([0, 1, 0.5, 0], [0, 0, 0.866, 0], color=EDGE, linewidth=1)
+            if index == 1:
+                for x, y, tree in (
+                    (0.62, 0.88, "0→1 0→2"),
+                    (0, -0.12, "0→1→2"),
+                    (1, -0.12, "0→2→1"),
+                ):
+                    axes.text(x, y, tree, fontsize=8, ha="left" if y > 0 else "center")
             found, trees = estimates(estimator, DRAWS)
             points = place(trees[torch.randperm(len(trees), generator=random)[:SEEN]])
             points = points + 0.02 * torch.randn(points.shape, generator=random, dtype=points.dtype)
