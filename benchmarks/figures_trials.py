@@ -163,6 +163,8 @@ CHOICES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
         ("… dropout of the input 0.2", ("model.input_dropout=0.2",)),
         ("… dropout of words 0.3", ("model.word_dropout=0.3",)),
         ("… running mean 0.999", ("train.average=0.999",)),
+        ("… 60 epochs", ("train.epochs=60",)),
+        ("… rate 0.004", ("train.learning_rate=0.004",)),
         ("consistency 3, rate 0.002", ("train.consistency=3",)),
     ),
 }

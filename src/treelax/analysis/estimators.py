@@ -116,6 +116,7 @@ class Comparison:
         table: of the task, whose records are kept.
         score: the dev figure that chooses a setting, with discrete trees.
         columns: of the table, by their headings.
+        axis: of the curves, from accuracies of guessing or below to the best.
         tuned_by: the comparison whose settings are taken, if not its own.
         without: rows that take too long, unless they are asked for or on record.
     """
@@ -126,6 +127,7 @@ class Comparison:
     table: str
     score: str
     columns: Mapping[str, str]
+    axis: tuple[float, float] = (0, 100)
     tuned_by: str | None = None
     without: tuple[str, ...] = ()
 
@@ -156,7 +158,9 @@ COMPARISONS: dict[str, Comparison] = {
         without=SLOW,
     ),
     "sst": Comparison(
-        "Sentiment of SST, binary", *("classify", "sst-tuned-tree", "sst-tuned", "accuracy", SST)
+        "Sentiment of SST, binary",
+        *("classify", "sst-tuned-tree", "sst-tuned", "accuracy", SST),
+        axis=(45, 90),
     ),
 }
 
@@ -335,7 +339,9 @@ class Study:
                 if row in lines
             ]
             if curves:
-                panels.append(Panel(curves, "epoch", "dev accuracy, %", title, (0, 100)))
+                panels.append(
+                    Panel(curves, "epoch", "dev accuracy, %", title, self.comparison.axis)
+                )
         if panels:
             draw_panels(panels).save(file)
 
