@@ -116,7 +116,7 @@ class Comparison:
         table: of the task, whose records are kept.
         score: the dev figure that chooses a setting, with discrete trees.
         columns: of the table, by their headings.
-        axis: of the curves, from accuracies of guessing or below to the best.
+        axis: of the curves: lowest and highest accuracy.
         tuned_by: the comparison whose settings are taken, if not its own.
         without: rows that take too long, unless they are asked for or on record.
     """
