@@ -69,7 +69,9 @@ def estimates(estimator: Estimator, draws: int) -> tuple[Tensor, Tensor]:
         return loss(trees)
 
     generator = torch.Generator().manual_seed(0)
-    estimator.expect(STRUCTURE(scores), f, generator=generator).sum().backward()
+    for _ in range(2):  # at first REINFORCE has no earlier losses for its baseline
+        scores.grad = None
+        estimator.expect(STRUCTURE(scores), f, generator=generator).sum().backward()
     assert scores.grad is not None
     return scores.grad, seen[-1].flatten(0, 1)
 
@@ -100,6 +102,7 @@ def draw() -> Curves:
                     axes.text(x, y, tree, fontsize=8, ha="left" if y > 0 else "center")
             found, trees = estimates(estimator, DRAWS)
             points = place(trees[torch.randperm(len(trees), generator=random)[:SEEN]])
+            # scattered a little, that equal ones can be told apart
             points = points + 0.02 * torch.randn(points.shape, generator=random, dtype=points.dtype)
             axes.plot(*points.T.numpy(), ".", color=blue, alpha=0.55, markersize=5, zorder=2)
             single = torch.stack([moved(each)[1] for each in found[:SINGLE]])

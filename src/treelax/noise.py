@@ -164,6 +164,8 @@ class _Independent:
 class Gumbel(_Independent):
     """Independent Gumbel(0, scale) noise on every part: the paper's.
 
+    ``−s · log E`` with ``E`` exponential of mean 1: a draw and a logarithm for each part.
+
     Args:
         scale: factor of the noise; at least 0 and finite.
 
@@ -184,7 +186,7 @@ class Gumbel(_Independent):
 
 
 class Gaussian(_Independent):
-    """Independent normal noise of standard deviation ``scale`` on every part.
+    """Independent normal noise of standard deviation ``scale`` on every part, with a draw for each.
 
     Args:
         scale: factor of the noise; at least 0 and finite.
@@ -208,6 +210,8 @@ class Gaussian(_Independent):
 @dataclass(frozen=True)
 class SumOfGamma:
     """Noise of which as many as a structure has parts add up to nearly one Gumbel(0, scale).
+
+    The formula is that of `sum_of_gamma`; it costs ``iterations`` draws for each part.
 
     Args:
         scale: factor of the noise; at least 0 and finite.

@@ -53,6 +53,27 @@ def test_trials_choose_what_the_seeds_are_trained_with(tmp_path, monkeypatch, ca
     assert records(tmp_path) == lines
 
 
+def test_a_table_has_all_rows_on_record(tmp_path, capsys):
+    study = Study("listops", tmp_path / "runs", tmp_path / "results", ["imle", "entropy"])
+    measured = dict.fromkeys(study.table.keys, 1.0)
+    for row in study.rows:
+        for value, dev in zip(ROWS[row].values, (70.0, 70.0, 55.0), strict=True):
+            for seed in (TRIAL_SEED, 0):
+                own = {"estimator": row, "value": value, "seed": seed, "settings": "", "dev": dev}
+                study.records[Key(row, value, seed)] = {**measured, **own}
+    study.collect([])
+    curves = ["estimator,value,seed,epoch,loss,dev"]
+    for row in study.rows:
+        curves += [f"{row},{ROWS[row].values[0]:g},0,{n},1,{dev}" for n, dev in ((1, 70), (2, 42))]
+    (study.results / "curves.csv").write_text("\n".join(curves))
+    assert compare(tmp_path, "--report", "--rows", "imle", "--seeds", "1") == 0
+    assert "relaxed, entropy" in capsys.readouterr().out
+    entropy, imle = (study.results / "table.md").read_text().splitlines()[-2:]
+    assert "temperature 0.5 | 70.0, 70.0, 55.0 | 1" in entropy  # the smallest of equals
+    assert "step 0.1" in imle
+    assert "42.00" in entropy  # the last epoch
+
+
 def test_the_best_value_on_dev_is_chosen(tmp_path):
     study = Study("listops", tmp_path, tmp_path, ["imle", "rloo-4"])
     for value, dev in zip(ROWS["imle"].values, (40.0, 70.0, 55.0), strict=True):
@@ -77,6 +98,7 @@ def test_every_row_has_as_many_trials_and_settings_that_exist(tmp_path):
         (["--rows", "immle"], "--rows: received 'immle'; expected some of relaxed"),
         (["--rows", ","], "--rows: received ','"),
         (["--set", "model.estimatr=imle"], "no such key"),
+        (["--vectors", "x"], "--vectors: received it for listops; expected it for sst only"),
     ],
 )
 def test_bad_input(tmp_path, capsys, options, said):

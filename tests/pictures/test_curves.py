@@ -160,6 +160,16 @@ def test_curves_are_told() -> None:
     assert draw_panels([accuracy, loss], title="Both").title == "Both"
 
 
+def test_plots_without_a_shared_label_have_legends_of_their_own() -> None:
+    one, two = (Panel([Curve(name, [1, 2], [3.0, 4.0])], "epoch", "%") for name in ("one", "two"))
+    apart, shared = draw_panels([one, two]).figure, draw_panels([one, one]).figure
+    texts = [[t.get_text() for t in axes.get_legend().get_texts()] for axes in apart.axes]
+    assert (texts, apart.legends) == ([["one"], ["two"]], [])
+    [legend] = shared.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["one"]
+    assert all(axes.get_legend() is None for axes in shared.axes)
+
+
 # ------------------------------------------------------------------ errors
 
 

@@ -1,7 +1,8 @@
 """The comparison of estimators on whole tasks: each tuned on dev, then trained over several seeds.
 
 A row is an estimator with one setting that is tuned: all rows get the same number of trials, a run each
-with a seed of its own, and the value with the best dev score is trained over the seeds of the table.
+with a seed of its own, and the value with the best dev score, the smallest of equals, is trained over
+the seeds of the table.
 Runs on record in ``runs.csv`` are not trained again, so a comparison can be made on several machines.
 """
 
@@ -31,8 +32,9 @@ from treelax.training.run import CONFIG, Run
 from treelax.training.steps import Stepper
 
 TRIAL_SEED = 100  # of no run of a table
-WARM, TIMED = 20, 60  # updates
+UPDATES = 80  # to time, of which the first quarter warms up
 SPEED, CURVES = "speed.csv", "curves.csv"
+LAST = "dev, last epoch"
 SPEED_KEYS = ("estimator", "update_ms", "memory_mb", "device")
 KEYS = ("estimator", "value", "seed", "settings")
 Record = dict[str, Any]
@@ -226,15 +228,15 @@ class Study:
         return [Key(row, value, TRIAL_SEED) for row in self.rows for value in ROWS[row].values]
 
     def finals(self, seeds: int) -> list[Key]:
-        """The runs of the table, of rows whose settings are chosen."""
+        """The runs of rows whose settings are chosen."""
         chosen = self.tuning.chosen()
-        return [Key(row, value, seed) for row, value in chosen.items() for seed in range(seeds)]
+        return [Key(r, chosen[r], seed) for r in self.rows if r in chosen for seed in range(seeds)]
 
     def chosen(self) -> dict[str, float]:
-        """The best value of each row whose trials have all ended."""
+        """The best value of each row on record whose trials have all ended."""
         found = {}
-        for row in self.rows:
-            keys = [Key(row, value, TRIAL_SEED) for value in ROWS[row].values]
+        for row, each in ROWS.items():
+            keys = [Key(row, value, TRIAL_SEED) for value in each.values]
             if all(key in self.records for key in keys):
                 found[row] = max(keys, key=lambda key: float(self.records[key]["dev"])).value
         return found
@@ -283,18 +285,20 @@ class Study:
         speeds = _read(self.results / SPEED, SPEED_KEYS)
         there = {line["estimator"] for line in speeds}
         for row, value in self.tuning.chosen().items():
-            if row not in there:
+            if row in self.rows and row not in there:
                 tell(row)
                 found = speed(self, Key(row, value, 0), device)
                 speeds.append({"estimator": row, **found})
                 self._write(SPEED, SPEED_KEYS, speeds)
 
     def table_rows(self, seeds: int) -> tuple[list[str], list[list[str]]]:
-        """Headings and rows of the table."""
+        """Headings and rows of the table, of all rows on record."""
         columns = self.comparison.columns
-        headings = ["estimator", "tuned", "trials, dev", "seeds", *columns, "every seed"]
-        headings += ["ms an update", "MB"]
+        first = next(iter(columns))
+        headings = ["estimator", "tuned", "trials, dev", "seeds", *columns]
+        headings += [f"{first}, every seed", LAST, "ms an update", "MB"]
         speeds = {line["estimator"]: line for line in _read(self.results / SPEED, SPEED_KEYS)}
+        curves = self.curves(seeds)
         rows = []
         for row, value in self.tuning.chosen().items():
             own = [
@@ -306,7 +310,7 @@ class Study:
                 continue
             figures = {name: [float(line[key]) for line in own] for name, key in columns.items()}
             tried = [self.tuning.records[Key(row, v, TRIAL_SEED)]["dev"] for v in ROWS[row].values]
-            first = next(iter(columns))
+            ends = [curve[max(curve)] for curve in curves[row].values()]
             cost = speeds.get(row, {})
             rows.append([
                 ROWS[row].label,
@@ -315,6 +319,7 @@ class Study:
                 str(len(own)),
                 *map(spread, figures.values()),
                 ", ".join(f"{v:.1f}" for v in figures[first]),
+                spread(ends),
                 *(
                     f"{float(cost[key]):.1f}" if cost.get(key) else "–"
                     for key in ("update_ms", "memory_mb")
@@ -322,8 +327,8 @@ class Study:
             ])  # fmt: skip
         return headings, rows
 
-    def plot(self, seeds: int, file: Path) -> None:
-        """Dev figures by epoch, of the runs of the table."""
+    def curves(self, seeds: int) -> dict[str, dict[str, dict[float, float]]]:
+        """Dev figures of the runs of the table, by row, seed and epoch."""
         chosen = self.tuning.chosen()
         lines: dict[str, dict[str, dict[float, float]]] = {}
         for line in _read(self.results / CURVES, ("estimator", "value", "seed", "epoch", "dev")):
@@ -331,11 +336,16 @@ class Study:
             if float(line["value"]) == chosen.get(row) and int(line["seed"]) < seeds:
                 runs = lines.setdefault(row, {}).setdefault(line["seed"], {})
                 runs[int(line["epoch"])] = float(line["dev"])
+        return lines
+
+    def plot(self, seeds: int, file: Path) -> None:
+        """Draw these figures."""
+        lines = self.curves(seeds)
         panels = []
         for title, rows in PANELS.items():
             curves = [
-                Curve.of_runs(ROWS[row].label, lines[row], look=list(ROWS).index(row))
-                for row in rows
+                Curve.of_runs(ROWS[row].label, lines[row], look=look)
+                for look, row in enumerate(rows)
                 if row in lines
             ]
             if curves:
@@ -343,7 +353,7 @@ class Study:
                     Panel(curves, "epoch", "dev accuracy, %", title, self.comparison.axis)
                 )
         if panels:
-            draw_panels(panels).save(file)
+            draw_panels(panels, columns=2, spread="lines").save(file)
 
     def _write(self, name: str, keys: Sequence[str], lines: Sequence[Record]) -> None:
         self.results.mkdir(parents=True, exist_ok=True)
@@ -379,7 +389,7 @@ def speed(study: Study, key: Key, device: torch.device) -> Record:
     stepper = Stepper(
         experiment.model, experiment.loss, experiment.groups(), generator, config.train.clip, device
     )
-    batches = experiment.batches(0)[: WARM + TIMED]
+    batches = experiment.batches(0)[:UPDATES]
     stepper.prepare(dict(batches))
     stepper.set_rate(config.train.learning_rate)
     times = []

@@ -11,13 +11,13 @@ from treelax.cli.commands import Device, Settings, command
 from treelax.cli.console import console, error_console, table
 from treelax.cli.progress import progress
 from treelax.cli.sweeps import train_runs
-from treelax.errors import TrainingError
+from treelax.errors import InputError, TrainingError
 
 HELP = """Compare estimators: each tuned on dev, then trained over several seeds.
 
 Every row is an estimator with one setting, which gets three trials with a
-seed of its own; the best value on dev is then trained over the seeds of the
-table. TASK is listops (the paper's recipe, at most 50 tokens), longer (the
+seed of its own; the best value on dev, the smallest of equals, is then trained
+over the seeds of the table. TASK is listops (the paper's recipe, at most 50 tokens), longer (the
 balanced recipe, at most 100), paulus, or sst, which takes --from and
 --vectors as treelax table sst does.
 
@@ -40,7 +40,10 @@ def compare(
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: 0 to N-1.")] = 5,
     rows: Annotated[
         str | None,
-        typer.Option(help="Estimators, separated by commas; default: all, without the slowest."),
+        typer.Option(
+            help="Estimators to train, separated by commas; default: all, but on long expressions "
+            "spigot-polytope."
+        ),
     ] = None,
     source: Annotated[
         Path | None, typer.Option("--from", help="Of SST: folder or archive.")
@@ -67,6 +70,9 @@ def compare(
     from treelax.tasks.text.commands import CORPUS, VECTORS
 
     given = {CORPUS.parameter: source, VECTORS.parameter: vectors}
+    if task != "sst" and (source or vectors):
+        name = CORPUS.name if source else VECTORS.name
+        raise InputError(f"{name}: received it for {task}; expected it for sst only")
     changes = [*option_settings((CORPUS, VECTORS), given), *(settings or ())]
     study = Study(task, runs, results, check_rows(rows), changes)
     failure = None
@@ -76,8 +82,10 @@ def compare(
             failure = failure or _train(study, study.finals(seeds), "runs", device, jobs)
             if failure is None:
                 _measure(study, device)
-    words = [f"--seeds {seeds}", *([f"--rows {rows}"] if rows else [])]
-    _publish(study, seeds, " ".join([*words, *(f"--set {each}" for each in settings or ())]))
+    files = [f"--from {source.name}"] if source else []
+    files += [f"--vectors {file.name}" for file in vectors or ()]
+    options = [f"--seeds {seeds}", *files, *(f"--set {each}" for each in settings or ())]
+    _publish(study, seeds, " ".join(options))
     if failure is not None:
         raise failure
 
@@ -107,6 +115,7 @@ def _measure(study: Any, device: str) -> None:
 
 def _publish(study: Any, seeds: int, options: str) -> None:
     """Print the table and write it."""
+    from treelax.analysis.estimators import LAST
     from treelax.analysis.tables import TABLE, to_markdown
     from treelax.files import atomic_write
 
@@ -115,20 +124,22 @@ def _publish(study: Any, seeds: int, options: str) -> None:
         console.print("no row has a run on record that its trials have chosen")
         return
     title = study.comparison.title
-    shown = [i for i, name in enumerate(headings) if name not in ("trials, dev", "every seed")]
+    hidden = ("trials, dev", "every seed", LAST)
+    shown = [i for i, name in enumerate(headings) if not name.endswith(hidden)]
     table(
         [headings[i] for i in shown],
         [[row[i] for i in shown] for row in rows],
         f"{title}, %",
-        f"every seed and the trials in {study.results / TABLE}",
+        f"every seed, the last epoch and the trials in {study.results / TABLE}",
     )
     devices = ", ".join(dict.fromkeys(line["device"] for line in study.records.values()))
     other = study.comparison.tuned_by
     where = "" if other is None else f" in the comparison `{other}`"
     about = (
         f"Each estimator has one setting with three trials of one seed{where}, whose best dev accuracy "
-        "chose it; mean ± standard deviation over other seeds, in percent; failures count. Every "
-        "seed: the first figure of each. Milliseconds an update and megabytes of one run alone."
+        "chose it, the smallest value of equals; mean ± standard deviation over other seeds, in "
+        "percent; failures count. Figures are those of the best epoch on dev; the last epoch has its "
+        "own column. Milliseconds an update and megabytes of one run alone."
     )
     command = f"treelax table estimators {study.results.name} {options}"
     text = f"# {title}\n\n{about} `{command}` on {devices}.\n\n{to_markdown(headings, rows)}\n"

@@ -135,7 +135,7 @@ def draw_panels(
     spread: Literal["band", "lines"] = "band",
     columns: int | None = None,
 ) -> Curves:
-    """Draw several plots side by side, with one legend for all of them.
+    """Draw several plots, with one legend, or one below each plot where no two share a label.
 
     Args:
         panels: the plots, from left to right.
@@ -160,14 +160,19 @@ def draw_panels(
         figure = Figure(figsize=size, layout="constrained")
         looks = _looks([curve for panel in panels for curve in panel.curves])
         handles: dict[str, Line2D] = {}
+        apart = len(panels) > 1 and len(looks) == sum(len(panel.curves) for panel in panels)
         for i, panel in enumerate(panels, 1):
             axes = figure.add_subplot(rows, columns, i)
-            for curve in panel.curves:
-                handles[curve.label] = _draw(axes, curve, looks[curve.label], spread)
+            own = {c.label: _draw(axes, c, looks[c.label], spread) for c in panel.curves}
             _finish(axes, panel)
+            if apart:
+                _add_legend(axes, own, PANEL_WIDTH)
+            handles |= own
         if title is not None:
             figure.suptitle(title)
-        _add_legend(figure, handles)
+        if not apart:
+            more = _add_legend(figure, handles, figure.get_figwidth())
+            figure.set_figheight(figure.get_figheight() + LEGEND_ROW * (more - 1))
     named = "; ".join(panel.title or f"{panel.y_label} by {panel.x_label}" for panel in panels)
     told = " ".join(f"{panel.in_words()}." for panel in panels)
     return Curves(figure, named if title is None else title, told)
@@ -206,24 +211,26 @@ def _draw(axes: Axes, curve: Curve, number: int, spread: str) -> Line2D:
     return line
 
 
-def _add_legend(figure: Figure, handles: dict[str, Line2D]) -> None:
-    """Put the legend below the plots, in as few rows as fit into the figure's width."""
+def _add_legend(place: Figure | Axes, handles: dict[str, Line2D], width: float) -> int:
+    """Put a legend below plots that are so many inches wide; how many rows it has, as few as fit."""
     column = 50 + 5.5 * max(map(len, handles))  # points, about
-    fitting = max(1, int(72 * figure.get_figwidth() / column))
-    rows = math.ceil(len(handles) / fitting)
-    legend = figure.legend(
+    rows = math.ceil(len(handles) / max(1, int(72 * width / column)))
+    below: dict[str, Any] = {"loc": "outside lower center"}
+    if place is not place.figure:  # a plot, not the whole
+        below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
+    legend = place.legend(
         list(handles.values()),
         [str(i) for i in range(len(handles))],
-        loc="outside lower center",
         ncols=math.ceil(len(handles) / rows),
         handlelength=2.8,
         columnspacing=1.5,
         frameon=False,
+        **below,
     )
     # only now, as matplotlib would leave out a label that begins with _
     for text, label in zip(legend.get_texts(), handles, strict=True):
         text.set_text(label)
-    figure.set_figheight(figure.get_figheight() + LEGEND_ROW * (rows - 1))
+    return rows
 
 
 def _finish(axes: Axes, panel: Panel) -> None:

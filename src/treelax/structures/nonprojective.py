@@ -52,8 +52,9 @@ class NonProjective(TreeStructure):
         """The marginals at a temperature; there is no dynamic program whose choices could be relaxed."""
         if relaxation == "softmax":
             raise InputError(
-                'relaxation is "softmax"; expected "entropy", as in rsample(relaxation="entropy"): '
-                "non-projective trees have no dynamic program whose choices could be relaxed one by one."
+                'relaxation is "softmax"; expected "entropy", as in rsample(relaxation="entropy") and '
+                'Relaxed("entropy"): non-projective trees have no dynamic program whose choices could '
+                "be relaxed one by one."
             )
         return super().relaxed(
             scores, lengths, relaxation=relaxation, temperature=temperature, **options
