@@ -16,10 +16,10 @@ from treelax.errors import InputError, TrainingError
 HELP = """Compare estimators: each tuned on dev, then trained over several seeds.
 
 Every row is an estimator with one setting, which gets three trials with a
-seed of its own; the best value on dev, the smallest of equals, is then trained
-over the seeds of the table. TASK is listops (the paper's recipe, at most 50 tokens), longer (the
-balanced recipe, at most 100), paulus, or sst, which takes --from and
---vectors as treelax table sst does.
+seed of its own; the best value on dev, the smallest of equals, is then
+trained over the seeds of the table. TASK is listops (the paper's recipe, at
+most 50 tokens), longer (the balanced recipe, at most 100), paulus, or sst,
+which takes --from and --vectors as treelax table sst does.
 
 Runs on record in results/estimators/TASK/runs.csv are not trained again, and
 interrupted ones are resumed: the same command continues. Then an update of
