@@ -1,7 +1,7 @@
 """The comparison of estimators on whole tasks: each tuned on dev, then trained over several seeds.
 
 A row is an estimator with one setting that is tuned: all rows get the same number of trials, a run each
-with a seed of its own, and the value with the best dev score, the smallest of equals, is trained over
+with a seed of its own, and the value with the best dev score, the smaller one in a tie, is trained over
 the seeds of the table.
 Runs on record in ``runs.csv`` are not trained again, so a comparison can be made on several machines.
 """
@@ -97,7 +97,7 @@ ROWS: dict[str, Row] = {
     "rloo-4": _row("RLOO, 4 samples", "rloo", RATE, RATES, FOUR),
 }
 PANELS = {  # of the curves
-    "soft trees": ("relaxed", "entropy", "marginals", "sparsemap-10"),
+    "trained on soft trees": ("relaxed", "entropy", "marginals", "sparsemap-10"),
     "discrete trees: straight-through and I-MLE": (THROUGH, "identity", "imle", "imle-4"),
     "discrete trees: SPIGOT and perturbed": (
         *("spigot", "spigot-polytope", "spigot-ce", "spigot-eg"),
@@ -310,7 +310,7 @@ class Study:
                 continue
             figures = {name: [float(line[key]) for line in own] for name, key in columns.items()}
             tried = [self.tuning.records[Key(row, v, TRIAL_SEED)]["dev"] for v in ROWS[row].values]
-            ends = [curve[max(curve)] for curve in curves[row].values()]
+            ends = [curve[max(curve)] for curve in curves.get(row, {}).values()]
             cost = speeds.get(row, {})
             rows.append([
                 ROWS[row].label,
@@ -319,7 +319,7 @@ class Study:
                 str(len(own)),
                 *map(spread, figures.values()),
                 ", ".join(f"{v:.1f}" for v in figures[first]),
-                spread(ends),
+                spread(ends) if ends else "–",
                 *(
                     f"{float(cost[key]):.1f}" if cost.get(key) else "–"
                     for key in ("update_ms", "memory_mb")

@@ -16,7 +16,7 @@ from treelax.errors import InputError, TrainingError
 HELP = """Compare estimators: each tuned on dev, then trained over several seeds.
 
 Every row is an estimator with one setting, which gets three trials with a
-seed of its own; the best value on dev, the smallest of equals, is then
+seed of its own; the best value on dev, the smaller one in a tie, is then
 trained over the seeds of the table. TASK is listops (the paper's recipe, at
 most 50 tokens), longer (the balanced recipe, at most 100), paulus, or sst,
 which takes --from and --vectors as treelax table sst does.
@@ -137,9 +137,9 @@ def _publish(study: Any, seeds: int, options: str) -> None:
     where = "" if other is None else f" in the comparison `{other}`"
     about = (
         f"Each estimator has one setting with three trials of one seed{where}, whose best dev accuracy "
-        "chose it, the smallest value of equals; mean ± standard deviation over other seeds, in "
-        "percent; failures count. Figures are those of the best epoch on dev; the last epoch has its "
-        "own column. Milliseconds an update and megabytes of one run alone."
+        "chose it, the smaller value in a tie; mean ± standard deviation over other seeds, in "
+        "percent; failures count. Figures are those of the epoch that training kept, the best on dev; "
+        "the last one has its own column. Milliseconds an update and megabytes of one run alone."
     )
     command = f"treelax table estimators {study.results.name} {options}"
     text = f"# {title}\n\n{about} `{command}` on {devices}.\n\n{to_markdown(headings, rows)}\n"
