@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from treelax.analysis.agreement import agreement
 from treelax.analysis.estimators import COMPARISONS
 from treelax.analysis.tables import to_csv
 from treelax.files import atomic_write
@@ -23,22 +24,12 @@ KEYS = ("comparison", "expressions", "tokens", "operator_accuracy", "attachment"
 def floors(name: str) -> dict[str, object]:
     """A line of the table."""
     expressions = load_test(preset(COMPARISONS[name].preset).data)
-    tokens = right = exact = 0
-    valencies: Counter[int] = Counter()
-    for expression in expressions:
-        gold = expression.heads
-        flat = (0,) + (1,) * (len(gold) - 1)
-        tokens += len(gold)
-        right += sum(a == b for a, b in zip(flat, gold, strict=True))
-        exact += flat == gold
-        valencies.update(n for n in expression.valencies if n)
-    shares = (
-        max(valencies.values()) / valencies.total(),
-        right / tokens,
-        exact / len(expressions),
-    )
-    figures = (round(100 * share, 3) for share in shares)
-    return dict(zip(KEYS, (name, len(expressions), tokens, *figures), strict=True))
+    flat = [(0, *[1] * (len(expression) - 1)) for expression in expressions]
+    found = agreement(flat, [expression.heads for expression in expressions])
+    valencies = Counter(n for expression in expressions for n in expression.valencies if n)
+    guessed = 100 * max(valencies.values()) / valencies.total()
+    figures = (found.sentences, found.words, guessed, found.uas, found.exact_trees)
+    return dict(zip(KEYS, (name, *figures), strict=True))
 
 
 if __name__ == "__main__":

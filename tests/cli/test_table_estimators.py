@@ -69,7 +69,7 @@ def test_a_table_has_all_rows_on_record(tmp_path, capsys):
     assert compare(tmp_path, "--report", "--rows", "imle", "--seeds", "1") == 0
     assert "relaxed, entropy" in capsys.readouterr().out
     entropy, imle = (study.results / "table.md").read_text().splitlines()[-2:]
-    assert "temperature 0.5 | 70.0, 70.0, 55.0 | 1" in entropy  # the smallest of equals
+    assert "temperature 0.5 | 70.0, 70.0, 55.0 | 1" in entropy  # the smaller in a tie
     assert "step 0.1" in imle
     assert "42.00" in entropy  # the last epoch
 

@@ -2,8 +2,8 @@
 
 A row is an estimator with one setting that is tuned: all rows get the same number of trials, a run each
 with a seed of its own, and the value with the best dev score, the smaller one in a tie, is trained over
-the seeds of the table.
-Runs on record in ``runs.csv`` are not trained again, so a comparison can be made on several machines.
+the seeds of the table. Runs on record in ``runs.csv`` are not trained again, so a comparison can be made
+on several machines.
 """
 
 from __future__ import annotations
@@ -293,8 +293,7 @@ class Study:
 
     def table_rows(self, seeds: int) -> tuple[list[str], list[list[str]]]:
         """Headings and rows of the table, of all rows on record."""
-        columns = self.comparison.columns
-        first = next(iter(columns))
+        columns, first = self.comparison.columns, next(iter(self.comparison.columns))
         headings = ["estimator", "tuned", "trials, dev", "seeds", *columns]
         headings += [f"{first}, every seed", LAST, "ms an update", "MB"]
         speeds = {line["estimator"]: line for line in _read(self.results / SPEED, SPEED_KEYS)}

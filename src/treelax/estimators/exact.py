@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from treelax.errors import InputError
 from treelax.estimators.base import ExpectedLoss, Loss, checked_losses
 from treelax.ops import checks
 from treelax.ops.backend import inner
@@ -46,11 +45,6 @@ class Exact(ExpectedLoss):
     ) -> Tensor:
         """The sum over all structures, ``(...)``; ``f`` takes them at once."""
         structure, scores = distribution.structure, distribution.scores
-        if structure.event_dim == 3:
-            raise InputError(
-                f"estimator is Exact and the structure {structure}; expected one without labels, or "
-                "another estimator"
-            )
         distribution.log_partition  # noqa: B018  checks the scores
         size = scores.shape[-structure.event_dim]
         longest = size - structure.rooted

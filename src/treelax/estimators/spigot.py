@@ -111,7 +111,6 @@ class SPIGOT(Stepped):
                 return mean - project(mean, grad)
             return mean - structure.marginals(fixed - step * grad, lengths, **options)[0]
 
-        def rule(grad: Tensor) -> Tensor:
-            return share * way(grad)
-
-        return with_gradient(hard, scores, rule).to(distribution.scores.dtype)
+        return with_gradient(hard, scores, lambda grad: share * way(grad)).to(
+            distribution.scores.dtype
+        )

@@ -179,8 +179,8 @@ class Labelled(Structure):
     def enumerate(self, n: int) -> Tensor:
         """Not without the number of labels."""
         raise InputError(
-            "The number of labels is not known to the structure; expected a call to "
-            f"{self.structure}.enumerate({n})."
+            f"{self} cannot be enumerated, as the number of labels is not known to it; expected "
+            f"{self.structure}, without labels."
         )
 
     def log_count(self, n: int) -> float:
