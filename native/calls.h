@@ -45,7 +45,7 @@ int soft_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t si
               T *trees, T *values, T *saved, int64_t threads, const int *stop) {
     const Groups<T> groups(lengths, batch, size, Parts::root, true);
     const size_t room = room_of_groups(size);
-    return for_each_group(groups, threads, [&](int64_t index) {
+    return for_each_group(groups, threads, stop, [&](int64_t index) {
         const Group<T, Parts> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors();
         // the scores are read by the first sweep only, in the plane that the second one fills
@@ -83,7 +83,7 @@ int soft_tree_backward(const T *grad_tree, const T *grad_value, const T *saved,
                        T *grad_scores, int64_t threads, const int *stop) {
     const Groups<T> groups(lengths, batch, size, Parts::root, true);
     const size_t room = room_of_groups(size);
-    return for_each_group(groups, threads, [&](int64_t index) {
+    return for_each_group(groups, threads, stop, [&](int64_t index) {
         const Group<T, Parts> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors();
         const Scratch<T> scratch((refilled_planes + grad_planes) * plane);
@@ -113,7 +113,7 @@ template <class T>
 int best_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t size, bool single_root,
               T *trees, T *values, int64_t threads, const int *stop) {
     const Groups<T> groups(lengths, batch, size, Parts::root, true);
-    return for_each_group(groups, threads, [&](int64_t index) {
+    return for_each_group(groups, threads, stop, [&](int64_t index) {
         const Group<T, Parts> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors();
         const Scratch<T> scratch((best_planes + 1) * plane);
@@ -141,7 +141,7 @@ int sample_tree(const T *scores, const int64_t *lengths, const T *uniforms, int6
                 int64_t batch, int64_t size, bool single_root, T *trees, T *values,
                 int64_t threads, const int *stop) {
     const Groups<T> groups(lengths, batch, size, Parts::root, true);
-    return for_each_group(groups, threads, [&](int64_t index) {
+    return for_each_group(groups, threads, stop, [&](int64_t index) {
         const Group<T, Parts> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors();
         const Scratch<T> scratch(chart_planes * plane);

@@ -18,6 +18,9 @@ constexpr double limit = 1e30;
 // The size of chart values from which a type loses too much in their differences.
 template <class T> constexpr double centre_above = sizeof(T) == sizeof(float) ? 256 : 256.0 * (1 << 29);
 
+// Whether the caller has given up; `stop` may be null.
+inline bool given_up(const int *stop) { return stop && __atomic_load_n(stop, __ATOMIC_RELAXED); }
+
 // A cell's maximum, the reciprocal of its normaliser, and the value it passes up.
 template <class T> struct Cell {
     Vec<T> top, scale, value;

@@ -154,7 +154,7 @@ template <class Num> class Elimination {
             add_product<Num>(h1 - h0, m1 - m0, w + h0 * row + m0, row, w + h0 * row + k, row, step,
                              w + k * row + m0, step * row, to - from);
         };
-        for (int done = 0; done < count && !(stop_ && __atomic_load_n(stop_, __ATOMIC_RELAXED));) {
+        for (int done = 0; done < count && !given_up(stop_);) {
             const int end = done + block < count ? done + block : count;
             const int k0 = upwards ? done : words - end, k1 = upwards ? end : words - done;
             const int low = upwards ? k1 : 0, high = upwards ? words : k0;  // what remains after them

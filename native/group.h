@@ -109,7 +109,7 @@ template <class T, class Parts = Arcs> struct Group {
         : groups(all), index(group), n(int(all.length(group, 0))), size(n + Parts::root),
           single_root(single), stop(stop_flag) {}
 
-    bool stopped() const { return stop && __atomic_load_n(stop, __ATOMIC_RELAXED); }
+    bool stopped() const { return given_up(stop); }
 
     size_t plane_vectors() const { return size_t(size) * size; }
     int inner_splits(int i, int j) const { return single_root && i == 0 ? 1 : j - i; }

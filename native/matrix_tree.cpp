@@ -32,7 +32,7 @@ template <class T>
 int marginal_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t size,
                   bool single_root, T *trees, T *values, T *saved, int64_t threads, const int *stop) {
     const Groups<T> groups(lengths, batch, size);
-    return for_each_group(groups, threads, [&](int64_t index) {
+    return for_each_group(groups, threads, stop, [&](int64_t index) {
         const Group<T> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors(), room = Marginals<Real<T>>::room(g.n);
         const Scratch<T> scratch(room + plane);
@@ -99,7 +99,7 @@ int marginal_tree_backward(const T *grad_tree, const T *grad_value, const T *sav
                            const int64_t *lengths, int64_t batch, int64_t size, bool single_root,
                            T *grad_scores, int64_t threads, const int *stop) {
     const Groups<T> groups(lengths, batch, size);
-    return for_each_group(groups, threads, [&](int64_t index) {
+    return for_each_group(groups, threads, stop, [&](int64_t index) {
         const Group<T> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors(), room = Marginals<Dual<T>>::room(g.n);
         const Scratch<T> scratch(2 * plane + 2 * room);
@@ -148,7 +148,7 @@ template <class T>
 int best_tree(const T *scores, const int64_t *lengths, int64_t batch, int64_t size, bool single_root,
               T *trees, T *values, int64_t threads, const int *stop) {
     const Groups<T> groups(lengths, batch, size);
-    return for_each_group(groups, threads, [&](int64_t index) {
+    return for_each_group(groups, threads, stop, [&](int64_t index) {
         const Group<T> g(groups, index, single_root, stop);
         const Scratch<double> scratch(Arborescence<T>::room(g.n));
         if (!scratch.get()) return out_of_memory;
@@ -192,7 +192,7 @@ int sample_tree(const T *scores, const int64_t *lengths, const T *uniforms, int6
         std::memcpy(repeated.get() + s * batch, lengths, sizeof(int64_t) * batch);
     }
     const Groups<T> groups(repeated.get(), samples * batch, size);
-    return status | for_each_group(groups, threads, [&](int64_t index) {
+    return status | for_each_group(groups, threads, stop, [&](int64_t index) {
         const Group<T> g(groups, index, single_root, stop);
         const size_t plane = g.plane_vectors(), room = Marginals<Real<T>>::room(g.n);
         const Scratch<T> scratch(plane + room + Sampler<Real<T>>::room(g.n));

@@ -27,7 +27,7 @@ template <class Num> class Sampler {
     // Heads from the weights and uniforms; the weights are used up.
     [[gnu::noinline]] void draw(Marginals<Num> &marginals, bool single_root) {
         Num *weights = marginals.weights;
-        for (int h = 0; h <= n_; ++h) stands_for_[h].value = splat<T>(T(h));
+        for (int h = 0; h <= n_; ++h) stands_for_[h].value = splat<T>(T(h)), heads_[h].value = Vec<T>{};
         Vec<T> child = {};
         if (single_root) {
             marginals.eliminate(false);
@@ -39,7 +39,7 @@ template <class Num> class Sampler {
         }
         std::memcpy(static_cast<void *>(walk_), weights, sizeof(Num) * size_ * size_);
         if (single_root) root_child(weights, child);
-        for (int m = 1; m <= n_; ++m) {
+        for (int m = 1; m <= n_ && !given_up(stop_); ++m) {
             const IVec<T> drawn = (splat<T>(T(m)) <= marginals.last) & (child != splat<T>(T(m)));
             Elimination<Num> elimination(false, marginals.exit, reach_ + m, 1, work_, stop_);
             elimination.solve_first({walk_ + m, walk_ + m * size_ + m, size_, n_ - m + 1}, m - 1);

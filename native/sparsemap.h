@@ -111,7 +111,7 @@ int sparsemap(const double *scores, const int64_t *lengths, const double *start,
                 gaps[b] = own[count]->gap;
                 supports->sets[b] = std::move(own[count]->set);
             }
-            if (count == 0 || (stop && __atomic_load_n(stop, __ATOMIC_RELAXED))) return 0;
+            if (count == 0 || given_up(stop)) return 0;
             for (int i = 0; i < count; ++i) {
                 own[i]->write_rest(rest.data() + i * plane);
                 own_lengths[i] = own[i]->length();
@@ -134,7 +134,7 @@ int sparsemap(const double *scores, const int64_t *lengths, const double *start,
             count = left;
         }
     };
-    return for_each_group(groups, threads, [&](int64_t index) -> int {
+    return for_each_group(groups, threads, stop, [&](int64_t index) -> int {
         try {
             return work(index);
         } catch (const std::bad_alloc &) {

@@ -18,18 +18,20 @@ constexpr double steps_per_thread = 20000;
 // Groups that several threads take one after the other.
 template <class Work> struct Queue {
     const Work *work;  // of the caller, who waits until nothing is left
+    const int *const stop;
     const int64_t count;
     std::atomic<int64_t> next{0}, left{count};
     std::atomic<int> status{0};
     std::mutex lock;
     std::condition_variable done;
 
-    Queue(const Work &todo, int64_t groups) : work(&todo), count(groups) {}
+    Queue(const Work &todo, int64_t groups, const int *stop_flag)
+        : work(&todo), stop(stop_flag), count(groups) {}
 
     void run() {
         FlushDenormals flush;
         for (int64_t index; (index = next++) < count;) {
-            status |= (*work)(index);
+            if (!given_up(stop)) status |= (*work)(index);
             if (--left == 0) {
                 const std::lock_guard<std::mutex> hold(lock);
                 done.notify_one();
@@ -47,9 +49,9 @@ template <class Work> struct Queue {
 // too late is not waited for: OpenMP's spin while they wait, which costs a multiple of the time there,
 // and do not survive a fork.
 template <class T, class Work>
-int for_each_group(const Groups<T> &groups, int64_t threads, const Work &work) {
+int for_each_group(const Groups<T> &groups, int64_t threads, const int *stop, const Work &work) {
     if (groups.status()) return groups.status();
-    const auto queue = std::make_shared<Queue<Work>>(work, groups.count());
+    const auto queue = std::make_shared<Queue<Work>>(work, groups.count(), stop);
     const double n = double(groups.length(0, 0));
     const double worth = double(queue->count) * n * n * n / steps_per_thread;
     for (int64_t team = 1; team < threads && team < queue->count && double(team) < worth; ++team) {

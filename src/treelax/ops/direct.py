@@ -24,7 +24,7 @@ from treelax.ops.problems import raise_found
 @functools.lru_cache(maxsize=256)
 def plan(algorithm: str, backend: str, dtype: torch.dtype, batch: int, size: int) -> Plan | None:
     """None for what goes the long way: other backends, long sentences, calls without a word."""
-    if batch == 0 or size == ALGORITHMS[algorithm].rooted or batch * size**3 >= native.LONG:
+    if batch == 0 or size == ALGORITHMS[algorithm].rooted:
         return None
     if dispatch.choose(backend, "cpu") != "native":
         return None

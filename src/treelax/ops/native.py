@@ -40,7 +40,7 @@ NO_MEMORY = "Not enough memory for the charts; use smaller batches or shorter se
 #: Longer sentences of dynamic programs go alone, see native/group.h.
 LONGEST_IN_LANES = 255
 
-#: From this many cells times splits on, about a second, a call can be interrupted.
+#: From this many steps on, half a second of cells times splits, a call can be interrupted.
 LONG = 10**8
 
 #: Smaller blocks of memory come from the C library, which keeps them by itself.
@@ -212,16 +212,18 @@ def call(
     size: int,
     *values: Any,
     lone: bool = False,
+    times: int = 1,
 ) -> None:
     """Run an entry point, whose last two arguments are added here, and see to its status.
 
-    ``lone`` is for the long sentences of a batch, after the call for the others.
+    ``lone`` is for the long sentences of a batch, after the call for the others. Of n words, a sentence
+    takes at most ``times`` n³ steps.
     """
     batch = lengths.shape[0]
     build = "_lone" if lone else build_for(dtype, batch)
     kernel = kernel_of(operation, dtype, build, arguments)
     threads = torch.get_num_threads()
-    if batch * size**3 < LONG:
+    if batch * size**3 * times < LONG:
         status = kernel(*values, threads, None)
     else:
         status = _interruptible(kernel, *values, threads)

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treelax.ops.native import Plan, aligned, build_for, call, kernel_of, lanes, pool
+from treelax.ops.native import LONG, Plan, aligned, build_for, call, kernel_of, lanes, pool
 
 # arguments of the entry points: pointers and integers
 SOFT_TREE, BACKWARD = "ppiiiipppip", "ppppiiiipip"
@@ -17,12 +17,17 @@ SOFT_TREE, BACKWARD = "ppiiiipppip", "ppppiiiipip"
 class NativeProgram:
     """The functions of a backend; entry points begin with ``prefix``, charts have ``planes``.
 
-    Scores of more than ``largest`` rows have room for long sentences, which go alone.
+    Scores of more than ``largest`` rows have room for long sentences, which go alone. Where weights may
+    underflow and have to be ``logarithms``, a call can take ten times as long, and a sample as long as a
+    call for each of its words.
     """
 
-    def __init__(self, prefix: str, planes: int, largest: int = sys.maxsize) -> None:
+    def __init__(
+        self, prefix: str, planes: int, largest: int = sys.maxsize, logarithms: bool = False
+    ) -> None:
         self.planes = planes
         self.largest = largest
+        self.logarithms = logarithms
         self.soft_tree_name = f"{prefix}soft_tree"
         self.backward_name = f"{prefix}soft_tree_backward"
         self.best_tree_name = f"{prefix}best_tree"
@@ -34,8 +39,8 @@ class NativeProgram:
         return (total + self.planes * batch * size * size if size > self.largest else total,)
 
     def plan(self, dtype: torch.dtype, batch: int, size: int) -> Plan | None:
-        """For `treelax.ops.direct`; None where there is room for long sentences."""
-        if size > self.largest:
+        """For `treelax.ops.direct`; None where there is room for long sentences, or much to do."""
+        if size > self.largest or batch * size**3 * (10 if self.logarithms else 1) >= LONG:
             return None
         build = build_for(dtype, batch)
         return Plan(
@@ -58,16 +63,18 @@ class NativeProgram:
         size: int,
         *values: Any,
         saved: int = -1,
+        samples: int = 1,
     ) -> None:
         """Call an entry point, for long sentences once more; ``saved`` is the place of that pointer."""
-        call(operation, arguments, dtype, lengths, size, *values)
+        times = max(10, samples * size) if self.logarithms else samples
+        call(operation, arguments, dtype, lengths, size, *values, times=times)
         if size <= self.largest:
             return
         own = list(values)
         if saved >= 0 and own[saved] is not None:
             skipped = self.planes * self.in_lanes(lengths.shape[0], size, dtype)
             own[saved] += skipped * dtype.itemsize
-        call(operation, arguments, dtype, lengths, size, *own, lone=True)
+        call(operation, arguments, dtype, lengths, size, *own, lone=True, times=times)
 
     def soft_tree(
         self, scores: Tensor, lengths: Tensor, relaxation: str, single_root: bool, save: bool
@@ -138,5 +145,6 @@ class NativeProgram:
             *(self.sample_tree_name, "pppiiiippip", scores.dtype, lengths, size),
             *(scores.data_ptr(), lengths.data_ptr(), uniforms.data_ptr()),
             *(samples, batch, size, single_root, trees.data_ptr(), value.data_ptr()),
+            samples=samples,
         )
         return trees, value

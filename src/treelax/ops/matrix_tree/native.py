@@ -2,7 +2,11 @@
 
 from treelax.ops.native_program import NativeProgram
 
-_program = NativeProgram("matrix_tree_", planes=2)  # `saved_planes` in native/matrix_tree.cpp
+_program = NativeProgram(
+    "matrix_tree_",
+    planes=2,  # `saved_planes` in native/matrix_tree.cpp
+    logarithms=True,
+)
 
 plan = _program.plan
 saved_shape = _program.saved_shape

@@ -42,6 +42,8 @@ def solve(
             *(scores.data_ptr(), lengths.data_ptr(), start.data_ptr(), batch, size, single_root),
             *(most, tree.data_ptr(), gap.data_ptr()),
             *(ctypes.addressof(found), ctypes.addressof(slots)),
+            # flat scores: as many trees as parts, and for each a product with a matrix of that size
+            times=max(1, size**3 // 10),
         )
         parts = size - 1 if algorithm.rooted else 2 * size - 1
         indices = lengths.new_empty((batch, slots.value, parts))
