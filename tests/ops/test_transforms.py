@@ -71,6 +71,20 @@ def test_vmap(structure, operation):
 
 @every_structure
 @every_operation
+def test_vmap_of_single_sentences(structure, operation):
+    """What is the same for all that is mapped comes with a stride of 0."""
+    scores, function = problem(structure, operation)
+    for x, n in ((scores[:, 0], None), (scores[:, :1], LENGTHS[:1]), (scores[:, 1], LENGTHS[1])):
+        expected = torch.stack([function(own, n) for own in x])
+        torch.testing.assert_close(vmap(lambda own, n=n: function(own, n))(x), expected)
+        outside = slope(vmap(lambda own, n=n: function(own, n)), x)
+        torch.testing.assert_close(
+            outside, torch.stack([slope(lambda own, n=n: function(own, n), own) for own in x])
+        )
+
+
+@every_structure
+@every_operation
 def test_grad(structure, operation):
     scores, function = problem(structure, operation)
     square = grad(lambda x: function(x).square().sum())

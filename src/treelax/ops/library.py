@@ -182,6 +182,12 @@ def ordinary(tensor: Tensor) -> bool:
     )
 
 
+def derivable(tensor: Tensor) -> bool:
+    """Whether a gradient with respect to a tensor may be asked for."""
+    # a tensor that is mapped does not tell what it is made of
+    return torch.is_grad_enabled() and (tensor.requires_grad or _are_functorch_transforms_active())
+
+
 def refuse_forward_mode(name: str, inputs: tuple[Any, ...]) -> None:
     """Raise if an input carries a tangent; it would be dropped without a word."""
     if _are_functorch_transforms_active() or any(

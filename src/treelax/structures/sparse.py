@@ -11,7 +11,7 @@ from treelax.errors import InputError
 from treelax.ops import checks, select_heads
 from treelax.ops.canonical import canonical
 from treelax.ops.problems import Validate
-from treelax.ops.sparsemap import columns, plain
+from treelax.ops.sparsemap import columns, face, plain
 from treelax.ops.sparsemap.function import assembled, check_iterations, check_start, chosen_start
 from treelax.ops.sparsemap.result import SparseMap
 
@@ -51,15 +51,19 @@ def by_argmax(
             own, lengths if sentences is None else lengths[sentences], **unchecked
         )
 
+    ready = plain.prepared(fixed, mask, structure.rooted)
     found = plain.solve(
-        plain.prepared(fixed, mask, structure.rooted),
+        ready,
         chosen_start(fixed, best.reshape(flat.shape), start),
         oracle,
         int(structure.part_count(torch.tensor(words))),
         words,
         max_iterations,
     )
-    return assembled(flat, plain.spoiled(found, fixed, mask), batch, scores.dtype)
+    spoiled = plain.spoiled(found, fixed, mask)
+    return assembled(
+        flat, spoiled, batch, scores.dtype, lambda: face.spanned(ready, spoiled, oracle)
+    )
 
 
 def check_member(
@@ -103,4 +107,4 @@ def by_word(
         indices, weights = columns.mixture(tree.detach(), form.lengths)
         return indices.reshape(form.batch_shape + indices.shape[1:]), form.restore(weights)
 
-    return SparseMap(form.restore(tree), form.restore(gap), mixture, None)
+    return SparseMap(form.restore(tree), form.restore(gap), mixture)

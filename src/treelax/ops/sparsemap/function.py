@@ -1,11 +1,13 @@
 """SparseMAP as custom operations, and calls from Python.
 
-`sparsemap` finds the trees and the point; `sparsemap_point` returns the point again, tied to the scores
-by its gradient. So structures whose support is found elsewhere have the same gradient.
+`sparsemap` finds the trees and the point, `sparsemap_face` the other trees that a gradient needs;
+`sparsemap_point` returns the point again, tied to the scores by its gradient. So structures whose trees
+are found elsewhere have the same gradient.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,6 +19,7 @@ from treelax.ops.backend import ALGORITHMS, Algorithm
 from treelax.ops.canonical import canonical
 from treelax.ops.function import call_best_tree, no_words
 from treelax.ops.library import (
+    derivable,
     fake,
     gradient,
     no_context,
@@ -26,9 +29,12 @@ from treelax.ops.library import (
 )
 from treelax.ops.operations import chosen
 from treelax.ops.problems import Validate, settle
-from treelax.ops.sparsemap import plain
-from treelax.ops.sparsemap.plain import Solution
+from treelax.ops.sparsemap import face, plain
+from treelax.ops.sparsemap.plain import Oracle, Solution
 from treelax.ops.sparsemap.result import SparseMap
+
+#: Finds the trees that span a face, and the matrix of the gradient.
+Span = Callable[[], tuple[Tensor, Tensor]]
 
 #: Backends with the whole loop in a kernel; the others have their best trees in that of `plain`.
 FAST = ("native", "triton")
@@ -84,36 +90,30 @@ def _sparsemap(
     name = dispatch.choose(backend, scores.device.type).replace("cuda", "triton")
     parts = kind.parts(lengths, scores.shape[-1])
     ready = plain.prepared(scores, parts, kind.rooted)
+    lengths = lengths.contiguous()  # those of torch.vmap need not be
     if no_words(kind, scores):
         found = _nothing(ready, most_parts(kind, scores.shape[-1]))
     elif name in FAST:
         module = dispatch.load("sparsemap", name)
         found = module.solve(ready, lengths, start, kind, single_root, max_iterations)
     else:
-        found = _by_loop(ready, lengths, start, kind, single_root, max_iterations, name)
+        best = oracle(kind, lengths, single_root, name)
+        size = scores.shape[-1]
+        most, words = most_parts(kind, size), kind.room(size)
+        found = plain.solve(ready, start, best, most, words, max_iterations)
     return tuple(plain.spoiled(found, scores, parts))  # type: ignore[return-value]
 
 
-def _by_loop(
-    scores: Tensor,
-    lengths: Tensor,
-    start: Tensor,
-    algorithm: Algorithm,
-    single_root: bool,
-    max_iterations: int | None,
-    backend: str,
-) -> Solution:
-    """By the loop of `treelax.ops.sparsemap.plain` around a backend's best tree."""
+def oracle(algorithm: Algorithm, lengths: Tensor, single_root: bool, backend: str) -> Oracle:
+    """The best trees by a backend."""
     module = dispatch.load(algorithm.name, backend)
-    size = scores.shape[-1]
 
     def best(own: Tensor, sentences: Tensor | None) -> Tensor:
         words = lengths if sentences is None else lengths[sentences]
         tree: Tensor = module.best_tree(own.contiguous(), words, single_root)[0]
         return tree
 
-    parts, words = most_parts(algorithm, size), algorithm.room(size)
-    return plain.solve(scores, start, best, parts, words, max_iterations)
+    return best
 
 
 def _nothing(scores: Tensor, parts: int) -> Solution:
@@ -143,6 +143,51 @@ def _(scores: Tensor, lengths: Tensor, start: Any, algorithm: str, *others: Any)
 
 
 call_sparsemap = gradient("sparsemap", lambda ctx, *grads: (None,) * 7, no_context)
+
+
+# ── sparsemap_face ───────────────────────────────────────────────────────────────────────────────
+
+
+@operation(
+    "sparsemap_face(Tensor scores, Tensor lengths, Tensor tree, Tensor gap, Tensor indices,"
+    " Tensor weights, Tensor inverse, str algorithm, bool single_root, str backend)"
+    " -> (Tensor, Tensor)"
+)
+def _face(
+    scores: Tensor,
+    lengths: Tensor,
+    tree: Tensor,
+    gap: Tensor,
+    indices: Tensor,
+    weights: Tensor,
+    inverse: Tensor,
+    algorithm: str,
+    single_root: bool,
+    backend: str,
+) -> tuple[Tensor, Tensor]:
+    """Trees that span the face of the point, and the matrix of the gradient."""
+    kind = ALGORITHMS[algorithm]
+    if no_words(kind, scores):
+        return indices.clone(), inverse.clone()
+    ready = plain.prepared(scores, kind.parts(lengths, scores.shape[-1]), kind.rooted)
+    lengths = lengths.contiguous()
+    name = dispatch.choose(backend, scores.device.type)
+    name = "triton" if name == "cuda" else name
+    found = Solution(tree, gap, indices, weights, inverse)
+    return face.spanned(ready, found, oracle(kind, lengths, single_root, name))
+
+
+@fake("sparsemap_face")
+def _(scores: Tensor, lengths: Any, tree: Any, gap: Any, indices: Tensor, *others: Any) -> Any:
+    slots = torch.library.get_ctx().new_dynamic_size()
+    batch, _, parts = indices.shape
+    return (
+        indices.new_empty(batch, slots, parts),
+        scores.new_empty((batch, slots, slots), dtype=torch.float64),
+    )
+
+
+call_face = gradient("sparsemap_face", lambda ctx, *grads: (None,) * 10, no_context)
 
 
 # ── sparsemap_point ──────────────────────────────────────────────────────────────────────────────
@@ -220,13 +265,17 @@ def chosen_start(scores: Tensor, best: Tensor, start: Tensor | None) -> Tensor:
     return best.masked_fill(best.flatten(1).isnan().any(1).view(-1, *(1,) * (best.dim() - 1)), 0)
 
 
-def assembled(scores: Tensor, found: Solution, batch: torch.Size, dtype: torch.dtype) -> SparseMap:
-    """The result in the caller's form, tied to the scores."""
-    tree = call_point(scores, found.tree, found.gap, found.indices, found.inverse)
-    tree, gap, indices, weights, inverse = (
-        x.reshape(batch + x.shape[1:]) for x in found._replace(tree=tree)
+def assembled(
+    scores: Tensor, found: Solution, batch: torch.Size, dtype: torch.dtype, span: Span
+) -> SparseMap:
+    """The result in the caller's form, tied to the scores by the face that ``span`` finds."""
+    tree = found.tree
+    if derivable(scores):
+        tree = call_point(scores, tree, found.gap, *span())
+    tree, gap, indices, weights = (
+        x.reshape(batch + x.shape[1:]) for x in (tree, found.gap, found.indices, found.weights)
     )
-    return SparseMap(tree.to(dtype), gap.to(dtype), lambda: (indices, weights.to(dtype)), inverse)
+    return SparseMap(tree.to(dtype), gap.to(dtype), lambda: (indices, weights.to(dtype)))
 
 
 def sparsemap(
@@ -255,7 +304,10 @@ def sparsemap(
     )
     settle(fixed, validate)
     start = chosen_start(fixed, best, start)
-    found = call_sparsemap(
-        fixed, form.lengths, start, algorithm.name, single_root, max_iterations, name
-    )
-    return assembled(form.scores, Solution(*found), form.batch_shape, form.dtype)
+    kind = algorithm.name, single_root
+    found = call_sparsemap(fixed, form.lengths, start, *kind, max_iterations, name)
+
+    def span() -> tuple[Tensor, Tensor]:
+        return call_face(fixed, form.lengths, *found, *kind, name)
+
+    return assembled(form.scores, Solution(*found), form.batch_shape, form.dtype, span)

@@ -27,3 +27,19 @@ def usual_room(words: int, parts: int, iterations: int) -> int:
     """Slots of a support where memory is made beforehand: those scores take about four a word, and
     never more than one for every part, nor for every tree that is added to the first."""
     return max(1, min(6 * words + 16, parts, iterations + 1))
+
+
+#: A tree is on the face of the point if it misses the best value by less than this, times the parts of a
+#: tree and the size of their scores.
+TIE = 1e-11
+#: A tree whose squared distance to the affine hull of others is less is one of its trees.
+APART = 1e-8
+#: In a direction with entries of about 1, trees of a hull that is orthogonal to it differ by less.
+LEAST_GAIN = 1e-7
+#: How far from the point trees are looked for at first, times the size of the scores.
+REACH = 1e-7
+#: Nearer than this, rounding hides the difference between trees.
+SHORTEST_REACH = 1e-11
+
+#: Rounds of that search where their number must be known beforehand.
+ROUNDS = 4

@@ -27,14 +27,11 @@ class SparseMap:
         gap: ``(...)``, no structure improves on it by more: an upper bound on what is missing in
             :math:`\\tfrac12 \\|z - \\theta\\|^2`. Rounding, unless iterations were limited.
         mixture: what gives `indices` and `weights`, when they are first asked for.
-        inverse: ``(..., S, S)``, the matrix :math:`S` of the gradient :math:`Z S Z^\\top g`; None
-            where words are independent.
     """
 
     tree: Tensor
     gap: Tensor
     mixture: Callable[[], tuple[Tensor, Tensor]] = field(repr=False)
-    inverse: Tensor | None
 
     @cached_property
     def _mixed(self) -> tuple[Tensor, Tensor]:
