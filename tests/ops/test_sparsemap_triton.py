@@ -54,8 +54,10 @@ def interpreter_checks(kind: str) -> Iterator[dict[str, object]]:
     for most in (None, 2):
         ready = plain.prepared(scores, algorithm.parts(lengths, size), algorithm.rooted)
         start = torch.ops.treelax.best_tree(scores, lengths, name, single_root, "diagonal", True)
+        best = function.oracle(algorithm, lengths, single_root, "diagonal")
+        most_parts = function.most_parts(algorithm, size)
+        want = plain.solve(ready, start, best, most_parts, algorithm.room(size), most)
         options = (lengths, start, algorithm, single_root, most)
-        want = function._by_loop(ready, *options, "diagonal")
         got = triton.solve(ready, *options, tiles=Tiles(8, 4, 1))
         grad = torch.randn_like(ready)
         pairs = {
