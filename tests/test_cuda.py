@@ -254,6 +254,25 @@ def test_sparsemap_as_on_the_cpu():
         close(single.tree, results[0][0], 1e-4)
 
 
+def test_gradients_of_sparsemap_have_all_directions():
+    """Those of the CPU, which are held against finite differences."""
+    structures = (tx.Projective(), tx.Projective(single_root=True), *STRUCTURES)
+    plain = [s for s in structures if s.event_dim == 2]
+    for structure, (n, scale) in product(plain, ((20, 0.3), (40, 1.0), (40, 0.1))):
+        generator = torch.Generator().manual_seed(n)
+        shape = (2, n + structure.rooted, n + structure.rooted)
+        scores = scale * torch.randn(shape, dtype=torch.float64, generator=generator)
+        upstream = torch.randn(shape, dtype=torch.float64, generator=generator)
+        grads = []
+        for device in ("cpu", "cuda"):
+            s = scores.to(device).requires_grad_()
+            tree = structure.sparsemap(s).tree
+            grads.append(torch.autograd.grad((tree * upstream.to(device)).sum(), s)[0])
+            alone = torch.vmap(lambda x: structure.sparsemap(x).tree)(s.detach())  # noqa: B023
+            close(alone, tree.detach(), 1e-10)
+        close(grads[1], grads[0], 1e-7)
+
+
 ESTIMATORS = (
     tx.Relaxed(),
     tx.StraightThrough(),
