@@ -19,6 +19,7 @@ from listops_runs import QUICK, options
 import treelax
 from treelax import ProjectiveTrees
 from treelax.cli.main import main
+from treelax.cli.parse import split_arguments
 from treelax.data.conllu import Sentence, read_conllu, write_conllu
 from treelax.data.listops import parse_expression
 from treelax.pictures import draw_tree, list_weights
@@ -85,6 +86,22 @@ def test_a_text_with_the_name_of_a_folder(
     monkeypatch.chdir(tmp_path)
     assert "TEXT: received none, with the RUN 7;" in refused(capsys, "parse", "7")
     assert records(capsys, run, "7")[0]["words"] == ["7"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nosuchrun"],
+        ["The", "old", "cat", "sleeps", "."],
+        ["Stop!", "A fine film ."],
+        ["A fine film .", "Thanks"],
+        ["english", "Thanks", "A fine film ."],
+        ["-"],
+    ],
+)
+def test_sentences_are_not_taken_for_a_run(arguments: list[str]) -> None:
+    run, *texts = arguments if arguments[0] == "english" else (None, *arguments)
+    assert split_arguments(arguments) == (run, texts)
 
 
 def test_a_file_of_expressions(run: Path, capsys: Output) -> None:
@@ -439,6 +456,9 @@ def test_a_treebank_with_tags_and_samples(tmp_path: Path, treebank: Path, capsys
             "whole expression such as [MAX 2 9 ] (no RUN was named, so listops reads it)",
         ),
         (["runs/none", TEXT], "RUN: received 'runs/none', which does not exist; expected the fol"),
+        (["nosuchrun", TEXT], "RUN: received 'nosuchrun', which does not exist; expected the fol"),
+        (["nosuchrun", "--file", __file__], "RUN: received 'nosuchrun', which does not exist"),
+        (["nosuchrun", "-"], "if it is a text, name the model first: treelax parse english"),
         ([__file__, TEXT], "test_parse.py: is cut off or damaged, or no checkpoint"),
         (["nowhere.safetensors", TEXT], "'nowhere.safetensors', which does not exist"),
         ([".", TEXT], "holds neither config.toml nor config.json; expected the folder of a run"),

@@ -17,7 +17,7 @@ import typer
 from treelax.cli.commands import Device, Input, Tokens, Vectors, command
 from treelax.cli.console import error_console
 from treelax.cli.output import Look, Said, form_of, refuse_output, write_said
-from treelax.cli.predict import STREAM, load_parser, read
+from treelax.cli.predict import STREAM, load_parser, missing_run, read
 from treelax.cli.progress import advancing, progress
 from treelax.errors import DataError, InputError
 
@@ -30,10 +30,11 @@ HELP = """Show the trees that a trained model finds.
 
 RUN is the folder of a run or of a saved model, or english or listops for a
 model that comes with treelax. Without it, ListOps expressions go to listops
-and all other texts to english. The first argument is taken as RUN if it is
-english, listops, an existing folder, or ends in .safetensors; all others are
-texts. To parse a text of such a name, give RUN first: treelax parse
-runs/stars runs.
+and all other texts to english. The first argument is RUN if it is english,
+listops, an existing folder, a name in .safetensors or a word with a slash. A
+word before -, --file or a text with spaces is RUN too, unless it ends in a
+full stop, ! or ?. All else is text. To parse a text that would be taken as
+RUN, give RUN first: treelax parse english Thanks "A fine film."
 
 english was trained on UD English-EWT and has its licence, CC BY-SA 4.0;
 treelax.load("english").about has its scores.
@@ -64,6 +65,7 @@ Examples:
 COUNT_EVERY = 20  # texts; a bar takes longer to draw than one of them to parse
 # a value and round brackets may come before, as in the original files
 EXPRESSION = re.compile(r"[\d\s(]*\[(MIN|MAX|MED|SM)\b")
+SENTENCE_ENDS = (".", "!", "?", "…")  # a text of one word, not the name of a run
 ENDINGS = {
     **{".txt": "tree", ".json": "json", ".jsonl": "json", ".conllu": "conllu"},
     **{".svg": "svg", ".png": "svg", ".pdf": "svg"},
@@ -123,7 +125,7 @@ def parse(
     from treelax.pictures import supports_unicode
     from treelax.tasks.base import Source
 
-    run, texts = split_arguments(arguments or [])
+    run, texts = split_arguments(arguments or [], file)
     if file is None and texts == [STREAM]:
         file, texts = STREAM, []
     if bool(texts) == (file is not None) or STREAM in texts:
@@ -183,17 +185,28 @@ def parse(
         error_console.print(f"{examples.name}: {note}")
 
 
-def split_arguments(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """Tell the model from the texts."""
+def split_arguments(
+    arguments: Sequence[str], file: str | None = None
+) -> tuple[str | None, list[str]]:
+    """Separate the model from the texts; refuse a word in the place of a RUN that does not exist."""
     from treelax.tasks import BUILT_IN
 
-    first = arguments[0] if arguments else ""
-    # not with a Path: a long text is no name of a file, which it takes for an error
-    is_run = first in BUILT_IN or os.path.isdir(first) or first.endswith(".safetensors")
-    # one word with a separator is meant as a RUN too
-    if is_run or (first.split() == [first] and {os.sep, "/"} & set(first)):
-        return first, list(arguments[1:])
-    return None, list(arguments)
+    first, *texts = arguments or [""]
+    # not with a Path: it raises if a long text is no possible name of a file
+    if first in BUILT_IN or os.path.isdir(first) or first.endswith(".safetensors"):
+        return first, texts
+    if first.split() != [first]:
+        return None, list(arguments)
+    if {os.sep, "/"} & set(first):
+        return first, texts
+    has_input = file is not None or texts == [STREAM] or any(len(t.split()) > 1 for t in texts)
+    if first == STREAM or first.endswith(SENTENCE_ENDS) or not has_input:
+        return None, list(arguments)
+    if not os.path.exists(first):
+        raise InputError(
+            f"{missing_run(first)} (if it is a text, name the model first: treelax parse english ...)"
+        )
+    return first, texts
 
 
 def default_model(texts: Sequence[str], file: str | None) -> str:

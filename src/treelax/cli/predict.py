@@ -183,12 +183,19 @@ def load_parser(
     from treelax.training.devices import find_device
 
     if run not in BUILT_IN and not Path(run).exists():
-        expected = f"the folder of a run or of a saved model, a file, or {', '.join(BUILT_IN)}"
-        raise InputError(f"RUN: received {run!r}, which does not exist; expected {expected}")
+        raise InputError(missing_run(run))
     parser = load(run, device=find_device(device), vectors=vectors)
     if out is not None and out.exists() and (what := parser.trained_with(out)) is not None:
         raise InputError(f"--out: received {out}, the {what} of {run}; expected another file")
     return parser
+
+
+def missing_run(run: str) -> str:
+    """The message for a RUN that does not exist."""
+    from treelax.tasks import BUILT_IN
+
+    expected = f"the folder of a run or of a saved model, a file, or {', '.join(BUILT_IN)}"
+    return f"RUN: received {run!r}, which does not exist; expected {expected}"
 
 
 def read(parser: TrainedParser, source: Source, vectors: Sequence[Path] | None) -> Examples:
