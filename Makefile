@@ -28,11 +28,11 @@ $(BIN)/.installed: pyproject.toml ci/constraints.txt $(NATIVE)
 	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) --editable ".[dev]"
 	touch $@
 
-# what training and the demo page need, without the tools for tests
+# what training, raw text and the demo page need, without the tools for tests
 $(BIN)/.ready: pyproject.toml ci/constraints.txt $(NATIVE)
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) torch
-	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) --editable ".[demo]"
+	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) --editable ".[data,demo,train]"
 	touch $@
 
 # what the documentation needs, without the tools for tests

@@ -8,7 +8,7 @@ again. Crossing arcs are removed, since latent trees have none; ``--crossing`` k
 parser finds several sentences in a text, each has its own root; ``--single-root`` attaches the other
 roots to the first. Existing trees are replaced only with ``--force``, input files never.
 
-Needs ``pip install "treelax[data,train]" spacy`` and a pipeline with a parser.
+Needs ``pip install ".[data,train]" spacy`` and a pipeline with a parser.
 """
 
 import argparse

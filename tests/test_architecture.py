@@ -34,6 +34,11 @@ def modules():
     )
 
 
+def test_one_place_names_the_extras_to_install():
+    texts = {path.relative_to(PACKAGE): path.read_text() for path in PACKAGE.rglob("*.py")}
+    assert [str(path) for path, text in texts.items() if "treelax[" in text] == ["errors.py"]
+
+
 def part_of(path: Path) -> str:
     relative = path.relative_to(PACKAGE)
     return relative.parts[0].removesuffix(".py")

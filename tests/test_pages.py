@@ -117,6 +117,13 @@ def test_make_targets_and_variables_named_in_the_pages_exist():
         assert "`TREELAX_DEBUG=1" in read(name)
 
 
+def test_make_listops_installs_what_the_readme_advises():
+    """The next command of the README, treelax parse, needs nltk for "can't"."""
+    ready = read("Makefile").partition("/.ready:")[2].partition("\n\n")[0]
+    [installed] = re.findall(r'--editable "(.*)"', ready)
+    assert f'pip install "{installed}"  # in a checkout' in read("README.md")
+
+
 @pytest.mark.parametrize("page", figures.PAGES, ids=lambda page: page.name)
 def test_measured_figures_are_those_on_record(page):
     """Every one is made from a file under benchmarks/results: run python benchmarks/figures.py."""

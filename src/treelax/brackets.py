@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from treelax.errors import BackendError, InputError, counted, short
+from treelax.errors import BackendError, InputError, counted, install_command, short
 
 Span: TypeAlias = tuple[int, int, str | None]
 
@@ -186,7 +186,7 @@ def to_nltk(
         from nltk import Tree
     except ImportError as error:
         raise BackendError(
-            'to_nltk needs the nltk library, which is not installed: pip install "treelax[data]"'
+            f"to_nltk needs the nltk library, which is not installed: {install_command('data')}"
         ) from error
     words, spans = _spans_of_tree(tree, words, labels)
     nodes = [Tree("", [])]

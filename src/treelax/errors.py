@@ -66,6 +66,11 @@ class TrainingError(TreelaxError, RuntimeError):
     """Training cannot go on; for example, the loss became NaN."""
 
 
+def install_command(extra: str) -> str:
+    """How to install an extra of treelax; in a checkout no package index is needed to find treelax."""
+    return f'pip install "treelax[{extra}]", or in a checkout pip install ".[{extra}]"'
+
+
 def counted(count: int, noun: str) -> str:
     """``1 column``, ``1,200 columns``."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

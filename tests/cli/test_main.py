@@ -18,7 +18,7 @@ import treelax
 import treelax.cli
 import treelax.cli.main as program
 from treelax.cli.main import app, main
-from treelax.errors import DataError, Terminated, TreelaxError
+from treelax.errors import DataError, Terminated, TreelaxError, install_command
 
 SAMPLE = Path(__file__).parent.parent / "data" / "listops_sample.tsv"
 
@@ -255,4 +255,4 @@ def test_without_the_extra_it_says_what_to_install() -> None:
         "from treelax.cli.main import main; sys.exit(main(['--help']))"
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == 'treelax: error: needs rich: pip install "treelax[train]"\n'
+    assert done.stderr == f"treelax: error: needs rich: {install_command('train')}\n"

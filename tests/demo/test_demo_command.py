@@ -50,7 +50,8 @@ def test_without_fastapi(
 ) -> None:
     monkeypatch.setattr(command, "find_spec", lambda name: None)
     assert fails(capsys) == (
-        "treelax: error: treelax demo needs fastapi and uvicorn: pip install 'treelax[demo]'"
+        "treelax: error: treelax demo needs fastapi and uvicorn: "
+        'pip install "treelax[demo]", or in a checkout pip install ".[demo]"'
     )
 
 

@@ -10,7 +10,7 @@ import typer
 
 from treelax.cli.commands import command
 from treelax.cli.console import console, error_console
-from treelax.errors import BackendError
+from treelax.errors import BackendError, install_command
 
 NEEDED = ("fastapi", "uvicorn")
 HELP = """Explore scores, noise and trees of a sentence on a web page.
@@ -40,7 +40,7 @@ def demo(
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         needed = " and ".join(missing)
-        raise BackendError(f"treelax demo needs {needed}: pip install 'treelax[demo]'")
+        raise BackendError(f"treelax demo needs {needed}: {install_command('demo')}")
     from treelax.demo.answers import warm_up
     from treelax.demo.app import create_app
     from treelax.demo.score_sources import load_sources

@@ -15,7 +15,7 @@ from signal import SIGINT, SIGTERM
 from typing import TYPE_CHECKING, Annotated, Any
 
 import treelax
-from treelax.errors import Terminated, TreelaxError
+from treelax.errors import Terminated, TreelaxError, install_command
 
 MISSING = [name for name in ("typer", "rich") if find_spec(name) is None]
 if TYPE_CHECKING or not MISSING:
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     are raised as they are.
     """
     if MISSING:
-        return _fail(f'needs {" and ".join(MISSING)}: pip install "treelax[train]"')
+        return _fail(f"needs {' and '.join(MISSING)}: {install_command('train')}")
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError):  # a stream that another program has put in place
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]

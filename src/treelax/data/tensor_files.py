@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import Tensor
 
-from treelax.errors import BackendError
+from treelax.errors import BackendError, install_command
 from treelax.files import atomic_write
 
 __all__ = ["DamagedError", "check_sum", "fingerprint", "open_tensors", "require", "write_tensors"]
@@ -75,7 +75,7 @@ def require(*libraries: str) -> None:
     """Raise unless these libraries are installed."""
     for name in libraries:
         if find_spec(name) is None:
-            raise BackendError(f'{name} is not installed: pip install "treelax[train]"')
+            raise BackendError(f"{name} is not installed: {install_command('train')}")
 
 
 def fingerprint(facts: object, tensors: Iterable[Tensor]) -> str:

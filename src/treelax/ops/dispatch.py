@@ -20,7 +20,7 @@ import os
 import warnings
 from typing import Any
 
-from treelax.errors import BackendError
+from treelax.errors import BackendError, install_command
 from treelax.ops.checks import one_of
 
 BACKENDS = ("reference", "diagonal", "native", "triton", "cuda")
@@ -41,7 +41,7 @@ def why_not(name: str, device_type: str) -> str | None:
         return reason
     if name in ("triton", "cuda"):
         if importlib.util.find_spec("triton") is None:
-            return 'Triton is not installed (pip install "treelax[triton]")'
+            return f"Triton is not installed ({install_command('triton')})"
         if device_type != "cuda" and not (name == "triton" and triton_interprets()):
             return f"it runs on CUDA devices and scores is on {device_type}"
     if name == "cuda":

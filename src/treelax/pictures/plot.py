@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from treelax.errors import BackendError
+from treelax.errors import BackendError, install_command
 from treelax.pictures.style import COLOURS as TREE_COLOURS
 from treelax.pictures.style import INK, PAPER
 from treelax.pictures.svg import save, spoken
@@ -141,6 +141,6 @@ def look() -> Iterator[None]:
     try:
         from matplotlib import style
     except ImportError as error:
-        raise BackendError('plots need matplotlib: pip install "treelax[train]"') from error
+        raise BackendError(f"plots need matplotlib: {install_command('train')}") from error
     with style.context(["default", LOOK]):
         yield

@@ -259,7 +259,7 @@ def test_a_spoilt_folder_is_told_in_one_line(own_folder, capfd, spoil, message):
 
 def test_a_missing_library_is_told_in_one_line(folders, monkeypatch):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(BackendError, match=r"pip install 'treelax\[hf\]'"):
+    with pytest.raises(BackendError, match=r'in a checkout pip install "\.\[hf\]"'):
         check_folder(folders["bert"])
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from treelax.errors import BackendError
+from treelax.errors import BackendError, install_command
 
 if TYPE_CHECKING:
     from treelax.data.text.records import Record
@@ -100,6 +100,6 @@ def _treebank() -> Callable[[str], list[str]]:
     except ImportError as error:
         raise BackendError(
             "tokenising raw text needs the nltk library, which is not installed: "
-            'pip install "treelax[data]", or give tokenised text'
+            f"{install_command('data')}; or give tokenised text"
         ) from error
     return TreebankWordTokenizer().tokenize

@@ -18,7 +18,7 @@ from typing import Any
 
 from torch import nn
 
-from treelax.errors import BackendError, CheckpointError, InputError
+from treelax.errors import BackendError, CheckpointError, InputError, install_command
 from treelax.nn.transformer import Subwords, SubwordTransformer
 from treelax.tasks.text.config import ModelConfig
 from treelax.tasks.text.hub import first_line
@@ -133,8 +133,8 @@ def _library() -> Any:
         return import_module("transformers")
     except ImportError as error:
         raise BackendError(
-            "model.pretrained is a transformer, and the transformers library is not installed: pip "
-            "install 'treelax[hf]'"
+            "model.pretrained is a transformer, and the transformers library is not installed: "
+            f"{install_command('hf')}"
         ) from error
 
 
