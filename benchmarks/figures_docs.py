@@ -9,14 +9,17 @@ from collections.abc import Callable
 from benchmarks.figures import (
     LISTOPS,
     RESULTS,
+    SIZES,
     Rows,
     find,
     line,
     listops_runs,
     newest,
+    ratio,
     short,
     spread,
     table,
+    times,
 )
 from treelax.tasks.listops.table import LABELS, PAPER
 
@@ -214,6 +217,48 @@ def all_operations() -> str:
     )
 
 
+def slower() -> str:
+    """Every operation of a peer that is faster than ours, one thread, in the record of the CPU."""
+    name, rows = newest("cpu")
+    rows = [row for row in rows if row["threads"] == "1" and row["ragged"] == "False"]
+    kinds = list(dict.fromkeys((row["operation"], row["contender"]) for row in rows))
+
+    def share(column: str, operation: str, ours: str, peer: str) -> Callable[[int], float | None]:
+        def value(n: int) -> float | None:
+            above, below = (
+                find(rows, column, operation=operation, contender=who, n=n) for who in (peer, ours)
+            )
+            return ratio(above, below)
+
+        return value
+
+    def lost(column: str, own: str) -> list[list[str]]:
+        lines = []
+        for operation, ours in kinds:
+            peers = [peer for kind, peer in kinds if kind == operation and "treelax" not in peer]
+            for peer in peers if ours.startswith(own) else []:
+                value = share(column, operation, ours, peer)
+                if any((value(n) or 1) < 1 for n in SIZES):
+                    what = f"{operation}, {ours}: {peer} takes"
+                    lines.append(line(what, lambda n, value=value: times(value(n))))
+        return lines
+
+    kernels = "none" if not lost("cpu_ms", "treelax native") else "one"
+    header = ["", *(f"n = {n}" for n in SIZES)]
+    return "\n\n".join(
+        [
+            f"In this record {kernels} of the C++ kernels is slower than a peer. Our vectorised "
+            "PyTorch, which runs if the kernel could not be built, is slower in these operations:",
+            table(header, lost("cpu_ms", "treelax")),
+            "Peak memory where a peer needs less than one of our C++ kernels:",
+            table(header, lost("peak_mb", "treelax native")),
+            "Ratios of medians on one CPU thread, batch of 64; below 1 the peer is better. We have "
+            "not benchmarked SynJax, nor the chains, grammars and parsers of the peers. `make bench`; "
+            f"[{name}](benchmarks/results/{name}).",
+        ]
+    )
+
+
 def training_step() -> str:
     """The share of the tree operation in a step of training."""
     name, rows = newest("training-step")
@@ -247,6 +292,7 @@ MORE_SECTIONS: dict[str, Callable[[], str]] = {
     "closest": closest,
     "growth": growth,
     "all-operations": all_operations,
+    "slower": slower,
     "training-step": training_step,
     "cuda-report": cuda_report,
 }

@@ -81,6 +81,19 @@ def test_badges_say_what_the_package_says():
     assert tomllib.loads(read("pyproject.toml"))["tool"]["mypy"]["strict"]
 
 
+def test_figures_against_peers_say_what_is_compared_and_where_peers_are_faster():
+    """The peers' times are of marginals, also beside our relaxed trees."""
+    for name, marker in (("README.md", "speed"), ("docs/benchmarks.md", "cpu")):
+        section = read(name).partition(f"<!-- figures: {marker} -->")[2].partition("<!-- end")[0]
+        assert re.search(
+            r"torch-struct 0\.5 takes? for marginals|marginals of torch-struct", section
+        )
+    [fast] = re.findall(r"^- \*\*It is fast\.\*\*.*", read("README.md"), re.MULTILINE)
+    assert "marginals in torch-struct" in fast
+    for name in ("README.md", "docs/benchmarks.md"):
+        assert re.search(r"torch-struct takes *\| +0\.\d+×", read(name)), f"{name}: nothing is lost"
+
+
 def test_the_feature_table_is_that_of_the_comparison():
     table = re.compile(r"^\| trees \| treelax \| torch-struct.*?(?=\n\n)", re.DOTALL | re.MULTILINE)
     found = table.search(read("README.md"))
