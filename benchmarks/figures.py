@@ -168,7 +168,7 @@ def soft_trees_on_gpu() -> str:
             "Softmax relaxation, forward + backward, float32, with the CUDA kernels; as a graph with "
             "Triton's too:",
             table(header, [cells(*shape) for shape in shapes]),
-            "Calls in their ways, forward + backward but for one:",
+            "Ways of calling, forward + backward unless the row says otherwise:",
             table(["call", "sentences", "words", "µs"], calls),
             "`tx.nn.BiLSTM(100, 100)`, two stacks, forward + backward, as a graph, with matrix products "
             "in TF32:",

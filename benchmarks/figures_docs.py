@@ -181,7 +181,7 @@ def growth() -> str:
             "the ratio of two lines' times, to the base of the ratio of their words. "
             f"`make bench`; [{name}](benchmarks/results/{name}).",
             "A sentence of 256 words or more fills a vector by itself. One of 320, softmax relaxation, "
-            f"on two threads, is {alone:.1f} times as fast as with the kernel before, in one process: "
+            f"on two threads, is {alone:.1f} times as fast as with the previous kernel, in one process: "
             "`python benchmarks/long_sentence.py LIBRARY` on "
             f"{sentences[0]['machine'].split(', OMP')[0]}; [{long}](benchmarks/results/{long}).",
         ]

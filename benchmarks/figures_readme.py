@@ -56,8 +56,8 @@ def headline() -> str:
             f"{span('supar', ours)} times as fast as in supar on one CPU thread (our own marginals: "
             f"{span('torch-struct', marginals)} and {span('supar', marginals)} times), in {memory[0]} "
             f"MB where they take {memory[1]} and {memory[2]} (80 words, batch of 64).",
-            f"- **English is in the box.** A parser in one file, UAS {english['uas']:.1f} and LAS "
-            f"{english['las']:.1f} on the test set of {about['treebank']}, its words given.",
+            f"- **An English parser is included.** One file, UAS {english['uas']:.1f} and LAS "
+            f"{english['las']:.1f} on the test set of {about['treebank']}, with gold tokenisation.",
         ]
     )
 
