@@ -15,7 +15,9 @@ import torch
 from torch import Tensor
 
 from treelax.errors import InputError
-from treelax.noise import NOISES, gumbel, perturbation, sum_of_gamma
+from treelax.estimators.base import perturbed
+from treelax.noise import NOISES, gumbel, noise_named, perturbation, sum_of_gamma
+from treelax.structures import Binary, Heads, Labelled, NonProjective, Projective
 
 DRAWS = 200_000
 EULER = 0.5772156649015329
@@ -70,6 +72,22 @@ def test_moments_of_sum_of_gamma():
     # cumulants of Gamma(1/k, k/i): κ₄ = 6 k³ / i⁴
     kurtosis = (tau / k) ** 4 * sum(6 * k**3 / i**4 for i in range(1, s + 1)) / variance**2
     assert abs(draws.var().item() - variance) < 4 * variance * math.sqrt((2 + kurtosis) / DRAWS)
+
+
+@pytest.mark.parametrize("name", REAL_NOISES)
+@pytest.mark.parametrize("structure", [Projective(), Heads(), Labelled(NonProjective())])
+def test_arcs_from_the_root_without_noise(name, structure):
+    scores = torch.zeros(3, 5, 5, *(2,) * (structure.event_dim - 2))
+    noise = noise_named(name, root_arcs=False)
+    noisy, _, drawn = perturbed(structure(scores), noise, (4,), seeded())
+    assert not noisy[:, :, 0].any()
+    assert noisy[:, :, 1:].all()
+    assert torch.equal(noisy, drawn)
+    usual, _, _ = perturbed(structure(scores), noise_named(name), (4,), seeded())
+    assert usual.all()
+    assert torch.equal(noisy[:, :, 1:], usual[:, :, 1:])
+    spans, _, _ = perturbed(Binary()(torch.zeros(3, 5, 5)), noise, (), seeded())
+    assert spans.all()  # which have no root
 
 
 # ------------------------------------------------------------------ finite and reproducible

@@ -148,6 +148,7 @@ class _Independent:
     """Noise that is drawn for every part on its own."""
 
     scale: float = 1.0
+    root_arcs: bool = True
     source: ClassVar[Callable[..., Tensor]]
 
     def __post_init__(self) -> None:
@@ -168,11 +169,12 @@ class Gumbel(_Independent):
 
     Args:
         scale: factor of the noise; at least 0 and finite.
+        root_arcs: estimators add it to arcs from the root too.
 
     Example:
         >>> import treelax as tx
         >>> tx.Relaxed("entropy", temperature=0.5, noise=tx.Gumbel(0.5)).noise
-        Gumbel(scale=0.5)
+        Gumbel(scale=0.5, root_arcs=True)
 
     Reference:
         Corro & Titov (2019), section 3.
@@ -190,11 +192,12 @@ class Gaussian(_Independent):
 
     Args:
         scale: factor of the noise; at least 0 and finite.
+        root_arcs: estimators add it to arcs from the root too.
 
     Example:
         >>> import treelax as tx
         >>> tx.Perturbed(samples=4, noise=tx.Gaussian(0.5)).noise
-        Gaussian(scale=0.5)
+        Gaussian(scale=0.5, root_arcs=True)
 
     Reference:
         Berthet et al. (2020), Learning with differentiable perturbed optimizers, NeurIPS.
@@ -216,11 +219,12 @@ class SumOfGamma:
     Args:
         scale: factor of the noise; at least 0 and finite.
         iterations: gamma variables in each; see `sum_of_gamma`.
+        root_arcs: estimators add it to arcs from the root too.
 
     Example:
         >>> import treelax as tx
         >>> tx.IMLE(step=10.0).noise
-        SumOfGamma(scale=1.0, iterations=10)
+        SumOfGamma(scale=1.0, iterations=10, root_arcs=True)
 
     Reference:
         Niepert, Minervini & Franceschi (2021), Implicit MLE, NeurIPS.
@@ -228,6 +232,7 @@ class SumOfGamma:
 
     scale: float = 1.0
     iterations: int = 10
+    root_arcs: bool = True
 
     def __post_init__(self) -> None:
         _check_scale(self.scale)
@@ -256,12 +261,14 @@ def _check_scale(scale: float) -> None:
         raise InputError(f"noise_scale is {scale!r}; expected a finite number of at least 0.")
 
 
-def noise_named(name: NoiseName | None, scale: float = 1.0) -> Noise | None:
+def noise_named(
+    name: NoiseName | None, scale: float = 1.0, *, root_arcs: bool = True
+) -> Noise | None:
     """The noise that configurations call by a name; None for no noise.
 
     Example:
         >>> noise_named("gumbel", 0.5), noise_named("none")
-        (Gumbel(scale=0.5), None)
+        (Gumbel(scale=0.5, root_arcs=True), None)
     """
     one_of("noise", name or "none", NOISES)
     kinds: dict[str | None, type[Noise]] = {
@@ -269,7 +276,7 @@ def noise_named(name: NoiseName | None, scale: float = 1.0) -> Noise | None:
         "gaussian": Gaussian,
         "sum-of-gamma": SumOfGamma,
     }
-    return kinds[name](scale) if name in kinds else None
+    return kinds[name](scale, root_arcs=root_arcs) if name in kinds else None
 
 
 def perturbation(

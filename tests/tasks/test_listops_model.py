@@ -135,6 +135,46 @@ def test_every_estimator_trains_parser_and_composer(generator):
             assert any((p.grad != 0).any() for p in part.parameters() if p.grad is not None), name
 
 
+NAMES = [name for name in get_args(get_type_hints(EstimatorSettings)["name"]) if name != "exact"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    ("trees", "structure"),
+    [("latent", "projective"), ("latent", "nonprojective"), ("heads", "projective")],
+)
+def test_without_root_arcs_the_root_learns_nothing(name, trees, structure, generator):
+    batch = encode(LONG, SHORT)
+    settings = {"trees": trees, "structure": structure, "relaxation": "entropy"}
+    settings |= {"estimator": EstimatorSettings(name), "gcn_layers": 2}
+    for root_arcs in (True, False):
+        model = small(**settings, root_arcs=root_arcs).train()
+        scores = model.parser.scores(batch.tokens, batch.lengths)
+        assert scores[:, 0].any() == root_arcs
+        losses = model.expect(
+            batch, lambda logits: logits.square().sum((-2, -1)), generator=generator
+        )
+        losses.sum().backward()
+        assert any(p.grad.any() for p in model.parser.encoder.parameters())
+        if not root_arcs:
+            assert not model.parser.root.vector.grad.any()
+        noise = getattr(getattr(model.parser.tree.estimator, "relaxed", None), "noise", None)
+        noise = noise or getattr(model.parser.tree.estimator, "noise", None)
+        assert noise is None or noise.root_arcs == root_arcs
+
+
+@pytest.mark.parametrize("trees", TREES)
+@pytest.mark.parametrize("root_arcs", [True, False])
+def test_without_root_arcs_the_composer_does_not_see_them(trees, root_arcs):
+    model = small(trees=trees, root_arcs=root_arcs, gcn_layers=2)
+    batch = encode(LONG, SHORT)
+    tree = model.both_trees(batch)[1]
+    assert tree[:, 0].any()  # there is still a root
+    other = tree.clone()
+    other[:, 0, 1:] = torch.rand(tree.shape[1] - 1)
+    assert torch.equal(model.composer(tree), model.composer(other)) is not root_arcs
+
+
 def test_heads_on_the_left_start_ahead():
     batch = encode(LONG)
     plain, biased = (

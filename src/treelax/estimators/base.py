@@ -190,6 +190,8 @@ def perturbed(
     # with one dimension for samples and sentences, as several processes share them
     like = scores.new_empty(shape.numel(), *distribution.event_shape)
     drawn = noise.draw(like, parts.reshape(-1, *(1,) * dims), generator).reshape(scores.shape)
+    if structure.rooted and not noise.root_arcs:
+        drawn.narrow(-dims, 0, 1).zero_()
     return scores + drawn, lengths, drawn
 
 

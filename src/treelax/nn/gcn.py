@@ -10,6 +10,7 @@ from treelax.nn.checks import check_size, check_vectors
 from treelax.nn.dropout import Dropout
 from treelax.nn.layout import PADDED, Padded
 from treelax.nn.mlp import linear
+from treelax.nn.root import without_root_arcs
 
 
 class TreeGCN(nn.Module):
@@ -30,6 +31,7 @@ class TreeGCN(nn.Module):
         layers: number of GCN layers.
         dense: each layer's output is put behind its input, so vectors grow by ``size`` a layer.
         dropout: before the activation.
+        root_arcs: use arcs from the root; if False no word sees the root, and the root sees no word.
 
     Shape:
         vectors ``(..., n + 1, input_size)``, the root's first, and tree ``(..., n + 1, n + 1)``, to
@@ -55,11 +57,13 @@ class TreeGCN(nn.Module):
         layers: int = 1,
         dense: bool = False,
         dropout: float = 0.0,
+        root_arcs: bool = True,
     ) -> None:
         super().__init__()
         check_size(input_size=input_size, size=size, layers=layers)
         self.input_size = input_size
         self.dense = dense
+        self.root_arcs = root_arcs
         self.own, self.head, self.modifier = nn.ModuleList(), nn.ModuleList(), nn.ModuleList()
         for _ in range(layers):
             for part in (self.own, self.head, self.modifier):
@@ -74,6 +78,8 @@ class TreeGCN(nn.Module):
         if layout is PADDED:
             vectors = vectors.expand(*_common_batch(vectors, tree), -1, -1)
         tree = tree.to(vectors.dtype)
+        if not self.root_arcs:
+            tree = without_root_arcs(tree)
         to_modifiers = tree.mT
         for own, head, modifier in zip(self.own, self.head, self.modifier, strict=True):
             heads, modifiers = layout.pad(head(vectors)), layout.pad(modifier(vectors))
@@ -88,8 +94,8 @@ class TreeGCN(nn.Module):
         return vectors
 
     def extra_repr(self) -> str:
-        """Whether it is dense, which no part shows."""
-        return f"dense={self.dense}"
+        """What no part shows."""
+        return f"dense={self.dense}, root_arcs={self.root_arcs}"
 
 
 def _add_product(to: Tensor, a: Tensor, b: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from treelax.nn.checks import check_size, check_vectors
 from treelax.nn.layout import PADDED, Padded
@@ -40,3 +41,8 @@ class Root(nn.Module):
     def extra_repr(self) -> str:
         """The size."""
         return str(self.size)
+
+
+def without_root_arcs(arcs: Tensor) -> Tensor:
+    """Scores or trees ``(..., n + 1, n + 1)`` with 0 for arcs from the root, which get no gradient."""
+    return F.pad(arcs[..., 1:, :], (0, 0, 1, 0))

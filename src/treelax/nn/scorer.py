@@ -9,6 +9,7 @@ from treelax.errors import InputError
 from treelax.nn.checks import check_size, check_vectors
 from treelax.nn.layout import PADDED, Padded
 from treelax.nn.mlp import MLP
+from treelax.nn.root import without_root_arcs
 
 
 class ArcScorer(nn.Module):
@@ -26,6 +27,8 @@ class ArcScorer(nn.Module):
         layers: of each perceptron.
         distances: largest distance with a bias of its own; None for no bias at all.
         dropout: inside the perceptrons.
+        root_arcs: score arcs from the root; if False their score is 0, and a word is attached to the
+            root where its other heads score less.
 
     Shape:
         vectors ``(..., n + 1, input_size)``, the root's first, to scores ``(..., n + 1, n + 1)``;
@@ -49,6 +52,7 @@ class ArcScorer(nn.Module):
         layers: int = 2,
         distances: int | None = 11,
         dropout: float = 0.0,
+        root_arcs: bool = True,
     ) -> None:
         super().__init__()
         check_size(input_size=input_size, size=size, layers=layers)
@@ -59,6 +63,7 @@ class ArcScorer(nn.Module):
         self.modifier = MLP(*sizes, dropout=dropout)
         self.input_size = input_size
         self.distances = distances
+        self.root_arcs = root_arcs
         if distances is not None:
             self.distance = nn.Parameter(torch.zeros(2 * distances + 1))
 
@@ -71,7 +76,7 @@ class ArcScorer(nn.Module):
         scores: Tensor = heads @ modifiers.transpose(-1, -2)
         if self.distances is not None:
             scores = scores + self.distance_bias(scores.shape[-1]).to(scores.dtype)
-        return scores
+        return scores if self.root_arcs else without_root_arcs(scores)
 
     def distance_bias(self, size: int) -> Tensor:
         """``(size, size)``: the bias of every pair, by its signed distance ``h - m``.
@@ -122,5 +127,5 @@ class ArcScorer(nn.Module):
         self.distance.data.copy_(left * (apart < 0) + per_step * steps)
 
     def extra_repr(self) -> str:
-        """The largest distance, which no part shows."""
-        return f"distances={self.distances}"
+        """What no part shows."""
+        return f"distances={self.distances}, root_arcs={self.root_arcs}"

@@ -120,6 +120,7 @@ class LatentSettings:
     """
 
     section: ClassVar[str] = "model"  # of a config, for messages
+    root_arcs = True  # no setting where trees of a treebank are learned too
 
     relaxation: Literal["softmax", "entropy"] = "softmax"
     temperature: float = 1.0
@@ -163,7 +164,11 @@ class LatentSettings:
         kind = "straight-through" if discrete else self.kind
         usual = {"imle": "sum-of-gamma", "spigot": "none", "sparsemap": "none"}.get(kind, "gumbel")
         name = usual if self.noise == "default" else self.noise
-        noise = noise_named("none" if discrete else name, self.noise_scale)  # type: ignore[arg-type]
+        noise = noise_named(
+            "none" if discrete else name,  # type: ignore[arg-type]
+            self.noise_scale,
+            root_arcs=self.root_arcs,
+        )
         relaxed = Relaxed(self.relaxation, self.temperature, noise)
         given = {"step": own.step, "samples": own.samples}
 
@@ -213,6 +218,8 @@ class TreeSettings(LatentSettings):
         gcn_layers: number of GCN layers.
         straight_through: discrete trees in the forward pass of training.
         single_root: the root has one child.
+        root_arcs: treat arcs from the root as all others; if false they have score 0 and no noise,
+            and the layers above do not see them.
     """
 
     trees: str = "latent"
@@ -226,6 +233,7 @@ class TreeSettings(LatentSettings):
     gcn_layers: int = 1
     straight_through: bool = False
     single_root: bool = False
+    root_arcs: bool = True
 
     def __post_init__(self) -> None:
         sizes = dict.fromkeys(("scorer_size", "scorer_layers", "gcn_size", "gcn_layers"), SIZE)
@@ -265,6 +273,7 @@ class TreeSettings(LatentSettings):
             layers=self.scorer_layers,
             distances=self.distances,
             dropout=dropout,
+            root_arcs=self.root_arcs,
         )
         scorer.start_bias(left=self.left_head_bias, per_step=self.step_bias)
         name = "heads" if self.trees == "heads" else self.structure

@@ -10,6 +10,7 @@ from torch import nn
 from torch.autograd import gradcheck
 from torch.func import functional_call
 
+from treelax.errors import InputError
 from treelax.nn.layout import PADDED, Packed
 from treelax.noise import perturbation
 from treelax.ops import best_tree, operations, select_heads, soft_tree
@@ -122,6 +123,30 @@ def test_the_gcn_runs_over_the_tree(trees):
     assert model.root is not None
     expected = model.gcn(model.root(model.words(batch())), tree)[:, 1:]
     assert torch.equal(vectors, expected)
+
+
+@every_kind_with_trees
+@pytest.mark.parametrize("packed", [True, False])
+def test_without_root_arcs_no_word_sees_the_root(trees, packed):
+    for root_arcs in (True, False):
+        model = settled(encoder(trees=trees, root_arcs=root_arcs)).eval()
+        layout = model.layout(batch()) if packed else PADDED
+        assert packed == (layout is not PADDED)
+        vectors, tree = model(batch(), layout)
+        assert tree[:, 0].any()  # there is still a root
+        if trees in ("latent", "heads"):
+            assert model.scores(batch())[:, 0].any() == root_arcs
+        vertices = model.with_root(model.words(batch(), layout), layout)
+        model.root.vector.data += 1
+        moved = model.with_root(model.words(batch(), layout), layout)
+        assert not torch.equal(vertices, moved)
+        again = model.compose(moved, tree, layout.rooted())
+        assert torch.equal(vectors, again) is not root_arcs
+
+
+def test_root_arcs_of_binary_trees():
+    with pytest.raises(InputError, match=r"model.root_arcs is false and .*binary; expected true"):
+        tiny_model(structure="binary", root_arcs=False)
 
 
 def test_latent_trees():

@@ -72,7 +72,12 @@ class Composer(nn.Module):
         super().__init__()
         self.vertex = nn.Parameter(torch.empty(config.gcn_size))
         nn.init.xavier_uniform_(self.vertex.data[None])
-        self.gcn = TreeGCN(config.gcn_size, config.gcn_size, layers=config.gcn_layers)
+        self.gcn = TreeGCN(
+            config.gcn_size,
+            config.gcn_size,
+            layers=config.gcn_layers,
+            root_arcs=config.root_arcs,
+        )
         self.hidden = MLP(self.gcn.output_size, config.tagger_size)
         self.output = linear(config.tagger_size, config.max_valency + 1, bias=False)
 

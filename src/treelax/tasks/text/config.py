@@ -212,7 +212,8 @@ class ModelConfig(TreeSettings):
                 "model.pretrained=FOLDER"
             )
         if self.structure == "binary":
-            wanted = {"trees": "latent", "single_root": False, "left_head_bias": 0, "step_bias": 0}
+            wanted = {"trees": "latent", "single_root": False, "root_arcs": True}
+            wanted |= {"left_head_bias": 0, "step_bias": 0}
             for name, value in wanted.items():
                 if getattr(self, name) != value:
                     given, expected = (str(v).lower() for v in (getattr(self, name), value))

@@ -88,6 +88,7 @@ class SentenceEncoder(nn.Module):
                 layers=config.gcn_layers,
                 dense=config.dense,
                 dropout=config.dropout_of("gcn"),
+                root_arcs=config.root_arcs,
             )
             size = self.gcn.output_size
         self.output_size = size
