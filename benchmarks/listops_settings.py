@@ -39,6 +39,8 @@ ROOT = Path(__file__).resolve().parents[1]
 RUNS = ROOT / "runs" / "listops-settings"
 RESULTS = ROOT / "results" / "listops" / "settings" / "runs.csv"
 SEEDS = 3
+# the reading of the paper's recipe that its changes were tried on
+PAPER = ("model.root_arcs=true", "data.max_length=50")
 # for each change its preset, its settings, and what a line of the table says
 CHANGES: dict[str, tuple[str, tuple[str, ...], str]] = {
     "length-30": ("paper-mc", ("data.max_length=30",), "at most 30 tokens"),
@@ -63,7 +65,8 @@ CHANGES: dict[str, tuple[str, tuple[str, ...], str]] = {
 def configs(change: str) -> list[ListOpsConfig]:
     """The runs of a change."""
     preset, settings, _ = CHANGES[change]
-    return [LISTOPS.configured(preset, [*settings, f"seed={seed}"]) for seed in range(SEEDS)]
+    base = PAPER if preset == "paper-mc" else ()
+    return [LISTOPS.configured(preset, [*base, *settings, f"seed={seed}"]) for seed in range(SEEDS)]
 
 
 def result(folder: Path) -> dict[str, Any] | None:

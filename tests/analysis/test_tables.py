@@ -36,7 +36,7 @@ def result(preset: str, seed: int, accuracy: float, attachment: float) -> dict[s
             **{"sentences": 4, "tokens": 400, "operators": 100, "operator_accuracy": accuracy},
             **{"token_accuracy": 95.0, "attachment": attachment, "exact_trees": 50.0},
             **{"soft_operator_accuracy": 88.0, "soft_token_accuracy": 87.0},
-            "attachment_by_kind": {},
+            "attachment_by_kind": {"argument": 99.0, "bracket": 97.0},  # no operator is nested
             "by_length": [
                 by_length(10, 10, 1, 100.0),
                 by_length(50, 30, 3, 80.0),
@@ -63,6 +63,13 @@ def test_a_record_of_listops() -> None:
     assert line["operator_accuracy_50"] == 85.0  # of four operators three have 80, one 100
     assert line["attachment_50"] == 86.0
     assert (line["turn"], line["seconds"]) == (2, 12.3)
+    assert (line["attachment_bracket"], line["attachment_nested"]) == (97.0, None)
+    counted = result("gold", 3, 99.0, 98.5)
+    for row, arcs in zip(counted["test"]["by_length"], (5, 15, 0, 0), strict=True):
+        row["arcs"] = arcs
+    assert TABLE.record(counted)["attachment_50"] == 86.0
+    counted["test"]["by_length"][0]["arcs"] = 15
+    assert TABLE.record(counted)["attachment_50"] == 91.0
     assert TABLE.record(result("gold", 3, 99.0, 98.5), LOG[:1])["turn"] is None
     [read] = csv.DictReader(io.StringIO(to_csv(TABLE.keys, [line | {"turn": None}])))
     assert (read["preset"], read["seed"], read["turn"]) == ("gold", "3", "")
@@ -77,11 +84,14 @@ def test_rows_of_listops() -> None:
     ]
     gold, balanced = table_rows(TABLE, records)
     assert len(gold) == len(headings(TABLE))
-    assert gold[:4] == ["gold trees", "100.0 / 100.0", "1", "99.50"]
+    assert gold[:5] == ["gold trees", "100.0 / 100.0", "1", "88.00", "99.50"]
     assert balanced == [
-        *("balanced recipe, MC, forward relaxed", "–", "2", "99.00 ± 1.41", "98.00 ± 1.41"),
-        *("50.00 ± 0.00", "88.00 ± 0.00", "2 (1 of 2)", "100.0/99.0, 98.0/97.0"),
+        *("balanced recipe, MC, forward relaxed", "–", "2", "88.00 ± 0.00", "99.00 ± 1.41"),
+        *("98.00 ± 1.41", "99.00 ± 0.00", "97.00 ± 0.00", "–", "50.00 ± 0.00"),
+        *("2 (1 of 2)", "100.0/99.0, 98.0/97.0"),
     ]
+    [through] = table_rows(TABLE, [TABLE.record(result("paper-mc-st", 0, 60.0, 50.0))])
+    assert through[3:5] == ["60.00", "60.00"]  # trained on discrete trees
 
 
 def test_rows_of_texts() -> None:

@@ -87,7 +87,9 @@ def test_the_files(swept: Sweep) -> None:
     }
     text = (results / "table.md").read_text()
     lines = [line for line in text.splitlines() if line.startswith("|")]
-    assert lines[0].startswith("| trees | paper acc / att | seeds | accuracy | attachment |")
+    assert lines[0].startswith(
+        "| trees | paper acc / att | seeds | acc as trained | acc discrete |"
+    )
     assert [line.split("|")[1].strip() for line in lines[2:]] == [
         "MC, straight-through",
         "balanced recipe, MC, forward relaxed",
@@ -98,7 +100,7 @@ def test_the_files(swept: Sweep) -> None:
     ]
     cells = [cell.strip() for cell in lines[3].split("|")]
     assert cells[3] == "2"
-    assert cells[4].startswith(f"{sum(accuracies) / 2:.2f} ± ")
+    assert cells[5].startswith(f"{sum(accuracies) / 2:.2f} ± ")
     assert "expressions of at most 16 tokens of the original distribution, generated" in text
     assert (
         "`treelax table listops --seeds 2 --rows balanced-mc,paper-mc-st --set data.train" in text
@@ -121,7 +123,7 @@ def test_the_files(swept: Sweep) -> None:
 def test_the_screen_has_the_columns_that_fit(swept: Sweep) -> None:
     heading = next(line for line in swept.whole.stdout.splitlines() if line.startswith("| trees"))
     assert [cell.strip() for cell in heading.split("|")[1:-1]] == [
-        *("trees", "paper acc / att", "seeds", "accuracy", "attachment")
+        *("trees", "paper acc / att", "seeds", "acc as trained", "acc discrete", "attachment")
     ]
     assert f"in {swept.folder / 'results' / 'table.md'}" in swept.whole.stdout
     assert swept.whole.stdout.endswith(f"written to {swept.folder / 'results'}\n")

@@ -38,19 +38,21 @@ def test_presets_differ_in_what_their_names_say():
     assert differing("balanced-mc", "paper-mc") == {
         *("model.left_head_bias", "train.learning_rate", "train.composer_rate"),
         *("train.schedule", "train.loss", "train.balance"),
-        *("data.max_length", "train.improve_on", "train.dev_trees"),
+        *("data.max_length", "model.root_arcs", "train.improve_on", "train.dev_trees"),
     }
 
 
 def test_the_paper_in_numbers():
-    """Appendix A.1, and how we read what it leaves open."""
+    """Appendix A.1, and how we read what it leaves open; settings give the earlier reading."""
     config = preset("paper-mc")
-    assert config.data.max_length == 50
+    assert (config.data.max_length, config.model.root_arcs) == (40, False)
     assert (config.train.improve_on, config.train.dev_trees) == ("previous", "training")
     assert (config.train.learning_rate, config.train.decay, config.train.patience) == (1e-4, 0.9, 5)
     assert (config.train.epochs, config.train.updates, config.train.batch_size) == (100, 100, 64)
     assert (config.train.schedule, config.train.loss) == ("plateau", "operators")
     assert (config.model.noise, config.model.temperature) == ("default", 1.0)
+    earlier = override(config, ["model.root_arcs=true", "data.max_length=50"])
+    assert (earlier.data.max_length, earlier.model.root_arcs) == (50, True)
 
 
 def test_a_file_of_before_there_were_readings_means_what_it_meant():
@@ -58,10 +60,11 @@ def test_a_file_of_before_there_were_readings_means_what_it_meant():
     old = "".join(
         line
         for line in text.splitlines(keepends=True)
-        if not line.startswith(("improve_on", "dev_trees"))
+        if not line.startswith(("improve_on", "dev_trees", "root_arcs"))
     )
     assert len(old) < len(text)
     config = from_toml(ListOpsConfig, old, "config.toml")
+    assert config.model.root_arcs
     assert (config.train.improve_on, config.train.dev_trees) == ("best", "discrete")
 
 
@@ -69,7 +72,7 @@ BAD = {
     f"seed={2**63}": "seed is 9223372036854775808; expected 0 to",
     "data.train=0": "data.train is 0; expected at least 1",
     "data.max_length=3": "data.max_length is 3; expected at least 4",
-    "data.min_length=51": "data.max_length is 50; expected at least 51",
+    "data.min_length=51": "data.max_length is 40; expected at least 51",
     "model.max_valency=0": "model.max_valency is 0; expected at least 1",
     "model.distances=0": "model.distances is 0",
     "model.temperature=inf": "model.temperature is inf; expected more than 0 and finite",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from listops_runs import tiny
@@ -11,7 +13,7 @@ from treelax.data.listops import Expression, encode_listops, generate_listops, p
 from treelax.errors import InputError
 from treelax.tasks.listops import evaluation
 from treelax.tasks.listops.evaluation import Parsed, evaluate, parse_all
-from treelax.tasks.listops.model import ListOpsTagger
+from treelax.tasks.listops.model import ListOpsTagger, ModelConfig
 from treelax.trees import heads_to_tree
 
 
@@ -27,8 +29,9 @@ class Scripted(nn.Module):
         def forward(self, tree):
             return nn.functional.one_hot(self.said[tree.data_ptr()], 6)
 
-    def __init__(self, answers):
+    def __init__(self, answers, **settings):
         super().__init__()
+        self.config = ModelConfig(**settings)
         self.composer = Scripted.Composer()
         self.answers = {
             tuple(encode_listops([parse_expression(text)]).tokens[0].tolist()): answer
@@ -75,20 +78,20 @@ ANSWERS = {
 }
 
 
-def scripted():
-    return Scripted(ANSWERS), [parse_expression(text) for text in ANSWERS]
+def scripted(**settings):
+    return Scripted(ANSWERS, **settings), [parse_expression(text) for text in ANSWERS]
 
 
 # ------------------------------------------------------------------ figures by hand
 
 
 def test_figures_by_hand():
-    short = {"longest": 10, "sentences": 2, "tokens": 12, "operators": 3}
+    short = {"longest": 10, "sentences": 2, "tokens": 12, "operators": 3, "arcs": 12}
     short |= {"operator_accuracy": 100 * 2 / 3, "attachment": 100 * 10 / 12, "exact_trees": 50.0}
-    long = {"longest": 20, "sentences": 1, "tokens": 12, "operators": 2}
+    long = {"longest": 20, "sentences": 1, "tokens": 12, "operators": 2, "arcs": 12}
     long |= {"operator_accuracy": 50.0, "attachment": 100 * 3 / 12, "exact_trees": 0.0}
     assert evaluate(*scripted()).record() == {
-        **{"sentences": 3, "tokens": 24, "operators": 5},
+        **{"sentences": 3, "tokens": 24, "operators": 5, "arcs": 24},
         # [MIN of NESTED, [SM, [MIN of WIDE
         "operator_accuracy": 100 * 3 / 5,
         # wrong: [MAX; 2 of FLAT; [MED
@@ -120,6 +123,30 @@ def test_figures_by_hand():
             "last operator": 100 * 21 / 24,
         },
     }
+
+
+def test_without_root_arcs_the_outermost_operator_has_no_head_to_find():
+    every = evaluate(*scripted()).record()
+    # [MAX of NESTED is attached to ], and its other heads are right
+    wrong_root = replace(ANSWERS[NESTED], heads=(8, 1, 1, 3, 3, 3, 1, 1))
+    model, expressions = scripted(root_arcs=False)
+    model.answers |= Scripted({NESTED: wrong_root}).answers
+    figures = evaluate(model, expressions)
+    changed = {
+        **{"arcs": 21, "attachment": 100 * (7 + 3 + 2) / 21, "exact_trees": 100 * 2 / 3},
+        "attachment_by_kind": {
+            **{"argument": 100 * (4 + 2 + 2) / 14, "bracket": 100 * 3 / 5},
+            "nested operator": 50.0,
+        },
+        "baselines": {"previous token": 100 * 5 / 21, "last operator": 100 * 18 / 21},
+    }
+    received = figures.record()
+    by_length = received.pop("by_length")
+    assert received == {key: changed.get(key, every[key]) for key in received}
+    assert [row["arcs"] for row in by_length] == [10, 11]
+    assert [row["attachment"] for row in by_length] == [100.0, 100 * 2 / 11]
+    assert [row["attachment_operator"] for row in by_length] == [80.0, 100 * 10 / 11]
+    assert "attachment below the root" in str(figures.tables("test")[0].rows)
 
 
 def test_no_expressions():

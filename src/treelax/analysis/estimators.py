@@ -121,6 +121,7 @@ class Comparison:
         axis: of the curves: lowest and highest accuracy.
         tuned_by: the comparison whose settings are taken, if not its own.
         without: rows that take too long, unless they are asked for or on record.
+        settings: that all rows change.
     """
 
     title: str
@@ -132,6 +133,7 @@ class Comparison:
     axis: tuple[float, float] = (0, 100)
     tuned_by: str | None = None
     without: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
 
 
 LISTOPS = {
@@ -147,6 +149,7 @@ COMPARISONS: dict[str, Comparison] = {
     "listops": Comparison(
         "ListOps, the paper's recipe, at most 50 tokens",
         *("listops", "paper-mc", "listops", "operator_accuracy", LISTOPS),
+        settings=("data.max_length=50", "model.root_arcs=true"),
     ),
     "longer": Comparison(
         "ListOps, balanced recipe, at most 100 tokens",
@@ -216,7 +219,8 @@ class Study:
         preset = self.task.preset(self.comparison.preset)
         if row.key == RATE:
             value *= preset.train.learning_rate
-        settings = (*self.changes, *row.settings, f"{row.key}={value:g}", f"seed={key.seed}")
+        changes = (*self.comparison.settings, *self.changes, *row.settings)
+        settings = (*changes, f"{row.key}={value:g}", f"seed={key.seed}")
         return self.task.configured(self.comparison.preset, settings)
 
     def path(self, key: Key) -> Path:

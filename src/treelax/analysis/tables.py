@@ -35,9 +35,10 @@ def table_rows(table: PaperTable, records: Sequence[Record]) -> list[list[str]]:
 
 
 def _cell(column: Column, records: Sequence[Record]) -> str:
-    if not isinstance(column, str):
-        return column(records)
-    values = [r[column] for r in records if r[column] is not None]
+    cell = [r[column] for r in records] if isinstance(column, str) else column(records)
+    if isinstance(cell, str):
+        return cell
+    values = [value for value in cell if value is not None]
     return spread(values) if values else "–"
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 Record = dict[str, Any]
-# the key of a record, whose mean and spread over seeds a cell shows, or what makes the cell
-Column = str | Callable[[Sequence[Record]], str]
+# the key of a record, whose mean and spread over seeds a cell shows, or what makes it or its values
+Column = str | Callable[[Sequence[Record]], str | list[float | None]]
 
 
 class PaperTable(ABC):

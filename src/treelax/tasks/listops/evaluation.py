@@ -71,7 +71,10 @@ def parse_all(
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Figures in percent; see `evaluate`."""
+    """Figures in percent; see `evaluate`.
+
+    ``arcs`` is how many attachment counts; older records, without it, count all tokens.
+    """
 
     sentences: int
     tokens: int
@@ -85,6 +88,7 @@ class Evaluation:
     attachment_by_kind: dict[str, float]
     by_length: list[dict[str, Any]]
     baselines: dict[str, float]
+    arcs: int | None = None
 
     def record(self) -> dict[str, Any]:
         return asdict(self)
@@ -94,8 +98,9 @@ class Evaluation:
             ("tags of operators", self.operator_accuracy, self.soft_operator_accuracy),
             ("tags of all tokens", self.token_accuracy, self.soft_token_accuracy),
         ]
+        every = self.arcs in (None, self.tokens)
         discrete = {
-            "attachment": self.attachment,
+            "attachment" if every else "attachment below the root": self.attachment,
             **{f"  of {kind}s": share for kind, share in self.attachment_by_kind.items()},
             "exact trees": self.exact_trees,
             **{f"attachment to the {name}": share for name, share in self.baselines.items()},
@@ -130,9 +135,10 @@ def evaluate(
 
     - ``operator_accuracy``: valencies of operators that are right, the paper's accuracy;
       ``token_accuracy`` counts all tokens, which have valency 0 if they are no operator.
-    - ``attachment``: heads that are right, over all tokens; ``exact_trees``: expressions with all
-      heads right; ``attachment_by_kind``: over arguments (digits), brackets, nested operators and
-      the outermost operators, which hang off the root.
+    - ``attachment``: heads that are right, over all tokens, or without ``model.root_arcs`` over those
+      whose gold head is not the root; ``exact_trees``: expressions with all of these right;
+      ``attachment_by_kind``: over arguments (digits), brackets, nested operators and the outermost
+      operators, whose head is the root.
     - ``soft_…``: the same accuracies read from the soft tree of the scores, without noise.
     - ``baselines``: attachment if every token hangs off the previous token, or off the last operator
       to its left.
@@ -143,7 +149,7 @@ def evaluate(
     total: Counter[str] = Counter()
     rows: dict[float, Counter[str]] = {}
     for expression, one in zip(expressions, parsed, strict=True):
-        counts = _counts(expression, one)
+        counts = _counts(expression, one, root_arcs=model.config.root_arcs)
         total.update(counts)
         longest = next((n for n in LENGTHS if len(expression) <= n), math.inf)
         rows.setdefault(longest, Counter()).update(counts)
@@ -160,33 +166,31 @@ def evaluate(
             {
                 "longest": None if longest == math.inf else longest,
                 **_shares(own),
-                "attachment_operator": _percent(own, "operator baseline", "tokens"),
+                "attachment_operator": _percent(own, "operator baseline", "arcs"),
             }
             for longest, own in sorted(rows.items())
         ],
         baselines={
-            "previous token": _percent(total, "previous baseline", "tokens"),
-            "last operator": _percent(total, "operator baseline", "tokens"),
+            "previous token": _percent(total, "previous baseline", "arcs"),
+            "last operator": _percent(total, "operator baseline", "arcs"),
         },
     )
 
 
 def _shares(counts: Counter[str]) -> dict[str, Any]:
     return {
-        **{name: counts[name] for name in ("sentences", "tokens", "operators")},
+        **{name: counts[name] for name in ("sentences", "tokens", "operators", "arcs")},
         "operator_accuracy": _percent(counts, "right operators", "operators"),
-        "attachment": _percent(counts, "right heads", "tokens"),
+        "attachment": _percent(counts, "right heads", "arcs"),
         "exact_trees": _percent(counts, "exact", "sentences"),
     }
 
 
-def _counts(expression: Expression, parsed: Parsed) -> Counter[str]:
+def _counts(expression: Expression, parsed: Parsed, *, root_arcs: bool) -> Counter[str]:
     gold, valencies = expression.heads, expression.valencies
     counts: Counter[str] = Counter(sentences=1, tokens=len(expression))
-    counts["exact"] = int(parsed.heads == gold)
     previous, operator = (baseline_heads(expression, name) for name in ("previous", "operator"))
     for i, kind in enumerate(expression.kinds):
-        right = parsed.heads[i] == gold[i]
         tag = parsed.tags[i] == valencies[i]
         soft = parsed.soft_tags[i] == valencies[i]
         if kind == "operator":
@@ -194,13 +198,17 @@ def _counts(expression: Expression, parsed: Parsed) -> Counter[str]:
             counts["right operators"] += tag
             counts["soft operators"] += soft
             kind = "nested operator" if gold[i] else "outermost operator"
-        counts[kind] += 1
-        counts[f"right {kind}"] += right
-        counts["right heads"] += right
         counts["right tokens"] += tag
         counts["soft tokens"] += soft
-        counts["previous baseline"] += previous[i] == gold[i]
-        counts["operator baseline"] += operator[i] == gold[i]
+        if gold[i] or root_arcs:
+            right = parsed.heads[i] == gold[i]
+            counts["arcs"] += 1
+            counts["right heads"] += right
+            counts[kind] += 1
+            counts[f"right {kind}"] += right
+            counts["previous baseline"] += previous[i] == gold[i]
+            counts["operator baseline"] += operator[i] == gold[i]
+    counts["exact"] = int(counts["right heads"] == counts["arcs"])
     return counts
 
 

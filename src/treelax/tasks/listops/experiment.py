@@ -181,22 +181,23 @@ class ListOpsExperiment:
 
     @torch.no_grad()
     def evaluate(self, part: slice = ALL) -> Tensor:
-        counts = torch.zeros(6, dtype=torch.float64, device=self.device)
+        counts = torch.zeros(7, dtype=torch.float64, device=self.device)
         with evaluating(self.model):
             for batch in self.dev[part]:
                 trees = self.model.both_trees(batch)
                 right, soft = (self.model.composer(t).argmax(-1) == batch.tags for t in trees)
                 attached = trees[0].argmax(-2)[:, 1:] == batch.heads
                 token, operator = batch.tags >= 0, batch.tags > 0
+                arc = token if self.config.model.root_arcs else batch.heads > 0
                 operators = (right & operator, operator)
-                tokens = (right & token, attached & token, token)
-                found = (*operators, *tokens, soft & operator)
+                arcs = (attached & arc, arc)
+                found = (*operators, right & token, token, *arcs, soft & operator)
                 counts += torch.stack([each.sum() for each in found])
         return counts
 
     def summary(self, counts: Tensor) -> dict[str, float]:
         """Percentages of the counts; ``score`` chooses the best model, without gold trees."""
-        operators, all_operators, tokens, arcs, all_tokens, soft = counts.tolist()
+        operators, all_operators, tokens, all_tokens, arcs, all_arcs, soft = counts.tolist()
         accuracy, soft_accuracy = (100 * n / max(all_operators, 1) for n in (operators, soft))
         as_trained = self.config.train.dev_trees == "training"
         by_soft = as_trained and not self.config.model.make_estimator().discrete
@@ -205,7 +206,7 @@ class ListOpsExperiment:
             "operator_accuracy": accuracy,
             "soft_operator_accuracy": soft_accuracy,
             "token_accuracy": 100 * tokens / all_tokens,
-            "attachment": 100 * arcs / all_tokens,
+            "attachment": 100 * arcs / max(all_arcs, 1),
         }
 
     def _with_loss(self, tags: Tensor) -> Tensor:

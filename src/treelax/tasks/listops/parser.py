@@ -145,11 +145,12 @@ class ListOpsParser(TrainedParser):
             what = "Not a whole expression yet" if unfinished else "Not an expression"
             return Answer(f"{what}: {error}", [str(tag) if tag else "" for tag in tags])
         heads = tree[:, 1:].argmax(0).tolist()
-        right = sum(a == b for a, b in zip(heads, expression.heads, strict=True))
+        pairs = zip(heads, expression.heads, strict=True)
+        arcs = [a == b for a, b in pairs if b or self.config.model.root_arcs]
         operators = [i for i, kind in enumerate(expression.kinds) if kind == "operator"]
         read = sum(tags[i] == expression.valencies[i] for i in operators)
         return Answer(
-            f"Value {expression.evaluate()}. The best tree has {right} of {len(words)} heads right; "
+            f"Value {expression.evaluate()}. The best tree has {sum(arcs)} of {len(arcs)} heads right; "
             f"from it the model reads {read} of {len(operators)} argument counts right.",
             list(self._shown(words, tags)),
             list(expression.heads),
