@@ -1,0 +1,100 @@
+"""Rows of the ListOps table over many seeds, side by side on one GPU.
+
+    python benchmarks/listops_seeds.py --seeds 10 --out FOLDER
+
+The runs are those of `treelax table listops`, in the same folders, and need nothing but torch: no
+package of the command line. The records go to FOLDER/runs.csv, the folders of finished runs, without
+weights, to FOLDER/runs.tar.gz: unpacked into runs/table-listops, `treelax table listops --report` makes
+the table of them. Finished runs are not repeated, and interrupted ones go on where they were.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tarfile
+import time
+from multiprocessing import get_context
+from pathlib import Path
+
+if not __package__:  # run as a script: `benchmarks` is the package, not the search path
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from benchmarks.listops_settings import result, train
+from treelax.analysis.sweep import run_name
+from treelax.analysis.tables import to_csv
+from treelax.files import atomic_write
+from treelax.tasks.listops.config import ListOpsConfig
+from treelax.tasks.listops.experiment import load_splits
+from treelax.tasks.listops.table import PAPER, TABLE
+from treelax.tasks.listops.task import LISTOPS
+from treelax.training.metrics import read_metrics
+
+KEPT = ("config.toml", "metrics.jsonl", "test.json")
+
+
+def train_all(
+    configs: dict[Path, ListOpsConfig], device: str, processes: int, minutes: float
+) -> None:
+    """Train runs in processes that share the data; those that take too long are stopped."""
+    context = get_context("fork")
+    started = []
+    end = time.monotonic() + 60 * minutes
+    for data in {config.data: None for config in configs.values()}:
+        load_splits(data)  # before the fork, once for all
+        own = [folder for folder, config in configs.items() if config.data == data]
+        for first in range(min(processes, len(own))):
+            share = {folder: configs[folder] for folder in own[first::processes]}
+            started.append(context.Process(target=train, args=(share, device)))
+            started[-1].start()
+    for process in started:
+        process.join(max(0.0, end - time.monotonic()))
+        if process.is_alive():
+            process.terminate()
+            process.join()
+
+
+def write(configs: dict[Path, ListOpsConfig], out: Path) -> int:
+    """Write the records and folders of the runs that have ended; returns how many have not."""
+    ended = {folder: found for folder in configs if (found := result(folder))}
+    records = [TABLE.record(found, read_metrics(folder)) for folder, found in ended.items()]
+    out.mkdir(parents=True, exist_ok=True)
+    with atomic_write(out / "runs.csv", "w") as file:
+        file.write(to_csv(TABLE.keys, records))
+    with tarfile.open(out / "runs.tar.gz", "w:gz") as archive:
+        for folder in ended:
+            for name in KEPT:
+                archive.add(folder / name, Path(folder.name, name))
+    print(f"{len(ended)} of {len(configs)} runs: {out / 'runs.csv'}")
+    return len(configs) - len(ended)
+
+
+def main() -> int:
+    """Train what is missing and write the records."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", default=",".join(PAPER), help="presets, with commas between")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument(
+        "--set", action="append", default=[], help="a setting of all runs: KEY=VALUE"
+    )
+    parser.add_argument("--runs", type=Path, default=Path("runs", "table-listops"))
+    parser.add_argument("--out", type=Path, required=True, help="folder for the records")
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--minutes", type=float, default=9.0, help="stop what takes longer")
+    options = parser.parse_args()
+    configs = [
+        LISTOPS.configured(preset, [*options.set, f"seed={seed}"])
+        for preset in options.rows.split(",")
+        for seed in range(options.seeds)
+    ]
+    folders = {options.runs / run_name(config): config for config in configs}
+    missing = {folder: config for folder, config in folders.items() if not result(folder)}
+    if missing:
+        train_all(missing, options.device, options.processes, options.minutes)
+    return min(write(folders, options.out), 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
