@@ -14,8 +14,9 @@ HELP = """Draw a figure of the paper.
 
 Every figure has its own --help.
 
-Example:
+Examples:
   treelax figure relaxation --out relaxation.svg
+  treelax figure listops results/listops/runs.csv --out seeds.svg
 """
 RELAXATION_HELP = """Draw argmax against its relaxation (appendix B of the paper).
 
@@ -25,13 +26,21 @@ argmax is flat except for a jump, the relaxation slopes everywhere.
 Example:
   treelax figure relaxation --temperature 0.5 --out relaxation.svg
 """
+LISTOPS_HELP = """Draw every seed of table 1 beside the paper's figures.
+
+A strip for each of the four cells, with accuracy on the left and attachment on
+the right. RUNS is the runs.csv that treelax table listops writes.
+
+Example:
+  treelax figure listops results/listops/runs.csv --out seeds.svg
+"""
+Out = Annotated[
+    Path | None, typer.Option(help="Output file: .svg, .png or .pdf; default: SVG on stdout.")
+]
 
 
 def relaxation(
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Output file: .svg, .png or .pdf; default: SVG on stdout."),
-    ] = None,
+    out: Out = None,
     temperature: Annotated[
         float, typer.Option(min=0.01, help="Temperature of the relaxation.")
     ] = 1.0,
@@ -42,4 +51,19 @@ def relaxation(
     write_picture(draw_relaxation(temperature=temperature), out)
 
 
-register = group("figure", HELP, command("relaxation", RELAXATION_HELP, relaxation))
+def listops(
+    runs: Annotated[Path, typer.Argument(metavar="RUNS", help="CSV of the runs.")],
+    out: Out = None,
+) -> None:
+    """Draw the seeds of table 1; see LISTOPS_HELP."""
+    from treelax.analysis.seed_plots import draw_seeds, read_runs
+
+    write_picture(draw_seeds(read_runs(runs)), out)
+
+
+register = group(
+    "figure",
+    HELP,
+    command("relaxation", RELAXATION_HELP, relaxation),
+    command("listops", LISTOPS_HELP, listops),
+)
