@@ -28,9 +28,9 @@ from treelax.tasks.listops.config import preset as listops_preset
 from treelax.tasks.listops.table import LABELS, PAPER, TURN, turns
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 RESULTS = ROOT / "benchmarks" / "results"
 LISTOPS = ROOT / "results" / "listops"
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), LISTOPS / "README.md")
 SIZES = (10, 20, 40, 80)
 OWN = ("operator_accuracy", "attachment")  # the columns that the paper has too
 Rows = list[dict[str, str]]
@@ -357,7 +357,7 @@ def settings() -> str:
     runs = listops_runs("settings")
     found: dict[str, Rows] = {}
     for base, folder, recipe in (
-        ("paper-mc", "", "the paper's recipe, at most 50 tokens"),
+        ("paper-mc", "root-arcs", "the paper's recipe with root arcs, at most 50 tokens"),
         ("balanced-mc", "longer", "the balanced recipe, at most 100 tokens"),
     ):
         found[recipe] = [run for run in listops_runs(folder) if run["preset"] == base][:SEEDS]
