@@ -10,6 +10,7 @@ from torch import Tensor
 from treelax.errors import InputError
 from treelax.ops import checks, select_heads
 from treelax.ops.canonical import canonical
+from treelax.ops.library import derivable
 from treelax.ops.problems import Validate
 from treelax.ops.sparsemap import columns, face, plain
 from treelax.ops.sparsemap.function import assembled, check_iterations, check_start, chosen_start
@@ -60,10 +61,9 @@ def by_argmax(
         words,
         max_iterations,
     )
-    spoiled = plain.spoiled(found, fixed, mask)
-    return assembled(
-        flat, spoiled, batch, scores.dtype, lambda: face.spanned(ready, spoiled, oracle)
-    )
+    if derivable(scores):
+        found = face.spanned(ready, found, oracle)
+    return assembled(flat, plain.spoiled(found, fixed, mask), batch, scores.dtype)
 
 
 def check_member(

@@ -19,14 +19,16 @@ from treelax.ops.sparsemap.limits import (
 from treelax.ops.sparsemap.plain import Oracle, Solution, indices_of, picked, spread
 
 
-def spanned(scores: Tensor, found: Solution, best: Oracle) -> tuple[Tensor, Tensor]:
-    """``indices`` and ``inverse`` of a solution, with the trees added that it takes to span its face.
+def spanned(scores: Tensor, found: Solution, best: Oracle) -> Solution:
+    """A solution with as many trees of weight 0 as it takes to span its face.
 
     Args:
         scores: as `treelax.ops.sparsemap.plain.solve` got them.
         found: what that returned.
         best: the structure's argmax.
     """
+    if not found.indices.numel():
+        return found
     face = Face(scores, found, best)
     waits = checks.readable(scores)  # else the number of rounds must not depend on the scores
     every = torch.arange(len(scores), device=scores.device)
@@ -37,7 +39,7 @@ def spanned(scores: Tensor, found: Solution, best: Oracle) -> tuple[Tensor, Tens
         if not len(rows):
             break
         face.look(rows, turn, waits)
-    return face.indices, face.inverse
+    return Solution(found.tree, found.gap, face.indices, face.weights, face.inverse)
 
 
 def scattered(count: int, turn: int, like: Tensor) -> Tensor:

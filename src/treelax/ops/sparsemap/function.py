@@ -1,13 +1,11 @@
 """SparseMAP as custom operations, and calls from Python.
 
-`sparsemap` finds the trees and the point, `sparsemap_face` the other trees that a gradient needs;
-`sparsemap_point` returns the point again, tied to the scores by its gradient. So structures whose trees
-are found elsewhere have the same gradient.
+`sparsemap` finds the trees and the point; `sparsemap_point` returns the point again, tied to the scores
+by its gradient. So structures whose support is found elsewhere have the same gradient.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -32,9 +30,6 @@ from treelax.ops.problems import Validate, settle
 from treelax.ops.sparsemap import face, plain
 from treelax.ops.sparsemap.plain import Oracle, Solution
 from treelax.ops.sparsemap.result import SparseMap
-
-#: Finds the trees that span a face, and the matrix of the gradient.
-Span = Callable[[], tuple[Tensor, Tensor]]
 
 #: Backends with the whole loop in a kernel; the others have their best trees in that of `plain`.
 FAST = ("native", "triton")
@@ -74,7 +69,8 @@ def most_parts(algorithm: Algorithm, size: int) -> int:
 
 @operation(
     "sparsemap(Tensor scores, Tensor lengths, Tensor start, str algorithm, bool single_root,"
-    " int? max_iterations, str backend) -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
+    " int? max_iterations, bool gradient, str backend)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
 )
 def _sparsemap(
     scores: Tensor,
@@ -83,24 +79,30 @@ def _sparsemap(
     algorithm: str,
     single_root: bool,
     max_iterations: int | None,
+    gradient: bool,
     backend: str,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The solution from a tree to start from; scores and lengths have been checked."""
+    """The solution from a tree to start from; scores and lengths have been checked.
+
+    For a ``gradient`` it has all the trees that span its face.
+    """
     kind = ALGORITHMS[algorithm]
     name = dispatch.choose(backend, scores.device.type).replace("cuda", "triton")
     parts = kind.parts(lengths, scores.shape[-1])
     ready = plain.prepared(scores, parts, kind.rooted)
     lengths = lengths.contiguous()  # those of torch.vmap need not be
+    size = scores.shape[-1]
+    best = oracle(kind, lengths, single_root, name)
     if no_words(kind, scores):
-        found = _nothing(ready, most_parts(kind, scores.shape[-1]))
+        found = _nothing(ready, most_parts(kind, size))
     elif name in FAST:
         module = dispatch.load("sparsemap", name)
         found = module.solve(ready, lengths, start, kind, single_root, max_iterations)
     else:
-        best = oracle(kind, lengths, single_root, name)
-        size = scores.shape[-1]
         most, words = most_parts(kind, size), kind.room(size)
         found = plain.solve(ready, start, best, most, words, max_iterations)
+    if gradient:
+        found = face.spanned(ready, found, best)
     return tuple(plain.spoiled(found, scores, parts))  # type: ignore[return-value]
 
 
@@ -142,52 +144,7 @@ def _(scores: Tensor, lengths: Tensor, start: Any, algorithm: str, *others: Any)
     )
 
 
-call_sparsemap = gradient("sparsemap", lambda ctx, *grads: (None,) * 7, no_context)
-
-
-# ── sparsemap_face ───────────────────────────────────────────────────────────────────────────────
-
-
-@operation(
-    "sparsemap_face(Tensor scores, Tensor lengths, Tensor tree, Tensor gap, Tensor indices,"
-    " Tensor weights, Tensor inverse, str algorithm, bool single_root, str backend)"
-    " -> (Tensor, Tensor)"
-)
-def _face(
-    scores: Tensor,
-    lengths: Tensor,
-    tree: Tensor,
-    gap: Tensor,
-    indices: Tensor,
-    weights: Tensor,
-    inverse: Tensor,
-    algorithm: str,
-    single_root: bool,
-    backend: str,
-) -> tuple[Tensor, Tensor]:
-    """Trees that span the face of the point, and the matrix of the gradient."""
-    kind = ALGORITHMS[algorithm]
-    if no_words(kind, scores):
-        return indices.clone(), inverse.clone()
-    ready = plain.prepared(scores, kind.parts(lengths, scores.shape[-1]), kind.rooted)
-    lengths = lengths.contiguous()
-    name = dispatch.choose(backend, scores.device.type)
-    name = "triton" if name == "cuda" else name
-    found = Solution(tree, gap, indices, weights, inverse)
-    return face.spanned(ready, found, oracle(kind, lengths, single_root, name))
-
-
-@fake("sparsemap_face")
-def _(scores: Tensor, lengths: Any, tree: Any, gap: Any, indices: Tensor, *others: Any) -> Any:
-    slots = torch.library.get_ctx().new_dynamic_size()
-    batch, _, parts = indices.shape
-    return (
-        indices.new_empty(batch, slots, parts),
-        scores.new_empty((batch, slots, slots), dtype=torch.float64),
-    )
-
-
-call_face = gradient("sparsemap_face", lambda ctx, *grads: (None,) * 10, no_context)
+call_sparsemap = gradient("sparsemap", lambda ctx, *grads: (None,) * 8, no_context)
 
 
 # ── sparsemap_point ──────────────────────────────────────────────────────────────────────────────
@@ -265,17 +222,19 @@ def chosen_start(scores: Tensor, best: Tensor, start: Tensor | None) -> Tensor:
     return best.masked_fill(best.flatten(1).isnan().any(1).view(-1, *(1,) * (best.dim() - 1)), 0)
 
 
-def assembled(
-    scores: Tensor, found: Solution, batch: torch.Size, dtype: torch.dtype, span: Span
-) -> SparseMap:
-    """The result in the caller's form, tied to the scores by the face that ``span`` finds."""
-    tree = found.tree
-    if derivable(scores):
-        tree = call_point(scores, tree, found.gap, *span())
+def assembled(scores: Tensor, found: Solution, batch: torch.Size, dtype: torch.dtype) -> SparseMap:
+    """The result in the caller's form, tied to the scores."""
+    tree = call_point(scores, found.tree, found.gap, found.indices, found.inverse)
     tree, gap, indices, weights = (
         x.reshape(batch + x.shape[1:]) for x in (tree, found.gap, found.indices, found.weights)
     )
-    return SparseMap(tree.to(dtype), gap.to(dtype), lambda: (indices, weights.to(dtype)))
+
+    def mixture() -> tuple[Tensor, Tensor]:
+        # without the trees that only the gradient needs
+        unused = (weights == 0)[..., None]
+        return indices.masked_fill(unused, scores[0].numel()), weights.to(dtype)
+
+    return SparseMap(tree.to(dtype), gap.to(dtype), mixture)
 
 
 def sparsemap(
@@ -304,10 +263,6 @@ def sparsemap(
     )
     settle(fixed, validate)
     start = chosen_start(fixed, best, start)
-    kind = algorithm.name, single_root
-    found = call_sparsemap(fixed, form.lengths, start, *kind, max_iterations, name)
-
-    def span() -> tuple[Tensor, Tensor]:
-        return call_face(fixed, form.lengths, *found, *kind, name)
-
-    return assembled(form.scores, Solution(*found), form.batch_shape, form.dtype, span)
+    options = algorithm.name, single_root, max_iterations, derivable(form.scores), name
+    found = call_sparsemap(fixed, form.lengths, start, *options)
+    return assembled(form.scores, Solution(*found), form.batch_shape, form.dtype)
