@@ -6,9 +6,10 @@ from tolerances import EXACT, largest_error
 from torch import nn
 from torch.func import functional_call
 
+import treelax as tx
 from treelax import ops
 from treelax.errors import InputError, NoTreeError
-from treelax.nn import ArcScorer, LatentTree
+from treelax.nn import ArcScorer, BiaffineScorer, LatentTree, SpanScorer
 
 LENGTHS = torch.tensor([5, 3, 1])
 STRUCTURES = ["projective", "heads"]
@@ -141,6 +142,66 @@ def test_gradients(options):
 
 
 # ── what is refused ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("scorer", "structure", "fits"),
+    [
+        (ArcScorer(4, 6), tx.Projective(), True),
+        (ArcScorer(4, 6), tx.Binary(), False),
+        (BiaffineScorer(4, 6, labels=2), tx.Labelled(tx.NonProjective()), True),
+        (BiaffineScorer(4, 6, labels=2), tx.Labelled(tx.Binary()), False),
+        (SpanScorer(4, 6), tx.Binary(), True),
+        (SpanScorer(4, 6), "heads", False),
+        (nn.Sequential(ArcScorer(4, 6)), tx.Binary(), True),  # says nothing
+    ],
+)
+def test_what_the_scorer_scores_fits_the_structure(scorer, structure, fits):
+    if fits:
+        assert LatentTree(scorer, structure)(torch.randn(2, 5, 4)).requires_grad
+    else:
+        with pytest.raises(InputError, match=r"expected a scorer of (arcs|spans), such as"):
+            LatentTree(scorer, structure)
+
+
+def test_the_default_relaxation_is_one_that_the_structure_has():
+    for structure in (tx.NonProjective(), tx.Labelled(tx.NonProjective())):
+        layer = LatentTree(ArcScorer(4, 6), structure, straight_through=True)
+        assert layer.estimator == tx.StraightThrough(tx.Relaxed("entropy"))
+    assert LatentTree(ArcScorer(4, 6), "heads").estimator == tx.Relaxed("softmax")
+    LatentTree(ArcScorer(4, 6), tx.NonProjective())(torch.randn(2, 5, 4)).sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("structure", "options", "message"),
+    [
+        (tx.NonProjective(), {"relaxation": "softmax"}, 'expected "entropy"'),
+        (tx.NonProjective(), {"estimator": tx.Relaxed()}, 'expected "entropy"'),
+        (
+            tx.Labelled(tx.NonProjective()),
+            {"estimator": tx.StraightThrough()},
+            'expected "entropy"',
+        ),
+        (tx.Labelled(tx.Projective()), {"estimator": tx.SPIGOT()}, 'expected "polytope"'),
+        (tx.Labelled(tx.Projective()), {"estimator": tx.Exact()}, "cannot be enumerated"),
+        (
+            tx.NonProjective(),
+            {"estimator": tx.IMLE(), "relaxation": "softmax"},
+            "estimator is IMLE",
+        ),
+    ],
+    ids=str,
+)
+def test_what_a_structure_does_not_have_is_refused_when_the_layer_is_built(
+    structure, options, message
+):
+    with pytest.raises(InputError, match=message):
+        LatentTree(ArcScorer(4, 6), structure, **options)
+
+
+def test_a_forgotten_root_is_named_where_it_can_be_noticed():
+    with pytest.raises(InputError, match=r"lengths\[1\].*treelax\.nn\.Root"):
+        LatentTree(ArcScorer(4, 6))(torch.randn(2, 5, 4), torch.tensor([3, 5]))
 
 
 class Given(nn.Module):

@@ -18,6 +18,7 @@ from treelax.ops.checks import sample_size
 
 if TYPE_CHECKING:
     from treelax.distributions import StructureDistribution
+    from treelax.structures import Structure
 
 Loss = Callable[[Tensor], Tensor]
 
@@ -36,6 +37,9 @@ class Estimator(ABC):
     def discrete(self) -> bool:
         """Whether training sees structures of 0 and 1."""
         return False
+
+    def check_structure(self, structure: Structure) -> None:  # noqa: B027  most need nothing
+        """Raise if a structure lacks what the estimator needs, such as a relaxation."""
 
     @abstractmethod
     def sample(

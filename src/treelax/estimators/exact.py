@@ -36,6 +36,10 @@ class Exact(ExpectedLoss):
         tensor([0.5833, 0.5833], grad_fn=<SumBackward1>)
     """
 
+    def check_structure(self, structure: Structure) -> None:
+        """Raise unless its structures can be listed."""
+        structure.enumerate(0)
+
     def expect(
         self,
         distribution: StructureDistribution,

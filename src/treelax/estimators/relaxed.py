@@ -16,6 +16,7 @@ from treelax.ops.checks import check_temperature, one_of
 
 if TYPE_CHECKING:
     from treelax.distributions import StructureDistribution
+    from treelax.structures import Structure
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,10 @@ class Relaxed(Estimator):
         if isinstance(heat, Tensor):  # its own == gives a tensor
             heat = (heat.shape, *heat.flatten().tolist())
         return self.relaxation, heat, self.noise, self.samples
+
+    def check_structure(self, structure: Structure) -> None:
+        """Raise unless the structure has the relaxation."""
+        structure.check_relaxation(self.relaxation)
 
     def sample(
         self,

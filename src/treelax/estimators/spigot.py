@@ -22,6 +22,7 @@ from treelax.ops.checks import one_of
 
 if TYPE_CHECKING:
     from treelax.distributions import StructureDistribution
+    from treelax.structures import Structure
 
 Projection = Literal["simplex", "polytope"]
 Form = Literal["spigot", "ce", "eg"]
@@ -79,6 +80,14 @@ class SPIGOT(Stepped):
         check_noise(self.noise)
         check_samples(self.samples)
 
+    def check_structure(self, structure: Structure) -> None:
+        """Raise unless there is something to project on."""
+        if self.projection == "simplex" and self.form != "eg" and structure.per_word is None:
+            raise InputError(
+                f'projection is "simplex" with {structure}; expected "polytope": the simplex is that of '
+                "a word's heads, without labels."
+            )
+
     def draw(
         self,
         distribution: StructureDistribution,
@@ -88,12 +97,8 @@ class SPIGOT(Stepped):
     ) -> Tensor:
         """The best structures."""
         structure, options = distribution.structure, distribution.options
+        self.check_structure(structure)
         space = structure.per_word if self.projection == "simplex" else structure
-        if space is None and self.form != "eg":
-            raise InputError(
-                f'projection is "simplex" with {structure}; expected "polytope": the simplex is that of '
-                "a word's heads, without labels."
-            )
         scores, lengths, _ = perturbed(distribution, self.noise, sample_shape, generator)
         hard = structure.argmax(scores, lengths, **options)
         fixed, step = scores.detach(), self.step / share

@@ -15,6 +15,7 @@ from treelax.ops.checks import one_of
 
 if TYPE_CHECKING:
     from treelax.distributions import StructureDistribution
+    from treelax.structures import Structure
 
 Gradient = Literal["relaxed", "identity"]
 
@@ -65,6 +66,11 @@ class StraightThrough(Estimator):
     def discrete(self) -> bool:
         """Training sees discrete structures."""
         return True
+
+    def check_structure(self, structure: Structure) -> None:
+        """Raise unless the structure has the relaxation whose gradient is taken."""
+        if self.gradient == "relaxed":
+            self.relaxed.check_structure(structure)
 
     def sample(
         self,

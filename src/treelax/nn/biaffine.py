@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -38,6 +40,9 @@ class BiaffineScorer(nn.Module):
     Reference:
         Dozat & Manning (2017), Deep biaffine attention for neural dependency parsing, ICLR.
     """
+
+    #: What it scores, as `treelax.structures.Structure.part`.
+    part: ClassVar[str] = "arc"
 
     def __init__(
         self, input_size: int, size: int, labels: int | None = None, *, dropout: float = 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -33,6 +34,9 @@ class SpanScorer(nn.Module):
         >>> SpanScorer(8, 16)(torch.zeros(2, 5, 8)).shape
         torch.Size([2, 5, 5])
     """
+
+    #: What it scores, as `treelax.structures.Structure.part`.
+    part: ClassVar[str] = "span"
 
     def __init__(
         self,

@@ -24,15 +24,20 @@ class LatentTree(nn.Module):
     :math:`T = \mathrm{relaxed\,argmax}(W + G)` with noise :math:`G`; in evaluation mode, the best
     structure of :math:`W`, discrete and without a gradient.
 
+    Trees of arcs need the root's vector at index 0: put `treelax.nn.Root` in front of this layer. If it
+    is forgotten, the first word silently becomes the root and has no head wherever lengths are below
+    the number of vectors.
+
     Args:
         scorer: module from vectors to scores, for instance `ArcScorer`, or `SpanScorer` for
-            `treelax.Binary`.
-        structure: `treelax.Projective`, `treelax.NonProjective` (with the entropy relaxation),
-            `treelax.Heads`, `treelax.Binary`, one of them in `treelax.Labelled`; or their names.
+            `treelax.Binary`. If it has an attribute ``part``, "arc" or "span", that is what it scores.
+        structure: `treelax.Projective`, `treelax.NonProjective`, `treelax.Heads`, `treelax.Binary`, one
+            of them in `treelax.Labelled`; or their names.
         estimator: any of `treelax.estimators`, such as `treelax.IMLE`; those without a structure to
             give, such as `treelax.RLOO`, train by `expect`. Or leave it out and give the settings of
             `treelax.Relaxed`:
-        relaxation: "softmax" (the paper's) or "entropy" (arc marginals).
+        relaxation: "softmax" (the paper's) or "entropy" (arc marginals); None for softmax, or entropy
+            with non-projective trees, which have no other.
         temperature: of the relaxation.
         noise: "gumbel", "gaussian", "sum-of-gamma", or "none" for training without noise (the paper's
             G = 0).
@@ -51,6 +56,8 @@ class LatentTree(nn.Module):
         come behind.
 
     Raises:
+        InputError: the scorer scores parts of another kind, or the structure lacks what the estimator
+            needs.
         NoTreeError: the forbidden arcs of a sentence leave no tree (if validated).
 
     Example:
@@ -73,7 +80,7 @@ class LatentTree(nn.Module):
         structure: Structure | StructureName = "projective",
         estimator: Estimator | None = None,
         *,
-        relaxation: Relaxation = "softmax",
+        relaxation: Relaxation | None = None,
         temperature: float = 1.0,
         noise: NoiseName | None = "gumbel",
         noise_scale: float = 1.0,
@@ -91,7 +98,15 @@ class LatentTree(nn.Module):
             structure = structure_named(structure, single_root=single_root)
         elif single_root:
             raise InputError(f"single_root is True beside {structure}; expected it in that.")
-        relaxed = Relaxed(relaxation, temperature, noise_named(noise, noise_scale))
+        part = getattr(scorer, "part", None)
+        if isinstance(part, str) and part != structure.part:
+            layer = "SpanScorer" if structure.part == "span" else "ArcScorer"
+            raise InputError(
+                f"scorer scores {part}s ({type(scorer).__name__}) for {structure}; expected a scorer of "
+                f"{structure.part}s, such as treelax.nn.{layer}."
+            )
+        usual = structure.relaxations[0]
+        relaxed = Relaxed(relaxation or usual, temperature, noise_named(noise, noise_scale))
         described = StraightThrough(relaxed) if straight_through else relaxed
         if estimator is None:
             estimator = described
@@ -99,11 +114,12 @@ class LatentTree(nn.Module):
             raise InputError(
                 f"estimator is {estimator!r}; expected an object such as treelax.IMLE()."
             )
-        elif described != Relaxed():
+        elif described != Relaxed(usual):
             raise InputError(
                 f"estimator is {estimator!r} beside the settings of {described}; expected either an "
                 "estimator such as treelax.Relaxed() or its settings."
             )
+        estimator.check_structure(structure)
         self.scorer = scorer
         self.structure = structure
         self.estimator = estimator

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 
@@ -42,6 +44,8 @@ class ArcScorer(nn.Module):
         Corro & Titov (2019), equation 1.
     """
 
+    #: What it scores, as `treelax.structures.Structure.part`.
+    part: ClassVar[str] = "arc"
     distance: nn.Parameter
 
     def __init__(

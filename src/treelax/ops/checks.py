@@ -172,7 +172,10 @@ def check_length_values(lengths: Tensor, size: int, rooted: bool = True) -> None
 def wrong_length(sentence: int, length: int, size: int, rooted: bool) -> InputError:
     """The error for a length for which scores of a size have no room."""
     most = size - rooted
-    room = f"the root, at index 0, and {most} words; lengths do not count the root"
+    room = (
+        f"the root, at index 0, and {most} words; lengths do not count the root, which treelax.nn.Root "
+        "puts in front of word vectors"
+    )
     return InputError(
         f"lengths[{sentence}] (of the flattened batch) is {length}; expected "
         f"0 to {most} (scores has room for {room if rooted else f'{most} words'})."

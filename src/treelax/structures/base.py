@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 
 from treelax.distributions import StructureDistribution
+from treelax.errors import InputError
 from treelax.ops import operations
-from treelax.ops.backend import Algorithm, Relaxation
+from treelax.ops.backend import RELAXATIONS, Algorithm, Relaxation
 from treelax.ops.canonical import value_type
 from treelax.ops.checks import arc_mask, span_mask
 from treelax.ops.problems import Validate
@@ -49,6 +50,8 @@ class Structure(ABC):
     event_dim: ClassVar[int] = 2
     #: What it is made of: arcs, with the root at index 0, or spans.
     part: ClassVar[str] = "arc"
+    #: Relaxations that it has, the usual one first.
+    relaxations: ClassVar[tuple[Relaxation, ...]] = ("softmax", "entropy")
 
     @property
     def rooted(self) -> bool:
@@ -106,6 +109,16 @@ class Structure(ABC):
         **options: Unpack[Options],
     ) -> Tensor:
         """Exact samples, without a gradient; ``sample_shape`` in front of the batch."""
+
+    def check_relaxation(self, relaxation: str) -> None:
+        """Raise unless there is such a relaxation of it."""
+        if relaxation not in self.relaxations:
+            usual = self.relaxations[0]
+            raise InputError(
+                f'relaxation is "{relaxation}"; expected "{usual}", as in rsample(relaxation='
+                f'"{usual}") and Relaxed("{usual}"): {self} has no dynamic program whose choices '
+                "could be relaxed one by one."
+            )
 
     @abstractmethod
     def relaxed(
@@ -336,6 +349,8 @@ class TreeStructure(Structure):
         **options: Unpack[Options],
     ) -> Tensor:
         """A tree with fractional parts and a gradient; see `treelax.ops.soft_tree`."""
+        if relaxation in RELAXATIONS:  # others are mistyped
+            self.check_relaxation(relaxation)
         form, tree, _ = operations.soft(
             self.algorithm,
             scores,

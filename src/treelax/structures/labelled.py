@@ -49,9 +49,14 @@ class Labelled(Structure):
             )
 
     @property
-    def rooted(self) -> bool:
+    def part(self) -> str:  # type: ignore[override]
         """As the structure's."""
-        return self.structure.rooted
+        return self.structure.part
+
+    @property
+    def relaxations(self) -> tuple[Relaxation, ...]:  # type: ignore[override]
+        """As the structure's."""
+        return self.structure.relaxations
 
     def argmax(
         self,

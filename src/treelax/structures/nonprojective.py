@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Unpack
+from typing import ClassVar
 
 from torch import Tensor
 
-from treelax.errors import InputError
 from treelax.ops.backend import MATRIX_TREE, Algorithm, Relaxation
-from treelax.structures.base import Options, TreeStructure
+from treelax.structures.base import TreeStructure
 from treelax.trees import one_head_each, reaches_root
 
 
@@ -38,27 +37,9 @@ class NonProjective(TreeStructure):
 
     single_root: bool = False
     name: ClassVar[str] = "nonprojective"
+    #: There is no dynamic program whose choices could be relaxed one by one.
+    relaxations: ClassVar[tuple[Relaxation, ...]] = ("entropy",)
     algorithm: ClassVar[Algorithm] = MATRIX_TREE
-
-    def relaxed(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        *,
-        relaxation: Relaxation = "softmax",
-        temperature: float | Tensor = 1.0,
-        **options: Unpack[Options],
-    ) -> Tensor:
-        """The marginals at a temperature; there is no dynamic program whose choices could be relaxed."""
-        if relaxation == "softmax":
-            raise InputError(
-                'relaxation is "softmax"; expected "entropy", as in rsample(relaxation="entropy") and '
-                'Relaxed("entropy"): non-projective trees have no dynamic program whose choices could '
-                "be relaxed one by one."
-            )
-        return super().relaxed(
-            scores, lengths, relaxation=relaxation, temperature=temperature, **options
-        )
 
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
         """Whether every word has one head and there is no cycle."""
