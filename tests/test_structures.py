@@ -220,28 +220,59 @@ def test_padding_and_batch_shape_change_nothing(structure, make):
 
 @every_structure
 def test_padding_may_hold_anything(structure, make):
-    """NaN there reaches neither values nor gradients."""
+    """NaN there reaches no value and no gradient, of any method and any estimator."""
     mask = structure.part_mask(LENGTHS, make(structure).shape[-structure.event_dim])
     clean = make(structure).masked_fill(~mask, 0).requires_grad_()
     dirty = clean.detach().masked_fill(~mask, torch.nan).requires_grad_()
+    gold, other = (structure(make(structure), LENGTHS) for _ in range(2))
 
-    def values(scores):
-        d = structure(scores, LENGTHS)
-        soft = [structure.relaxed(scores, LENGTHS, relaxation=r) for r in relaxations(structure)]
-        drawn = d.sample((2,), generator=torch.Generator().manual_seed(0))
-        smooth = [d.marginals, *soft]
-        square = sum(each.square().sum() for each in smooth) + (d.log_partition + d.entropy()).sum()
+    def seeded():
+        return torch.Generator().manual_seed(0)
+
+    def discrete(d):
         return [
-            *smooth,
-            d.log_partition,
-            d.entropy(),
             d.mode,
-            drawn,
-            *torch.autograd.grad(square, scores),
+            d.sample((2,), generator=seeded()),
+            d.max_marginals,
+            *d.top_k(3),
+            structure.sparsemap(d.scores, LENGTHS).support.weights,
         ]
 
-    for got, expected in zip(values(dirty), values(clean), strict=True):
+    def smooth(d):
+        yield from (d.log_partition, d.entropy(), d.log_prob(gold.mode), d.variance)
+        yield from (d.renyi_entropy(order) for order in (0, 2.5, math.inf))
+        yield from (kl_divergence(d, other), kl_divergence(other, d), d.cross_entropy(other))
+        yield structure.sparsemap(d.scores, LENGTHS).tree
+        for temperature in (0.5, torch.tensor(0.5)):
+            for relaxation in relaxations(structure):
+                yield d.rsample(
+                    (2,), relaxation=relaxation, temperature=temperature, generator=seeded()
+                )
+        yield tx.Marginals(0.5).sample(d)
+        estimators = [
+            tx.SPIGOT(projection="polytope", form=form) for form in ("spigot", "ce", "eg")
+        ]
+        estimators += [tx.IMLE(), tx.Perturbed(2), tx.RLOO(2), tx.SparseMAP()]
+        estimators += [
+            tx.StraightThrough(tx.Relaxed("entropy"), g) for g in ("relaxed", "identity")
+        ]
+        for estimator in estimators:
+            yield estimator.expect(
+                d, lambda t: t.square().flatten(-structure.event_dim).sum(-1), generator=seeded()
+            )
+        for estimator in (tx.Marginals(0.5), tx.Perturbed(2), tx.SparseMAP()):
+            yield tx.fenchel_young_loss(d, gold.mode, estimator, generator=seeded())
+
+    both = [structure(scores, LENGTHS) for scores in (dirty, clean)]
+    for got, expected in zip(*map(discrete, both), strict=True):
         assert torch.equal(got, expected)
+    for got, expected in zip(*map(smooth, both), strict=True):
+        assert torch.equal(got, expected)
+        slopes = [
+            torch.autograd.grad(value.square().sum(), d.scores, retain_graph=True)[0]
+            for value, d in zip((got, expected), both, strict=True)
+        ]
+        assert torch.equal(*slopes)
 
 
 @every_structure

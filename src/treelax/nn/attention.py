@@ -37,8 +37,8 @@ class IntraAttention(nn.Module):
 
     Shape:
         vectors ``(batch, n, input_size)`` and lengths ``(batch)`` to ``(batch, n, 2 * input_size)``.
-        Every sentence has at least one word. Padding must hold finite numbers, as for `TreeGCN`; it
-        changes no word's output, and its own output is not zero.
+        Every sentence has at least one word. Padding may hold anything; it changes no word's output, and
+        its own output is not zero.
 
     Example:
         >>> IntraAttention(8, 16)(torch.zeros(2, 5, 8), torch.tensor([5, 3])).shape
@@ -67,10 +67,11 @@ class IntraAttention(nn.Module):
         """Attend and concatenate."""
         check_vectors("vectors", vectors, "batch", "n", self.scorer.input_size)
         check_lengths(lengths, vectors)
-        scores = self.scorer(vectors)
         padding = ~word_mask(lengths, vectors.shape[-2])
+        words = vectors.masked_fill(padding[..., None], 0)
+        scores = self.scorer(words)
         weights = scores.masked_fill(padding[:, :, None], -torch.inf).softmax(-2)
-        return torch.cat((vectors, weights.transpose(-1, -2) @ vectors), -1)
+        return torch.cat((vectors, weights.transpose(-1, -2) @ words), -1)
 
 
 class DecomposableAttention(nn.Module):
@@ -96,8 +97,8 @@ class DecomposableAttention(nn.Module):
 
     Shape:
         two batches of vectors ``(batch, n, input_size)``, ``(batch, m, input_size)`` and their lengths
-        ``(batch)`` to logits ``(batch, classes)``. Every sentence has at least one word. Padding must
-        hold finite numbers and changes nothing.
+        ``(batch)`` to logits ``(batch, classes)``. Every sentence has at least one word. Padding may
+        hold anything and changes nothing.
 
     Example:
         >>> layer = DecomposableAttention(8, 16, 3)
@@ -136,10 +137,12 @@ class DecomposableAttention(nn.Module):
             check_lengths(lengths, vectors)
         size = max(a.shape[-2], b.shape[-2])
         a, b = (F.pad(vectors, (0, 0, 0, size - vectors.shape[-2])) for vectors in (a, b))
-        return self.both(torch.cat((a, b)), torch.cat((a_lengths, b_lengths)))
+        vectors, lengths = torch.cat((a, b)), torch.cat((a_lengths, b_lengths))
+        return self.both(vectors.masked_fill(~word_mask(lengths, size)[..., None], 0), lengths)
 
     def both(self, vectors: Tensor, lengths: Tensor, layout: Padded = PADDED) -> Tensor:
-        """The same for one batch, all first sentences before all second ones: half the kernels."""
+        """The same for one batch, all first sentences before all second ones: half the kernels. Padding
+        must hold finite numbers here."""
         seen = layout.pad(self.attend(vectors, layout))
         padding = ~word_mask(lengths, seen.shape[-2])
         a_padding, b_padding = padding.chunk(2)

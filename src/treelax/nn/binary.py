@@ -87,7 +87,8 @@ class BinaryTreeLSTM(nn.Module):
         vectors ``(..., n, input_size)`` and a tree ``(..., n, n)`` of `treelax.Binary` to states
         ``(..., n, n, size)``; ``states[..., 0, length - 1, :]`` is the sentence's. With `sentence`
         and `words` one takes the sentence's state, or a vector for each word that knows the spans
-        around it.
+        around it. The words are those ``i`` whose span ``tree[..., i, i]`` is not 0; the padding may
+        hold anything.
 
     Example:
         >>> import treelax as tx
@@ -119,6 +120,7 @@ class BinaryTreeLSTM(nn.Module):
         n = vectors.shape[-2]
         check_vectors("tree", tree, "...", n, n)
         tree = tree.to(vectors.dtype)
+        vectors = vectors.masked_fill(~_word_mask(tree)[..., None], 0)
         gate, out, update = self.leaf(vectors).chunk(3, -1)
         cell = gate.sigmoid() * update.tanh()
         # by width: chart[w][..., i, :] is the state and the cell of the span from i to i + w
@@ -154,10 +156,17 @@ class BinaryTreeLSTM(nn.Module):
 
     def words(self, states: Tensor, tree: Tensor) -> Tensor:
         """``(..., n, size)``: for each word the states of the spans around it, weighted by the tree."""
-        weighted = states * tree.to(states.dtype)[..., None]
+        word = _word_mask(tree)
+        inside = (word[..., None] & word[..., None, :])[..., None]
+        weighted = states.masked_fill(~inside, 0) * tree.to(states.dtype)[..., None]
         # spans (i, j) with i <= word <= j: a prefix sum over i and a suffix sum over j
         around = weighted.cumsum(-3).flip(-2).cumsum(-2).flip(-2)
         return around.diagonal(dim1=-3, dim2=-2).transpose(-1, -2)
+
+
+def _word_mask(tree: Tensor) -> Tensor:
+    """``(..., n)``: every binary tree has the spans of its single words."""
+    return tree.diagonal(dim1=-2, dim2=-1) != 0
 
 
 def _mixed(share: Tensor, *chart: Tensor) -> list[Tensor]:

@@ -22,8 +22,8 @@ class TreeGCN(nn.Module):
     ones in every layer, for the vertex itself, its head and its modifiers; :math:`\sigma` is dropout
     and ReLU. (The paper has columns where this has rows.)
 
-    Padding has no arcs, so it sees itself only and nobody sees it; its output is not zero. Its vectors
-    must be finite: 0 times NaN is NaN.
+    Padding has no arcs, so it sees itself only and nobody sees it; its output is not zero. Numbers there
+    that are not finite count as 0.
 
     Args:
         input_size: of the vectors.
@@ -77,6 +77,9 @@ class TreeGCN(nn.Module):
         check_vectors("vectors", vectors, "...", "n + 1", self.input_size)
         if layout is PADDED:
             vectors = vectors.expand(*_common_batch(vectors, tree), -1, -1)
+            alone = ~(tree.any(-1) | tree.any(-2))
+            # 0 times NaN is NaN
+            vectors = torch.where(alone[..., None], vectors.nan_to_num(0, 0, 0), vectors)
         tree = tree.to(vectors.dtype)
         if not self.root_arcs:
             tree = without_root_arcs(tree)

@@ -52,7 +52,7 @@ class LatentTree(nn.Module):
     Shape:
         vectors ``(..., n + 1, d)``, the root's first, and lengths ``(...)`` that count words, or None
         if all have ``n``, to a tree ``(..., n + 1, n + 1)`` whose columns, but the root's, sum to 1;
-        0 in the padding. For spans vectors are ``(..., n, d)`` and trees ``(..., n, n)``; labels
+        0 in the padding, where vectors may hold anything. For spans vectors are ``(..., n, d)`` and trees ``(..., n, n)``; labels
         come behind.
 
     Raises:
@@ -202,6 +202,10 @@ class LatentTree(nn.Module):
                 f"vectors has shape {given}; expected the root's: use treelax.nn.Root."
             )
         check_lengths(lengths, vectors)
+        if lengths is not None:  # NaN in the padding would reach the scorer's gradient: 0 · NaN
+            place = torch.arange(vectors.shape[-2], device=vectors.device)
+            padding = place >= lengths[..., None] + int(rooted)
+            vectors = vectors.masked_fill(padding[..., None], 0)
         scores: Tensor = self.scorer(vectors)
         expected = (*vectors.shape[:-1], vectors.shape[-2])
         labelled = self.structure.event_dim == 3

@@ -157,7 +157,7 @@ class Labelled(Structure):
     ) -> Tensor:
         """For each part and label the score of the best structure that has them."""
         check_scores(scores, self.rooted, labelled=True)
-        wide = precise(scores)
+        wide = self._cleared(precise(scores.detach()), lengths)
         best = wide.amax(-1)
         found = self.structure.max_marginals(best, lengths, **options)[..., None]
         bounded = wide.clamp(-LIMIT, LIMIT) - best[..., None].clamp(-LIMIT, LIMIT)
@@ -194,18 +194,21 @@ class Labelled(Structure):
 
     def _summed(self, scores: Tensor, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """``log Σ_l exp``, ``-inf`` where all labels are forbidden, and each label's share of it."""
-        size = scores.shape[-2]
-        if lengths is None:
-            lengths = torch.full((), size - self.rooted, device=scores.device)
-        else:
-            check_lengths(lengths, scores.shape[:-3], scores.device)
-        # a share of NaN times a part of 0 would be NaN
-        scores = scores.masked_fill(~self.part_mask(lengths, size), 0)
+        scores = self._cleared(scores, lengths)
         # +inf is an error of the structure's own check; the largest half number is below LIMIT
         scores = scores.clamp(max=min(LIMIT, torch.finfo(scores.dtype).max))
         none = (scores == float("-inf")).all(-1)
         some = scores.masked_fill(none[..., None], 0)
         return some.logsumexp(-1).masked_fill(none, float("-inf")), some.softmax(-1)
+
+    def _cleared(self, scores: Tensor, lengths: Tensor | None) -> Tensor:
+        """Scores with 0 where there is no part: NaN there, times 0, would be NaN."""
+        size = scores.shape[-2]
+        if lengths is None:
+            lengths = torch.full((), size - self.rooted, device=scores.device)
+        else:
+            check_lengths(lengths, scores.shape[:-3], scores.device)
+        return scores.masked_fill(~self.part_mask(lengths, size), 0)
 
     @property
     def none_left(self) -> str:
