@@ -62,9 +62,72 @@ def test_operations(dynamic):
             assert torch.equal(got, expected)
 
 
-def test_samples():
-    compiled = whole(lambda s: ops.sample_tree(s, sample_shape=(5,)))
-    assert compiled(torch.zeros(3, 5, 5)).shape == (5, 3, 5, 5)
+def squares(trees):
+    return trees.square().flatten(2).sum(-1)
+
+
+LABELLED = tx.Labelled(tx.Projective())
+# of a distribution; at the second shape torch makes sizes dynamic
+AT_TWO_SHAPES = {
+    **{
+        f"samples of {structure}": (structure, lambda d: d.sample((5,)))
+        for structure in (
+            tx.Projective(),
+            tx.NonProjective(True),
+            tx.Heads(),
+            tx.Binary(),
+            LABELLED,
+        )
+    },
+    **{
+        f"SparseMAP of {structure}": (structure, tx.SparseMAP(noise=tx.Gumbel()).sample)
+        for structure in (tx.Projective(), tx.Heads(), LABELLED)
+    },
+    "max_marginals": (tx.Projective(), lambda d: d.max_marginals),
+    "top_k": (tx.Projective(), lambda d: d.top_k(2).log_probs),
+    "renyi_entropy": (tx.Projective(), lambda d: d.renyi_entropy(2)),
+    **{
+        repr(estimator): (tx.Projective(), lambda d, e=estimator: e.expect(d, squares))
+        for estimator in (
+            tx.Relaxed(noise=tx.SumOfGamma(), samples=2),
+            tx.StraightThrough(),
+            tx.StraightThrough(gradient="identity"),
+            tx.Marginals(),
+            tx.SPIGOT(),
+            tx.SPIGOT(projection="polytope"),
+            tx.SPIGOT(form="eg"),
+            tx.IMLE(),
+            tx.Perturbed(2),
+            tx.REINFORCE(2).eval(),
+            tx.RLOO(2),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("name", AT_TWO_SHAPES)
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated")  # torch's own
+def test_two_shapes(name):
+    """The same values and gradients, with the random numbers that torch draws outside."""
+    structure, operation = AT_TWO_SHAPES[name]
+
+    def run(scores, lengths):
+        return operation(structure(scores, lengths))
+
+    compiled = torch.compile(run, fullgraph=True, backend="eager")
+    for batch, n in [(3, 2), (4, 3)]:
+        size = n + structure.rooted
+        shape = (batch, size, size, 2)[: 1 + structure.event_dim]
+        scores = torch.randn(shape, generator=seeded(8)).requires_grad_()
+        results = []
+        for function in (run, compiled):
+            torch.manual_seed(5)
+            value = function(scores, torch.arange(batch) % n + 1)
+            results.append([value])
+            if value.requires_grad:
+                results[-1] += torch.autograd.grad(value.square().sum(), scores)
+        for expected, got in zip(*results, strict=True):
+            torch.testing.assert_close(got, expected)
 
 
 def test_bad_values_are_still_refused():

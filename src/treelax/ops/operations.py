@@ -6,6 +6,8 @@ of `treelax.ops.best_tree` and its neighbours.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch._C import _are_functorch_transforms_active
@@ -18,8 +20,8 @@ from treelax.ops.problems import Validate, settle
 
 
 def wants_gradient(scores: Tensor) -> bool:
-    """Whether autograd needs saved tensors; under `torch.vmap` a tensor does not tell."""
-    return torch.is_grad_enabled() and (scores.requires_grad or _are_functorch_transforms_active())
+    """Whether autograd needs saved tensors; within a transform of `torch.func` nothing tells."""
+    return _are_functorch_transforms_active() or (torch.is_grad_enabled() and scores.requires_grad)
 
 
 def draw_uniforms(
@@ -32,7 +34,10 @@ def draw_uniforms(
     """
     where = like.device if generator is None else generator.device
     flat = (torch.Size(shape[:-dims]).numel(), *shape[-dims:])
-    drawn = torch.rand(flat, dtype=like.dtype, device=where, generator=generator)
+    # not `uniform_`, which torch.vmap refuses; nor generator=None, which torch.compile does for sizes
+    # that are not fixed
+    source: Any = {} if generator is None else {"generator": generator}
+    drawn = torch.rand(flat, dtype=like.dtype, device=where, **source)
     return drawn.clamp(min=torch.finfo(like.dtype).eps / 4).to(like.device).reshape(shape)
 
 
