@@ -29,7 +29,8 @@ def __dir__() -> list[str]:
 
 
 StructureName = Literal["projective", "nonprojective", "heads", "binary"]
-_BY_NAME: dict[str, type[Structure]] = {
+#: What an operation of torch, which takes no objects, can find again.
+BY_NAME: dict[str, type[Structure]] = {
     kind.name: kind for kind in (Projective, NonProjective, Heads, Binary)
 }
 
@@ -48,12 +49,12 @@ def structure_named(name: str, *, single_root: bool = False) -> Structure:
         >>> structure_named("projective", single_root=True)
         Projective(single_root=True)
     """
-    one_of("structure", name, _BY_NAME)
+    one_of("structure", name, BY_NAME)
     if not single_root:
-        return _BY_NAME[name]()
+        return BY_NAME[name]()
     if name not in ("projective", "nonprojective"):
         raise InputError(
             f'single_root is True with structure "{name}"; expected False: words that choose alone '
             'cannot agree on one root, and binary trees have none. Use "projective" or "nonprojective".'
         )
-    return _BY_NAME[name](single_root=True)  # type: ignore[call-arg]
+    return BY_NAME[name](single_root=True)  # type: ignore[call-arg]

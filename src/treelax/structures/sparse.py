@@ -10,18 +10,19 @@ from torch import Tensor
 from treelax.errors import InputError
 from treelax.ops import checks, select_heads
 from treelax.ops.canonical import canonical
-from treelax.ops.library import derivable
+from treelax.ops.library import derivable, fake, no_context, operation
+from treelax.ops.library import gradient as with_gradient
+from treelax.ops.operations import chosen
 from treelax.ops.problems import Validate
 from treelax.ops.sparsemap import columns, face, plain
 from treelax.ops.sparsemap.function import assembled, check_iterations, check_start, chosen_start
+from treelax.ops.sparsemap.plain import Solution
 from treelax.ops.sparsemap.result import SparseMap
 
 if TYPE_CHECKING:
     from treelax.structures.base import Structure
 
 
-# the number of steps depends on the scores; torch.compiler.disable would import the compiler at once
-@torch._disable_dynamo  # type: ignore[attr-defined, untyped-decorator, unused-ignore]
 def by_argmax(
     structure: Structure,
     scores: Tensor,
@@ -31,39 +32,112 @@ def by_argmax(
     **options: Any,
 ) -> SparseMap:
     """See `treelax.structures.Structure.sparsemap`."""
+    from treelax.structures import BY_NAME
+
     check_iterations(max_iterations)
     best = structure.argmax(scores, lengths, **options)  # checks what it is given
     dims = structure.event_dim
     batch, event = scores.shape[:-dims], scores.shape[-dims:]
-    words = event[0] - structure.rooted
     if lengths is None:
+        words = event[0] - structure.rooted
         lengths = torch.full(batch, words, dtype=torch.int64, device=scores.device)
-    lengths = lengths.reshape(-1)
+    lengths = lengths.reshape(-1).to(torch.int64)
     flat = scores.reshape(batch.numel(), *event)
     fixed = flat.detach()
     if start is not None:
         check_start(start, scores)
         start = start.detach().reshape(flat.shape)
-    mask = structure.part_mask(lengths, event[0]).expand(flat.shape)
-    unchecked = {**options, "validate": False}
+    start = chosen_start(fixed, best.reshape(flat.shape), start)
+    how = max_iterations, derivable(scores), chosen(options.get("backend"))
+    inner = getattr(structure, "structure", None)
+    if inner is not None and BY_NAME.get(inner.name) is type(inner):
+        root = getattr(inner, "single_root", False)
+        found = call_labelled(fixed, lengths, start, inner.name, root, *how)
+    else:
+        found = _solve(structure, fixed, lengths, start, *how)
+    return assembled(flat, Solution(*found), batch, scores.dtype)
+
+
+# the number of steps depends on the scores; torch.compiler.disable would import the compiler at once
+@torch._disable_dynamo  # type: ignore[attr-defined, untyped-decorator, unused-ignore]
+def _solve(
+    structure: Structure,
+    scores: Tensor,
+    lengths: Tensor,
+    start: Tensor,
+    max_iterations: int | None,
+    gradient: bool,
+    backend: str,
+) -> Solution:
+    """The solution for a flat batch from structures to start from; for a ``gradient`` with all that span
+    its face."""
+    size = scores.shape[1]
+    words = size - structure.rooted
+    mask = structure.part_mask(lengths, size).expand(scores.shape)
 
     def oracle(own: Tensor, sentences: Tensor | None) -> Tensor:
         return structure.argmax(
-            own, lengths if sentences is None else lengths[sentences], **unchecked
+            own,
+            lengths if sentences is None else lengths[sentences],
+            validate=False,
+            backend=backend or None,
         )
 
-    ready = plain.prepared(fixed, mask, structure.rooted)
+    ready = plain.prepared(scores, mask, structure.rooted)
     found = plain.solve(
         ready,
-        chosen_start(fixed, best.reshape(flat.shape), start),
+        start,
         oracle,
         int(structure.part_count(torch.tensor(words))),
         words,
         max_iterations,
     )
-    if derivable(scores):
+    if gradient:
         found = face.spanned(ready, found, oracle)
-    return assembled(flat, plain.spoiled(found, fixed, mask), batch, scores.dtype)
+    return plain.spoiled(found, scores, mask)
+
+
+@operation(
+    "sparsemap_labelled(Tensor scores, Tensor lengths, Tensor start, str structure,"
+    " bool single_root, int? max_iterations, bool gradient, str backend)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor)"
+)
+def _labelled(
+    scores: Tensor,
+    lengths: Tensor,
+    start: Tensor,
+    structure: str,
+    single_root: bool,
+    max_iterations: int | None,
+    gradient: bool,
+    backend: str,
+) -> tuple[Tensor, ...]:
+    """The loop as an operation, for `torch.compile` and the transforms of `torch.func`."""
+    from treelax.structures import Labelled, structure_named
+
+    labelled = Labelled(structure_named(structure, single_root=single_root))
+    how = max_iterations, gradient, backend
+    return tuple(_solve(labelled, scores, lengths, start, *how))
+
+
+@fake("sparsemap_labelled")
+def _(scores: Tensor, lengths: Tensor, start: Tensor, structure: str, *others: Any) -> Any:
+    from treelax.structures import structure_named
+
+    batch, size, *_ = scores.shape
+    parts = size - 1 if structure_named(structure).rooted else max(2 * size - 1, 0)
+    slots = torch.library.get_ctx().new_dynamic_size()
+    wide = torch.float64
+    return (
+        scores.new_empty(scores.shape),
+        scores.new_empty(batch, dtype=wide),
+        lengths.new_empty(batch, slots, parts),
+        scores.new_empty((batch, slots), dtype=wide),
+        scores.new_empty((batch, slots, slots), dtype=wide),
+    )
+
+
+call_labelled = with_gradient("sparsemap_labelled", lambda ctx, *grads: (None,) * 8, no_context)
 
 
 def check_member(
