@@ -34,10 +34,6 @@ every_operation = pytest.mark.parametrize("operation", OPERATIONS)
 
 def problem(structure, operation, mapped=3):
     """Scores of some batches, and a function of one of them and its lengths."""
-    if operation == "sparsemap" and isinstance(structure, tx.Labelled):
-        pytest.skip(
-            "a loop in Python that reads values; the structures without labels have a kernel"
-        )
     shape = (4 if structure.rooted else 3,) * 2 + (2,) * (structure.event_dim - 2)
     generator = torch.Generator().manual_seed(7)
     scores = torch.randn(mapped, 2, *shape, dtype=torch.float64, generator=generator)
@@ -186,3 +182,38 @@ def test_transforms_within_transforms_in_compiled_functions(structure):
     torch.testing.assert_close(got, slope(function, scores[0]))
     with pytest.raises(RuntimeError, match="second derivative was asked for"):
         compiled(grad(lambda x: grad(lambda y: function(y).square().sum())(x).square().sum()))
+
+
+ESTIMATORS = [
+    tx.SPIGOT(projection="polytope"),
+    tx.SPIGOT(form="ce", noise=tx.Gaussian()),
+    tx.SPIGOT(form="eg"),
+    tx.IMLE(samples=2),
+    tx.Perturbed(2),
+    tx.StraightThrough(gradient="identity"),
+    tx.StraightThrough(),
+    tx.SparseMAP(),
+    tx.RLOO(2),
+    tx.Relaxed(),
+    tx.Exact(),
+]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+def test_estimators(estimator):
+    """What lies in a rule for the gradient belongs to the transform too."""
+    scores = torch.randn(2, 3, 4, 4, dtype=torch.float64)
+    weight = torch.randn(4, 4, dtype=torch.float64)
+
+    def loss(x):
+        torch.manual_seed(2)
+        trees = tx.Projective()(x, torch.tensor([3, 1, 2]))
+        return estimator.expect(trees, lambda t: (t * weight).sum((-2, -1)).square()).sum()
+
+    leaf = scores[0].clone().requires_grad_()
+    (expected,) = torch.autograd.grad(loss(leaf), leaf)
+    value, pull = vjp(loss, scores[0])
+    mapped = vmap(grad(loss), randomness="same")(scores)
+    assert mapped.shape == scores.shape
+    for got in (grad(loss)(scores[0]), pull(torch.ones_like(value))[0], mapped[0]):
+        torch.testing.assert_close(got, expected)

@@ -199,21 +199,35 @@ def perturbed(
     return scores + drawn, lengths, drawn
 
 
-def with_gradient(value: Tensor, scores: Tensor, rule: Callable[[Tensor], Tensor]) -> Tensor:
-    """``value`` bit by bit, whose gradient ``g`` reaches ``scores`` as ``rule(g)``, of their shape."""
-    result: Tensor = _WithGradient.apply(scores, value, rule)  # type: ignore[no-untyped-call]
+def with_gradient(
+    value: Tensor, scores: Tensor, rule: Callable[..., Tensor], *saved: Tensor
+) -> Tensor:
+    """``value`` bit by bit, whose gradient ``g`` reaches ``scores`` as ``rule(g, value, *saved)``, of
+    their shape.
+
+    The rule holds no tensors itself: `torch.func` could not follow those.
+    """
+    result: Tensor = _WithGradient.apply(scores, value, rule, *saved)  # type: ignore[no-untyped-call]
     return result
 
 
 class _WithGradient(torch.autograd.Function):
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(
-        ctx: Any, scores: Tensor, value: Tensor, rule: Callable[[Tensor], Tensor]
+        scores: Tensor, value: Tensor, rule: Callable[..., Tensor], *saved: Tensor
     ) -> Tensor:
-        ctx.rule, ctx.dtype = rule, scores.dtype
         return value.clone()
 
     @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        scores, value, ctx.rule, *saved = inputs
+        ctx.dtype = scores.dtype
+        ctx.save_for_backward(value, *saved)
+
+    @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return ctx.rule(grad).to(ctx.dtype), None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        found = ctx.rule(grad, *ctx.saved_tensors).to(ctx.dtype)
+        return found, None, *(None,) * len(ctx.saved_tensors)

@@ -76,7 +76,8 @@ class IMLE(Stepped):
         hard = best(noisy, lengths, **options)
         step = self.step / share
 
-        def rule(grad: Tensor) -> Tensor:
-            return (hard - best(noisy.detach() - step * grad, lengths, **options)) / step
+        def rule(grad: Tensor, hard: Tensor, noisy: Tensor, lengths: Tensor) -> Tensor:
+            return (hard - best(noisy - step * grad, lengths, **options)) / step
 
-        return with_gradient(hard, noisy, rule).to(distribution.scores.dtype)
+        result = with_gradient(hard, noisy, rule, noisy.detach(), lengths)
+        return result.to(distribution.scores.dtype)

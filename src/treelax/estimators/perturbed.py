@@ -85,7 +85,7 @@ class Perturbed(Estimator):
         assert drawn is not None
         slope = self.noise.score(drawn).masked_fill(~mask, 0)
 
-        def rule(grad: Tensor) -> Tensor:
+        def rule(grad: Tensor, mean: Tensor, trees: Tensor, slope: Tensor) -> Tensor:
             # T - (mean of the others) = M/(M-1) · (T - mean of all)
             m = self.samples
             apart = m / (m - 1) * (trees - mean) if m > 1 else trees
@@ -93,7 +93,8 @@ class Perturbed(Estimator):
             return (along.reshape(along.shape + (1,) * dims) * slope).mean(0)
 
         # the gradient is that of all samples: any one of them leads to the scores
-        return with_gradient(mean, noisy[0], rule).to(distribution.scores.dtype)
+        result = with_gradient(mean, noisy[0], rule, trees, slope)
+        return result.to(distribution.scores.dtype)
 
     def expect(
         self,

@@ -101,21 +101,19 @@ class SPIGOT(Stepped):
         space = structure.per_word if self.projection == "simplex" else structure
         scores, lengths, _ = perturbed(distribution, self.noise, sample_shape, generator)
         hard = structure.argmax(scores, lengths, **options)
-        fixed, step = scores.detach(), self.step / share
+        step = self.step / share
 
-        def project(point: Tensor, grad: Tensor) -> Tensor:
-            target = (point - step * grad).masked_fill(fixed == float("-inf"), float("-inf"))
-            assert space is not None
-            return space.sparsemap(target, lengths, start=hard, **options).tree
+        def rule(grad: Tensor, hard: Tensor, fixed: Tensor, lengths: Tensor) -> Tensor:
+            point = hard
+            if self.form != "spigot":
+                point = structure.marginals(fixed, lengths, **options)[0]
+            if self.form == "eg":
+                moved = structure.marginals(fixed - step * grad, lengths, **options)[0]
+            else:
+                target = (point - step * grad).masked_fill(fixed == float("-inf"), float("-inf"))
+                assert space is not None
+                moved = space.sparsemap(target, lengths, start=hard, **options).tree
+            return share * (point - moved)
 
-        def way(grad: Tensor) -> Tensor:
-            if self.form == "spigot":
-                return hard - project(hard, grad)
-            mean = structure.marginals(fixed, lengths, **options)[0]
-            if self.form == "ce":
-                return mean - project(mean, grad)
-            return mean - structure.marginals(fixed - step * grad, lengths, **options)[0]
-
-        return with_gradient(hard, scores, lambda grad: share * way(grad)).to(
-            distribution.scores.dtype
-        )
+        result = with_gradient(hard, scores, rule, scores.detach(), lengths)
+        return result.to(distribution.scores.dtype)

@@ -86,7 +86,7 @@ class StraightThrough(Estimator):
         if self.gradient == "identity":
             mask = structure.part_mask(lengths, noisy.shape[-structure.event_dim])
             mask = mask & (noisy > float("-inf"))
-            result = with_gradient(hard, noisy, lambda g: g.masked_fill(~mask, 0))
+            result = with_gradient(hard, noisy, lambda g, _, mask: g.masked_fill(~mask, 0), mask)
         else:
             soft = self.relaxed.relax(distribution, noisy, lengths)
             # the bracket is exactly 0, so the value is the discrete structure bit by bit

@@ -52,8 +52,8 @@ class LatentTree(nn.Module):
     Shape:
         vectors ``(..., n + 1, d)``, the root's first, and lengths ``(...)`` that count words, or None
         if all have ``n``, to a tree ``(..., n + 1, n + 1)`` whose columns, but the root's, sum to 1;
-        0 in the padding, where vectors may hold anything. For spans vectors are ``(..., n, d)`` and trees ``(..., n, n)``; labels
-        come behind.
+        0 in the padding, where vectors may hold anything. For spans vectors are ``(..., n, d)`` and
+        trees ``(..., n, n)``; labels come behind.
 
     Raises:
         InputError: the scorer scores parts of another kind, or the structure lacks what the estimator

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C._functorch import is_batchedtensor
+from torch._C._functorch import get_unwrapped, is_batchedtensor, is_gradtrackingtensor
 
 from treelax.errors import InputError
 
@@ -149,6 +149,8 @@ def readable(tensor: Tensor) -> bool:
     at once (`torch.vmap`)."""
     if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
         return False
+    while is_gradtrackingtensor(tensor):  # of `torch.func.grad`, perhaps within `torch.vmap`
+        tensor = get_unwrapped(tensor)
     return not is_batchedtensor(tensor)
 
 
