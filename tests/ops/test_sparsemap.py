@@ -1,5 +1,7 @@
 """SparseMAP against a quadratic program over all trees, and by its optimality where there are many."""
 
+import pickle
+
 import pytest
 import torch
 from test_structures import LABELS, STRUCTURES, event, members
@@ -428,3 +430,13 @@ def test_it_compiles(dynamic):
             results.append((tree, gap, spans, grad))
         for expected, got in zip(*results, strict=True):
             assert largest_error(got.detach(), expected.detach()) < EXACT
+
+
+@every_structure
+def test_a_result_can_be_pickled(structure):
+    result = structure.sparsemap(draw((2, *event(structure, 4))).requires_grad_())
+    copied = pickle.loads(pickle.dumps(result))
+    for name in ("tree", "gap", "indices", "weights"):
+        assert torch.equal(getattr(copied, name), getattr(result, name))
+    for got, expected in zip(copied.support, result.support, strict=True):
+        assert torch.equal(got, expected)

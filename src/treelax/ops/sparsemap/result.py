@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import NamedTuple
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -32,6 +32,10 @@ class SparseMap:
     tree: Tensor
     gap: Tensor
     mixture: Callable[[], tuple[Tensor, Tensor]] = field(repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # not the mixture, which may be a closure, but what it gives
+        return self.__dict__ | {"mixture": partial(tuple, self._mixed)}
 
     @cached_property
     def _mixed(self) -> tuple[Tensor, Tensor]:
