@@ -488,3 +488,34 @@ def test_names():
         structure_named("heads", single_root=True)
     with pytest.raises(InputError, match="of one kind"):
         kl_divergence(tx.Heads()(torch.zeros(3, 3)), tx.Projective()(torch.zeros(3, 3)))
+
+
+def test_the_search_for_the_best_ends_when_all_are_found(monkeypatch):
+    calls, argmax = [], tx.Projective.argmax
+    monkeypatch.setattr(
+        tx.Projective,
+        "argmax",
+        lambda *args, **options: calls.append(1) or argmax(*args, **options),
+    )
+    found = tx.Projective()(torch.randn(2, 3, 3), torch.tensor([2, 1])).top_k(2000)
+    assert found.trees.shape == (2000, 2, 3, 3)
+    assert found.log_probs.isfinite().sum(0).tolist() == [3, 1]
+    assert not found.trees[3:].any()
+    assert len(calls) <= 4
+
+
+@every_structure
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_sentences_without_room_for_a_word(structure, batch):
+    scores = torch.zeros(*batch, *event(structure, 0))
+    d = structure(scores)
+    for same in (
+        d.mode,
+        d.marginals,
+        d.max_marginals,
+        d.sample(),
+        structure.sparsemap(scores).tree,
+    ):
+        assert same.shape == scores.shape
+    for zero in (d.log_partition, d.entropy(), d.log_prob(d.mode), d.top_k(1).log_probs[0]):
+        assert torch.equal(zero, torch.zeros(batch))

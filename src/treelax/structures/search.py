@@ -16,6 +16,7 @@ from torch import Tensor
 
 from treelax.errors import InputError
 from treelax.ops.backend import inner
+from treelax.ops.checks import readable
 from treelax.trees import heads_to_tree
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def top_k(
         first = values.argmax(0)
         value, tree, own = (x[first, sentence] for x in (values, trees, allowed))
         found.append((value, tree.masked_fill(_over(value == float("-inf"), dims), 0)))
-        if not left:
+        if not left or _none(value):
             break
         parts = structure.parts_of(tree)
         before = structure.beside(parts)
@@ -79,9 +80,20 @@ def top_k(
         trees, allowed = (
             torch.cat([a, b])[kept, sentence] for a, b in ((trees, new), (allowed, classes))
         )
+    values = torch.stack([value for value, _ in found])
+    trees = torch.stack([tree for _, tree in found])
+    if missing := k - len(found):
+        values = torch.cat([values, values.new_full((missing, size), float("-inf"))])
+        trees = torch.cat([trees, trees.new_zeros(missing, size, *event)])
     shapes = torch.Size((k,)) + batch
-    values = torch.stack([value for value, _ in found]).reshape(shapes)
-    return torch.stack([tree for _, tree in found]).reshape(shapes + event), values
+    return trees.reshape(shapes + event), values.reshape(shapes)
+
+
+def _none(values: Tensor) -> bool:
+    """Whether all are ``-inf``, as far as they may be read: then no structure is left to find."""
+    if torch.compiler.is_compiling() or not readable(values):
+        return False
+    return bool((values == float("-inf")).all())
 
 
 def _over(mask: Tensor, dims: int) -> Tensor:
@@ -96,6 +108,8 @@ def max_marginals(
     structure.argmax(scores, lengths, **options)  # checks what it is given
     flat, lengths, batch = _flat(structure, scores, lengths)
     size, n = flat.shape[0], flat.shape[-1]
+    if n == 0:
+        return scores.detach()
     mask = structure.part_mask(lengths, n)
     unchecked = {**options, "validate": False}
     rows = []
