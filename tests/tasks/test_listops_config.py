@@ -94,6 +94,38 @@ def test_settings_that_an_estimator_does_not_take_are_refused():
         override(preset("paper-mc"), ["model.estimator=rloo", "model.estimator.step=3"])
 
 
+UNUSED = {
+    "model.estimator=imle model.temperature=0.5": "model.temperature is 0.5 and model.estimator imle",
+    "model.estimator=exact model.temperature=2": "model.temperature is 2.0 and model.estimator exact",
+    "model.estimator=rloo model.noise=gaussian": "model.noise is gaussian and model.estimator rloo",
+    "model.estimator=marginals model.noise_scale=2": "model.noise_scale is 2.0 and model.estimator",
+    "model.estimator=spigot model.noise_scale=2": "model.noise_scale is 2.0 and model.estimator spigot",
+    "model.noise=none model.noise_scale=2": "model.noise_scale is 2.0 and model.estimator relaxed",
+    "model.estimator=spigot model.estimator.form=eg model.estimator.projection=polytope": (
+        "model.estimator.projection is polytope and model.estimator.form eg"
+    ),
+}
+USED = [
+    "model.estimator=sparsemap model.temperature=0.5",
+    "model.estimator=straight-through model.temperature=0.5 model.noise_scale=2",
+    "model.estimator=imle model.noise_scale=2",
+    "model.estimator=spigot model.noise=gumbel model.noise_scale=2",
+    "model.estimator=rloo model.noise=none",
+]
+
+
+@pytest.mark.parametrize("settings", UNUSED)
+def test_settings_that_nothing_would_look_at_are_refused(settings):
+    with pytest.raises(InputError, match=f"^{UNUSED[settings]}") as caught:
+        override(preset("paper-mc"), settings.split())
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("settings", USED)
+def test_settings_that_are_used_are_taken(settings):
+    override(preset("paper-mc"), settings.split())
+
+
 @pytest.mark.parametrize("setting", BAD)
 def test_bad_values_are_refused_with_the_name_of_the_key(setting):
     with pytest.raises(InputError, match=f"^{BAD[setting]}") as caught:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -28,7 +29,7 @@ from treelax.estimators import IMLE
 from treelax.estimators.base import perturbed as perturb
 from treelax.noise import Gumbel
 from treelax.structures import Structure, structure_named
-from treelax.tasks.settings import EstimatorSettings, LatentSettings
+from treelax.tasks.settings import NOISY, TEMPERED, EstimatorSettings, LatentSettings
 
 DECIMALS = 6
 SAMPLED_AT_ONCE = 4_000_000  # numbers: samples are matrices, and every batch fills a chart
@@ -217,13 +218,13 @@ def _estimated(
         step=unit * IMLE.step if name == "imle" else None,
         projection="polytope" if name == "spigot" and structure.per_word is None else "simplex",
     )
-    settings = LatentSettings(
-        relaxation=request.relaxation or source.info.defaults.relaxation,
-        temperature=request.temperature * unit,
-        noise="gumbel",
-        noise_scale=request.noise_scale * unit,
-        estimator=own,
-    )
+    used: dict[str, Any] = {}
+    if name in TEMPERED:
+        used["temperature"] = request.temperature * unit
+    if name in NOISY:
+        used |= {"noise": "gumbel", "noise_scale": request.noise_scale * unit}
+    relaxation = request.relaxation or source.info.defaults.relaxation
+    settings = LatentSettings(relaxation=relaxation, estimator=own, **used)
     generator = torch.Generator().manual_seed(request.noise_seed)
     with torch.enable_grad():
         scores = trees.scores.clone().requires_grad_()

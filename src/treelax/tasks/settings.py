@@ -39,6 +39,9 @@ TAKES = {
     "reinforce": ("samples", "decay"),
     "rloo": ("samples",),
 }
+# those that look at model.temperature, and those that draw noise
+TEMPERED = ("relaxed", "straight-through", "marginals", "sparsemap")
+NOISY = ("relaxed", "straight-through", "sparsemap", "spigot", "imle", "perturbed")
 
 
 def check_settings(section: str, config: Any, **ranges: str) -> None:
@@ -116,7 +119,7 @@ class LatentSettings:
             estimator's own: sum-of-gamma for "imle", none for "spigot" and "sparsemap", else gumbel.
         noise_scale: factor of the noise.
         estimator: what trains the scores; it takes from here the relaxation, temperature and noise
-            that it has.
+            that it has. A temperature or noise that it does not have is refused.
     """
 
     section: ClassVar[str] = "model"  # of a config, for messages
@@ -157,18 +160,37 @@ class LatentSettings:
                     f"{self.section}.estimator.{each.name} is {value} and {self.section}.estimator "
                     f"{kind}, which takes {', '.join(taken) or 'no such setting'}; leave it out"
                 )
+        if own.form == "eg" and own.projection != usual.projection:
+            raise InputError(
+                f"{self.section}.estimator.projection is {own.projection} and "
+                f"{self.section}.estimator.form eg, which projects on nothing; leave it out"
+            )
+        noise = self.noise_name(kind) if kind in NOISY else "none"
+        unused = {
+            "temperature": kind not in TEMPERED,
+            "noise": kind not in NOISY and self.noise != "none",
+            "noise_scale": noise == "none",
+        }
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if unused.get(each.name) and value != each.default:
+                without = " without noise" if each.name == "noise_scale" else ""
+                raise InputError(
+                    f"{self.section}.{each.name} is {value} and {self.section}.estimator {kind}"
+                    f"{without}, which does not use it; expected {each.default}"
+                )
+
+    def noise_name(self, kind: str) -> str:
+        """The noise that an estimator draws, by its name."""
+        usual = {"imle": "sum-of-gamma", "spigot": "none", "sparsemap": "none"}.get(kind, "gumbel")
+        return usual if self.noise == "default" else self.noise
 
     def make_estimator(self, *, discrete: bool = False) -> Estimator:
         """What trains the layer; ``discrete``: with discrete trees without noise."""
         own = self.estimator
         kind = "straight-through" if discrete else self.kind
-        usual = {"imle": "sum-of-gamma", "spigot": "none", "sparsemap": "none"}.get(kind, "gumbel")
-        name = usual if self.noise == "default" else self.noise
-        noise = noise_named(
-            "none" if discrete else name,  # type: ignore[arg-type]
-            self.noise_scale,
-            root_arcs=self.root_arcs,
-        )
+        name = "none" if discrete else self.noise_name(kind)
+        noise = noise_named(name, self.noise_scale, root_arcs=self.root_arcs)  # type: ignore[arg-type]
         relaxed = Relaxed(self.relaxation, self.temperature, noise)
         given = {"step": own.step, "samples": own.samples}
 
