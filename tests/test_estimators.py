@@ -455,3 +455,20 @@ def test_losses_of_another_shape(estimator, f):
     trees = tx.Projective()(torch.zeros(2, 4, 4))
     with pytest.raises(InputError, match="one for each structure"):
         estimator.expect(trees, f)
+
+
+@pytest.mark.parametrize("kind", [tx.IMLE, tx.SPIGOT])
+def test_a_first_gradient_of_0_warns_once(kind, monkeypatch):
+    """A loss that is a mean over many sentences has a gradient too short for the step."""
+    monkeypatch.setattr("treelax.estimators.base._CHECKED", set())
+    scores = make(tx.Projective(), 64)
+
+    def found(step: float) -> Tensor:
+        estimator = kind(step, noise=None)
+        tree = estimator.sample(tx.Projective()(scores, torch.full((64,), WORDS)))
+        return gradient((tree[:, 0] * torch.arange(5)).sum(-1).mean(), scores)
+
+    with pytest.warns(RuntimeWarning, match=r"exactly 0 for all 64 sentences.*step=6.4e-19 does"):
+        assert not found(1e-20).any()
+    assert not found(1e-20).any()  # has been said
+    assert found(640.0).any()

@@ -235,7 +235,7 @@ class StructureDistribution(Distribution):
     def _looks(self, at: Tensor) -> bool:
         """Whether to read a tensor for validation, which waits for a GPU."""
         wanted = self._validate == "now" or (bool(self._validate) and not at.is_cuda)
-        return wanted and readable(at) and not torch.compiler.is_compiling()
+        return wanted and readable(at)
 
     def _inner(self, weights: Tensor, scores: Tensor) -> Tensor:
         return inner(weights, scores, self.structure.event_dim)

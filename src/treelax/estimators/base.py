@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from numbers import Real
@@ -14,7 +15,7 @@ from torch.autograd.function import once_differentiable
 from treelax.errors import InputError
 from treelax.noise import Noise
 from treelax.ops.canonical import precise
-from treelax.ops.checks import sample_size
+from treelax.ops.checks import readable, sample_size
 
 if TYPE_CHECKING:
     from treelax.distributions import StructureDistribution
@@ -76,8 +77,14 @@ class Estimator(ABC):
         return distribution.marginals
 
 
+#: Estimators whose first gradient has been checked; a GPU would have to wait for every one.
+_CHECKED: set[Stepped] = set()
+
+
 class Stepped(Estimator):
     """A discrete estimator that takes a step along the gradient of a loss."""
+
+    step: float
 
     @property
     def discrete(self) -> bool:
@@ -114,6 +121,23 @@ class Stepped(Estimator):
         """The mean loss ``(...)``; each sample's step is along the gradient of its own loss."""
         drawn = self.draw(distribution, (self.samples,), generator, 1 / self.samples)
         return checked_losses(f(drawn), drawn, distribution.structure.event_dim).mean(0)
+
+    def warn_if_zero(
+        self, distribution: StructureDistribution, grad: Tensor, found: Tensor
+    ) -> None:
+        """Warn if the first gradient is 0 for a whole batch although that of the loss is not."""
+        size = distribution.batch_shape.numel()
+        if size == 1 or self in _CHECKED or not readable(found):
+            return
+        _CHECKED.add(self)
+        if bool(grad.any()) and not bool(found.any()):
+            warnings.warn(
+                f"treelax: the first gradient of {self} is exactly 0 for all {size} sentences: no step "
+                "along the gradient of the loss changes a structure. If the loss is a mean over them, "
+                f"step={self.step * size:g} does what {self.step:g} does for one.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
 
 class ExpectedLoss(Estimator):

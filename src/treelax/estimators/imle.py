@@ -36,7 +36,8 @@ class IMLE(Stepped):
 
     Args:
         step: :math:`\lambda`. It multiplies the gradient of the loss that is differentiated: with a
-            mean over a batch of 64 sentences, a step of 640 does what 10 does for one sentence.
+            mean over a batch of 64 sentences, a step of 640 does what 10 does for one sentence. The
+            first gradient of a batch that is 0 throughout is a `RuntimeWarning`.
         noise: usually `treelax.SumOfGamma`, or None.
         samples: structures that `expect` looks at.
 
@@ -77,7 +78,9 @@ class IMLE(Stepped):
         step = self.step / share
 
         def rule(grad: Tensor, hard: Tensor, noisy: Tensor, lengths: Tensor) -> Tensor:
-            return (hard - best(noisy - step * grad, lengths, **options)) / step
+            found = (hard - best(noisy - step * grad, lengths, **options)) / step
+            self.warn_if_zero(distribution, grad, found)
+            return found
 
         result = with_gradient(hard, noisy, rule, noisy.detach(), lengths)
         return result.to(distribution.scores.dtype)

@@ -112,7 +112,7 @@ def check_temperature(
         if temperature.device != scores.device:
             where = temperature.device
             raise InputError(f"temperature is on {where}; expected {scores.device}, as scores.")
-        if validate and not torch.compiler.is_compiling() and readable(temperature):
+        if validate and readable(temperature):
             wrong = ~((temperature >= LOWEST_TEMPERATURE) & (temperature < float("inf")))
             if bool(wrong.any()):
                 raise InputError(
@@ -145,8 +145,10 @@ def sample_size(sample_shape: Any) -> torch.Size:
 
 
 def readable(tensor: Tensor) -> bool:
-    """Whether values may be read: not while a CUDA graph is being captured, nor those of many tensors
-    at once (`torch.vmap`)."""
+    """Whether values may be read: not while `torch.compile` traces or a CUDA graph is being captured,
+    nor those of many tensors at once (`torch.vmap`)."""
+    if torch.compiler.is_compiling():
+        return False
     if tensor.is_cuda and torch.cuda.is_current_stream_capturing():
         return False
     while is_gradtrackingtensor(tensor):  # of `torch.func.grad`, perhaps within `torch.vmap`

@@ -91,9 +91,7 @@ def top_k(
 
 def _none(values: Tensor) -> bool:
     """Whether all are ``-inf``, as far as they may be read: then no structure is left to find."""
-    if torch.compiler.is_compiling() or not readable(values):
-        return False
-    return bool((values == float("-inf")).all())
+    return readable(values) and bool((values == float("-inf")).all())
 
 
 def _over(mask: Tensor, dims: int) -> Tensor:
