@@ -519,3 +519,55 @@ def test_sentences_without_room_for_a_word(structure, batch):
         assert same.shape == scores.shape
     for zero in (d.log_partition, d.entropy(), d.log_prob(d.mode), d.top_k(1).log_probs[0]):
         assert torch.equal(zero, torch.zeros(batch))
+
+
+def huge_scores(structure, kind, scale, dtype):
+    """Scores of sentences of five words where one tree has all the weight, or all have the same."""
+    shape = (20, *event(structure, 5))
+    if kind == "equal":
+        return torch.full(shape, scale, dtype=dtype)
+    # below 1e30, where scores are clamped and ties arise
+    return 0.1 * scale * torch.randn(shape, dtype=dtype, generator=torch.Generator().manual_seed(3))
+
+
+@every_structure
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("scale", [1e8, 1e30, -1e30])
+def test_the_entropy_of_huge_scores(structure, dtype, scale):
+    """One tree has all the weight, or all have the same: the numbers are known."""
+    parts = int(structure.part_count(torch.tensor(5)))
+    count = structure.log_count(5) + parts * math.log(LABELS) * (structure.event_dim - 2)
+    for kind, truth in (("apart", 0.0), ("equal", count)):
+        scores = huge_scores(structure, kind, scale, dtype).requires_grad_()
+        d = structure(scores)
+        values = d.entropy(), d.renyi_entropy(0.5), d.renyi_entropy(2), d.renyi_entropy(math.inf)
+        for value in values:
+            assert largest_error(value.detach(), torch.full((20,), truth)) < 1e-6
+        (grad,) = torch.autograd.grad(d.entropy().sum(), scores)
+        assert largest_error(grad, torch.zeros_like(grad)) < 1e-6
+        shifted = structure(scores.detach().roll(1, 0))
+        alike = 0.9375 * scores.detach() if kind == "apart" else -scores.detach()
+        for q in (structure(scores.detach()), structure(alike)):
+            assert largest_error(kl_divergence(d, q).detach(), torch.zeros(20)) < 1e-6
+            assert largest_error(d.cross_entropy(q).detach(), torch.full((20,), truth)) < 1e-6
+        if kind == "apart":
+            apart = (shifted.mode != d.mode).flatten(1).any(1)
+            assert (kl_divergence(d, shifted)[apart] > 1e-6 * abs(scale)).all()
+
+
+@every_structure
+def test_forced_and_excluded_parts_keep_the_entropy_of_the_rest(structure):
+    """By scores of ±1e30 or by -inf."""
+    n = 4
+    scores = draw(structure, torch.Generator().manual_seed(1), batch=1, n=n)[0]
+    gold = structure(scores).mode
+    part = next(p for p in structure.parts_of(gold) if p.any() and not p[0].any())
+    beside = structure.beside(part)
+    expected = structure(scores.masked_fill(~beside, -torch.inf)).entropy()
+    excluded = structure(scores.masked_fill(~beside, -1e30)).entropy()
+    assert largest_error(excluded, expected) < 1e-6
+    if structure.rooted:
+        forced = structure(torch.where(part, 1e30, scores)).entropy()
+        assert largest_error(forced, expected) < 1e-6
+        both = torch.where(part, 1e30, scores.masked_fill(~beside, -1e30))
+        assert largest_error(structure(both).entropy(), expected) < 1e-6

@@ -14,7 +14,7 @@ from torch.distributions.kl import register_kl
 from treelax.errors import InputError
 from treelax.estimators import Relaxed, StraightThrough
 from treelax.noise import NoiseName, noise_named
-from treelax.ops.backend import Relaxation, inner
+from treelax.ops.backend import Relaxation, inner, within_limit
 from treelax.ops.canonical import precise, value_type
 from treelax.ops.checks import broadcasts, check_lengths, check_scores, readable
 from treelax.ops.problems import Validate
@@ -162,13 +162,17 @@ class StructureDistribution(Distribution):
 
         Nothing computed in inference mode is kept: it would later enter a loss as a constant.
         """
+        return self._keep_all(name, compute)[name]
+
+    def _keep_all(self, name: str, compute: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
+        """The values that are computed together with one."""
         if name in self._kept:
-            return self._kept[name]
+            return self._kept
         if not torch.compiler.is_compiling() and torch.is_inference_mode_enabled():
-            return compute()[name]
+            return compute()
         with torch.enable_grad():
             self._kept = compute() | self._kept
-        return self._kept[name]
+        return self._kept
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.structure}, scores: {self.scores.shape})"
@@ -219,6 +223,35 @@ class StructureDistribution(Distribution):
     def variance(self) -> Tensor:
         """Variance of each part's indicator."""
         return self.marginals * (1 - self.marginals)
+
+    @property
+    def _from_best(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Scores measured from the best structure, their marginals, and by how much their log-partition
+        exceeds its score: no difference of large numbers."""
+
+        def compute() -> dict[str, Tensor]:
+            scores = self.structure.measured_from(self.mode, self._precise)
+            mask = self.structure.part_mask(self.lengths, self.event_shape[0])
+            scores = scores.masked_fill(~mask, 0)
+            marginals, lead = self._led(scores)
+            return {"measured": scores, "measured_marginals": marginals, "lead": lead}
+
+        found = self._keep_all("lead", compute)
+        return found["measured"], found["measured_marginals"], found["lead"]
+
+    def _led(self, scores: Tensor) -> tuple[Tensor, Tensor]:
+        """Marginals of scores whose best structure is the mode, and how far log Z exceeds its score."""
+        best = self.mode
+        marginals, total = self.structure.marginals(scores, self.lengths, **self.options)
+        if self.structure.rooted:
+            lead = total - self._inner(best, scores)  # which is 0
+        else:
+            # added up in the same order, so that both have the same rounding
+            alone = scores.masked_fill(best == 0, float("-inf"))
+            options = self.options | {"validate": False}
+            lead = total - self.structure.log_partition(alone, self.lengths, **options)
+        certain = (marginals == best).flatten(-self.structure.event_dim).all(-1)
+        return marginals, lead.masked_fill(certain, 0)
 
     @property
     def log_partition(self) -> Tensor:
@@ -274,8 +307,7 @@ class StructureDistribution(Distribution):
 
     def entropy(self) -> Tensor:
         r"""Entropy :math:`\log Z - \sum \mu W` in nats, ``(...)``."""
-        mean_score = self._inner(self._marginals, self._precise)
-        return _not_negative(self._log_partition - mean_score).to(value_type(self.scores))
+        return _not_negative(_surprise(self, self)).to(value_type(self.scores))
 
     def cross_entropy(self, other: StructureDistribution) -> Tensor:
         r"""Expected :math:`-\log q(T)` of another distribution q over the same structures, ``(...)``.
@@ -301,13 +333,13 @@ class StructureDistribution(Distribution):
             raise InputError(f"order is {order}; expected a number of at least 0.")
         if order == 1:
             return self.entropy()
+        scores, _, lead = self._from_best
         if order == float("inf"):
-            return -self.log_prob(self.mode)
+            return _not_negative(lead).to(value_type(self.scores))
         # forbidden parts stay so; α · -inf would be NaN at 0
-        scores = self._precise
         powered = (order * scores).masked_fill(scores == float("-inf"), float("-inf"))
-        total = self.structure.log_partition(powered, self.lengths, **self.options)
-        value = _not_negative((total - order * self._log_partition) / (1 - order))
+        powered = within_limit(powered, self.structure.event_dim)
+        value = _not_negative((self._led(powered)[1] - order * lead) / (1 - order))
         return value.to(value_type(self.scores))
 
     def top_k(self, k: int) -> TopK:
@@ -374,6 +406,13 @@ def _not_negative(value: Tensor) -> Tensor:
     return value + (value.clamp(min=0) - value).detach()
 
 
+def _surprise(p: StructureDistribution, q: StructureDistribution) -> Tensor:
+    r"""Expected :math:`-\log q(T)` under p: ``log Z - s(T*) + Σ (T* - μ) W`` with q's best structure T*;
+    infinite or nothing of note where q forbids what p allows."""
+    scores, _, lead = q._from_best
+    return lead + q._inner(q.mode - p._from_best[1], scores)
+
+
 @register_kl(StructureDistribution, StructureDistribution)
 def _kl(p: StructureDistribution, q: StructureDistribution) -> Tensor:
     r"""``KL(p‖q) = Σ μ_p (W_p - W_q) - log Z_p + log Z_q``; infinite where q forbids what p allows."""
@@ -397,13 +436,11 @@ def _kl(p: StructureDistribution, q: StructureDistribution) -> Tensor:
         ) from None
     if p._looks(lengths[0]) and not torch.equal(*lengths):
         raise InputError("The distributions have different lengths; expected equal lengths.")
-    marginals = p._marginals
-    own = p._inner(marginals, p._precise) - p._log_partition
-    cross = p._inner(marginals, q._precise) - q._log_partition
     own_scores, others = torch.broadcast_tensors(p.scores, q.scores)
     counts = (
         (others == float("-inf")).float().masked_fill(own_scores == float("-inf"), float("-inf"))
     )
     missing = p.structure.exceeds(q.structure, counts, lengths[0], backend=p.backend)
-    kl = _not_negative(own - cross.masked_fill(missing, 0)).masked_fill(missing, float("inf"))
+    surprise = _surprise(p, q).masked_fill(missing, 0)
+    kl = _not_negative(surprise - _surprise(p, p)).masked_fill(missing, float("inf"))
     return kl.to(value_type(p.scores))

@@ -31,6 +31,8 @@ RELAXATIONS: tuple[str, ...] = ("softmax", "entropy")
 FORBIDDEN = -1e36
 #: Finite scores are clamped to ``[-LIMIT, LIMIT]``.
 LIMIT = 1e30
+#: Scores of this size differ by 0 or by more than any probability can show.
+HUGE = 1e25
 #: A value below this holds at least one forbidden part.
 NO_TREE = FORBIDDEN / 2
 
@@ -84,6 +86,19 @@ def bounded(scores: Tensor, parts: Tensor) -> Tensor:
     clamped to ``±LIMIT``; NaN, and whatever is not a part of the sentence, becomes 0."""
     finite = scores.clamp(-LIMIT, LIMIT).masked_fill(scores == float("-inf"), FORBIDDEN)
     return torch.where(parts & ~scores.isnan(), finite, 0)
+
+
+def within_limit(scores: Tensor, dims: int) -> Tensor:
+    """Scores that the algorithms need not clamp, with the same structures of any probability.
+
+    Where a score of a sentence exceeds `LIMIT`, huge ones are divided by a power of 2. Differences of
+    those decide, however small they become, unless they are 0 and stay so.
+    """
+    sizes = scores.detach().abs()
+    largest = sizes.masked_fill(~sizes.isfinite(), 0).flatten(-dims).amax(-1)
+    exponent = (largest / LIMIT).log2().ceil().clamp(min=0)
+    factor = (-exponent).exp2().reshape(exponent.shape + (1,) * dims)
+    return torch.where(sizes > HUGE, scores * factor, scores)
 
 
 def spoil(scores: Tensor, parts: Tensor, *results: Tensor) -> None:

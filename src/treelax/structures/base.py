@@ -11,7 +11,7 @@ from torch import Tensor
 from treelax.distributions import StructureDistribution
 from treelax.errors import InputError
 from treelax.ops import operations
-from treelax.ops.backend import RELAXATIONS, Algorithm, Relaxation
+from treelax.ops.backend import LIMIT, RELAXATIONS, Algorithm, Relaxation, within_limit
 from treelax.ops.canonical import value_type
 from treelax.ops.checks import arc_mask, span_mask
 from treelax.ops.problems import Validate
@@ -177,6 +177,36 @@ class Structure(ABC):
         if start is not None and options.get("validate", True):
             sparse.check_member(self, start, scores, lengths)
         return sparse.by_argmax(self, scores, lengths, start, max_iterations, **options)
+
+    def measured_from(self, best: Tensor, scores: Tensor) -> Tensor:
+        """Scores from which the same was taken for all structures, small at the parts of the best one.
+
+        Huge scores keep their digits so. From the arcs of each word the score of its best one is taken;
+        from the spans that every tree has, their own, and from all others that of one in the best tree.
+        What is taken has no gradient: no probability depends on it.
+        """
+        if scores.numel() == 0:
+            return scores
+        labels = (-1,) if self.event_dim == 3 else ()  # of which a part in a structure has one
+        forbidden = scores == float("-inf")
+        scores = scores.clamp(-LIMIT, LIMIT)
+        at_best = torch.where((best != 0) & ~forbidden, scores.detach(), 0)
+        if self.rooted:
+            taken = at_best.sum((-2 - len(labels), *labels), keepdim=True)
+        else:
+            inside = best != 0
+            if labels:
+                at_best, inside = at_best.sum(-1), inside.any(-1)
+            place = torch.arange(inside.shape[-1], device=scores.device)
+            last = inside.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None] - 1
+            shared = (place[:, None] == place) | ((place[:, None] == 0) & (place == last))
+            others = at_best.masked_fill(shared | ~inside, float("-inf")).amax(
+                (-2, -1), keepdim=True
+            )
+            taken = torch.where(shared, at_best, others.masked_fill(others == float("-inf"), 0))
+            if labels:
+                taken = taken[..., None]
+        return within_limit(scores - taken, self.event_dim).masked_fill(forbidden, float("-inf"))
 
     @abstractmethod
     def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
