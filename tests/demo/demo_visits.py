@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode
 
 from treelax.demo.answers import answer
-from treelax.demo.app import create_app
+from treelax.demo.app import LONGEST, create_app
 from treelax.demo.messages import SourceName, TreeReply, TreeRequest
 from treelax.demo.score_sources import Source
 from treelax.demo.server import address, listen, own_hosts, server_of
@@ -31,10 +31,13 @@ ARCS = """([picture, which]) => [...document.querySelectorAll(`#${picture} ${whi
 
 
 @contextmanager
-def a_server(sources: Sources, *, at_once: int | None = None, **limits: Any) -> Iterator[str]:
+def a_server(
+    sources: Sources, *, at_once: int | None = None, longest: float = LONGEST, **limits: Any
+) -> Iterator[str]:
     """The demo in a thread, and its address."""
     with listen("127.0.0.1", 0) as bound:
-        app = create_app(sources, hosts=own_hosts("127.0.0.1", bound), at_once=at_once)
+        hosts = own_hosts("127.0.0.1", bound)
+        app = create_app(sources, hosts=hosts, at_once=at_once, longest=longest)
         server = server_of(app, **limits)
         thread = Thread(target=server.run, args=([bound],))
         thread.start()

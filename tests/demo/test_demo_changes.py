@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
@@ -223,13 +225,46 @@ def test_a_busy_server_and_one_that_is_gone(visitor: Visitor) -> None:
     visit.shows_its_state(text="a b c")
     assert len(refusals) == 3
     page.unroute("**/api/trees")
+    # the time of a picture comes with the next frame, when the server may be gone
+    page.evaluate(
+        "() => { window.held = []; window.requestAnimationFrame = (act) => held.push(act); }"
+    )
+    page.fill("#text", "a b c x")
+    visit.shows_its_state(text="a b c x")
     page.route("**/api/trees", lambda route: route.abort())
     page.fill("#text", "a b c d")
     expect(page.locator("#alert")).to_contain_text("The server does not answer.")
+    page.evaluate(
+        "() => { held.forEach((act) => act()); return new Promise((done) => setTimeout(done, 1000)); }"
+    )
+    expect(page.locator("#timing")).to_be_empty()
+    expect(page.locator("#pictures")).to_have_class(re.compile("stale"))
     page.unroute("**/api/trees")
     page.fill("#text", "a b c d e")
     visit.shows_its_state(text="a b c d e")
     visit.complaints.clear()
+
+
+def test_a_request_that_takes_too_long(visitor: Visitor) -> None:
+    visit = visitor().open(source="zero", text="a b", samples=7)
+    page = visit.page
+    detail = "this takes more than 20 s; try fewer words or samples, or another estimator"
+    page.route("**/api/trees", lambda route: route.fulfill(status=504, json={"detail": detail}))
+    page.fill("#text", "a b c")
+    expect(page.locator("#alert")).to_have_text(detail)
+    page.unroute("**/api/trees")
+    page.get_by_role("button", name="Drop the samples").click()
+    visit.shows_its_state(text="a b c", samples="")
+    visit.refused("504")
+
+
+def test_sparsemap_that_was_stopped_says_so(visitor: Visitor) -> None:
+    visit = visitor().open(source="random", text=60 * "w ", estimator="sparsemap")
+    assert visit.shows_its_state().gap == 0
+    expect(visit.page.locator("#soft-facts")).not_to_contain_text("approximate")
+    visit.page.fill("#temperature", "2")
+    visit.shows_its_state(temperature="100")
+    expect(visit.page.locator("#soft-facts")).to_contain_text("SparseMAP stopped early")
 
 
 def test_only_the_newest_state_waits(visitor: Visitor) -> None:

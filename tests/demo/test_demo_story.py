@@ -6,6 +6,8 @@ import pytest
 
 pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
 
+import math
+import re
 from itertools import chain
 
 from demo_visits import TELESCOPE, WORDS, Visitor, eventually
@@ -153,7 +155,12 @@ def test_the_arc_of_the_loss_is_one_that_is_not_certain(visitor: Visitor) -> Non
         assert reply.target is not None
         weight = reply.soft[reply.target.head][reply.target.word] or 0
         # the root's column and a word on itself weigh 0, which is as far from 0.5 as can be
-        nearest = min(abs((other or 0) - 0.5) for row in reply.soft for other in row)
+        nearest = min(
+            abs((other or 0) - 0.5)
+            for head, row in enumerate(reply.soft)
+            for word, other in enumerate(row)
+            if (head, word) not in reply.best_perturbed
+        )
         return "arc" in visit.state() and abs(weight - 0.5) <= nearest + 1e-3
 
     text = "She ate the pizza with a fork"
@@ -198,6 +205,67 @@ def test_examples(visitor: Visitor) -> None:
         reply = visit.shows_its_state()
         assert reply.gradient is not None  # the chosen arc is one
         assert between(reply) >= 1
+
+
+@pytest.mark.parametrize("estimator", ["spigot", "imle"])
+def test_every_example_starts_with_a_gradient(visitor: Visitor, estimator: str) -> None:
+    """The arc of the loss is not in the tree yet: from whole trees one that is has no gradient."""
+    visit = visitor().open()
+    page = visit.page
+    page.select_option("#estimator", estimator)
+    for button in page.locator("#examples button").all():
+        button.click()
+        visit.shows_its_state(text=page.input_value("#text"))
+        eventually(lambda: "arc" in visit.state(), True)
+        reply = visit.shows_its_state()
+        assert reply.target is not None
+        assert reply.soft[reply.target.head][reply.target.word] == 0
+        expect(page.locator("#loss")).to_contain_text("Gradient descent raises the orange scores")
+    # an arc that nobody chose is another one for another estimator
+    page.select_option("#estimator", "relaxed")
+    visit.shows_its_state(estimator="relaxed")
+    page.select_option("#estimator", estimator)
+    visit.shows_its_state(estimator=estimator)
+    expect(page.locator("#loss")).to_contain_text("Gradient descent raises the orange scores")
+
+
+def test_an_arc_that_lights_up_keeps_its_weight(visitor: Visitor) -> None:
+    visit = visitor().open(arc="1-5")
+    page = visit.page
+    line = "#soft-arcs .arc[data-weight^='0.']"
+    faint = page.locator(f"{line} .line").first
+    before = faint.evaluate("line => getComputedStyle(line).opacity")
+    assert 0 < float(before) < 1
+    word = page.locator(line).first.get_attribute("data-word")
+    page.locator(f'#soft-arcs .word[data-word="{word}"]').hover()
+    expect(page.locator(f"{line}").first).to_have_class(re.compile("lit"))
+    assert faint.evaluate("line => getComputedStyle(line).opacity") == before
+
+
+def test_the_tour_ends_with_what_a_click_does(visitor: Visitor) -> None:
+    visit = visitor(1440).open()
+    page = visit.page
+    for name in ("tour", *4 * ["tour-next"]):
+        page.click(f"#{name}")
+    expect(page.locator("#tour-text")).to_contain_text("choose an arc with a click: How it learns")
+    page.click("#tour-next")
+    (head, word) = next(iter(visit.arcs("best-arcs", ".arc:not(.below)")))
+    visit.click_arc("best-arcs", head, word)
+    visit.shows_its_state(arc=f"{head}-{word}", pinned="")
+    assert "How it learns" in page.inner_text("#gradient-title")
+    expect(page.locator("#loss")).to_contain_text("1 − weight of")
+
+
+def test_the_probability_of_a_long_sentence(visitor: Visitor) -> None:
+    """Too small to be a number other than 0: its logarithm."""
+    visit = visitor().open(source="random", text="w " * 199 + "w")
+    reply = visit.shows_its_state()
+    assert math.exp(reply.best_log_probability) < 1e-20
+    expect(visit.page.locator("#best-facts")).to_contain_text(
+        f"Log probability {minus(reply.best_log_probability, 2)} nats, entropy"
+    )
+    reply = visit.open(source="random", text="a b").shows_its_state()
+    expect(visit.page.locator("#best-facts")).to_contain_text("Probability 0.")
 
 
 def test_what_is_the_papers_and_why_there_is_no_choice(visitor: Visitor) -> None:

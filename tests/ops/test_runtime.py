@@ -1,5 +1,6 @@
 """Living with the rest of the process: threads, forks, modes, memory."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from treelax import ops
+from treelax.ops import native
 from treelax.ops.eisner.native import saved_shape
 
 
@@ -154,8 +156,8 @@ def test_an_interrupt_ends_a_long_call(long_call):
         "import signal, torch, treelax\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a background job ignores it
         "treelax.ops.soft_tree(torch.randn(3, 3))\n"
-        "print('ready', flush=True)\n"
         "try:\n"
+        "    print('ready', flush=True)\n"
         f"    {LONG_CALLS[long_call]}\n"
         "except KeyboardInterrupt:\n"
         "    print('interrupted', flush=True)\n"
@@ -173,6 +175,18 @@ def test_an_interrupt_ends_a_long_call(long_call):
         finally:
             run.kill()
     assert (output, run.returncode) == ("interrupted\n", 0), errors
+
+
+def test_another_thread_ends_a_call():
+    """Those in its block, and no others."""
+    stop = ctypes.c_int(0)
+    scores = torch.randn(41, 41, dtype=torch.float64)
+    with native.stoppable(stop):
+        expected = ops.best_tree(scores)
+        stop.value = 1
+        with pytest.raises(native.Stopped):
+            ops.best_tree(scores)
+    assert torch.equal(ops.best_tree(scores), expected)
 
 
 def test_uninitialised_memory_is_never_read():

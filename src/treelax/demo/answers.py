@@ -28,11 +28,15 @@ from treelax.errors import InputError, NoTreeError
 from treelax.estimators import IMLE
 from treelax.estimators.base import perturbed as perturb
 from treelax.noise import Gumbel
+from treelax.ops.backend import inner
 from treelax.structures import Structure, structure_named
 from treelax.tasks.settings import NOISY, TEMPERED, EstimatorSettings, LatentSettings
 
 DECIMALS = 6
 SAMPLED_AT_ONCE = 4_000_000  # numbers: samples are matrices, and every batch fills a chart
+# SparseMAP adds this many trees times words at most: all that 40 words need at high temperatures, and
+# one or two seconds of 200 words
+MOST_SPARSEMAP = 64_000
 FORBIDDEN = float("-inf")
 
 
@@ -57,7 +61,7 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
     generator = torch.Generator().manual_seed(request.noise_seed)
     noisy, _, noise = perturb(trees, Gumbel(request.noise_scale * unit), (), generator)
     assert noise is not None
-    soft, target, gradient = _estimated(request, source, trees, unit)
+    soft, target, gradient = _estimated(request, source, trees, noisy, unit)
     null = ["NULL"] * source.null
     shown, allowed = partial(_matrix, structure), scores > FORBIDDEN
     return TreeReply(
@@ -69,6 +73,9 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
         noise=shown(noise, allowed),
         perturbed=shown(noisy, allowed),
         soft=shown(soft),
+        gap=_gap(structure, noisy / (request.temperature * unit), soft)
+        if request.estimator == "sparsemap"
+        else None,
         target=target,
         gradient=None if gradient is None else shown(gradient),
         marginals=shown(trees.marginals),
@@ -209,7 +216,11 @@ def _length(structure: Structure, scores: Tensor) -> int:
 
 
 def _estimated(
-    request: TreeRequest, source: Source, trees: StructureDistribution, unit: float
+    request: TreeRequest,
+    source: Source,
+    trees: StructureDistribution,
+    noisy: Tensor,
+    unit: float,
 ) -> tuple[Tensor, Arc | None, Tensor | None]:
     """The tree of the estimator, the target, and the gradient of 1 - the weight there."""
     structure, name = trees.structure, request.estimator
@@ -217,6 +228,7 @@ def _estimated(
         name,
         step=unit * IMLE.step if name == "imle" else None,
         projection="polytope" if name == "spigot" and structure.per_word is None else "simplex",
+        max_iterations=MOST_SPARSEMAP // len(trees.scores) if name == "sparsemap" else None,
     )
     used: dict[str, Any] = {}
     if name in TEMPERED:
@@ -229,7 +241,7 @@ def _estimated(
     with torch.enable_grad():
         scores = trees.scores.clone().requires_grad_()
         soft = settings.make_estimator().sample(structure(scores), generator=generator)
-        target = request.target or _least_certain(trees, soft.detach())
+        target = request.target or _least_certain(trees, soft.detach(), structure(noisy).mode)
         place = target and _place(structure, target, len(scores))
         if not place:
             return soft.detach(), target, None
@@ -237,13 +249,25 @@ def _estimated(
     return soft.detach(), target, gradient
 
 
-def _least_certain(trees: StructureDistribution, soft: Tensor) -> Arc | None:
-    """The part whose weight is nearest 0.5; None if a binary tree has one word and so no span.
+def _gap(structure: Structure, scores: Tensor, soft: Tensor) -> float:
+    """How far a sparse tree may be from the nearest one, as `SparseMap.gap`."""
+    rest = scores - soft
+    dims = structure.event_dim
+    return _number(
+        (inner(structure.argmax(rest), rest, dims) - inner(soft, rest, dims)).clamp(min=0)
+    )
 
-    Some estimators give whole trees, all weights of which are 0 or 1: among these marginals decide.
+
+def _least_certain(trees: StructureDistribution, soft: Tensor, best: Tensor) -> Arc | None:
+    """Of the parts outside the best tree, that whose weight is nearest 0.5; None if there is no part.
+
+    A part of the best tree has all that it can get from estimators that give whole trees, so that
+    their gradient is 0. All other weights are 0 then, and marginals decide.
     """
     structure = trees.structure
     allowed = _allowed(structure, trees.scores)
+    if (outside := allowed & (best == 0)).any():
+        allowed = outside
     if not allowed.any():
         return None
     apart = (soft - 0.5).abs() + 1e-3 * (trees.marginals - 0.5).abs()

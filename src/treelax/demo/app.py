@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import ctypes
 import mimetypes
 import os
 import re
 import reprlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from anyio import CapacityLimiter
+from anyio import CancelScope, CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -34,11 +36,13 @@ from treelax.demo.messages import (
 )
 from treelax.demo.score_sources import Source
 from treelax.errors import TreelaxError
+from treelax.ops.native import Stopped, stoppable
 from treelax.pictures import style
 
 STATIC = Path(__file__).parent / "static"
 MOST_BYTES = 4_000_000  # edits of all arcs between 200 words
 WAITING = 64
+LONGEST = 20.0  # seconds: what a request computes ends then
 LONGEST_DETAIL = 300
 HEADERS = {
     # nothing from elsewhere, no script or style inside the page, no frame around it
@@ -58,6 +62,7 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
         413: "The body is too large.",
         422: "The body is not such a request.",
         503: "Too many requests are waiting; try again after the seconds in Retry-After.",
+        504: f"The answer takes more than {LONGEST:g} seconds.",
     }.items()
 }
 mimetypes.add_type("text/javascript", ".js")  # the registry of Windows may say text/plain
@@ -69,11 +74,13 @@ def create_app(
     hosts: Collection[str] | None = None,
     at_once: int | None = None,
     waiting: int = WAITING,
+    longest: float = LONGEST,
 ) -> FastAPI:
     """The demo as an ASGI application.
 
     It answers requests for ``hosts`` (None: any), as many ``at_once`` as there are cores by default;
-    beyond ``waiting`` more, requests are told to come back.
+    beyond ``waiting`` more, requests are told to come back. A request is dropped when its client
+    leaves, and refused after ``longest`` seconds of work.
     """
     # no /docs: FastAPI's pages fetch scripts from elsewhere
     app = FastAPI(
@@ -104,7 +111,7 @@ def create_app(
         )
 
     @app.post("/api/trees", responses=PROBLEMS)
-    async def trees(request: TreeRequest) -> TreeReply:
+    async def trees(request: TreeRequest, client: Request) -> TreeReply:
         """Scores, trees, marginals and samples of one text, and what the model says."""
         nonlocal inside
         if inside >= at_once + waiting:
@@ -112,7 +119,7 @@ def create_app(
             raise HTTPException(503, detail, {"retry-after": "1"})
         inside += 1
         try:
-            return await run_sync(partial(answer, request, sources), limiter=turns)
+            return await _computed(partial(answer, request, sources), client, turns, longest)
         finally:
             inside -= 1
 
@@ -121,6 +128,43 @@ def create_app(
         return FileResponse(STATIC / "index.html")
 
     return app
+
+
+async def _computed(
+    work: Callable[[], TreeReply], client: Request, turns: CapacityLimiter, longest: float
+) -> TreeReply:
+    """The result of work in a thread, which ends early with its client or its time."""
+    stop = ctypes.c_int(0)
+
+    def compute() -> TreeReply:
+        with stoppable(stop):
+            return work()
+
+    def end() -> None:
+        stop.value = 1
+
+    async def end_with_client() -> None:
+        while (await client.receive())["type"] != "http.disconnect":
+            pass
+        end()
+        waiting.cancel()
+
+    leaving = asyncio.create_task(end_with_client())
+    deadline = None
+    try:
+        with CancelScope() as waiting:
+            async with turns:
+                deadline = asyncio.get_running_loop().call_later(longest, end)
+                # shielded: a turn is given back when its thread is done
+                return await run_sync(compute, limiter=CapacityLimiter(1))
+    except Stopped:
+        pass
+    finally:
+        leaving.cancel()
+        if deadline is not None:
+            deadline.cancel()
+    detail = f"this takes more than {longest:g} s; try fewer words or samples, or another estimator"
+    raise HTTPException(504, detail)
 
 
 class Guard:

@@ -142,6 +142,11 @@ class TreeReply(BaseModel):
     noise: Matrix = Field(description="Gumbel noise, scaled.")
     perturbed: Matrix = Field(description="Scores with noise.")
     soft: Matrix = Field(description="The tree that the estimator gives.")
+    gap: float | None = Field(
+        description="Of SparseMAP, which stops early on long sentences at high temperatures: how far "
+        "half the squared distance to the scores may be from the least; 0 for an exact tree. Null for "
+        "other estimators."
+    )
     target: Arc | None = Field(description="That of the request, or the one chosen for it.")
     gradient: Matrix | None = Field(
         description="Of the loss, 1 - soft[head][word] of the target, as the estimator has it; null "

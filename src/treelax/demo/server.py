@@ -102,6 +102,15 @@ class _Patient(H11Protocol):
             self.deadline.cancel()
 
 
+class _Server(uvicorn.Server):
+    """Ends at once: nobody waits for a reply, and work without its client ends."""
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for connection in list(self.server_state.connections):
+            cast("_Patient", connection).transport.abort()
+        await super().shutdown(sockets)
+
+
 def server_of(
     app: FastAPI, *, patience: float = PATIENCE, most: int = MOST_CONNECTIONS
 ) -> uvicorn.Server:
@@ -117,7 +126,7 @@ def server_of(
         server_header=False,
         backlog=BACKLOG,
     )
-    return uvicorn.Server(config)
+    return _Server(config)
 
 
 def serve(app: FastAPI, bound: socket.socket, *, open_browser: bool = False) -> None:

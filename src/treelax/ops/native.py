@@ -21,7 +21,7 @@ import os
 import threading
 import weakref
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -223,7 +223,12 @@ def call(
     build = "_lone" if lone else build_for(dtype, batch)
     kernel = kernel_of(operation, dtype, build, arguments)
     threads = torch.get_num_threads()
-    if batch * size**3 * times < LONG:
+    stop: ctypes.c_int | None = getattr(_last, "stop", None)
+    if stop is not None:
+        status = kernel(*values, threads, ctypes.addressof(stop))
+        if stop.value:
+            raise Stopped
+    elif batch * size**3 * times < LONG:
         status = kernel(*values, threads, None)
     else:
         status = _interruptible(kernel, *values, threads)
@@ -254,6 +259,20 @@ def _interruptible(kernel: Kernel, *values: Any) -> int:
 
 
 _last = threading.local()
+
+
+class Stopped(Exception):
+    """A call in a `stoppable` block ended early; there is no result."""
+
+
+@contextlib.contextmanager
+def stoppable(stop: ctypes.c_int) -> Iterator[None]:
+    """Calls of this thread end with `Stopped` once another thread sets ``stop`` to 1."""
+    _last.stop = stop
+    try:
+        yield
+    finally:
+        del _last.stop
 
 
 def suspicious() -> bool:

@@ -156,7 +156,10 @@ export function connectControls() {
       set({});
     }
   });
-  on("estimator", "change", () => set({ estimator: byId("estimator").value }));
+  on("estimator", "change", () => {
+    page.state.texts.forEach(chooseAnew); // what has a gradient from one may have none from another
+    set({ estimator: byId("estimator").value });
+  });
   changes(radios("relaxation"), "change", (value) => set({ relaxation: value }));
   changes(radios("roots"), "change", (value) => set({ singleRoot: value === "single" }));
   changes(radios("click"), "change", (value) => {

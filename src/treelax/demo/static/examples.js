@@ -1,4 +1,4 @@
-// Texts to begin with, each of which shows something else.
+// Texts to begin with, each of which shows something else. Where no arc is named, the server chooses one.
 
 export const EXAMPLES = [
   {
@@ -13,14 +13,12 @@ export const EXAMPLES = [
     about: "The old (people) man (operate) the boats: most readers, and parsers, take man for a noun.",
     source: "english",
     text: "The old man the boats .",
-    arc: "2-3",
   },
   {
     name: "Nested list",
     about: "A model that learned trees from argument counts alone.",
     source: "listops",
     text: "[MAX 2 9 [MIN 4 [SM 7 3 ] ] 0 ]",
-    arc: "1-4",
   },
   {
     name: "Tie",
@@ -36,7 +34,6 @@ export const EXAMPLES = [
     text:
       "The committee that met in Geneva last week said on Friday that it would publish the report on " +
       "prices of food and fuel in poor countries before the end of May .",
-    arc: "9-11",
   },
   {
     name: "Binary tree",
@@ -44,7 +41,6 @@ export const EXAMPLES = [
     source: "random",
     structure: "binary",
     text: "the old cat watched a small bird",
-    arc: "5-7",
   },
 ];
 

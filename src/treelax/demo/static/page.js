@@ -116,6 +116,7 @@ function show(reply, start) {
   for (const act of page.whenDrawn) act();
   requestAnimationFrame(() =>
     setTimeout(() => {
+      if (!byId("problem").hidden) return; // something has gone wrong since
       const { duration } = performance.measure("picture", { start, end: performance.now() });
       const count = reply.words.length - reply.null;
       const words = count === 1 ? "1 word" : `${count} words`;
@@ -169,6 +170,13 @@ function wayOut(problem) {
   if (!texts[0] || !texts[state.shown]) {
     const { text, second } = exampleOf(info.sources.find((each) => each.name === state.source));
     return ["Use the example", () => page.setTexts([texts[0] || text, texts[1] || (second ?? "")])];
+  }
+  if (problem.startsWith("this takes more than")) {
+    const dropSamples = () => {
+      state.samples = 0;
+      refresh();
+    };
+    return state.samples ? ["Drop the samples", dropSamples] : null;
   }
   const counts = problem.match(/^received (\d+)(?: and (\d+))? words/)?.slice(1).filter(Boolean);
   if (counts) {

@@ -9,11 +9,13 @@ import { place } from "./texts.js";
 
 const MUCH = 20; // times as large: what is smaller changes nothing that can be seen
 const CERTAIN = 0.99;
-const FLAT = 5e-4; // gradients that are smaller are shown as none
+const FLAT = 5e-4; // gradients that are smaller, for scores with a spread of 1, are shown as none
+const LARGEST_GAP = 1e-4; // of SparseMAP; smaller ones cannot be seen
+const LEAST_PROBABILITY = 1e-3; // smaller ones are shown as logarithms
 const byId = (id) => document.getElementById(id);
 
-const descent = (largest) => {
-  if (largest >= FLAT) return "Gradient descent raises the orange scores and lowers the blue ones.";
+const descent = (largest, flat) => {
+  if (largest >= flat) return "Gradient descent raises the orange scores and lowers the blue ones.";
   return largest > 0
     ? "Its gradient is almost 0 here, and hardly changes a score."
     : "The gradient that this estimator gives is 0 here, and changes no score.";
@@ -66,17 +68,18 @@ export class Pictures {
     heat("perturbed", three[2], largest);
     heat("soft", soft, 1);
     const slopes = soft.map((row, h) => row.map((_, m) => (gradient ? -gradient[h][m] : 0)));
-    heat("gradient", slopes, Math.max(largestOf(slopes), FLAT));
+    const flat = FLAT / this.reply.spread;
+    heat("gradient", slopes, Math.max(largestOf(slopes), flat));
     heat("marginals", marginals, 1);
     heat("frequencies", samples.frequencies, 1);
     this.moveCursor(head, word);
     byId("loss").textContent = gradient
-      ? `Suppose the loss is 1 − weight of ${this.name(head, word)}`.replace(/\.?$/, ". ") + descent(largestOf(gradient))
+      ? `Suppose the loss is 1 − weight of ${this.name(head, word)}`.replace(/\.?$/, ". ") + descent(largestOf(gradient), flat)
       : "";
   }
 
   drawTrees({ labels, numbers, arcs }, { pinned }) {
-    const { soft, best, best_perturbed, samples } = this.reply;
+    const { soft, gap, best, best_perturbed, samples } = this.reply;
     const room = byId("soft-arcs").parentElement.clientWidth;
     const tree = (id, parts, twoSides = false) => {
       const shown = { names: labels, numbers, parts, pinned, room, sizes: this.sizes, hasArcs: arcs, twoSides };
@@ -86,17 +89,16 @@ export class Pictures {
       });
       return left;
     };
-    const left = tree("soft-arcs", fromMatrix(soft));
-    if (left !== null) {
-      byId("soft-facts").textContent = left
-        ? `The ${left} lightest visible ${arcs ? "arcs" : "spans"} are not drawn; the matrix below has all.`
-        : "";
-    }
+    this.left = tree("soft-arcs", fromMatrix(soft)) ?? this.left;
+    const facts = [];
+    if (this.left) facts.push(`The ${this.left} lightest visible ${arcs ? "arcs" : "spans"} are not drawn; the matrix below has all.`);
+    if (gap > LARGEST_GAP) facts.push("SparseMAP stopped early, so these weights are approximate; a lower temperature takes fewer trees.");
+    byId("soft-facts").textContent = facts.join(" ");
     tree("best-arcs", [...fromParts(best), ...fromParts(best_perturbed, true)], true);
     tree("sample-arcs", fromParts(samples.last ?? []));
     const changed = best_perturbed.filter((part) => !best.some((own) => same(own, part))).length;
     byId("best-facts").textContent =
-      `Probability ${Math.exp(this.reply.best_log_probability).toPrecision(3)}, ` +
+      `${probability(this.reply.best_log_probability)}, ` +
       `entropy of all trees ${this.reply.entropy.toFixed(2)} nats. ` +
       (changed ? `This noise changes ${changed} of ${best.length} ${arcs ? "arcs" : "spans"}.` : "This noise changes nothing.");
   }
@@ -249,6 +251,12 @@ export class Pictures {
     });
     byId("table").tBodies[0].replaceChildren(...made);
   }
+}
+
+// Those of long sentences are too small to be read, or to be numbers other than 0.
+function probability(logarithm) {
+  const value = Math.exp(logarithm);
+  return value < LEAST_PROBABILITY ? `Log probability ${written(logarithm, 2)} nats` : `Probability ${value.toPrecision(3)}`;
 }
 
 function colours() {

@@ -10,7 +10,7 @@ export function place(arc) {
 // Whether there is such an arc, or such a span of two words or more.
 export const isPart = (head, word, arcs) => (arcs ? word > 0 && head !== word : head > 0 && head < word);
 
-// chosen: none for the arc that is least certain, which the server finds
+// chosen: none for the arc that the server finds
 export function newText(text, chosen = null) {
   const made = {
     text,
@@ -49,7 +49,7 @@ export function free(text, arc) {
   for (const arcs of [text.pinned, text.forbidden, text.edits]) arcs.delete(arc);
 }
 
-// Other words or trees: an arc that nobody chose or changed may say nothing about them.
+// Other words, trees or estimator: an arc that nobody chose or changed may say nothing about them.
 export function chooseAnew(text) {
   const arc = key(text.head, text.word);
   const changed = [text.pinned, text.forbidden, text.edits].some((arcs) => arcs.has(arc));
