@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+PATIENCE = 120.0  # seconds; only a test that fails waits that long
 NO_BROWSER = "no Chromium on this machine"
 HINT = (
     f"{NO_BROWSER}: the tests in a browser were left out; "
@@ -27,8 +28,9 @@ HINT = (
 @contextmanager
 def a_browser() -> Iterator[Browser]:
     """The Chromium of the machine; skips where there is none."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=1000 * PATIENCE)
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
         pytest.skip(NO_BROWSER)

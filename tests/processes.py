@@ -27,7 +27,7 @@ from treelax.training.loop import Training
 from treelax.training.processes import joined
 from treelax.training.run import Run
 
-SECONDS = 120  # more is a hang
+SECONDS = 600  # more is a hang
 
 
 def start(

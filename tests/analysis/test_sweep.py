@@ -215,7 +215,7 @@ def test_runs_end_with_a_sweep_that_is_killed(tmp_path: Path) -> None:
         assert worker.answer() is None
         time.sleep(0.05)
     worker.stdin.close()
-    worker.process.wait(60)
+    worker.process.wait(600)
     assert worker.answer() is False
     worker.close()
     assert "ended by SIGTERM" in (run.path / module.LOG).read_text()

@@ -10,6 +10,8 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode
 
+from pages import PATIENCE
+
 from treelax.demo.answers import answer
 from treelax.demo.app import LONGEST, create_app
 from treelax.demo.messages import SourceName, TreeReply, TreeRequest
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
 Sources = Mapping[SourceName, Source]
 LEAST_WEIGHT = 0.05  # lighter arcs are not drawn
-PATIENCE = 15.0  # seconds; only a test that fails waits that long
 WORDS = "the old cat watched a small bird"
 TELESCOPE = "I saw the man with the telescope ."  # what the page opens with
 # what the page puts off, such as the link, comes at once

@@ -16,6 +16,8 @@ import treelax.cli.demo as command
 from treelax.cli.main import main
 from treelax.demo import server
 
+HANG = 300  # seconds; only a test that fails waits that long
+
 
 def fails(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(["demo", *arguments]) == 2
@@ -83,17 +85,17 @@ def test_it_serves_and_ends_with_ctrl_c() -> None:
     try:
         assert process.stdout is not None
         line = process.stdout.readline()
-        assert line.endswith("(Ctrl+C ends it)\n"), process.communicate(timeout=10)
+        assert line.endswith("(Ctrl+C ends it)\n"), process.communicate(timeout=HANG)
         body = json.dumps({"text": "Dogs bark."}).encode()
         request = urllib.request.Request(
             f"{line.split()[0]}api/trees", body, {"content-type": "application/json"}
         )
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request, timeout=30) as reply:
+        with opener.open(request, timeout=HANG) as reply:
             assert json.load(reply)["best"] == [[2, 1], [0, 2], [2, 3]]
             assert reply.headers["server"] is None
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=HANG)
     finally:
         process.kill()
         process.communicate()

@@ -62,7 +62,7 @@ def test_several_python_threads_at_once():
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(timeout=120)
+        worker.join(timeout=600)
     assert not any(worker.is_alive() for worker in workers)
     assert not wrong
 

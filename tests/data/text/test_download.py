@@ -26,7 +26,7 @@ def served() -> Iterator[Served]:
 
 
 def fetch(archive: Archive, folder: Path, **options: Any) -> Path:
-    return download(archive, folder, timeout=5, **options)
+    return download(archive, folder, timeout=120, **options)
 
 
 def names(folder: Path) -> list[str]:
