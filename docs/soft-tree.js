@@ -110,7 +110,7 @@ function showSoftTree(box) {
 
   box.innerHTML = `
     <form>
-      <label>Temperature <input type="range" min="-2.5" max="2.5" step="0.1" value="0">
+      <label>Temperature <input type="range" min="-4" max="2.5" step="0.1" value="0">
         <output></output></label>
       <label>Noise <input type="checkbox"></label>
       <button type="button" class="md-button">Draw new noise</button>

@@ -11,7 +11,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
@@ -99,6 +99,9 @@ def test_the_soft_tree_of_the_start_page(browser: Browser) -> None:
             )
             assert (weights(page, "soft") - expected).abs().max() < 1e-6
             assert box.locator("output").inner_text() == f"{math.exp(place):.2f}"
+        # at its lower end the slider has made it the best tree, as the page says
+        box.get_by_label("Temperature").press("Home")
+        assert (weights(page, "soft") - weights(page, "best")).abs().max() < 0.05
     box.get_by_label("Temperature").fill("0")
     seen = [box.locator("p").inner_text()]
     for _ in range(10):
@@ -123,24 +126,56 @@ def test_formulas_have_the_font_of_the_site(browser: Browser) -> None:
     page.close()
 
 
-def test_an_address_that_does_not_exist_leads_on(browser: Browser) -> None:
-    """From a server, as its links begin at the root of the site."""
-    with serving_folder(SITE) as address:
+@pytest.mark.parametrize(
+    ("below", "address"),
+    [("", "api/nowhere.html"), ("treelax/", "nowhere"), ("treelax/", "a/b/c/nowhere")],
+)
+def test_an_address_that_does_not_exist_leads_on(
+    browser: Browser, below: str, address: str
+) -> None:
+    """Wherever the site is on its host, and however deep the address."""
+    with serving_site(below) as host:
         page = browser.new_page()
-        page.goto(f"{address}/404.html")
-        assert [fault for fault in axe_violations(page) if fault[0] not in THEME] == []
-        page.get_by_role("article").get_by_role("link", name="the start page").click()
-        page.wait_for_url("**/index.html")
+        page.goto(f"{host}/{below}{address}")
+        page.wait_for_load_state("networkidle")
+        assert axe_violations(page) == []
+        page.set_viewport_size({"width": 390, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        bar = page.locator("header").evaluate("bar => getComputedStyle(bar).backgroundColor")
+        assert bar == "rgb(63, 81, 181)"
+        links = page.locator("a").evaluate_all("all => all.map(link => link.href)")
+        assert len(links) == 5
+        for link in links:
+            assert link.startswith(f"{host}/{below}")
+            assert page.request.get(link).ok
+        page.get_by_role("link", name="the start page").click()
+        page.wait_for_url(f"{host}/{below}index.html")
         assert page.get_by_role("heading", name="treelax").is_visible()
         page.close()
 
 
 @contextmanager
-def serving_folder(folder: Path) -> Iterator[str]:
-    """The address of a server for the files of a folder."""
-    handler = partial(SimpleHTTPRequestHandler, directory=str(folder))
-    handler.log_message = lambda *_: None  # type: ignore[attr-defined]
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+def serving_site(below: str) -> Iterator[str]:
+    """The address of a host that has the site in a folder, and its page for what does not exist."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def translate_path(self, path: str) -> str:
+            inside = path.removeprefix(f"/{below}") if path.startswith(f"/{below}") else "/nowhere"
+            return super().translate_path(f"/{inside}")
+
+        def send_error(self, code: int, *args: Any) -> None:
+            body = (SITE / "404.html").read_bytes()
+            self.send_response(code)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(SITE))) as server:
         thread = Thread(target=server.serve_forever)
         thread.start()
         yield f"http://127.0.0.1:{server.server_address[1]}"

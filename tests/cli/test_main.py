@@ -6,6 +6,7 @@ import errno
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,8 +55,13 @@ def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException], None]:
 # ------------------------------------------------------------------ help and version
 
 
-def test_every_help(capsys: pytest.CaptureFixture[str]) -> None:
+def words_of(shown: str) -> Counter[str]:
+    return Counter(re.sub("[╭╮╰╯│─]", " ", shown).split())
+
+
+def test_every_help(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Fits into 80 columns, has an example of its command, and shows no types of Python."""
+    monkeypatch.setenv("COLUMNS", "80")
     waiting: list[tuple[tuple[str, ...], Any]] = [((), typer.main.get_command(app))]
     for path, command in waiting:  # which grows
         inner = getattr(command, "commands", {})
@@ -66,6 +72,11 @@ def test_every_help(capsys: pytest.CaptureFixture[str]) -> None:
         assert max(map(len, shown.splitlines())) <= 80
         assert max(map(len, command.help.splitlines())) <= 78  # wider lines would be wrapped
         assert not re.search("<(bool|str|int|float|path|list)|list\\[", shown)
+        with monkeypatch.context() as wide:
+            wide.setenv("COLUMNS", "300")
+            assert main([*path, "--help"]) == 0
+        # no word is broken: a range such as [0<=x<=7], a choice, the name of an option
+        assert words_of(shown) == words_of(capsys.readouterr().out), path
         if path in ((), ("data", "listops")):
             assert (main([*path, "-h"]), capsys.readouterr().out) == (0, shown)
     assert len(waiting) > 20

@@ -14,6 +14,7 @@ import typer.core
 from treelax.tasks.commands import Option
 
 Register = Callable[[typer.Typer], None]
+CHOICES_WIDTH = 20  # columns
 VALUES = {int: "N", float: "X", Path: "PATH", str: "TEXT"}
 
 # options that several commands have
@@ -60,7 +61,7 @@ class _Named:
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         hints = get_type_hints(self.callback)
         for each in parameters:
-            word = value_name(each, hints.get(each.name))
+            word = _folded(value_name(each, hints.get(each.name)))
             each.display_type_rich = lambda ctx, word=word: word
         return parameters
 
@@ -71,6 +72,19 @@ class Command(_Named, typer.core.TyperCommand):
 
 class Group(_Named, typer.core.TyperGroup):
     """A group whose help shows no types of Python."""
+
+
+def _folded(word: str) -> str:
+    """Choices in lines short enough for a narrow terminal, which would break them anywhere."""
+    first, *others = word.split("|")
+    lines = [first]
+    for choice in others:
+        if len(lines[-1]) + len(choice) < CHOICES_WIDTH:
+            lines[-1] += f"|{choice}"
+        else:
+            lines[-1] += "|"
+            lines.append(choice)
+    return "\n".join(lines)
 
 
 def value_name(parameter: Any, hint: Any) -> str:

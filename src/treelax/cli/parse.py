@@ -108,7 +108,7 @@ def parse(
         int, typer.Option(min=0, metavar="K", help="Also sample K trees, with frequencies.")
     ] = 0,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**63 - 1, help="Random seed of the samples and the noise.")
+        int, typer.Option(min=0, max=2**32 - 1, help="Random seed of the samples and the noise.")
     ] = 0,
     gold: Annotated[
         bool, typer.Option("--gold", help="Mark right and wrong arcs (ListOps, CoNLL-U files).")
