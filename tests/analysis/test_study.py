@@ -129,6 +129,8 @@ def test_tables_by_hand() -> None:
     assert bank["mean of 3 runs"][0] == pytest.approx((100 + 50 + 100 / 3) / 3)
     tags = {row[0]: row[1:3] for row in tables["UAS by tag of the modifier, %"]}
     assert tags["PUNCT"] == [2, pytest.approx(200 / 3)]
+    one = {table.title: table for table in study_tables(study(TREEBANK, [RIGHT]))}
+    assert one["UAS by tag of the modifier, %"].columns[:3] == ["tag", "words", "right"]
     words = tables["Words with the most modifiers; all 3 runs together"]
     assert words[0][:3] == ["barks", 1, "1.0"]  # two modifiers, one and none
     assert all(float(row[2]) > 0 for row in words)

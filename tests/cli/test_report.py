@@ -51,6 +51,10 @@ def test_a_run_of_listops(finished: tuple[Path, Any], tmp_path: Path, capsys: Ou
     assert f"{test['operator_accuracy']:.2f}" in page.texts
     assert f"{test['soft_operator_accuracy']:.2f}" in page.texts
     assert {"dev: operator accuracy, %", "dev: soft operator accuracy, %"} <= {*page.texts}
+    # the same quantity on dev and on test, each time with its name
+    assert page.texts.count(f"Data: dev set of {run.name}.") == 2
+    results = page.texts[page.texts.index("ListOps: results, %") :]
+    assert results.index("data") < results.index("test") < results.index("Training")
     assert len(page.all("article")) == 50
     assert "arcs right" in page.text
     assert len(page.all("details", class_="maps")) == 8

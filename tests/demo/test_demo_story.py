@@ -247,7 +247,9 @@ def test_the_tour_ends_with_what_a_click_does(visitor: Visitor) -> None:
     page = visit.page
     for name in ("tour", *4 * ["tour-next"]):
         page.click(f"#{name}")
-    expect(page.locator("#tour-text")).to_contain_text("choose an arc with a click: How it learns")
+    expect(page.locator("#tour-text")).to_contain_text(
+        "choose an arc with a click: “How it learns”"
+    )
     page.click("#tour-next")
     (head, word) = next(iter(visit.arcs("best-arcs", ".arc:not(.below)")))
     visit.click_arc("best-arcs", head, word)

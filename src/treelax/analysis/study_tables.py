@@ -177,7 +177,7 @@ def _by_tag(runs: Mapping[str, TreebankScores], baselines: Mapping[str, Treebank
         if several:
             cells.append(deviation)
         rows.append([*cells, *((own.by_tag or first)[tag].uas for own in baselines.values())])
-    named = [f"{len(runs)} runs", "±"] if several else ["run"]
+    named = [f"{len(runs)} runs", "±"] if several else list(runs)
     columns = ["tag", "words", *named, *baselines]
     return Table(columns, rows, "UAS by tag of the modifier, %")
 

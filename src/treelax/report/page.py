@@ -80,6 +80,7 @@ class Report:
             script=script,
             title=f"Report of {f'{n} runs' if n > 1 else self.runs[0].name}",
             about=self._about(),
+            data=None if self.study is None else self.study.corpus.name,
             several=n > 1,
             facts=list(facts) if n == 1 else None,
             overview=overview,

@@ -32,7 +32,7 @@ const STOPS = [
   },
   {
     step: "step-5",
-    text: "The rest of a model works on that tree; random scores and zeros have none. Now try an example, type a sentence, or choose an arc with a click: How it learns shows its gradient, Change an arc pins it.",
+    text: "The rest of a model works on that tree; random scores and zeros have none. Now try an example, type a sentence, or choose an arc with a click: “How it learns” shows its gradient, and “Change an arc” can pin it.",
   },
 ];
 

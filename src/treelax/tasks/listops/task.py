@@ -101,6 +101,7 @@ class ListOps(Task):
         test = Evaluation(**record["test"])
         return [
             {
+                "data": "test",
                 "expressions": test.sentences,
                 "operators": test.operator_accuracy,
                 "operators, soft trees": test.soft_operator_accuracy,
