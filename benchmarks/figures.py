@@ -22,10 +22,10 @@ if not __package__:  # run as a script: `benchmarks` is the package, not the sea
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from benchmarks.report import short, table
-from treelax.analysis.tables import spread
-from treelax.tasks.listops.config import TrainConfig
-from treelax.tasks.listops.config import preset as listops_preset
-from treelax.tasks.listops.table import KINDS, LABELS, PAPER, TURN, as_trained, turns
+from treelax.apps.tasks.listops.config import TrainConfig
+from treelax.apps.tasks.listops.config import preset as listops_preset
+from treelax.lab.analysis.tables import spread
+from treelax.lab.listops.table import KINDS, LABELS, PAPER, TURN, as_trained, turns
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -346,7 +346,7 @@ def balanced() -> str:
         [
             table([*header, "accuracy", "attachment", "exact trees", "seeds"], lines),
             "The recipe adds four things to the paper's ([which and why]"
-            "(src/treelax/tasks/listops/README.md)). In the last line the plateau rule reads discrete "
+            "(src/treelax/lab/listops/README.md)). In the last line the plateau rule reads discrete "
             "trees and compares with the best epoch so far (`train.dev_trees=discrete`, "
             "`train.improve_on=best`); with the preset's own rule and arcs from the root it has "
             f"accuracy {accuracy} and attachment {attachment} ({len(preset)} seeds; "

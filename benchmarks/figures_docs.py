@@ -21,7 +21,7 @@ from benchmarks.figures import (
     table,
     times,
 )
-from treelax.tasks.listops.table import LABELS, PAPER
+from treelax.lab.listops.table import LABELS, PAPER
 
 # the presets of the balanced recipe, and how a row of the choice between them begins
 ESTIMATORS = {

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.figures import ROOT, table
-from treelax.analysis.estimators import COMPARISONS, Study
+from treelax.lab.analysis.estimators import COMPARISONS, Study
 
 FOLDER = Path("results", "estimators")
 SEEDS = 5

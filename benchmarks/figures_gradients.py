@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 
 from benchmarks.figures import ROOT, table
-from treelax.analysis.gradients import MEASURES, SCORES, SHORT, Record, short_table
+from treelax.lab.analysis.gradients import MEASURES, SCORES, SHORT, Record, short_table
 
 FOLDER = "results/gradients"
 # whose estimates may all be 0, and at which of their settings

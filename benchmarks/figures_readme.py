@@ -20,7 +20,7 @@ from benchmarks.figures import (
     table,
     times,
 )
-from treelax.tasks.listops.table import LABELS, PAPER, as_trained
+from treelax.lab.listops.table import LABELS, PAPER, as_trained
 
 LONGER = {"balanced-mc": "our recipe", "paper-mc": "the paper's recipe"}
 

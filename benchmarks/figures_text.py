@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import mean
 
 from benchmarks.figures import RESULTS, ROOT, Rows, newest, short, spread, table
-from treelax.tasks.text.table import TABLES, label
+from treelax.lab.tables.text import TABLES, label
 
 PARTS = ("part-29k", "part-29k-longer", "part-58k", "part-58k-longer")  # of SNLI's training pairs
 PRECISIONS = {"tf32": "", "float32": "float32", "bf16": "bf16"}  # and where their runs are

@@ -7,9 +7,9 @@ from dataclasses import asdict
 
 from benchmarks.figures import spread, table
 from benchmarks.figures_text import runs_of
-from treelax.tasks.text.presets import preset
-from treelax.tasks.text.table import label
-from treelax.training.config import override
+from treelax.apps.tasks.text.presets import preset
+from treelax.apps.training.config import override
+from treelax.lab.tables.text import label
 
 # Trials of five epochs to compare: what a line says, the round, and the settings that single it out.
 TRIALS = (

@@ -11,12 +11,12 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from treelax.analysis.agreement import agreement
-from treelax.analysis.estimators import COMPARISONS
-from treelax.analysis.tables import to_csv
+from treelax.apps.tasks.listops.config import preset
 from treelax.files import atomic_write
-from treelax.tasks.listops.config import preset
-from treelax.tasks.listops.experiment import load_test
+from treelax.lab.analysis.agreement import agreement
+from treelax.lab.analysis.estimators import COMPARISONS
+from treelax.lab.analysis.tables import to_csv
+from treelax.lab.listops.experiment import load_test
 
 KEYS = ("comparison", "expressions", "tokens", "operator_accuracy", "attachment", "exact_trees")
 

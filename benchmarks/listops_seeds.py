@@ -22,14 +22,14 @@ if not __package__:  # run as a script: `benchmarks` is the package, not the sea
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
 from benchmarks.listops_settings import result, train
-from treelax.analysis.sweep import run_name
-from treelax.analysis.tables import to_csv
+from treelax.apps.tasks.listops.config import ListOpsConfig
+from treelax.apps.training.metrics import read_metrics
 from treelax.files import atomic_write
-from treelax.tasks.listops.config import ListOpsConfig
-from treelax.tasks.listops.experiment import load_splits
-from treelax.tasks.listops.table import PAPER, TABLE
-from treelax.tasks.listops.task import LISTOPS
-from treelax.training.metrics import read_metrics
+from treelax.lab.analysis.sweep import run_name
+from treelax.lab.analysis.tables import to_csv
+from treelax.lab.listops.experiment import load_splits
+from treelax.lab.listops.table import PAPER, TABLE
+from treelax.lab.listops.task import LISTOPS
 
 KEPT = ("config.toml", "metrics.jsonl", "test.json")
 

@@ -22,18 +22,18 @@ from typing import Any
 if not __package__:  # run as a script: `benchmarks` is the package, not the search path
     sys.path[0] = str(Path(__file__).resolve().parents[1])
 
-from treelax.analysis.sweep import open_or_create, run_name
-from treelax.analysis.tables import to_csv
+from treelax.apps.tasks.listops.config import ListOpsConfig
+from treelax.apps.training.devices import find_device
+from treelax.apps.training.loop import Training
+from treelax.apps.training.metrics import read_metrics
+from treelax.apps.training.results import write_result
+from treelax.apps.training.run import Run
 from treelax.files import atomic_write
-from treelax.tasks.listops.config import ListOpsConfig
-from treelax.tasks.listops.experiment import ListOpsExperiment
-from treelax.tasks.listops.table import TABLE
-from treelax.tasks.listops.task import LISTOPS
-from treelax.training.devices import find_device
-from treelax.training.loop import Training
-from treelax.training.metrics import read_metrics
-from treelax.training.results import write_result
-from treelax.training.run import Run
+from treelax.lab.analysis.sweep import open_or_create, run_name
+from treelax.lab.analysis.tables import to_csv
+from treelax.lab.listops.experiment import ListOpsExperiment
+from treelax.lab.listops.table import TABLE
+from treelax.lab.listops.task import LISTOPS
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS = ROOT / "runs" / "listops-settings"

@@ -31,7 +31,7 @@ import torch
 import treelax
 from benchmarks import machine
 from benchmarks.report import table, write_rows
-from treelax.data.conllu import read_conllu
+from treelax.apps.data.conllu import read_conllu
 
 RESULTS = Path(__file__).resolve().parent / "results"
 SHOWN = (

@@ -29,8 +29,8 @@ import torch
 
 from benchmarks import machine
 from benchmarks.report import table, write_rows
-from treelax.tasks.text.config import DataConfig
-from treelax.tasks.text.data import encoded_splits
+from treelax.apps.tasks.text.config import DataConfig
+from treelax.apps.tasks.text.data import encoded_splits
 
 RESULTS = Path(__file__).resolve().parent / "results"
 COLUMNS = (

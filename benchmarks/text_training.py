@@ -32,12 +32,12 @@ import torch
 
 from benchmarks import machine
 from benchmarks.report import table, write_rows
-from treelax.tasks.text.config import TextConfig
-from treelax.tasks.text.data import load_text
-from treelax.tasks.text.experiment import TextExperiment
-from treelax.tasks.text.presets import preset
-from treelax.training.config import override
-from treelax.training.steps import Stepper
+from treelax.apps.tasks.text.config import TextConfig
+from treelax.apps.tasks.text.data import load_text
+from treelax.apps.tasks.text.experiment import TextExperiment
+from treelax.apps.tasks.text.presets import preset
+from treelax.apps.training.config import override
+from treelax.apps.training.steps import Stepper
 
 RESULTS = Path(__file__).resolve().parent / "results"
 MODELS = ("snli-tree-2", "snli-heads-2", "snli-tree-1", "snli-none")

@@ -28,12 +28,12 @@ import torch
 
 from benchmarks import machine
 from benchmarks.report import table, write_rows
-from treelax.data.listops import EncodedListOps
+from treelax.apps.data.listops import EncodedListOps
+from treelax.apps.tasks.listops.config import preset
+from treelax.apps.training.steps import Stepper
+from treelax.lab.listops.experiment import ListOpsExperiment
 from treelax.noise import perturbation
 from treelax.ops import soft_tree
-from treelax.tasks.listops.config import preset
-from treelax.tasks.listops.experiment import ListOpsExperiment
-from treelax.training.steps import Stepper
 
 RESULTS = Path(__file__).resolve().parent / "results"
 COLUMNS = (

@@ -13,8 +13,8 @@ import sys
 import torch
 
 import treelax as tx
-from treelax.pictures import draw_arcs
-from treelax.pictures.style import opacity
+from treelax.apps.pictures import draw_arcs
+from treelax.apps.pictures.style import opacity
 
 TEXT = "She saw the man with a telescope."
 TITLE = "One sentence, all of its trees, and a falling temperature"

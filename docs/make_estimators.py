@@ -16,7 +16,7 @@ if not __package__:  # run as a script: the repository is the search path, not t
 
 import treelax as tx
 from treelax.estimators import Estimator
-from treelax.pictures.plot import COLOURS, EDGE, FADED, Curves, look
+from treelax.lab.plots.plot import COLOURS, EDGE, FADED, Curves, look
 
 STRUCTURE = tx.Projective()
 SEEN, SINGLE, DRAWS = 60, 40, 4000  # trees and estimates that are shown, estimates behind an arrow

@@ -19,9 +19,9 @@ if not __package__:  # run as a script: the repository is the search path, not t
 
 import treelax as tx
 from docs.make_picture import NOTE, draw_soft_tree, scores
-from treelax.pictures import Picture, stack_pictures
-from treelax.pictures.style import COLOURS
-from treelax.pictures.svg import draw_note, number, text_element
+from treelax.apps.pictures import Picture, stack_pictures
+from treelax.apps.pictures.style import COLOURS
+from treelax.apps.pictures.svg import draw_note, number, text_element
 
 FAINT = 0.16  # opacity of what fills a shape, so that its text is seen on light and on dark
 SMALL, LARGE = 13, 15  # sizes of fonts

@@ -11,8 +11,8 @@ import sys
 import torch
 
 import treelax as tx
-from treelax.pictures import Picture, draw_arcs, stack_pictures
-from treelax.pictures.svg import draw_note
+from treelax.apps.pictures import Picture, draw_arcs, stack_pictures
+from treelax.apps.pictures.svg import draw_note
 
 WORDS = ["the", "old", "cat", "watched", "a", "small", "bird"]
 HEADS = [3, 3, 4, 0, 7, 7, 4]

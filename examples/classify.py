@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 import treelax
-from treelax.cli.main import main
+from treelax.__main__ import main
 
 SMALL = ["data.vector_size=32", "model.encoder_size=16", "model.scorer_size=16"]
 SMALL += ["model.gcn_size=16", "model.output_size=16", "model.single_root=true"]

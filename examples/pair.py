@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 import treelax
-from treelax.cli.main import main
+from treelax.__main__ import main
 
 SMALL = ["data.vector_size=32", "model.projection_size=32", "model.scorer_size=16"]
 SMALL += ["model.gcn_size=32", "model.output_size=32", "model.single_root=true"]

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 
 import treelax as tx
-from treelax.data.listops import VOCABULARY, encode_listops, generate_listops
-from treelax.pictures import draw_tree
+from treelax.apps.data.listops import VOCABULARY, encode_listops, generate_listops
+from treelax.apps.pictures import draw_tree
 
 SIZE, STEPS = 32, 60
 

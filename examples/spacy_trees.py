@@ -20,16 +20,16 @@ from itertools import tee
 from pathlib import Path
 from typing import Any, get_args
 
-from treelax.cli.console import console
-from treelax.cli.progress import progress
-from treelax.data.conllu import Sentence, write_conllu
-from treelax.data.projectivity import nearest_projective
-from treelax.data.text.encoding import EncodedText
+from treelax.apps.cli.console import console
+from treelax.apps.cli.progress import progress
+from treelax.apps.data.conllu import Sentence, write_conllu
+from treelax.apps.data.projectivity import nearest_projective
+from treelax.apps.data.text.encoding import EncodedText
+from treelax.apps.tasks.text.config import DataConfig, Format
+from treelax.apps.tasks.text.data import encoded_splits
+from treelax.apps.tasks.text.sources import text_sources
+from treelax.apps.tasks.text.subwords import plain_word
 from treelax.errors import BackendError, InputError, TreelaxError, counted
-from treelax.tasks.text.config import DataConfig, Format
-from treelax.tasks.text.data import encoded_splits
-from treelax.tasks.text.sources import text_sources
-from treelax.tasks.text.subwords import plain_word
 
 NAME = Path(__file__).name
 # components that trees do not need

@@ -5,8 +5,8 @@ import tempfile
 from pathlib import Path
 
 import treelax
-from treelax.cli.main import main
-from treelax.data.conllu import Sentence, write_conllu
+from treelax.__main__ import main
+from treelax.apps.data.conllu import Sentence, write_conllu
 
 SMALL = ["data.vector_size=32", "model.encoder_size=16", "model.scorer_size=16"]
 SMALL += ["model.gcn_size=16", "model.output_size=16", "model.single_root=true"]

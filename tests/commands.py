@@ -13,12 +13,12 @@ import pytest
 import torch
 from rich.console import Console
 
-import treelax.cli.console
-import treelax.cli.progress
-from treelax.cli.main import main
-from treelax.data.text.vectors import random_vectors
-from treelax.tasks.text.config import ModelConfig, SentenceSettings
-from treelax.tasks.text.pretrained import SentenceModel
+import treelax.apps.cli.console
+import treelax.apps.cli.progress
+from treelax.__main__ import main
+from treelax.apps.data.text.vectors import random_vectors
+from treelax.apps.tasks.text.config import ModelConfig, SentenceSettings
+from treelax.apps.tasks.text.pretrained import SentenceModel
 
 Output = pytest.CaptureFixture[str]
 WORDS = ["the", "film", "was", "a", "plot", "good", "bad", "."]
@@ -116,8 +116,8 @@ def terminal_of_80(monkeypatch: pytest.MonkeyPatch) -> Terminal:
         file=file, force_terminal=True, width=80, markup=False, highlight=False, soft_wrap=True
     )
     monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setattr(treelax.cli.console, "console", console)
-    for module in (treelax.cli.console, treelax.cli.progress):
+    monkeypatch.setattr(treelax.apps.cli.console, "console", console)
+    for module in (treelax.apps.cli.console, treelax.apps.cli.progress):
         monkeypatch.setattr(module, "error_console", console)
     monkeypatch.setattr("sys.stdout", file)
     return file

@@ -100,7 +100,7 @@ def moved_runs(tmp_path_factory):
 
 @pytest.fixture
 def saved_model(moved_runs, tmp_path):
-    from treelax.tasks.text.pretrained import SentenceModel
+    from treelax.apps.tasks.text.pretrained import SentenceModel
 
     folder = tmp_path / "saved"
     SentenceModel.from_run(moved_runs["classify"]).save_pretrained(folder)

@@ -10,11 +10,11 @@ import commands
 import pytest
 from typer.testing import CliRunner, Result
 
-from treelax.cli.main import app, main
-from treelax.tasks.listops.config import ListOpsConfig
-from treelax.tasks.listops.task import LISTOPS
-from treelax.training import loop
-from treelax.training.metrics import read_metrics
+from treelax.__main__ import app, main
+from treelax.apps.tasks.listops.config import ListOpsConfig
+from treelax.apps.training import loop
+from treelax.apps.training.metrics import read_metrics
+from treelax.lab.listops.task import LISTOPS
 
 TINY = {
     "data.train": "300",

@@ -16,16 +16,16 @@ from pathlib import Path
 
 import torch
 
+from treelax.apps.tasks.listops.config import ListOpsConfig
+from treelax.apps.tasks.text.config import TextConfig
+from treelax.apps.tasks.text.data import load_text
+from treelax.apps.tasks.text.experiment import TextExperiment
+from treelax.apps.training.checkpoint import save_checkpoint
+from treelax.apps.training.loop import Training
+from treelax.apps.training.processes import joined
+from treelax.apps.training.run import Run
 from treelax.errors import TrainingError
-from treelax.tasks.listops.config import ListOpsConfig
-from treelax.tasks.listops.experiment import ListOpsExperiment
-from treelax.tasks.text.config import TextConfig
-from treelax.tasks.text.data import load_text
-from treelax.tasks.text.experiment import TextExperiment
-from treelax.training.checkpoint import save_checkpoint
-from treelax.training.loop import Training
-from treelax.training.processes import joined
-from treelax.training.run import Run
+from treelax.lab.listops.experiment import ListOpsExperiment
 
 SECONDS = 600  # more is a hang
 

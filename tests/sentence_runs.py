@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from treelax.cli.main import main
-from treelax.training.loop import Training
+from treelax.__main__ import main
+from treelax.apps.training.loop import Training
 
 SMALL = {
     "data.vector_size": 8,

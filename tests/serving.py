@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from unittest import mock
 
-from treelax.data.text.download import Archive
+from treelax.apps.data.text.download import Archive
 
 
 @dataclass

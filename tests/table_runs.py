@@ -8,10 +8,10 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
-from treelax.analysis import sweep
-from treelax.cli.main import main
-from treelax.tasks.text.config import TextConfig
-from treelax.training.run import Run
+from treelax.__main__ import main
+from treelax.apps.tasks.text.config import TextConfig
+from treelax.apps.training.run import Run
+from treelax.lab.analysis import sweep
 
 SMALL = ["data.vector_size=8", "model.gcn_size=8", "model.scorer_size=8", "model.output_size=8"]
 SMALL += ["train.epochs=2", "train.updates=2", "train.batch_size=8", "train.threads=1"]

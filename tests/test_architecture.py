@@ -78,14 +78,12 @@ def test_importing_treelax_is_light():
     loaded = done.stdout.split()
     assert "treelax.ops.projective" in loaded
     assert not [name for name in loaded if name.split(".")[0] in HEAVY]
-    assert not [name for name in loaded if name.startswith("treelax.data")]
+    assert not [name for name in loaded if name.startswith("treelax.apps.data")]
 
 
 def test_the_program_loads_torch_last():
     """So that it can say before how torch's threads wait."""
-    code = (
-        "import sys, os, treelax.cli; print('torch' in sys.modules, os.environ['OMP_WAIT_POLICY'])"
-    )
+    code = "import sys, os, treelax.apps.cli; print('torch' in sys.modules, os.environ['OMP_WAIT_POLICY'])"
     environment = {key: value for key, value in os.environ.items() if key != "OMP_WAIT_POLICY"}
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment

@@ -21,7 +21,7 @@ from docs.tools import commands as commands_page
 from docs.tools.docstrings import to_markdown
 from docs.tools.execute import executed
 from docs.tools.mathml import mathml
-from treelax.cli.main import app
+from treelax.__main__ import app
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [

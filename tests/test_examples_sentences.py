@@ -9,8 +9,8 @@ from types import ModuleType
 import pytest
 import torch
 
-from treelax.data.conllu import read_conllu
-from treelax.tasks.text.pretrained import SentenceModel
+from treelax.apps.data.conllu import read_conllu
+from treelax.apps.tasks.text.pretrained import SentenceModel
 from treelax.trees import is_projective, is_tree
 
 FOLDER = Path(__file__).parent.parent / "examples"

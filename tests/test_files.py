@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-from treelax.data.input_files import one_file
+from treelax.apps.data.input_files import one_file
 from treelax.errors import DataError
 from treelax.files import atomic_write, compressed
 

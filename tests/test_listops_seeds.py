@@ -10,7 +10,7 @@ from pathlib import Path
 
 from listops_runs import options
 
-from treelax.cli.main import main
+from treelax.__main__ import main
 
 ROOT = Path(__file__).resolve().parents[1]
 WITHOUT = """import runpy, sys

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from treelax.cli.main import main
-from treelax.data.conllu import read_conllu
-from treelax.data.text.readers_table import read_table
+from treelax.__main__ import main
+from treelax.apps.data.conllu import read_conllu
+from treelax.apps.data.text.readers_table import read_table
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "own-data.md").read_text(encoding="utf-8")

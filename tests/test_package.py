@@ -115,7 +115,7 @@ def test_with_a_compiler(tmp_path):
     wheel = build_wheel(tmp_path, CXX=str(compiler))
     assert any(name.endswith("libtreelax_native.so") for name in names(wheel))
     assert "treelax/py.typed" in names(wheel)
-    assert "treelax/demo/static/app.js" in names(wheel)
+    assert "treelax/apps/demo/static/app.js" in names(wheel)
     assert "treelax/ops/eisner/README.md" in names(wheel)
     variant = "v2" if platform.machine() in ("x86_64", "AMD64") else "generic"
     backend, notices = use(wheel, tmp_path, TREELAX_NATIVE=variant)[:2]

@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import treelax as tx
 from benchmarks import figures
-from treelax.cli.main import app
+from treelax.__main__ import app
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -125,7 +125,7 @@ def test_make_targets_and_variables_named_in_the_pages_exist():
     for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *DOCS.rglob("*.md")]:
         for target in re.findall(r"^make (\S+)", page.read_text(), re.MULTILINE):
             assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"{page}: make {target}"
-    assert "TREELAX_DEBUG" in read("src/treelax/cli/main.py")
+    assert "TREELAX_DEBUG" in read("src/treelax/apps/cli/main.py")
     for name in ("README.md", "CONTRIBUTING.md"):
         assert "`TREELAX_DEBUG=1" in read(name)
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from treelax.analysis.tables import table_rows
-from treelax.tasks.text.table import TABLES
+from treelax.lab.analysis.tables import table_rows
+from treelax.lab.tables.text import TABLES
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
 NUMBERS = ("accuracy", "parameters", "seed")

@@ -11,11 +11,11 @@ from pathlib import Path
 TESTS = Path(__file__).parent
 PROGRAM = """
 import sys
-from treelax.tasks import TASKS
+from treelax.apps.tasks import TASKS
 
 TASKS["toy"] = "toy_task.task:TOY"  # the registration
 
-from treelax.cli.main import main
+from treelax.__main__ import main
 
 RUN = ["--device", "cpu"]
 for arguments in (
@@ -32,7 +32,7 @@ for arguments in (
     assert main(arguments) == 0, arguments
 assert main(["parse", "run", "a z", *RUN]) == 2
 
-from treelax.demo.score_sources import load_sources
+from treelax.apps.demo.score_sources import load_sources
 
 source = load_sources("run")["run"]  # of the web page
 words = source.words("a b c")

@@ -14,8 +14,8 @@ from typing import Any, get_type_hints
 
 import typer.main
 
-from treelax.cli.commands import value_name
-from treelax.cli.main import COMMANDS, app
+from treelax.__main__ import COMMANDS, app
+from treelax.apps.cli.commands import value_name
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "commands.md"

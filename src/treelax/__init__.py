@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from treelax import nn, noise, ops, trees
+    from treelax.apps.tasks import load
     from treelax.errors import TreelaxError
     from treelax.estimators import (
         IMLE,
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
         Projective,
         ProjectiveTrees,
     )
-    from treelax.tasks import load
 
 _HOMES = {
     "IMLE": "estimators",

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import all_trees
 
-from treelax.analysis.agreement import agreement, by_tag, edges, pairwise_agreement
-from treelax.analysis.baselines import chain_trees, random_agreement, random_trees
 from treelax.errors import InputError
+from treelax.lab.analysis.agreement import agreement, by_tag, edges, pairwise_agreement
+from treelax.lab.analysis.baselines import chain_trees, random_agreement, random_trees
 
 GOLD = (2, 3, 0, 3)
 

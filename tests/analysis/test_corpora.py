@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from treelax.analysis.corpora import Corpus, check_same_sentences, punctuation
-from treelax.data.conllu import Sentence, write_conllu
-from treelax.data.listops import parse_expression
+from treelax.apps.data.conllu import Sentence, write_conllu
+from treelax.apps.data.listops import parse_expression
+from treelax.apps.tasks.base import Example, Examples, Source
+from treelax.apps.tasks.listops.parser import listops_examples
+from treelax.apps.tasks.text.config import DataConfig, SentenceSettings, TextConfig
+from treelax.apps.tasks.text.inputs import own_examples, read_examples
 from treelax.errors import DataError, InputError
-from treelax.tasks.base import Example, Examples, Source
-from treelax.tasks.listops.parser import listops_examples
-from treelax.tasks.text.config import DataConfig, SentenceSettings, TextConfig
-from treelax.tasks.text.inputs import own_examples, read_examples
+from treelax.lab.analysis.corpora import Corpus, check_same_sentences, punctuation
 
 DOGS = Sentence(("Dogs", "bark", "!"), (2, 0, 2), ("NOUN", "VERB", "PUNCT"))
 HI = Sentence(("Hi",))

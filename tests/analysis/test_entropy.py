@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import all_trees, tree_scores
 
-from treelax.analysis.entropy import TreeEntropy, entropy_summary, tree_entropies
+from treelax.lab.analysis.entropy import TreeEntropy, entropy_summary, tree_entropies
 from treelax.structures import Heads, Projective
 
 

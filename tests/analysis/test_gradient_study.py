@@ -8,9 +8,9 @@ import pytest
 import torch
 
 import treelax as tx
-from treelax.analysis import gradients
-from treelax.analysis.gradient_plots import LOOKS, draw_gradients
-from treelax.analysis.gradients import LOSSES, MEASURES, SCORES, Problem
+from treelax.lab.analysis import gradients
+from treelax.lab.analysis.gradient_plots import LOOKS, draw_gradients
+from treelax.lab.analysis.gradients import LOSSES, MEASURES, SCORES, Problem
 from treelax.structures import structure_named
 
 STRUCTURES = ["projective", "nonprojective", "heads", "binary"]

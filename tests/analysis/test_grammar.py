@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle import is_tree
 
-from treelax.analysis.grammar import grammar
-from treelax.analysis.roles import roles
-from treelax.analysis.shapes import check_heads, depths, subtrees
 from treelax.errors import InputError
+from treelax.lab.analysis.grammar import grammar
+from treelax.lab.analysis.roles import roles
+from treelax.lab.analysis.shapes import check_heads, depths, subtrees
 
 PLAIN = (2, 3, 0, 3)  # the dog barks loudly
 CROSSING = (0, 1, 1, 2)  # the arc from 2 to 4 crosses that from 1 to 3

@@ -8,20 +8,20 @@ import pytest
 import torch
 
 import treelax
-from treelax.analysis.baselines import chain_trees
-from treelax.analysis.corpora import Corpus
-from treelax.analysis.parses import parse_corpus
-from treelax.data.conllu import Sentence
-from treelax.data.listops import generate_listops
-from treelax.data.text.vectors import random_vectors
+from treelax.apps.data.conllu import Sentence
+from treelax.apps.data.listops import generate_listops
+from treelax.apps.data.text.vectors import random_vectors
+from treelax.apps.tasks.base import Examples, LabelFigures, heads_without_null
+from treelax.apps.tasks.listops.config import ListOpsConfig
+from treelax.apps.tasks.listops.model import ListOpsTagger
+from treelax.apps.tasks.listops.model import ModelConfig as ListOpsModelConfig
+from treelax.apps.tasks.listops.parser import ListOpsParser, listops_examples
+from treelax.apps.tasks.text.config import ModelConfig, SentenceSettings
+from treelax.apps.tasks.text.pretrained import SentenceModel
 from treelax.errors import InputError
-from treelax.tasks.base import Examples, LabelFigures, heads_without_null
-from treelax.tasks.listops.config import ListOpsConfig
-from treelax.tasks.listops.model import ListOpsTagger
-from treelax.tasks.listops.model import ModelConfig as ListOpsModelConfig
-from treelax.tasks.listops.parser import ListOpsParser, listops_examples
-from treelax.tasks.text.config import ModelConfig, SentenceSettings
-from treelax.tasks.text.pretrained import SentenceModel
+from treelax.lab.analysis.baselines import chain_trees
+from treelax.lab.analysis.corpora import Corpus
+from treelax.lab.analysis.parses import parse_corpus
 
 WORDS = ("the", "film", "was", "good", "bad")
 TEXTS = (

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from treelax.analysis.corpora import Corpus
-from treelax.analysis.entropy import TreeEntropy
-from treelax.analysis.grammar import DISTRIBUTIONS
-from treelax.analysis.parses import Parses
-from treelax.analysis.study import GOLD, LEFT_TO_RIGHT, RANDOM, RIGHT_TO_LEFT, Study, study
-from treelax.analysis.study_files import csv_files, write_csv_files
-from treelax.analysis.study_plots import draw_study
-from treelax.analysis.study_tables import study_tables
-from treelax.data.conllu import Sentence
-from treelax.data.listops import parse_expression
+from treelax.apps.data.conllu import Sentence
+from treelax.apps.data.listops import parse_expression
+from treelax.apps.tasks.base import LabelFigures
+from treelax.apps.tasks.listops.parser import listops_examples
 from treelax.errors import InputError
-from treelax.tasks.base import LabelFigures
-from treelax.tasks.listops.parser import listops_examples
+from treelax.lab.analysis.corpora import Corpus
+from treelax.lab.analysis.entropy import TreeEntropy
+from treelax.lab.analysis.grammar import DISTRIBUTIONS
+from treelax.lab.analysis.parses import Parses
+from treelax.lab.analysis.study import GOLD, LEFT_TO_RIGHT, RANDOM, RIGHT_TO_LEFT, Study, study
+from treelax.lab.analysis.study_files import csv_files, write_csv_files
+from treelax.lab.analysis.study_plots import draw_study
+from treelax.lab.analysis.study_tables import study_tables
 
 DOGS = Sentence(("the", "dog", "barks", "!"), (2, 3, 0, 3), ("DET", "NOUN", "VERB", "PUNCT"))
 HI = Sentence(("hi", "!"), (0, 1), ("INTJ", "PUNCT"))

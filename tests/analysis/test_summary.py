@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from treelax.analysis.corpora import Corpus
-from treelax.analysis.entropy import TreeEntropy
-from treelax.analysis.parses import Parses
-from treelax.analysis.study import study
-from treelax.analysis.summary import summary
-from treelax.data.conllu import Sentence
-from treelax.tasks.base import LabelFigures
+from treelax.apps.data.conllu import Sentence
+from treelax.apps.tasks.base import LabelFigures
+from treelax.lab.analysis.corpora import Corpus
+from treelax.lab.analysis.entropy import TreeEntropy
+from treelax.lab.analysis.parses import Parses
+from treelax.lab.analysis.study import study
+from treelax.lab.analysis.summary import summary
 
 WORDS = ("the", "dog", "barks", "!")
 GOLD = (2, 3, 0, 3)

@@ -13,22 +13,22 @@ from typing import Any
 import pytest
 from listops_runs import tiny
 
-from treelax.analysis import sweep as module
-from treelax.analysis.sweep import (
+from treelax.apps.tasks.listops.config import ListOpsConfig
+from treelax.apps.tasks.text.presets import preset
+from treelax.apps.tasks.text.task import CLASSIFY
+from treelax.apps.training.config import override
+from treelax.apps.training.metrics import read_metrics
+from treelax.apps.training.run import Run
+from treelax.errors import InputError, RunInUseError, Terminated, TrainingError
+from treelax.lab.analysis import sweep as module
+from treelax.lab.analysis.sweep import (
     epochs_of,
     open_or_create,
     refuse_other_settings,
     run_name,
     sweep,
 )
-from treelax.errors import InputError, RunInUseError, Terminated, TrainingError
-from treelax.tasks.listops.config import ListOpsConfig
-from treelax.tasks.listops.task import LISTOPS
-from treelax.tasks.text.presets import preset
-from treelax.tasks.text.task import CLASSIFY
-from treelax.training.config import override
-from treelax.training.metrics import read_metrics
-from treelax.training.run import Run
+from treelax.lab.listops.task import LISTOPS
 
 # stands for a process of trainings: rows of metrics, one after the other, then the result
 WORKER = """

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from table_runs import result as text_result
 
-from treelax.analysis.tables import headings, table_rows, to_csv
-from treelax.data.text.readers_corpora import CORPORA
-from treelax.tasks.listops.config import PRESETS as LISTOPS_PRESETS
-from treelax.tasks.listops.table import TABLE
-from treelax.tasks.text import table as text_table
-from treelax.tasks.text.presets import PRESETS, preset
-from treelax.tasks.text.table import TABLES, amount
-from treelax.training.config import override
+from treelax.apps.data.text.readers_corpora import CORPORA
+from treelax.apps.tasks.listops.config import PRESETS as LISTOPS_PRESETS
+from treelax.apps.tasks.text import table as text_table
+from treelax.apps.tasks.text.presets import PRESETS, preset
+from treelax.apps.training.config import override
+from treelax.lab.analysis.tables import headings, table_rows, to_csv
+from treelax.lab.listops.table import TABLE
+from treelax.lab.tables.text import TABLES, amount
 
 
 def by_length(longest: int | None, tokens: int, operators: int, figure: float) -> dict[str, Any]:

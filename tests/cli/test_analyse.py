@@ -17,14 +17,14 @@ from commands import fail as refused
 from sentence_runs import SIZES, sentences, train, write_files
 
 import treelax
-from treelax.cli.main import main
-from treelax.data.conllu import Sentence, write_conllu
-from treelax.data.listops import read_listops
-from treelax.tasks.base import Source
-from treelax.tasks.text.config import TextConfig
-from treelax.tasks.text.origins import write_origins
-from treelax.tasks.text.pretrained import SentenceModel
-from treelax.training.run import Run
+from treelax.__main__ import main
+from treelax.apps.data.conllu import Sentence, write_conllu
+from treelax.apps.data.listops import read_listops
+from treelax.apps.tasks.base import Source
+from treelax.apps.tasks.text.config import TextConfig
+from treelax.apps.tasks.text.origins import write_origins
+from treelax.apps.tasks.text.pretrained import SentenceModel
+from treelax.apps.training.run import Run
 
 REPOSITORY = Path(__file__).parent.parent.parent
 SAMPLE = REPOSITORY / "tests" / "data" / "listops_sample.tsv"

@@ -12,7 +12,7 @@ import pytest
 from listops_runs import QUICK, options
 from typer.testing import Result
 
-from treelax.cli.main import main
+from treelax.__main__ import main
 
 SAMPLE = Path(__file__).parent.parent / "data" / "listops_sample.tsv"
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-import treelax.cli.console as shown
-from treelax.cli.console import is_terminal, table
-from treelax.table import Cell, cell_text
+import treelax.apps.cli.console as shown
+from treelax.apps.cli.console import is_terminal, table
+from treelax.apps.table import Cell, cell_text
 
 
 @pytest.fixture

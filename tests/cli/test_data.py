@@ -18,16 +18,16 @@ from serving import Served, serving
 from typer.testing import CliRunner, Result
 
 import treelax
-from treelax.cli import data
-from treelax.cli.main import app, main
-from treelax.data.listops import listops_statistics, read_listops, write_listops
-from treelax.data.text import download
-from treelax.data.text.readers_corpora import CORPORA, read_multinli, read_snli
-from treelax.data.text.readers_table import read_table
-from treelax.tasks.listops.config import DataConfig, preset
-from treelax.tasks.listops.experiment import load_splits
-from treelax.tasks.text.config import DataConfig as TextData
-from treelax.tasks.text.sources import distribution
+from treelax.__main__ import app, main
+from treelax.apps.cli import data
+from treelax.apps.data.listops import listops_statistics, read_listops, write_listops
+from treelax.apps.data.text import download
+from treelax.apps.data.text.readers_corpora import CORPORA, read_multinli, read_snli
+from treelax.apps.data.text.readers_table import read_table
+from treelax.apps.tasks.listops.config import DataConfig, preset
+from treelax.apps.tasks.text.config import DataConfig as TextData
+from treelax.apps.tasks.text.sources import distribution
+from treelax.lab.listops.experiment import load_splits
 
 FILES = Path(__file__).parent.parent / "data"
 SAMPLE, PAIRS = FILES / "listops_sample.tsv", FILES / "text" / "snli_sample.jsonl"
@@ -158,7 +158,7 @@ def test_an_error_while_writing_leaves_nothing(
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
         return write_listops(path, expressions)
 
-    monkeypatch.setattr("treelax.data.listops.write_listops", full)
+    monkeypatch.setattr("treelax.apps.data.listops.write_listops", full)
     line = fail(capsys, "listops", "--out", tmp_path / "new", *SMALL)
     assert line.endswith("No space left on device")
     assert not (tmp_path / "new").exists()

@@ -19,10 +19,10 @@ from sentence_runs import train
 from typer.testing import Result
 
 import treelax
-from treelax.cli import progress
-from treelax.cli.main import main
-from treelax.data.listops import read_listops
-from treelax.training.checkpoint import load_checkpoint, save_checkpoint
+from treelax.__main__ import main
+from treelax.apps.cli import progress
+from treelax.apps.data.listops import read_listops
+from treelax.apps.training.checkpoint import load_checkpoint, save_checkpoint
 
 SAMPLE = Path(__file__).parent.parent / "data" / "listops_sample.tsv"
 FIGURES = ("operator_accuracy", "token_accuracy", "attachment", "exact_trees")
@@ -59,7 +59,7 @@ def test_json_holds_all_figures(run: Path, capsys: Capture) -> None:
     parser = treelax.load(run)
     examples = [
         example
-        for example in parser.read(treelax.tasks.base.Source(file=str(SAMPLE)))
+        for example in parser.read(treelax.apps.tasks.base.Source(file=str(SAMPLE)))
         if len(example.words[0]) <= 10
     ]
     assert received == {

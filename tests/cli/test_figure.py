@@ -10,9 +10,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from treelax.analysis.seed_plots import draw_seeds, read_runs
-from treelax.cli.main import main
-from treelax.pictures import draw_relaxation
+from treelax.__main__ import main
+from treelax.lab.analysis.seed_plots import draw_seeds, read_runs
+from treelax.lab.plots import draw_relaxation
 
 
 def test_the_relaxation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,9 +16,9 @@ import torch
 import typer
 
 import treelax
-import treelax.cli
-import treelax.cli.main as program
-from treelax.cli.main import app, main
+import treelax.apps.cli
+import treelax.apps.cli.main as program
+from treelax.__main__ import app, main
 from treelax.errors import DataError, Terminated, TreelaxError, install_command
 
 SAMPLE = Path(__file__).parent.parent / "data" / "listops_sample.tsv"
@@ -152,7 +152,7 @@ def test_usage_errors(
 def test_what_needs_no_tensor_does_not_wait_for_torch(arguments: list[str]) -> None:
     """It takes seconds to load."""
     code = (
-        "import sys; from treelax.cli.main import main; main(sys.argv[1:]); "
+        "import sys; from treelax.__main__ import main; main(sys.argv[1:]); "
         "print('torch' in sys.modules, file=sys.stderr)"
     )
     done = run(*arguments, code=code)
@@ -263,7 +263,7 @@ def test_nobody_reads_the_output() -> None:
 def test_without_the_extra_it_says_what_to_install() -> None:
     done = run(
         code="import sys; sys.modules['rich'] = None\n"
-        "from treelax.cli.main import main; sys.exit(main(['--help']))"
+        "from treelax.__main__ import main; sys.exit(main(['--help']))"
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"treelax: error: needs rich: {install_command('train')}\n"

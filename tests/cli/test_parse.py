@@ -18,13 +18,13 @@ from listops_runs import QUICK, options
 
 import treelax
 from treelax import ProjectiveTrees
-from treelax.cli.main import main
-from treelax.cli.parse import split_arguments
-from treelax.data.conllu import Sentence, read_conllu, write_conllu
-from treelax.data.listops import parse_expression
-from treelax.pictures import draw_tree, list_weights
-from treelax.tasks.base import heads_without_null, weights_without_null
-from treelax.tasks.text.pretrained import SentenceModel
+from treelax.__main__ import main
+from treelax.apps.cli.parse import split_arguments
+from treelax.apps.data.conllu import Sentence, read_conllu, write_conllu
+from treelax.apps.data.listops import parse_expression
+from treelax.apps.pictures import draw_tree, list_weights
+from treelax.apps.tasks.base import heads_without_null, weights_without_null
+from treelax.apps.tasks.text.pretrained import SentenceModel
 from treelax.trees import heads_to_tree, is_projective, is_tree
 
 TEXT = "[MAX 2 [MIN 4 7 ] 0 ]"

@@ -17,9 +17,9 @@ from commands import Output, ask, fail, records, saved, shown, told, typed, writ
 from sentence_runs import SIZES, SMALL, figures, sentences, write_files
 
 import treelax
-from treelax.cli.main import main
-from treelax.data.conllu import Sentence, read_conllu, write_conllu
-from treelax.tasks.text.pretrained import SentenceModel
+from treelax.__main__ import main
+from treelax.apps.data.conllu import Sentence, read_conllu, write_conllu
+from treelax.apps.tasks.text.pretrained import SentenceModel
 from treelax.trees import is_tree
 
 KINDS = ["classify", "pair", "tag"]

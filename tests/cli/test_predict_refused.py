@@ -10,10 +10,10 @@ import pytest
 from commands import Output, fail, saved, shown, typed, written
 from sentence_runs import train_with, write_vectors
 
+from treelax.apps.tasks.text.config import DataConfig
+from treelax.apps.tasks.text.origins import Origin, trained_with
+from treelax.apps.tasks.text.pretrained import SentenceModel
 from treelax.files import sha256
-from treelax.tasks.text.config import DataConfig
-from treelax.tasks.text.origins import Origin, trained_with
-from treelax.tasks.text.pretrained import SentenceModel
 
 Runs = dict[str, Path]
 

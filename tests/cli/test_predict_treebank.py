@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from commands import TREEBANK, Output, fail, records, saved, shown, written
 
-from treelax.tasks.text.pretrained import SentenceModel
+from treelax.apps.tasks.text.pretrained import SentenceModel
 
 
 @pytest.fixture

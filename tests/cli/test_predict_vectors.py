@@ -11,7 +11,7 @@ import pytest
 from commands import Output, fail, records, shown, told, typed, written
 from sentence_runs import train_with, write_vectors
 
-from treelax.tasks.text.pretrained import SentenceModel
+from treelax.apps.tasks.text.pretrained import SentenceModel
 
 
 class Runs(NamedTuple):

@@ -7,7 +7,7 @@ import time
 import pytest
 from commands import bare, terminal_of_80
 
-from treelax.cli.progress import advancing, progress
+from treelax.apps.cli.progress import advancing, progress
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from commands import fail as refused
 from pages import ReportPage, read_page
 from sentence_runs import SIZES, train
 
-from treelax.data.conllu import Sentence, write_conllu
+from treelax.apps.data.conllu import Sentence, write_conllu
 
 BANK = [
     Sentence(("The", "film", "was", "good", "."), (2, 4, 4, 0, 4)),

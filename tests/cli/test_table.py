@@ -14,9 +14,9 @@ from listops_runs import metrics, options, result, tiny
 from table_runs import TrainedHere
 from typer.testing import CliRunner
 
-from treelax.analysis import sweep
-from treelax.cli.main import app, main
-from treelax.training.run import Run
+from treelax.__main__ import app, main
+from treelax.apps.training.run import Run
+from treelax.lab.analysis import sweep
 
 ROWS = ("balanced-mc", "paper-mc-st")
 SETTINGS = options(train__epochs=2, train__updates=2)

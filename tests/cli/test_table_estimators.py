@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from treelax.analysis import estimators
-from treelax.analysis.estimators import ROWS, TRIAL_SEED, Key, Study
-from treelax.cli.main import main
+from treelax.__main__ import main
+from treelax.lab.analysis import estimators
+from treelax.lab.analysis.estimators import ROWS, TRIAL_SEED, Key, Study
 
 TINY = """train.epochs=1 train.updates=2 data.train=60 data.dev=20 data.test=20 data.max_length=12
 model.embedding_size=4 model.encoder_size=4 model.scorer_size=4 model.gcn_size=4 model.tagger_size=4

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from treelax.cli.main import main
+from treelax.__main__ import main
 
 COMMAND = ["table", "gradients"]
 SMALL = ["--words", "3", "--draws", "5", "--seeds", "2"]

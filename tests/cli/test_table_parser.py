@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from table_runs import TrainedHere
 
-from treelax.analysis import sweep
-from treelax.cli.main import main
-from treelax.tasks.parsing.table import ALL_PRESETS, TABLES
+from treelax.__main__ import main
+from treelax.lab.analysis import sweep
+from treelax.lab.tables.parsing import ALL_PRESETS, TABLES
 
 SENTENCES = """\
 1\tdogs\t_\t_\t_\t_\t2\tnsubj\t_\t_
@@ -111,7 +111,7 @@ def test_parsers_train_and_are_evaluated_without_optional_packages(
     evaluate = ["eval", str(tmp_path / "run"), "--data", files[-1], "--device", "cpu", "--json"]
     blocked = ("nltk", "conllu", "transformers", "spacy")
     code = (
-        "import sys; sys.modules.update(dict.fromkeys({!r}))\nfrom treelax.cli.main import main\n"
+        "import sys; sys.modules.update(dict.fromkeys({!r}))\nfrom treelax.__main__ import main\n"
     )
     code += "sys.exit(main({!r}) or main({!r}))"
     code = code.format(blocked, [*train, "--out", str(tmp_path / "run")], evaluate)

@@ -12,12 +12,12 @@ from commands import fail
 from table_runs import SETTINGS, SMALL, TrainedHere, ended, write_nli, write_sst
 from typer.testing import CliRunner
 
-from treelax.analysis import sweep
-from treelax.cli.main import app, main
-from treelax.tasks.text.presets import preset
-from treelax.tasks.text.table import TABLES
-from treelax.training.config import override
-from treelax.training.run import Run
+from treelax.__main__ import app, main
+from treelax.apps.tasks.text.presets import preset
+from treelax.apps.training.config import override
+from treelax.apps.training.run import Run
+from treelax.lab.analysis import sweep
+from treelax.lab.tables.text import TABLES
 
 Capture = pytest.CaptureFixture[str]
 SST = ["--device", "cpu", *SETTINGS, "--set", "model.encoder_size=8"]

@@ -10,13 +10,13 @@ import pytest
 from listops_runs import QUICK, content, fail, interrupt, metrics, result, tiny, train
 from typer.testing import Result
 
-from treelax.cli.main import main
-from treelax.cli.train import show_settings
-from treelax.tasks.listops import experiment
-from treelax.tasks.listops.config import PRESETS
-from treelax.tasks.text.presets import preset
-from treelax.training.config import override
-from treelax.training.run import Run
+from treelax.__main__ import main
+from treelax.apps.cli.train import show_settings
+from treelax.apps.tasks.listops import experiment
+from treelax.apps.tasks.listops.config import PRESETS
+from treelax.apps.tasks.text.presets import preset
+from treelax.apps.training.config import override
+from treelax.apps.training.run import Run
 
 Capture = pytest.CaptureFixture[str]
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from listops_runs import metrics, options, result
 
-from treelax.cli.main import main
-from treelax.training.checkpoint import load_checkpoint
+from treelax.__main__ import main
+from treelax.apps.training.checkpoint import load_checkpoint
 
 EPOCHS = 8
 SETTINGS = ["--preset", "paper-mc", *options(train__epochs=EPOCHS, train__patience=1)]
@@ -42,7 +42,7 @@ def count(event, arguments):
     looking = False
 
 sys.addaudithook(count)
-from treelax.cli.main import main
+from treelax.__main__ import main
 sys.exit(main(sys.argv[4:]))
 """
 

@@ -16,12 +16,12 @@ import pytest
 from commands import fail
 from sentence_runs import SMALL, write_files
 
-from treelax.cli.main import main
-from treelax.cli.train import describe_settings
-from treelax.tasks.listops.config import ListOpsConfig
-from treelax.tasks.text.config import TextConfig
-from treelax.tasks.text.presets import preset
-from treelax.training.config import flatten
+from treelax.__main__ import main
+from treelax.apps.cli.train import describe_settings
+from treelax.apps.tasks.listops.config import ListOpsConfig
+from treelax.apps.tasks.text.config import TextConfig
+from treelax.apps.tasks.text.presets import preset
+from treelax.apps.training.config import flatten
 
 SETTINGS = [part for key, value in SMALL.items() for part in ("--set", f"{key}={value}")]
 ENDING = ["--device", "cpu", *SETTINGS]

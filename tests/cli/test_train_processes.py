@@ -11,7 +11,7 @@ import pytest
 from listops_runs import metrics, options, result
 from processes import SECONDS, quick_threads, start, wait
 
-from treelax.cli.main import main
+from treelax.__main__ import main
 
 SMALL = ["data.vector_size=6", "model.gcn_size=6", "model.scorer_size=6", "model.output_size=6"]
 SMALL += ["train.epochs=2", "train.batch_size=5", "train.updates=4", "train.threads=1"]

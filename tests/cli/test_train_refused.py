@@ -13,11 +13,11 @@ import pytest
 from listops_runs import QUICK, content, fail, interrupt, options, result, tiny, train
 from typer.testing import Result
 
-from treelax.cli.main import main
-from treelax.data.listops import parse_expression, write_listops
-from treelax.tasks.listops.experiment import encoded, load_splits
-from treelax.training.checkpoint import load_checkpoint, save_checkpoint
-from treelax.training.run import Run
+from treelax.__main__ import main
+from treelax.apps.data.listops import parse_expression, write_listops
+from treelax.apps.training.checkpoint import load_checkpoint, save_checkpoint
+from treelax.apps.training.run import Run
+from treelax.lab.listops.experiment import encoded, load_splits
 
 Capture = pytest.CaptureFixture[str]
 
@@ -53,7 +53,7 @@ def test_bad_settings_are_refused_before_a_run_begins(
     said: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("treelax.data.listops.PATIENCE", 300)
+    monkeypatch.setattr("treelax.apps.data.listops.PATIENCE", 300)
     settings = [] if "model.distances=none" in arguments else options()
     line = fail(capsys, "--out", "run", *settings, *arguments)
     assert re.search(said, line)

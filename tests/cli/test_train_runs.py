@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from listops_runs import QUICK, content, fail, interrupt, metrics, result, tiny, train
 
-from treelax.cli import train as command
-from treelax.cli.main import main
-from treelax.data.listops import generate_listops, write_listops
-from treelax.training import loop
-from treelax.training.checkpoint import load_checkpoint
-from treelax.training.run import Run
+from treelax.__main__ import main
+from treelax.apps.cli import train as command
+from treelax.apps.data.listops import generate_listops, write_listops
+from treelax.apps.training import loop
+from treelax.apps.training.checkpoint import load_checkpoint
+from treelax.apps.training.run import Run
 
 # ------------------------------------------------------------------ two at once
 

@@ -10,7 +10,7 @@ import pytest
 from listops_runs import result
 from sentence_runs import interrupted_after_an_epoch
 
-from treelax.cli.main import main
+from treelax.__main__ import main
 
 SMALL = ["data.vector_size=8", "model.gcn_size=8", "model.scorer_size=8", "model.output_size=8"]
 SMALL += ["model.encoder_size=8", "train.epochs=2", "train.batch_size=16", "train.threads=1"]

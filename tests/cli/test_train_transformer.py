@@ -9,8 +9,8 @@ from listops_runs import result
 from sentence_runs import interrupted_after_an_epoch
 from tiny_transformers import MODELS
 
-from treelax.cli.main import main
-from treelax.training.checkpoint import load_checkpoint
+from treelax.__main__ import main
+from treelax.apps.training.checkpoint import load_checkpoint
 
 pytest.importorskip("transformers")
 

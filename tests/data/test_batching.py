@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from treelax.data.batching import draw_batches, length_batches
+from treelax.apps.data.batching import draw_batches, length_batches
 from treelax.errors import InputError
 
 

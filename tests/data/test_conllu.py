@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treelax.data.conllu import Sentence, heads_tensor, read_conllu, write_conllu
+from treelax.apps.data.conllu import Sentence, heads_tensor, read_conllu, write_conllu
 from treelax.errors import DataError, InputError
 from treelax.trees import is_tree
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from treelax.data.input_files import NoSuchSplitError, Source, find_split, listed, one_file
+from treelax.apps.data.input_files import NoSuchSplitError, Source, find_split, listed, one_file
 from treelax.errors import DataError, InputError
 from treelax.files import LONGEST_LINE
 

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treelax.data.listops import (
+from treelax.apps.data.listops import (
     CLOSE,
     DIGITS,
     OPERATORS,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treelax.data.listops import (
+from treelax.apps.data.listops import (
     CLOSE,
     DIGITS,
     OPERATORS,
@@ -110,6 +110,6 @@ def test_splits_are_disjoint_and_alike() -> None:
 def test_arguments_are_checked(
     monkeypatch: pytest.MonkeyPatch, arguments: dict[str, object], message: str
 ) -> None:
-    monkeypatch.setattr("treelax.data.listops.PATIENCE", 100)
+    monkeypatch.setattr("treelax.apps.data.listops.PATIENCE", 100)
     with pytest.raises(InputError, match=message):
         generate_listops(**{"count": 1, "seed": 0, **arguments})  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treelax.data.projectivity import nearest_projective
+from treelax.apps.data.projectivity import nearest_projective
 from treelax.errors import InputError
 from treelax.trees import is_projective, is_tree
 

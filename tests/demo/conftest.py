@@ -14,11 +14,11 @@ from demo_visits import IMPATIENT, Sources, Visit, Visitor, a_server
 from fastapi.testclient import TestClient
 from pages import a_browser
 
-from treelax.demo.app import create_app
-from treelax.demo.score_sources import ModelSource, load_sources
-from treelax.tasks.listops.config import ListOpsConfig
-from treelax.tasks.listops.model import ListOpsTagger, ModelConfig
-from treelax.tasks.listops.parser import ListOpsParser
+from treelax.apps.demo.app import create_app
+from treelax.apps.demo.score_sources import ModelSource, load_sources
+from treelax.apps.tasks.listops.config import ListOpsConfig
+from treelax.apps.tasks.listops.model import ListOpsTagger, ModelConfig
+from treelax.apps.tasks.listops.parser import ListOpsParser
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -12,11 +12,11 @@ from urllib.parse import parse_qs, urlencode
 
 from pages import PATIENCE
 
-from treelax.demo.answers import answer
-from treelax.demo.app import LONGEST, create_app
-from treelax.demo.messages import SourceName, TreeReply, TreeRequest
-from treelax.demo.score_sources import Source
-from treelax.demo.server import address, listen, own_hosts, server_of
+from treelax.apps.demo.answers import answer
+from treelax.apps.demo.app import LONGEST, create_app
+from treelax.apps.demo.messages import SourceName, TreeReply, TreeRequest
+from treelax.apps.demo.score_sources import Source
+from treelax.apps.demo.server import address, listen, own_hosts, server_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

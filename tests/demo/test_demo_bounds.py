@@ -21,9 +21,9 @@ import httpx2
 from demo_visits import a_server
 from fastapi.testclient import TestClient
 
-from treelax.demo.app import create_app
-from treelax.demo.messages import MOST_SAMPLES, MOST_WORDS
-from treelax.demo.score_sources import ZeroSource
+from treelax.apps.demo.app import create_app
+from treelax.apps.demo.messages import MOST_SAMPLES, MOST_WORDS
+from treelax.apps.demo.score_sources import ZeroSource
 
 HANG = 300.0  # seconds
 LIGHT = {"source": "zero", "text": "a b"}

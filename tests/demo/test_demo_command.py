@@ -12,9 +12,9 @@ import urllib.request
 
 import pytest
 
-import treelax.cli.demo as command
-from treelax.cli.main import main
-from treelax.demo import server
+import treelax.apps.cli.demo as command
+from treelax.__main__ import main
+from treelax.apps.demo import server
 
 HANG = 300  # seconds; only a test that fails waits that long
 

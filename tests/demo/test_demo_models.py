@@ -12,9 +12,9 @@ from demo_visits import WORDS, Sources, Visitor, heads_of
 from fastapi.testclient import TestClient
 from sentence_runs import train
 
-from treelax.demo.score_sources import Source, load_sources
-from treelax.tasks import load
-from treelax.tasks.base import heads_without_null
+from treelax.apps.demo.score_sources import Source, load_sources
+from treelax.apps.tasks import load
+from treelax.apps.tasks.base import heads_without_null
 from treelax.trees import is_tree
 
 Ask = Callable[..., dict[str, Any]]

@@ -14,16 +14,16 @@ from sentence_runs import train
 from torch import Tensor
 
 from treelax import ProjectiveTrees
+from treelax.apps.data.listops import parse_expression
+from treelax.apps.demo.answers import answer
+from treelax.apps.demo.messages import Arc, TreeRequest
+from treelax.apps.demo.score_sources import RandomSource, Source, load_sources
+from treelax.apps.tasks import load
 from treelax.brackets import read_brackets
-from treelax.data.listops import parse_expression
-from treelax.demo.answers import answer
-from treelax.demo.messages import Arc, TreeRequest
-from treelax.demo.score_sources import RandomSource, Source, load_sources
 from treelax.errors import InputError
 from treelax.estimators import IMLE, SPIGOT, Marginals, Relaxed, SparseMAP, StraightThrough
 from treelax.noise import Gumbel, perturbation
 from treelax.structures import Binary, Heads, NonProjective, Projective, Structure
-from treelax.tasks import load
 from treelax.trees import tree_to_heads
 
 Ask = Callable[..., dict[str, Any]]
@@ -146,7 +146,7 @@ def test_samples_in_batches_are_those_of_one_call(
     ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And the first of them are the same whatever their number is."""
-    monkeypatch.setattr("treelax.demo.answers.SAMPLED_AT_ONCE", 8 * 8 * 7)
+    monkeypatch.setattr("treelax.apps.demo.answers.SAMPLED_AT_ONCE", 8 * 8 * 7)
     scores = RandomSource().scores(WORDS.split(), 0).double()
     generator = torch.Generator().manual_seed(4)
     drawn = ProjectiveTrees(scores).sample((30,), generator=generator)

@@ -11,8 +11,8 @@ pytest.importorskip("playwright", reason="needs playwright: pip install playwrig
 from demo_visits import LEAST_WEIGHT, TELESCOPE, WORDS, Visitor, eventually, heads_of, request_of
 from playwright.sync_api import expect
 
-from treelax.demo.answers import answer
-from treelax.demo.messages import MOST_WORDS
+from treelax.apps.demo.answers import answer
+from treelax.apps.demo.messages import MOST_WORDS
 
 
 def test_every_control(visitor: Visitor) -> None:

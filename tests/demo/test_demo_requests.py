@@ -19,15 +19,15 @@ from demo_visits import Sources, a_server
 from fastapi.testclient import TestClient
 from torch import Tensor
 
-import treelax.demo
-from treelax.demo import server
-from treelax.demo.app import MOST_BYTES, create_app
-from treelax.demo.messages import MOST_WORDS
-from treelax.demo.score_sources import ZeroSource
-from treelax.demo.server import listen, own_hosts
+import treelax.apps.demo
+from treelax.apps.demo import server
+from treelax.apps.demo.app import MOST_BYTES, create_app
+from treelax.apps.demo.messages import MOST_WORDS
+from treelax.apps.demo.score_sources import ZeroSource
+from treelax.apps.demo.server import listen, own_hosts
 
 JSON = {"content-type": "application/json"}
-PAGE = Path(treelax.demo.__file__).parent / "static"
+PAGE = Path(treelax.apps.demo.__file__).parent / "static"
 ONE = {"source": "zero", "text": "a b"}
 LONG = 300.0  # seconds; only a test that fails waits that long
 

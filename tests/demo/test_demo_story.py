@@ -13,7 +13,7 @@ from itertools import chain
 from demo_visits import TELESCOPE, WORDS, Visitor, eventually
 from playwright.sync_api import Page, expect
 
-from treelax.demo.messages import TreeReply
+from treelax.apps.demo.messages import TreeReply
 
 # what moved by itself, as browsers measure it: no input half a second before
 SHIFTS = """window.shifted = 0;
@@ -387,7 +387,7 @@ def test_the_tour(visitor: Visitor) -> None:
 
 
 def test_the_style_is_that_of_other_pictures(visitor: Visitor) -> None:
-    from treelax.pictures.style import COLOURS
+    from treelax.apps.pictures.style import COLOURS
 
     for scheme, at in (("light", 0), ("dark", 1)):
         page = visitor(1280, scheme).open().page

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from treelax.data.conllu import read_conllu
+from treelax.apps.data.conllu import read_conllu
+from treelax.apps.tasks.text.config import DataConfig
+from treelax.apps.tasks.text.data import encoded_splits, load_text
 from treelax.errors import BackendError, InputError
-from treelax.tasks.text.config import DataConfig
-from treelax.tasks.text.data import encoded_splits, load_text
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "spacy_trees.py"
 SST = {

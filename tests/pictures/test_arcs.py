@@ -25,9 +25,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import treelax as tx
+from treelax.apps.pictures import draw_arcs
+from treelax.apps.pictures.svg import text_width
 from treelax.errors import InputError
-from treelax.pictures import draw_arcs
-from treelax.pictures.svg import text_width
 from treelax.trees import heads_to_tree, tree_to_heads
 
 

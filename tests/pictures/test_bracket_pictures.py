@@ -13,10 +13,10 @@ from drawings import DASHES, SVG, block, root_of, size_of, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from treelax.apps.pictures import draw_binary_tree, draw_brackets, list_brackets
+from treelax.apps.pictures.svg import text_width
+from treelax.apps.pictures.terminal import columns
 from treelax.errors import InputError
-from treelax.pictures import draw_binary_tree, draw_brackets, list_brackets
-from treelax.pictures.svg import text_width
-from treelax.pictures.terminal import columns
 from treelax.trees import read_brackets, spans_to_tensor
 
 PLAIN = read_brackets("((The cat) ((sat down) (on (the mat))))")

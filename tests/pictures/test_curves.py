@@ -14,10 +14,10 @@ import pytest
 from drawings import SVG, root_of, texts
 from test_svg import contrast
 
+from treelax.apps.pictures.style import PAPER
 from treelax.errors import BackendError, DataError, InputError
-from treelax.pictures import Curve, Curves, Panel, draw_curves, draw_panels
-from treelax.pictures.plot import DARK, DARK_COLOURS, EDGE
-from treelax.pictures.style import PAPER
+from treelax.lab.plots import Curve, Curves, Panel, draw_curves, draw_panels
+from treelax.lab.plots.plot import DARK, DARK_COLOURS, EDGE
 
 RELAXED = Curve("relaxed", [1, 2, 3], [40.0, 70.0, 80.0], [[30, 65, 75], [50, 75, 85]])
 STRAIGHT = Curve("straight-through", [1, 2, 3], [20.0, 30.0, 45.0])

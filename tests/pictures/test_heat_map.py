@@ -11,8 +11,8 @@ import torch
 from drawings import FOX, FOX_HEADS, SVG, root_of, texts
 
 import treelax as tx
+from treelax.apps.pictures import draw_heat_map
 from treelax.errors import InputError
-from treelax.pictures import draw_heat_map
 
 SCORES = torch.randn(10, 10, generator=torch.Generator().manual_seed(3))
 MARGINALS = tx.ProjectiveTrees(SCORES).marginals

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from drawings import texts
 
-from treelax.cli.main import main
+from treelax.__main__ import main
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "pictures.md").read_text(encoding="utf-8")

@@ -9,8 +9,8 @@ import torch
 from drawings import texts
 
 from treelax.errors import InputError
-from treelax.pictures import draw_relaxation
-from treelax.pictures.relaxation import _surfaces
+from treelax.lab.plots import draw_relaxation
+from treelax.lab.plots.relaxation import _surfaces
 
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0])

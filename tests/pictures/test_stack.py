@@ -7,7 +7,7 @@ import torch
 from drawings import FOX, FOX_HEADS, SVG, root_of
 
 import treelax as tx
-from treelax.pictures import Picture, align_pictures, draw_arcs, draw_brackets, stack_pictures
+from treelax.apps.pictures import Picture, align_pictures, draw_arcs, draw_brackets, stack_pictures
 from treelax.trees import heads_to_tree
 
 SOFT = tx.ops.soft_tree(3 * heads_to_tree(torch.tensor(FOX_HEADS)), temperature=3.0)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 
-from treelax.pictures import draw_arcs
-from treelax.pictures.style import as_json
+from treelax.apps.pictures import draw_arcs
+from treelax.apps.pictures.style import as_json
 
 
 def test_style_as_json_is_what_pictures_are_drawn_with() -> None:

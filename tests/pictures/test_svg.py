@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from drawings import SVG, root_of
 
+from treelax.apps.pictures import draw_arcs, stack_pictures
+from treelax.apps.pictures.style import COLOURS, INK, PAPER
 from treelax.errors import BackendError, DataError, InputError
-from treelax.pictures import draw_arcs, stack_pictures
-from treelax.pictures.style import COLOURS, INK, PAPER
 
 ONE = draw_arcs(["Dogs", "bark"], [2, 0], title="One")
 HAS_CONVERTER = shutil.which("rsvg-convert") is not None

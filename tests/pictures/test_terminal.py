@@ -14,8 +14,8 @@ from drawings import FOX, FOX_HEADS, HEARING, HEARING_HEADS, MAX, MAX_FOUND, MAX
 from hypothesis import given
 from hypothesis import strategies as st
 
+from treelax.apps.pictures import draw_tree, list_weights, supports_unicode
 from treelax.errors import InputError
-from treelax.pictures import draw_tree, list_weights, supports_unicode
 
 WEIGHTS = [[0, 0.25, 0.04], [0, 0, 0.96], [0, 0.75, 0]]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from treelax.analysis.corpora import Corpus
-from treelax.data.conllu import Sentence
-from treelax.report import Gallery, Said, Selection
+from treelax.apps.data.conllu import Sentence
+from treelax.lab.analysis.corpora import Corpus
+from treelax.lab.report import Gallery, Said, Selection
 
 
 def test_words_stand_at_the_same_place_in_the_trees_of_all_runs() -> None:

@@ -13,8 +13,8 @@ pytest.importorskip("playwright", reason="needs playwright: pip install playwrig
 from pages import a_browser, axe_violations
 from sentence_runs import train
 
-from treelax.cli.main import main
-from treelax.report.gallery import FIRST
+from treelax.__main__ import main
+from treelax.lab.report.gallery import FIRST
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 from listops_runs import tiny
 from pages import ReportPage, read_page
 
-import treelax.report
-from treelax.analysis.corpora import Corpus
-from treelax.analysis.parses import Parses, parse_corpus
-from treelax.analysis.study import study
-from treelax.data.conllu import Sentence
-from treelax.report import Gallery, Report, RunRecord, Said, Selection, ask, is_report
-from treelax.report.examples import LONGEST
-from treelax.report.sections import settings
-from treelax.tasks import task_named
-from treelax.tasks.parsing.config import preset as parser_preset
-from treelax.tasks.text.presets import preset
+import treelax.lab.report
+from treelax.apps.data.conllu import Sentence
+from treelax.apps.tasks import task_named
+from treelax.apps.tasks.parsing.config import preset as parser_preset
+from treelax.apps.tasks.text.presets import preset
+from treelax.lab.analysis.corpora import Corpus
+from treelax.lab.analysis.parses import Parses, parse_corpus
+from treelax.lab.analysis.study import study
+from treelax.lab.report import Gallery, Report, RunRecord, Said, Selection, ask, is_report
+from treelax.lab.report.examples import LONGEST
+from treelax.lab.report.sections import settings
 
 NASTY = "<script>alert('1')</script>"
 
@@ -209,9 +209,9 @@ def test_what_is_a_report(tmp_path: Path) -> None:
 def test_a_run_of_another_kind_of_labels_knows_no_right_ones() -> None:
     """`right` stays unknown where the labels of the data are none of the model's."""
     pytest.importorskip("nltk")
-    from treelax.data.text.vectors import random_vectors
-    from treelax.tasks.text.config import SentenceSettings
-    from treelax.tasks.text.pretrained import SentenceModel
+    from treelax.apps.data.text.vectors import random_vectors
+    from treelax.apps.tasks.text.config import SentenceSettings
+    from treelax.apps.tasks.text.pretrained import SentenceModel
 
     model = SentenceModel(SentenceSettings(), random_vectors(["a"], 8), ["yes", "no"]).eval()
     for labels, known in ((("up", "down"), False), (("yes", "no"), True)):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from treelax.apps.tasks.listops.config import PRESETS, DataConfig, ListOpsConfig, preset
+from treelax.apps.tasks.listops.model import ListOpsTagger
+from treelax.apps.training.config import flatten, from_toml, override, to_toml
 from treelax.errors import InputError
-from treelax.tasks.listops.config import PRESETS, DataConfig, ListOpsConfig, preset
-from treelax.tasks.listops.model import ListOpsTagger
-from treelax.training.config import flatten, from_toml, override, to_toml
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -9,11 +9,11 @@ import torch
 from listops_runs import tiny
 from torch import nn
 
-from treelax.data.listops import Expression, encode_listops, generate_listops, parse_expression
+from treelax.apps.data.listops import Expression, encode_listops, generate_listops, parse_expression
+from treelax.apps.tasks.listops import evaluation
+from treelax.apps.tasks.listops.evaluation import Parsed, evaluate, parse_all
+from treelax.apps.tasks.listops.model import ListOpsTagger, ModelConfig
 from treelax.errors import InputError
-from treelax.tasks.listops import evaluation
-from treelax.tasks.listops.evaluation import Parsed, evaluate, parse_all
-from treelax.tasks.listops.model import ListOpsTagger, ModelConfig
 from treelax.trees import heads_to_tree
 
 

@@ -12,11 +12,11 @@ from listops_runs import tiny
 from tolerances import VALUE_F32
 from torch.nn import functional as F
 
-from treelax.data.listops import parse_expression, write_listops
+from treelax.apps.data.listops import parse_expression, write_listops
+from treelax.apps.tasks.listops.evaluation import parse_all
+from treelax.apps.tasks.listops.model import Composer
 from treelax.errors import DataError, InputError
-from treelax.tasks.listops.evaluation import parse_all
-from treelax.tasks.listops.experiment import ListOpsExperiment, load_splits
-from treelax.tasks.listops.model import Composer
+from treelax.lab.listops.experiment import ListOpsExperiment, load_splits
 
 CPU = torch.device("cpu")
 TRAIN = ["[MAX 2 9 ]", "[MIN 4 [SM 7 7 0 ] 1 ]", "[MED 1 [MIN 0 3 ] ]"]
@@ -98,7 +98,7 @@ def test_an_epoch_may_be_larger_than_the_data():
 
 
 def test_short_expressions_first(monkeypatch, folder):
-    monkeypatch.setattr("treelax.tasks.listops.experiment.SHORT", 8)
+    monkeypatch.setattr("treelax.lab.listops.experiment.SHORT", 8)
     work = experiment(train__short_epochs=2, train__updates=40)
     lengths = [[work.lengths[indices] for _, indices in drawn(work, epoch)] for epoch in (2, 3)]
     assert max(int(batch.max()) for batch in lengths[0]) == 8
@@ -109,7 +109,7 @@ def test_short_expressions_first(monkeypatch, folder):
     bounds = sorted((int(batch.min()), int(batch.max())) for batch in lengths[1])
     assert all(one[1] <= other[0] for one, other in pairwise(bounds))
     assert torch.equal(drawn(work, 3)[0][1], drawn(work, 3)[0][1])
-    monkeypatch.setattr("treelax.tasks.listops.experiment.SHORT", 5)
+    monkeypatch.setattr("treelax.lab.listops.experiment.SHORT", 5)
     longest = [max(length for length, _ in drawn(work, epoch)) for epoch in (0, 1, 3, 5, 999)]
     assert longest == [5, 5, 10, work.lengths.max(), work.lengths.max()]
     write_listops(folder / "train.tsv", [parse_expression("[MAX 1 2 3 4 5 6 7 ]")])
@@ -181,7 +181,7 @@ def count_modifiers(self, tree):
     "preset", ["paper-mc", "paper-mc-st", "balanced-mc", "balanced-heads", "gold", "chain"]
 )
 def test_counts_are_those_of_a_slow_count(preset, monkeypatch):
-    monkeypatch.setattr("treelax.tasks.listops.experiment.DEV_BATCH", 13)
+    monkeypatch.setattr("treelax.lab.listops.experiment.DEV_BATCH", 13)
     monkeypatch.setattr(Composer, "forward", count_modifiers)
     work = experiment(preset, data__max_length=30)
     dev = load_splits(work.config.data)["dev"]

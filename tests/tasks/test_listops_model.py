@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tolerances import VALUE_F32
 
-from treelax.data.listops import encode_listops, parse_expression
+from treelax.apps.data.listops import encode_listops, parse_expression
+from treelax.apps.tasks.listops.model import Composer, ListOpsTagger, ModelConfig
+from treelax.apps.tasks.settings import EstimatorSettings
 from treelax.structures import Heads, Projective
-from treelax.tasks.listops.model import Composer, ListOpsTagger, ModelConfig
-from treelax.tasks.settings import EstimatorSettings
 from treelax.trees import heads_to_tree
 
 TREES = ("latent", "heads", "gold", "chain")

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from listops_runs import tiny
 
 import treelax
-from treelax.data.listops import encode_listops, parse_expression
-from treelax.data.text.vectors import random_vectors
+from treelax.apps.data.listops import encode_listops, parse_expression
+from treelax.apps.data.text.vectors import random_vectors
+from treelax.apps.tasks.listops.model import ListOpsTagger
+from treelax.apps.tasks.listops.parser import ListOpsParser
+from treelax.apps.tasks.text.model_files import WORDS, load_words, save_words
+from treelax.apps.tasks.text.pretrained import SentenceModel
+from treelax.apps.training.checkpoint import load_checkpoint, save_checkpoint
+from treelax.apps.training.config import flatten
+from treelax.apps.training.run import Run
 from treelax.errors import CheckpointError, InputError
-from treelax.tasks.listops.model import ListOpsTagger
-from treelax.tasks.listops.parser import ListOpsParser
-from treelax.tasks.text.model_files import WORDS, load_words, save_words
-from treelax.tasks.text.pretrained import SentenceModel
-from treelax.training.checkpoint import load_checkpoint, save_checkpoint
-from treelax.training.config import flatten
-from treelax.training.run import Run
 
 TEXT = "[MAX 2 [MIN 4 7 ] 0 ]"
 

@@ -1,6 +1,6 @@
 """``treelax train toy``."""
 
-from treelax.tasks.commands import TrainCommand
+from treelax.apps.tasks.commands import TrainCommand
 
 TRAIN = (
     TrainCommand(

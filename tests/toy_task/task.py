@@ -12,12 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from treelax.data.conllu import Sentence
-from treelax.data.tensor_files import fingerprint
-from treelax.errors import InputError
-from treelax.nn import Root
-from treelax.table import Table
-from treelax.tasks.base import (
+from treelax.apps.data.conllu import Sentence
+from treelax.apps.data.tensor_files import fingerprint
+from treelax.apps.table import Table
+from treelax.apps.tasks.base import (
     Answer,
     Example,
     Examples,
@@ -26,11 +24,13 @@ from treelax.tasks.base import (
     Source,
     TrainedParser,
 )
-from treelax.tasks.settings import TrainSettings, TreeSettings
-from treelax.tasks.task import Task
-from treelax.training.checkpoint import load_checkpoint
-from treelax.training.config import from_table
-from treelax.training.run import best_model
+from treelax.apps.tasks.settings import TrainSettings, TreeSettings
+from treelax.apps.tasks.task import Task
+from treelax.apps.training.checkpoint import load_checkpoint
+from treelax.apps.training.config import from_table
+from treelax.apps.training.run import best_model
+from treelax.errors import InputError
+from treelax.nn import Root
 
 WORDS = ("a", "b", "c")
 LENGTH = 6

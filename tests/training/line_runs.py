@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from treelax.training.checkpoint import load_checkpoint
-from treelax.training.loop import Training, derive
-from treelax.training.run import Run
+from treelax.apps.training.checkpoint import load_checkpoint
+from treelax.apps.training.loop import Training, derive
+from treelax.apps.training.run import Run
 
 CPU = torch.device("cpu")
 

@@ -13,8 +13,12 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from treelax.apps.training.checkpoint import (
+    load_checkpoint,
+    read_checkpoint_header,
+    save_checkpoint,
+)
 from treelax.errors import CheckpointError
-from treelax.training.checkpoint import load_checkpoint, read_checkpoint_header, save_checkpoint
 
 STATE = {"epoch": 3, "best": {"score": -math.inf, "epoch": 2}, "history": [1, None, True, "ä"]}
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.int64, torch.bool]

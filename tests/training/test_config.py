@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treelax.errors import InputError
-from treelax.training.config import (
+from treelax.apps.training.config import (
     flatten,
     from_table,
     from_toml,
@@ -19,6 +18,7 @@ from treelax.training.config import (
     settings_between,
     to_toml,
 )
+from treelax.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,10 @@ def test_override(setting: str, key: str, value: object) -> None:
         ("model.pooling=sum", "model.pooling: received 'sum'; expected one of max, mean"),
         ("model.widths=3,x", r"received '3,x'; expected a list such as \[a, b\], .* an integer"),
         ("gcn_layers=1", r"gcn_layers: no such key; did you mean model.gcn_layers\?"),
-        ("zzz=1", r"zzz: no such key; treelax.training.config.flatten\(config\) lists all keys"),
+        (
+            "zzz=1",
+            r"zzz: no such key; treelax.apps.training.config.flatten\(config\) lists all keys",
+        ),
         ("model.encoder=1", "model.encoder: is a section; expected one of its keys: model.enc"),
     ],
 )

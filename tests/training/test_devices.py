@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
+from treelax.apps.training import devices
+from treelax.apps.training.devices import find_device
+from treelax.apps.training.distributed import World
 from treelax.errors import InputError
 from treelax.ops.checks import MOST_THREADS
-from treelax.training import devices
-from treelax.training.devices import find_device
-from treelax.training.distributed import World
 
 
 @pytest.fixture

@@ -17,16 +17,16 @@ from processes import start, train, wait
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from treelax.apps.tasks.text import data
+from treelax.apps.tasks.text.config import DataConfig, ModelConfig, TextConfig, TrainConfig
+from treelax.apps.tasks.text.experiment import TextExperiment
+from treelax.apps.training.checkpoint import load_checkpoint
+from treelax.apps.training.distributed import WholeBatchDraws, World, current, launched
+from treelax.apps.training.run import Run
+from treelax.apps.training.steps import Stepper
 from treelax.errors import InputError
+from treelax.lab.listops.experiment import ListOpsExperiment
 from treelax.noise import gumbel
-from treelax.tasks.listops.experiment import ListOpsExperiment
-from treelax.tasks.text import data
-from treelax.tasks.text.config import DataConfig, ModelConfig, TextConfig, TrainConfig
-from treelax.tasks.text.experiment import TextExperiment
-from treelax.training.checkpoint import load_checkpoint
-from treelax.training.distributed import WholeBatchDraws, World, current, launched
-from treelax.training.run import Run
-from treelax.training.steps import Stepper
 
 WORKER = Path(__file__).parents[1] / "processes.py"
 SMALL = {"projection_size": 8, "encoder_size": 4, "scorer_size": 6, "gcn_size": 6, "output_size": 8}
@@ -261,8 +261,8 @@ def test_who_a_launcher_says_we_are(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_counts_of_parts_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TREELAX_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(data, "_latest", None)
-    monkeypatch.setattr("treelax.tasks.text.experiment.EVALUATION_BATCH", 3)
-    monkeypatch.setattr("treelax.tasks.listops.experiment.DEV_BATCH", 20)
+    monkeypatch.setattr("treelax.apps.tasks.text.experiment.EVALUATION_BATCH", 3)
+    monkeypatch.setattr("treelax.lab.listops.experiment.DEV_BATCH", 20)
     cpu = torch.device("cpu")
     config = text_config(tmp_path, "tag")
     for experiment in (

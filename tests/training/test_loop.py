@@ -14,13 +14,13 @@ from line_runs import CPU, Line, epochs, line_run, same, same_file, weights
 from listops_runs import metrics, tiny
 from torch import Tensor
 
+from treelax.apps.training.checkpoint import load_checkpoint, save_checkpoint
+from treelax.apps.training.config import flatten
+from treelax.apps.training.loop import Training
+from treelax.apps.training.metrics import read_metrics
+from treelax.apps.training.run import Run
 from treelax.errors import CheckpointError, TrainingError, TreelaxError
-from treelax.tasks.listops.experiment import ListOpsExperiment
-from treelax.training.checkpoint import load_checkpoint, save_checkpoint
-from treelax.training.config import flatten
-from treelax.training.loop import Training
-from treelax.training.metrics import read_metrics
-from treelax.training.run import Run
+from treelax.lab.listops.experiment import ListOpsExperiment
 
 
 def stop_after(training: Training, updates: int) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from treelax.apps.training.metrics import MetricsLog, read_metrics
 from treelax.errors import DataError
-from treelax.training.metrics import MetricsLog, read_metrics
 
 ROWS = [{"epoch": epoch, "loss": 1 / epoch, "dev": {"score": epoch}} for epoch in (1, 2, 3)]
 

@@ -16,8 +16,8 @@ import pytest
 
 import treelax
 from treelax import files
+from treelax.apps.training.run import Run
 from treelax.errors import DataError, InputError, RunInUseError, TreelaxError
-from treelax.training.run import Run
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def test_a_broken_config(tmp_path: Path) -> None:
 
 HOLD = """
 import sys
-from treelax.training.run import Run
+from treelax.apps.training.run import Run
 with Run.open(sys.argv[1]).lock():
     print("held", flush=True)
     sys.stdin.read()

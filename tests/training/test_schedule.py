@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from treelax.training.loop import Schedule
+from treelax.apps.training.loop import Schedule
 
 
 @pytest.mark.parametrize(

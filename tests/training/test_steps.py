@@ -9,7 +9,7 @@ import torch
 from test_steps_cuda import batch, new_stepper, weights
 from torch import nn
 
-from treelax.training.checkpoint import load_checkpoint, save_checkpoint
+from treelax.apps.training.checkpoint import load_checkpoint, save_checkpoint
 
 
 def test_steps_are_those_of_adam_with_clipping() -> None:

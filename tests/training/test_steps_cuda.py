@@ -7,7 +7,7 @@ Skipped without a CUDA device. Where there is one but no pytest, the file runs a
 import torch
 from torch import nn
 
-from treelax.training.steps import Stepper
+from treelax.apps.training.steps import Stepper
 
 try:
     import pytest

@@ -66,7 +66,7 @@ class Projective(TreeStructure):
         """What makes a 0/1 tensor a projective tree."""
         return (
             "one head per word, no cycles, no crossing arcs (see "
-            "treelax.data.projectivity.nearest_projective)"
+            "treelax.apps.data.projectivity.nearest_projective)"
             + (", one modifier of the root" if self.single_root else "")
         )
 

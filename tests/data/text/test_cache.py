@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-import treelax.data.text.cache as cache
-from treelax.data.text.cache import TextSource, cached_splits
-from treelax.data.text.encoding import EncodedText, encode_records
-from treelax.data.text.records import Record, Records
-from treelax.data.text.vocabulary import Vocabulary
+import treelax.apps.data.text.cache as cache
+from treelax.apps.data.text.cache import TextSource, cached_splits
+from treelax.apps.data.text.encoding import EncodedText, encode_records
+from treelax.apps.data.text.records import Record, Records
+from treelax.apps.data.text.vocabulary import Vocabulary
 from treelax.errors import BackendError
 
 TRAIN = "yes\tA dog barks\na dog\nno\tno dog\nA cat\n"

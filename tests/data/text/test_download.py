@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from serving import Served, serving
 
-from treelax.data.text.download import Archive, cache_folder, download
+from treelax.apps.data.text.download import Archive, cache_folder, download
 from treelax.errors import DataError
 from treelax.files import try_lock
 

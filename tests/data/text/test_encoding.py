@@ -5,10 +5,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treelax.data.text.encoding import NO_TAG, RECORDS_BETWEEN_REPORTS, encode_records
-from treelax.data.text.records import Record, Records, Report
-from treelax.data.text.vectors import random_vectors
-from treelax.data.text.vocabulary import Vocabulary
+from treelax.apps.data.text.encoding import NO_TAG, RECORDS_BETWEEN_REPORTS, encode_records
+from treelax.apps.data.text.records import Record, Records, Report
+from treelax.apps.data.text.vectors import random_vectors
+from treelax.apps.data.text.vocabulary import Vocabulary
 from treelax.errors import DataError
 
 

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import pytest
 
-from treelax.data.text.ptb import unescape
-from treelax.data.text.readers_corpora import SST_CLASSES, read_multinli, read_snli, read_sst
-from treelax.data.text.readers_table import write_table
-from treelax.data.text.records import Record
+from treelax.apps.data.text.ptb import unescape
+from treelax.apps.data.text.readers_corpora import SST_CLASSES, read_multinli, read_snli, read_sst
+from treelax.apps.data.text.readers_table import write_table
+from treelax.apps.data.text.records import Record
 from treelax.errors import DataError, InputError
 
 SAMPLE = Path(__file__).parent / "snli_sample.jsonl"

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from treelax.data.text.readers_table import read_lines_of_text, read_table, write_table
-from treelax.data.text.records import EMPTY, Record
+from treelax.apps.data.text.readers_table import read_lines_of_text, read_table, write_table
+from treelax.apps.data.text.records import EMPTY, Record
 from treelax.errors import DataError, InputError
 
 ROWS = [("1", "It works .", "yes"), ("2", 'Say "no" , please', "no")]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from treelax.data.text.readers_tagging import column_of, read_tagging
-from treelax.data.text.records import Record
+from treelax.apps.data.text.readers_tagging import column_of, read_tagging
+from treelax.apps.data.text.records import Record
 from treelax.errors import DataError, InputError
 
 NER = """-DOCSTART- -X- O O

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from treelax.data.text.records import Record, Records, Report, TextStatistics
+from treelax.apps.data.text.records import Record, Records, Report, TextStatistics
 from treelax.errors import DataError, InputError
 
 

@@ -7,9 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from nltk.tokenize.treebank import TreebankWordTokenizer
 
-from treelax.data.text import tokenizer
-from treelax.data.text.records import Record
-from treelax.data.text.tokenizer import tokenize, words_of
+from treelax.apps.data.text import tokenizer
+from treelax.apps.data.text.records import Record
+from treelax.apps.data.text.tokenizer import tokenize, words_of
 from treelax.errors import BackendError
 
 LIBRARY = TreebankWordTokenizer()

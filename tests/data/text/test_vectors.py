@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from treelax.data.text.vectors import (
+from treelax.apps.data.text.vectors import (
     FIRST_UNKNOWN,
     NULL,
     Vectors,

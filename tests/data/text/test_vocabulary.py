@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from treelax.data.text.vocabulary import Vocabulary
+from treelax.apps.data.text.vocabulary import Vocabulary
 from treelax.errors import InputError
 
 

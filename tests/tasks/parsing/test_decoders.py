@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from treelax import Exact, Marginals, Projective
-from treelax.tasks.parsing.config import UnlabelledConfig
-from treelax.tasks.parsing.decoders import (
+from treelax.apps.tasks.parsing.config import UnlabelledConfig
+from treelax.apps.tasks.parsing.decoders import (
     ArcDecoder,
     Decoder,
     Encoded,

@@ -12,7 +12,7 @@ import torch
 from commands import Output, fail, shown, typed
 
 import treelax
-from treelax.tasks.base import TrainedParser
+from treelax.apps.tasks.base import TrainedParser
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from test_parser_experiment import prepared
 from tiny_treebank import train, treebank
 
 import treelax
-from treelax.data.conllu import Sentence
-from treelax.tasks.parsing.config import DataConfig
-from treelax.tasks.parsing.unlabelled import choose_labelled, mixed_loss
+from treelax.apps.data.conllu import Sentence
+from treelax.apps.tasks.parsing.config import DataConfig
+from treelax.apps.tasks.parsing.unlabelled import choose_labelled, mixed_loss
 
 Output = pytest.CaptureFixture[str]
 FEW = ("--set", "train.epochs=2", "--set", "train.updates=4", "--set", "unlabelled.warm_up=1")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tiny_treebank import SETTINGS, treebank
 
-from treelax.cli.main import main
+from treelax.__main__ import main
 
 PAGE = (Path(__file__).parents[3] / "docs" / "few-labels.md").read_text(encoding="utf-8")
 

@@ -11,7 +11,7 @@ from commands import Output, fail
 from tiny_treebank import train, write_treebanks
 
 import treelax
-from treelax.cli.main import main
+from treelax.__main__ import main
 from treelax.errors import CheckpointError, InputError
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "pack_parser.py"

@@ -11,7 +11,7 @@ import torch
 from commands import Output, fail, shown, written
 
 import treelax
-from treelax.data.conllu import read_conllu
+from treelax.apps.data.conllu import read_conllu
 from treelax.trees import heads_to_tree
 
 TEXT = "the cats see dogs ."

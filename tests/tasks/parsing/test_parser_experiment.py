@@ -8,8 +8,8 @@ import pytest
 import torch
 from tiny_treebank import SETTINGS
 
-from treelax.tasks.parsing.experiment import PADDING, ParserExperiment
-from treelax.tasks.parsing.task import PARSER
+from treelax.apps.tasks.parsing.experiment import PADDING, ParserExperiment
+from treelax.apps.tasks.parsing.task import PARSER
 
 
 def prepared(folder: Path, *settings: str, device: str = "cpu") -> ParserExperiment:

@@ -10,7 +10,7 @@ from commands import TREEBANK, Output, fail, shown, written
 from tiny_treebank import train
 
 import treelax
-from treelax.data.conllu import Sentence, read_conllu
+from treelax.apps.data.conllu import Sentence, read_conllu
 from treelax.errors import InputError
 
 ROWS = (("the", "2", "det"), ("cats", "3", "nsubj"), ("see", "0", "root"), ("dogs", "3", "obj"))
@@ -158,7 +158,7 @@ def test_long_sentences_are_parsed(run: Path) -> None:
 def test_the_page_and_the_analysis_know_the_parser(
     run: Path, tmp_path: Path, capsys: Output
 ) -> None:
-    from treelax.demo.score_sources import load_sources
+    from treelax.apps.demo.score_sources import load_sources
 
     source = load_sources(run)["run"]
     words = source.words("the cats see dogs .")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from treelax.cli.main import main
-from treelax.data.conllu import Sentence, read_conllu, write_conllu
-from treelax.tasks.parsing.alignment import align, surface_tokens
-from treelax.tasks.parsing.evaluation import ParsingFigures
+from treelax.__main__ import main
+from treelax.apps.data.conllu import Sentence, read_conllu, write_conllu
+from treelax.apps.tasks.parsing.alignment import align, surface_tokens
+from treelax.apps.tasks.parsing.evaluation import ParsingFigures
 
 Output = pytest.CaptureFixture[str]
 LABELS = ("nsubj", "nsubj:pass", "obj", "root", "punct")

@@ -9,7 +9,7 @@ import pytest
 from sentence_runs import interrupted_after_an_epoch
 from tiny_treebank import train, treebank
 
-from treelax.data.conllu import read_conllu
+from treelax.apps.data.conllu import read_conllu
 
 Output = pytest.CaptureFixture[str]
 FEW = ("--set", "train.epochs=2")

@@ -16,9 +16,9 @@ from tiny_transformers import MODELS, SIZE, bert
 from tiny_treebank import train
 
 import treelax
-from treelax.cli.main import main
+from treelax.__main__ import main
+from treelax.apps.training.checkpoint import load_checkpoint
 from treelax.errors import InputError
-from treelax.training.checkpoint import load_checkpoint
 
 pytest.importorskip("transformers")
 

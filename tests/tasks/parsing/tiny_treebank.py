@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-from treelax.cli.main import main
+from treelax.__main__ import main
 
 SETTINGS = {
     "data.min_count": 1,

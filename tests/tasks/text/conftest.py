@@ -2,7 +2,7 @@
 
 import pytest
 
-from treelax.tasks.text import data
+from treelax.apps.tasks.text import data
 
 
 @pytest.fixture(autouse=True)

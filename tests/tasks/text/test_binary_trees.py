@@ -11,10 +11,10 @@ from sentence_runs import figures, interrupted_after_an_epoch, train
 
 import treelax
 from treelax import Binary
+from treelax.__main__ import main
+from treelax.apps.pictures import draw_binary_tree
+from treelax.apps.tasks.base import spans_without_null
 from treelax.brackets import read_brackets, spans_to_tensor
-from treelax.cli.main import main
-from treelax.pictures import draw_binary_tree
-from treelax.tasks.base import spans_without_null
 
 BINARY = {"model__structure": "binary"}
 SENTENCE = "The film was good."

@@ -7,11 +7,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from treelax.data.text.encoding import encode_records
-from treelax.data.text.records import Record
-from treelax.data.text.vocabulary import Vocabulary
+from treelax.apps.data.text.encoding import encode_records
+from treelax.apps.data.text.records import Record
+from treelax.apps.data.text.vocabulary import Vocabulary
+from treelax.apps.tasks.text.data import joined, without_long
 from treelax.errors import InputError
-from treelax.tasks.text.data import joined, without_long
 
 sentences = st.lists(
     st.tuples(st.integers(1, 5), st.integers(1, 5)).map(

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny_texts import SST_TREES, sst_data, written_trees
 
-from treelax.data.conllu import Sentence, write_conllu
-from treelax.data.text.encoding import encode_records
-from treelax.data.text.records import Record, Records
-from treelax.data.text.vocabulary import Vocabulary
+from treelax.apps.data.conllu import Sentence, write_conllu
+from treelax.apps.data.text.encoding import encode_records
+from treelax.apps.data.text.records import Record, Records
+from treelax.apps.data.text.vocabulary import Vocabulary
+from treelax.apps.tasks.text.data import load_text
+from treelax.apps.tasks.text.given_trees import with_trees
 from treelax.errors import DataError
-from treelax.tasks.text.data import load_text
-from treelax.tasks.text.given_trees import with_trees
 
 
 def encoded(*texts, dropped=False, lower=False):

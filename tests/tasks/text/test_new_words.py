@@ -11,9 +11,9 @@ import pytest
 import torch
 from sentence_runs import train_with, write_vectors
 
+from treelax.apps.tasks.text import new_words
+from treelax.apps.tasks.text.pretrained import SentenceModel
 from treelax.errors import InputError
-from treelax.tasks.text import new_words
-from treelax.tasks.text.pretrained import SentenceModel
 
 TEXTS = ["the superb Film", "zzyzx was awful", "", "film"]
 

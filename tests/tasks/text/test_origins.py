@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from treelax.errors import DataError, InputError
-from treelax.files import sha256
-from treelax.tasks.text.config import DataConfig, SentenceSettings, TextConfig
-from treelax.tasks.text.inputs import own_examples
-from treelax.tasks.text.origins import (
+from treelax.apps.tasks.text.config import DataConfig, SentenceSettings, TextConfig
+from treelax.apps.tasks.text.inputs import own_examples
+from treelax.apps.tasks.text.origins import (
     Origin,
     origins_of,
     read_origins,
@@ -20,6 +18,8 @@ from treelax.tasks.text.origins import (
     trees_of,
     write_origins,
 )
+from treelax.errors import DataError, InputError
+from treelax.files import sha256
 
 TREES = {
     "train": "(3 (2 Dogs) (2 bark))\n(1 (2 Cats) (2 sleep))\n",

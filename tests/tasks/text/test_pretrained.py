@@ -13,13 +13,13 @@ import torch
 from safetensors import safe_open
 from sentence_runs import train
 
-from treelax.data.conllu import Sentence
-from treelax.data.text.vectors import random_vectors
+from treelax.apps.data.conllu import Sentence
+from treelax.apps.data.text.vectors import random_vectors
+from treelax.apps.tasks.base import Prediction
+from treelax.apps.tasks.text.config import ModelConfig, SentenceSettings
+from treelax.apps.tasks.text.pretrained import SentenceModel
+from treelax.apps.training.checkpoint import load_checkpoint
 from treelax.errors import BackendError, InputError
-from treelax.tasks.base import Prediction
-from treelax.tasks.text.config import ModelConfig, SentenceSettings
-from treelax.tasks.text.pretrained import SentenceModel
-from treelax.training.checkpoint import load_checkpoint
 
 KINDS = ["classify", "pair", "tag"]
 TEXTS = {

@@ -7,9 +7,9 @@ import torch
 from tiny_texts import DATA, tiny, trained_with
 from tolerances import VALUE_F32
 
-from treelax.tasks.text.data import load_text
-from treelax.tasks.text.experiment import TextExperiment, divergence
-from treelax.training.steps import Stepper
+from treelax.apps.tasks.text.data import load_text
+from treelax.apps.tasks.text.experiment import TextExperiment, divergence
+from treelax.apps.training.steps import Stepper
 
 CPU = torch.device("cpu")
 every_kind = pytest.mark.parametrize("kind", DATA)

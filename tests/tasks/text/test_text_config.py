@@ -6,10 +6,10 @@ from dataclasses import fields, replace
 
 import pytest
 
+from treelax.apps.tasks.text.config import DataConfig, ModelConfig, TextConfig, TrainConfig
+from treelax.apps.tasks.text.presets import PRESETS, preset
+from treelax.apps.training.config import from_toml, to_toml
 from treelax.errors import InputError
-from treelax.tasks.text.config import DataConfig, ModelConfig, TextConfig, TrainConfig
-from treelax.tasks.text.presets import PRESETS, preset
-from treelax.training.config import from_toml, to_toml
 
 OWN = ("classify", "pair", "tag")
 PAPER = [name for name in PRESETS if name not in OWN and "-tuned-" not in name]

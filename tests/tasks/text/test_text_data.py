@@ -19,11 +19,11 @@ from tiny_texts import (
     written,
 )
 
-from treelax.data.text.readers_corpora import SST_CLASSES
-from treelax.data.text.vectors import FIRST_UNKNOWN, UNKNOWN
+from treelax.apps.data.text.readers_corpora import SST_CLASSES
+from treelax.apps.data.text.vectors import FIRST_UNKNOWN, UNKNOWN
+from treelax.apps.tasks.text.config import DataConfig
+from treelax.apps.tasks.text.data import load_text
 from treelax.errors import DataError, InputError
-from treelax.tasks.text.config import DataConfig
-from treelax.tasks.text.data import load_text
 
 FIRST_KNOWN = FIRST_UNKNOWN + UNKNOWN
 

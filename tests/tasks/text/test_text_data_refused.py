@@ -18,9 +18,9 @@ from tiny_texts import (
     written,
 )
 
+from treelax.apps.tasks.text.config import DataConfig
+from treelax.apps.tasks.text.data import encoded_splits, load_text
 from treelax.errors import DataError, InputError
-from treelax.tasks.text.config import DataConfig
-from treelax.tasks.text.data import encoded_splits, load_text
 
 ONE = str(SNLI_SAMPLE)
 UNLABELLED = ("sentence1_binary_parse\tsentence2_binary_parse", "( A dog )\t( A cat )")

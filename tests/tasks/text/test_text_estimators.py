@@ -11,12 +11,12 @@ from sentence_runs import figures, interrupted_after_an_epoch, train
 from tiny_texts import class_data, pair_data, tag_data, tiny, trained_with
 from torch.nn import functional as F
 
-from treelax.cli.main import main
+from treelax.__main__ import main
+from treelax.apps.tasks.settings import EstimatorSettings
+from treelax.apps.tasks.text.data import load_text
+from treelax.apps.tasks.text.experiment import TextExperiment
+from treelax.apps.tasks.text.model import both
 from treelax.errors import InputError
-from treelax.tasks.settings import EstimatorSettings
-from treelax.tasks.text.data import load_text
-from treelax.tasks.text.experiment import TextExperiment
-from treelax.tasks.text.model import both
 
 DATA = {"classify": class_data, "pair": pair_data, "tag": tag_data}
 NAMES = [n for n in get_args(get_type_hints(EstimatorSettings)["name"]) if n != "exact"]

@@ -22,16 +22,16 @@ from tiny_texts import (
 )
 from tolerances import VALUE_F32
 
-from treelax.data.text.encoding import encode_records
-from treelax.data.text.records import Record
-from treelax.data.text.vectors import NULL, random_vectors
+from treelax.apps.data.text.encoding import encode_records
+from treelax.apps.data.text.records import Record
+from treelax.apps.data.text.vectors import NULL, random_vectors
+from treelax.apps.tasks.text import experiment as module
+from treelax.apps.tasks.text.config import DataConfig
+from treelax.apps.tasks.text.data import load_text
+from treelax.apps.tasks.text.encoder import Sentences
+from treelax.apps.tasks.text.experiment import TextExperiment, evaluation_batches
 from treelax.errors import InputError
 from treelax.nn.modes import evaluating
-from treelax.tasks.text import experiment as module
-from treelax.tasks.text.config import DataConfig
-from treelax.tasks.text.data import load_text
-from treelax.tasks.text.encoder import Sentences
-from treelax.tasks.text.experiment import TextExperiment, evaluation_batches
 from treelax.trees import heads_to_tree
 
 CPU = torch.device("cpu")

@@ -10,16 +10,16 @@ from torch import nn
 from torch.autograd import gradcheck
 from torch.func import functional_call
 
+from treelax.apps.tasks.text import encoder as encoder_module
+from treelax.apps.tasks.text.config import ModelConfig
+from treelax.apps.tasks.text.encoder import SentenceEncoder, Sentences
+from treelax.apps.tasks.text.model import ClassModel, PairModel, TagModel
+from treelax.apps.tasks.text.presets import preset
 from treelax.errors import InputError
 from treelax.nn.layout import PADDED, Packed
 from treelax.noise import perturbation
 from treelax.ops import best_tree, operations, select_heads, soft_tree
 from treelax.structures import heads as heads_module
-from treelax.tasks.text import encoder as encoder_module
-from treelax.tasks.text.config import ModelConfig
-from treelax.tasks.text.encoder import SentenceEncoder, Sentences
-from treelax.tasks.text.model import ClassModel, PairModel, TagModel
-from treelax.tasks.text.presets import preset
 from treelax.trees import heads_to_tree, is_projective, is_tree, tree_to_heads
 
 KINDS = ["none", "intra", "latent", "heads", "chain", "given"]

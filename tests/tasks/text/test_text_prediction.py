@@ -9,15 +9,15 @@ import pytest
 import torch
 from tiny_texts import tiny_model
 
-from treelax.data.conllu import Sentence
-from treelax.data.text.vectors import Vectors, random_vectors
+from treelax.apps.data.conllu import Sentence
+from treelax.apps.data.text.vectors import Vectors, random_vectors
+from treelax.apps.tasks.base import Prediction
+from treelax.apps.tasks.text import prediction, pretrained
+from treelax.apps.tasks.text.config import SentenceSettings
+from treelax.apps.tasks.text.encoder import SentenceEncoder, Sentences
+from treelax.apps.tasks.text.presets import preset
+from treelax.apps.tasks.text.pretrained import SentenceModel
 from treelax.errors import DataError, InputError
-from treelax.tasks.base import Prediction
-from treelax.tasks.text import prediction, pretrained
-from treelax.tasks.text.config import SentenceSettings
-from treelax.tasks.text.encoder import SentenceEncoder, Sentences
-from treelax.tasks.text.presets import preset
-from treelax.tasks.text.pretrained import SentenceModel
 from treelax.trees import is_projective, is_tree
 
 WORDS = ["dogs", "bark", "cats", "sleep", "a", "bird", "sings", "loudly"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from treelax.data.conllu import Sentence, write_conllu
-from treelax.tasks.text.config import DataConfig, ModelConfig, TextConfig, TrainConfig
+from treelax.apps.data.conllu import Sentence, write_conllu
+from treelax.apps.tasks.text.config import DataConfig, ModelConfig, TextConfig, TrainConfig
 
 SNLI_SAMPLE = Path(__file__).parents[2] / "data" / "text" / "snli_sample.jsonl"
 SIZES = {

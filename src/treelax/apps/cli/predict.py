@@ -1,0 +1,253 @@
+"""``treelax predict``: labels and trees of new texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from treelax.apps.cli.commands import Device, Input, Tokens, Vectors, command
+from treelax.apps.cli.console import error_console
+from treelax.apps.cli.output import Look, Said, form_of, refuse_output, write_said
+from treelax.apps.cli.progress import advancing, progress
+from treelax.errors import InputError, counted, short
+
+if TYPE_CHECKING:
+    from treelax.apps.tasks.base import Example, Examples, Label, Prediction, Source, TrainedParser
+
+STREAM = "-"
+COUNT_EVERY = 100  # texts; a bar takes longer to draw than one of them to predict
+MOST_WORDS = 1_000_000  # different ones that are counted: texts without end must fit into memory
+ENDINGS = {".jsonl": "jsonl", ".tsv": "tsv", ".conllu": "conllu", "": "jsonl"}
+HELP = """Label new texts with a trained model and show their trees.
+
+RUN is the folder of a run or of a saved model, or english or listops for a
+model that comes with treelax. FILE is a table (TSV, CSV, JSON lines), a file
+with one word per line for taggers, or plain text with one sentence or ListOps
+expression per line (for pairs, two separated by a tab); it may be compressed
+or in a .zip. - reads lines from standard input.
+
+Prints one line per text with its label, probabilities, words and their heads,
+counted from 1; 0 is the root. Binary trees are written in brackets. A line
+without words gets no label. If the file has labels, the accuracy is printed
+at the end. CoNLL-U sentences keep their sent_id and, with --format conllu,
+their lines: a parser changes HEAD and DEPREL only. Models with given trees
+need CoNLL-U files with heads.
+
+--best N prints the N most probable trees of a parser for each sentence, as
+lines or sentences with their rank and log-probability.
+
+A run trained with --vectors stores the vectors of its own words. Other words
+share a hundred vectors, or have none in a parser, unless the same --vectors
+are given again: then they are looked up, as in training.
+
+Examples:
+  treelax predict runs/stars new.tsv --text review --out stars.jsonl
+  treelax predict runs/stars new.tsv --vectors glove.840B.300d.zip
+  treelax predict runs/tags new.conllu --format conllu
+  treelax predict runs/parser --file new.conllu --out parsed.conllu
+  treelax predict english new.txt --best 5
+  echo "A fine film." | treelax predict runs/stars - --format tsv
+"""
+
+
+def predict(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="Run, saved model, english or listops.")
+    ],
+    given_file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="Texts, or - for standard input.")
+    ] = None,
+    named_file: Annotated[
+        str | None, typer.Option("--file", metavar="FILE", help="FILE, as an option.")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Output file: .jsonl, .tsv or .conllu; default: stdout."),
+    ] = None,
+    form: Annotated[
+        Literal["jsonl", "tsv", "conllu"] | None,
+        typer.Option("--format", help="Output format. Default: by --out, or jsonl."),
+    ] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(help="Text or word column; twice for pairs. Default: as in training."),
+    ] = None,
+    given: Input = None,
+    vectors: Vectors = None,
+    tokens: Tokens = False,
+    unusable: Annotated[
+        Literal["error", "drop"] | None,
+        typer.Option(
+            help="drop: skip lines with too few or too many columns or words. Default: as in "
+            "training."
+        ),
+    ] = None,
+    soft: Annotated[
+        bool,
+        typer.Option(
+            "--soft",
+            help="Predict with soft trees; the tree shown is the one with the most weight.",
+        ),
+    ] = False,
+    keep: Annotated[
+        bool,
+        typer.Option(
+            "--keep",
+            help="Keep the heads and labels of a CoNLL-U file; a parser finds those that are _.",
+        ),
+    ] = False,
+    probabilities: Annotated[
+        bool,
+        typer.Option(
+            "--probabilities",
+            help="Also write the probability of every word's head (in CoNLL-U, into MISC).",
+        ),
+    ] = False,
+    best: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Trees per sentence: the N best of a parser, log-probabilities too."
+        ),
+    ] = 1,
+    device: Device = "auto",
+    batch_size: Annotated[int, typer.Option(min=1, max=1_000_000, help="Texts per batch.")] = 64,
+    threads: Annotated[
+        int,
+        typer.Option(min=0, help="CPU threads; 0: torch decides; 1 is best on a busy machine."),
+    ] = 0,
+) -> None:
+    """Label texts; see HELP."""
+    from treelax.apps.data.text.records import EMPTY, Report
+    from treelax.apps.tasks.base import Source
+    from treelax.apps.training.devices import find_device
+
+    file = given_file or named_file
+    if not file or (given_file and named_file):
+        raise InputError(
+            f"predict: received {'FILE and --file' if file else 'no FILE'}; expected one, as in "
+            f"treelax predict {run} new.txt"
+        )
+    out = None if out == Path(STREAM) else out
+    refuse_output(out, file, *(vectors or ()))
+    written = form_of(form, out, ENDINGS, "jsonl")
+    find_device(device, threads=threads)
+    parser = load_parser(run, device, vectors, out)
+    if keep and not parser.keeps_heads:
+        raise InputError(f"--keep: {run} finds all heads itself; expected a dependency parser")
+    if best > 1 and soft:
+        raise InputError("--best: received --soft too; expected one of them")
+    if probabilities:
+        parser.require_heads("--probabilities")
+        parser.require_scores()
+    columns = tuple(text or ())
+    source = Source((), file, given, columns, None, tokens, unusable, keep_empty=True, keep=keep)
+    examples = read(parser, source, vectors)
+    accuracy, blank, words = _Accuracy(parser), Report(), set[str]()
+
+    def said() -> Iterator[Said]:
+        asked = parser.ask(
+            examples, keep=keep, soft=soft, scores=probabilities or best > 1, batch_size=batch_size
+        )
+        for example, found in asked:
+            accuracy.add(example.label, found.label)
+            if found.label is None and found.trees is None:
+                blank.drop(EMPTY, example.line)
+            if parser.takes_vectors and not vectors and len(words) < MOST_WORDS:
+                words.update(*example.words)
+            trees = [found]
+            if best > 1 and found.trees:
+                trees = parser.best_trees(example.texts[0], found, best, keep=keep)
+            for rank, own in enumerate(trees, 1):
+                shares = _head_shares(parser, own) if probabilities else ()
+                yield Said(example, own, parser.shown_tags(own), shares=shares, rank=rank)
+
+    with progress("predicting", unit="texts", transient=True) as bar:
+        each = advancing(said(), bar, every=COUNT_EVERY)
+        write_said(each, written, parser, out, Look(replace_tags=True, ranked=best > 1))
+    without = [note.replace("dropped", "without a label") for note in blank.lines()]
+    notes = [f"{examples.name}: {note}" for note in (*without, *examples.notes())]
+    for line in (parser.unknown_words(words), *notes, accuracy.line()):
+        if line is not None:
+            error_console.print(line)
+
+
+def load_parser(
+    run: str, device: str, vectors: Sequence[Path] | None, out: Path | None
+) -> TrainedParser:
+    """The model of a run; a file that it was trained with may not be written."""
+    from treelax.apps.tasks import BUILT_IN, load
+    from treelax.apps.training.devices import find_device
+
+    if run not in BUILT_IN and not Path(run).exists():
+        raise InputError(missing_run(run))
+    parser = load(run, device=find_device(device), vectors=vectors)
+    if out is not None and out.exists() and (what := parser.trained_with(out)) is not None:
+        raise InputError(f"--out: received {out}, the {what} of {run}; expected another file")
+    return parser
+
+
+def missing_run(run: str) -> str:
+    """The message for a RUN that does not exist."""
+    from treelax.apps.tasks import BUILT_IN
+
+    expected = f"the folder of a run or of a saved model, a file, or {', '.join(BUILT_IN)}"
+    return f"RUN: received {run!r}, which does not exist; expected {expected}"
+
+
+def read(parser: TrainedParser, source: Source, vectors: Sequence[Path] | None) -> Examples:
+    """The examples of a source; with files of word vectors, once all words have been looked up."""
+    examples = parser.read(source)
+    if not vectors:
+        return examples
+    with progress("looking up words", transient=True):
+        kept: list[Example] = list(examples)
+        new, found = parser.look_up(word for each in kept for words in each.words for word in words)
+    if new:
+        error_console.print(f"word vectors: {found:,} of {new:,} words new to the model found")
+    return replace(examples, rows=kept)
+
+
+def _head_shares(parser: TrainedParser, said: Prediction) -> tuple[tuple[float, ...], ...]:
+    """For each text the probability of every word's arc."""
+    pairs = zip(said.scores or (), said.heads or (), strict=True)
+    found = ((parser.marginals(scores), heads) for scores, heads in pairs)
+    return tuple(
+        tuple(float(shares[head, m]) for m, head in enumerate(heads, 1)) for shares, heads in found
+    )
+
+
+class _Accuracy:
+    """How many labels of a file a model has found."""
+
+    def __init__(self, parser: TrainedParser) -> None:
+        self.known, self.unit = parser.labels, "word" if parser.is_tagger else "text"
+        self.count = self.right = 0
+        self.unknown: list[str] = []
+
+    def add(self, right: Label, said: Label) -> None:
+        if isinstance(right, str) and isinstance(said, str):
+            right, said = (right,), (said,)
+        if isinstance(right, tuple) and isinstance(said, tuple):  # else they are of other kinds
+            pairs = [(a, b) for a, b in zip(right, said, strict=True) if a is not None]
+            self.count += len(pairs)
+            self.right += sum(a == b for a, b in pairs)
+            self.unknown += [str(a) for a, _ in pairs if str(a) not in self.known]
+
+    def line(self) -> str | None:
+        if not self.count:
+            return None
+        labelled = counted(self.count, f"labelled {self.unit}")
+        share = f"accuracy: {100 * self.right / self.count:.2f} % of {labelled}"
+        if not self.unknown:
+            return share
+        unknown = (
+            f"{len(self.unknown):,} with a label that the model does not know, counted as wrong"
+        )
+        return f"{share}; {unknown} (the first: {short(self.unknown[0])})"
+
+
+register = command("predict", HELP, predict)

@@ -1,0 +1,194 @@
+"""Records, what every reader of text gives: a text or two, and a label."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack, get_args
+
+from treelax.apps.data.text.tokenizer import words_of
+from treelax.errors import DataError, counted
+from treelax.ops.checks import one_of
+
+__all__ = ["CheckOptions", "Record", "Records", "Report"]
+
+MAX_WORDS = 10_000
+LINES_SHOWN = 5  # line numbers in a summary
+TOO_LONG = "too many words"
+EMPTY = "empty sentence"
+
+Found = Literal["error", "drop"]
+Empty = Literal["drop", "keep"]
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One example of a data set: what is classified or tagged, and the answer.
+
+    Attributes:
+        texts: one text, or two for pairs.
+        label: a class, or one tag per word, or None if unlabelled.
+        line: where it begins in its file, counted from 1.
+        tokens: the texts are tokenised: ``text.split(" ")`` gives the words; a space inside a word
+            is written as U+00A0.
+        extra: further columns, the genre for example.
+
+    Example:
+        >>> Record(("Dogs bark .",), "positive", 1, tokens=True).words()
+        [['Dogs', 'bark', '.']]
+    """
+
+    texts: tuple[str, ...]
+    label: str | tuple[str, ...] | None
+    line: int
+    tokens: bool = False
+    extra: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def words(self) -> list[list[str]]:
+        """The words of each text: its tokens, or what stands between white space."""
+        return [text.split(" " if self.tokens else None) for text in self.texts]
+
+
+class CheckOptions(TypedDict, total=False):
+    """What every reader checks in a record, and what happens to one that fails.
+
+    Attributes:
+        max_words: the longest text allowed, in words; 10,000 by default. A tree over n words takes
+            memory in n² and time in n³.
+        unusable: a longer text, or a line with the wrong number of columns, is an ``"error"``, the
+            default, or ``"drop"`` skips it.
+        empty: ``"drop"``, the default, skips a record with a text without words, ``"keep"`` gives it.
+        advice: the option that skips unusable records, for messages.
+    """
+
+    max_words: int
+    unusable: Found
+    empty: Empty
+    advice: str
+
+
+@dataclass(slots=True)
+class Report:
+    """What was read from a file and what was skipped.
+
+    Attributes:
+        kept: how many records were given.
+        dropped: the line numbers of those skipped, by reason.
+    """
+
+    kept: int = 0
+    dropped: dict[str, list[int]] = field(default_factory=dict)
+    source: str = ""
+    checks: CheckOptions = field(default_factory=CheckOptions)
+
+    def drop(self, reason: str, line: int) -> None:
+        """Note that a record is skipped."""
+        self.dropped.setdefault(reason, []).append(line)
+
+    def refuse(self, reason: str, line: int, message: str) -> None:
+        """Skip an unusable record and note it, or raise, as asked."""
+        if self.checks.get("unusable", "error") == "drop":
+            return self.drop(reason, line)
+        advice = self.checks.get("advice", 'in Python unusable="drop"')
+        hint = f"; to go on without it: {advice}" if advice else ""
+        raise DataError(f"{self.source}, line {line}: {message}{hint}")
+
+    def lines(self) -> list[str]:
+        """A sentence for each reason, with the first line numbers."""
+        summary = []
+        for reason, numbers in self.dropped.items():
+            shown = [*numbers[:LINES_SHOWN], *["…"] * (len(numbers) > LINES_SHOWN)]
+            where = ", ".join(map(str, shown))
+            summary.append(f"{counted(len(numbers), 'line')} dropped: {reason} ({where})")
+        return summary
+
+
+class Records:
+    """The records of one file, read lazily, and again for each iteration.
+
+    `read` is called with a report, in which it notes what it skips, and yields the records; `source`,
+    `file` and what is `expected` in it are for messages.
+
+    Attributes:
+        report: of the latest iteration, as far as it came.
+
+    Raises:
+        DataError: on iteration, if a record fails a check (see `CheckOptions`) or none is kept.
+
+    Example:
+        >>> records = Records("a.tsv", lambda report: iter([Record(("Dogs bark",), "yes", 1)]))
+        >>> [record.label for record in records], records.report.kept
+        (['yes'], 1)
+    """
+
+    def __init__(
+        self,
+        source: str,
+        read: Callable[[Report], Iterator[Record]],
+        *,
+        expected: str = "at least one record",
+        file: Path | None = None,
+        **checks: Unpack[CheckOptions],
+    ) -> None:
+        one_of("unusable", checks.get("unusable", "error"), get_args(Found))
+        one_of("empty", checks.get("empty", "drop"), get_args(Empty))
+        self.source = source
+        self.file = file
+        self.report = Report()
+        self._read = read
+        self._checks = checks
+        self._expected = expected
+
+    def __iter__(self) -> Iterator[Record]:
+        self.report = report = Report(source=self.source, checks=self._checks)
+        most = self._checks.get("max_words", MAX_WORDS)
+        skips_empty = self._checks.get("empty", "drop") == "drop"
+        for record in self._read(report):
+            if skips_empty and not all(map(str.strip, record.texts)):
+                report.drop(EMPTY, record.line)
+                continue
+            # n words have at least n characters: few texts need to be counted
+            if max(map(len, record.texts)) > most:
+                longest = max(len(words_of(record, i)) for i in range(len(record.texts)))
+                if longest > most:
+                    message = f"received {longest:,} words; expected at most {most:,}"
+                    report.refuse(TOO_LONG, record.line, f"{message}: split it or remove it")
+                    continue
+            report.kept += 1
+            yield record
+        if not report.kept:
+            lines = "; ".join(report.lines())
+            what = f"nothing left: {lines}" if lines else "nothing"
+            raise DataError(f"{self.source}: received {what}; expected {self._expected}")
+
+
+class TextStatistics:
+    """Counts records that pass by."""
+
+    def __init__(self) -> None:
+        self.records = 0
+        self.labels: Counter[str] = Counter()
+        self._words: Counter[int] = Counter()  # by place of the text in its record
+        self._longest: Counter[int] = Counter()
+
+    def watch(self, records: Iterable[Record]) -> Iterator[Record]:
+        """Give records on as they come, and count them."""
+        for record in records:
+            self.records += 1
+            label = record.label
+            self.labels.update([label] if isinstance(label, str) else label or ())
+            for i, words in enumerate(record.words()):
+                self._words[i] += len(words)
+                self._longest[i] = max(self._longest[i], len(words))
+            yield record
+
+    def summary(self) -> dict[str, Any]:
+        """The figures: records, labels by frequency, and per text mean and greatest length."""
+        return {
+            "records": self.records,
+            "labels": dict(self.labels.most_common()),
+            "length_mean": [words / self.records for words in self._words.values()],
+            "length_max": list(self._longest.values()),
+        }

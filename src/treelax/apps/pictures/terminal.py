@@ -1,0 +1,398 @@
+"""Trees as text: arcs above the words where they fit on a line, a listing of the tree where not.
+
+Above every word stand up to three columns: the stem of the arcs to its left modifiers, its arrow, and
+the stem to its right ones. In that order no two arcs of a projective tree cross.
+"""
+
+from __future__ import annotations
+
+import operator
+import shutil
+import textwrap
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, TextIO
+
+from torch import Tensor
+
+from treelax.apps.pictures.words import (
+    checked_heads,
+    checked_least,
+    checked_matrix,
+    checked_texts,
+    checked_words,
+    named,
+)
+from treelax.errors import InputError
+
+STARRED = "* in the tree: the best tree as a whole need not have the heaviest head of every word"
+UP, DOWN, LEFT, RIGHT = 1, 2, 4, 8  # where the lines in a cell lead
+
+
+class Symbols(NamedTuple):
+    """What a drawing is made of; ``lines[mask]`` shows a cell whose lines lead where mask says."""
+
+    lines: str
+    dashed: str  # across, up and down
+    down: str
+    up: str
+    wrong: str
+    unknown: str
+    cut: str
+    arrow: str
+
+
+UNICODE = Symbols(" ╵╷│╴╯╮┤╶╰╭├─┴┬┼", "┄┆", "▼", "▲", "✗", "�", "…", "←")
+# where two arcs cross, the one across passes behind: a + is always a corner
+ASCII = Symbols(" |||-+++-+++-++|", ".:", "v", "^", "x", "?", "..", "<-")
+
+
+class _Arc(NamedTuple):
+    """An arc by the columns where it stands; it comes from the edge if it has no head there."""
+
+    modifier: int
+    head: int | None
+    solid: bool
+
+
+class _Slot(NamedTuple):
+    """The columns of a word: its stems, its arrow, and where its text and its label begin."""
+
+    left: int
+    arrow: int
+    right: int
+    text: int
+    label: int
+
+
+def draw_tree(
+    words: Sequence[str],
+    heads: Sequence[int] | Tensor,
+    *,
+    gold: Sequence[int] | Tensor | None = None,
+    labels: Sequence[str | None] | None = None,
+    width: int | None = None,
+    ascii: bool = False,
+) -> str:
+    """Draw a dependency tree as text, each arc with its arrow at the modifier.
+
+    Where the words fit on one line, the arcs stand above them, and children of the root have an
+    arrow from the top. Otherwise every word has its own line: left modifiers above their head, right
+    ones below, indented, so that a projective tree reads from top to bottom. Where that is too wide,
+    every word is listed with its head.
+
+    With gold heads, wrong arcs are dashed, gold arcs are drawn below the words, and the number of
+    right arcs is given. The heads need not form a tree: arcs may cross or form a cycle.
+
+    Args:
+        words: the n words. Invisible characters are removed, control characters replaced, and words
+            wider than a third of the width cut.
+        heads: the n heads, ``heads[m - 1]`` that of word ``m``, 0 the root.
+        gold: the n right heads.
+        labels: a text for the arc of each word, None or empty for none; it stands below the word, or
+            beside it.
+        width: columns to fit into; the terminal's by default.
+        ascii: use ASCII characters only; others are written as ``\\xe9``.
+
+    Example:
+        >>> print(draw_tree("[MAX 2 [MIN 4 7 ] ]".split(), [0, 1, 1, 3, 3, 3, 1]))
+         ╷
+         │ ╭──────────────╮
+         │ │      ╭─────╮ │
+         │ ├────╮ ├───╮ │ │
+         │ ├─╮  │ ├─╮ │ │ │
+         ▼ │ ▼  ▼ │ ▼ ▼ ▼ ▼
+        [MAX 2 [MIN 4 7 ] ]
+    """
+    symbols, width, shown = prepared(words, width, ascii)
+    n = len(shown)
+    found = checked_heads(heads, "heads", n)
+    right = found if gold is None else checked_heads(gold, "gold", n)
+    told = [text and printable(text, symbols) for text in checked_texts(labels, "labels", n)]
+    layouts: list[Iterator[str]] = []
+    if sum(map(columns, shown)) + n - 1 <= width:
+        layouts += [_arcs(shown, found, right, told, room, symbols) for room in (2, 1)]
+    layouts += [_listing(shown, found, right, told, step, symbols) for step in (3, 2, 1)]
+    for layout in layouts:
+        lines = [line.rstrip() for line in layout]
+        if max(map(columns, lines)) <= width:
+            break
+    else:
+        lines = sorted(_listing(shown, found, right, told, 0, symbols))  # by the numbers in front
+    if gold is not None:
+        lines.append(f"{sum(map(operator.eq, found, right))} of {n} arcs right")
+    return "\n".join(cut(line, width, symbols) for line in lines)
+
+
+def list_weights(
+    words: Sequence[str],
+    weights: Sequence[Sequence[float]] | Tensor,
+    *,
+    heads: Sequence[int] | Tensor | None = None,
+    least: float = 0.05,
+    width: int | None = None,
+    ascii: bool = False,
+) -> str:
+    """List for every word its heads, the heaviest first, as many as fit on a line.
+
+    The best tree need not have the heaviest head of every word: its heads, where given, have a star and
+    come second where they are not the heaviest.
+
+    Args:
+        words: the n words, shown as in `treelax.apps.pictures.draw_tree`.
+        weights: ``(n + 1, n + 1)``, ``weights[h, m]`` that of the arc from ``h`` to ``m``.
+        heads: the n heads of the best tree.
+        least: the smallest weight to list; the heaviest head is always listed.
+        width: columns to fit into; the terminal's by default.
+        ascii: use ASCII characters only.
+
+    Example:
+        >>> print(list_weights(["Dogs", "bark"], [[0, 0.25, 1], [0, 0, 0], [0, 0.75, 0]]))
+        1 Dogs  bark (2) 0.75  root (0) 0.25
+        2 bark  root (0) 1.00
+    """
+    symbols, width, short = prepared(words, width, ascii)
+    n = len(short)
+    matrix = checked_matrix(weights, "weights", n)
+    found = [-1] * n if heads is None else checked_heads(heads, "heads", n)
+    checked_least(least)
+    longest, starred = max(map(columns, short)), False
+    lines = []
+    for m, word in enumerate(short, 1):
+        line = f"{m:{len(str(n))}} {word}{' ' * (longest - columns(word))}"
+        order = sorted((h for h in range(n + 1) if h != m), key=lambda h: (-matrix[h][m], h))
+        own = found[m - 1]
+        lighter = own >= 0 and matrix[own][m] < matrix[order[0]][m]
+        if lighter:
+            order.remove(own)
+            order.insert(1, own)
+            starred = True
+        for rank, h in enumerate(order):
+            star = "*" if lighter and rank == 1 else ""
+            told = f"  {named(short, h)} {matrix[h][m]:.2f}{star}"
+            if rank > lighter and (matrix[h][m] < least or columns(line + told) > width):
+                break
+            line += told
+        lines.append(cut(line, width, symbols))
+    if starred:
+        lines += textwrap.wrap(STARRED, max(width, 20))
+    return "\n".join(lines)
+
+
+def supports_unicode(stream: TextIO) -> bool:
+    """Whether a stream, such as `sys.stdout`, can take the drawings of `draw_tree` as they are."""
+    try:
+        "".join(UNICODE).encode(getattr(stream, "encoding", None) or "ascii")
+    except (LookupError, UnicodeEncodeError):
+        return False
+    return True
+
+
+def prepared(
+    words: Sequence[str], width: int | None, ascii: bool
+) -> tuple[Symbols, int, list[str]]:
+    """What to draw with, how wide, and the words, each cut to a third of the width."""
+    if width is None:
+        width = max(shutil.get_terminal_size().columns, 1)
+    if width < 1:
+        raise InputError(f"width: received {width}; expected a positive number of columns")
+    symbols, longest = ASCII if ascii else UNICODE, max(width // 3, 1)
+    shown = [cut(printable(word, symbols), longest, symbols) for word in checked_words(words)]
+    return symbols, width, shown
+
+
+def printable(word: str, symbols: Symbols) -> str:
+    """A word as it can be printed: nothing in it that moves the cursor or has an unsure width."""
+    kept = []
+    for character in unicodedata.normalize("NFC", word):
+        category = unicodedata.category(character)
+        if category in ("Cc", "Cs", "Zl", "Zp"):
+            kept.append(symbols.unknown)
+        elif category != "Cf" and character not in "\ufe0e\ufe0f":  # a wish for text or emoji
+            kept.append(character)
+    text = "".join(kept) or "_"
+    return text if symbols is UNICODE else text.encode("ascii", "backslashreplace").decode()
+
+
+def columns(text: str) -> int:
+    """The columns that a text takes in a terminal."""
+    return sum(
+        0
+        if unicodedata.category(character) in ("Mn", "Me")
+        else 1 + (unicodedata.east_asian_width(character) in "WF")
+        for character in text
+    )
+
+
+def cut(text: str, width: int, symbols: Symbols) -> str:
+    """A text, cut to a width with a sign that it was cut."""
+    if columns(text) <= width:
+        return text
+    mark = symbols.cut[:width]
+    room = width - len(mark)
+    for i, character in enumerate(text):
+        room -= columns(character)
+        if room < 0:
+            return text[:i] + mark
+    return text
+
+
+def _arcs(
+    words: list[str],
+    heads: list[int],
+    gold: list[int],
+    labels: list[str],
+    room: int,
+    symbols: Symbols,
+) -> Iterator[str]:
+    """The words on one line, the arcs above, labels and the arcs that are missing below."""
+    missing = [(m, g) for m, (h, g) in enumerate(zip(heads, gold, strict=True), 1) if h != g]
+    slots = _slots(words, labels, [*enumerate(heads, 1), *missing], room)
+
+    def arc(m: int, h: int, solid: bool) -> _Arc:
+        head = None if h == 0 else slots[h - 1].right if h < m else slots[h - 1].left
+        return _Arc(slots[m - 1].arrow, head, solid)
+
+    above = [arc(m, h, h == gold[m - 1]) for m, h in enumerate(heads, 1)]
+    yield from reversed(_rows(above, symbols, symbols.lines, symbols.down))
+    yield _line(words, [slot.text for slot in slots])
+    if any(labels):
+        yield _line(labels, [slot.label for slot in slots])
+    if missing:
+        turned = "".join(symbols.lines[m & 12 | (m & 1) << 1 | (m & 2) >> 1] for m in range(16))
+        yield from _rows([arc(m, g, True) for m, g in missing], symbols, turned, symbols.up)
+    for m, g in missing:
+        yield f"{symbols.wrong} {named(words, m)}: gold {named(words, g)}"
+
+
+def _line(texts: list[str], places: list[int]) -> str:
+    line = ""
+    for text, place in zip(texts, places, strict=True):
+        line += " " * (place - columns(line)) + text
+    return line
+
+
+def _slots(
+    words: list[str], labels: list[str], arcs: list[tuple[int, int]], room: int
+) -> list[_Slot]:
+    """Stems stand beside the arrow, above the word if it is wide enough."""
+    to_left = {h for m, h in arcs if m < h}
+    to_right = {h for m, h in arcs if m > h}
+    slots: list[_Slot] = []
+    start, over = 0, False
+    for m, (word, label) in enumerate(zip(words, labels, strict=True), 1):
+        text, under = columns(word), columns(label)
+        before, after = room * (m in to_left), room * (m in to_right)
+        size = max(text, before + 1 + after)
+        middle = (size - 1) // 2 if after >= before else size // 2
+        arrow = min(max(middle, before), size - 1 - after)
+        shift = min(max(arrow - (text - 1) // 2, 0), size - text)
+        start += room - 1 if slots and (over or shift) else 0
+        over = shift + text < size
+        # word and label have their middles below each other, whichever is the wider
+        apart = (under - 1) // 2 - (text - 1) // 2 - shift
+        first = start + min(max(apart, 0), max(under - size, 0))
+        at, below = first + arrow, first - min(apart, first - start)
+        slots.append(_Slot(at - room, at, at + room, first + shift, below))
+        start = max(first + size, below + under) + 1
+    return slots
+
+
+def _rows(arcs: list[_Arc], symbols: Symbols, lines: str, arrow: str) -> list[str]:
+    """Arcs as rows of text, from the row of the arrows beside the words outwards."""
+    spans = {a: sorted((a.modifier, a.head)) for a in arcs if a.head is not None}
+    level: dict[_Arc, int] = {}
+    for a, (start, end) in sorted(spans.items(), key=lambda item: item[1][1] - item[1][0]):
+        met = (level[b] for b in level if spans[b][0] <= end and start <= spans[b][1])
+        level[a] = 1 + max(met, default=0)
+    edge = 1 + max(level.values(), default=0)
+    cells: dict[tuple[int, int], int] = {}
+    solid: set[tuple[int, int]] = set()
+
+    def draw(row: int, column: int, mask: int, a: _Arc) -> None:
+        cells[row, column] = cells.get((row, column), 0) | mask
+        if a.solid:
+            solid.add((row, column))
+
+    for a in arcs:
+        top = level.get(a, edge)
+        for column in {a.modifier, a.modifier if a.head is None else a.head}:
+            for row in range(top):
+                draw(row, column, UP | DOWN, a)
+            draw(top, column, DOWN, a)
+        for column in range(*spans.get(a, (0, 0))):
+            draw(top, column, RIGHT, a)
+            draw(top, column + 1, LEFT, a)
+    arrows = {a.modifier for a in arcs}
+
+    def character(row: int, column: int) -> str:
+        mask = cells.get((row, column), 0)
+        if row == 0 and column in arrows:
+            return arrow
+        if mask in (LEFT | RIGHT, UP | DOWN) and (row, column) not in solid:
+            return symbols.dashed[mask == UP | DOWN]
+        return lines[mask]
+
+    end = 1 + max(column for _, column in cells)
+    rows = range(1 + max(row for row, _ in cells))
+    return ["".join(character(row, column) for column in range(end)) for row in rows]
+
+
+def _listing(
+    words: list[str],
+    heads: list[int],
+    gold: list[int],
+    labels: list[str],
+    step: int,
+    symbols: Symbols,
+) -> Iterator[str]:
+    """The tree on its side: left modifiers above their head, right ones below, a step further in."""
+    cycles = _cycles(heads)
+    left: list[list[int]] = [[] for _ in range(len(words) + 1)]
+    right: list[list[int]] = [[] for _ in range(len(words) + 1)]
+    for m, h in enumerate(heads, 1):
+        side = left if m < h else right
+        side[0 if m in cycles else h].append(m)
+    rail, blank = symbols.lines[UP | DOWN].ljust(step)[:step], " " * step
+
+    def branch(mask: int, m: int) -> str:
+        across = symbols.lines[LEFT | RIGHT] if heads[m - 1] == gold[m - 1] else symbols.dashed[0]
+        return (symbols.lines[mask | RIGHT] + across).ljust(step)[:step]
+
+    # what is still to be listed, the next one last: a word, whether its left modifiers are done,
+    # and what stands in front of the lines above it, its own and those below it
+    todo = [(m, False, "", "", "") for m in sorted(left[0] + right[0], reverse=True)]
+    while todo:
+        m, ready, above, own, below = todo.pop()
+        if not ready:
+            for k in reversed(right[m]):
+                mask, after = (UP, blank) if k == right[m][-1] else (UP | DOWN, rail)
+                todo.append((k, False, below + rail, below + branch(mask, k), below + after))
+            todo.append((m, True, above, own, below))
+            for k in reversed(left[m]):
+                mask, before = (DOWN, blank) if k == left[m][0] else (UP | DOWN, rail)
+                todo.append((k, False, above + before, above + branch(mask, k), above + rail))
+            continue
+        line = f"{m:{len(str(len(words)))}} {own}{words[m - 1]}"
+        if step == 0:  # no lines show the heads
+            line += f" {symbols.arrow} {named(words, heads[m - 1])}"
+        elif m in cycles:
+            line += f"  (a cycle: head {named(words, heads[m - 1])})"
+        line += f"  {labels[m - 1]}" if labels[m - 1] else ""
+        if heads[m - 1] != gold[m - 1]:
+            line += f"  {symbols.wrong} gold {named(words, gold[m - 1])}"
+        yield line
+
+
+def _cycles(heads: list[int]) -> set[int]:
+    """The first word of every cycle."""
+    firsts, done = set(), {0}
+    for m in range(1, len(heads) + 1):
+        path: list[int] = []
+        while m not in done:
+            done.add(m)
+            path.append(m)
+            m = heads[m - 1]
+        if m in path:
+            firsts.add(min(path[path.index(m) :]))
+    return firsts

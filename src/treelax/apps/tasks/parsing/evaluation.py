@@ -1,0 +1,180 @@
+"""The figures of a parser on a treebank, by the rules of the CoNLL 2018 shared task."""
+
+from __future__ import annotations
+
+import unicodedata
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from treelax.apps.data.conllu import Sentence
+from treelax.apps.table import Table
+from treelax.apps.tasks.base import Heads
+from treelax.apps.tasks.parsing.alignment import align
+from treelax.apps.tasks.parsing.lexicon import universal
+from treelax.trees import is_tree
+
+LENGTHS = (10, 20, 30, 40)  # upper ends of the rows by sentence length
+ARCS = (1, 2, 3, 6, 10)  # upper ends of the rows by arc length
+ROOT = "root"
+KEYS = ("uas", "las", "exact_las")
+HEADINGS = ("UAS", "LAS", "exact LAS")
+
+
+@dataclass(frozen=True)
+class ParsingFigures:
+    """Heads and labels that are right, in percent of words, as F1 where the parser cut the words.
+
+    Attributes:
+        sentences: how many.
+        words: how many; syntactic words, as in CoNLL-U.
+        uas: words with the right head.
+        las: words with the right head and label, where subtypes (``nsubj:pass``) do not count.
+        exact_las: likewise, where they do.
+        exact_trees: sentences whose heads are all right.
+        without_punctuation: the figures of words that are not punctuation marks alone.
+        by_label: the shares of gold words by label without subtypes, the most frequent first.
+        by_length: by length of the sentence.
+        by_arc: by distance between the word and its gold head.
+        malformed: sentences whose heads are no tree with one root, which head selection may return;
+            None in results of before it was counted.
+        word_f1: F1 of the words; 100 for those of the treebank.
+    """
+
+    sentences: int
+    words: int
+    uas: float
+    las: float
+    exact_las: float
+    exact_trees: float
+    without_punctuation: dict[str, Any]
+    by_label: dict[str, dict[str, Any]]
+    by_length: dict[str, dict[str, Any]]
+    by_arc: dict[str, dict[str, Any]]
+    malformed: float | None = None
+    word_f1: float = 100.0
+
+    @classmethod
+    def of(
+        cls,
+        gold: Sequence[Sentence],
+        found: Iterable[tuple[tuple[str, ...], Heads, Sequence[str]]],
+    ) -> ParsingFigures:
+        """Compare the words, heads and labels found with those of gold sentences.
+
+        >>> gold = [Sentence(("Dogs", "bark"), (2, 0), labels=("nsubj:x", "root"))]
+        >>> found = ParsingFigures.of(gold, [(("Dogs", "bark"), (2, 0), ("nsubj", "root"))])
+        >>> found.uas, found.las, found.exact_las
+        (100.0, 100.0, 50.0)
+        """
+        counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)  # by table and row
+        exact = malformed = 0
+        for own, (words, heads, labels) in zip(gold, found, strict=True):
+            assert own.heads is not None
+            assert own.labels is not None
+            exact += words == own.words and heads == own.heads
+            malformed += not is_tree(torch.tensor(heads), single_root=True)
+            same = {m: m for m in range(len(own) + 1)}
+            gold_of = same if words == own.words else {0: 0, **align(own, words)}
+            # of each gold word that was found, its head as a gold word, and its label
+            said = {
+                gold_of[m]: (gold_of.get(head), label)
+                for m, (head, label) in enumerate(zip(heads, labels, strict=True), 1)
+                if m in gold_of
+            }
+            for m, (word, head, label) in enumerate(
+                zip(own.words, own.heads, own.labels, strict=True), 1
+            ):
+                found_head, found_label = said.get(m, (None, ""))
+                attached = head == found_head
+                figures = {
+                    "words": 1,
+                    "found": m in said,
+                    "uas": attached,
+                    "las": attached and universal(label) == universal(found_label),
+                    "exact_las": attached and label == found_label,
+                }
+                arc = _row(ARCS, abs(head - m)) if head else ROOT
+                places = {"label": universal(label), "length": _row(LENGTHS, len(own)), "arc": arc}
+                places["all words"] = ""
+                if not is_punctuation(word):
+                    places["without punctuation"] = ""
+                for place in places.items():
+                    counts[place].update(figures)
+            counts["all words", ""]["said"] += len(words)
+            counts["without punctuation", ""]["said"] += sum(not is_punctuation(w) for w in words)
+
+        def table(name: str, rows: Iterable[str]) -> dict[str, dict[str, Any]]:
+            return {row: _shares(counts[name, row]) for row in rows if (name, row) in counts}
+
+        by_count = sorted(
+            (-own["words"], row) for (name, row), own in counts.items() if name == "label"
+        )
+        return cls(
+            len(gold),
+            **_shares(counts["all words", ""]),
+            exact_trees=100 * exact / max(len(gold), 1),
+            without_punctuation=_shares(counts["without punctuation", ""]),
+            by_label=table("label", (row for _, row in by_count)),
+            by_length=table("length", _rows(LENGTHS)),
+            by_arc=table("arc", (*_rows(ARCS), ROOT)),
+            malformed=100 * malformed / max(len(gold), 1),
+            word_f1=_f1(counts["all words", ""], "found"),
+        )
+
+    def record(self) -> dict[str, Any]:
+        """All figures, for JSON."""
+        return asdict(self)
+
+    def tables(self, title: str) -> list[Table]:
+        """All figures, for people."""
+        main = {"all words": asdict(self), "without punctuation": self.without_punctuation}
+        told = f"{title}: {self.sentences:,} sentences, {self.exact_trees:.2f} % all heads right"
+        if self.malformed:
+            told += f", {self.malformed:.2f} % no tree with one root"
+        if self.word_f1 < 100:
+            told += f"; F1 of words {self.word_f1:.2f}"
+        rest = {"label": self.by_label, "words of sentence": self.by_length, "arc": self.by_arc}
+        return [
+            _table("%", main, told),
+            *(_table(name, rows, None) for name, rows in rest.items()),
+        ]
+
+
+def is_punctuation(word: str) -> bool:
+    """Whether a word is made of punctuation marks alone.
+
+    >>> is_punctuation("..."), is_punctuation("$"), is_punctuation("o'clock")
+    (True, False, False)
+    """
+    return all(unicodedata.category(character).startswith("P") for character in word)
+
+
+def _rows(ends: Sequence[int]) -> list[str]:
+    """Rows of lengths, up to each of their ends and beyond."""
+    starts = (1, *(end + 1 for end in ends))
+    pairs = zip(starts, (*ends, ""), strict=True)
+    return [str(start) if start == end else f"{start}-{end}" for start, end in pairs]
+
+
+def _row(ends: Sequence[int], length: int) -> str:
+    return _rows(ends)[bisect_left(ends, length)]
+
+
+def _shares(counts: Counter[str]) -> dict[str, Any]:
+    return {"words": counts["words"]} | {key: _f1(counts, key) for key in KEYS}
+
+
+def _f1(counts: Counter[str], key: str) -> float:
+    """F1 of what is right; where words are not counted as the parser said them, the share of gold."""
+    words = counts["words"]
+    return 200 * counts[key] / max(words + counts.get("said", words), 1)
+
+
+def _table(name: str, rows: dict[str, dict[str, Any]], title: str | None) -> Table:
+    cells = [[key, own["words"], *(float(own[k]) for k in KEYS)] for key, own in rows.items()]
+    return Table([name, "words", *HEADINGS], cells, title)

@@ -1,0 +1,288 @@
+"""Model, data and loss of a parser, for the training loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from treelax.apps.data.batching import draw_batches, length_batches
+from treelax.apps.data.conllu import Sentence
+from treelax.apps.data.projectivity import nearest_projective
+from treelax.apps.data.tensor_files import fingerprint
+from treelax.apps.data.text.vectors import load_joined
+from treelax.apps.data.text.vocabulary import Vocabulary
+from treelax.apps.tasks.parsing.config import FILES, ModelConfig, ParserConfig
+from treelax.apps.tasks.parsing.decoders import make_decoder
+from treelax.apps.tasks.parsing.lexicon import Lexicon, universal
+from treelax.apps.tasks.parsing.model import ParserModel
+from treelax.apps.tasks.parsing.treebank import as_read, encode, encode_words, read_treebank
+from treelax.apps.tasks.parsing.unlabelled import choose_labelled, load_unlabelled, mixed_loss
+from treelax.apps.tasks.settings import for_batches
+from treelax.apps.tasks.text.subwords import SubwordTable
+from treelax.errors import InputError, counted, short
+from treelax.nn.modes import evaluating
+from treelax.trees import is_projective
+
+PADDING = 8  # on a GPU lengths are multiples of it, so that few shapes have to be captured
+EVALUATION_BATCH = 256
+TRANSFORMER_BATCH = 64  # which needs much more memory for a sentence
+ALL = slice(None)
+SPLITS = ("train", "dev", "test")
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Treebanks:
+    """The sentences of a config, and what is to be told of them."""
+
+    splits: dict[str, list[Sentence]]  # those of training as they are trained on
+    unlabelled: list[Sentence]  # to train on without their trees
+    lexicon: Lexicon
+    vocabulary: Vocabulary  # the words of all splits
+    notes: tuple[str, ...]
+
+
+def load_treebanks(config: ParserConfig, progress: Callable[[int, str], None]) -> Treebanks:
+    """Read and check the files of a config."""
+    data, splits = config.data, dict[str, list[Sentence]]()
+    for split in SPLITS:
+        if (path := getattr(data, split)) is None:
+            if split != "test":
+                raise InputError(f"data.{split} is none; expected a file: give --{split} FILE")
+            continue
+        own = splits[split] = []
+        # of the training sentences long ones are left out below
+        read = read_treebank(
+            path, single_root=config.model.single_root, any_length=split == "train"
+        )
+        for sentence in read:
+            own.append(sentence)
+            progress(len(own), split)
+    labelled, rest = choose_labelled(splits["train"], data)
+    unlabelled, more_notes = load_unlabelled(config, rest)
+    splits["train"], notes = _to_train(labelled, config)
+    if rest:
+        part = f"{len(labelled):,} of {counted(len(labelled) + len(rest), 'sentence')}"
+        notes.insert(0, f"train: the trees of {part} are used")
+    notes += more_notes
+    vocabulary = Vocabulary()
+    for sentences in (*splits.values(), unlabelled):
+        for sentence in sentences:
+            vocabulary.ids(sentence.words)
+    vectors = None
+    if data.vector_files:
+        vectors = load_joined(data.vector_files, vocabulary, seed=data.seed)
+        found, words = sum(word in vectors for word in vocabulary), len(vocabulary)
+        share = f"({100 * found / words:.1f} %), {words - found:,} unknown"
+        notes.append(f"word vectors: {found:,} of {words:,} words of the data found {share}")
+    known = [*splits["train"], *unlabelled]
+    lexicon = Lexicon.of(known, tags=data.tags, min_count=data.min_count, vectors=vectors)
+    if data.tags != "none" and set(lexicon.tags) <= {"_"}:
+        raise InputError(f"data.tags is {data.tags} and {data.train} has none there; expected none")
+    known_labels = set(map(universal, lexicon.labels))  # figures are without subtypes
+    for split in splits:
+        new = [label for own in splits[split] for label in own.labels or ()]
+        new = [label for label in new if universal(label) not in known_labels]
+        if new:
+            told = f"{counted(len(new), 'word')} with a label that training never saw, counted as wrong"
+            notes.append(f"{split}: {told} ({', '.join(sorted(set(new)))})")
+    return Treebanks(splits, unlabelled, lexicon, vocabulary, tuple(notes))
+
+
+def _to_train(
+    sentences: Sequence[Sentence], config: ParserConfig
+) -> tuple[list[Sentence], list[str]]:
+    """Training sentences without the long ones, and trees that the structure has."""
+    longest, notes = config.data.max_length, []
+    kept = [own for own in sentences if len(own) <= longest]
+    if not kept:
+        raise InputError(
+            f"{config.data.train}: all sentences have more than data.max_length={longest} words; "
+            "expected shorter ones, or --set data.max_length=N"
+        )
+    if left := len(sentences) - len(kept):
+        told = f"{counted(left, 'sentence')} of more than {longest} words left out"
+        notes.append(f"train: {told}; --set data.max_length=N keeps more")
+    if config.model.structure == "projective":
+        found = [_projective(own, config.model.single_root) for own in kept]
+        if changed := sum(a is not b for a, b in zip(found, kept, strict=True)):
+            told = f"{counted(changed, 'tree')} with crossing arcs, in place of which the nearest"
+            notes.append(f"train: {told} projective ones are learned")
+        kept = found
+    return kept, notes
+
+
+def _projective(sentence: Sentence, single_root: bool) -> Sentence:
+    assert sentence.heads is not None
+    if bool(is_projective(torch.tensor(sentence.heads))):
+        return sentence
+    return replace(sentence, heads=nearest_projective(sentence.heads, single_root=single_root))
+
+
+class ParserExperiment:
+    """Model, data and loss of one run."""
+
+    task = "parser"
+    files: Collection[str] = FILES
+
+    def __init__(
+        self,
+        config: ParserConfig,
+        data: Treebanks,
+        device: torch.device,
+        *,
+        model: ModelConfig | None = None,
+    ) -> None:
+        self.config, self.data, self.device = config, data, device
+        lexicon, words = data.lexicon, data.vocabulary
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(config.seed)
+            self.model = ParserModel(model or config.model, lexicon)
+            if data.unlabelled:
+                table = self.model.words.learned.weight
+                sizes = (*table.shape, self.model.encoder.output_size)
+                self.model.decoder = make_decoder(config.unlabelled, *sizes)
+                # words that no tree has start from what the encoder sees of dropped ones
+                seen = lexicon.forms([word for own in data.splits["train"] for word in own.words])
+                table.data[~torch.isin(torch.arange(len(table)), seen.learned)] = 0
+        self.model.to(device)
+        subwords = self.model.words.subwords
+        if subwords is not None:
+            self._check_lengths(subwords)
+        self.forms = lexicon.forms(list(words), subwords).to(device)
+        self.universal = lexicon.universal.to(device)
+        own, unseen, tags = data.splits["train"], data.splits["dev"], config.data.tags
+        some = own + data.unlabelled
+        everything = encode(some, lexicon, tags, words.ids(w for each in some for w in each.words))
+        dev_forms, read = encode_words(unseen, lexicon, tags, subwords)
+        dev = encode(unseen, lexicon, tags, read.columns[:, 0].tolist())
+        self.dev_forms = dev_forms.to(device)
+        self.labelled, self.dev_data = len(own), dev.to(device)
+        self.everything = everything.to(device)  # the labelled sentences, then the others
+        # on the host, to choose shapes
+        self.sizes = self.model.words.sizes(self.everything, self.forms).cpu()
+        estimator = config.unlabelled.make_estimator()
+        self.estimator = for_batches(
+            estimator, round(2 * config.train.batch_size * float(everything.lengths.float().mean()))
+        )
+        self.mixed = self.begin(1)
+        dev_sizes = self.model.words.sizes(self.dev_data, self.dev_forms).cpu()
+        most = EVALUATION_BATCH if subwords is None else TRANSFORMER_BATCH
+        bounds = {"most_arcs": self.model.most_arcs, "most_sentences": most}
+        self.dev = [
+            (tuple(dev_sizes[places].amax(0).tolist()), torch.tensor(places, device=device))
+            for places in length_batches(dev_sizes.amax(1).tolist(), **bounds)
+        ]
+
+    def _check_lengths(self, subwords: SubwordTable) -> None:
+        """Refuse sentences that are too long for a transformer, before training begins."""
+        for split, sentences in self.data.splits.items():
+            for own in sentences:
+                read = own.words if split == "train" else as_read(own, self.data.lexicon)
+                file = getattr(self.config.data, split)
+                subwords.check_length(read, f"{file}, line {own.line}")
+        for own in self.data.unlabelled:
+            subwords.check_length(own.words, f"unlabelled: {short(own.text)}")
+
+    @property
+    def updates(self) -> int:
+        """Updates per epoch."""
+        settings = self.config.train
+        sentences = max(self.labelled, len(self.data.unlabelled))
+        return settings.updates or max(1, sentences // settings.batch_size)
+
+    def groups(self) -> list[dict[str, Any]]:
+        """All parameters, with Adam's decay rates; a transformer has its own learning rate."""
+        betas, transformer = (0.9, self.config.train.second_moment), self.model.words.transformer
+        slow: list[nn.Parameter] = []
+        if transformer is not None and transformer.model is not None:
+            slow = list(transformer.model.parameters())
+        fast = {id(own): own for own in self.model.parameters()}
+        for own in slow:
+            del fast[id(own)]
+        groups = [(1.0, list(fast.values())), (self.config.model.pretrained_rate, slow)]
+        return [{"params": own, "rate": rate, "betas": betas} for rate, own in groups if own]
+
+    def begin(self, epoch: int) -> bool:
+        """Take unlabelled sentences into batches after the first epochs; returns whether they are."""
+        self.mixed = bool(self.data.unlabelled) and epoch > self.config.unlabelled.warm_up
+        return self.mixed
+
+    def fingerprint(self) -> str:
+        """Hash of the data."""
+        lexicon = self.data.lexicon
+        used = self.everything.columns[:, 0].unique()
+        words = [self.data.vocabulary.word(number) for number in used.tolist()]
+        words += [word for own in self.data.splits["dev"] for word in own.words]
+        facts = [words, lexicon.words, lexicon.characters, lexicon.tags, lexicon.labels]
+        tensors = [
+            part for own in (self.everything, self.dev_data) for part in (own.columns, own.offsets)
+        ]
+        if lexicon.vectors is not None:
+            for rows in (self.forms.vectors[used], self.dev_forms.vectors):
+                tensors.append(lexicon.vectors.matrix[rows.cpu()])
+        return fingerprint(facts, tensors)
+
+    def batches(self, seed: int) -> list[tuple[Shape, Tensor]]:
+        """Padded words and, for a transformer, sub-words; and indices of sentences."""
+        settings, generator = self.config.train, torch.Generator().manual_seed(seed)
+
+        def draw(lengths: Tensor) -> Tensor:
+            size, pool = settings.batch_size, settings.pool
+            return draw_batches(lengths, size, generator=generator, batches=self.updates, pool=pool)
+
+        labelled = self.labelled
+        drawn = draw(self.sizes[:labelled])
+        if self.mixed:
+            # side by side, by length, so that they need little padding
+            both = [drawn, labelled + draw(self.sizes[labelled:])]
+            both = [own[self.sizes[own].amax((1, 2)).argsort(stable=True)] for own in both]
+            drawn = torch.cat(both, 1)[torch.randperm(self.updates, generator=generator)]
+        longest, transformer = self.sizes[drawn].amax(1), self.model.words.transformer
+        if self.device.type == "cuda":
+            longest = -(-longest // PADDING) * PADDING
+            if transformer is not None and transformer.limit is not None:
+                longest[:, 1].clamp_(max=transformer.limit)
+        return list(zip(map(tuple, longest.tolist()), drawn, strict=True))
+
+    def loss(self, shape: Shape, indices: Tensor, generator: torch.Generator) -> Tensor:
+        """The loss of a batch per word."""
+        batch = self.everything.batch(indices, *shape)
+        if self.model.decoder is None:
+            losses = self.model.loss(batch, self.forms)
+        else:
+            labelled = indices < self.labelled
+            settings = (self.config.unlabelled, self.estimator)
+            losses = mixed_loss(self.model, *settings, batch, self.forms, labelled, generator)
+        return losses.sum() / batch.lengths.sum()
+
+    def loss_weight(self, shape: Shape, indices: Tensor) -> Tensor:
+        """The number of words of a batch."""
+        return (self.everything.offsets[indices + 1] - self.everything.offsets[indices]).sum()
+
+    @torch.no_grad()
+    def evaluate(self, part: slice = ALL) -> Tensor:
+        """Right heads, right heads with the universal part of their labels right, and words."""
+        counts = torch.zeros(3, dtype=torch.float64, device=self.device)
+        with evaluating(self.model):
+            for shape, indices in self.dev[part]:
+                batch = self.dev_data.batch(indices, *shape)
+                vertices = self.model.vertices(batch, self.dev_forms)
+                heads = self.model.trees(vertices, batch.lengths).mode[..., 1:].argmax(-2)
+                labels = self.universal[self.model.label_scores(vertices, heads).argmax(-1)]
+                inside = torch.arange(shape[0], device=self.device) < batch.lengths[:, None]
+                attached = (heads == batch.heads) & inside
+                right = attached & (labels == batch.universal)
+                counts += torch.stack([attached.sum(), right.sum(), inside.sum()])
+        return counts
+
+    @staticmethod
+    def summary(counts: Tensor) -> dict[str, float]:
+        """UAS and LAS in percent; LAS, as ``score``, chooses the best model."""
+        attached, right, words = counts.tolist()
+        las = 100 * right / max(words, 1)
+        return {"score": las, "uas": 100 * attached / max(words, 1), "las": las}

@@ -1,0 +1,109 @@
+"""Sentences that a user gives a parser: CoNLL-U, texts in any other form, or its own data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import torch
+
+from treelax.apps.data.conllu import Sentence, read_conllu
+from treelax.apps.data.input_files import one_file
+from treelax.apps.data.text.records import MAX_WORDS, TOO_LONG, Report
+from treelax.apps.data.text.tokenizer import written_words
+from treelax.apps.tasks.base import Example, Examples, Source
+from treelax.apps.tasks.parsing.alignment import characters, surface_tokens
+from treelax.apps.tasks.parsing.config import ParserConfig
+from treelax.apps.tasks.parsing.treebank import CONLLU, check_tree, read_treebank, too_long
+from treelax.apps.tasks.text.inputs import SPLITS, STREAM
+from treelax.apps.tasks.text.inputs import read_examples as read_texts
+from treelax.apps.tasks.text.origins import Origin, find_again
+from treelax.errors import DataError, InputError, NoTreeError, short
+from treelax.ops.checks import one_of
+from treelax.structures import Structure
+from treelax.trees import constrain
+
+
+def read_examples(config: ParserConfig, structure: Structure, source: Source) -> Examples:
+    """The sentences that a user names, read as they are asked for."""
+    file = source.file
+    is_treebank = file is not None and source.form == "conllu"
+    if file not in (None, STREAM) and source.form is None:
+        is_treebank = one_file(str(file), preferred=(CONLLU,)).suffix == CONLLU
+    if not is_treebank:
+        if source.keep or source.scored:
+            told = f"{'--keep' if source.keep else '--data'}: {file or 'TEXT'} has no heads"
+            raise InputError(f"{told}; expected a CoNLL-U file")
+        return read_texts(config.data.sentences, source, written_words)
+    file = str(file)
+    name = one_file(file, preferred=(CONLLU,)).name
+    option = "--max-length N" if source.scored else "--unusable drop" * source.keep_empty
+    checks: Any = {"unusable": source.unusable or "error", "advice": option}
+    report = Report(source=name, checks=checks)
+
+    def rows() -> Iterator[Example]:
+        whole = source.gold or source.scored
+        for sentence in read_conllu(file, require_heads=whole, partial=not whole):
+            if len(sentence) > MAX_WORDS:
+                report.refuse(TOO_LONG, sentence.line, too_long(sentence))
+                continue
+            if source.scored:
+                check_tree(sentence, name, single_root=config.model.single_root)
+            if source.keep:
+                check_known(sentence, structure, name)
+            elif sentence.heads is not None and -1 in sentence.heads:
+                sentence = replace(sentence, heads=None)
+            report.kept += 1
+            yield _cut_anew(sentence, name) if source.raw else _example(sentence)
+        if not report.kept:
+            raise DataError(f"{name}: received nothing; expected at least one sentence")
+
+    return Examples(file, rows(), report.lines)
+
+
+def _cut_anew(sentence: Sentence, file: str) -> Example:
+    """The text of a sentence in words of our own, with the sentence beside it."""
+    text, tokens = sentence.metadata.get("text", ""), surface_tokens(sentence)
+    if characters(text) != characters("".join(form for form, _ in tokens)):
+        received = f"received {f'the text {short(text)}' if text else 'no text'}"
+        raise DataError(
+            f"{file}, line {sentence.line}: {received}; expected a comment # text = ... with all words "
+            "below it for --raw"
+        )
+    return Example((tuple(written_words(text)),), sentence.line, None, sentence)
+
+
+def check_known(sentence: Sentence, structure: Structure, file: str) -> None:
+    """Refuse known heads that are in no tree."""
+    if sentence.heads is None:
+        return
+    try:
+        structure.argmax(constrain(heads=torch.tensor(sentence.heads)))
+    except NoTreeError:
+        known = [m for m, head in enumerate(sentence.heads, 1) if head >= 0]
+        raise DataError(
+            f"{file}, line {sentence.line_of(known[0])}: the heads given from here on leave "
+            f"{structure.none_left}; expected heads of one tree, and _ where they are not known"
+        ) from None
+
+
+def own_examples(
+    config: ParserConfig, origins: Mapping[str, Origin], split: str, *, limit: int | None = None
+) -> Examples:
+    """The sentences of a split of a run, if its file is still the same."""
+    one_of("split", split, SPLITS)
+    named = getattr(config.data, split)
+    if named is None and split not in origins:
+        raise InputError(
+            f"the run was trained without {split} data; expected --data FILE or, for analyse and "
+            "report, --split dev"
+        )
+    path = find_again(named, origins.get(split), f"{split} data")
+    sentences = read_treebank(path, single_root=config.model.single_root)
+    return Examples(path, map(_example, islice(sentences, limit)))
+
+
+def _example(sentence: Sentence) -> Example:
+    return Example((sentence,), sentence.line, None, sentence)

@@ -1,0 +1,185 @@
+"""What a parser knows of words, characters, tags and labels, and words as numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+import torch
+from torch import Tensor
+
+from treelax.apps.data.conllu import Sentence
+from treelax.apps.data.text.tokenizer import typewritten
+from treelax.apps.data.text.vectors import Vectors, spellings
+from treelax.apps.data.text.vocabulary import WordTable
+from treelax.apps.training.checkpoint import load_checkpoint, save_checkpoint
+from treelax.errors import CheckpointError
+
+UNKNOWN = 1  # of words, characters and tags; 0 is padding
+START, END, FIRST_CHARACTER = 2, 3, 4
+MOST_CHARACTERS = 24  # of a word; others do not count
+KIND = "parser words"
+NAMES = ("words", "characters", "tags", "labels")
+
+
+@dataclass(frozen=True)
+class Forms:
+    """Different words as numbers; row 0 is padding."""
+
+    vectors: Tensor  # (forms,): rows of the given vectors, 0 for none
+    learned: Tensor  # (forms,): rows of the learned vectors
+    characters: Tensor  # (forms, characters), 0 for padding
+    subwords: Tensor  # (forms,): rows of a transformer's table of sub-words, 0 without one
+
+    def to(self, device: torch.device) -> Forms:
+        """On a device."""
+        return Forms(*(getattr(self, each.name).to(device) for each in fields(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class Lexicon:
+    """The words, characters, tags and labels of the training data, and given word vectors."""
+
+    words: tuple[str, ...]  # with a learned vector, in lower case
+    characters: tuple[str, ...]
+    tags: tuple[str, ...]
+    labels: tuple[str, ...]
+    vectors: Vectors | None = None
+
+    @classmethod
+    def of(
+        cls,
+        sentences: Sequence[Sentence],
+        *,
+        tags: str = "none",
+        min_count: int = 2,
+        vectors: Vectors | None = None,
+    ) -> Self:
+        """Of training sentences; what is seen too rarely trains what stands for the unknown."""
+        words = Counter(word.lower() for own in sentences for word in own.words)
+        characters = Counter(c for own in sentences for word in own.words for c in word)
+        seen = Counter(tag for own in sentences for tag in tags_of(own, tags))
+        labels = {label for own in sentences for label in own.labels or ()}
+
+        def kept(counts: Counter[str], least: int) -> tuple[str, ...]:
+            return tuple(sorted(key for key, count in counts.items() if count >= least))
+
+        return cls(
+            kept(words, min_count),
+            kept(characters, 2),
+            kept(seen, 1),
+            tuple(sorted(labels)),
+            vectors,
+        )
+
+    @cached_property
+    def label_ids(self) -> dict[str, int]:
+        """Labels by name."""
+        return {label: i for i, label in enumerate(self.labels)}
+
+    @cached_property
+    def universal(self) -> Tensor:
+        """``(labels,)``: for each label the first one with its universal part."""
+        first: dict[str, int] = {}
+        return torch.tensor(
+            [first.setdefault(universal(own), i) for i, own in enumerate(self.labels)]
+        )
+
+    @cached_property
+    def _universal_ids(self) -> dict[str, int]:
+        pairs = zip(self.labels, self.universal.tolist(), strict=True)
+        return {universal(label): i for label, i in pairs}
+
+    def universal_id(self, label: str) -> int:
+        """The number of a label's universal part in `universal`; -1 if there is none."""
+        return self._universal_ids.get(universal(label), -1)
+
+    @cached_property
+    def _word_ids(self) -> dict[str, int]:
+        return {word: i for i, word in enumerate(self.words, UNKNOWN + 1)}
+
+    @cached_property
+    def _character_ids(self) -> dict[str, int]:
+        return {c: i for i, c in enumerate(self.characters, FIRST_CHARACTER)}
+
+    @cached_property
+    def _tag_ids(self) -> dict[str, int]:
+        return {tag: i for i, tag in enumerate(self.tags, UNKNOWN + 1)}
+
+    def tag_ids(self, tags: Iterable[str]) -> list[int]:
+        """Tags as numbers."""
+        return [self._tag_ids.get(tag, UNKNOWN) for tag in tags]
+
+    def usual(self, word: str) -> str:
+        """A word as the training data have it: as it is, or with a typewriter's quotes (n’t, n't)."""
+        return word if word.lower() in self._word_ids else typewritten(word)
+
+    def vector_row(self, word: str) -> int:
+        """The row of the given vector of a word, or of its other spelling in capitals or without; 0 for
+        none.
+
+        A word that is not known has no vector, as words have none that training drops: random vectors
+        mislead a parser more than none.
+        """
+        known = {} if self.vectors is None else self.vectors.known
+        if word in known or not known:
+            return known.get(word, 0)
+        others = (*spellings(word), word.capitalize(), word.upper())
+        return next((known[each] for each in others if each in known), 0)
+
+    def forms(self, words: Sequence[str], subwords: WordTable | None = None) -> Forms:
+        """Different words as numbers, the first as number 1."""
+        rows = map(self.vector_row, words)
+        learned = [self._word_ids.get(word.lower(), UNKNOWN) for word in words]
+        ids = self._character_ids
+        spelled = [
+            [START, *(ids.get(c, UNKNOWN) for c in word[:MOST_CHARACTERS]), END] for word in words
+        ]
+        longest = max(map(len, spelled), default=1)
+        characters = [[0] * longest, *(own + [0] * (longest - len(own)) for own in spelled)]
+        pieces = [0] * len(words) if subwords is None else subwords.ids(words)
+        return Forms(*map(torch.tensor, ([0, *rows], [0, *learned], characters, [0, *pieces])))
+
+    def save(self, path: Path) -> None:
+        """Save as one file."""
+        state = {name: list(getattr(self, name)) for name in NAMES}
+        tensors = {}
+        if self.vectors is not None:
+            tensors["vectors"] = self.vectors.matrix
+            state["known"] = list(self.vectors.known.items())
+        save_checkpoint(path, tensors, kind=KIND, state=state)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Load what `save` saved."""
+        saved = load_checkpoint(path, kind=KIND)
+        state, vectors = saved.state, None
+        try:
+            if "vectors" in saved.tensors:
+                vectors = Vectors(saved.tensors["vectors"], dict(state["known"]))
+            return cls(vectors=vectors, **{name: tuple(state[name]) for name in NAMES})
+        except (KeyError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"{path}: its words are damaged ({error!r}); use another run or train again"
+            ) from error
+
+
+def universal(label: str) -> str:
+    """A label without its subtype.
+
+    >>> universal("nsubj:pass")
+    'nsubj'
+    """
+    return label.partition(":")[0]
+
+
+def tags_of(sentence: Sentence, tags: str) -> tuple[str, ...]:
+    """The tags that a model reads; `_` where there are none."""
+    if tags == "none":
+        return ()
+    found = sentence.tags if tags == "upos" else sentence.xpos
+    return found or ("_",) * len(sentence)

@@ -1,0 +1,191 @@
+"""The network of a parser: words in, scores of arcs and labels out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from treelax.apps.data.batching import MOST_ARCS
+from treelax.apps.tasks.parsing.config import ModelConfig
+from treelax.apps.tasks.parsing.decoders import Decoder
+from treelax.apps.tasks.parsing.lexicon import FIRST_CHARACTER, UNKNOWN, Forms, Lexicon
+from treelax.apps.tasks.parsing.treebank import Batch, EncodedTreebank
+from treelax.apps.tasks.text.subwords import SubwordTable, whole_words
+from treelax.apps.tasks.text.transformer import load_transformer
+from treelax.distributions import StructureDistribution
+from treelax.estimators import Relaxed
+from treelax.nn import BiaffineScorer, BiLSTM, LatentTree, Root
+from treelax.nn.embeddings import WordEmbedding
+from treelax.nn.mlp import linear
+from treelax.nn.transformer import SubwordTransformer
+from treelax.structures import Heads, Labelled
+from treelax.trees import heads_to_tree
+
+WIDTH = 3  # characters that a filter sees
+SPREAD = 0.1  # of the initial vectors of words, characters and tags
+NO_LABEL = -1  # of words without a tree
+
+
+class WordEncoder(nn.Module):
+    """Vectors of words from given and learned ones, their characters, tags and a transformer."""
+
+    def __init__(self, config: ModelConfig, lexicon: Lexicon) -> None:
+        super().__init__()
+        self.config = config
+        sizes = [config.word_size]
+        self.learned = _embedding(UNKNOWN + 1 + len(lexicon.words), config.word_size)
+        self.given: WordEmbedding | None = None
+        self.characters: nn.Embedding | None = None
+        self.tags: nn.Embedding | None = None
+        if lexicon.vectors is not None:
+            self.given = WordEmbedding(lexicon.vectors.matrix)
+            self.projection = linear(self.given.size, config.word_size)
+        if config.filters:
+            count = FIRST_CHARACTER + len(lexicon.characters)
+            self.characters = _embedding(count, config.character_size)
+            self.filters = nn.Conv1d(config.character_size, config.filters, WIDTH, padding=1)
+            sizes.append(config.filters)
+        if lexicon.tags:
+            self.tags = _embedding(UNKNOWN + 1 + len(lexicon.tags), config.tag_size)
+            sizes.append(config.tag_size)
+        self.transformer: SubwordTransformer | None = None
+        self.subwords: SubwordTable | None = None  # of all words met so far
+        if config.pretrained is not None:
+            self.transformer, split = load_transformer(
+                config.pretrained, subwords=config.subwords, frozen=config.pretrained_rate == 0
+            )
+            self.subwords = SubwordTable(self.transformer, split, whole_words(()))
+            sizes.append(self.transformer.size)
+        self.output_size = sum(sizes)
+
+    def forward(self, batch: Batch, forms: Forms, hidden: Tensor | None = None) -> Tensor:
+        """``(batch, n, output_size)``, 0 for words that are ``hidden``."""
+        ids, training = batch.forms, self.training
+        learned = forms.learned[ids]
+        if training and self.config.word_dropout:
+            dropped = torch.empty_like(ids, dtype=torch.bool).bernoulli_(self.config.word_dropout)
+            learned = torch.where(dropped & (learned > 0), UNKNOWN, learned)
+        words = self.learned(learned)
+        if self.given is not None:
+            # vectors of length 1 have small entries
+            given = self.given(forms.vectors[ids]) * self.given.size**0.5
+            words = words + self.projection(given)
+        parts = [words]
+        if self.characters is not None:
+            parts.append(self._spelling(ids, forms.characters))
+        if self.tags is not None:
+            parts.append(self.tags(batch.tags))
+        if self.transformer is not None:
+            pieces = forms.subwords[ids]
+            if hidden is not None:  # also from the neighbours, which a transformer shows them to
+                pieces = pieces.masked_fill(hidden, 0)
+            parts.append(self.transformer(pieces, batch.lengths, batch.subwords))
+        if training and self.config.input_dropout:
+            kept = words.new_empty((*ids.shape, len(parts)))
+            kept.bernoulli_(1 - self.config.input_dropout)
+            kept = kept * (len(parts) / kept.sum(-1, keepdim=True).clamp(min=1))
+            parts = [part * kept[..., i, None] for i, part in enumerate(parts)]
+        vectors = torch.cat(parts, -1)
+        return vectors if hidden is None else vectors.masked_fill(hidden[..., None], 0)
+
+    def sizes(self, data: EncodedTreebank, forms: Forms) -> Tensor:
+        """``(sentences, 1)``, words; ``(sentences, 2)``, with the sub-words that a transformer reads."""
+        if self.transformer is None:
+            return data.lengths[:, None]
+        ends = self.transformer.count(forms.subwords[data.columns[:, 0]]).cumsum(0)
+        pieces = F.pad(ends, (1, 0))[data.offsets].diff() + self.transformer.around
+        return torch.stack((data.lengths, pieces), 1)
+
+    def _spelling(self, ids: Tensor, characters: Tensor) -> Tensor:
+        """The largest value of each filter over the characters of a word."""
+        distinct, place = ids.flatten(), None
+        if ids.device.type == "cpu":  # elsewhere, to count them would take waiting for the device
+            distinct, place = ids.unique(return_inverse=True)
+        spelled = characters[distinct]
+        assert self.characters is not None
+        found = self.filters(self.characters(spelled).transpose(1, 2))
+        found = found.masked_fill(spelled[:, None] == 0, 0).relu().amax(-1)
+        return found.unflatten(0, ids.shape) if place is None else found[place]
+
+
+class ParserModel(nn.Module):
+    """A parser after Dozat and Manning (2017) with a distribution over trees on top."""
+
+    def __init__(self, config: ModelConfig, lexicon: Lexicon) -> None:
+        super().__init__()
+        self.config = config
+        self.words = WordEncoder(config, lexicon)
+        options = {"stacks": config.encoder_stacks, "dropout": config.dropout}
+        self.encoder = BiLSTM(self.words.output_size, config.encoder_size, **options)  # type: ignore[arg-type]
+        size = self.encoder.output_size
+        self.root = Root(size)
+        scorer = BiaffineScorer(size, config.arc_size, dropout=config.dropout)
+        # not validated: the training loop has a word on a loss that is not finite
+        self.tree = LatentTree(
+            scorer, config.make_structure(), Relaxed("entropy", noise=None), validate=False
+        )
+        self.label = BiaffineScorer(
+            size, config.label_size, len(lexicon.labels), dropout=config.dropout
+        )
+        self.decoder: Decoder | None = None  # to learn from sentences without trees
+
+    def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **options: Any) -> Any:
+        """Load weights, but those of a decoder, which a trained parser does not need."""
+        own = {key: value for key, value in state_dict.items() if not key.startswith("decoder.")}
+        return super().load_state_dict(own, *args, **options)
+
+    @property
+    def most_arcs(self) -> int:
+        """Arcs in a batch; fewer where the scores of all their labels have to fit into memory."""
+        return MOST_ARCS // (self.label.weight.shape[0] if self.config.loss == "labelled" else 1)
+
+    def vertices(self, batch: Batch, forms: Forms, hidden: Tensor | None = None) -> Tensor:
+        """``(batch, n + 1, size)``: the root and words that know their context, but not themselves
+        where they are ``hidden``.
+        """
+        return self.root(self.encoder(self.words(batch, forms, hidden), batch.lengths))
+
+    def trees(self, vertices: Tensor, lengths: Tensor) -> StructureDistribution:
+        """The distribution over trees; of labelled ones, that of their arcs."""
+        scores = self.tree.scorer(vertices)
+        if self.config.loss == "labelled":
+            scores = scores + self.label(vertices).logsumexp(-1)
+        return self.tree.over(scores, lengths)
+
+    def label_scores(self, vertices: Tensor, heads: Tensor) -> Tensor:
+        """``(batch, n, labels)``, given the head of each word."""
+        return self.label.of_heads(vertices, heads)
+
+    def loss(self, batch: Batch, forms: Forms) -> Tensor:
+        """``(batch,)``: minus the log-likelihood of the trees and their labels."""
+        return self.tree_loss(self.vertices(batch, forms), batch)
+
+    def tree_loss(self, vertices: Tensor, batch: Batch) -> Tensor:
+        """Likewise, of the vertices of a batch."""
+        lengths = batch.lengths
+        tree = heads_to_tree(batch.heads, lengths, validate=False)
+        if self.config.loss == "labelled":
+            scores = self.tree.scorer(vertices)[..., None] + self.label(vertices)
+            labels = F.one_hot(F.pad(batch.labels, (1, 0)).clamp(min=0), scores.shape[-1])[:, None]
+            labelled = Labelled(self.tree.structure)(scores, lengths, validate_args=False)
+            return -labelled.log_prob(tree[..., None] * labels)
+        structure = Heads() if self.config.loss == "heads" else self.tree.structure
+        trees = structure(self.tree.scorer(vertices), lengths, validate_args=False)
+        logits = self.label_scores(vertices, batch.heads)
+        labels = F.cross_entropy(
+            logits.flatten(0, 1), batch.labels.flatten(), ignore_index=NO_LABEL, reduction="none"
+        )
+        inside = torch.arange(batch.heads.shape[1], device=lengths.device) < lengths[:, None]
+        return (labels.view_as(batch.heads) * inside).sum(-1) - trees.log_prob(tree)
+
+
+def _embedding(count: int, size: int) -> nn.Embedding:
+    table = nn.Embedding(count, size, padding_idx=0)
+    nn.init.normal_(table.weight, std=SPREAD)
+    with torch.no_grad():
+        table.weight[0] = 0
+    return table

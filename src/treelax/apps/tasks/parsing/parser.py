@@ -1,0 +1,377 @@
+"""Trained parsers."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Unpack
+
+import torch
+from torch import Tensor
+
+from treelax.apps.data.batching import length_batches
+from treelax.apps.data.conllu import Sentence, heads_tensor
+from treelax.apps.data.text.tokenizer import written_words
+from treelax.apps.tasks.base import (
+    Answer,
+    Asking,
+    Example,
+    Examples,
+    Prediction,
+    Progress,
+    Source,
+    Text,
+    TrainedParser,
+)
+from treelax.apps.tasks.parsing.config import ParserConfig
+from treelax.apps.tasks.parsing.evaluation import ParsingFigures
+from treelax.apps.tasks.parsing.inputs import own_examples, read_examples
+from treelax.apps.tasks.parsing.lexicon import Forms, Lexicon, tags_of
+from treelax.apps.tasks.parsing.model import ParserModel
+from treelax.apps.tasks.parsing.packed import Packed, load_packed, save_packed
+from treelax.apps.tasks.parsing.treebank import Batch, EncodedTreebank, as_read, encode_words
+from treelax.apps.tasks.text.new_words import GROWING, add_words, vector_files
+from treelax.apps.tasks.text.origins import Origin, read_origins, trained_with
+from treelax.apps.tasks.text.pretrained import WINDOW, text_words, unknown_note
+from treelax.apps.tasks.text.transformer import COPY, own_copy
+from treelax.apps.training.checkpoint import load_checkpoint, misfit
+from treelax.apps.training.config import from_table
+from treelax.apps.training.run import Run, best_model
+from treelax.errors import InputError, TreelaxError, short
+from treelax.nn import LatentTree
+from treelax.nn.modes import evaluating
+from treelax.trees import constrain
+
+WORDS = "words.safetensors"  # in the folder of a run
+
+
+class DependencyParser(TrainedParser):
+    """A parser with everything it needs to parse new texts."""
+
+    task = "parser"
+    is_tagger, keeps_heads = False, True
+    labels = ()
+    trees = "treebank"
+    sample = ("The old cat watched a small bird .",)
+
+    def __init__(
+        self,
+        model: ParserModel,
+        lexicon: Lexicon,
+        config: ParserConfig,
+        name: str,
+        *,
+        vectors: Sequence[Path] | None = None,
+        origins: Mapping[str, Origin] | None = None,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.model, self.lexicon, self.config, self.name = model, lexicon, config, name
+        self.tree: LatentTree = model.tree
+        self.settings = config.data.sentences
+        self.about = about
+        self.takes_vectors = lexicon.vectors is not None and about is None
+        self.vector_files = vector_files(vectors, self.settings, name)
+        self.origins = origins or {}
+        self._not_found: set[str] = set()  # in the files of vectors
+        self._last: tuple[Any, Tensor] | None = None
+
+    def stream(
+        self,
+        texts: Iterable[Any],
+        *,
+        soft: bool = False,
+        scores: bool = False,
+        batch_size: int = 64,
+        tokens: bool | None = None,
+        keep: bool = False,
+    ) -> Iterator[Prediction]:
+        """Parse any number of texts; see `treelax.apps.tasks.base.TrainedParser.stream`.
+
+        With ``soft``, the tree is the one whose arcs have the highest summed probability.
+        """
+        if batch_size < 1:
+            raise InputError(f"batch_size is {batch_size}; expected at least 1")
+        if isinstance(texts, str):
+            raise InputError(f"texts: received {short(texts)}; expected a list of texts")
+        sentences = (self._sentence(text, f"texts[{i}]", tokens) for i, text in enumerate(texts))
+        bounds = {"most_arcs": self.model.most_arcs, "most_sentences": batch_size}
+        while window := list(islice(sentences, WINDOW * batch_size)):
+            self.look_up(word for own in window if own is not None for word in own.words)
+            done = [Prediction(((),))] * len(window)  # of an empty text there is no more to say
+            where = [i for i, own in enumerate(window) if own is not None]
+            given = [own for own in window if own is not None]
+            encoded = self._encoded(given)
+            with evaluating(self.model):
+                for places in length_batches(list(map(len, given)), **bounds):
+                    own = [given[i] for i in places]
+                    batch = self._batch(encoded, places, max(map(len, own)))
+                    found = self._parsed(own, batch, soft, scores, keep)
+                    for place, said in zip(places, found, strict=True):
+                        done[where[place]] = said
+            yield from done
+
+    def predict(
+        self, texts: Iterable[Any], *, keep: bool = False, **options: Unpack[Asking]
+    ) -> list[Prediction]:
+        """Parse texts; ``keep`` keeps the heads of sentences, -1 where unknown, and their labels."""
+        return list(self.stream(texts, keep=keep, **options))
+
+    @torch.no_grad()
+    def _parsed(
+        self,
+        sentences: Sequence[Sentence],
+        encoded: tuple[Batch, Forms],
+        soft: bool,
+        scores: bool,
+        keep: bool,
+    ) -> list[Prediction]:
+        """Parse a batch."""
+        batch, forms = encoded
+        vertices = self.model.vertices(batch, forms)
+        trees = self.model.trees(vertices, batch.lengths)
+        structure, mask = self.tree.structure, torch.zeros((), device=self._device)
+        if keep:
+            mask = constrain(heads=self._known(sentences)).to(trees.scores)
+            trees = structure(trees.scores + mask, batch.lengths, validate_args=True)
+        best = trees.mode
+        if soft:
+            best = structure.argmax(trees.marginals + mask, batch.lengths, validate=False)
+        heads = best[..., 1:].argmax(-2)
+        labels = self.model.label_scores(vertices, heads).argmax(-1).tolist()
+        own_scores = trees.scores.float().cpu() if scores else ()
+        said = []
+        for i, (sentence, row) in enumerate(zip(sentences, heads.tolist(), strict=True)):
+            n = len(sentence)
+            relations = [self.lexicon.labels[label] for label in labels[i][:n]]
+            if keep:
+                relations = _kept_labels(sentence, relations)
+            said.append(
+                Prediction(
+                    (sentence.words,),
+                    heads=(tuple(row[:n]),),
+                    scores=(own_scores[i][: n + 1, : n + 1].clone(),) if scores else None,
+                    relations=(tuple(relations),),
+                )
+            )
+        return said
+
+    def _encoded(self, sentences: Sequence[Sentence]) -> tuple[EncodedTreebank, Forms]:
+        given = (self.lexicon, self.config.data.tags, self.model.words.subwords)
+        with GROWING:  # the table of sub-words
+            forms, words = encode_words(sentences, *given)
+        return words.to(self._device), forms.to(self._device)
+
+    def check(self, example: Example, where: str) -> None:
+        """Refuse a sentence that is too long for a transformer."""
+        if self.model.words.subwords is not None and example.words[0]:
+            read = as_read(Sentence(tuple(example.words[0])), self.lexicon)
+            with GROWING:
+                self.model.words.subwords.check_length(read, where)
+
+    def _batch(
+        self, encoded: tuple[EncodedTreebank, Forms], places: Sequence[int], longest: int
+    ) -> tuple[Batch, Forms]:
+        """Some of the sentences, padded."""
+        words, forms = encoded
+        return words.batch(torch.tensor(places, device=self._device), longest), forms
+
+    def _known(self, sentences: Sequence[Sentence]) -> Tensor:
+        """The heads that are given, -1 for others."""
+        filled = [s if s.heads else replace(s, heads=(-1,) * len(s), lines=()) for s in sentences]
+        return heads_tensor(filled)[0].to(self._device)
+
+    def _sentence(self, text: Any, where: str, tokens: bool | None) -> Sentence | None:
+        words = text_words(text, where, bool(tokens), written_words)
+        if not len(words):
+            return None
+        sentence = words if isinstance(words, Sentence) else Sentence(tuple(words))
+        tags = self.config.data.tags
+        if tags != "none" and set(tags_of(sentence, tags)) == {"_"}:
+            raise InputError(
+                f"{where}: received words without {tags.upper()}, which {self.name} reads; expected "
+                "a CoNLL-U file with them"
+            )
+        return sentence
+
+    def words(self, text: str) -> tuple[str, ...]:
+        """A text as words, cut as the Penn Treebank does."""
+        return tuple(written_words(" ".join(text.split())))
+
+    def read(self, source: Source) -> Examples:
+        """The examples that a user names."""
+        return read_examples(self.config, self.tree.structure, source)
+
+    def own_examples(self, split: str, *, limit: int | None = None) -> Examples:
+        """The sentences of a split of its run."""
+        if self.about is not None:
+            raise InputError(
+                f"{self.name}: is a parser in one file, which has no data; expected --data FILE"
+            )
+        return own_examples(self.config, self.origins, split, limit=limit)
+
+    def look_up(self, words: Iterable[str]) -> tuple[int, int]:
+        """Look up new words in the files that the parser was loaded with, and keep their vectors."""
+        vectors, given = self.lexicon.vectors, self.model.words.given
+        if not self.vector_files or vectors is None or given is None:
+            return 0, 0
+        where = (self.vector_files, self.settings, self.name)
+        return add_words(words, vectors, given, self._not_found, *where)
+
+    def unknown_words(self, words: Collection[str]) -> str | None:
+        """A note on the option that would look them up."""
+        if not self.takes_vectors or self.lexicon.vectors is None or self.vector_files:
+            return None
+        unknown = sum(not self.lexicon.vector_row(self.lexicon.usual(word)) for word in set(words))
+        return unknown_note(unknown, len(set(words)), "have no vector", self.settings.vectors)
+
+    def trained_with(self, file: Path) -> str | None:
+        """What a file was to the training."""
+        return trained_with(file, self.origins, self.config.data.files)
+
+    def evaluate(
+        self, examples: Sequence[Example], *, progress: Progress | None = None
+    ) -> ParsingFigures:
+        """Compare heads and labels with those of a treebank."""
+        # a text that was cut anew has the treebank's sentence beside it
+        gold, done = [each.block or each.sentences[0] for each in examples], 0
+        for own in gold:
+            if own.heads is None or own.labels is None:
+                raise InputError(
+                    f"line {own.line}: received a sentence without heads and labels; expected a "
+                    "treebank in CoNLL-U"
+                )
+        found = []
+        for said in self.stream(each.texts[0] for each in examples):
+            assert said.heads is not None
+            assert said.relations is not None
+            found.append((said.words[0], said.heads[0], said.relations[0]))
+            done += len(said.words[0])
+            if progress is not None:
+                progress(done)
+        return ParsingFigures.of(gold, found)
+
+    def save(self, path: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
+        """Save the parser as one small file, with all words looked up so far.
+
+        Args:
+            path: the file, which `treelax.load` loads.
+            about: what to say of it, as JSON has it; see `about`.
+        """
+        if self.config.model.pretrained is not None:
+            raise InputError(
+                f"{self.name}: has a transformer, which one small file cannot hold; expected a parser "
+                "without: pass on the folder of the run"
+            )
+        packed = Packed(self.model, self.lexicon, self.config, about)
+        save_packed(Path(path), packed, kind=self.task)
+
+    @torch.no_grad()
+    def arc_scores(self, text: Text) -> Tensor:
+        """The scores of the arcs of one text; of labelled trees, summed over labels."""
+        words = text if isinstance(text, Sentence) else list(text)
+        sentence = self._sentence(words, "text", True)
+        assert sentence is not None
+        with evaluating(self.model):
+            lengths = torch.tensor([len(sentence)], device=self._device)
+            return self.model.trees(self._vertices(sentence), lengths).scores[0].float().cpu()
+
+    @torch.no_grad()
+    def answer(self, texts: Sequence[Sequence[str]], trees: Sequence[Tensor]) -> Answer | None:
+        """The labels of the arcs of a tree."""
+        heads = trees[0][:, 1:].argmax(0)[None].to(self._device)
+        with evaluating(self.model):
+            vertices = self._vertices(Sentence(tuple(texts[0])))
+            scores = self.model.label_scores(vertices, heads)
+        labels = [self.lexicon.labels[label] for label in scores[0].argmax(-1).tolist()]
+        return Answer("The label of each word's arc stands below it.", labels)
+
+    @torch.no_grad()
+    def best_trees(
+        self, text: Text, said: Prediction, count: int, *, keep: bool = False
+    ) -> list[Prediction]:
+        """The most probable trees of a text, fewer if there are not as many.
+
+        ``said`` is what `stream` said of the text, with scores and the same ``keep``.
+        """
+        sentence = self._sentence(text, "text", True)
+        assert sentence is not None
+        assert said.scores is not None
+        found = self.tree.structure(said.scores[0]).top_k(count)
+        heads = found.trees[..., 1:].argmax(-2)
+        with evaluating(self.model):
+            vertices = self._vertices(sentence).expand(count, -1, -1)
+            labels = self.model.label_scores(vertices, heads.to(self._device)).argmax(-1)
+        trees = []
+        for own, numbers, log_prob in zip(
+            heads.tolist(), labels.tolist(), found.log_probs.tolist(), strict=True
+        ):
+            relations = [self.lexicon.labels[label] for label in numbers]
+            relations = _kept_labels(sentence, relations) if keep else relations
+            more = {"relations": (tuple(relations),), "log_prob": log_prob}
+            trees.append(replace(said, heads=(tuple(own),), **more))
+        return [tree for tree in trees if tree.log_prob != -math.inf]
+
+    def _vertices(self, sentence: Sentence) -> Tensor:
+        """Vectors of the root and the words of a sentence; those of the last one are kept."""
+        weights = chain(self.model.parameters(), self.model.buffers())
+        versions = [
+            (id(x), x.dtype, x.device, 0 if x.is_inference() else x._version) for x in weights
+        ]
+        last = self._last  # another thread may set it
+        if last is None or last[0] != (sentence, versions):
+            batch, forms = self._batch(self._encoded([sentence]), [0], len(sentence))
+            last = self._last = (sentence, versions), self.model.vertices(batch, forms)
+        return last[1]
+
+    @property
+    def _device(self) -> torch.device:
+        return self.model.root.vector.device
+
+
+def _kept_labels(sentence: Sentence, found: Sequence[str]) -> list[str]:
+    """The labels found, but those that are given with a head."""
+    n = len(sentence)
+    given = zip(sentence.heads or (-1,) * n, sentence.labels or ("_",) * n, found, strict=True)
+    return [said if head < 0 or label == "_" else label for head, label, said in given]
+
+
+def load(
+    path: Path,
+    *,
+    name: str,
+    device: str | torch.device = "cpu",
+    vectors: Sequence[Path] | None = None,
+) -> DependencyParser:
+    """The trained parser in a run folder or in one file."""
+    if path.is_file():
+        packed = load_packed(path, kind=DependencyParser.task)
+        if vectors:
+            raise InputError(
+                f"vectors: received {vectors[0]}, and {name} has its word vectors with it; "
+                "expected none"
+            )
+        packed.model.eval().to(device)
+        return DependencyParser(
+            packed.model, packed.lexicon, packed.config, name, about=packed.about
+        )
+    file = best_model(path)
+    saved = load_checkpoint(file, kind=DependencyParser.task)
+    lexicon = Lexicon.load(path / WORDS)
+    try:
+        # files may have moved since, which the run's own config tells
+        trained = from_table(ParserConfig, saved.state.get("config", {}), "config")
+        copy = own_copy(trained.model.pretrained, path)
+        with torch.random.fork_rng(devices=[]):  # weights are overwritten at once
+            model = ParserModel(replace(trained.model, pretrained=copy), lexicon)
+        model.load_state_dict(saved.tensors)
+    except (InputError, RuntimeError) as error:
+        if (path / COPY).exists() and isinstance(error, TreelaxError):
+            raise  # of the transformer
+        raise misfit(file, error) from error
+    config, origins = Run.open(path).config(ParserConfig), read_origins(path)
+    model.eval().to(device)
+    return DependencyParser(model, lexicon, config, name, vectors=vectors, origins=origins)

@@ -1,0 +1,206 @@
+"""The texts of a config, encoded, with their word vectors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from treelax.apps.data.tensor_files import fingerprint
+from treelax.apps.data.text.cache import SplitProgress, cached_splits
+from treelax.apps.data.text.encoding import EncodedText
+from treelax.apps.data.text.readers_table import MissingColumnError
+from treelax.apps.data.text.vectors import Vectors, load_joined, random_vectors
+from treelax.apps.data.text.vocabulary import Vocabulary
+from treelax.apps.tasks.text.config import SPLIT, DataConfig
+from treelax.apps.tasks.text.given_trees import TreedText, with_trees
+from treelax.apps.tasks.text.sources import classes_of, text_sources
+from treelax.apps.tasks.text.subwords import whole_words as rows_of_words
+from treelax.errors import DataError, InputError, counted, short
+
+
+@dataclass(frozen=True)
+class TextData:
+    """Encoded splits and the vectors that their ids are rows of."""
+
+    splits: dict[str, EncodedText]  # "train", "dev", perhaps "test"; `TreedText` with given trees
+    vectors: Vectors
+    labels: tuple[str, ...]
+    mixed: int  # how many of the last training examples are from the mixed-in set
+    notes: dict[str, tuple[str, ...]]  # what was skipped in each split, also of "mix"
+    coverage: tuple[int, int] | None = None  # words with a vector in a file, and all words
+
+    def fingerprint(self, splits: Sequence[str] = ("train", "dev"), *, trees: bool = True) -> str:
+        """Hash of everything that figures depend on."""
+        chosen = [split for name in splits if (split := self.splits.get(name)) is not None]
+        tensors: list[Tensor] = []
+        words: list[str] = []
+        for split in chosen:
+            tensors += [split.offsets] if split.labels is None else [split.offsets, split.labels]
+            tensors += [split.heads] if trees and isinstance(split, TreedText) else []
+        if chosen:
+            rows, places = _by_first_use(torch.cat([split.ids for split in chosen]))
+            tensors += [places, self.vectors.matrix[rows]]
+            if not self.vectors.dim:  # then words are told by their letters
+                names = {row: word for word, row in self.vectors.known.items()}
+                words = [names[row] for row in rows.tolist()]
+        return fingerprint((self.labels, self.mixed, words), tensors)
+
+
+def _by_first_use(ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Distinct ids by first use, and the place of each id among them: independent of other data."""
+    rows, sorted_places = ids.unique(return_inverse=True)
+    first = torch.full_like(rows, len(ids), dtype=torch.int64)
+    first.scatter_reduce_(0, sorted_places, torch.arange(len(ids)), "amin")
+    order = first.argsort()
+    return rows[order], order.argsort()[sorted_places]
+
+
+_latest: tuple[Any, TextData] | None = None
+
+
+def load_text(
+    config: DataConfig, progress: SplitProgress | None = None, *, whole_words: bool = False
+) -> TextData:
+    """Read, encode and cache the texts of a config, and load their word vectors.
+
+    Runs of one sweep share the data: those of the latest call are kept while no file changes.
+    """
+    global _latest
+    files = [file for source in text_sources(config).values() for file in source.files]
+    files += [*_trees(config).values(), *_vector_files(config)]
+    stats = [(file, os.stat(file)) for file in files if os.path.exists(file)]
+    state = [(file, stat.st_size, stat.st_mtime_ns) for file, stat in stats]
+    key = (config, state, whole_words)
+    if _latest is None or _latest[0] != key:
+        _latest = None  # two at a time may not fit into memory
+        _latest = (key, _load(config, progress, whole_words))
+    return _latest[1]
+
+
+def check_files(config: DataConfig) -> None:
+    """Refuse missing files before anything is read."""
+    trees, vectors = _trees(config).values(), _vector_files(config)
+    for paths, what in ((trees, "a CoNLL-U file of given trees"), (vectors, "word vectors")):
+        for path in paths:
+            if not os.path.isfile(path):
+                raise DataError(f"{path}: does not exist; expected {what}")
+
+
+def _trees(config: DataConfig) -> dict[str, str]:
+    sources = text_sources(config)  # which refuses missing texts
+    return {n: config.trees.replace(SPLIT, n) for n in sources} if config.trees else {}
+
+
+def _vector_files(config: DataConfig) -> tuple[str, ...]:
+    return () if config.vectors is None else (config.vectors, *config.more_vectors)
+
+
+def encoded_splits(
+    config: DataConfig, progress: SplitProgress | None = None
+) -> dict[str, EncodedText]:
+    """Read, encode and cache the texts of a config as they are: none skipped, without vectors."""
+    sources, labels = text_sources(config), classes_of(config)
+    try:
+        return cached_splits(sources, lower=config.lower, labels=labels, progress=progress)
+    except MissingColumnError as error:
+        own = config.format == "table" and error.column in (*config.text, config.label)
+        if error.advised or not own:
+            raise
+        raise DataError(f"{error}; --text and --label name the columns of all files") from error
+
+
+def _load(config: DataConfig, progress: SplitProgress | None, whole: bool) -> TextData:
+    splits = encoded_splits(config, progress)
+    for name, split in splits.items():
+        if split.labels is None:  # refused now, not after days of training
+            hint = ": leave out --test" if name == "test" and config.test is not None else ""
+            raise DataError(
+                f"{split.source}: has no labels; expected labelled data for {name}{hint}"
+            )
+    notes = {name: split.notes for name, split in splits.items()}
+    splits |= {name: with_trees(splits[name], path) for name, path in _trees(config).items()}
+    for name in ("train", "mix"):
+        if name in splits:
+            splits[name], count = without_long(splits[name], config.max_length)
+            if count:
+                notes[name] += (
+                    f"{counted(count, 'example')} of more than {config.max_length} words left out; "
+                    "--set data.max_length=N keeps more",
+                )
+    coverage = None
+    vocabulary = splits["train"].table  # the words of all splits
+    assert isinstance(vocabulary, Vocabulary)
+    if whole:
+        vectors = rows_of_words(vocabulary)
+    elif files := _vector_files(config):
+        vectors = load_joined(files, vocabulary, normalise=config.normalise, seed=config.seed)
+        coverage = sum(word in vectors for word in vocabulary), len(vocabulary)
+    else:  # only words of the training data can be learned
+        ids = torch.cat([splits[name].ids for name in ("train", "mix") if name in splits])
+        words = map(vocabulary.word, ids.unique().tolist())
+        size = config.vector_size
+        vectors = random_vectors(words, size, normalise=config.normalise, seed=config.seed)
+    splits = {name: split.with_table(vectors) for name, split in splits.items()}
+    mix = splits.pop("mix", None)
+    if mix is not None:
+        splits["train"] = joined(splits["train"], mix)
+    train = splits["train"]
+    if classes_of(config) is None and train.labels is not None and len(train.labels.unique()) == 1:
+        label = short(train.label_names[int(train.labels[0])])
+        left_out = "".join(f" ({note})" for note in notes["train"])
+        raise DataError(
+            f"{train.source}: received one label, {label}, for all examples{left_out}; expected at "
+            "least two: give the column of the labels, and examples of each"
+        )
+    return TextData(
+        splits, vectors, train.label_names, 0 if mix is None else len(mix), notes, coverage
+    )
+
+
+def without_long(data: EncodedText, longest: int) -> tuple[EncodedText, int]:
+    """Leave out the examples with a text of more words than ``longest``."""
+    keep = (data.lengths <= longest).all(1)
+    if bool(keep.all()):
+        return data, 0
+    if not bool(keep.any()):
+        hint = ", with a blank line between sentences" if data.tagged else ""
+        raise InputError(
+            f"{data.source}: all examples have a text of more than data.max_length={longest} words; "
+            f"expected shorter ones{hint}, or --set data.max_length=N"
+        )
+    sentences = keep.repeat_interleave(data.texts)
+    words = sentences.repeat_interleave(data.offsets.diff())
+    lengths = data.offsets.diff()[sentences]
+    assert data.labels is not None
+    shorter = replace(
+        data,
+        ids=data.ids[words],
+        offsets=torch.cat((lengths.new_zeros(1), lengths.cumsum(0))),
+        labels=data.labels[words if data.tagged else keep],
+        lines=data.lines[keep],
+    )
+    if isinstance(shorter, TreedText):
+        shorter = replace(shorter, heads=shorter.heads[words])
+    return shorter, int((~keep).sum())
+
+
+def joined(first: EncodedText, second: EncodedText) -> EncodedText:
+    """Put one set behind another; both have the same table and labels, and no trees."""
+    assert first.labels is not None
+    assert second.labels is not None
+    return replace(
+        first,
+        ids=torch.cat((first.ids, second.ids)),
+        offsets=torch.cat((first.offsets, first.offsets[-1] + second.offsets[1:])),
+        labels=torch.cat((first.labels, second.labels)),
+        lines=torch.cat((first.lines, second.lines)),
+        source=f"{first.source} and {second.source}",
+        parts=tuple(
+            part for data in (first, second) for part in data.parts or ((len(data), data.source),)
+        ),
+    )

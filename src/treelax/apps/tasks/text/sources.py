@@ -1,0 +1,125 @@
+"""Where the texts of a config come from: the files of its splits and who reads them."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+from treelax.apps.data.input_files import NoSuchSplitError
+from treelax.apps.data.text.cache import TextSource, cache_folder
+from treelax.apps.data.text.download import ARCHIVES
+from treelax.apps.data.text.readers_corpora import (
+    NLI_CLASSES,
+    SST_CLASSES,
+    read_multinli,
+    read_snli,
+    read_sst,
+)
+from treelax.apps.data.text.readers_table import read_table
+from treelax.apps.data.text.readers_tagging import column_of, read_tagging
+from treelax.apps.data.text.records import CheckOptions, Records
+from treelax.apps.tasks.text.config import DataConfig
+from treelax.errors import InputError
+
+CORPORA = ("snli", "multinli", "sst")
+MULTINLI = {"train": "train", "dev": "dev_matched", "test": "dev_mismatched"}
+
+
+def text_sources(config: DataConfig) -> dict[str, TextSource]:
+    """The files of all splits of a config."""
+    sources = {split: _source(config, split) for split in ("train", "dev")}
+    if config.test is not None:
+        sources["test"] = _source(config, "test")
+    elif distribution(config) is not None:
+        with suppress(NoSuchSplitError):
+            sources["test"] = _source(config, "test")
+    if config.mix is not None:
+        mix = DataConfig(format="snli", path=config.mix, unusable=config.unusable)
+        sources["mix"] = _of(mix, "train", config.mix)
+    return sources
+
+
+def classes_of(config: DataConfig) -> tuple[str, ...] | None:
+    """The classes of a distribution, in their own order; None where the training data tell."""
+    if config.format == "sst":
+        return SST_CLASSES[config.classes]
+    return NLI_CLASSES if config.format in CORPORA else None
+
+
+def distribution(config: DataConfig) -> str | None:
+    """The folder or archive of a corpus: as told, or the one downloaded."""
+    if config.format not in CORPORA:
+        return None
+    if config.path is not None or _own_files(config):
+        return config.path  # one's own files are not to be joined by others unasked
+    return _downloaded(config.format)
+
+
+def read_split(config: DataConfig, split: str, path: str) -> Records:
+    """The reader of a split."""
+    checks: CheckOptions = {"unusable": config.unusable, "advice": "--set data.unusable=drop"}
+    match config.format:
+        case "snli":
+            return read_snli(path, split, **checks)
+        case "multinli":
+            return read_multinli(path, MULTINLI[split], **checks)
+        case "sst":
+            return read_sst(path, split, config.classes, **checks)
+        case "tagging":
+            return read_tagging(path, *_columns(config), **checks)
+    columns = config.text, config.label
+    return read_table(path, *columns, tokens=config.tokens, quoted=config.quoted, **checks)
+
+
+def _source(config: DataConfig, split: str) -> TextSource:
+    own, corpus = getattr(config, split), config.format in CORPORA
+    path = own or distribution(config)
+    if path is None:
+        given = _own_files(config)
+        if corpus and not given:
+            raise InputError(
+                f"data.path is none; expected the folder or archive of {config.format}: fetch it "
+                f"with treelax data {config.format}, or give --from PATH"
+            )
+        beside = f" beside {' and '.join(given)}" if corpus else ""
+        there = f", or --from {_downloaded(config.format) or 'PATH'}" if corpus else ""
+        raise InputError(
+            f"data.{split} is none{beside}; expected a file: give --{split} FILE{there}"
+        )
+    if corpus and own is None and os.path.isfile(path) and not path.lower().endswith(".zip"):
+        raise InputError(
+            f"data.path is {path}, one file, which would serve as every split; expected the folder "
+            f"or archive of {config.format}: give --from PATH, or --train, --dev and --test FILE"
+        )
+    return _of(config, split, path)
+
+
+def _own_files(config: DataConfig) -> list[str]:
+    return [f"--{name}" for name in ("train", "dev", "test") if getattr(config, name)]
+
+
+def _downloaded(name: str) -> str | None:
+    file = cache_folder() / ARCHIVES[name].name
+    return str(file) if file.is_file() else None
+
+
+def _of(config: DataConfig, split: str, path: str) -> TextSource:
+    records = read_split(config, split, path)
+    assert records.file is not None  # all readers here read a file
+    # the reader and its options, a part of the cache's key; numbers change with the reader
+    match config.format:
+        case "table":
+            about = f"table {config.text} {config.label} {config.tokens} {config.quoted}"
+        case "tagging":
+            about = f"tagging 2 {_columns(config)}"
+        case corpus:
+            about = f"{corpus} {split} {config.classes}"
+    # the suffix tells readers the format, so equal content may be read in two ways
+    about += f" {''.join(records.file.suffixes[-2:])} {config.unusable}"
+    return TextSource((records.file,), lambda: records, about, records.source)
+
+
+def _columns(config: DataConfig) -> tuple[int | str | None, int | str | None]:
+    """Of words and tags."""
+    word, tag = (None if name is None else column_of(name) for name in (config.word, config.tag))
+    return word, tag

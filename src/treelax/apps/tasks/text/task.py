@@ -1,0 +1,211 @@
+"""Tasks on sentences: classes of texts, relations of pairs, tags of words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from treelax.apps.table import Cell, Table
+from treelax.apps.tasks.base import Progress
+from treelax.apps.tasks.task import Task
+from treelax.apps.tasks.text.config import FILES, DataConfig, Kind, TextConfig
+from treelax.apps.tasks.text.data import TextData, check_files, load_text
+from treelax.apps.tasks.text.experiment import TextExperiment, evaluation_batches
+from treelax.apps.tasks.text.model_files import WORDS, save_words
+from treelax.apps.tasks.text.origins import refuse_other_data, write_origins
+from treelax.apps.tasks.text.presets import PRESETS, preset
+from treelax.apps.tasks.text.transformer import COPY, check_folder, copy_folder, with_own_copy
+from treelax.apps.training.experiment import Experiment
+from treelax.apps.training.loop import Training
+from treelax.apps.training.results import NUMBER, Kinds, device_name, expect
+from treelax.apps.training.run import CONFIG, Run
+from treelax.errors import InputError, counted
+
+KINDS: Kinds = {
+    **dict.fromkeys(("preset", "kind", "device"), str),
+    **dict.fromkeys(("seed", "training_examples", "best_epoch", "epochs", "updates"), int),
+    "seconds": NUMBER,
+    "labels": list,
+    "splits": dict,
+}
+TITLES = {"classify": "text classification", "pair": "text pairs", "tag": "tagging"}
+LATER = ("mixed_examples", "parameters")  # numbers that the first results did not have
+
+
+class TextTask(Task):
+    """A kind of task on sentences."""
+
+    config_type = TextConfig
+    files = FILES
+    unchecked = ("data.trees",)
+    columns = ("data.text", "data.label")
+
+    def __init__(self, kind: Kind) -> None:
+        self.name = kind
+        self.title = TITLES[kind]
+
+    def preset(self, name: str) -> TextConfig:
+        """The config of a preset."""
+        return preset(name)
+
+    def presets(self, name: str) -> Mapping[str, str]:
+        """The presets with the same data."""
+        given = preset(name)
+        return {
+            other: text
+            for other, (config, text) in PRESETS.items()
+            if (config.kind, config.data.format) == (given.kind, given.data.format)
+        }
+
+    def check_data(
+        self, configs: Sequence[TextConfig], progress: Callable[[int, str], None]
+    ) -> list[str]:
+        """Find files that are missing first, then read and encode all data once."""
+        for config in configs:
+            if config.model.trees == "given" and config.data.trees is None:
+                others = dict.fromkeys(c.preset for c in configs if c.model.trees != "given")
+                raise InputError(
+                    f"data.trees is none and {config.preset} takes given trees; expected --set "
+                    "data.trees=FILES, such as trees/{split}.conllu, or other rows: --rows "
+                    f"{','.join(others)}"
+                )
+        for data in dict.fromkeys(config.data for config in configs):
+            check_files(data)
+        for folder in dict.fromkeys(config.model.pretrained for config in configs):
+            if folder is not None:
+                check_folder(folder)
+        wanted = dict.fromkeys((c.data, c.model.pretrained is not None) for c in configs)
+        texts = (_texts(data, whole, progress) for data, whole in wanted)
+        return [each.fingerprint(tuple(each.splits), trees=False) for each in texts]
+
+    def experiment(
+        self,
+        config: TextConfig,
+        device: torch.device,
+        folder: Path,
+        tell: Callable[[str], None],
+        progress: Callable[[int, str], None],
+    ) -> TextExperiment:
+        """Model, data and loss of a run."""
+        model = with_own_copy(config.model, folder)
+        if model.pretrained is not None:  # told now, not when all texts have been read
+            check_folder(model.pretrained)
+        if (folder / CONFIG).exists():  # a run to go on with: a new one gets its folder later
+            refuse_other_data(folder, config.data)
+        data = _texts(config.data, model.pretrained is not None, progress)
+        for split, notes in data.notes.items():
+            for note in notes:
+                tell(f"{split}: {note}")
+        if data.coverage is not None:
+            found, words = data.coverage
+            tell(
+                f"word vectors: {found:,} of {words:,} words of the data found "
+                f"({100 * found / words:.1f} %), {words - found:,} unknown"
+            )
+            if 2 * found < words:
+                tell(
+                    "note: fewer than half of the words have a vector; are the vectors of the language "
+                    "of the texts?"
+                )
+        return TextExperiment(config, data, device, model=model)
+
+    def prepare(self, run: Run, experiment: Experiment) -> None:
+        """Copy the transformer, if there is one."""
+        if experiment.config.model.pretrained is not None:
+            copy_folder(experiment.config.model.pretrained, run.path / COPY)
+
+    def begin(self, run: Run, training: Training) -> None:
+        """Keep the words, and what the data were."""
+        own: TextExperiment = training.experiment  # type: ignore[assignment]
+        save_words(run.path / WORDS, own.data.vectors, own.labels)
+        write_origins(run.path, own.config.data)
+
+    def headline(self, experiment: Experiment) -> str:
+        """The sizes of a training."""
+        own: TextExperiment = experiment  # type: ignore[assignment]
+        sizes = {name: f"{name} {len(split):,}" for name, split in own.data.splits.items()}
+        if own.mixed:
+            sizes["train"] += f" ({own.mixed:,} of them mixed in)"
+        epochs, updates = own.config.train.epochs, own.updates
+        return (
+            f"{', '.join(sizes.values())} examples, {counted(len(own.labels), 'label')}, "
+            f"{counted(epochs, 'epoch')} of {counted(updates, 'update')}"
+        )
+
+    def describe(self, dev: Mapping[str, float]) -> str:
+        """The dev figures of an epoch."""
+        return f"acc {dev['accuracy']:.2f}"
+
+    def finish(self, training: Training, progress: Progress | None = None) -> dict[str, Any]:
+        """Test the best model on dev and test, with discrete and with soft trees, once."""
+        own: TextExperiment = training.experiment  # type: ignore[assignment]
+        config = own.config
+        splits = {name: _figures(own, name) for name in own.data.splits if name != "train"}
+        return {
+            "preset": config.preset,
+            "seed": config.seed,
+            "kind": config.kind,
+            "labels": list(own.labels),
+            "training_examples": len(own.data.splits["train"]),
+            "mixed_examples": own.mixed,
+            "parameters": sum(p.numel() for p in own.model.parameters() if p.requires_grad),
+            "best_epoch": training.best_epoch,
+            "epochs": training.epochs,
+            "updates": training.updates,
+            "seconds": training.seconds,
+            "device": device_name(own.device),
+            "data": own.data.fingerprint(("train", *splits), trees=False),
+            "splits": splits,
+        }
+
+    def check_result(self, record: dict[str, Any]) -> None:
+        """Raise a ValueError if a result is damaged."""
+        expect(record, KINDS)
+        expect(record, {key: int for key in LATER if key in record})
+        expect(record["splits"], {"dev": dict})
+        for figures in record["splits"].values():
+            expect(figures, dict.fromkeys(("examples", "accuracy", "soft_accuracy"), NUMBER))
+
+    def summary(self, record: Mapping[str, Any]) -> list[dict[str, Cell]]:
+        """Accuracy on dev and test."""
+        return [
+            {
+                "data": split,
+                "examples": own["examples"],
+                "discrete trees": float(own["accuracy"]),
+                "soft trees": float(own["soft_accuracy"]),
+                "gap": float(own["accuracy"] - own["soft_accuracy"]),
+            }
+            for split, own in record["splits"].items()
+        ]
+
+    def result_tables(self, record: Mapping[str, Any]) -> list[Table]:
+        """The figures of a result."""
+        rows = [
+            [split, own["examples"], f"{own['accuracy']:.2f}", f"{own['soft_accuracy']:.2f}"]
+            for split, own in record["splits"].items()
+        ]
+        return [Table(["accuracy, %", "examples", "discrete trees", "soft trees"], rows)]
+
+
+def _texts(config: DataConfig, whole: bool, progress: Callable[[int, str], None]) -> TextData:
+    return load_text(config, lambda split, done, _: progress(done, split), whole_words=whole)
+
+
+@torch.no_grad()
+def _figures(experiment: TextExperiment, split: str) -> dict[str, float | int]:
+    own, device = experiment.data.splits[split], experiment.device
+    data, batches = own.to(device), evaluation_batches(own, device, experiment.subwords[split])
+    discrete, soft = (
+        experiment.summary(experiment.count(data, batches, soft=which))["accuracy"]
+        for which in (False, True)
+    )
+    return {"examples": len(data), "accuracy": discrete, "soft_accuracy": soft}
+
+
+PAIR = TextTask("pair")
+CLASSIFY = TextTask("classify")
+TAG = TextTask("tag")

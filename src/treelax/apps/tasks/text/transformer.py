@@ -1,0 +1,215 @@
+"""Pre-trained transformers from folders, through the transformers library, loaded when needed.
+
+Only local folders are read, only safetensors weights, and no code that comes with a model is run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from treelax.apps.tasks.text.config import ModelConfig
+from treelax.apps.tasks.text.hub import first_line
+from treelax.apps.tasks.text.subwords import Split
+from treelax.errors import BackendError, CheckpointError, InputError, install_command
+from treelax.nn.transformer import Subwords, SubwordTransformer
+
+COPY = "transformer"  # the folder inside of a run that holds its transformer
+
+WEIGHTS = ("model.safetensors", "model.safetensors.index.json")
+# all that a model needs, and nothing else that may lie in its folder
+OWN = re.compile(
+    r"config\.json|tokenizer\.json|tokenizer_config\.json|special_tokens_map\.json"
+    r"|added_tokens\.json|vocab\.(?:txt|json)|merges\.txt|.+\.model"
+    r"|model(?:-\d+-of-\d+)?\.safetensors|model\.safetensors\.index\.json"
+)
+NO_LIMIT = 10**9  # tokenizers without a limit say some such number
+
+
+def check_folder(folder: str | os.PathLike[str]) -> Path:
+    """Refuse a folder that holds no model, as far as the names of its files tell."""
+    place = Path(folder)
+    missing = [name for name in ("config.json", "tokenizer.json") if not (place / name).is_file()]
+    if not any((place / name).is_file() for name in WEIGHTS):
+        missing.append(WEIGHTS[0])
+    if missing:
+        what = f"has no {missing[0]}" if place.is_dir() else "is no folder"
+        raise InputError(
+            f"model.pretrained is {place}, which {what}; expected a Hugging Face model: config.json, "
+            "tokenizer.json (a fast tokenizer) and model.safetensors (not pickled)"
+        )
+    _library()
+    return place
+
+
+def load_transformer(
+    folder: str | os.PathLike[str], *, subwords: Subwords = "mean", frozen: bool = False
+) -> tuple[SubwordTransformer, Split]:
+    """Load a model and its tokenizer."""
+    place = check_folder(folder)
+    library = _library()
+    # from a folder alone, and without its code
+    safe = {"local_files_only": True, "trust_remote_code": False}
+    with _loading(place, "tokenizer"):
+        tokenizer = library.AutoTokenizer.from_pretrained(place, add_prefix_space=True, **safe)
+    with _loading(place, "config.json or weights"):
+        # the library's own error for shapes refers to a report that is hidden
+        model, told = library.AutoModel.from_pretrained(
+            place,
+            use_safetensors=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            **safe,
+        )
+    _check_weights(place, told)
+    if model.config.is_encoder_decoder:
+        model = model.get_encoder()
+    if getattr(model, "pooler", None) is not None:
+        model.pooler = None  # of the first token, whose vector is not used: it would learn nothing
+    model.config.use_cache = False
+    split = _splitter(tokenizer, model.get_input_embeddings().num_embeddings, place)
+    prefix, suffix = _around(tokenizer)
+    layer = SubwordTransformer(
+        model.float(),
+        model.config.hidden_size,
+        prefix=prefix,
+        suffix=suffix,
+        padding=tokenizer.pad_token_id or 0,
+        limit=_limit(model, tokenizer),
+        subwords=subwords,
+        frozen=frozen,
+    )
+    return layer, split
+
+
+def copy_folder(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Copy the files of a model; the copy appears whole or not at all."""
+    source, place = Path(folder), Path(target)
+    if place.exists():
+        return
+    temporary = place.with_name(f".{place.name}.part")
+    try:
+        shutil.rmtree(temporary, ignore_errors=True)  # what a kill left
+        temporary.mkdir()
+        for file in sorted(source.iterdir()):
+            if OWN.fullmatch(file.name) and file.is_file():
+                with file.open("rb") as old, (temporary / file.name).open("xb") as new:
+                    shutil.copyfileobj(old, new, 1 << 20)
+                    new.flush()
+                    os.fsync(new.fileno())
+        os.replace(temporary, place)
+    except OSError as error:
+        raise CheckpointError(
+            f"{place}: was not copied from {source}: {error.strerror or error}; mend that and use "
+            "--resume"
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def own_copy(pretrained: str | None, folder: str | os.PathLike[str]) -> str | None:
+    """The copy of a transformer in the folder of a run, if there is one, not its source."""
+    copy = Path(folder, COPY)
+    return str(copy) if pretrained and copy.is_dir() else pretrained
+
+
+def with_own_copy(model: ModelConfig, folder: str | os.PathLike[str]) -> ModelConfig:
+    """Settings that name the copy."""
+    return replace(model, pretrained=own_copy(model.pretrained, folder))
+
+
+def _library() -> Any:
+    try:
+        return import_module("transformers")
+    except ImportError as error:
+        raise BackendError(
+            "model.pretrained is a transformer, and the transformers library is not installed: "
+            f"{install_command('hf')}"
+        ) from error
+
+
+@contextmanager
+def _loading(place: Path, part: str) -> Iterator[None]:
+    """Silence the library while it loads a part of a model, and explain what it raises."""
+    logging = _library().utils.logging
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    except Exception as error:  # the library raises those of several others
+        raise InputError(
+            f"model.pretrained is {place}, whose {part} cannot be loaded ({type(error).__name__}: "
+            f"{first_line(error)}); expected a complete Hugging Face model that needs no code of its own"
+        ) from error
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _check_weights(place: Path, told: dict[str, Any]) -> None:
+    """Refuse weights that do not fit, except the pooler's, which is not used."""
+    wrong = {name: f"lack {name}" for name in told["missing_keys"]}
+    for name, received, expected in told["mismatched_keys"]:
+        shapes = f"is of shape {tuple(received)}, expected {tuple(expected)}"
+        wrong[name] = f"do not fit its config.json: {name} {shapes}"
+    others = [text for name, text in sorted(wrong.items()) if not name.startswith("pooler.")]
+    if others:
+        raise InputError(
+            f"model.pretrained is {place}, whose weights {others[0]}; take all files from one model"
+        )
+
+
+def _splitter(tokenizer: Any, known: int, place: Path) -> Split:
+    """What cuts words into sub-words as within a sentence."""
+    described = json.loads(tokenizer.backend_tokenizer.to_str())["pre_tokenizer"]
+    # byte-level tokenizers know a word by the space in front of it
+    space = " " if "'ByteLevel'" in str(described) else ""
+
+    def split(words: Sequence[str]) -> list[list[int]]:
+        pieces: list[list[int]] = tokenizer(
+            [[space + word] for word in words],
+            is_split_into_words=True,
+            add_special_tokens=False,
+            return_attention_mask=False,
+            verbose=False,
+        )["input_ids"]
+        highest = max((piece for row in pieces for piece in row), default=0)
+        if highest >= known:
+            raise InputError(
+                f"model.pretrained is {place}, whose tokenizer gives sub-word {highest} and whose "
+                f"weights have vectors of {known}; expected tokenizer and weights of one model"
+            )
+        return pieces
+
+    return split
+
+
+def _around(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The special tokens in front of and behind a sentence."""
+    encoded = tokenizer(["a"], is_split_into_words=True)
+    ids, words = encoded["input_ids"], encoded.word_ids(0)
+    inside = [place for place, word in enumerate(words) if word is not None]
+    return (ids[: inside[0]], ids[inside[-1] + 1 :]) if inside else ([], [])
+
+
+def _limit(model: nn.Module, tokenizer: Any) -> int | None:
+    """The most sub-words of a sentence, special tokens counted."""
+    limits = [tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None)]
+    for name, module in model.named_modules():
+        if name.endswith("position_embeddings") and isinstance(module, nn.Embedding):
+            # RoBERTa counts positions from behind the number of its padding
+            first = 0 if module.padding_idx is None else module.padding_idx + 1
+            limits.append(module.num_embeddings - first)
+    return min((limit for limit in limits if limit and 0 < limit < NO_LIMIT), default=None)

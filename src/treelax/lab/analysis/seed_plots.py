@@ -1,0 +1,123 @@
+"""The seeds of the paper's table 1, one by one, beside the paper's figures."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from treelax.errors import DataError, InputError
+from treelax.lab.listops.table import ESTIMATORS, PAPER, as_trained
+from treelax.lab.plots.plot import COLOURS, EDGE, Curves, look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+CELLS = ("mc", "zero", "mc-st", "zero-st")
+DISCRETE, ATTACHMENT = "operator_accuracy", "attachment"
+COLUMNS = ("preset", "seed", DISCRETE, "soft_operator_accuracy", ATTACHMENT)
+Runs = Sequence[Mapping[str, str]]
+
+
+def read_runs(file: Path) -> Runs:
+    """The runs of the four cells in a ``runs.csv``."""
+    try:
+        with file.open(encoding="utf-8", newline="") as lines:
+            rows = list(csv.DictReader(lines))
+        for row in rows:
+            _ = [float(row[column]) for column in COLUMNS[1:]]
+        runs = [row for row in rows if row["preset"] in [f"paper-{cell}" for cell in CELLS]]
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(
+            f"{file}: cannot be read as a list of runs ({error!r}); expected the columns "
+            f"{', '.join(COLUMNS)}, as treelax table listops writes them"
+        ) from error
+    if not runs:
+        expected = ", ".join(f"paper-{cell}" for cell in CELLS)
+        raise InputError(f"{file}: has no run of table 1; expected rows of {expected}")
+    return runs
+
+
+def draw_seeds(runs: Runs) -> Curves:
+    """A strip of dots for each of the four cells, accuracy on the left, attachment on the right.
+
+    The seeds of a cell are in the same order, from top to bottom, in both plots.
+    """
+    cells = {
+        cell: sorted(own, key=lambda run: int(run["seed"]))
+        for cell in CELLS
+        if (own := [run for run in runs if run["preset"] == f"paper-{cell}"])
+    }
+    with look():
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(9.6, 0.9 + 0.85 * len(cells)), layout="constrained")
+        left, right = figure.subplots(1, 2, sharey=True)
+        for axes, what, trees in (
+            (left, "accuracy", "trees as trained"),
+            (right, "attachment", "discrete trees"),
+        ):
+            axes.set(
+                title=f"{what.capitalize()}, {trees}", xlabel=f"test {what}, %", xlim=(-3, 103)
+            )
+            axes.set_yticks(range(len(cells)), [ESTIMATORS[cell] for cell in cells])
+            axes.tick_params(axis="y", length=0)
+            axes.grid(axis="y", visible=False)
+        left.invert_yaxis()
+        for place, (cell, own) in enumerate(cells.items()):
+            trained = as_trained(f"paper-{cell}")
+            accuracy, attachment = map(float, (PAPER[f"paper-{cell}"] or "").split(" / "))
+            _dots(left, place, own, trained, "one seed")
+            if trained != DISCRETE:
+                _dots(left, place, own, DISCRETE, "the same with discrete trees", filled=False)
+            _dots(right, place, own, ATTACHMENT, "one seed")
+            for axes, value in ((left, accuracy), (right, attachment)):
+                axes.plot(
+                    [value, value],
+                    [place - 0.42, place + 0.42],
+                    color=COLOURS[1],
+                    linewidth=2.5,
+                    label="paper",
+                    zorder=1,
+                )
+        handles = dict(zip(*left.get_legend_handles_labels()[::-1], strict=True))
+        figure.legend(handles.values(), handles, loc="outside lower center", ncols=3, frameon=False)
+    told = [
+        f"{ESTIMATORS[cell]}: {what} {_range(own, key)}, paper {paper}."
+        for cell, own in cells.items()
+        for what, key, paper in zip(
+            ("accuracy as trained", "attachment"),
+            (as_trained(f"paper-{cell}"), ATTACHMENT),
+            (PAPER[f"paper-{cell}"] or "").split(" / "),
+            strict=True,
+        )
+    ]
+    return Curves(figure, "Table 1: every seed beside the paper's figures", " ".join(told))
+
+
+def _dots(
+    axes: Axes, place: int, runs: Runs, column: str, label: str, *, filled: bool = True
+) -> None:
+    """The seeds of a cell, each at a height of its own."""
+    step = 0.64 / max(len(runs) - 1, 1)
+    heights = [place + (number - (len(runs) - 1) / 2) * step for number in range(len(runs))]
+    axes.plot(
+        [float(run[column]) for run in runs],
+        heights,
+        color=COLOURS[0] if filled else EDGE,
+        linestyle="none",
+        marker="o",
+        markersize=5,
+        markerfacecolor=COLOURS[0] if filled else "none",
+        label=label,
+    )
+
+
+def _range(runs: Runs, column: str) -> str:
+    values = [float(run[column]) for run in runs]
+    if len(values) == 1:
+        return f"{values[0]:.1f}"
+    return f"{min(values):.1f} to {max(values):.1f} over {len(values)} seeds"

@@ -1,0 +1,123 @@
+"""A study as CSV files, one for each table, complete where the screen shows a part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from treelax.files import atomic_write
+from treelax.lab.analysis.agreement import Agreement
+from treelax.lab.analysis.grammar import DISTRIBUTIONS, Grammar
+from treelax.lab.analysis.roles import Role
+from treelax.lab.analysis.study import GOLD, Study, TreebankScores
+from treelax.lab.analysis.tables import to_csv
+
+Row = dict[str, Any]
+
+
+def csv_files(study: Study) -> dict[str, str]:
+    """The texts of all CSV files of a study.
+
+    - ``grammar.csv``: the statistics of the trees of each run, each baseline and the treebank;
+    - ``distributions.csv``: arc lengths, depths and the like, a line for each value;
+    - ``words.csv``, ``tags.csv``: the parts that words and tags play, a line for each and each run;
+    - ``pairs.csv``: agreement of every two runs; ``baselines.csv``: of runs with baselines;
+    - ``treebank.csv``, ``treebank_tags.csv``: agreement with a treebank;
+    - ``entropy.csv``: means of each run; ``sentences.csv``: each sentence of each run;
+    - ``labels.csv``: labels with discrete and with soft trees.
+    """
+    tables: dict[str, list[Row]] = {
+        "grammar.csv": [
+            {"kind": kind, "trees": name}
+            | {key: value for key, value in asdict(own).items() if key not in DISTRIBUTIONS}
+            for kind, name, own in _grammars(study)
+        ],
+        "distributions.csv": list(_distributions(study)),
+        "words.csv": list(_roles("word", study.words)),
+        "tags.csv": list(_roles("tag", study.tags or {})),
+        "pairs.csv": [asdict(pair) for pair in study.pairs],
+        "baselines.csv": [
+            {"run": run, "baseline": name} | _figures(own, "uas", "uuas", "exact_trees")
+            for run, all_of_it in study.baselines.items()
+            for name, own in all_of_it.items()
+        ],
+        "treebank.csv": [
+            {"kind": kind, "trees": name} | own.figures() for kind, name, own in _scored(study)
+        ],
+        "treebank_tags.csv": [
+            {"kind": kind, "trees": name, "tag": tag} | _figures(one, "words", "uas", "uuas")
+            for kind, name, own in _scored(study)
+            for tag, one in (own.by_tag or {}).items()
+        ],
+        "entropy.csv": [{"run": name} | asdict(own) for name, own in study.entropies.items()],
+        "sentences.csv": list(_sentences(study)),
+        "labels.csv": [
+            {"run": run.name} | asdict(run.labels) | {"gap": run.labels.gap}
+            for run in study.runs
+            if run.labels is not None
+        ],
+    }
+    # six digits, since entropies may be small
+    return {name: to_csv(list(rows[0]), rows, ".6g") for name, rows in tables.items() if rows}
+
+
+def write_csv_files(study: Study, folder: Path) -> None:
+    """Write all CSV files of a study, each atomically."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in csv_files(study).items():
+        with atomic_write(folder / name, "w") as out:
+            # a lone surrogate, which JSON allows, is written as in JSON
+            out.write(text.encode(errors="backslashreplace").decode())
+
+
+def _grammars(study: Study) -> Iterator[tuple[str, str, Grammar]]:
+    for name, own in study.grammars.items():
+        yield "run", name, own
+    for name, own in study.reference_grammars.items():
+        yield "gold" if name == GOLD else "baseline", name, own
+
+
+def _figures(own: Agreement, *names: str) -> Row:
+    return {name: getattr(own, name) for name in names}
+
+
+def _distributions(study: Study) -> Iterator[Row]:
+    for kind, name, own in _grammars(study):
+        for what in DISTRIBUTIONS:
+            counts: Mapping[int, int] = getattr(own, what)
+            total = sum(counts.values())
+            for value, count in counts.items():
+                row = {"kind": kind, "trees": name, "what": what, "value": value, "count": count}
+                yield row | {"share": 100 * count / total}
+
+
+def _roles(unit: str, all_of_it: Mapping[str, Sequence[Role]]) -> Iterator[Row]:
+    for run, own in all_of_it.items():
+        for role in own:
+            row = asdict(role)
+            yield {"run": run, unit: row.pop("name")} | row
+
+
+def _scored(study: Study) -> Iterator[tuple[str, str, TreebankScores]]:
+    for kind, scores in (("run", study.treebank), ("baseline", study.treebank_baselines)):
+        for name, own in (scores or {}).items():
+            yield kind, name, own
+
+
+def _sentences(study: Study) -> Iterator[Row]:
+    gold = study.corpus.gold
+    for run in study.runs:
+        for i, heads in enumerate(run.trees):
+            own = None if run.entropies is None else run.entropies[i]
+            yield {
+                "run": run.name,
+                "sentence": i + 1,
+                "words": len(heads),
+                "roots": heads.count(0),
+                "right_heads": None if gold is None else sum(map(int.__eq__, heads, gold[i])),
+                "entropy": own and own.entropy,
+                "entropy_per_word": own and own.per_word,
+                "best_arcs": own and own.best_arcs,
+            }

@@ -1,0 +1,227 @@
+"""A study as pictures: distributions, agreement, entropy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from statistics import mean
+
+from treelax.lab.analysis.entropy import TreeEntropy
+from treelax.lab.analysis.grammar import Grammar
+from treelax.lab.analysis.study import LEFT_TO_RIGHT, RANDOM, RIGHT_TO_LEFT, Study, TreebankScores
+from treelax.lab.plots import Curve, Curves, Panel, draw_curves, draw_panels
+from treelax.lab.plots.plot import COLOURS, FADED, look
+
+# distribution, what its values are, least and greatest one that is drawn
+PANELS = (
+    ("arc_lengths", "arc length, words", "arcs, %", 1, 15),
+    ("modifiers", "modifiers of a word", "words, %", 0, 8),
+    ("subtree_sizes", "words in a subtree", "subtrees, %", 1, 15),
+)
+LENGTH_STEP = 5  # words by which sentences are put together
+TAGS = 20
+NAME = 28  # characters of the name of a run
+OTHER_RUNS = "other runs"
+HATCHES = ("", "///", "...", "xx", "\\\\\\", "++")  # to tell bars apart in black and white
+ROW, MARGIN, WIDTH = 0.26, 1.3, 6.4  # inches
+
+
+def draw_study(study: Study) -> dict[str, Curves]:
+    """The pictures of a study.
+
+    - ``distributions``: arc lengths, modifiers and sizes of subtrees;
+    - ``agreement``: of the runs with each other and with baselines;
+    - ``treebank`` and ``treebank_tags``: with a treebank, if there is one;
+    - ``entropy``: by length of the sentence, if there are latent trees.
+    """
+    found = {"distributions": _distributions(study), "agreement": _agreement(study)}
+    if study.treebank is not None and study.treebank_baselines is not None:
+        found["treebank"] = _treebank(study.treebank, study.treebank_baselines)
+        if study.corpus.tags is not None:
+            found["treebank_tags"] = _by_tag(study.treebank, study.treebank_baselines)
+    if study.entropies:
+        found["entropy"] = _entropy(study)
+    return found
+
+
+def run_name(name: str) -> str:
+    """The end of a name, which tells runs apart."""
+    return name if len(name) <= NAME else f"…{name[1 - NAME :]}"
+
+
+def _labels(names: Sequence[str]) -> dict[str, str]:
+    """Short names of runs, or whole ones where short ones would be the same."""
+    short = [run_name(name) for name in names]
+    chosen = short if len(set(short)) == len(names) else names
+    return dict(zip(names, chosen, strict=True))
+
+
+def _label(study: Study) -> str:
+    runs = study.runs
+    return run_name(runs[0].name) if len(runs) == 1 else f"{len(runs)} runs"
+
+
+def _distributions(study: Study) -> Curves:
+    panels = []
+    for what, x_label, y_label, first, last in PANELS:
+        x = list(range(first, last + 1))
+        lines = [_shares(own, what, x) for own in study.grammars.values()]
+        middle = [mean(values) for values in zip(*lines, strict=True)]
+        curves = [Curve(_label(study), x, middle, lines if len(lines) > 1 else ())]
+        for name, own in study.reference_grammars.items():
+            if name not in (LEFT_TO_RIGHT, RIGHT_TO_LEFT):  # all arcs of length 1
+                curves.append(Curve(name, x, _shares(own, what, x)))
+        panels.append(Panel(curves, x_label, y_label))
+    return draw_panels(panels)
+
+
+def _shares(own: Grammar, what: str, x: Sequence[int]) -> list[float]:
+    counts: Mapping[int, int] = getattr(own, what)
+    total = sum(counts.values())
+    return [100 * counts.get(value, 0) / total if total else 0.0 for value in x]
+
+
+def _agreement(study: Study) -> Curves:
+    points: dict[str, list[float]] = {}
+    if study.pairs:
+        points[OTHER_RUNS] = [pair.uas for pair in study.pairs]
+    for own in study.baselines.values():
+        for name, found in own.items():
+            points.setdefault(name, []).append(found.uas or 0.0)
+    return draw_bars(
+        f"Agreement of {_label(study)}",
+        "heads that are the same, %",
+        {name: [mean(values)] for name, values in points.items()},
+        points=points if len(study.runs) > 1 else {},
+        faded=frozenset(points) - {OTHER_RUNS},
+    )
+
+
+def _treebank(
+    runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]
+) -> Curves:
+    labels = _labels(list(runs))
+    named = {labels[name]: own for name, own in runs.items()}
+    return draw_bars(
+        "Agreement with gold trees",
+        "heads that are right, %",
+        {name: [own.all.uas or 0.0] for name, own in {**named, **baselines}.items()},
+        faded=frozenset(baselines) - frozenset(named),
+    )
+
+
+def _by_tag(runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]) -> Curves:
+    def at(own: TreebankScores, tag: str) -> float:
+        return (own.by_tag or {})[tag].uas or 0.0
+
+    tags = list(next(iter(runs.values())).by_tag or {})[:TAGS]
+    label = run_name(next(iter(runs))) if len(runs) == 1 else f"mean of {len(runs)} runs"
+    return draw_bars(
+        "Agreement with gold trees by tag of the modifier",
+        "heads that are right, %",
+        {
+            tag: [
+                mean(at(own, tag) for own in runs.values()),
+                *(at(own, tag) for own in baselines.values()),
+            ]
+            for tag in tags
+        },
+        series=[label, *baselines],
+    )
+
+
+def _entropy(study: Study) -> Curves:
+    latent = [run for run in study.runs if run.entropies]
+    labels = _labels([run.name for run in latent])
+    lines = {
+        labels[run.name]: _by_length(run.entropies or (), lambda own: own.entropy) for run in latent
+    }
+    lines[RANDOM] = _by_length(latent[0].entropies or (), lambda own: own.greatest)
+    curves = [Curve(name, list(own), list(own.values())) for name, own in lines.items()]
+    return draw_curves(curves, x_label="words of a sentence", y_label="entropy per word, nats")
+
+
+def _by_length(
+    entropies: Sequence[TreeEntropy], nats: Callable[[TreeEntropy], float]
+) -> dict[float, float]:
+    """All nats over all words of sentences of about the same length, by their mean length."""
+    groups: dict[int, list[tuple[int, float]]] = {}
+    for own in entropies:
+        place = (own.vertices - 1) // LENGTH_STEP
+        groups.setdefault(place, []).append((own.vertices, nats(own)))
+    return {
+        mean(n for n, _ in group): sum(own for _, own in group) / sum(n for n, _ in group)
+        for _, group in sorted(groups.items())
+    }
+
+
+def draw_bars(
+    title: str,
+    x_label: str,
+    values: Mapping[str, Sequence[float]],
+    *,
+    series: Sequence[str] = ("",),
+    points: Mapping[str, Sequence[float]] | None = None,
+    faded: Collection[str] = (),
+) -> Curves:
+    """Bars from left to right, a row for each name from the top, a bar for each series.
+
+    ``points`` are marked on the first bar of their name, and the bars of ``faded`` names are grey.
+    """
+    points = points or {}
+    with look():
+        from matplotlib.figure import Figure
+
+        names, count = list(values), len(series)
+        height = MARGIN + ROW * len(names) * max(1.0, 0.55 * count)
+        figure = Figure(figsize=(WIDTH, height), layout="constrained")
+        axes = figure.add_subplot()
+        thickness = 0.72 / count
+        for number, label in enumerate(series):
+            own = COLOURS[number % len(COLOURS)]
+            axes.barh(
+                [row + (number - (count - 1) / 2) * thickness for row in range(len(names))],
+                [values[name][number] for name in names],
+                height=thickness,
+                color=[FADED if name in faded else own for name in names],
+                hatch=HATCHES[number % len(HATCHES)],
+                edgecolor="white",
+                linewidth=0.4,
+                label=label or None,
+            )
+        for row, name in enumerate(names):
+            marked = points.get(name, ())
+            if count == 1:
+                axes.annotate(
+                    f"{values[name][0]:.1f}",
+                    (max(*values[name], *marked, 0), row),
+                    xytext=(4, 0),
+                    textcoords="offset points",
+                    va="center",
+                    fontsize=9,
+                )
+            # the rim keeps a point visible on a bar of any colour
+            axes.plot(
+                marked,
+                [row] * len(marked),
+                "o",
+                color="black",
+                markersize=3.6,
+                markeredgecolor="white",
+                markeredgewidth=0.6,
+            )
+        axes.set_yticks(range(len(names)), names)
+        axes.invert_yaxis()
+        axes.grid(visible=False, axis="y")
+        axes.set_axisbelow(True)
+        axes.margins(x=0.1, y=0.02)
+        axes.set_xlim(left=0)
+        axes.set_xlabel(x_label)
+        axes.set_title(title)
+        if count > 1:
+            figure.legend(loc="outside lower center", ncols=min(count, 4), frameon=False)
+    rows = []
+    for name in names:
+        pairs = zip(series, values[name], strict=True)
+        told = ", ".join(f"{label} {value:.1f}".strip() for label, value in pairs)
+        rows.append(f"{name}: {told}")
+    return Curves(figure, title, f"{x_label}. {'; '.join(rows)}.")

@@ -1,0 +1,154 @@
+"""What was learned, in three sentences: what is right, what the trees look like, how sure they are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from statistics import mean
+
+from treelax.apps.tasks.base import several_labels
+from treelax.errors import counted
+from treelax.lab.analysis.study import RANDOM, Study
+
+# why trees are not learned, by `Parses.kind`
+FIXED = {
+    "chain": "the head of every word is the word before it",
+    "given": "they came with the sentences",
+    "gold": "they are the gold trees",
+}
+NEARLY_ALL, NEARLY_NONE = 90, 10  # percent of arcs from left to right
+FLAT = 0.75  # share of words right below the root
+CERTAIN, FAIRLY = 90, 60  # percent, the mean probability of the arcs of the best trees
+
+
+def summary(study: Study) -> list[str]:
+    """What was learned, in three sentences; where there are several runs, from lowest to highest.
+
+    Example:
+        >>> from treelax.lab.analysis.corpora import Corpus
+        >>> from treelax.lab.analysis.parses import Parses
+        >>> from treelax.lab.analysis.study import study
+        >>> from treelax.apps.data.conllu import Sentence
+        >>> corpus = Corpus("one", (Sentence(("Dogs", "bark"), (2, 0)),))
+        >>> for sentence in summary(study(corpus, [Parses("a", ((0, 1),), kind="chain")])):
+        ...     print(sentence)
+        On 1 sentence, 0.0 % of the words have their gold head (right-to-left chain: 100.0 %), and 0.0 % of the sentences their whole gold tree.
+        All arcs run from left to right, over 1.0 words on average, in trees 2.0 levels deep; the most similar simple trees are left-to-right chains, with 100.0 % of the heads the same (random trees: 50.0 %).
+        The trees are not learned: the head of every word is the word before it.
+    """  # noqa: E501
+    return [_right(study), _shape(study), _certainty(study)]
+
+
+def _right(study: Study) -> str:
+    """Labels and heads that are right, as far as the right ones are known."""
+    found = []
+    labels = [run.labels for run in study.runs if run.labels is not None]
+    if known := [own for own in labels if own.accuracy is not None]:
+        given = study.corpus.labels or ()
+        unit = "tags" if any(isinstance(one, tuple) for one in given) else "labels"
+        counts = Counter(one for each in given for one in several_labels(each) if one is not None)
+        [(usual, times)] = counts.most_common(1)
+        text = (
+            f"{_percent([own.accuracy for own in known])} of the {unit} are right "
+            f"(always {usual}: {_percent([100 * times / counts.total()])})"
+        )
+        if study.entropies:
+            text += f", {_percent([own.soft_accuracy for own in known])} with soft trees"
+        found.append(text)
+    # trees that came with the sentences are right in any case
+    parsed = [run for run in study.runs if run.kind not in ("given", "gold")]
+    if study.treebank and study.treebank_baselines and parsed:
+        scores = [study.treebank[run.name].all for run in parsed]
+        best, own = max(study.treebank_baselines.items(), key=lambda item: item[1].all.uas or 0)
+        unseen = all(run.kind in ("latent", "heads") for run in parsed)
+        found.append(
+            f"{_percent([one.uas for one in scores])} of the words have their gold head"
+            f"{', which training never shows' if unseen else ''} ({best}: {_percent([own.all.uas])}), "
+            f"and {_percent([one.exact_trees for one in scores])} of the sentences their whole gold tree"
+        )
+    if not found:
+        found.append("there is nothing known that a run could get right or wrong")
+    unit = "pair" if study.corpus.texts == 2 else "sentence"
+    return f"On {counted(len(study.corpus.examples), unit)}, {'; '.join(found)}."
+
+
+def _shape(study: Study) -> str:
+    """Which way arcs run and how far, how deep trees are, and what simple trees they are like."""
+    own = list(study.grammars.values())
+    directed = [one.left_to_right for one in own if one.left_to_right is not None]
+    if not directed:
+        return "The trees are flat: every word is a child of the root."
+    share = _percent(directed)
+    if min(directed) >= NEARLY_ALL:
+        text = "All arcs run from left to right"
+        if min(directed) < 100:
+            text = f"Nearly all arcs run from left to right ({share})"
+    elif max(directed) <= NEARLY_NONE:
+        text = f"Nearly all arcs run from right to left; only {share} run from left to right"
+    else:
+        text = f"{share} of the arcs run from left to right"
+    text += f", over {_range([one.mean_arc_length for one in own])} words on average"
+    if deep := _range([one.mean_depth for one in own]):
+        text += f", in trees {deep} levels deep"
+    shares = {
+        name: [baselines[name].uas for baselines in study.baselines.values()]
+        for name in next(iter(study.baselines.values()))
+    }
+    drawn = shares.pop(RANDOM)
+    nearest = max(shares, key=lambda name: _mean(shares[name]))
+    if _mean(shares[nearest]) > _mean(drawn):
+        plural = f"{nearest}s" if nearest.endswith("chain") else f"those of the rule '{nearest}'"
+        text += f"; the most similar simple trees are {plural}, with {_percent(shares[nearest])} "
+        text += f"of the heads the same (random trees: {_percent(drawn)})"
+    else:
+        text += (
+            f"; they are like no simple trees: {nearest}s share {_percent(shares[nearest])} of the "
+        )
+        text += f"heads with them, random trees {_percent(drawn)}"
+    flat = sum(1 - one.arcs / one.words >= FLAT for one in own)
+    if flat:
+        whose = "they" if flat == len(own) else f"those of {flat} of the {len(own)} runs"
+        text += f"; {whose} are flat, with most words right below the root"
+    trees = [one.tree_share for one in own]
+    if min(trees) < 100:
+        text += (
+            f"; heads are chosen one by one, and form a tree in {_percent(trees)} of the sentences"
+        )
+    return f"{text}."
+
+
+def _certainty(study: Study) -> str:
+    """How sure the runs are of trees that they learned, and how far they agree."""
+    if study.entropies:
+        arcs = [own.best_arcs for own in study.entropies.values()]
+        sure = mean(arcs)
+        how = "nearly certain" if sure >= CERTAIN else "fairly sure" if sure >= FAIRLY else "unsure"
+        text = f"The model is {how} of its trees"
+        if len(study.runs) > 1:
+            text = f"The runs are {how} of the trees that they learned"
+        text += f": an arc of the best tree has a probability of {_percent(arcs)} on average"
+        relative = [own.relative for own in study.entropies.values()]
+        if entropy := _range(relative):
+            text += f", and the entropy is {entropy} % of the largest possible"
+    else:
+        why = "; ".join(
+            dict.fromkeys(FIXED.get(run.kind, "no arcs are scored") for run in study.runs)
+        )
+        text = f"The trees are not learned: {why}"
+    if study.self_agreement is not None:
+        text += f"; two runs give {study.self_agreement[0]:.1f} % of the words the same head"
+    return f"{text}."
+
+
+def _mean(values: Sequence[float | None]) -> float:
+    return mean(value or 0 for value in values)
+
+
+def _percent(values: Sequence[float | None]) -> str:
+    return f"{_range(values)} %"
+
+
+def _range(values: Sequence[float | None]) -> str:
+    """A figure of one run, or the lowest and the highest of several; empty if there is none."""
+    known = [f"{value:.1f}" for value in sorted(value for value in values if value is not None)]
+    return " to ".join(dict.fromkeys((known[0], known[-1]))) if known else ""

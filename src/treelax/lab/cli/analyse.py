@@ -1,0 +1,202 @@
+"""``treelax analyse``: what the trees of trained models look like and how far they agree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from treelax.apps.cli.commands import (
+    Data,
+    Device,
+    Input,
+    Label,
+    Limit,
+    MaxLength,
+    Split,
+    Text,
+    Tokens,
+    Vectors,
+    command,
+)
+from treelax.apps.cli.console import console, error_console, is_terminal, show
+from treelax.apps.cli.output import warn_of_long
+from treelax.apps.cli.progress import progress
+from treelax.errors import InputError
+
+if TYPE_CHECKING:
+    from treelax.apps.tasks.base import Source, TrainedParser
+    from treelax.lab.analysis.corpora import Corpus
+    from treelax.lab.analysis.parses import Parses
+
+HELP = """Analyse the trees of trained models: their grammar and their agreement.
+
+RUN is the folder of a run or of a saved model, or listops for the model that
+comes with treelax. Several runs are compared on the same sentences; without
+--data, on their dev set. --data takes a CoNLL-U treebank (which may be
+compressed or in a .zip), whose heads are compared with those of the runs and
+whose tokenisation is kept; a ListOps file; or a table or text, as treelax
+predict does. --vectors, as for treelax predict, looks up unknown words; runs
+trained without vectors ignore it.
+
+Says what was learned in three sentences, then shows labels with discrete and
+with soft trees, agreement with the treebank, other runs and simple trees,
+entropy, and statistics of arcs, branching, spans, words and tags. --out
+writes them as CSV and SVG.
+
+Examples:
+  treelax analyse listops --data data/listops/test.tsv --limit 1000
+  treelax analyse runs/sst-0 runs/sst-1 runs/sst-2 --out analysis
+  treelax analyse runs/sst-0 --data en_ewt-ud-dev.conllu --json
+"""
+
+
+def analyse(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="RUN...", help="Runs, saved models, or listops.")
+    ],
+    data: Data = None,
+    split: Split = "dev",
+    out: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Folder for CSV files and pictures.")
+    ] = None,
+    limit: Limit = None,
+    max_length: MaxLength = None,
+    text: Text = None,
+    label: Label = None,
+    given: Input = None,
+    vectors: Vectors = None,
+    tokens: Tokens = False,
+    device: Device = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Study the trees of some runs; see HELP."""
+    import json
+
+    from treelax.lab.analysis.study import study
+    from treelax.lab.analysis.study_files import write_csv_files
+    from treelax.lab.analysis.study_plots import draw_study
+    from treelax.lab.analysis.study_tables import study_tables
+    from treelax.lab.analysis.summary import summary
+
+    source = source_of(data, text, label, given, tokens)
+    corpus, parses = _parse(runs, Wanted(source, split, limit, max_length), device, vectors)
+    with progress("comparing", transient=True):
+        found = study(corpus, parses)
+    if out is not None:
+        with progress("writing", transient=True):
+            write_csv_files(found, out)
+            for name, drawing in draw_study(found).items():
+                drawing.save(out / f"{name}.svg")
+    if as_json:
+        typer.echo(json.dumps(found.record()))
+        return
+    words = sum(map(len, corpus.sentences))
+    console.print(f"{corpus.name}: {len(corpus.sentences):,} sentences, {words:,} words\n")
+    for sentence in summary(found):
+        console.print(f"{sentence}\n", soft_wrap=not is_terminal())
+    show(study_tables(found))
+    if out is not None:
+        console.print(f"written: {out}")
+
+
+def run_names(runs: Sequence[str]) -> list[str]:
+    """The shortest ends of the paths that tell the runs apart."""
+    paths = [Path(run).parts for run in runs]
+    for parts in range(1, max(map(len, paths)) + 1):
+        names = [str(Path(*path[-parts:])) for path in paths]
+        if len(set(names)) == len(names):
+            return names
+    twice = next(run for i, run in enumerate(runs) if paths[i] in paths[:i])
+    raise InputError(f"RUN: received {twice} twice; expected different runs")
+
+
+def source_of(
+    data: str | None,
+    text: Sequence[str] | None,
+    label: str | None,
+    form: str | None,
+    tokens: bool,
+) -> Source | None:
+    """The file that is named; None for the data of the runs."""
+    from treelax.apps.tasks.base import Source
+
+    if data is None:
+        options = {"--text": text, "--label": label, "--input": form, "--tokens": tokens}
+        for option, value in options.items():
+            if value:
+                raise InputError(f"{option}: received it without --data; expected both, or neither")
+        return None
+    return Source(file=data, form=form, columns=tuple(text or ()), label=label, tokens=tokens)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which sentences are studied: those of a file, or of a split of the runs' own data."""
+
+    source: Source | None
+    split: str
+    limit: int | None
+    max_length: int | None
+
+
+def shared_corpus(parser: TrainedParser, wanted: Wanted, before: Corpus | None) -> Corpus:
+    """The sentences that all runs share; a file that was named is read once."""
+    from treelax.lab.analysis.corpora import Corpus, check_same_sentences
+
+    if before is not None and wanted.source is not None:
+        return before
+    with progress("preparing the data", transient=True):
+        if wanted.source is not None:
+            examples = parser.read(wanted.source)
+        else:
+            limit = wanted.limit if wanted.max_length is None else None
+            examples = parser.own_examples(wanted.split, limit=limit)
+        own = Corpus.of(examples, limit=wanted.limit, max_length=wanted.max_length)
+    for note in examples.notes():
+        error_console.print(f"{own.name}: {note}")
+    if before is not None:
+        check_same_sentences(before, own)
+        return before
+    number, longest = max(enumerate(own.sentences, 1), key=lambda pair: len(pair[1]))
+    warn_of_long(own.name, f"sentence {number}", len(longest), "words")
+    return own
+
+
+def parsed(parser: TrainedParser, corpus: Corpus) -> Parses:
+    """What a run says of all sentences, with a progress bar."""
+    from treelax.lab.analysis.parses import parse_corpus
+
+    words = sum(map(len, corpus.sentences))
+    with progress(f"parsing with {parser.name}", words, unit="words", transient=True) as bar:
+        return parse_corpus(parser, corpus, progress=bar.update)
+
+
+def _parse(
+    runs: Sequence[str], wanted: Wanted, device: str, vectors: Sequence[Path] | None
+) -> tuple[Corpus, list[Parses]]:
+    """The sentences and what each run says of them; one model is in memory at a time."""
+    from treelax.apps.tasks import load
+    from treelax.apps.training.devices import find_device
+
+    place, names = find_device(device), run_names(runs)
+    takers = set(runs)
+    if vectors:  # asked of all runs before the first is at work, which may take long
+        takers = {run for run in runs if load(run).takes_vectors} or takers
+    corpus: Corpus | None = None
+    parses = []
+    for run, name in zip(runs, names, strict=True):
+        if run not in takers:
+            error_console.print(f"{run}: takes no files of word vectors; the other runs do")
+        own = vectors if run in takers else None
+        parser = load(run, device=place, vectors=own, called=name)
+        corpus = shared_corpus(parser, wanted, corpus)
+        parses.append(parsed(parser, corpus))
+    assert corpus is not None  # there is at least one run
+    return corpus, parses
+
+
+register = command("analyse", HELP, analyse)

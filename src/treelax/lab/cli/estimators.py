@@ -1,0 +1,152 @@
+"""``treelax table estimators``: estimators compared on whole tasks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from treelax.apps.cli.commands import Device, Settings, command
+from treelax.apps.cli.console import console, error_console, table
+from treelax.apps.cli.progress import progress
+from treelax.errors import InputError, TrainingError
+from treelax.lab.cli.sweeps import train_runs
+
+HELP = """Compare estimators: each tuned on dev, then trained over several seeds.
+
+Every row is an estimator with one setting, which gets three trials with a
+seed of its own; the best value on dev, the smaller one in a tie, is then
+trained over the seeds of the table. TASK is listops (the paper's recipe, at
+most 50 tokens), longer (the balanced recipe, at most 100), paulus, or sst,
+which takes --from and --vectors as treelax table sst does.
+
+Runs on record in results/estimators/TASK/runs.csv are not trained again, and
+interrupted ones are resumed: the same command continues. Then an update of
+each row is timed alone (speed.csv), and table.md, curves.csv and curves.svg
+are written.
+
+Examples:
+  treelax table estimators listops --device cuda
+  treelax table estimators sst --from sst --vectors glove.zip --rows rloo-4
+  treelax table estimators listops --report
+"""
+
+
+def compare(
+    task: Annotated[
+        Literal["listops", "longer", "paulus", "sst"], typer.Argument(help="What to train on.")
+    ],
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: 0 to N-1.")] = 5,
+    rows: Annotated[
+        str | None,
+        typer.Option(
+            help="Estimators to train, separated by commas; default: all, but on long expressions "
+            "spigot-polytope."
+        ),
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--from", help="Of SST: folder or archive.")
+    ] = None,
+    vectors: Annotated[list[Path] | None, typer.Option(help="Of SST: word vectors.")] = None,
+    runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs", "estimators"),
+    results: Annotated[Path, typer.Option(help="Folder for the tables.")] = Path(
+        "results", "estimators"
+    ),
+    settings: Settings = None,
+    device: Device = "auto",
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Runs at a time; default: 10 on a GPU, one per core on a CPU."),
+    ] = None,
+    trials: Annotated[bool, typer.Option("--trials", help="Stop after the trials.")] = False,
+    report: Annotated[
+        bool, typer.Option("--report", help="Train nothing; show and write what is on record.")
+    ] = False,
+) -> None:
+    """Compare estimators; see HELP."""
+    from treelax.apps.cli.commands import option_settings
+    from treelax.apps.tasks.text.commands import CORPUS, VECTORS
+    from treelax.lab.analysis.estimators import Study, check_rows
+
+    given = {CORPUS.parameter: source, VECTORS.parameter: vectors}
+    if task != "sst" and (source or vectors):
+        name = CORPUS.name if source else VECTORS.name
+        raise InputError(f"{name}: received it for {task}; expected it for sst only")
+    changes = [*option_settings((CORPUS, VECTORS), given), *(settings or ())]
+    study = Study(task, runs, results, check_rows(rows), changes)
+    failure = None
+    if not report:
+        failure = _train(study.tuning, study.tuning.trials(), "trials", device, jobs)
+        if not trials:
+            failure = failure or _train(study, study.finals(seeds), "runs", device, jobs)
+            if failure is None:
+                _measure(study, device)
+    files = [f"--from {source.name}"] if source else []
+    files += [f"--vectors {file.name}" for file in vectors or ()]
+    options = [f"--seeds {seeds}", *files, *(f"--set {each}" for each in settings or ())]
+    _publish(study, seeds, " ".join(options))
+    if failure is not None:
+        raise failure
+
+
+def _train(study: Any, keys: Any, name: str, device: str, jobs: int | None) -> TrainingError | None:
+    """Train what is not on record; returns what was wrong with runs that failed."""
+    from treelax.apps.training.devices import find_device
+
+    place = find_device(device)
+    study.collect(keys)
+    missing = study.missing(keys)
+    if not missing:
+        return None
+    with progress("reading the data", unit="records", transient=True) as bar:
+        study.task.check_data(list(missing.values()), bar.update)
+    try:
+        return train_runs(study.task, missing, place, jobs, called=name, parts=2)
+    finally:
+        study.collect(keys)  # whatever has ended, also if the sweep was interrupted
+
+
+def _measure(study: Any, device: str) -> None:
+    from treelax.apps.training.devices import find_device
+
+    study.measure(find_device(device), lambda row: error_console.print(f"timing {row}"))
+
+
+def _publish(study: Any, seeds: int, options: str) -> None:
+    """Print the table and write it."""
+    from treelax.files import atomic_write
+    from treelax.lab.analysis.estimators import LAST
+    from treelax.lab.analysis.tables import TABLE, to_markdown
+
+    headings, rows = study.table_rows(seeds)
+    if not rows:
+        console.print("no row has a run on record that its trials have chosen")
+        return
+    title = study.comparison.title
+    hidden = ("trials, dev", "every seed", LAST)
+    shown = [i for i, name in enumerate(headings) if not name.endswith(hidden)]
+    table(
+        [headings[i] for i in shown],
+        [[row[i] for i in shown] for row in rows],
+        f"{title}, %",
+        f"every seed, the last epoch and the trials in {study.results / TABLE}",
+    )
+    devices = ", ".join(dict.fromkeys(line["device"] for line in study.records.values()))
+    other = study.comparison.tuned_by
+    where = "" if other is None else f" in the comparison `{other}`"
+    about = (
+        f"Each estimator has one setting with three trials of one seed{where}, whose best dev accuracy "
+        "chose it, the smaller value in a tie; mean ± standard deviation over other seeds, in "
+        "percent; failures count. Figures are those of the epoch that training kept, the best on dev; "
+        "the last one has its own column. Milliseconds an update and megabytes of one run alone."
+    )
+    command = f"treelax table estimators {study.results.name} {options}"
+    text = f"# {title}\n\n{about} `{command}` on {devices}.\n\n{to_markdown(headings, rows)}\n"
+    with atomic_write(study.results / TABLE, "w") as file:
+        file.write(text)
+    study.plot(seeds, study.results / "curves.svg")
+    console.print(f"written to {study.results}")
+
+
+register = command("estimators", HELP, compare)

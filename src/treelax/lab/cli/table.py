@@ -1,0 +1,265 @@
+"""``treelax table``: the paper's tables with our runs beside them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from treelax.apps.cli.commands import (
+    Device,
+    Settings,
+    command,
+    group,
+    option_settings,
+    with_options,
+)
+from treelax.apps.cli.console import console, error_console, table
+from treelax.apps.cli.progress import progress
+from treelax.errors import InputError, TrainingError
+from treelax.lab.cli import estimators, gradients
+from treelax.lab.cli.sweeps import train_runs
+from treelax.lab.tables.commands import TABLES, TableCommand
+
+if TYPE_CHECKING:
+    from treelax.apps.tasks.task import Task
+    from treelax.apps.training.run import Run
+    from treelax.lab.tables.paper import PaperTable
+
+    Ended = list[tuple[Run, dict[str, Any]]]
+
+HELP = """Reproduce a table of the paper: train all runs, then write the table.
+
+Every table has its own --help. Finished runs are not repeated and interrupted
+ones are resumed, so the same command continues a sweep. On a GPU, runs
+overlap if NVIDIA's multi-process service is on (nvidia-cuda-mps-control -d).
+
+The tables of parsers and of gradients are not the paper's; the latter trains
+nothing: it holds all estimators against exact gradients.
+
+Examples:
+  treelax table listops --seeds 5 --device cuda
+  treelax table sst --from trainDevTestTrees_PTB.zip \\
+      --vectors glove.840B.300d.zip
+"""
+
+
+def make_table(
+    own: TableCommand,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: 0 to N-1.")] = 1,
+    recipe: Annotated[str, typer.Option(help="Training settings.")] = "",
+    rows: Annotated[
+        str | None, typer.Option(help="Presets, separated by commas; default: all rows.")
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path(),
+    results: Annotated[
+        Path | None, typer.Option(help="Folder for the table; default: results/TABLE.")
+    ] = None,
+    settings: Settings = None,
+    device: Device = "auto",
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Runs at a time; default: 10 on a GPU, one per core on a CPU."),
+    ] = None,
+    report: Annotated[
+        bool, typer.Option("--report", help="Train nothing; show and write the results so far.")
+    ] = False,
+    **options: Any,
+) -> None:
+    """Train all rows of a table over several seeds, and write it."""
+    from treelax.apps.tasks import task_named
+    from treelax.lab.analysis.sweep import run_name
+    from treelax.lab.analysis.tables import refuse_to_shrink
+    from treelax.lab.tables.by_task import TABLES as BY_TASK
+
+    task = task_named(own.task)
+    other = recipe not in ("", *own.recipes[:1])
+    key = f"{own.name}-{recipe}" if other else own.name
+    chosen, place = BY_TASK[own.task][key], results or Path("results", key)
+    if place.exists() and not place.is_dir():
+        raise InputError(f"--results: {place} is a file; expected a folder, or a new name")
+    presets, changes = _presets(chosen, rows), list(settings or [])
+    _refuse_settings(task, chosen, presets, changes)
+    files = option_settings(own.options, options)
+    configs = [
+        chosen.row_config(task.configured(preset, [*files, *changes, f"seed={seed}"]))
+        for preset in presets
+        for seed in range(seeds)
+    ]
+    refuse_to_shrink(place, [(config.preset, config.seed) for config in configs])
+    failure = None if report else _train(task, configs, runs, device, jobs)
+    ended = _ended(task, configs, runs)
+    try:
+        if not ended:
+            raise InputError("no run has ended yet; expected at least one: train without --report")
+        _refuse_other_data(ended)
+        refuse_to_shrink(place, [(result["preset"], result["seed"]) for _, result in ended])
+    except InputError as error:
+        raise failure or error from None  # why runs are missing
+    there = {run.path for run, _ in ended}
+    missing = [run_name(c) for c in configs if runs / run_name(c) not in there]
+    if missing:
+        error_console.print(f"not ended yet: {', '.join(missing)}")
+    words = ["--recipe", recipe] if other else []
+    words += ["--seeds", str(seeds)]
+    for option in own.options:  # files by their names alone
+        value = options[option.parameter] or []
+        for path in value if isinstance(value, list) else [value]:
+            words += [option.name, PurePath(path).name]
+    words += ["--rows", rows] if rows is not None else []
+    for setting in changes:
+        value = setting.partition("=")[2].strip()
+        is_file = _key(setting) in task.files
+        words += ["--set", f"{_key(setting)}={PurePath(value).name}" if is_file else setting]
+    words += ["--runs", str(runs)] if runs != Path("runs", own.runs) else []
+    words += ["--results", str(place)] if place != Path("results", key) else []
+    _publish(task, chosen, ended, place, f"treelax table {own.name} {shlex.join(words)}", missing)
+    if failure is not None:
+        raise failure
+
+
+def _key(setting: str) -> str:
+    return setting.partition("=")[0].strip()
+
+
+def _presets(chosen: PaperTable, rows: str | None) -> list[str]:
+    from treelax.ops.checks import one_of
+
+    if rows is None:
+        return list(chosen.figures)
+    names = list(dict.fromkeys(name for row in rows.split(",") if (name := row.strip())))
+    for name in names or [rows]:
+        one_of("--rows", name, chosen.labels)
+    return names
+
+
+def _refuse_settings(
+    task: Task, chosen: PaperTable, presets: Sequence[str], changes: Sequence[str]
+) -> None:
+    """Refuse to change what makes the rows of a table different."""
+    from treelax.apps.training.config import flatten
+
+    configs = [flatten(task.preset(preset)) for preset in presets]
+    for setting in changes:
+        key = _key(setting)
+        if key == "seed":
+            raise InputError(f"seed: received the setting {setting}; expected --seeds N")
+        if key in chosen.named_after and any(row[key] != configs[0][key] for row in configs):
+            advice = "choose rows with --rows, or train one model with treelax train"
+            raise InputError(f"--set: {setting} is where the rows of the table differ; {advice}")
+
+
+def _ended(task: Task, configs: Sequence[Any], folder: Path) -> Ended:
+    """The runs that have ended, with their results."""
+    from treelax.apps.training.run import CONFIG, Run
+    from treelax.lab.analysis.sweep import refuse_other_settings, run_name
+
+    found = []
+    for config in configs:
+        path = folder / run_name(config)
+        if (path / CONFIG).exists():
+            run = Run.open(path)
+            result = task.result(run) if run.task == task.name else {}
+            if result is not None:
+                refuse_other_settings(task, run, config)
+                found.append((run, result))
+    return found
+
+
+def _refuse_other_data(ended: Ended, now: str | None = None) -> None:
+    """Refuse a table of runs that were trained or tested on other data than each other."""
+    told = [(run, result["data"]) for run, result in ended if result.get("data")]
+    for run, other in told:
+        first, data = told[0]
+        if other != data or now not in (None, other):
+            than = first.path if other != data else "are there now"
+            found = f"was trained or tested on other data than {than}"
+            raise InputError(f"{run.path}: {found}; restore the files, or give another --runs")
+
+
+def _train(
+    task: Task, configs: Sequence[Any], folder: Path, device: str, jobs: int | None
+) -> TrainingError | None:
+    """Train what has not been trained; returns what was wrong with runs that failed."""
+    from treelax.apps.training.devices import find_device
+    from treelax.lab.analysis.sweep import run_name
+
+    place = find_device(device)
+    ended = _ended(task, configs, folder)
+    if len(ended) < len(configs):
+        with progress("reading the data", unit="records", transient=True) as bar:
+            for data in task.check_data(configs, bar.update):
+                _refuse_other_data(ended, data)
+    return train_runs(task, {folder / run_name(c): c for c in configs}, place, jobs)
+
+
+def _publish(
+    task: Task,
+    chosen: PaperTable,
+    ended: Ended,
+    results: Path,
+    command: str,
+    missing: Sequence[str],
+) -> None:
+    """Print the table and write it, the runs and the curves."""
+    from treelax.apps.training.metrics import read_metrics
+    from treelax.files import atomic_write
+    from treelax.lab.analysis import tables
+
+    configs = [run.config(task.config_type) for run, _ in ended]
+    chosen = chosen.adapted(configs[0])
+    logs: dict[str, dict[int, list[dict[str, Any]]]] = {}
+    records = []
+    for run, result in ended:
+        log = read_metrics(run.metrics_file) if chosen.curves else []
+        logs.setdefault(result["preset"], {})[result["seed"]] = log
+        records.append(chosen.record(result, log))
+    rows, headings = tables.table_rows(chosen, records), tables.headings(chosen)
+    shown = [*range(len(headings) - len(chosen.columns)), *map(headings.index, chosen.shown)]
+    table(
+        [headings[i] for i in shown],
+        [[row[i] for i in shown] for row in rows],
+        f"{chosen.title}, %",
+        f"every seed and more columns in {results / tables.TABLE}",
+    )
+    found = [result for _, result in ended]
+    about = chosen.about(list(zip(configs, found, strict=True)))
+    lines = [
+        *(f"# {chosen.title}", "", f"{about} `{command}` on {tables.where(found)}.", ""),
+        *(tables.to_markdown(headings, rows), ""),
+        *([f"Runs that have not ended: {', '.join(missing)}.", ""] if missing else []),
+    ]
+    files = {tables.RUNS: tables.to_csv(chosen.keys, records), tables.TABLE: "\n".join(lines)}
+    if chosen.curves:
+        files[tables.CURVES] = tables.curves_csv(chosen, logs)
+    results.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        with atomic_write(results / name, "w") as file:
+            file.write(text)
+    tables.plot_curves(chosen, logs, results)
+    console.print(f"written to {results}")
+
+
+register = group(
+    "table",
+    HELP,
+    *(
+        command(
+            each.name,
+            each.help,
+            with_options(
+                make_table,
+                each,
+                choices={"recipe": each.recipes},
+                seeds=each.seeds,
+                runs=Path("runs", each.runs),
+            ),
+        )
+        for each in TABLES
+    ),
+    estimators.register,
+    gradients.register,
+)

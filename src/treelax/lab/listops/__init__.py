@@ -1,0 +1,1 @@
+"""The paper's controlled experiment: training and testing of models of ListOps."""

@@ -1,0 +1,215 @@
+"""The sections of a report as tables: overview, results beside the paper's, settings, curves."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from treelax.apps.table import Cell, Table
+from treelax.lab.analysis.tables import headings, table_rows
+from treelax.lab.plots import Curve, Panel, draw_panels
+from treelax.lab.report.glossary import COLUMNS
+from treelax.lab.report.run_records import RunRecord, figure_of
+from treelax.lab.tables.by_task import TABLES
+
+_SIZE = re.compile(r'viewBox="0 0 ([\d.]+) ([\d.]+)"')
+SECTIONS = {"": "Experiment", "data": "Data", "model": "Model", "train": "Training"}
+LEARNED = 3  # runs whose dev figures stand on top where there are no trees
+CHANGES = 6  # settings other than the preset's that are named
+
+
+def _name(key: str) -> str:
+    return key.upper() if key.upper() in COLUMNS else key.replace("_", " ")  # UAS, LAS
+
+
+def _dev_name(key: str) -> str:
+    return f"dev: {_name(key)}, %"
+
+
+def dev_figures(runs: Sequence[RunRecord]) -> list[str]:
+    """What is known where no trees could be studied: the dev figures of the best epochs."""
+    found = []
+    for run in runs[:LEARNED]:
+        figures = ", ".join(f"{_name(key)} {own:.1f} %" for key, own in run.dev.items())
+        if figures and run.best_row is not None:
+            found.append(
+                f"On the dev set, after epoch {run.best_row['epoch']}, {run.name} has {figures}."
+            )
+    return found
+
+
+def overview(runs: Sequence[RunRecord]) -> Table:
+    """The runs: what they are, how far they have come, and their best figures on dev."""
+    keys = list(dict.fromkeys(key for run in runs for key in run.dev))
+    columns = ["run", "task", "preset", "seed", "state", "best epoch", "time", "device"]
+    rows: list[list[Cell]] = []
+    for run in runs:
+        result = run.result or {}
+        rows.append(
+            [
+                *(run.name, run.task.title, run.config.preset, str(run.config.seed), run.state),
+                "–" if run.best_row is None else str(run.best_row["epoch"]),
+                "–" if run.seconds is None else _duration(run.seconds),
+                str(result.get("device", "–")),
+                *(run.dev.get(key) for key in keys),
+            ]
+        )
+    columns += map(_dev_name, keys)
+    note = "dev: of the best epoch, with discrete trees unless marked soft." if keys else None
+    return Table(columns, rows, f"The {len(runs)} runs", note)
+
+
+def _duration(seconds: float) -> str:
+    """A time in words: ``59 s``, ``1 min 1 s``, ``2 h 2 min``."""
+    minutes, rest = divmod(round(seconds), 60)
+    if not minutes:
+        return f"{rest} s"
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def results(runs: Sequence[RunRecord]) -> dict[str, list[Any]] | None:
+    """Figures of the runs that have ended, and beside the paper's; None if none has."""
+    ended = [run for run in runs if run.result is not None]
+    if not ended:
+        return None
+    tables, details = [], []
+    for task in dict.fromkeys(run.task for run in ended):
+        own = [run for run in ended if run.task is task]
+        found = [(run.name, row) for run in own for row in task.summary(run.result or {})]
+        columns = list(dict.fromkeys(name for _, row in found for name in row))
+        rows = [[name, *(row.get(column) for column in columns)] for name, row in found]
+        tables.append(
+            Table(["run", *columns], rows, f"{task.title[0].upper()}{task.title[1:]}: results, %")
+        )
+        details += [
+            each._replace(title=f"{run.name}: {each.title or 'more'}")
+            for run in own
+            for each in task.result_tables(run.result or {})[1:]
+        ]
+    beside = list(_beside_paper(ended))
+    changed = [note for run in ended for note in _changed(run)] if beside else []
+    return {"tables": [*tables, *beside], "details": details, "changed": changed}
+
+
+def _beside_paper(runs: Sequence[RunRecord]) -> Iterator[Table]:
+    papers = {id(t): (run.task, t) for run in runs for t in TABLES.get(run.task.name, {}).values()}
+    for task, paper in papers.values():
+        own = [run for run in runs if run.task is task and run.config.preset in paper.figures]
+        if not own or not any(paper.figures[run.config.preset] for run in own):
+            continue
+        rows = []
+        for group in _alike(own):
+            records = [
+                paper.record(dict(run.result or {}), [dict(row) for row in run.rows])
+                for run in group
+            ]
+            names = ", ".join(run.name for run in group)
+            rows += [[*cells, names] for cells in table_rows(paper, records)]
+        about = paper.about([(run.config, dict(run.result or {})) for run in own])
+        columns = [*headings(paper), "runs"]
+        kept = list(range(len(columns)))
+        if len(rows) == len(own):  # one run each: columns on seeds say nothing
+            kept = [i for i in kept if "seed" not in columns[i]]
+        rows = [[row[i] for i in kept] for row in rows]
+        yield Table([columns[i] for i in kept], rows, f"Beside the paper: {paper.title}", about)
+
+
+def _alike(runs: Sequence[RunRecord]) -> list[list[RunRecord]]:
+    """Runs whose settings are the same but for the seed and where files are."""
+    groups: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        own = {key: value for key, value in run.settings.items() if key not in run.places}
+        groups.setdefault(json.dumps(own, sort_keys=True), []).append(run)
+    return list(groups.values())
+
+
+def _changed(run: RunRecord) -> list[str]:
+    """That a run is not what its preset is."""
+    own, usual = run.settings, run.changed
+    named = [f"{key} {written(own[key])} (preset: {written(usual[key])})" for key in usual]
+    more = f" and {len(named) - CHANGES} more" if len(named) > CHANGES else ""
+    return [f"{run.name}: {', '.join(named[:CHANGES])}{more}"] if named else []
+
+
+def written(value: Any) -> str:
+    """A value as people write it: ``none``, ``true``, ``64, 32``."""
+    if isinstance(value, tuple):
+        return ", ".join(map(written, value)) or "(empty)"
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def settings(runs: Sequence[RunRecord]) -> dict[str, Any]:
+    """Settings that differ, side by side; those that all runs share, section by section."""
+    own = {run.name: run.settings for run in runs}
+    keys = list(dict.fromkeys(key for each in own.values() for key in each))
+    # runs of different tasks do not have the same settings
+    values = {
+        key: [written(each[key]) if key in each else "–" for each in own.values()] for key in keys
+    }
+    differing = [key for key in keys if len(set(values[key])) > 1]
+    rows = [[key, *values[key]] for key in differing]
+    columns, title = ["setting", *own], "Settings that differ"
+    if len(runs) == 1:
+        [run] = runs
+        rows = [
+            [key, written(run.settings[key]), written(usual)] for key, usual in run.changed.items()
+        ]
+        columns, title = ["setting", "value", "preset has"], "Settings that differ from the preset"
+    groups: dict[str, list[str]] = {}
+    for key in keys:
+        if key not in differing:
+            groups.setdefault(key.rpartition(".")[0], []).append(key)
+    return {
+        "differing": Table(columns, rows, title) if rows else None,
+        "shared": len(keys) - len(differing),
+        "groups": [_group(name, group, runs) for name, group in groups.items()],
+    }
+
+
+def _group(name: str, keys: Sequence[str], runs: Sequence[RunRecord]) -> tuple[Table, list[str]]:
+    """The settings of one section, which all runs share, with the preset's value where it differs."""
+    own, usual = runs[0].settings, runs[0].changed
+    one_preset = len({run.config.preset for run in runs}) == 1
+    shown = {key: written(usual[key]) for key in keys if key in usual and one_preset}
+    rows = [
+        [key.rpartition(".")[2], written(own[key]), *([shown.get(key, "")] if shown else [])]
+        for key in keys
+    ]
+    columns = ["setting", "value", *(["preset has"] if shown else [])]
+    markers = ["changed" if key in shown else "" for key in keys]
+    return Table(columns, rows, SECTIONS.get(name, name)), markers
+
+
+def training(runs: Sequence[RunRecord]) -> dict[str, Any] | None:
+    """A picture of the loss and all dev figures by epoch; None if no run has ended an epoch."""
+    begun = [run for run in runs if run.rows]
+    keys = dict.fromkeys(
+        key for run in begun for row in run.rows for key in row.get("dev", {}) if key != "score"
+    )
+    figures = [("training loss", "loss"), *((_dev_name(key), key) for key in keys)]
+    panels = []
+    for title, key in figures:
+        curves = []
+        for look, run in enumerate(begun):
+            values = [figure_of(row, key) for row in run.rows]
+            if any(map(math.isfinite, values)):
+                epochs = [float(row["epoch"]) for row in run.rows]
+                best = None if run.best_row is None else float(run.best_row["epoch"])
+                curves.append(Curve(run.name, epochs, values, look=look, mark=best))
+        if curves:
+            panels.append(Panel(curves, "epoch", title))
+    if not panels:
+        return None
+    drawn = draw_panels(panels, columns=3)
+    # as an image: its own style counts in it, and none of its names meets one of the page
+    svg = drawn.svg()
+    data = base64.b64encode(svg.encode()).decode()
+    width, height = _SIZE.search(svg).groups()  # type: ignore[union-attr]  # matplotlib writes it
+    return {
+        **{"data": data, "description": drawn.description},
+        **{"width": round(float(width)), "height": round(float(height))},
+    }

@@ -1,0 +1,59 @@
+"""How a task describes a table of the paper; `treelax.lab.analysis.tables` makes it from runs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, ClassVar
+
+Record = dict[str, Any]
+# the key of a record, whose mean and spread over seeds a cell shows, or what makes it or its values
+Column = str | Callable[[Sequence[Record]], str | list[float | None]]
+
+
+class PaperTable(ABC):
+    """A table of the paper, with columns for our runs."""
+
+    title: str
+    paper: str  # heading of the paper's figures; empty if it has no such table
+    keys: ClassVar[tuple[str, ...]]  # columns of runs.csv
+    named_after: ClassVar[Collection[str]]  # settings that name a row where rows differ in them
+    curves: ClassVar[tuple[str, ...]] = ()  # dev figures in curves.csv
+    panels: ClassVar[Mapping[str, str]] = {}  # titles of the curves to plot
+    plots: ClassVar[Mapping[str, Mapping[str, str]]] = {}  # labels of the presets in each plot
+
+    @property
+    @abstractmethod
+    def figures(self) -> Mapping[str, str | None]:
+        """What the paper prints for the preset of each row; None if it has no such row."""
+
+    @property
+    @abstractmethod
+    def labels(self) -> Mapping[str, str]:
+        """What each preset is, in words; presets that are not among `figures` are further rows."""
+
+    @property
+    @abstractmethod
+    def columns(self) -> Mapping[str, Column]:
+        """Our columns, by their headings."""
+
+    @property
+    @abstractmethod
+    def shown(self) -> Collection[str]:
+        """Headings of our columns that fit a terminal."""
+
+    @abstractmethod
+    def record(self, result: Record, log: Sequence[Record] = ()) -> Record:
+        """A line of ``runs.csv``, from the ``test.json`` and the metrics of a run."""
+
+    @abstractmethod
+    def about(self, runs: Sequence[tuple[Any, Record]]) -> str:
+        """A paragraph on data and figures, from the configs and results of the runs."""
+
+    def row_config(self, config: Any) -> Any:
+        """The config of a run without settings that its row has no use for."""
+        return config
+
+    def adapted(self, config: Any) -> PaperTable:
+        """The table for runs with these settings: without the paper's figures if it has no such."""
+        return self

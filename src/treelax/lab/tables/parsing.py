@@ -1,0 +1,96 @@
+"""Tables of parsers: rows that differ in a few settings, each over several seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from treelax.apps.tasks.parsing.commands import SIZES
+from treelax.apps.tasks.parsing.presets import LABELS, STRUCTURES, Row
+from treelax.lab.tables.paper import Column, PaperTable, Record
+
+FIGURES = ("uas", "las", "malformed")
+SPLITS = ("dev", "test")
+
+
+@dataclass(frozen=True)
+class ParserTable(PaperTable):
+    """A table of attachment scores."""
+
+    title: str
+    rows: Mapping[str, Row]
+    size: str = "full"  # preset that the rows start from
+    paper: str = ""  # there is no such table in the paper
+
+    keys = (
+        *("preset", "seed"),
+        *(f"{split}_{key}" for split in SPLITS for key in (*FIGURES, "sentences")),
+        *("training_sentences", "parameters", "best_epoch", "epochs", "seconds", "device"),
+    )
+    named_after = ("model.structure", "data.labelled", "data.rest")
+
+    @property
+    def figures(self) -> Mapping[str, str | None]:
+        """No figures of a paper."""
+        return dict.fromkeys(self.labels)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """What each row is."""
+        return {f"{self.size}-{name}": row.label for name, row in self.rows.items()}
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """Our columns."""
+        names = dict(zip(FIGURES, ("UAS", "LAS", "malformed"), strict=True))
+        return {
+            "seeds": lambda own: str(len(own)),
+            **{f"{split} {names[key]}": f"{split}_{key}" for split in SPLITS for key in FIGURES},
+            "seconds": lambda own: ", ".join(f"{r['seconds']:.0f}" for r in own),
+        }
+
+    @property
+    def shown(self) -> Collection[str]:
+        """Headings that fit a terminal."""
+        return ("seeds", "dev UAS", "dev LAS", "test UAS", "test LAS", "test malformed")
+
+    def record(self, result: Record, log: Sequence[Record] = ()) -> Record:
+        """A line of the CSV; None where there is no test set."""
+        line = {key: result.get(key) for key in self.keys} | {
+            "seconds": round(result["seconds"], 1)
+        }
+        for split in SPLITS:
+            found = result["splits"].get(split, {})
+            line[f"{split}_sentences"] = found.get("sentences")
+            # rounded here, once, so that all that is made from the records agrees
+            line |= {f"{split}_{key}": round(found[key], 3) for key in FIGURES if key in found}
+        return line
+
+    def about(self, runs: Sequence[tuple[Any, Record]]) -> str:
+        """The data, and what the figures are."""
+        config, first = runs[0]
+        counts = sorted({result["training_sentences"] for _, result in runs})
+        some = " or ".join(f"{count:,}" for count in counts)
+        trained = f"{some} sentences of {PurePath(config.data.train).name}"
+        sizes = [f"{own['sentences']:,} of {split}" for split, own in first["splits"].items()]
+        files = " and ".join(PurePath(file).name for file in config.data.vector_files)
+        return (
+            f"Preset {self.size}, trained on {trained}, with "
+            f"{f'word vectors of {files}' if files else 'no given word vectors'}; figures are over the "
+            f"sentences of each split, {' and '.join(sizes)}. UAS and LAS (without subtypes of labels) "
+            "are in percent of words, malformed in percent of sentences: those whose heads are not a "
+            "tree with one root. Mean ± standard deviation over seeds; seconds of training of each "
+            "run, others beside it on the device if there was more than one at a time."
+        )
+
+
+TABLES = {  # a table of another name is a line here, its rows, and a command
+    name + suffix: ParserTable(title, rows, size)
+    for name, title, rows in (
+        ("parser", "Dependency parsing: kinds of trees", STRUCTURES),
+        ("labels", "Dependency parsing: few labels", LABELS),
+    )
+    for size, suffix in zip(SIZES, ("", "-small"), strict=True)
+}
