@@ -16,14 +16,11 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from treelax.apps.pictures.style import COLOURS, INK, PAPER
 from treelax.errors import BackendError, InputError
 from treelax.files import atomic_write
-
-if TYPE_CHECKING:
-    from treelax.apps.pictures.lines import Drawing
 
 NOTE, NOTE_MARGIN = 13.0, 16.0  # size of a note, and around it
 # what XML cannot hold, and what would turn the direction of all that follows
@@ -69,7 +66,7 @@ class Picture:
     body: str
     title: str
     description: str
-    drawing: Drawing | None = field(default=None, compare=False, repr=False)
+    drawing: Any = field(default=None, compare=False, repr=False)
 
     def svg(self) -> str:
         """The ``<svg>`` element, with text as text and without a script; equal drawings, equal text."""

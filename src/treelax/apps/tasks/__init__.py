@@ -14,7 +14,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from treelax.errors import CheckpointError, InputError
+from treelax.apps.tasks.saved import BUILT_IN, task_of
+from treelax.errors import InputError
 
 if TYPE_CHECKING:
     import torch
@@ -39,8 +40,6 @@ LOADERS: dict[str, str] = {
     "tag": "treelax.apps.tasks.text.pretrained:load",
     "parser": "treelax.apps.tasks.parsing.parser:load",
 }
-# models that come with treelax, with their tasks
-BUILT_IN = {"english": "parser", "listops": "listops"}
 
 
 def task_named(name: str) -> Task:
@@ -122,27 +121,3 @@ def load(
         vectors=None if given is None else [Path(file) for file in given],
     )
     return model
-
-
-def task_of(path: Path) -> str:
-    """The task of the model in a folder or file; no weights are read."""
-    from treelax.apps.training.checkpoint import read_checkpoint_header
-    from treelax.apps.training.run import CONFIG, Run
-
-    if path.is_file():
-        return read_checkpoint_header(path)[0]
-    if (path / CONFIG).is_file():
-        return Run.open(path).task
-    saved = path / "config.json"
-    if not saved.is_file():
-        what = f"holds neither {CONFIG} nor {saved.name}" if path.exists() else "does not exist"
-        raise InputError(
-            f"{path}: {what}; expected the folder of a run or of a saved model, a model.safetensors, "
-            f"or {' or '.join(BUILT_IN)} for a model that comes with treelax"
-        )
-    from treelax.apps.tasks.text.model_files import read_config
-
-    try:
-        return str(read_config(saved)["settings"]["kind"])
-    except (KeyError, TypeError) as error:
-        raise CheckpointError(f"{saved}: has no settings.kind; restore it") from error

@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from treelax.apps.data.text.records import Record, Records
-from treelax.apps.data.text.tokenizer import words_of
+from treelax.apps.data.text.records import Record, Records, words_of
 from treelax.apps.data.text.vocabulary import PADDING, Vocabulary, WordTable
 from treelax.errors import DataError, short
 

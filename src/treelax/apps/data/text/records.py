@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypedDict, Unpack, get_args
 
-from treelax.apps.data.text.tokenizer import words_of
+from treelax.apps.data.text.tokenizer import Cut, tokenize
 from treelax.errors import DataError, counted
 from treelax.ops.checks import one_of
 
-__all__ = ["CheckOptions", "Record", "Records", "Report"]
+__all__ = ["CheckOptions", "Record", "Records", "Report", "words_of"]
 
 MAX_WORDS = 10_000
 LINES_SHOWN = 5  # line numbers in a summary
@@ -192,3 +192,10 @@ class TextStatistics:
             "length_mean": [words / self.records for words in self._words.values()],
             "length_max": list(self._longest.values()),
         }
+
+
+def words_of(record: Record, i: int, cut: Cut = tokenize) -> list[str]:
+    """The words of one text of a record, none empty: its tokens, or what ``cut`` gives."""
+    if not record.tokens:
+        return cut(record.texts[i])
+    return [word for word in record.texts[i].split(" ") if word]

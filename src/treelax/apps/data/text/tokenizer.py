@@ -9,14 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
 
 from treelax.errors import BackendError, install_command
 
-if TYPE_CHECKING:
-    from treelax.apps.data.text.records import Record
-
-__all__ = ["VERSION", "tokenize", "typewritten", "words_of", "written_words"]
+__all__ = ["VERSION", "tokenize", "typewritten", "written_words"]
 
 Cut = Callable[[str], list[str]]
 VERSION = 3  # raised when the same text is cut otherwise
@@ -84,13 +80,6 @@ def written_words(text: str) -> list[str]:
         first, taken = max(places[start], taken), places[end - 1] + 1
         found.append(text[first:taken])
     return [word for word in found if word]  # the dots of an ellipsis may be parts of two
-
-
-def words_of(record: Record, i: int, cut: Cut = tokenize) -> list[str]:
-    """The words of one text of a record, none empty: its tokens, or what ``cut`` gives."""
-    if not record.tokens:
-        return cut(record.texts[i])
-    return [word for word in record.texts[i].split(" ") if word]
 
 
 @cache

@@ -21,8 +21,9 @@ from treelax.apps.data.text.records import (
     Record,
     Records,
     Report,
+    words_of,
 )
-from treelax.apps.data.text.tokenizer import Cut, tokenize, words_of
+from treelax.apps.data.text.tokenizer import Cut, tokenize
 from treelax.apps.tasks.base import Example, Examples, Source
 from treelax.apps.tasks.text.config import SPLIT, SentenceSettings, TextConfig
 from treelax.apps.tasks.text.given_trees import check_tree

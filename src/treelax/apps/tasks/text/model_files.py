@@ -25,7 +25,7 @@ from torch import Tensor
 
 import treelax
 from treelax.apps.data.text.vectors import Vectors
-from treelax.apps.tasks import task_of
+from treelax.apps.tasks.saved import FORMAT, read_config, task_of
 from treelax.apps.tasks.text.config import Kind, SentenceSettings, TextConfig
 from treelax.apps.tasks.text.transformer import COPY, copy_folder, with_own_copy
 from treelax.apps.training.checkpoint import load_checkpoint, misfit, save_checkpoint
@@ -36,7 +36,7 @@ from treelax.errors import CheckpointError, DataError, InputError
 from treelax.files import atomic_write, sha256
 
 CONFIG, MODEL, WORDS = "config.json", "model.safetensors", "words.safetensors"
-FORMAT, KIND, WORDS_KIND = "treelax sentence model", "sentences", "words"
+KIND, WORDS_KIND = "sentences", "words"
 KINDS = get_args(Kind)
 Config = TypeVar("Config", TextConfig, SentenceSettings)
 
@@ -132,19 +132,6 @@ def _restored(kind: type[Config], kept: Any, file: Path) -> Config:
         return from_table(kind, kept, "settings")
     except InputError as error:
         raise misfit(file, error) from error
-
-
-def read_config(file: Path) -> dict[str, Any]:
-    """The config of a saved model."""
-    try:
-        told = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{file}: cannot be read as JSON ({error})") from error
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
-        raise CheckpointError(
-            f"{file}: is of another program; expected the config of a sentence model which treelax saved"
-        )
-    return told
 
 
 def save_words(path: Path, vectors: Vectors, labels: tuple[str, ...]) -> None:

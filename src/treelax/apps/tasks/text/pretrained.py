@@ -16,8 +16,8 @@ from torch.nn import functional as F
 
 from treelax.apps.data.conllu import Sentence
 from treelax.apps.data.text.ptb import one_word, spaced_words
-from treelax.apps.data.text.records import Record
-from treelax.apps.data.text.tokenizer import Cut, tokenize, words_of
+from treelax.apps.data.text.records import Record, words_of
+from treelax.apps.data.text.tokenizer import Cut, tokenize
 from treelax.apps.data.text.vectors import Vectors
 from treelax.apps.tasks.base import (
     Answer,
