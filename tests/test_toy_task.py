@@ -11,9 +11,10 @@ from pathlib import Path
 TESTS = Path(__file__).parent
 PROGRAM = """
 import sys
-from treelax.apps.tasks import TASKS
+from treelax.apps.tasks import LOADERS, TASKS
 
 TASKS["toy"] = "toy_task.task:TOY"  # the registration
+LOADERS["toy"] = "toy_task.task:load"
 
 from treelax.__main__ import main
 

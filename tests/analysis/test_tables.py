@@ -12,11 +12,11 @@ from table_runs import result as text_result
 
 from treelax.apps.data.text.readers_corpora import CORPORA
 from treelax.apps.tasks.listops.config import PRESETS as LISTOPS_PRESETS
-from treelax.apps.tasks.text import table as text_table
 from treelax.apps.tasks.text.presets import PRESETS, preset
 from treelax.apps.training.config import override
 from treelax.lab.analysis.tables import headings, table_rows, to_csv
 from treelax.lab.listops.table import TABLE
+from treelax.lab.tables import text as text_table
 from treelax.lab.tables.text import TABLES, amount
 
 

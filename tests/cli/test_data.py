@@ -25,9 +25,9 @@ from treelax.apps.data.text import download
 from treelax.apps.data.text.readers_corpora import CORPORA, read_multinli, read_snli
 from treelax.apps.data.text.readers_table import read_table
 from treelax.apps.tasks.listops.config import DataConfig, preset
+from treelax.apps.tasks.listops.data import load_splits
 from treelax.apps.tasks.text.config import DataConfig as TextData
 from treelax.apps.tasks.text.sources import distribution
-from treelax.lab.listops.experiment import load_splits
 
 FILES = Path(__file__).parent.parent / "data"
 SAMPLE, PAIRS = FILES / "listops_sample.tsv", FILES / "text" / "snli_sample.jsonl"

@@ -12,8 +12,9 @@ import pytest
 from table_runs import TrainedHere
 
 from treelax.__main__ import main
+from treelax.apps.tasks.parsing.presets import ALL_PRESETS
 from treelax.lab.analysis import sweep
-from treelax.lab.tables.parsing import ALL_PRESETS, TABLES
+from treelax.lab.tables.parsing import TABLES
 
 SENTENCES = """\
 1\tdogs\t_\t_\t_\t_\t2\tnsubj\t_\t_

@@ -12,11 +12,11 @@ from typer.testing import Result
 
 from treelax.__main__ import main
 from treelax.apps.cli.train import show_settings
-from treelax.apps.tasks.listops import experiment
 from treelax.apps.tasks.listops.config import PRESETS
 from treelax.apps.tasks.text.presets import preset
 from treelax.apps.training.config import override
 from treelax.apps.training.run import Run
+from treelax.lab.listops import experiment
 
 Capture = pytest.CaptureFixture[str]
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")

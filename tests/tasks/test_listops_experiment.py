@@ -13,10 +13,11 @@ from tolerances import VALUE_F32
 from torch.nn import functional as F
 
 from treelax.apps.data.listops import parse_expression, write_listops
+from treelax.apps.tasks.listops.data import load_splits
 from treelax.apps.tasks.listops.evaluation import parse_all
 from treelax.apps.tasks.listops.model import Composer
 from treelax.errors import DataError, InputError
-from treelax.lab.listops.experiment import ListOpsExperiment, load_splits
+from treelax.lab.listops.experiment import ListOpsExperiment
 
 CPU = torch.device("cpu")
 TRAIN = ["[MAX 2 9 ]", "[MIN 4 [SM 7 7 0 ] 1 ]", "[MED 1 [MIN 0 3 ] ]"]

@@ -7,4 +7,3 @@ TRAIN = (
         "toy", "toy", "Tag words with the word before.\n\nExample:\n  treelax train toy\n", "toy"
     ),
 )
-TABLES = ()

@@ -233,12 +233,13 @@ class Toy(Task):
     def summary(self, record: Any) -> list[dict[str, Any]]:
         return [{"accuracy": record["accuracy"]}]
 
-    def load(self, path: Path, *, name: str, device: Any = "cpu", vectors: Any = None) -> Parser:
-        saved = load_checkpoint(best_model(path), kind="toy", device=device)
-        config = from_table(Config, saved.state["config"], "config")
-        model = Model(config.model)
-        model.load_state_dict(saved.tensors)
-        return Parser(model.eval(), config, name)
+
+def load(path: Path, *, name: str, device: Any = "cpu", vectors: Any = None) -> Parser:
+    saved = load_checkpoint(best_model(path), kind="toy", device=device)
+    config = from_table(Config, saved.state["config"], "config")
+    model = Model(config.model)
+    model.load_state_dict(saved.tensors)
+    return Parser(model.eval(), config, name)
 
 
 TOY = Toy()

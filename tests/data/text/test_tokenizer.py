@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from nltk.tokenize.treebank import TreebankWordTokenizer
 
 from treelax.apps.data.text import tokenizer
-from treelax.apps.data.text.records import Record
-from treelax.apps.data.text.tokenizer import tokenize, words_of
+from treelax.apps.data.text.records import Record, words_of
+from treelax.apps.data.text.tokenizer import tokenize
 from treelax.errors import BackendError
 
 LIBRARY = TreebankWordTokenizer()
