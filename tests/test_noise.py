@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from treelax.errors import InputError
-from treelax.estimators.base import perturbed
 from treelax.noise import NOISES, gumbel, noise_named, perturbation, sum_of_gamma
 from treelax.structures import Binary, Heads, Labelled, NonProjective, Projective
 
@@ -79,14 +78,14 @@ def test_moments_of_sum_of_gamma():
 def test_arcs_from_the_root_without_noise(name, structure):
     scores = torch.zeros(3, 5, 5, *(2,) * (structure.event_dim - 2))
     noise = noise_named(name, root_arcs=False)
-    noisy, _, drawn = perturbed(structure(scores), noise, (4,), seeded())
+    noisy, _, drawn = structure(scores).perturbed(noise, (4,), generator=seeded())
     assert not noisy[:, :, 0].any()
     assert noisy[:, :, 1:].all()
     assert torch.equal(noisy, drawn)
-    usual, _, _ = perturbed(structure(scores), noise_named(name), (4,), seeded())
+    usual, _, _ = structure(scores).perturbed(noise_named(name), (4,), generator=seeded())
     assert usual.all()
     assert torch.equal(noisy[:, :, 1:], usual[:, :, 1:])
-    spans, _, _ = perturbed(Binary()(torch.zeros(3, 5, 5)), noise, (), seeded())
+    spans, _, _ = Binary()(torch.zeros(3, 5, 5)).perturbed(noise, generator=seeded())
     assert spans.all()  # which have no root
 
 

@@ -12,15 +12,22 @@ from torch.distributions import Distribution, constraints
 from torch.distributions.kl import register_kl
 
 from treelax.errors import InputError
-from treelax.estimators import Relaxed, StraightThrough
-from treelax.noise import NoiseName, noise_named
-from treelax.ops.backend import Relaxation, inner, within_limit
+from treelax.noise import Noise, NoiseName, noise_named
+from treelax.ops.backend import RELAXATIONS, Relaxation, inner, within_limit
 from treelax.ops.canonical import precise, value_type
-from treelax.ops.checks import broadcasts, check_lengths, check_scores, readable
+from treelax.ops.checks import (
+    broadcasts,
+    check_lengths,
+    check_scores,
+    check_temperature,
+    one_of,
+    readable,
+    sample_size,
+)
 from treelax.ops.problems import Validate
 
-if TYPE_CHECKING:
-    from treelax.structures import Structure
+if TYPE_CHECKING:  # the package's __init__ imports structures, which import this file
+    from treelax.structures.interface import StructureInterface
 
 
 class _Scores(constraints.Constraint):
@@ -51,7 +58,7 @@ class _Members(constraints.Constraint):
 
     is_discrete = True
 
-    def __init__(self, structure: Structure, lengths: Tensor) -> None:
+    def __init__(self, structure: StructureInterface, lengths: Tensor) -> None:
         self.structure = structure
         self.event_dim = structure.event_dim
         self.lengths = lengths
@@ -99,7 +106,7 @@ class StructureDistribution(Distribution):
 
     def __init__(
         self,
-        structure: Structure,
+        structure: StructureInterface,
         scores: Tensor,
         lengths: Tensor | None = None,
         *,
@@ -379,6 +386,32 @@ class StructureDistribution(Distribution):
             **self.options,
         )
 
+    def perturbed(
+        self,
+        noise: Noise | None,
+        sample_shape: Any = torch.Size(),  # noqa: B008
+        *,
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Scores plus noise ``(*sample_shape, ..., n+1, n+1)``, their lengths, and the noise.
+
+        Scores and noise are undefined outside parts. Half types are computed in float32: rounding the
+        noise would favour some structures.
+        """
+        shape = sample_size(sample_shape) + self.batch_shape
+        scores = precise(self.scores.expand(shape + self.event_shape))
+        lengths = self.lengths.expand(shape)
+        if noise is None:
+            return scores, lengths, None
+        dims = self.structure.event_dim
+        parts = self.structure.part_count(lengths)
+        # with one dimension for samples and sentences, as several processes share them
+        like = scores.new_empty(shape.numel(), *self.event_shape)
+        drawn = noise.draw(like, parts.reshape(-1, *(1,) * dims), generator).reshape(scores.shape)
+        if self.structure.rooted and not noise.root_arcs:
+            drawn.narrow(-dims, 0, 1).zero_()
+        return scores + drawn, lengths, drawn
+
     def rsample(
         self,
         sample_shape: Any = torch.Size(),  # noqa: B008
@@ -396,9 +429,18 @@ class StructureDistribution(Distribution):
         paper). With ``straight_through`` the value is the exact best tree of the perturbed scores
         and the gradient that of their soft tree.
         """
-        relaxed = Relaxed(relaxation, temperature, noise_named(noise, noise_scale))
-        estimator = StraightThrough(relaxed) if straight_through else relaxed
-        return estimator.sample(self, sample_shape, generator=generator)
+        source = noise_named(noise, noise_scale)
+        one_of("relaxation", relaxation, RELAXATIONS)
+        if not isinstance(temperature, Tensor):
+            check_temperature(temperature)
+        noisy, lengths, _ = self.perturbed(source, sample_shape, generator=generator)
+        settings = {"relaxation": relaxation, "temperature": temperature, **self.options}
+        if not straight_through:
+            return self.structure.relaxed(noisy, lengths, **settings).to(self.scores.dtype)
+        hard = self.structure.argmax(noisy, lengths, **self.options)
+        soft = self.structure.relaxed(noisy, lengths, **settings)
+        # the bracket is exactly 0, so the value is the discrete structure bit by bit
+        return (hard + (soft - soft.detach())).to(self.scores.dtype)
 
 
 def _not_negative(value: Tensor) -> Tensor:

@@ -6,20 +6,17 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from numbers import Real
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from treelax.distributions import StructureDistribution
 from treelax.errors import InputError
 from treelax.noise import Noise
-from treelax.ops.canonical import precise
-from treelax.ops.checks import readable, sample_size
-
-if TYPE_CHECKING:
-    from treelax.distributions import StructureDistribution
-    from treelax.structures import Structure
+from treelax.ops.checks import readable
+from treelax.structures.interface import StructureInterface
 
 Loss = Callable[[Tensor], Tensor]
 
@@ -39,7 +36,7 @@ class Estimator(ABC):
         """Whether training sees structures of 0 and 1."""
         return False
 
-    def check_structure(self, structure: Structure) -> None:  # noqa: B027  most need nothing
+    def check_structure(self, structure: StructureInterface) -> None:  # noqa: B027  most need nothing
         """Raise if a structure lacks what the estimator needs, such as a relaxation."""
 
     @abstractmethod
@@ -195,32 +192,6 @@ def check_positive(name: str, value: float) -> None:
     """Raise unless a setting is a positive number."""
     if not isinstance(value, Real) or not 0 < value < float("inf"):
         raise InputError(f"{name} is {value!r}; expected a positive number.")
-
-
-def perturbed(
-    distribution: StructureDistribution,
-    noise: Noise | None,
-    sample_shape: Any,
-    generator: torch.Generator | None,
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Scores plus noise, their lengths, and the noise; both are anything at what is no part.
-
-    In float32 for half types, whose rounding would favour some structures.
-    """
-    shape = sample_size(sample_shape) + distribution.batch_shape
-    scores = precise(distribution.scores.expand(shape + distribution.event_shape))
-    lengths = distribution.lengths.expand(shape)
-    if noise is None:
-        return scores, lengths, None
-    structure = distribution.structure
-    dims = structure.event_dim
-    parts = structure.part_count(lengths)
-    # with one dimension for samples and sentences, as several processes share them
-    like = scores.new_empty(shape.numel(), *distribution.event_shape)
-    drawn = noise.draw(like, parts.reshape(-1, *(1,) * dims), generator).reshape(scores.shape)
-    if structure.rooted and not noise.root_arcs:
-        drawn.narrow(-dims, 0, 1).zero_()
-    return scores + drawn, lengths, drawn
 
 
 def with_gradient(

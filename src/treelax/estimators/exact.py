@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from treelax.distributions import StructureDistribution
 from treelax.estimators.base import ExpectedLoss, Loss, checked_losses
 from treelax.ops import checks
 from treelax.ops.backend import inner
 from treelax.ops.canonical import value_type
-
-if TYPE_CHECKING:
-    from treelax.distributions import StructureDistribution
-    from treelax.structures import Structure
+from treelax.structures.interface import StructureInterface
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Exact(ExpectedLoss):
         tensor([0.5833, 0.5833], grad_fn=<SumBackward1>)
     """
 
-    def check_structure(self, structure: Structure) -> None:
+    def check_structure(self, structure: StructureInterface) -> None:
         """Raise unless its structures can be listed."""
         structure.enumerate(0)
 
@@ -67,7 +64,7 @@ class Exact(ExpectedLoss):
 
 @lru_cache(maxsize=4)
 def all_structures(
-    structure: Structure, longest: int, size: int, device: torch.device
+    structure: StructureInterface, longest: int, size: int, device: torch.device
 ) -> tuple[Tensor, Tensor]:
     """Structures of each length, ``(structures, lengths, size, size)``, and how many of each."""
     # the longest first: they may be too many

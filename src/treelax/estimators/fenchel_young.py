@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
+from treelax.distributions import StructureDistribution
 from treelax.errors import InputError
 from treelax.estimators.marginals import Marginals
 from treelax.estimators.perturbed import Perturbed
 from treelax.estimators.sparsemap import SparseMAP
 from treelax.ops.backend import inner
 from treelax.ops.canonical import precise, value_type
-
-if TYPE_CHECKING:
-    from treelax.distributions import StructureDistribution
 
 
 def fenchel_young_loss(

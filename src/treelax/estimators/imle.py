@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from treelax.distributions import StructureDistribution
 from treelax.estimators.base import (
     Stepped,
     check_noise,
     check_positive,
     check_samples,
-    perturbed,
     with_gradient,
 )
 from treelax.noise import Noise, SumOfGamma
-
-if TYPE_CHECKING:
-    from treelax.distributions import StructureDistribution
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ class IMLE(Stepped):
         share: float,
     ) -> Tensor:
         """The best structures of perturbed scores."""
-        noisy, lengths, _ = perturbed(distribution, self.noise, sample_shape, generator)
+        noisy, lengths, _ = distribution.perturbed(self.noise, sample_shape, generator=generator)
         best, options = distribution.structure.argmax, distribution.options
         hard = best(noisy, lengths, **options)
         step = self.step / share

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from treelax.distributions import StructureDistribution
 from treelax.estimators.base import Estimator
 from treelax.estimators.relaxed import Relaxed
 from treelax.ops.canonical import precise
 from treelax.ops.checks import sample_size
-
-if TYPE_CHECKING:
-    from treelax.distributions import StructureDistribution
 
 
 @dataclass(frozen=True)

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from treelax.distributions import StructureDistribution
 from treelax.errors import InputError
 from treelax.estimators.base import (
     Estimator,
     Loss,
     check_samples,
     checked_losses,
-    perturbed,
     with_gradient,
 )
 from treelax.noise import Gaussian, Gumbel
 from treelax.ops.backend import inner
 from treelax.ops.checks import sample_size
-
-if TYPE_CHECKING:
-    from treelax.distributions import StructureDistribution
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ class Perturbed(Estimator):
     ) -> Tensor:
         """Means of M structures each, ``(*sample_shape, ..., n+1, n+1)``."""
         shape = (self.samples, *sample_size(sample_shape))
-        noisy, lengths, drawn = perturbed(distribution, self.noise, shape, generator)
+        noisy, lengths, drawn = distribution.perturbed(self.noise, shape, generator=generator)
         structure = distribution.structure
         dims = structure.event_dim
         trees = structure.argmax(noisy, lengths, **distribution.options)
@@ -111,7 +108,7 @@ class Perturbed(Estimator):
         self, distribution: StructureDistribution, generator: torch.Generator | None = None
     ) -> Tensor:
         """Mean score of the best structures, with their mean as gradient; see `fenchel_young_loss`."""
-        noisy, lengths, _ = perturbed(distribution, self.noise, (self.samples,), generator)
+        noisy, lengths, _ = distribution.perturbed(self.noise, (self.samples,), generator=generator)
         structure = distribution.structure
         trees = structure.argmax(noisy, lengths, **distribution.options)
         return inner(trees, noisy, structure.event_dim).mean(0)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from treelax.estimators.base import Estimator, check_noise, check_samples, perturbed
+from treelax.distributions import StructureDistribution
+from treelax.estimators.base import Estimator, check_noise, check_samples
 from treelax.noise import Gumbel, Noise
 from treelax.ops.backend import RELAXATIONS, Relaxation
 from treelax.ops.canonical import precise
 from treelax.ops.checks import check_temperature, one_of
-
-if TYPE_CHECKING:
-    from treelax.distributions import StructureDistribution
-    from treelax.structures import Structure
+from treelax.structures.interface import StructureInterface
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ class Relaxed(Estimator):
             heat = (heat.shape, *heat.flatten().tolist())
         return self.relaxation, heat, self.noise, self.samples
 
-    def check_structure(self, structure: Structure) -> None:
+    def check_structure(self, structure: StructureInterface) -> None:
         """Raise unless the structure has the relaxation."""
         structure.check_relaxation(self.relaxation)
 
@@ -84,7 +82,7 @@ class Relaxed(Estimator):
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """Relaxed structures ``(*sample_shape, ..., n+1, n+1)``."""
-        noisy, lengths, _ = perturbed(distribution, self.noise, sample_shape, generator)
+        noisy, lengths, _ = distribution.perturbed(self.noise, sample_shape, generator=generator)
         return self.relax(distribution, noisy, lengths).to(distribution.scores.dtype)
 
     def soft(self, distribution: StructureDistribution) -> Tensor:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 
+from treelax.distributions import StructureDistribution
 from treelax.errors import InputError
 from treelax.estimators.base import ExpectedLoss, Loss, check_samples, checked_losses
 from treelax.ops.canonical import value_type
-
-if TYPE_CHECKING:
-    from treelax.distributions import StructureDistribution
 
 
 class ScoreFunction(ExpectedLoss):

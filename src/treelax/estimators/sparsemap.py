@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from treelax.distributions import StructureDistribution
 from treelax.errors import InputError
-from treelax.estimators.base import Estimator, check_noise, check_samples, perturbed
+from treelax.estimators.base import Estimator, check_noise, check_samples
 from treelax.noise import Noise
 from treelax.ops.backend import inner
 from treelax.ops.canonical import precise
 from treelax.ops.checks import check_temperature
-
-if TYPE_CHECKING:
-    from treelax.distributions import StructureDistribution
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,7 @@ class SparseMAP(Estimator):
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """Sparse means of structures ``(*sample_shape, ..., n+1, n+1)``."""
-        scores, lengths, _ = perturbed(distribution, self.noise, sample_shape, generator)
+        scores, lengths, _ = distribution.perturbed(self.noise, sample_shape, generator=generator)
         return self._nearest(distribution, scores, lengths).to(distribution.scores.dtype)
 
     def soft(self, distribution: StructureDistribution) -> Tensor:

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
+from treelax.distributions import StructureDistribution
 from treelax.errors import InputError
 from treelax.estimators.base import (
     Stepped,
     check_noise,
     check_positive,
     check_samples,
-    perturbed,
     with_gradient,
 )
 from treelax.noise import Noise
 from treelax.ops.checks import one_of
-
-if TYPE_CHECKING:
-    from treelax.distributions import StructureDistribution
-    from treelax.structures import Structure
+from treelax.structures.interface import StructureInterface
 
 Projection = Literal["simplex", "polytope"]
 Form = Literal["spigot", "ce", "eg"]
@@ -80,7 +77,7 @@ class SPIGOT(Stepped):
         check_noise(self.noise)
         check_samples(self.samples)
 
-    def check_structure(self, structure: Structure) -> None:
+    def check_structure(self, structure: StructureInterface) -> None:
         """Raise unless there is something to project on."""
         if self.projection == "simplex" and self.form != "eg" and structure.per_word is None:
             raise InputError(
@@ -99,7 +96,7 @@ class SPIGOT(Stepped):
         structure, options = distribution.structure, distribution.options
         self.check_structure(structure)
         space = structure.per_word if self.projection == "simplex" else structure
-        scores, lengths, _ = perturbed(distribution, self.noise, sample_shape, generator)
+        scores, lengths, _ = distribution.perturbed(self.noise, sample_shape, generator=generator)
         hard = structure.argmax(scores, lengths, **options)
         step = self.step / share
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
+from treelax.distributions import StructureDistribution
 from treelax.errors import InputError
-from treelax.estimators.base import Estimator, perturbed, with_gradient
+from treelax.estimators.base import Estimator, with_gradient
 from treelax.estimators.relaxed import Relaxed
 from treelax.ops.checks import one_of
-
-if TYPE_CHECKING:
-    from treelax.distributions import StructureDistribution
-    from treelax.structures import Structure
+from treelax.structures.interface import StructureInterface
 
 Gradient = Literal["relaxed", "identity"]
 
@@ -67,7 +65,7 @@ class StraightThrough(Estimator):
         """Training sees discrete structures."""
         return True
 
-    def check_structure(self, structure: Structure) -> None:
+    def check_structure(self, structure: StructureInterface) -> None:
         """Raise unless the structure has the relaxation whose gradient is taken."""
         if self.gradient == "relaxed":
             self.relaxed.check_structure(structure)
@@ -80,7 +78,9 @@ class StraightThrough(Estimator):
         generator: torch.Generator | None = None,
     ) -> Tensor:
         """Discrete structures ``(*sample_shape, ..., n+1, n+1)``."""
-        noisy, lengths, _ = perturbed(distribution, self.relaxed.noise, sample_shape, generator)
+        noisy, lengths, _ = distribution.perturbed(
+            self.relaxed.noise, sample_shape, generator=generator
+        )
         structure = distribution.structure
         hard = structure.argmax(noisy, lengths, **distribution.options)
         if self.gradient == "identity":

@@ -1,12 +1,13 @@
 """What a latent structure is: the parts it is made of and its exact algorithms."""
 
-from typing import Literal
+from typing import get_args
 
 from treelax.errors import InputError
 from treelax.ops.checks import one_of
 from treelax.structures.base import Structure
 from treelax.structures.binary import Binary
 from treelax.structures.heads import Heads
+from treelax.structures.interface import BY_NAME, StructureName
 from treelax.structures.labelled import Labelled
 from treelax.structures.nonprojective import NonProjective
 from treelax.structures.projective import Projective, ProjectiveTrees
@@ -28,13 +29,6 @@ def __dir__() -> list[str]:
     return __all__
 
 
-StructureName = Literal["projective", "nonprojective", "heads", "binary"]
-#: What an operation of torch, which takes no objects, can find again.
-BY_NAME: dict[str, type[Structure]] = {
-    kind.name: kind for kind in (Projective, NonProjective, Heads, Binary)
-}
-
-
 def structure_named(name: str, *, single_root: bool = False) -> Structure:
     """The structure that configurations call by a name.
 
@@ -49,12 +43,13 @@ def structure_named(name: str, *, single_root: bool = False) -> Structure:
         >>> structure_named("projective", single_root=True)
         Projective(single_root=True)
     """
-    one_of("structure", name, BY_NAME)
+    one_of("structure", name, get_args(StructureName))
+    kind: type[Structure] = BY_NAME[name]
     if not single_root:
-        return BY_NAME[name]()
+        return kind()
     if name not in ("projective", "nonprojective"):
         raise InputError(
             f'single_root is True with structure "{name}"; expected False: words that choose alone '
             'cannot agree on one root, and binary trees have none. Use "projective" or "nonprojective".'
         )
-    return BY_NAME[name](single_root=True)  # type: ignore[call-arg]
+    return kind(single_root=True)  # type: ignore[call-arg]

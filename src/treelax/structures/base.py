@@ -1,33 +1,24 @@
-"""The interface of every latent structure, and those that an algorithm of ops computes."""
+"""The base of every latent structure, and of those that an algorithm of ops computes."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import Any, ClassVar, TypedDict, Unpack
+from typing import Any, ClassVar, Unpack
 
 import torch
 from torch import Tensor
 
 from treelax.distributions import StructureDistribution
-from treelax.errors import InputError
 from treelax.ops import operations
-from treelax.ops.backend import LIMIT, RELAXATIONS, Algorithm, Relaxation, within_limit
+from treelax.ops.backend import RELAXATIONS, Algorithm, Relaxation
 from treelax.ops.canonical import value_type
-from treelax.ops.checks import arc_mask, span_mask
 from treelax.ops.problems import Validate
 from treelax.ops.sparsemap.function import sparsemap
 from treelax.ops.sparsemap.result import SparseMap
 from treelax.structures import search, sparse
+from treelax.structures.interface import BY_NAME, Options, StructureInterface
 
 
-class Options(TypedDict, total=False):
-    """What every operation takes: whether to check values, and which backend is to run."""
-
-    validate: Validate
-    backend: str | None
-
-
-class Structure(ABC):
+class Structure(StructureInterface):
     """What a latent variable is: which entries of a score tensor are its parts, and exact algorithms.
 
     A structure is a small frozen object, equal to any other with the same settings. Its value is a
@@ -44,20 +35,6 @@ class Structure(ABC):
         tensor(30.)
     """
 
-    #: Of the structure in configurations and messages.
-    name: ClassVar[str]
-    #: Dimensions of a structure's tensor.
-    event_dim: ClassVar[int] = 2
-    #: What it is made of: arcs, with the root at index 0, or spans.
-    part: ClassVar[str] = "arc"
-    #: Relaxations that it has, the usual one first.
-    relaxations: ClassVar[tuple[Relaxation, ...]] = ("softmax", "entropy")
-
-    @property
-    def rooted(self) -> bool:
-        """Whether scores have a row and a column for the root."""
-        return self.part == "arc"
-
     def __call__(
         self,
         scores: Tensor,
@@ -71,66 +48,24 @@ class Structure(ABC):
             self, scores, lengths, backend=backend, validate_args=validate_args
         )
 
-    @abstractmethod
-    def argmax(
+    def top_k(
         self,
         scores: Tensor,
         lengths: Tensor | None = None,
-        **options: Unpack[Options],
-    ) -> Tensor:
-        """The structure of the highest score, 0/1, without a gradient."""
-
-    @abstractmethod
-    def log_partition(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        **options: Unpack[Options],
-    ) -> Tensor:
-        """Log of the summed weight of all structures, ``(...)``."""
-
-    @abstractmethod
-    def marginals(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
+        k: int = 1,
         **options: Unpack[Options],
     ) -> tuple[Tensor, Tensor]:
-        """Probability of each part, and the log-partition, which costs nothing beside it."""
+        """The ``k`` best structures ``(k, ...)``, all different, and their scores ``(k, ...)``.
 
-    @abstractmethod
-    def sample(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        *,
-        sample_shape: Any = (),
-        generator: torch.Generator | None = None,
-        **options: Unpack[Options],
+        Best first; where there are fewer, zeros with a score of ``-inf``. No gradient.
+        """
+        return search.top_k(self, scores, lengths, k, **options)
+
+    def max_marginals(
+        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
     ) -> Tensor:
-        """Exact samples, without a gradient; ``sample_shape`` in front of the batch."""
-
-    def check_relaxation(self, relaxation: str) -> None:
-        """Raise unless there is such a relaxation of it."""
-        if relaxation not in self.relaxations:
-            usual = self.relaxations[0]
-            raise InputError(
-                f'relaxation is "{relaxation}"; expected "{usual}", as in rsample(relaxation='
-                f'"{usual}") and Relaxed("{usual}"): {self} has no dynamic program whose choices '
-                "could be relaxed one by one."
-            )
-
-    @abstractmethod
-    def relaxed(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        *,
-        relaxation: Relaxation = "softmax",
-        temperature: float | Tensor = 1.0,
-        **options: Unpack[Options],
-    ) -> Tensor:
-        """A structure with fractional parts and a gradient."""
+        """For each part the score of the best structure that has it; ``-inf`` where none has."""
+        return search.max_marginals(self, scores, lengths, **options)
 
     def sparsemap(
         self,
@@ -178,129 +113,6 @@ class Structure(ABC):
             sparse.check_member(self, start, scores, lengths)
         return sparse.by_argmax(self, scores, lengths, start, max_iterations, **options)
 
-    def measured_from(self, best: Tensor, scores: Tensor) -> Tensor:
-        """Scores from which the same was taken for all structures, small at the parts of the best one.
-
-        Huge scores keep their digits so. From the arcs of each word the score of its best one is taken;
-        from the spans that every tree has, their own, and from all others that of one in the best tree.
-        What is taken has no gradient: no probability depends on it.
-        """
-        if scores.numel() == 0:
-            return scores
-        labels = (-1,) if self.event_dim == 3 else ()  # of which a part in a structure has one
-        forbidden = scores == float("-inf")
-        scores = scores.clamp(-LIMIT, LIMIT)
-        at_best = torch.where((best != 0) & ~forbidden, scores.detach(), 0)
-        if self.rooted:
-            taken = at_best.sum((-2 - len(labels), *labels), keepdim=True)
-        else:
-            inside = best != 0
-            if labels:
-                at_best, inside = at_best.sum(-1), inside.any(-1)
-            place = torch.arange(inside.shape[-1], device=scores.device)
-            last = inside.diagonal(dim1=-2, dim2=-1).sum(-1)[..., None, None] - 1
-            shared = (place[:, None] == place) | ((place[:, None] == 0) & (place == last))
-            others = at_best.masked_fill(shared | ~inside, float("-inf")).amax(
-                (-2, -1), keepdim=True
-            )
-            taken = torch.where(shared, at_best, others.masked_fill(others == float("-inf"), 0))
-            if labels:
-                taken = taken[..., None]
-        return within_limit(scores - taken, self.event_dim).masked_fill(forbidden, float("-inf"))
-
-    @abstractmethod
-    def contains(self, value: Tensor, lengths: Tensor) -> Tensor:
-        """Whether 0/1 tensors are structures over their sentences, ``(...)``."""
-
-    def exceeds(
-        self, other: Structure, counts: Tensor, lengths: Tensor, *, backend: str | None = None
-    ) -> Tensor:
-        """Whether this one allows a structure that ``other`` does not, ``(...)``.
-
-        Args:
-            other: of the same kind.
-            counts: 1 where the other's scores forbid a part, ``-inf`` where one's own do, else 0.
-            lengths: words per sentence.
-            backend: see `treelax.ops.best_tree`.
-        """
-        # the best structure counts what the other forbids: a part is 2, a root 1 if only one may be
-        counts = 2 * counts
-        own, others = (getattr(each, "single_root", False) for each in (self, other))
-        more_roots = others and not own
-        if more_roots:
-            counts = counts + (torch.arange(counts.shape[-1], device=counts.device) == 0)[:, None]
-        tree = self.argmax(counts, lengths, validate=False, backend=backend)
-        return (tree * counts.clamp(min=0)).sum((-2, -1)) > (1 if more_roots else 0)
-
-    def top_k(
-        self,
-        scores: Tensor,
-        lengths: Tensor | None = None,
-        k: int = 1,
-        **options: Unpack[Options],
-    ) -> tuple[Tensor, Tensor]:
-        """The ``k`` best structures ``(k, ...)``, all different, and their scores ``(k, ...)``.
-
-        Best first; where there are fewer, zeros with a score of ``-inf``. No gradient.
-        """
-        return search.top_k(self, scores, lengths, k, **options)
-
-    def max_marginals(
-        self, scores: Tensor, lengths: Tensor | None = None, **options: Unpack[Options]
-    ) -> Tensor:
-        """For each part the score of the best structure that has it; ``-inf`` where none has."""
-        return search.max_marginals(self, scores, lengths, **options)
-
-    def part_mask(self, lengths: Tensor, size: int) -> Tensor:
-        """True at the entries that are parts, ``(..., size, size)``."""
-        return (arc_mask if self.rooted else span_mask)(lengths, size)
-
-    def part_count(self, lengths: Tensor) -> Tensor:
-        """How many parts a structure has, ``(...)``: an arc for every word."""
-        return lengths
-
-    def parts_of(self, value: Tensor) -> Tensor:
-        """The parts of structures one by one, ``(parts, ...)``, true at each; some may be empty."""
-        column = torch.arange(1, value.shape[-1], device=value.device)
-        column = column.view(-1, *(1,) * value.dim()) == torch.arange(
-            value.shape[-1], device=value.device
-        )
-        return column & (value != 0)
-
-    @property
-    def per_word(self) -> Structure | None:
-        """The structure whose words choose their arcs alone; None where parts belong to no word."""
-        return None
-
-    def beside(self, parts: Tensor) -> Tensor:
-        """True at the parts that a structure may have which has all of the given ones.
-
-        They force those given: every word has a head, so forbidding all others forces one.
-        """
-        return parts | ~parts.any(-2, keepdim=True)
-
-    @abstractmethod
-    def enumerate(self, n: int) -> Tensor:
-        """All structures over ``n`` words, 0/1 in float64; for short sentences.
-
-        Raises:
-            InputError: there are too many.
-        """
-
-    @abstractmethod
-    def log_count(self, n: int) -> float:
-        """Log of the number of structures over ``n`` words."""
-
-    @property
-    def none_left(self) -> str:
-        """What forbidden parts leave where they leave no structure, for messages."""
-        return "a word without a head"
-
-    @property
-    def rules(self) -> str:
-        """What makes a 0/1 tensor such a structure, for messages."""
-        return "one head per word"
-
 
 class TreeStructure(Structure):
     """Trees that an algorithm of `treelax.ops` computes."""
@@ -309,11 +121,9 @@ class TreeStructure(Structure):
     single_root: bool = False
 
     @property
-    def per_word(self) -> Structure | None:
+    def per_word(self) -> StructureInterface | None:
         """Heads, for arcs."""
-        from treelax.structures.heads import Heads
-
-        return Heads() if self.rooted else None
+        return BY_NAME["heads"]() if self.rooted else None
 
     def argmax(
         self,

@@ -16,7 +16,8 @@ from treelax.ops.checks import arc_mask, sample_size
 from treelax.ops.operations import draw_uniforms
 from treelax.ops.sparsemap.result import SparseMap
 from treelax.structures import search, sparse
-from treelax.structures.base import Options, Structure
+from treelax.structures.base import Structure
+from treelax.structures.interface import Options
 from treelax.trees import one_head_each
 
 

@@ -14,7 +14,8 @@ from treelax.ops.backend import LIMIT, Relaxation
 from treelax.ops.canonical import precise
 from treelax.ops.checks import check_lengths, check_scores
 from treelax.ops.operations import draw_uniforms
-from treelax.structures.base import Options, Structure
+from treelax.structures.base import Structure
+from treelax.structures.interface import Options, StructureInterface
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,12 @@ class Labelled(Structure):
         return good & self.structure.contains(value.sum(-1), lengths)
 
     def exceeds(
-        self, other: Structure, counts: Tensor, lengths: Tensor, *, backend: str | None = None
+        self,
+        other: StructureInterface,
+        counts: Tensor,
+        lengths: Tensor,
+        *,
+        backend: str | None = None,
     ) -> Tensor:
         """Whether the structure does, where a part counts as its label that counts most."""
         inner = other.structure if isinstance(other, Labelled) else other

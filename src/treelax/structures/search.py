@@ -9,7 +9,7 @@ one call: K calls in all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,16 +17,14 @@ from torch import Tensor
 from treelax.errors import InputError
 from treelax.ops.backend import inner
 from treelax.ops.checks import readable
+from treelax.structures.interface import StructureInterface
 from treelax.trees import heads_to_tree
-
-if TYPE_CHECKING:
-    from treelax.structures.base import Structure
 
 MOST = 10**6  # structures that are enumerated
 
 
 def _flat(
-    structure: Structure, scores: Tensor, lengths: Tensor | None
+    structure: StructureInterface, scores: Tensor, lengths: Tensor | None
 ) -> tuple[Tensor, Tensor, torch.Size]:
     """Scores and lengths with one batch dimension, and the shape that it had."""
     dims = structure.event_dim
@@ -38,7 +36,7 @@ def _flat(
 
 
 def top_k(
-    structure: Structure, scores: Tensor, lengths: Tensor | None, k: int, **options: Any
+    structure: StructureInterface, scores: Tensor, lengths: Tensor | None, k: int, **options: Any
 ) -> tuple[Tensor, Tensor]:
     """See `treelax.structures.Structure.top_k`."""
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
@@ -100,7 +98,7 @@ def _over(mask: Tensor, dims: int) -> Tensor:
 
 
 def max_marginals(
-    structure: Structure, scores: Tensor, lengths: Tensor | None, **options: Any
+    structure: StructureInterface, scores: Tensor, lengths: Tensor | None, **options: Any
 ) -> Tensor:
     """See `treelax.structures.Structure.max_marginals`: the best structure with each part forced."""
     structure.argmax(scores, lengths, **options)  # checks what it is given

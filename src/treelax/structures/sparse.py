@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -18,13 +18,11 @@ from treelax.ops.sparsemap import columns, face, plain
 from treelax.ops.sparsemap.function import assembled, check_iterations, check_start, chosen_start
 from treelax.ops.sparsemap.plain import Solution
 from treelax.ops.sparsemap.result import SparseMap
-
-if TYPE_CHECKING:
-    from treelax.structures.base import Structure
+from treelax.structures.interface import BY_NAME, StructureInterface, StructureName
 
 
 def by_argmax(
-    structure: Structure,
+    structure: StructureInterface,
     scores: Tensor,
     lengths: Tensor | None,
     start: Tensor | None,
@@ -32,8 +30,6 @@ def by_argmax(
     **options: Any,
 ) -> SparseMap:
     """See `treelax.structures.Structure.sparsemap`."""
-    from treelax.structures import BY_NAME
-
     check_iterations(max_iterations)
     best = structure.argmax(scores, lengths, **options)  # checks what it is given
     dims = structure.event_dim
@@ -50,7 +46,8 @@ def by_argmax(
     start = chosen_start(fixed, best.reshape(flat.shape), start)
     how = max_iterations, derivable(scores), chosen(options.get("backend"))
     inner = getattr(structure, "structure", None)
-    if inner is not None and BY_NAME.get(inner.name) is type(inner):
+    # an operation of torch takes no objects, so it finds the structure again by its name
+    if inner is not None and type(inner) in [BY_NAME[name] for name in get_args(StructureName)]:
         root = getattr(inner, "single_root", False)
         found = call_labelled(fixed, lengths, start, inner.name, root, *how)
     else:
@@ -61,7 +58,7 @@ def by_argmax(
 # the number of steps depends on the scores; torch.compiler.disable would import the compiler at once
 @torch._disable_dynamo  # type: ignore[attr-defined, untyped-decorator, unused-ignore]
 def _solve(
-    structure: Structure,
+    structure: StructureInterface,
     scores: Tensor,
     lengths: Tensor,
     start: Tensor,
@@ -113,19 +110,16 @@ def _labelled(
     backend: str,
 ) -> tuple[Tensor, ...]:
     """The loop as an operation, for `torch.compile` and the transforms of `torch.func`."""
-    from treelax.structures import Labelled, structure_named
-
-    labelled = Labelled(structure_named(structure, single_root=single_root))
+    kind = BY_NAME[structure]
+    labelled = BY_NAME["labelled"](kind(single_root=True) if single_root else kind())
     how = max_iterations, gradient, backend
     return tuple(_solve(labelled, scores, lengths, start, *how))
 
 
 @fake("sparsemap_labelled")
 def _(scores: Tensor, lengths: Tensor, start: Tensor, structure: str, *others: Any) -> Any:
-    from treelax.structures import structure_named
-
     batch, size, *_ = scores.shape
-    parts = size - 1 if structure_named(structure).rooted else max(2 * size - 1, 0)
+    parts = size - 1 if BY_NAME[structure]().rooted else max(2 * size - 1, 0)
     slots = torch.library.get_ctx().new_dynamic_size()
     wide = torch.float64
     return (
@@ -141,7 +135,7 @@ call_labelled = with_gradient("sparsemap_labelled", lambda ctx, *grads: (None,) 
 
 
 def check_member(
-    structure: Structure, start: Tensor, scores: Tensor, lengths: Tensor | None
+    structure: StructureInterface, start: Tensor, scores: Tensor, lengths: Tensor | None
 ) -> None:
     """Raise unless ``start`` holds structures over their sentences, as far as values may be read."""
     check_start(start, scores)

@@ -27,10 +27,10 @@ from treelax.apps.tasks.settings import NOISY, TEMPERED, EstimatorSettings, Late
 from treelax.distributions import StructureDistribution
 from treelax.errors import InputError, NoTreeError
 from treelax.estimators import IMLE
-from treelax.estimators.base import perturbed as perturb
 from treelax.noise import Gumbel
 from treelax.ops.backend import inner
 from treelax.structures import Structure, structure_named
+from treelax.structures.interface import StructureInterface
 
 DECIMALS = 6
 SAMPLED_AT_ONCE = 4_000_000  # numbers: samples are matrices, and every batch fills a chart
@@ -59,7 +59,7 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
     spread = _spread(structure, scores)
     unit = spread if request.relative else 1.0
     generator = torch.Generator().manual_seed(request.noise_seed)
-    noisy, _, noise = perturb(trees, Gumbel(request.noise_scale * unit), (), generator)
+    noisy, _, noise = trees.perturbed(Gumbel(request.noise_scale * unit), generator=generator)
     assert noise is not None
     soft, target, gradient = _estimated(request, source, trees, noisy, unit)
     null = ["NULL"] * source.null
@@ -185,7 +185,7 @@ def _constrained(structure: Structure, scores: Tensor, text: Text) -> Tensor:
     return scores
 
 
-def _place(structure: Structure, arc: Arc, size: int) -> tuple[int, int] | None:
+def _place(structure: StructureInterface, arc: Arc, size: int) -> tuple[int, int] | None:
     """Where a part is in the scores; None beyond the last word, and for what is no part."""
     first = 0 if structure.rooted else 1  # spans count words from 0
     row, column = arc.head - first, arc.word - first
@@ -204,14 +204,14 @@ def _spread(structure: Structure, scores: Tensor) -> float:
     return (apart.square().sum() / allowed.sum().clamp(min=1)).sqrt().item() or 1.0
 
 
-def _allowed(structure: Structure, scores: Tensor) -> Tensor:
+def _allowed(structure: StructureInterface, scores: Tensor) -> Tensor:
     """Parts that are not forbidden, without single words, which all binary trees have."""
     parts = structure.part_mask(torch.tensor(_length(structure, scores)), len(scores))
     parts = parts & (scores > FORBIDDEN)
     return parts if structure.rooted else parts.triu(1)
 
 
-def _length(structure: Structure, scores: Tensor) -> int:
+def _length(structure: StructureInterface, scores: Tensor) -> int:
     return len(scores) - structure.rooted
 
 
@@ -240,8 +240,11 @@ def _estimated(
     generator = torch.Generator().manual_seed(request.noise_seed)
     with torch.enable_grad():
         scores = trees.scores.clone().requires_grad_()
-        soft = settings.make_estimator().sample(structure(scores), generator=generator)
-        target = request.target or _least_certain(trees, soft.detach(), structure(noisy).mode)
+        soft = settings.make_estimator().sample(
+            StructureDistribution(structure, scores), generator=generator
+        )
+        best = StructureDistribution(structure, noisy).mode
+        target = request.target or _least_certain(trees, soft.detach(), best)
         place = target and _place(structure, target, len(scores))
         if not place:
             return soft.detach(), target, None
@@ -249,7 +252,7 @@ def _estimated(
     return soft.detach(), target, gradient
 
 
-def _gap(structure: Structure, scores: Tensor, soft: Tensor) -> float:
+def _gap(structure: StructureInterface, scores: Tensor, soft: Tensor) -> float:
     """How far a sparse tree may be from the nearest one, as `SparseMap.gap`."""
     rest = scores - soft
     dims = structure.event_dim
@@ -289,12 +292,12 @@ def _samples(trees: StructureDistribution, count: int, seed: int) -> Samples:
     return Samples(count=count, last=last, frequencies=frequencies)
 
 
-def _shown(structure: Structure, matrix: Tensor) -> Tensor:
+def _shown(structure: StructureInterface, matrix: Tensor) -> Tensor:
     """With a row and a column for the root; without single words, which all binary trees have."""
     return matrix if structure.rooted else F.pad(matrix.triu(1), (1, 0, 1, 0))
 
 
-def _parts(structure: Structure, tree: Tensor) -> Parts:
+def _parts(structure: StructureInterface, tree: Tensor) -> Parts:
     """The parts of a tree, in the order of the words."""
     found = _shown(structure, tree).T.nonzero().tolist()
     return [(head, word) for word, head in found]
@@ -304,7 +307,7 @@ def _number(value: Tensor) -> float:
     return round(value.item(), DECIMALS)
 
 
-def _matrix(structure: Structure, matrix: Tensor, allowed: Tensor | None = None) -> Matrix:
+def _matrix(structure: StructureInterface, matrix: Tensor, allowed: Tensor | None = None) -> Matrix:
     """Numbers, with None at what is no part or not allowed if that is given."""
     rows: Matrix = _shown(structure, matrix).round(decimals=DECIMALS).tolist()
     if allowed is None:
