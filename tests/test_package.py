@@ -114,7 +114,7 @@ def test_with_a_compiler(tmp_path):
     compiler.chmod(0o755)
     wheel = build_wheel(tmp_path, CXX=str(compiler))
     assert any(name.endswith("libtreelax_native.so") for name in names(wheel))
-    assert "treelax/py.typed" in names(wheel)
+    assert {"treelax/py.typed", "treelax/__init__.pyi"} <= set(names(wheel))
     assert "treelax/apps/demo/static/app.js" in names(wheel)
     assert "treelax/ops/eisner/README.md" in names(wheel)
     variant = "v2" if platform.machine() in ("x86_64", "AMD64") else "generic"

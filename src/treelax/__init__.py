@@ -1,35 +1,9 @@
 """Latent trees for PyTorch: structured latent variables, exact and fast, learned end to end."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from treelax import nn, noise, ops, trees
-    from treelax.apps.tasks import load
-    from treelax.errors import TreelaxError
-    from treelax.estimators import (
-        IMLE,
-        REINFORCE,
-        RLOO,
-        SPIGOT,
-        Exact,
-        Marginals,
-        Perturbed,
-        Relaxed,
-        SparseMAP,
-        StraightThrough,
-        fenchel_young_loss,
-    )
-    from treelax.noise import Gaussian, Gumbel, SumOfGamma
-    from treelax.structures import (
-        Binary,
-        Heads,
-        Labelled,
-        NonProjective,
-        Projective,
-        ProjectiveTrees,
-    )
-
+#: Where public names come from; their types are in __init__.pyi.
 _HOMES = {
     "IMLE": "estimators",
     "REINFORCE": "estimators",
@@ -52,7 +26,7 @@ _HOMES = {
     "SumOfGamma": "noise",
     "TreelaxError": "errors",
     "fenchel_young_loss": "estimators",
-    "load": "tasks",
+    "load": "apps.tasks",
 }
 __all__ = [
     "IMLE",
