@@ -244,7 +244,7 @@ def slower() -> str:
         return lines
 
     kernels = "none" if not lost("cpu_ms", "treelax native") else "one"
-    header = ["", *(f"n = {n}" for n in SIZES)]
+    header = ["where a peer is faster", *(f"n = {n}" for n in SIZES)]
     return "\n\n".join(
         [
             f"In this record {kernels} of the C++ kernels is slower than a peer. Our vectorised "

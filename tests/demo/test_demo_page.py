@@ -221,7 +221,9 @@ def test_cells_have_the_colours_of_their_numbers(visitor: Visitor) -> None:
     assert reply.gradient is not None
     slopes = [[-(value or 0.0) for value in row] for row in reply.gradient]
     largest = dict.fromkeys(centred, max(map(largest_of, centred.values())))
-    largest["gradient"] = max(largest_of(slopes), 5e-4)  # what is smaller is shown as none
+    largest["gradient"] = max(
+        largest_of(slopes), 5e-4 / reply.spread
+    )  # what is smaller is shown as none
     matrices = {
         **centred,
         "gradient": slopes,

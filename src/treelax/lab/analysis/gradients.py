@@ -8,6 +8,7 @@ estimate is not blamed for one.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -137,7 +138,9 @@ class Problem:
         many = self.scores.expand(draws, *self.scores.shape)
         if isinstance(estimator, tx.REINFORCE):  # a baseline to begin with
             estimator.expect(self.structure(many), self.loss, generator=generator)
-        found = gradients(estimator, self.structure, many, self.loss, generator)
+        with warnings.catch_warnings():  # of gradients that are all 0: "zeros" says it here
+            warnings.simplefilter("ignore", RuntimeWarning)
+            found = gradients(estimator, self.structure, many, self.loss, generator)
         found = found.flatten(1) @ self.changes
         size, mean = self.gradient.norm(), found.mean(0)
         none = found.norm(dim=1) < ROUNDING * size

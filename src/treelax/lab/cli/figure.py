@@ -28,8 +28,8 @@ Example:
 """
 LISTOPS_HELP = """Draw every seed of table 1 beside the paper's figures.
 
-A strip for each of the four cells, with accuracy on the left and attachment on
-the right. RUNS is the runs.csv that treelax table listops writes.
+A strip for each of the four cells, with accuracy on the left and attachment
+on the right. RUNS is the runs.csv that treelax table listops writes.
 
 Example:
   treelax figure listops results/listops/runs.csv --out seeds.svg
