@@ -6,7 +6,7 @@ import csv
 import math
 from collections.abc import Callable
 
-from benchmarks.figures import (
+from benchmarks.figures_records import (
     LISTOPS,
     RESULTS,
     SIZES,

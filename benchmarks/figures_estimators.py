@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks.figures import ROOT, table
+from benchmarks.figures_records import ROOT, table
 from treelax.lab.analysis.estimators import COMPARISONS, Study
 
 FOLDER = Path("results", "estimators")

@@ -6,7 +6,7 @@ import csv
 import math
 from collections.abc import Callable
 
-from benchmarks.figures import ROOT, table
+from benchmarks.figures_records import ROOT, table
 from treelax.lab.analysis.gradients import MEASURES, SCORES, SHORT, Record, short_table
 
 FOLDER = "results/gradients"

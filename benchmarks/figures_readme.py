@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import treelax
-from benchmarks.figures import (
+from benchmarks.figures_records import (
     OWN,
     SIZES,
     Rows,

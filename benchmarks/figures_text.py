@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
 
-from benchmarks.figures import RESULTS, ROOT, Rows, newest, short, spread, table
+from benchmarks.figures_records import RESULTS, ROOT, Rows, newest, short, spread, table
 from treelax.lab.tables.text import TABLES, label
 
 PARTS = ("part-29k", "part-29k-longer", "part-58k", "part-58k-longer")  # of SNLI's training pairs

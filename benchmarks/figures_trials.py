@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 
-from benchmarks.figures import spread, table
+from benchmarks.figures_records import spread, table
 from benchmarks.figures_text import runs_of
 from treelax.apps.tasks.text.presets import preset
 from treelax.apps.training.config import override

@@ -16,8 +16,8 @@ import torch
 import typer
 
 import treelax
+import treelax.__main__ as program
 import treelax.apps.cli
-import treelax.apps.cli.main as program
 from treelax.__main__ import app, main
 from treelax.errors import DataError, Terminated, TreelaxError, install_command
 

@@ -47,11 +47,11 @@ def test_what_it_says_of_itself(english: TrainedParser) -> None:
     assert about["treebank"] == "UD English-EWT"
     assert about["licence"] == about["treebank licence"] == "CC BY-SA 4.0"
     assert about["scores"]["test"]["las"] >= 82
-    assert "CC BY-SA 4.0" in (files("treelax") / "models" / "README.md").read_text()
+    assert "CC BY-SA 4.0" in (files("treelax.apps") / "models" / "README.md").read_text()
 
 
 def test_it_is_small() -> None:
-    assert len((files("treelax") / "models" / "english.safetensors").read_bytes()) <= 12e6
+    assert len((files("treelax.apps") / "models" / "english.safetensors").read_bytes()) <= 12e6
 
 
 def test_a_text_without_a_model_is_english_unless_it_is_an_expression(capsys: Output) -> None:
