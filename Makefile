@@ -23,6 +23,7 @@ help:
 
 # torch comes first and alone: with the constraint it is the build the checks run with
 $(BIN)/.installed: pyproject.toml ci/constraints.txt $(NATIVE)
+	@echo "Setting up $(VENV): torch, then treelax with its C++ kernel. This takes some minutes without a word."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) torch
 	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) --editable ".[dev]"
@@ -30,6 +31,7 @@ $(BIN)/.installed: pyproject.toml ci/constraints.txt $(NATIVE)
 
 # what training, raw text and the demo page need, without the tools for tests
 $(BIN)/.ready: pyproject.toml ci/constraints.txt $(NATIVE)
+	@echo "Setting up $(VENV): torch, then treelax with its C++ kernel. This takes some minutes without a word."
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) torch
 	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) --editable ".[data,demo,train]"

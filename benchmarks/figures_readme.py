@@ -87,7 +87,7 @@ def paper() -> str:
             "straight-through) and with discrete trees, attachment of discrete trees; mean ± standard "
             f"deviation over seeds. The first four rows have the paper's recipe, up to "
             f"{runs[0]['max_length']} tokens and no arcs from the root, which attachment leaves out; "
-            "the last three are MC, forward relaxed. `treelax table listops --seeds "
+            "the last three are MC, forward relaxed, with these arcs. `treelax table listops --seeds "
             f"{max(int(run['seed']) for run in runs) + 1}`, the last row with `--rows long --seeds 2`; "
             "[all rows and every run](docs/listops.md).",
         ]

@@ -373,7 +373,9 @@ def settings() -> str:
         [
             table(header, lines),
             f"{SEEDS} seeds each. `python benchmarks/listops_settings.py --device cuda`; "
-            f"[every run](results/listops/settings/runs.csv).{waiting}",
+            "[every run](results/listops/settings/runs.csv), those of the two recipes themselves "
+            "[here](results/listops/root-arcs/runs.csv) and "
+            f"[here](results/listops/longer/runs.csv).{waiting}",
         ]
     )
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import typer.main
 
-from treelax.cli.main import app
+from treelax.__main__ import app
 
 FILE = Path(__file__).with_name("surface.txt")
 MODULES = ("nn", "ops", "noise", "trees", "estimators", "structures", "convert", "brackets")

@@ -97,6 +97,7 @@ def test_settings_that_an_estimator_does_not_take_are_refused():
 UNUSED = {
     "model.estimator=imle model.temperature=0.5": "model.temperature is 0.5 and model.estimator imle",
     "model.estimator=exact model.temperature=2": "model.temperature is 2.0 and model.estimator exact",
+    "model.estimator=imle model.relaxation=entropy": "model.relaxation is entropy and model.estimator",
     "model.estimator=rloo model.noise=gaussian": "model.noise is gaussian and model.estimator rloo",
     "model.estimator=marginals model.noise_scale=2": "model.noise_scale is 2.0 and model.estimator",
     "model.estimator=spigot model.noise_scale=2": "model.noise_scale is 2.0 and model.estimator spigot",
@@ -108,6 +109,7 @@ UNUSED = {
 USED = [
     "model.estimator=sparsemap model.temperature=0.5",
     "model.estimator=straight-through model.temperature=0.5 model.noise_scale=2",
+    "model.estimator=straight-through model.relaxation=entropy",
     "model.estimator=imle model.noise_scale=2",
     "model.estimator=spigot model.noise=gumbel model.noise_scale=2",
     "model.estimator=rloo model.noise=none",

@@ -6,6 +6,7 @@ that a second derivative is an error and never a wrong number.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -37,9 +38,22 @@ def operation(schema: str) -> Any:
 
     def register(function: Callable[..., Any]) -> Any:
         _functions[name] = function
-        return torch.library.impl(library, name, "CompositeExplicitAutograd")(function)
+        impl = torch.library.impl(library, name, "CompositeExplicitAutograd")
+        impl(_not_compiled(function))
+        return function
 
     return register
+
+
+def _not_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, into which torch.compile does not look where a compiled one calls the operation."""
+    # torch.compiler.disable imports the compiler at once, which takes a second
+    disabled = torch._disable_dynamo(function)  # type: ignore[attr-defined]
+
+    def call(*inputs: Any) -> Any:
+        return (disabled if "torch._dynamo" in sys.modules else function)(*inputs)
+
+    return call
 
 
 def fake(name: str) -> Any:
@@ -64,7 +78,8 @@ def gradient(name: str, backward: Any, setup_context: Any, vmap: Any = None) -> 
             return op(*inputs)
 
     plain = _functions[name]
-    library.impl(name, _differentiable(name, below, backward, setup_context), "Autograd")
+    derived = _differentiable(name, below, backward, setup_context)
+    library.impl(name, _not_compiled(derived), "Autograd")
     direct = _differentiable(name, plain, backward, setup_context)
 
     def call(*inputs: Any) -> Any:

@@ -168,6 +168,7 @@ class LatentSettings:
         noise = self.noise_name(kind) if kind in NOISY else "none"
         unused = {
             "temperature": kind not in TEMPERED,
+            "relaxation": kind not in ("relaxed", "straight-through"),
             "noise": kind not in NOISY and self.noise != "none",
             "noise_scale": noise == "none",
         }

@@ -41,7 +41,7 @@ The tables of parsers and of gradients are not the paper's; the latter trains
 nothing: it holds all estimators against exact gradients.
 
 Examples:
-  treelax table listops --seeds 5 --device cuda
+  treelax table listops --seeds 10 --device cuda
   treelax table sst --from trainDevTestTrees_PTB.zip \\
       --vectors glove.840B.300d.zip
 """

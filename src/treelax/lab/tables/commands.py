@@ -27,7 +27,7 @@ Writes table.md with the paper's figures beside ours, runs.csv, curves.csv,
 and appendix C's plots.
 
 Examples:
-  treelax table listops --seeds 5 --device cuda
+  treelax table listops --seeds 10 --device cuda
   treelax table listops --rows balanced-mc,gold --seeds 2 --results /tmp/try
   treelax table listops --report
 """
