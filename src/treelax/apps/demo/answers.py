@@ -23,7 +23,7 @@ from treelax.apps.demo.messages import (
     TreeRequest,
 )
 from treelax.apps.demo.score_sources import Source
-from treelax.apps.tasks.settings import NOISY, TEMPERED, EstimatorSettings, LatentSettings
+from treelax.apps.tasks.settings import NOISY, RELAXING, TEMPERED, EstimatorSettings, LatentSettings
 from treelax.distributions import StructureDistribution
 from treelax.errors import InputError, NoTreeError
 from treelax.estimators import IMLE
@@ -235,8 +235,9 @@ def _estimated(
         used["temperature"] = request.temperature * unit
     if name in NOISY:
         used |= {"noise": "gumbel", "noise_scale": request.noise_scale * unit}
-    relaxation = request.relaxation or source.info.defaults.relaxation
-    settings = LatentSettings(relaxation=relaxation, estimator=own, **used)
+    if name in RELAXING:
+        used["relaxation"] = request.relaxation or source.info.defaults.relaxation
+    settings = LatentSettings(estimator=own, **used)
     generator = torch.Generator().manual_seed(request.noise_seed)
     with torch.enable_grad():
         scores = trees.scores.clone().requires_grad_()

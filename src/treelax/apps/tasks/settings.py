@@ -40,6 +40,7 @@ TAKES = {
     "rloo": ("samples",),
 }
 # those that look at model.temperature, and those that draw noise
+RELAXING = ("relaxed", "straight-through")
 TEMPERED = ("relaxed", "straight-through", "marginals", "sparsemap")
 NOISY = ("relaxed", "straight-through", "sparsemap", "spigot", "imle", "perturbed")
 
@@ -143,8 +144,7 @@ class LatentSettings:
 
     def check_structure(self, structure: str) -> None:
         """Refuse trees without the relaxation that the estimator needs."""
-        relaxes = self.kind in ("relaxed", "straight-through")
-        if structure == "nonprojective" and self.relaxation == "softmax" and relaxes:
+        if (structure, self.relaxation) == ("nonprojective", "softmax") and self.kind in RELAXING:
             raise InputError(
                 f"model.structure is nonprojective and {self.section}.relaxation softmax; expected "
                 "entropy: there is no dynamic program whose choices could be relaxed"
@@ -168,7 +168,7 @@ class LatentSettings:
         noise = self.noise_name(kind) if kind in NOISY else "none"
         unused = {
             "temperature": kind not in TEMPERED,
-            "relaxation": kind not in ("relaxed", "straight-through"),
+            "relaxation": kind not in RELAXING,
             "noise": kind not in NOISY and self.noise != "none",
             "noise_scale": noise == "none",
         }
