@@ -1,6 +1,6 @@
 /* The soft tree of a sentence in the page itself: the relaxed Eisner algorithm of treelax.ops.soft_tree
    and best_tree (one child of the root), written once more, small enough to read beside
-   src/treelax/ops/eisner/reference.py. tests/test_docs_browser.py holds its numbers against the library's. */
+   src/treelax/ops/chart/reference.py. tests/test_docs_browser.py holds its numbers against the library's. */
 "use strict";
 
 const softTree = (() => {

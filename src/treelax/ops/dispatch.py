@@ -28,8 +28,13 @@ BACKENDS = ("reference", "diagonal", "native", "triton", "cuda")
 
 @functools.cache
 def load(algorithm: str, backend: str) -> Any:
-    """The module of a backend of an algorithm, a folder of ops; Triton is imported only here."""
-    return importlib.import_module(f"treelax.ops.{algorithm}.{backend}")
+    """A backend of an algorithm, a folder of ops, which has it by name or as a module.
+
+    Triton is imported only here.
+    """
+    folder = f"treelax.ops.{algorithm}"
+    made = getattr(importlib.import_module(folder), backend, None)
+    return made or importlib.import_module(f"{folder}.{backend}")
 
 
 def why_not(name: str, device_type: str) -> str | None:

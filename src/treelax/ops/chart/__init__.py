@@ -1,0 +1,1 @@
+"""One engine for chart programs: dynamic programs over spans, each a table of rules."""

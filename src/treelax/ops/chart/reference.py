@@ -1,0 +1,196 @@
+"""Chart programs as loops over items: slow, and the ground truth.
+
+Read it beside the paper (Corro & Titov 2019, algorithms 1 and 2) and the table of rules. Every item is a
+tensor of shape ``(B,)`` in a dictionary, so that the loops are those of the paper and the batch costs
+nothing to read. Gradients come from PyTorch's autograd through the loops: nothing here shares a
+derivation with the hand-written backward passes of the other backends.
+
+A *chooser* decides what a cell does with the scores ``s`` of its splits: it returns the weights
+``b`` of the splits and the value passed up. Best tree, both relaxations and sampling differ in
+nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from treelax.ops.backend import FORBIDDEN, bounded
+from treelax.ops.chart.rules import Item, Program, Rule
+
+Chooser = Callable[[Tensor], tuple[Tensor, Tensor]]
+
+
+def softmax_choice(s: Tensor) -> tuple[Tensor, Tensor]:
+    """The paper's relaxation: ``b = softmax(s)``, ``v = b·s``."""
+    b = s.softmax(-1)
+    # v = c + b·(s - c) for any constant c; b_k is 0 where the clamp acts, and a forbidden split would
+    # otherwise meet it in the gradient as 0 · inf
+    c = s.detach().amax(-1)
+    return b, c + (b * (s - c[..., None]).clamp(min=-1e4)).sum(-1)
+
+
+def entropy_choice(s: Tensor) -> tuple[Tensor, Tensor]:
+    """The entropy-regularised relaxation: ``b = softmax(s)``, ``v = logsumexp(s)``."""
+    return s.softmax(-1), s.logsumexp(-1)
+
+
+def argmax_choice(s: Tensor) -> tuple[Tensor, Tensor]:
+    """The exact algorithm: ``b`` one-hot at the first maximum, ``v = max(s)``."""
+    v, k = s.max(-1)
+    k = (s == v[..., None]).to(torch.uint8).argmax(-1)
+    return torch.nn.functional.one_hot(k, s.shape[-1]).to(s.dtype), v
+
+
+CHOICES: dict[str, Chooser] = {"softmax": softmax_choice, "entropy": entropy_choice}
+
+
+def spans(size: int, order: int = 1) -> list[tuple[int, int]]:
+    """All spans, the short ones first, or with order -1 the long ones."""
+    return [(i, i + width) for width in range(size)[::order] for i in range(size - width)]
+
+
+class Chart:
+    """All items of a batch of sentences, filled bottom-up.
+
+    ``values[X, i, j]`` is ``X(i, j)``; ``weights[rule, i, j]`` are the weights ``b`` of the splits.
+    """
+
+    def __init__(
+        self, program: Program, scores: Tensor, lengths: Tensor, choose: Chooser, single_root: bool
+    ) -> None:
+        self.program = program
+        self.last = program.last(lengths)
+        self.size = size = scores.shape[-1]
+        self.single_root = single_root
+        self.values: dict[tuple[Item, int, int], Tensor] = {}
+        self.weights: dict[tuple[Rule, int, int], Tensor] = {}
+        w = bounded(scores, program.parts(lengths, size))
+        self.zero = w.new_zeros(w.shape[0])
+        for (i, j), rule in product(spans(size), program.rules):
+            if i == 0 and not rule.root:
+                continue
+            v = self.zero
+            if i < j:
+                # s_k = L(i,k) + R(k+gap,j)
+                s = [
+                    self.values[rule.left, i, k] + self.values[rule.right, k + rule.gap, j]
+                    for k in self.splits(rule, i, j)
+                ]
+                self.weights[rule, i, j], v = choose(torch.stack(s, -1))
+                v = v.clamp(min=FORBIDDEN)
+            for item in rule.makes:
+                scored = v + w[(..., *item.entry(i, j))] if item.part else v
+                self.values[item, i, j] = scored
+
+    def splits(self, rule: Rule, i: int, j: int) -> range:
+        """``i + first <= k < j + first``, the first one only where a single root limits the rule."""
+        low = i + rule.first
+        limited = self.single_root and rule.one_root and i == 0
+        return range(low, low + 1 if limited else j + rule.first)
+
+    def value(self) -> Tensor:
+        """The goal's value for every sentence, 0 for one without positions, shape ``(B,)``."""
+        goals = [self.values[self.program.goal, 0, j] for j in range(self.size)]
+        return torch.stack([self.zero, *goals], -1).gather(-1, self.last[:, None] + 1)[:, 0]
+
+    def tree(self) -> Tensor:
+        """Contributions pushed down from the goal: the tree, shape ``(B, N, N)``."""
+        given: dict[tuple[Item, int, int], Tensor] = defaultdict(lambda: self.zero)
+        for j in range(self.size):
+            given[self.program.goal, 0, j] = (self.last == j).to(self.zero)
+        for (i, j), rule in product(spans(self.size, -1), self.program.rules[::-1]):
+            if (rule, i, j) not in self.weights:
+                continue
+            # a cell with contribution a hands a·b_k to both antecedents of split k
+            first, *others = (given[item, i, j] for item in rule.makes)
+            a, b = sum(others, first), self.weights[rule, i, j]
+            if self.program.rooted:
+                shares = iter((b * a[:, None]).unbind(-1))
+            else:  # the same, but autograd adds up the gradient of a in another order
+                shares = (b_k * a for b_k in b.unbind(-1))
+            for k, share in zip(self.splits(rule, i, j), shares, strict=True):
+                for operand in ((rule.left, i, k), (rule.right, k + rule.gap, j)):
+                    given[operand] = given[operand] + share
+        parts = {item.entry(i, j): a for (item, i, j), a in given.items() if item.part}
+        rows = [[parts.get((i, j), self.zero) for j in range(self.size)] for i in range(self.size)]
+        return torch.stack([torch.stack(row, -1) for row in rows], -2)
+
+
+class ReferenceBackend:
+    """The backend `reference` of a chart program."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def saved_shape(self, batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
+        """The scores are kept; the backward pass runs the loops again under autograd."""
+        return (batch, size, size)
+
+    def soft_tree(
+        self, scores: Tensor, lengths: Tensor, relaxation: str, single_root: bool, save: bool
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        chart = Chart(self.program, scores, lengths, CHOICES[relaxation], single_root)
+        return chart.tree(), chart.value(), scores.clone() if save else scores.new_empty(0)
+
+    def soft_tree_backward(
+        self,
+        grad_tree: Tensor,
+        grad_value: Tensor,
+        saved: Tensor,
+        lengths: Tensor,
+        relaxation: str,
+        single_root: bool,
+    ) -> Tensor:
+        def differentiate() -> Tensor:
+            scores = saved.detach().cpu().requires_grad_()
+            chart = Chart(self.program, scores, lengths.cpu(), CHOICES[relaxation], single_root)
+            # a sum, because the binary tree of a single word depends on no score
+            loss = (chart.tree() * grad_tree.cpu()).sum() + (chart.value() * grad_value.cpu()).sum()
+            return torch.autograd.grad(loss, scores)[0]
+
+        # A custom operation runs with autograd switched off in its thread; another thread has it on.
+        # On the CPU, because autograd's thread for a GPU is the very one that would wait here.
+        with ThreadPoolExecutor(1) as fresh:
+            return fresh.submit(differentiate).result().to(saved.device)
+
+    def log_partition(self, scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
+        return Chart(self.program, scores, lengths, entropy_choice, single_root).value()
+
+    def best_tree(
+        self, scores: Tensor, lengths: Tensor, single_root: bool
+    ) -> tuple[Tensor, Tensor]:
+        chart = Chart(self.program, scores, lengths, argmax_choice, single_root)
+        return chart.tree(), chart.value()
+
+    def sample_tree(
+        self, scores: Tensor, lengths: Tensor, uniforms: Tensor, single_root: bool
+    ) -> tuple[Tensor, Tensor]:
+        chart = Chart(self.program, scores, lengths, entropy_choice, single_root)
+        rules = {item: rule for rule in self.program.rules for item in rule.makes}
+        trees = scores.new_zeros((uniforms.shape[0], *scores.shape))
+        for sample, b in ((s, b) for s in range(trees.shape[0]) for b in range(trees.shape[1])):
+            decisions = iter(uniforms[sample, b].tolist())
+            last = int(chart.last[b])
+            stack = [(self.program.goal, 0, last)] if last >= 0 else []
+            while stack:
+                item, i, j = stack.pop()
+                if item.part:
+                    trees[(sample, b, *item.entry(i, j))] = 1
+                if i == j:
+                    continue
+                rule = rules[item]
+                weights = chart.weights[rule, i, j][b]
+                above = weights.cumsum(0) > next(decisions)
+                # a cumulative sum that ends a rounding error below 1 must not fall off the end:
+                # the last split that has any weight takes the rest
+                above[int(weights.nonzero()[-1, 0])] = True
+                k = chart.splits(rule, i, j)[int(above.to(torch.uint8).argmax())]
+                # the left antecedent is taken first
+                stack += [(rule.right, k + rule.gap, j), (rule.left, i, k)]
+        return trees, chart.value()
