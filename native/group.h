@@ -193,7 +193,7 @@ template <class T, class Parts = Arcs> struct Group {
                 if (!Parts::part(h, m)) at = V{};
                 odd |= ~((at >= low) & (at <= high));
             }
-        if (!any_nonzero<T>(bits_as_real<T>(odd & bits_as_int<T>(splat<T>(1))))) return found;
+        if (!any<T>(odd)) return found;
         const V banned = splat<T>(T(forbidden));
         for (int h = 0; h < size; ++h) {
             for (int m = Parts::first(h); m < size; ++m) {
@@ -279,19 +279,15 @@ template <class G, class Visit> inline void top_down(const G &g, Visit visit) {
             for (int c = i < 0 ? -i : 0; c < columns && first + c <= n; ++c) visit(i + c, first + c);
 }
 
-// The planes of one group's chart.
+// The planes of one group's chart: the first `kept` one after the other, the others in a place of their own.
 template <class T> struct Chart {
-    using V = Vec<T>;
-    V *base;
-    size_t stride;
-    int kept;  // planes at `base`; the others follow at `rest`
-    V *rest;
-    Chart(V *all, size_t plane) : Chart(all, plane, 0, all) {}
-    Chart(V *first, size_t plane, int count, V *others)
-        : base(first), stride(plane), kept(count), rest(others) {}
-    V *operator[](int plane) const {
-        return plane < kept ? base + plane * stride : rest + (plane - kept) * stride;
+    static constexpr int most = 11;
+    Vec<T> *planes[most];
+    Chart(Vec<T> *all, size_t plane) : Chart(nullptr, plane, 0, all) {}
+    Chart(Vec<T> *first, size_t plane, int kept, Vec<T> *others) {
+        for (int p = 0; p < most; ++p) planes[p] = p < kept ? first + p * plane : others + (p - kept) * plane;
     }
+    Vec<T> *operator[](int plane) const { return planes[plane]; }
 };
 
 // A block that a thread keeps between calls: memory fresh from the system costs a page fault for every

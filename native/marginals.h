@@ -9,10 +9,6 @@
 
 namespace {
 
-template <class T> inline bool any(const IVec<T> &mask) {
-    return any_nonzero<T>(bits_as_real<T>(mask & bits_as_int<T>(splat<T>(1))));
-}
-
 // `visit(m, count)` of a few columns at a time, so that what belongs to a column stays in registers.
 template <class Visit> inline void by_columns(int n, Visit visit) {
     int m = 1;

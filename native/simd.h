@@ -121,6 +121,11 @@ template <class T> inline bool any_nonzero(Vec<T> x) {
 #endif
 }
 
+// Is it so in any lane?
+template <class T> inline bool any(const IVec<T> &mask) {
+    return any_nonzero<T>(bits_as_real<T>(mask & bits_as_int<T>(splat<T>(1))));
+}
+
 // 2^r for 0 <= r <= 1, by a minimax polynomial with p(0) = 1 exactly:
 // relative error below 9e-8 in float32 (degree 5) and 4e-18 in float64 (degree 11).
 inline WideVec<float> exp2_fraction(WideVec<float> r) {

@@ -3,7 +3,7 @@
 from treelax.ops.native import LONGEST_IN_LANES
 from treelax.ops.native_program import NativeProgram
 
-# `saved_planes` in native/spans.h
+# `saved_planes` in native/cky.cpp
 _program = NativeProgram("cky_", planes=4, largest=LONGEST_IN_LANES)
 
 plan = _program.plan

@@ -3,7 +3,7 @@
 from treelax.ops.native import LONGEST_IN_LANES
 from treelax.ops.native_program import NativeProgram
 
-# `saved_planes` in native/sweeps.h; the root has a row of its own
+# `saved_planes` in native/eisner.cpp; the root has a row of its own
 _program = NativeProgram("", planes=5, largest=LONGEST_IN_LANES + 1)
 
 plan = _program.plan
