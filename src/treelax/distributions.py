@@ -185,7 +185,7 @@ class StructureDistribution(Distribution):
         return f"{type(self).__name__}({self.structure}, scores: {self.scores.shape})"
 
     def __getstate__(self) -> dict[str, Any]:
-        # a copy computes its own values, whose gradients lead to its own scores
+        # a copy recomputes its values, whose gradients lead to the copy's scores
         return self.__dict__ | {"_kept": {}}
 
     @property

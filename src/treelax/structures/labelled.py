@@ -23,7 +23,7 @@ class Labelled(Structure):
     r"""A structure with a label on each of its parts.
 
     Scores and values have a last dimension of labels, ``(..., n+1, n+1, L)`` for arcs and
-    ``(..., n, n, L)`` for spans. Given the parts, labels are independent: they enter the structure's own
+    ``(..., n, n, L)`` for spans. Given the parts, labels are independent: they enter the structure's
     algorithm as :math:`\log \sum_l \exp W_{p,l}` or :math:`\max_l W_{p,l}` and come back as a softmax.
 
     Args:

@@ -55,21 +55,21 @@ def top_k(
     found: list[tuple[Tensor, Tensor]] = []
     for left in range(k - 1, -1, -1):
         first = values.argmax(0)
-        value, tree, own = (x[first, sentence] for x in (values, trees, allowed))
+        value, tree, open_parts = (x[first, sentence] for x in (values, trees, allowed))
         found.append((value, tree.masked_fill(_over(value == float("-inf"), dims), 0)))
         if not left or _none(value):
             break
         parts = structure.parts_of(tree)
         before = structure.beside(parts)
         before = torch.cat([torch.ones_like(before[:1]), before[:-1]]).cumprod(0).bool()
-        classes = own & before & ~parts
+        classes = open_parts & before & ~parts
         rest = flat.masked_fill(~classes, float("-inf"))
         count = parts.shape[0]
         new = structure.argmax(rest.flatten(0, 1), lengths.repeat(count), **unchecked).reshape(
             count, size, *event
         )
         new_values = inner(new, rest, dims)
-        # a class by a part that is none has no members of its own, nor has one of what is not there
+        # a class by a part that is none has no members, nor has one of what is not there
         void = ~parts.flatten(-dims).any(-1) | (value == float("-inf"))
         new_values = new_values.masked_fill(void, float("-inf"))
         values = values.scatter(0, first[None], float("-inf"))

@@ -1,4 +1,4 @@
-"""SparseMAP by a structure's own argmax, and of words on their own."""
+"""SparseMAP by a structure's argmax, and of independent words."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ def _solve(
     words = size - structure.rooted
     mask = structure.part_mask(lengths, size).expand(scores.shape)
 
-    def oracle(own: Tensor, sentences: Tensor | None) -> Tensor:
+    def oracle(scores: Tensor, sentences: Tensor | None) -> Tensor:
         return structure.argmax(
-            own,
+            scores,
             lengths if sentences is None else lengths[sentences],
             validate=False,
             backend=backend or None,
