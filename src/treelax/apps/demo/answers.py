@@ -85,7 +85,7 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
         log_partition=_number(trees.log_partition),
         entropy=_number(trees.entropy()),
         samples=_samples(trees, request.samples, request.sample_seed),
-        answer=source.answer([own for own, _ in texts], [own.mode.float() for _, own in texts]),
+        answer=source.answer([text for text, _ in texts], [dist.mode.float() for _, dist in texts]),
     )
 
 
@@ -224,7 +224,7 @@ def _estimated(
 ) -> tuple[Tensor, Arc | None, Tensor | None]:
     """The tree of the estimator, the target, and the gradient of 1 - the weight there."""
     structure, name = trees.structure, request.estimator
-    own = EstimatorSettings(
+    estimator = EstimatorSettings(
         name,
         step=unit * IMLE.step if name == "imle" else None,
         projection="polytope" if name == "spigot" and structure.per_word is None else "simplex",
@@ -236,7 +236,7 @@ def _estimated(
     if name in NOISY:
         used |= {"noise": "gumbel", "noise_scale": request.noise_scale * unit}
     relaxation = request.relaxation or source.info.defaults.relaxation
-    settings = LatentSettings(relaxation=relaxation, estimator=own, **used)
+    settings = LatentSettings(relaxation=relaxation, estimator=estimator, **used)
     generator = torch.Generator().manual_seed(request.noise_seed)
     with torch.enable_grad():
         scores = trees.scores.clone().requires_grad_()

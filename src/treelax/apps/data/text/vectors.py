@@ -39,7 +39,7 @@ class Vectors:
 
     Row 0 of `matrix` ``(rows, dim)`` is padding and zero, row 1 the NULL token and zero, the next
     `unknown` rows are for unknown words, the others for known words, which may share one. Every word
-    has a row: its own, or that of another spelling (its lower case, or a mark that the Penn Treebank
+    has a row: for itself, or that of another spelling (its lower case, or a mark that the Penn Treebank
     writes otherwise), or by a hash of its letters one for unknown words.
 
     Example:
