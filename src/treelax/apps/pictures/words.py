@@ -83,8 +83,8 @@ def checked_nodes(tree: Any, name: str, n: int, labels: Sequence[str] | None = N
         expected = f"expected {(n, n)} or ({n}, {n}, labels), {n} words"
         raise InputError(f"{name} has shape {tuple(values.shape)}; {expected}")
     if labels is not None and len(labels) != (values.shape[2] if values.dim() == 3 else 0):
-        told = f"({name} has shape {tuple(values.shape)})"
-        raise InputError(f"labels has {len(labels)} names; expected one for each label {told}")
+        received = f"({name} has shape {tuple(values.shape)})"
+        raise InputError(f"labels has {len(labels)} names; expected one for each label {received}")
     labelled = values.dim() == 3
     weights = (values.sum(-1) if labelled else values).tolist()
     best = values.argmax(-1).tolist() if labelled else None
@@ -110,8 +110,8 @@ def _listed_nodes(spans: Any, name: str, n: int) -> Nodes:
         except (TypeError, ValueError):
             good = False
         if not good:
-            told = f"a tensor, or spans (i, j, label) with 0 <= i <= j < {n}, {n} words"
-            raise InputError(f"{name} holds {short(span)}; expected {told}")
+            wanted = f"a tensor, or spans (i, j, label) with 0 <= i <= j < {n}, {n} words"
+            raise InputError(f"{name} holds {short(span)}; expected {wanted}")
         above = nodes[i, j].label if (i, j) in nodes else ""
         nodes[i, j] = Node(1.0, "+".join(filter(None, (above, label))))
     return nodes
