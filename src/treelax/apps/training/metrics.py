@@ -120,7 +120,7 @@ def _is_row(row: Any, epoch: int) -> bool:
 def _summary_writer(folder: Path, first: int) -> Any:
     """TensorBoard's writer, or None if tensorboard is not installed or cannot write there."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # from tensorboard's own imports
+        warnings.simplefilter("ignore")  # from tensorboard's imports
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:

@@ -223,7 +223,7 @@ def split_rows(lines: Iterable[Line], separator: str = "\t") -> Iterator[Row]:
 
 def quoted_rows(lines: Iterable[Line], where: str, separator: str = ",") -> Iterator[Row]:
     """Rows as in RFC 4180: a cell in quotes may hold any character, a quote inside is doubled."""
-    # the limit is the csv module's own, for the whole process; an unclosed quote meets it
+    # the limit is the csv module's, for the whole process; an unclosed quote meets it
     csv.field_size_limit(max(LONGEST_LINE, csv.field_size_limit()))
     rows = csv.reader((text + "\n" for _, text in lines), delimiter=separator, strict=True)
     first = 1

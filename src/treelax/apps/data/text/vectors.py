@@ -70,7 +70,7 @@ class Vectors:
         for spelling in spellings(word):
             if spelling in self.known:
                 return self.known[spelling]
-        # unlike Python's own hash, the same in every process and on every machine
+        # unlike Python's hash, the same in every process and on every machine
         letters = blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return FIRST_UNKNOWN + int.from_bytes(letters, "big") % self.unknown
 

@@ -165,10 +165,10 @@ def evaluate(
         by_length=[
             {
                 "longest": None if longest == math.inf else longest,
-                **_shares(own),
-                "attachment_operator": _percent(own, "operator baseline", "arcs"),
+                **_shares(counts),
+                "attachment_operator": _percent(counts, "operator baseline", "arcs"),
             }
-            for longest, own in sorted(rows.items())
+            for longest, counts in sorted(rows.items())
         ],
         baselines={
             "previous token": _percent(total, "previous baseline", "arcs"),

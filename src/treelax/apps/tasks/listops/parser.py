@@ -68,12 +68,13 @@ class ListOpsParser(TrainedParser):
     ) -> Iterator[Prediction]:
         expressions = (_expression(text, f"texts[{i}]") for i, text in enumerate(texts))
         while some := list(islice(expressions, batch_size)):
-            for own, said in zip(some, parse_all(self.model, some, scores=scores), strict=True):
+            parses = parse_all(self.model, some, scores=scores)
+            for expression, parse in zip(some, parses, strict=True):
                 yield Prediction(
-                    (own.tokens,),
-                    said.soft_tags if soft else said.tags,
-                    heads=(said.heads,),
-                    scores=None if said.scores is None else (said.scores,),
+                    (expression.tokens,),
+                    parse.soft_tags if soft else parse.tags,
+                    heads=(parse.heads,),
+                    scores=None if parse.scores is None else (parse.scores,),
                 )
 
     def words(self, text: str) -> tuple[str, ...]:
@@ -87,10 +88,10 @@ class ListOpsParser(TrainedParser):
                 )
         return tuple(token.upper() for token in tokens)
 
-    def shown_tags(self, said: Prediction) -> tuple[str, ...] | None:
+    def shown_tags(self, prediction: Prediction) -> tuple[str, ...] | None:
         """The argument counts of operators, and of others where they are not 0."""
-        assert isinstance(said.label, tuple)
-        return tuple(self._shown(said.words[0], map(int, said.label)))
+        assert isinstance(prediction.label, tuple)
+        return tuple(self._shown(prediction.words[0], map(int, prediction.label)))
 
     def _shown(self, words: Sequence[str], tags: Iterable[int]) -> Iterator[str]:
         """Tags as text: ``5+`` where there are more arguments than the model has tags for."""

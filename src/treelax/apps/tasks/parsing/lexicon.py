@@ -60,10 +60,10 @@ class Lexicon:
         vectors: Vectors | None = None,
     ) -> Self:
         """Of training sentences; what is seen too rarely trains what stands for the unknown."""
-        words = Counter(word.lower() for own in sentences for word in own.words)
-        characters = Counter(c for own in sentences for word in own.words for c in word)
-        seen = Counter(tag for own in sentences for tag in tags_of(own, tags))
-        labels = {label for own in sentences for label in own.labels or ()}
+        words = Counter(word.lower() for s in sentences for word in s.words)
+        characters = Counter(c for s in sentences for word in s.words for c in word)
+        seen = Counter(tag for s in sentences for tag in tags_of(s, tags))
+        labels = {label for s in sentences for label in s.labels or ()}
 
         def kept(counts: Counter[str], least: int) -> tuple[str, ...]:
             return tuple(sorted(key for key, count in counts.items() if count >= least))
@@ -86,7 +86,7 @@ class Lexicon:
         """``(labels,)``: for each label the first one with its universal part."""
         first: dict[str, int] = {}
         return torch.tensor(
-            [first.setdefault(universal(own), i) for i, own in enumerate(self.labels)]
+            [first.setdefault(universal(label), i) for i, label in enumerate(self.labels)]
         )
 
     @cached_property
@@ -140,7 +140,7 @@ class Lexicon:
             [START, *(ids.get(c, UNKNOWN) for c in word[:MOST_CHARACTERS]), END] for word in words
         ]
         longest = max(map(len, spelled), default=1)
-        characters = [[0] * longest, *(own + [0] * (longest - len(own)) for own in spelled)]
+        characters = [[0] * longest, *(s + [0] * (longest - len(s)) for s in spelled)]
         pieces = [0] * len(words) if subwords is None else subwords.ids(words)
         return Forms(*map(torch.tensor, ([0, *rows], [0, *learned], characters, [0, *pieces])))
 

@@ -135,8 +135,8 @@ class ParserModel(nn.Module):
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **options: Any) -> Any:
         """Load weights, but those of a decoder, which a trained parser does not need."""
-        own = {key: value for key, value in state_dict.items() if not key.startswith("decoder.")}
-        return super().load_state_dict(own, *args, **options)
+        weights = {k: value for k, value in state_dict.items() if not k.startswith("decoder.")}
+        return super().load_state_dict(weights, *args, **options)
 
     @property
     def most_arcs(self) -> int:

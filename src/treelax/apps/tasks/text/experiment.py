@@ -95,7 +95,7 @@ class TextExperiment:
     def groups(self) -> list[dict[str, Any]]:
         """Parameters with the factor of their learning rate, and their weight decay.
 
-        A transformer has its own rate. Biases, vectors of words or positions and the LSTM's gates that
+        A transformer has another rate. Biases, vectors of words or positions and the LSTM's gates that
         keep padding out do not decay.
         """
         decay = self.config.train.weight_decay
@@ -260,11 +260,11 @@ class TextExperiment:
 
     def _chosen(self, generator: torch.Generator) -> Tensor:
         """The examples of an epoch: all, but only a share of the mixed-in ones."""
-        own = len(self.train) - self.mixed
+        count = len(self.train) - self.mixed
         if not self.mixed:
-            return torch.arange(own)
+            return torch.arange(count)
         drawn = torch.randperm(self.mixed, generator=generator)[: self._share()]
-        return torch.cat((torch.arange(own), own + drawn))
+        return torch.cat((torch.arange(count), count + drawn))
 
 
 def evaluation_batches(

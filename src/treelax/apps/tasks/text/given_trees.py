@@ -58,11 +58,11 @@ def _matched_heads(data: EncodedText, path: str | os.PathLike[str]) -> list[int]
         first, found = read + 1, None  # the tree that should be it
         for block in trees:
             read += 1
-            own = [_plain(word, lower) for word in block.words]
-            found = found or (block, own)
-            if own == words or complete:  # then there is no tree to skip
+            forms = [_plain(word, lower) for word in block.words]
+            found = found or (block, forms)
+            if forms == words or complete:  # then there is no tree to skip
                 break
-        if found is None or own != words:
+        if found is None or forms != words:
             line = "" if found is None else f", line {found[0].line}"
             received = "the end of the file" if found is None else _words(found[1], words)
             raise DataError(

@@ -68,12 +68,12 @@ def load_folder(path: Path) -> SavedSentences:
     else:
         task_of(path)  # refuses what holds no model
         file = path / MODEL
-        told = read_config(path / CONFIG)
+        public = read_config(path / CONFIG)
         saved = load_checkpoint(file, kind=KIND)
         vectors, labels = load_words(path / WORDS)
         kept = saved.state.get("settings", {})
         settings = _restored(SentenceSettings, kept, file)
-        if (told.get("settings"), told.get("labels")) != (kept, list(labels)):
+        if (public.get("settings"), public.get("labels")) != (kept, list(labels)):
             raise CheckpointError(
                 f"{path / CONFIG}: contradicts {MODEL} and {WORDS}; restore it: the settings of a "
                 "trained model cannot be changed"

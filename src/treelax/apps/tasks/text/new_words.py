@@ -88,9 +88,9 @@ def look_up(
     fixed = {w: row for w, row in vectors.known.items() if row > settings.model.learned_words}
     other = next((word for word in vectors.known if word not in found.known), None)
     if other is None and fixed:
-        own = vectors.matrix[list(fixed.values())]
+        saved = vectors.matrix[list(fixed.values())]
         again = found.matrix[[found.known[word] for word in fixed]]
-        differ = ((own - again).abs() > SAME * own.abs().amax()).any(1).nonzero()
+        differ = ((saved - again).abs() > SAME * saved.abs().amax()).any(1).nonzero()
         other = list(fixed)[int(differ[0])] if len(differ) else None
     if other is not None:
         raise InputError(
