@@ -90,9 +90,9 @@ def by_tag(
     compare: Callable[..., Agreement], tags: Sequence[Sequence[str]]
 ) -> dict[str, Agreement]:
     """What ``compare(keep=...)`` returns for the words of each tag, the most frequent tag first."""
-    counts = Counter(tag for own in tags for tag in own)
+    counts = Counter(tag for sentence in tags for tag in sentence)
     return {
-        tag: compare(keep=[[other == tag for other in own] for own in tags])
+        tag: compare(keep=[[other == tag for other in sentence] for sentence in tags])
         for tag in sorted(counts, key=lambda tag: (-counts[tag], tag))
     }
 

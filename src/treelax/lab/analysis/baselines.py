@@ -39,11 +39,9 @@ def random_trees(
     """Draw a projective tree for each sentence, all trees being equally likely."""
     found: list[tuple[int, ...]] = [()] * len(lengths)
     for chosen in length_batches(lengths, most_arcs=MOST_ENTRIES):
-        own = torch.tensor([lengths[i] for i in chosen])
-        size = int(own.max()) + 1
-        trees = sample_tree(
-            torch.zeros(len(chosen), size, size), own, generator=generator, single_root=single_root
-        )
+        sizes = torch.tensor([lengths[i] for i in chosen])
+        scores = torch.zeros(len(chosen), size := int(sizes.max()) + 1, size)
+        trees = sample_tree(scores, sizes, generator=generator, single_root=single_root)
         for i, heads in zip(chosen, trees.argmax(-2)[:, 1:].tolist(), strict=True):
             found[i] = tuple(heads[: lengths[i]])
     return found
@@ -80,10 +78,10 @@ def random_agreement(
         n = len(heads)
         counted = [i for i in range(n) if keep is None or keep[number][i]]
         share = uniform_marginals(n, single_root)
-        own = sorted(edges(heads, counted))
-        starts, ends = [a for a, _ in own], [b for _, b in own]
+        pairs = sorted(edges(heads, counted))
+        starts, ends = [a for a, _ in pairs], [b for _, b in pairs]
         words += len(counted)
-        wanted += len(own)
+        wanted += len(pairs)
         sentences += bool(counted)
         right += float(share[[heads[i] for i in counted], [i + 1 for i in counted]].sum())
         found += float((share[starts, ends] + share[ends, starts]).sum())

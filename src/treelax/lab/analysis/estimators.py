@@ -1,7 +1,7 @@
 """The comparison of estimators on whole tasks: each tuned on dev, then trained over several seeds.
 
 A row is an estimator with one setting that is tuned: all rows get the same number of trials, a run each
-with a seed of its own, and the value with the best dev score, the smaller one in a tie, is trained over
+with a separate seed, and the value with the best dev score, the smaller one in a tie, is trained over
 the seeds of the table. Runs on record in ``runs.csv`` are not trained again, so a comparison can be made
 on several machines.
 """
@@ -120,7 +120,7 @@ class Comparison:
         score: the dev figure that chooses a setting, with discrete trees.
         columns: of the table, by their headings.
         axis: of the curves: lowest and highest accuracy.
-        tuned_by: the comparison whose settings are taken, if not its own.
+        tuned_by: the comparison whose settings are taken, if it is another.
         without: rows that take too long, unless they are asked for or on record.
         settings: that all rows change.
     """
@@ -196,8 +196,8 @@ class Study:
         self.runs, self.results = runs / name, results / name
         self.changes = tuple(changes)
         free = {*self.task.files, "data.path"}
-        own = (change for change in self.changes if change.partition("=")[0].strip() not in free)
-        self.settings = " ".join(own)  # beyond those of the rows; files may be elsewhere
+        beyond = (change for change in self.changes if change.partition("=")[0].strip() not in free)
+        self.settings = " ".join(beyond)  # beyond those of the rows; files may be elsewhere
         self.records = {}
         for line in _read(self.results / RUNS, (*KEYS, "dev")):
             if line["settings"] != self.settings:
@@ -305,14 +305,14 @@ class Study:
         curves = self.curves(seeds)
         rows = []
         for row, value in self.tuning.chosen().items():
-            own = [
+            runs = [
                 self.records[key]
                 for seed in range(seeds)
                 if (key := Key(row, value, seed)) in self.records
             ]
-            if not own:
+            if not runs:
                 continue
-            figures = {name: [float(line[key]) for line in own] for name, key in columns.items()}
+            figures = {name: [float(line[key]) for line in runs] for name, key in columns.items()}
             tried = [self.tuning.records[Key(row, v, TRIAL_SEED)]["dev"] for v in ROWS[row].values]
             ends = [curve[max(curve)] for curve in curves.get(row, {}).values()]
             cost = speeds.get(row, {})
@@ -320,7 +320,7 @@ class Study:
                 ROWS[row].label,
                 f"{ROWS[row].key.rpartition('.')[2]} {'×' if ROWS[row].key == RATE else ''}{value:g}",
                 ", ".join(f"{float(dev):.1f}" for dev in tried),
-                str(len(own)),
+                str(len(runs)),
                 *map(spread, figures.values()),
                 ", ".join(f"{v:.1f}" for v in figures[first]),
                 spread(ends) if ends else "–",

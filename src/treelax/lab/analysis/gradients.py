@@ -125,12 +125,12 @@ class Problem:
         def scaled(tree: Tensor) -> Tensor:
             return raw(tree) / scale
 
-        own = start if scores == "random" else descended(structure, start, scaled)
+        point = start if scores == "random" else descended(structure, start, scaled)
         values, vectors = torch.linalg.eigh(trees.flatten(1).T.cov())
         kept = vectors[:, values > ROUNDING]
         changes = kept @ kept.T
-        exact = gradients(tx.Exact(), structure, own, scaled).flatten() @ changes
-        return cls(structure, own, scaled, changes, exact)
+        exact = gradients(tx.Exact(), structure, point, scaled).flatten() @ changes
+        return cls(structure, point, scaled, changes, exact)
 
     def measure(self, estimator: Estimator, draws: int, seed: int) -> dict[str, float]:
         """The measures of an estimator, over estimates that are drawn as one batch."""
@@ -206,11 +206,11 @@ def _loss(structure: Structure, size: int, kind: str, generator: torch.Generator
 
 def measured(structure: str, words: int, draws: int, seeds: int) -> Iterator[Record]:
     """A record for each setting of each estimator, each kind of scores and loss, and each seed."""
-    own = structure_named(structure)
+    trees = structure_named(structure)
     for scores in SCORES:
         for loss in LOSSES:
-            problems = [Problem.make(own, words, scores, loss, seed) for seed in range(seeds)]
-            for family in families(own):
+            problems = [Problem.make(trees, words, scores, loss, seed) for seed in range(seeds)]
+            for family in families(trees):
                 for value in family.values:
                     for seed, problem in enumerate(problems):
                         used = draws if family.noisy else 1
@@ -232,13 +232,13 @@ def averaged(records: Iterable[Record]) -> list[Record]:
     rows = []
     about = itemgetter("scores", "loss", "estimator", "value")
     for _, same in groupby(records, about):
-        own = list(same)
-        row = {key: value for key, value in own[0].items() if key not in MEASURES}
+        group = list(same)
+        row = {key: value for key, value in group[0].items() if key not in MEASURES}
         for name in MEASURES:
-            values = [record[name] for record in own]
+            values = [record[name] for record in group]
             row[name] = fmean(values)
             row[f"{name}_sd"] = stdev(values) if len(values) > 1 else None
-        rows.append(row | {"seeds": len(own), "device": "CPU", "torch": torch.__version__})
+        rows.append(row | {"seeds": len(group), "device": "CPU", "torch": torch.__version__})
     return rows
 
 
@@ -249,8 +249,8 @@ def best(rows: Iterable[Record]) -> list[Record]:
     """
     about = itemgetter("scores", "loss", "estimator")
     return [
-        max(own, key=lambda row: (round(row["single_cosine"], 2), row["cosine"]))
-        for _, own in groupby(rows, about)
+        max(group, key=lambda row: (round(row["single_cosine"], 2), row["cosine"]))
+        for _, group in groupby(rows, about)
     ]
 
 
@@ -264,7 +264,7 @@ def short_table(rows: Sequence[Record], scores: str) -> Table:
             value = "" if row["value"] is None else f" ({row['value']:g})"
             cells.setdefault(row["estimator"], []).append(cosines + value)
     columns = [f"{scores} scores", *LOSSES]
-    return Table(columns, [[name, *own] for name, own in cells.items()])
+    return Table(columns, [[name, *row] for name, row in cells.items()])
 
 
 def report(rows: Sequence[Record], command: str) -> str:

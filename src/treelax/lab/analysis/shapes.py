@@ -53,10 +53,10 @@ def check_same_words(
         raise InputError(
             f"{name}: received {len(found)} sentences; expected {len(trees)}, as many as the trees"
         )
-    for number, (own, heads) in enumerate(zip(found, trees, strict=True), 1):
-        if len(own) != len(heads):
+    for number, (items, heads) in enumerate(zip(found, trees, strict=True), 1):
+        if len(items) != len(heads):
             raise InputError(
-                f"{name}: sentence {number}: received {len(own)}; expected {len(heads)}, one for "
+                f"{name}: sentence {number}: received {len(items)}; expected {len(heads)}, one for "
                 "each word"
             )
 

@@ -20,7 +20,7 @@ Shown = str | tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
-class Said:
+class Result:
     """What a model says of one example; a label is a class, or a tag for each word."""
 
     heads: tuple[Heads, ...]  # of each text
@@ -46,7 +46,7 @@ def ask(
     asked: Sequence[int],
     *,
     mapped: Collection[int] = (),
-) -> dict[int, Said]:
+) -> dict[int, Result]:
     """What a model says of some examples, by their numbers from 0; of some with marginals."""
     found = {}
     labelled = len(parser.text) == corpus.texts and not parser.takes_trees
@@ -56,21 +56,23 @@ def ask(
     for number, i in enumerate(asked):
         heads = parses.trees[i * corpus.texts : (i + 1) * corpus.texts]
         texts = corpus.examples[i] if i in mapped and parser.tree is not None else ()
-        own: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "marginals": tuple(parser.marginals(parser.arc_scores(text)) for text in texts)
         }
         if labelled:
-            said = hard[number]
-            own |= {"label": _shown(parser, said), "soft_label": _shown(parser, soft[number])}
-            own["probability"] = said.probability if isinstance(said.probability, float) else None
-            own["relations"] = said.relations
-            own["right"] = _right(said.label, gold.get(i))
-        found[i] = Said(heads, **own)
+            prediction = hard[number]
+            facts["label"] = _shown(parser, prediction)
+            facts["soft_label"] = _shown(parser, soft[number])
+            share = prediction.probability
+            facts["probability"] = share if isinstance(share, float) else None
+            facts["relations"] = prediction.relations
+            facts["right"] = _right(prediction.label, gold.get(i))
+        found[i] = Result(heads, **facts)
     return found
 
 
-def _shown(parser: TrainedParser, said: Prediction) -> Shown:
-    return said.label if isinstance(said.label, str) else parser.shown_tags(said)
+def _shown(parser: TrainedParser, prediction: Prediction) -> Shown:
+    return prediction.label if isinstance(prediction.label, str) else parser.shown_tags(prediction)
 
 
 def _right(label: Label, gold: Label) -> bool | None:

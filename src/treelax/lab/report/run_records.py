@@ -51,8 +51,8 @@ class RunRecord:
             usual = flatten(self.task.preset(self.config.preset))
         except InputError:  # a preset that there is no longer
             return {}
-        own = self.settings
-        return {k: v for k, v in usual.items() if k not in self.places and own[k] != v}
+        settings = self.settings
+        return {k: v for k, v in usual.items() if k not in self.places and settings[k] != v}
 
     @property
     def best_row(self) -> Mapping[str, Any] | None:

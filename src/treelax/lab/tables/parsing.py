@@ -46,9 +46,9 @@ class ParserTable(PaperTable):
         """Our columns."""
         names = dict(zip(FIGURES, ("UAS", "LAS", "malformed"), strict=True))
         return {
-            "seeds": lambda own: str(len(own)),
+            "seeds": lambda runs: str(len(runs)),
             **{f"{split} {names[key]}": f"{split}_{key}" for split in SPLITS for key in FIGURES},
-            "seconds": lambda own: ", ".join(f"{r['seconds']:.0f}" for r in own),
+            "seconds": lambda runs: ", ".join(f"{r['seconds']:.0f}" for r in runs),
         }
 
     @property
@@ -74,7 +74,7 @@ class ParserTable(PaperTable):
         counts = sorted({result["training_sentences"] for _, result in runs})
         some = " or ".join(f"{count:,}" for count in counts)
         trained = f"{some} sentences of {PurePath(config.data.train).name}"
-        sizes = [f"{own['sentences']:,} of {split}" for split, own in first["splits"].items()]
+        sizes = [f"{row['sentences']:,} of {split}" for split, row in first["splits"].items()]
         files = " and ".join(PurePath(file).name for file in config.data.vector_files)
         return (
             f"Preset {self.size}, trained on {trained}, with "

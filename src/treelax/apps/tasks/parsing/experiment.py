@@ -196,7 +196,7 @@ class ParserExperiment:
         return settings.updates or max(1, sentences // settings.batch_size)
 
     def groups(self) -> list[dict[str, Any]]:
-        """All parameters, with Adam's decay rates; a transformer has another learning rate."""
+        """All parameters, with Adam's decay rates; a transformer has a separate learning rate."""
         betas, transformer = (0.9, self.config.train.second_moment), self.model.words.transformer
         slow: list[nn.Parameter] = []
         if transformer is not None and transformer.model is not None:

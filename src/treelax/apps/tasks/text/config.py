@@ -258,7 +258,7 @@ class TrainConfig(TrainSettings):
             of a transformer and the input gates of the LSTM; 0 in the paper.
         label_smoothing: share of the probability that the loss spreads evenly over all classes; 0 in
             the paper.
-        consistency: weight of the divergence between two runs of every example, each with other
+        consistency: weight of the divergence between two runs of every example, each with different
             dropout and noise (R-Drop); part of the training loss that is shown; 0 in the paper.
         discrete_epochs: number of final epochs that are trained with discrete trees without noise, as
             at test time, and the gradient of soft ones; 0 in the paper.
