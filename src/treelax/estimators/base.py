@@ -224,5 +224,5 @@ class _WithGradient(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        found = ctx.rule(grad, *ctx.saved_tensors).to(ctx.dtype)
-        return found, None, *(None,) * len(ctx.saved_tensors)
+        gradient = ctx.rule(grad, *ctx.saved_tensors).to(ctx.dtype)
+        return gradient, None, *(None,) * len(ctx.saved_tensors)

@@ -178,7 +178,7 @@ class StructureInterface(ABC):
         """
         # the best structure counts what the other forbids: a part is 2, a root 1 if only one may be
         counts = 2 * counts
-        one_root, other_has_one = (getattr(each, "single_root", False) for each in (self, other))
+        one_root, other_has_one = (getattr(s, "single_root", False) for s in (self, other))
         more_roots = other_has_one and not one_root
         if more_roots:
             counts = counts + (torch.arange(counts.shape[-1], device=counts.device) == 0)[:, None]

@@ -52,11 +52,11 @@ def top_k(
     values = inner(trees, flat, dims)
     allowed = (flat > float("-inf"))[None]
     sentence = torch.arange(size, device=flat.device)
-    found: list[tuple[Tensor, Tensor]] = []
+    chosen: list[tuple[Tensor, Tensor]] = []
     for left in range(k - 1, -1, -1):
         first = values.argmax(0)
         value, tree, open_parts = (x[first, sentence] for x in (values, trees, allowed))
-        found.append((value, tree.masked_fill(_over(value == float("-inf"), dims), 0)))
+        chosen.append((value, tree.masked_fill(_over(value == float("-inf"), dims), 0)))
         if not left or _none(value):
             break
         parts = structure.parts_of(tree)
@@ -74,13 +74,13 @@ def top_k(
         new_values = new_values.masked_fill(void, float("-inf"))
         values = values.scatter(0, first[None], float("-inf"))
         values = torch.cat([values, new_values])
-        values, kept = values.topk(min(left, len(values)), dim=0)
+        values, places = values.topk(min(left, len(values)), dim=0)
         trees, allowed = (
-            torch.cat([a, b])[kept, sentence] for a, b in ((trees, new), (allowed, classes))
+            torch.cat([a, b])[places, sentence] for a, b in ((trees, new), (allowed, classes))
         )
-    values = torch.stack([value for value, _ in found])
-    trees = torch.stack([tree for _, tree in found])
-    if missing := k - len(found):
+    values = torch.stack([value for value, _ in chosen])
+    trees = torch.stack([tree for _, tree in chosen])
+    if missing := k - len(chosen):
         values = torch.cat([values, values.new_full((missing, size), float("-inf"))])
         trees = torch.cat([trees, trees.new_zeros(missing, size, *event)])
     shapes = torch.Size((k,)) + batch

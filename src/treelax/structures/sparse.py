@@ -49,10 +49,10 @@ def by_argmax(
     # an operation of torch takes no objects, so it finds the structure again by its name
     if inner is not None and type(inner) in [BY_NAME[name] for name in get_args(StructureName)]:
         root = getattr(inner, "single_root", False)
-        found = call_labelled(fixed, lengths, start, inner.name, root, *how)
+        solution = call_labelled(fixed, lengths, start, inner.name, root, *how)
     else:
-        found = _solve(structure, fixed, lengths, start, *how)
-    return assembled(flat, Solution(*found), batch, scores.dtype)
+        solution = _solve(structure, fixed, lengths, start, *how)
+    return assembled(flat, Solution(*solution), batch, scores.dtype)
 
 
 # the number of steps depends on the scores; torch.compiler.disable would import the compiler at once
@@ -81,7 +81,7 @@ def _solve(
         )
 
     ready = plain.prepared(scores, mask, structure.rooted)
-    found = plain.solve(
+    solution = plain.solve(
         ready,
         start,
         oracle,
@@ -90,8 +90,8 @@ def _solve(
         max_iterations,
     )
     if gradient:
-        found = face.spanned(ready, found, oracle)
-    return plain.spoiled(found, scores, mask)
+        solution = face.spanned(ready, solution, oracle)
+    return plain.spoiled(solution, scores, mask)
 
 
 @operation(

@@ -64,8 +64,8 @@ def table(
 
 def show(tables: Iterable[Table]) -> None:
     """Print tables, with a line between."""
-    for each in tables:
-        table(each.columns, each.rows, each.title, each.legend)
+    for content in tables:
+        table(content.columns, content.rows, content.title, content.legend)
         console.print()
 
 

@@ -98,8 +98,8 @@ def write_picture(picture: Drawing, out: Path | None) -> None:
 def warn_of_long(source: str, what: str, length: int, unit: str) -> None:
     """Say what makes a command take long: time grows with the cube of the length."""
     if length > LONG:
-        found = f"{source}: {what} has {length:,} {unit}, which may take long"
-        error_console.print(f"{found}; use --max-length {LONG} to skip these")
+        problem = f"{source}: {what} has {length:,} {unit}, which may take long"
+        error_console.print(f"{problem}; use --max-length {LONG} to skip these")
 
 
 @dataclass(frozen=True)

@@ -268,10 +268,10 @@ class ArcWeights:
     def __call__(self, scores: Tensor) -> list[list[float]]:
         """The weights of all arcs, or spans."""
         if self.marginals:
-            found = self.parser.marginals(scores / (self.temperature or 1.0))
+            tree = self.parser.marginals(scores / (self.temperature or 1.0))
         else:
-            found = self.parser.soft_tree(scores, temperature=self.temperature)
-        weights: list[list[float]] = found.tolist()
+            tree = self.parser.soft_tree(scores, temperature=self.temperature)
+        weights: list[list[float]] = tree.tolist()
         return weights
 
 

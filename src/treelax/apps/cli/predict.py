@@ -152,19 +152,19 @@ def predict(
         asked = parser.ask(
             examples, keep=keep, soft=soft, scores=probabilities or best > 1, batch_size=batch_size
         )
-        for example, found in asked:
-            accuracy.add(example.label, found.label)
-            if found.label is None and found.trees is None:
+        for example, prediction in asked:
+            accuracy.add(example.label, prediction.label)
+            if prediction.label is None and prediction.trees is None:
                 blank.drop(EMPTY, example.line)
             if parser.takes_vectors and not vectors and len(words) < MOST_WORDS:
                 words.update(*example.words)
-            trees = [found]
-            if best > 1 and found.trees:
-                trees = parser.best_trees(example.texts[0], found, best, keep=keep)
-            for rank, prediction in enumerate(trees, 1):
-                shares = _head_shares(parser, prediction) if probabilities else ()
-                tags = parser.shown_tags(prediction)
-                yield Result(example, prediction, tags, shares=shares, rank=rank)
+            trees = [prediction]
+            if best > 1 and prediction.trees:
+                trees = parser.best_trees(example.texts[0], prediction, best, keep=keep)
+            for rank, ranked in enumerate(trees, 1):
+                shares = _head_shares(parser, ranked) if probabilities else ()
+                tags = parser.shown_tags(ranked)
+                yield Result(example, ranked, tags, shares=shares, rank=rank)
 
     with progress("predicting", unit="texts", transient=True) as bar:
         advanced = advancing(results(), bar, every=COUNT_EVERY)
@@ -206,19 +206,19 @@ def read(parser: TrainedParser, source: Source, vectors: Sequence[Path] | None) 
     if not vectors:
         return examples
     with progress("looking up words", transient=True):
-        kept: list[Example] = list(examples)
-        new, found = parser.look_up(word for each in kept for words in each.words for word in words)
+        rows: list[Example] = list(examples)
+        new, found = parser.look_up(word for row in rows for words in row.words for word in words)
     if new:
         error_console.print(f"word vectors: {found:,} of {new:,} words new to the model found")
-    return replace(examples, rows=kept)
+    return replace(examples, rows=rows)
 
 
 def _head_shares(parser: TrainedParser, prediction: Prediction) -> tuple[tuple[float, ...], ...]:
     """For each text the probability of every word's arc."""
     pairs = zip(prediction.scores or (), prediction.heads or (), strict=True)
-    found = ((parser.marginals(scores), heads) for scores, heads in pairs)
+    tables = ((parser.marginals(scores), heads) for scores, heads in pairs)
     return tuple(
-        tuple(float(shares[head, m]) for m, head in enumerate(heads, 1)) for shares, heads in found
+        tuple(float(shares[head, m]) for m, head in enumerate(heads, 1)) for shares, heads in tables
     )
 
 

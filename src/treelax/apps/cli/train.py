@@ -86,8 +86,8 @@ def train(
         if run is not None:
             config = _resumed(task, run, spec, preset, changes)
             result = task.result(run)
-            kept = run.best_model.exists() or not run.last_checkpoint.exists()
-            if kept and result is not None and result["epochs"] >= config.train.epochs:
+            complete = run.best_model.exists() or not run.last_checkpoint.exists()
+            if complete and result is not None and result["epochs"] >= config.train.epochs:
                 error_console.print(f"{folder}: has ended already, after {result['epochs']} epochs")
                 _show_result(task, run, result)
                 return
@@ -110,9 +110,9 @@ def _resumed(
     if spec.has_presets:
         fits = fits and config.preset in task.presets(spec.preset)
     if not fits:
-        found = f"is a run of {run.task if config is None else config.preset}"
+        problem = f"is a run of {run.task if config is None else config.preset}"
         advice = f"resume it with treelax train {run.task}, or give another --out"
-        raise InputError(f"{run.path}: {found}; expected one of {preset or spec.name}: {advice}")
+        raise InputError(f"{run.path}: {problem}; expected one of {preset or spec.name}: {advice}")
     wanted = override(config, changes, list_all=LIST_ALL)
     # what is in files is compared when they are read
     refuse_changes(run, config, wanted, free={*task.files, EPOCHS})
@@ -221,9 +221,9 @@ register = group(
     HELP,
     *(
         command(
-            each.name, each.help, with_options(train, each, () if each.has_presets else ("preset",))
+            spec.name, spec.help, with_options(train, spec, () if spec.has_presets else ("preset",))
         )
         for module in command_modules()
-        for each in module.TRAIN
+        for spec in module.TRAIN
     ),
 )

@@ -273,9 +273,9 @@ def _filled(
     for text in lines:
         if text.startswith("#"):
             (key,) = _metadata([text])
-            kept = metadata.get(key) == old[key]
-            if kept or key in new:
-                (rows or comments).append(text if kept else _written(key, new[key]))
+            unchanged = metadata.get(key) == old[key]
+            if unchanged or key in new:
+                (rows or comments).append(text if unchanged else _written(key, new[key]))
             new.pop(key, None)
             continue
         cells = text.split("\t")

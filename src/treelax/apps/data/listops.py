@@ -207,15 +207,15 @@ def read_listops(
     """
     source = one_file(path, preferred=(".tsv",), expected="a ListOps file")
     lines = ((number, text) for number, text in source.lines() if text.strip())
-    found = [read_line(text, f"{source.name}, line {number}") for number, text in lines]
+    expressions = [read_line(text, f"{source.name}, line {number}") for number, text in lines]
     shortest, longest = max(min_length, 2), math.inf if max_length is None else max_length
-    kept = [expression for expression in found if shortest <= len(expression) <= longest]
-    if not kept:
+    chosen = [expression for expression in expressions if shortest <= len(expression) <= longest]
+    if not chosen:
         raise DataError(
-            f"{path}: none of {counted(len(found), 'expression')} has {shortest} to "
+            f"{path}: none of {counted(len(expressions), 'expression')} has {shortest} to "
             f"{max_length or 'any'} tokens; expected lines of value, tab, expression"
         )
-    return kept
+    return chosen
 
 
 def read_line(text: str, where: str) -> Expression:

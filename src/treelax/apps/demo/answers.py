@@ -129,12 +129,12 @@ def _texts(request: TreeRequest, source: Source) -> dict[str, tuple[tuple[str, .
         raise InputError(f"second is a text; expected null: source {source.info.name!r} takes one")
     if request.shown == "second" and request.second is None:
         raise InputError("shown is 'second'; expected 'first', or a text in second")
-    found = {name: (_words(name, text.text, source), text) for name, text in texts.items()}
-    counts = [len(words) for words, _ in found.values()]
+    words_of = {name: (_words(name, text.text, source), text) for name, text in texts.items()}
+    counts = [len(words) for words, _ in words_of.values()]
     if sum(counts) > MOST_WORDS:
         received = " and ".join(map(str, counts))
         raise InputError(f"received {received} words; expected at most {MOST_WORDS} in all")
-    return found
+    return words_of
 
 
 def _parsed(
@@ -197,10 +197,10 @@ def _place(structure: StructureInterface, arc: Arc, size: int) -> tuple[int, int
 def _spread(structure: Structure, scores: Tensor) -> float:
     """Standard deviation around the mean of each column of arcs, or of all spans; 1 in place of 0."""
     allowed = _allowed(structure, scores)
-    kept = scores.where(allowed, 0)
+    finite = scores.where(allowed, 0)
     by = (0,) if structure.rooted else (0, 1)
-    mean = kept.sum(by, keepdim=True) / allowed.sum(by, keepdim=True).clamp(min=1)
-    apart = (kept - mean).where(allowed, 0)
+    mean = finite.sum(by, keepdim=True) / allowed.sum(by, keepdim=True).clamp(min=1)
+    apart = (finite - mean).where(allowed, 0)
     return (apart.square().sum() / allowed.sum().clamp(min=1)).sqrt().item() or 1.0
 
 
@@ -299,8 +299,8 @@ def _shown(structure: StructureInterface, matrix: Tensor) -> Tensor:
 
 def _parts(structure: StructureInterface, tree: Tensor) -> Parts:
     """The parts of a tree, in the order of the words."""
-    found = _shown(structure, tree).T.nonzero().tolist()
-    return [(head, word) for word, head in found]
+    pairs = _shown(structure, tree).T.nonzero().tolist()
+    return [(head, word) for word, head in pairs]
 
 
 def _number(value: Tensor) -> float:

@@ -90,17 +90,17 @@ def draw_arcs(
         >>> picture.save("tree.svg")  # doctest: +SKIP
     """
     words, n = checked_words(words), len(words)
-    found = None if heads is None else checked_heads(heads, "heads", n)
+    chosen = None if heads is None else checked_heads(heads, "heads", n)
     right = None if gold is None else checked_heads(gold, "gold", n)
     soft = None if weights is None else _checked_weights(weights, n)
-    if found is None and (soft is None or labels is not None):
+    if chosen is None and (soft is None or labels is not None):
         what = "neither heads nor weights" if soft is None else "labels without heads"
         raise InputError(f"heads: received {what}; expected the heads of the words")
     checked_least(least)
     if right_to_left is None:
         right_to_left = 2 * sum(map(is_right_to_left, words)) > n
     named_arcs, below_words = checked_texts(labels, "labels", n), checked_texts(tags, "tags", n)
-    trees = (found, soft, right)
+    trees = (chosen, soft, right)
     drawing = _Drawing(words, title, *trees, named_arcs, below_words, least, right_to_left)
     return drawing.picture()
 
@@ -110,8 +110,8 @@ def _checked_weights(weights: Any, n: int) -> Matrix:
     for h, row in enumerate(matrix):
         for m in range(1, n + 1):
             if m != h and not -NEARLY <= row[m] <= 1 + NEARLY:
-                found = f"weights[{h}, {m}] is {row[m]}"
-                raise InputError(f"{found}; expected 0 to 1 (for scores use draw_heat_map)")
+                problem = f"weights[{h}, {m}] is {row[m]}"
+                raise InputError(f"{problem}; expected 0 to 1 (for scores use draw_heat_map)")
     return matrix
 
 

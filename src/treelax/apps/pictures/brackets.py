@@ -81,11 +81,11 @@ def draw_brackets(
     """
     words, n = checked_words(words), len(words)
     checked_least(least)
-    found = checked_nodes(tree, "tree", n, labels)
+    nodes = checked_nodes(tree, "tree", n, labels)
     right = None if gold is None else checked_nodes(gold, "gold", n, labels)
     if right_to_left is None:
         right_to_left = 2 * sum(map(is_right_to_left, words)) > n
-    return _Drawing(words, title, found, right, show_weights, least, right_to_left).picture()
+    return _Drawing(words, title, nodes, right, show_weights, least, right_to_left).picture()
 
 
 @dataclass
@@ -123,7 +123,7 @@ class _Drawing(Drawing):
 
     def _brackets(self) -> tuple[list[_Bracket], list[_Bracket]]:
         """Those above the words, outer ones first, and below them those that are missing."""
-        above, found = [], set()
+        above, matched = [], set()
         for (i, j), node in sorted(self.nodes.items(), key=lambda item: (item[0][0], -item[0][1])):
             if i == j or node.weight < self.least:
                 continue
@@ -132,9 +132,9 @@ class _Drawing(Drawing):
                 right = self.gold.get((i, j))
                 kind = "right" if right is not None and _agree(node.label, right.label) else "wrong"
                 if kind == "right":
-                    found.add((i, j))
+                    matched.add((i, j))
             above.append(_Bracket(i, j, kind, node.weight, node.label))
-        missed = sorted(key for key in self.gold or {} if key[0] < key[1] and key not in found)
+        missed = sorted(key for key in self.gold or {} if key[0] < key[1] and key not in matched)
         return above, [
             _Bracket(i, j, "missed", 1.0, (self.gold or {})[i, j].label) for i, j in missed
         ]

@@ -200,7 +200,7 @@ def _shortened(text: str, longest: int) -> str:
 def is_right_to_left(text: str) -> bool:
     """Whether a text runs from right to left: its first letter says so."""
     directions = (unicodedata.bidirectional(character) for character in text)
-    return next((found for found in directions if found in ("R", "AL", "L")), "L") != "L"
+    return next((d for d in directions if d in ("R", "AL", "L")), "L") != "L"
 
 
 def text_width(text: str, size: float, longest: int = LONGEST) -> float:

@@ -154,14 +154,14 @@ def list_weights(
     symbols, width, short = prepared(words, width, ascii)
     n = len(short)
     matrix = checked_matrix(weights, "weights", n)
-    found = [-1] * n if heads is None else checked_heads(heads, "heads", n)
+    chosen = [-1] * n if heads is None else checked_heads(heads, "heads", n)
     checked_least(least)
     longest, starred = max(map(columns, short)), False
     lines = []
     for m, word in enumerate(short, 1):
         line = f"{m:{len(str(n))}} {word}{' ' * (longest - columns(word))}"
         order = sorted((h for h in range(n + 1) if h != m), key=lambda h: (-matrix[h][m], h))
-        head = found[m - 1]
+        head = chosen[m - 1]
         lighter = head >= 0 and matrix[head][m] < matrix[order[0]][m]
         if lighter:
             order.remove(head)
@@ -203,14 +203,14 @@ def prepared(
 
 def printable(word: str, symbols: Symbols) -> str:
     """A word as it can be printed: nothing in it that moves the cursor or has an unsure width."""
-    kept = []
+    characters = []
     for character in unicodedata.normalize("NFC", word):
         category = unicodedata.category(character)
         if category in ("Cc", "Cs", "Zl", "Zp"):
-            kept.append(symbols.unknown)
+            characters.append(symbols.unknown)
         elif category != "Cf" and character not in "\ufe0e\ufe0f":  # a wish for text or emoji
-            kept.append(character)
-    text = "".join(kept) or "_"
+            characters.append(character)
+    text = "".join(characters) or "_"
     return text if symbols is UNICODE else text.encode("ascii", "backslashreplace").decode()
 
 

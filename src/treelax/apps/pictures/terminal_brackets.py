@@ -161,10 +161,10 @@ def _built(nodes: Nodes, n: int) -> tuple[list[_Node], _Node]:
 
 def _all(root: _Node) -> list[_Node]:
     """Every node, children before their parents."""
-    found = [root]
-    for node in found:
-        found += node.children
-    return found[::-1]
+    nodes = [root]
+    for node in nodes:
+        nodes += node.children
+    return nodes[::-1]
 
 
 def _above(

@@ -178,7 +178,7 @@ class Prediction:
             return None
         if isinstance(self.probabilities, tuple):
             pairs = zip(self.probabilities, self.label, strict=True)
-            return tuple(each[str(tag)] for each, tag in pairs)
+            return tuple(shares[str(tag)] for shares, tag in pairs)
         return self.probabilities[str(self.label)]
 
 
@@ -454,12 +454,12 @@ class TrainedParser(ABC):
         """Exact samples from the distribution defined by scores, the same on every device."""
         structure, scores = self.require_scores().structure, scores.cpu()
         generator = torch.Generator().manual_seed(seed)
-        found: list[Tree] = []
-        while left := count - len(found):
+        samples: list[Tree] = []
+        while left := count - len(samples):
             size = min(left, max(MOST_ENTRIES // scores.numel(), 1))
             trees = structure(scores).sample((size,), generator=generator)
-            found += self._written(words, trees)
-        return found
+            samples += self._written(words, trees)
+        return samples
 
     def _written(self, words: Sequence[str], trees: Tensor) -> list[Tree]:
         if self.notation == "brackets":
@@ -516,12 +516,12 @@ def heads_without_null(heads: Sequence[int]) -> Heads:
     ((0, 1), (2, 0))
     """
     above, *others = heads
-    found = []
+    shifted = []
     for word, head in enumerate(others, 2):
         place = above if head == 1 else head
         # without a tree constraint a word and NULL may be each other's heads
-        found.append(0 if place in (0, word) else place - 1)
-    return tuple(found)
+        shifted.append(0 if place in (0, word) else place - 1)
+    return tuple(shifted)
 
 
 def spans_without_null(tree: Tensor) -> Tensor:
@@ -547,8 +547,8 @@ def weights_without_null(tree: Tensor) -> Tensor:
     tensor([[0., 1.],
             [0., 0.]])
     """
-    kept = [0, *range(2, len(tree))]
-    folded = tree[kept][:, kept] + tree[kept, 1][:, None] * tree[1, kept]
+    others = [0, *range(2, len(tree))]
+    folded = tree[others][:, others] + tree[others, 1][:, None] * tree[1, others]
     folded.fill_diagonal_(0)
     folded[0, 1:] += 1 - folded[:, 1:].sum(0)  # a word cannot be its own head: the root is
     folded[:, 0] = 0

@@ -27,10 +27,10 @@ class MetricsLog(AbstractContextManager["MetricsLog"]):
     def __init__(self, run_path: str | os.PathLike[str], *, keep_until: int = 0) -> None:
         self._path = Path(run_path, FILE)
         if self._path.exists():
-            kept = b"".join(line + b"\n" for line, _ in list(_rows(self._path))[:keep_until])
-            if kept != self._path.read_bytes():
+            content = b"".join(line + b"\n" for line, _ in list(_rows(self._path))[:keep_until])
+            if content != self._path.read_bytes():
                 with atomic_write(self._path) as out:
-                    out.write(kept)
+                    out.write(content)
         try:
             # unbuffered: what a full disk refused must not be written later
             self._file = self._path.open("ab", buffering=0)

@@ -82,12 +82,12 @@ class Stepper:
             return
         torch.cuda.synchronize(self.device)
         changing = [*self.model.state_dict().values(), *self.average.sums, self.total]
-        kept = [value.clone() for value in changing]
+        saved = [value.clone() for value in changing]
         moments = {name: value.clone() for name, value in self._moments().items()}
         for shape, batch in new.items():
             self._capture(shape, batch.to(self.device))
         # in place: the graphs hold the addresses
-        for value, old in zip(changing, kept, strict=True):
+        for value, old in zip(changing, saved, strict=True):
             value.copy_(old)
         for name, value in self._moments().items():
             value.copy_(moments.get(name, torch.zeros_like(value)))

@@ -134,11 +134,11 @@ def pairwise_agreement(parses: Mapping[str, Sequence[Heads]]) -> list[PairAgreem
         >>> pair.first, pair.second, pair.uas
         ('a', 'b', 66.66666666666667)
     """
-    found = []
+    pairs = []
     for (first, trees), (second, others) in combinations(parses.items(), 2):
         there, back = agreement(trees, others), agreement(others, trees)
         edges = there.edges + back.edges
-        found.append(
+        pairs.append(
             PairAgreement(
                 first,
                 second,
@@ -147,7 +147,7 @@ def pairwise_agreement(parses: Mapping[str, Sequence[Heads]]) -> list[PairAgreem
                 exact=100 * there.exact / there.sentences,
             )
         )
-    return found
+    return pairs
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:

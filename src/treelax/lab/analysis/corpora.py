@@ -52,26 +52,26 @@ class Corpus:
         cls, examples: Examples, *, limit: int | None = None, max_length: int | None = None
     ) -> Corpus:
         """The corpus of some examples."""
-        kept: list[Example] = []
+        chosen: list[Example] = []
         shortest = 0
         for example in examples:
             length = max(map(len, example.texts))
             if all(example.texts) and (max_length is None or length <= max_length):
-                kept.append(example)
-                if len(kept) == limit:
+                chosen.append(example)
+                if len(chosen) == limit:
                     break
             elif length:
                 shortest = min(shortest or length, length)
-        if not kept:
+        if not chosen:
             most = (
                 f" of at most {max_length} words, the shortest has {shortest}" if shortest else ""
             )
             raise InputError(f"{examples.name}: received no sentences; expected at least one{most}")
-        labels = tuple(example.label for example in kept)
+        labels = tuple(example.label for example in chosen)
         return cls(
             examples.name,
-            tuple(sentence for example in kept for sentence in example.sentences),
-            len(kept[0].texts),
+            tuple(sentence for example in chosen for sentence in example.sentences),
+            len(chosen[0].texts),
             None if all(label is None for label in labels) else labels,
             examples.has_punctuation,
             examples.baselines,

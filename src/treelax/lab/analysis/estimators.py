@@ -239,12 +239,12 @@ class Study:
 
     def chosen(self) -> dict[str, float]:
         """The best value of each row on record whose trials have all ended."""
-        found = {}
-        for row, each in ROWS.items():
-            keys = [Key(row, value, TRIAL_SEED) for value in each.values]
+        best = {}
+        for row, spec in ROWS.items():
+            keys = [Key(row, value, TRIAL_SEED) for value in spec.values]
             if all(key in self.records for key in keys):
-                found[row] = max(keys, key=lambda key: float(self.records[key]["dev"])).value
-        return found
+                best[row] = max(keys, key=lambda key: float(self.records[key]["dev"])).value
+        return best
 
     def missing(self, keys: Sequence[Key]) -> dict[Path, Any]:
         """The runs that are not on record, by folder."""
@@ -292,8 +292,8 @@ class Study:
         for row, value in self.tuning.chosen().items():
             if row in self.rows and row not in there:
                 tell(row)
-                found = speed(self, Key(row, value, 0), device)
-                speeds.append({"estimator": row, **found})
+                measures = speed(self, Key(row, value, 0), device)
+                speeds.append({"estimator": row, **measures})
                 self._write(SPEED, SPEED_KEYS, speeds)
 
     def table_rows(self, seeds: int) -> tuple[list[str], list[list[str]]]:
@@ -415,9 +415,9 @@ def check_rows(names: str | None) -> list[str] | None:
     """The rows of a list with commas."""
     if names is None:
         return None
-    found = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
-    wrong = [name for name in found if name not in ROWS]
-    if wrong or not found:
+    rows = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    wrong = [name for name in rows if name not in ROWS]
+    if wrong or not rows:
         received = wrong[0] if wrong else names
         raise InputError(f"--rows: received {received!r}; expected some of {', '.join(ROWS)}")
-    return found
+    return rows

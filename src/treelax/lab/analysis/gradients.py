@@ -65,7 +65,7 @@ def families(structure: Structure) -> list[Family]:
     if isinstance(structure, tx.NonProjective):
         relaxations.remove("softmax")
     first = relaxations[0]
-    found = [
+    rows = [
         *(heat(f"relaxed {kind}", make=partial(tx.Relaxed, kind)) for kind in relaxations),
         heat("straight-through", make=lambda t: tx.StraightThrough(tx.Relaxed(first, t))),
         alone("straight-through identity", make=lambda _: tx.StraightThrough(gradient="identity")),
@@ -73,8 +73,8 @@ def families(structure: Structure) -> list[Family]:
         heat("SparseMAP", make=tx.SparseMAP, noisy=False),
     ]
     if structure.per_word is not None:
-        found.append(step("SPIGOT simplex", make=tx.SPIGOT))
-    found += [
+        rows.append(step("SPIGOT simplex", make=tx.SPIGOT))
+    rows += [
         step("SPIGOT polytope", make=lambda s: tx.SPIGOT(s, "polytope")),
         step("SPIGOT-CE", make=lambda s: tx.SPIGOT(s, "polytope", "ce")),
         step("SPIGOT-EG", make=lambda s: tx.SPIGOT(s, form="eg")),
@@ -83,9 +83,9 @@ def families(structure: Structure) -> list[Family]:
     for noise in (tx.Gumbel, tx.Gaussian):
         for samples in (1, 8):
             make = partial(_perturbed, samples, noise)
-            found.append(scale(f"perturbed {noise.__name__} ({samples})", make=make))
+            rows.append(scale(f"perturbed {noise.__name__} ({samples})", make=make))
     return [
-        *found,
+        *rows,
         Family("REINFORCE", "samples", (1, 4), tx.REINFORCE),
         Family("RLOO", "samples", (2, 4, 8), tx.RLOO),
         alone("exact", make=lambda _: tx.Exact(), noisy=False),
@@ -127,8 +127,8 @@ class Problem:
 
         point = start if scores == "random" else descended(structure, start, scaled)
         values, vectors = torch.linalg.eigh(trees.flatten(1).T.cov())
-        kept = vectors[:, values > ROUNDING]
-        changes = kept @ kept.T
+        basis = vectors[:, values > ROUNDING]
+        changes = basis @ basis.T
         exact = gradients(tx.Exact(), structure, point, scaled).flatten() @ changes
         return cls(structure, point, scaled, changes, exact)
 
@@ -140,15 +140,15 @@ class Problem:
             estimator.expect(self.structure(many), self.loss, generator=generator)
         with warnings.catch_warnings():  # of gradients that are all 0: "zeros" says it here
             warnings.simplefilter("ignore", RuntimeWarning)
-            found = gradients(estimator, self.structure, many, self.loss, generator)
-        found = found.flatten(1) @ self.changes
-        size, mean = self.gradient.norm(), found.mean(0)
-        none = found.norm(dim=1) < ROUNDING * size
+            estimates = gradients(estimator, self.structure, many, self.loss, generator)
+        estimates = estimates.flatten(1) @ self.changes
+        size, mean = self.gradient.norm(), estimates.mean(0)
+        none = estimates.norm(dim=1) < ROUNDING * size
         return {
             "bias": float((mean - self.gradient).norm() / size),
-            "deviation": float((found - mean).square().sum(1).mean().sqrt() / size),
+            "deviation": float((estimates - mean).square().sum(1).mean().sqrt() / size),
             "cosine": float(self._cosines(mean)),
-            "single_cosine": float(self._cosines(found).mean()),
+            "single_cosine": float(self._cosines(estimates).mean()),
             "zeros": float(none.double().mean()),
         }
 

@@ -101,9 +101,9 @@ def parse_corpus(
         some = list(islice(hard, CHUNK))
         scores: list[Tensor] = []
         for prediction in some:
-            kept = slice(None) if labelled else slice(1)
-            trees += (prediction.heads or ())[kept]
-            scores += (prediction.scores or ())[kept]
+            used = slice(None) if labelled else slice(1)
+            trees += (prediction.heads or ())[used]
+            scores += (prediction.scores or ())[used]
         if parser.tree is not None:
             entropies += _entropies(scores, parser.tree.structure)
         for prediction, other, right in zip(some, soft, gold[start : start + CHUNK], strict=False):
@@ -122,15 +122,15 @@ def parse_corpus(
 
 
 def _entropies(scores: Sequence[Tensor], structure: Structure) -> list[TreeEntropy]:
-    found: dict[int, TreeEntropy] = {}
+    by_number: dict[int, TreeEntropy] = {}
     for chosen in length_batches(list(map(len, scores))):
         size = max(len(scores[i]) for i in chosen)
         room = [size - len(scores[i]) for i in chosen]
         batch = [pad(scores[i], (0, n, 0, n)) for i, n in zip(chosen, room, strict=True)]
         lengths = torch.tensor([size - 1 - n for n in room])
         entropies = tree_entropies(torch.stack(batch), lengths, structure)
-        found.update(zip(chosen, entropies, strict=True))
-    return [found[i] for i in range(len(scores))]
+        by_number.update(zip(chosen, entropies, strict=True))
+    return [by_number[i] for i in range(len(scores))]
 
 
 def known_labels(parser: TrainedParser, corpus: Corpus) -> list[Label]:

@@ -47,10 +47,10 @@ def roles(
                 modifiers[words[head - 1]] += 1
                 lefts[name] += head < word
     ordered = sorted(times, key=lambda name: (-modifiers[name], -times[name], name))
-    found = []
+    rows = []
     for name in ordered[:most]:
         usual, count = min(above[name].items(), key=lambda item: (-item[1], item[0]))
-        found.append(
+        rows.append(
             Role(
                 name=name,
                 times=times[name],
@@ -64,4 +64,4 @@ def roles(
                 mean_modifiers=modifiers[name] / times[name],
             )
         )
-    return found
+    return rows

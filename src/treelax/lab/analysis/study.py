@@ -196,8 +196,8 @@ def _treebank(
 def _records(scores: Mapping[str, TreebankScores] | None) -> dict[str, Any] | None:
     if scores is None:
         return None
-    found = {name: score.figures() for name, score in scores.items()}
+    records = {name: score.figures() for name, score in scores.items()}
     for name, score in scores.items():
         tags = score.by_tag
-        found[name]["uas_by_tag"] = tags and {tag: one.uas for tag, one in tags.items()}
-    return found
+        records[name]["uas_by_tag"] = tags and {tag: one.uas for tag, one in tags.items()}
+    return records

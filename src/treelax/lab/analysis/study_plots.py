@@ -33,14 +33,14 @@ def draw_study(study: Study) -> dict[str, Curves]:
     - ``treebank`` and ``treebank_tags``: with a treebank, if there is one;
     - ``entropy``: by length of the sentence, if there are latent trees.
     """
-    found = {"distributions": _distributions(study), "agreement": _agreement(study)}
+    plots = {"distributions": _distributions(study), "agreement": _agreement(study)}
     if study.treebank is not None and study.treebank_baselines is not None:
-        found["treebank"] = _treebank(study.treebank, study.treebank_baselines)
+        plots["treebank"] = _treebank(study.treebank, study.treebank_baselines)
         if study.corpus.tags is not None:
-            found["treebank_tags"] = _by_tag(study.treebank, study.treebank_baselines)
+            plots["treebank_tags"] = _by_tag(study.treebank, study.treebank_baselines)
     if study.entropies:
-        found["entropy"] = _entropy(study)
-    return found
+        plots["entropy"] = _entropy(study)
+    return plots
 
 
 def run_name(name: str) -> str:
@@ -85,8 +85,8 @@ def _agreement(study: Study) -> Curves:
     if study.pairs:
         points[OTHER_RUNS] = [pair.uas for pair in study.pairs]
     for scores in study.baselines.values():
-        for name, found in scores.items():
-            points.setdefault(name, []).append(found.uas or 0.0)
+        for name, score in scores.items():
+            points.setdefault(name, []).append(score.uas or 0.0)
     return draw_bars(
         f"Agreement of {_label(study)}",
         "heads that are the same, %",

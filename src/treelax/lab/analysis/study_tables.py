@@ -114,10 +114,10 @@ def more_tables(study: Study) -> Iterator[Table]:
 
 def _matrix(study: Study) -> Table:
     names = [run.name for run in study.runs]
-    found = {(pair.first, pair.second): pair.uas for pair in study.pairs}
+    pair_uas = {(pair.first, pair.second): pair.uas for pair in study.pairs}
     rows = []
     for number, name in enumerate(names, 1):
-        figures = (found.get((name, other), found.get((other, name))) for other in names)
+        figures = (pair_uas.get((name, other), pair_uas.get((other, name))) for other in names)
         rows.append([f"{name} ({number})", *map(one_decimal, figures)])
     columns = ["run", *map(str, range(1, len(names) + 1))]
     return Table(columns, rows, "Agreement of runs: heads that are the same, %")
@@ -144,8 +144,8 @@ def _baselines(study: Study) -> Table:
 
 def _treebank(runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]) -> Table:
     def cells(score: TreebankScores) -> list[float | None]:
-        found = [score.all.uas, score.all.uuas, score.all.exact_trees]
-        return found if score.plain is None else [*found, score.plain.uas, score.plain.uuas]
+        scores = [score.all.uas, score.all.uuas, score.all.exact_trees]
+        return scores if score.plain is None else [*scores, score.plain.uas, score.plain.uuas]
 
     rows: list[list[Cell]] = [[name, *cells(score)] for name, score in runs.items()]
     if len(runs) > 1:
@@ -153,9 +153,9 @@ def _treebank(runs: Mapping[str, TreebankScores], baselines: Mapping[str, Treeba
             [value for value in column if value is not None]
             for column in zip(*(cells(score) for score in runs.values()), strict=True)
         ]
-        found = [mean_and_deviation(column) if column else (None, None) for column in columns]
-        rows.append([f"mean of {len(runs)} runs", *(middle for middle, _ in found)])
-        rows.append(["± deviation", *(spread for _, spread in found)])
+        summary = [mean_and_deviation(column) if column else (None, None) for column in columns]
+        rows.append([f"mean of {len(runs)} runs", *(middle for middle, _ in summary)])
+        rows.append(["± deviation", *(spread for _, spread in summary)])
     rows += [[name, *cells(score)] for name, score in baselines.items()]
     total = next(iter(runs.values()))
     named, note = list(TREEBANK)[:3], None

@@ -41,12 +41,12 @@ def summary(study: Study) -> list[str]:
 
 def _right(study: Study) -> str:
     """Labels and heads that are right, as far as the right ones are known."""
-    found = []
+    facts = []
     labels = [run.labels for run in study.runs if run.labels is not None]
     if known := [f for f in labels if f.accuracy is not None]:
         given = study.corpus.labels or ()
         unit = "tags" if any(isinstance(one, tuple) for one in given) else "labels"
-        counts = Counter(one for each in given for one in several_labels(each) if one is not None)
+        counts = Counter(one for label in given for one in several_labels(label) if one is not None)
         [(usual, times)] = counts.most_common(1)
         text = (
             f"{_percent([f.accuracy for f in known])} of the {unit} are right "
@@ -54,22 +54,22 @@ def _right(study: Study) -> str:
         )
         if study.entropies:
             text += f", {_percent([f.soft_accuracy for f in known])} with soft trees"
-        found.append(text)
+        facts.append(text)
     # trees that came with the sentences are right in any case
     parsed = [run for run in study.runs if run.kind not in ("given", "gold")]
     if study.treebank and study.treebank_baselines and parsed:
         scores = [study.treebank[run.name].all for run in parsed]
         best, score = max(study.treebank_baselines.items(), key=lambda item: item[1].all.uas or 0)
         unseen = all(run.kind in ("latent", "heads") for run in parsed)
-        found.append(
+        facts.append(
             f"{_percent([one.uas for one in scores])} of the words have their gold head"
             f"{', which training never shows' if unseen else ''} ({best}: {_percent([score.all.uas])}), "
             f"and {_percent([one.exact_trees for one in scores])} of the sentences their whole gold tree"
         )
-    if not found:
-        found.append("there is nothing known that a run could get right or wrong")
+    if not facts:
+        facts.append("there is nothing known that a run could get right or wrong")
     unit = "pair" if study.corpus.texts == 2 else "sentence"
-    return f"On {counted(len(study.corpus.examples), unit)}, {'; '.join(found)}."
+    return f"On {counted(len(study.corpus.examples), unit)}, {'; '.join(facts)}."
 
 
 def _shape(study: Study) -> str:

@@ -85,20 +85,20 @@ def analyse(
     source = source_of(data, text, label, given, tokens)
     corpus, parses = _parse(runs, Wanted(source, split, limit, max_length), device, vectors)
     with progress("comparing", transient=True):
-        found = study(corpus, parses)
+        comparison = study(corpus, parses)
     if out is not None:
         with progress("writing", transient=True):
-            write_csv_files(found, out)
-            for name, drawing in draw_study(found).items():
+            write_csv_files(comparison, out)
+            for name, drawing in draw_study(comparison).items():
                 drawing.save(out / f"{name}.svg")
     if as_json:
-        typer.echo(json.dumps(found.record()))
+        typer.echo(json.dumps(comparison.record()))
         return
     words = sum(map(len, corpus.sentences))
     console.print(f"{corpus.name}: {len(corpus.sentences):,} sentences, {words:,} words\n")
-    for sentence in summary(found):
+    for sentence in summary(comparison):
         console.print(f"{sentence}\n", soft_wrap=not is_terminal())
-    show(study_tables(found))
+    show(study_tables(comparison))
     if out is not None:
         console.print(f"written: {out}")
 

@@ -126,12 +126,12 @@ def _report(
     if corpus is None or selection is None or last is None:
         return Report(runs, missing=missing)
     with progress("comparing", transient=True):
-        found = study(corpus, parses)
+        comparison = study(corpus, parses)
     if gallery and not selection.asked:
         missing.append((corpus.name, "all sentences are too long to draw."))
     texts = last.text if len(last.text) == corpus.texts else ("text",)
     shown = Gallery(corpus, selection, results, texts, last.is_tagger) if selection.asked else None
-    return Report(runs, found, shown, missing)
+    return Report(runs, comparison, shown, missing)
 
 
 register = command("report", HELP, report)

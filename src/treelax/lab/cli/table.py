@@ -157,7 +157,7 @@ def _ended(task: Task, configs: Sequence[Any], folder: Path) -> Ended:
     from treelax.apps.training.run import CONFIG, Run
     from treelax.lab.analysis.sweep import refuse_other_settings, run_name
 
-    found = []
+    ended = []
     for config in configs:
         path = folder / run_name(config)
         if (path / CONFIG).exists():
@@ -165,8 +165,8 @@ def _ended(task: Task, configs: Sequence[Any], folder: Path) -> Ended:
             result = task.result(run) if run.task == task.name else {}
             if result is not None:
                 refuse_other_settings(task, run, config)
-                found.append((run, result))
-    return found
+                ended.append((run, result))
+    return ended
 
 
 def _refuse_other_data(ended: Ended, now: str | None = None) -> None:
@@ -176,8 +176,8 @@ def _refuse_other_data(ended: Ended, now: str | None = None) -> None:
         first, data = used[0]
         if other != data or now not in (None, other):
             than = first.path if other != data else "are there now"
-            found = f"was trained or tested on other data than {than}"
-            raise InputError(f"{run.path}: {found}; restore the files, or give another --runs")
+            problem = f"was trained or tested on other data than {than}"
+            raise InputError(f"{run.path}: {problem}; restore the files, or give another --runs")
 
 
 def _train(
@@ -225,10 +225,10 @@ def _publish(
         f"{chosen.title}, %",
         f"every seed and more columns in {results / tables.TABLE}",
     )
-    found = [result for _, result in ended]
-    about = chosen.about(list(zip(configs, found, strict=True)))
+    records = [result for _, result in ended]
+    about = chosen.about(list(zip(configs, records, strict=True)))
     lines = [
-        *(f"# {chosen.title}", "", f"{about} `{command}` on {tables.where(found)}.", ""),
+        *(f"# {chosen.title}", "", f"{about} `{command}` on {tables.where(records)}.", ""),
         *(tables.to_markdown(headings, rows), ""),
         *([f"Runs that have not ended: {', '.join(missing)}.", ""] if missing else []),
     ]
@@ -248,17 +248,17 @@ register = group(
     HELP,
     *(
         command(
-            each.name,
-            each.help,
+            spec.name,
+            spec.help,
             with_options(
                 make_table,
-                each,
-                choices={"recipe": each.recipes},
-                seeds=each.seeds,
-                runs=Path("runs", each.runs),
+                spec,
+                choices={"recipe": spec.recipes},
+                seeds=spec.seeds,
+                runs=Path("runs", spec.runs),
             ),
         )
-        for each in TABLES
+        for spec in TABLES
     ),
     estimators.register,
     gradients.register,

@@ -48,7 +48,7 @@ def ask(
     mapped: Collection[int] = (),
 ) -> dict[int, Result]:
     """What a model says of some examples, by their numbers from 0; of some with marginals."""
-    found = {}
+    results = {}
     labelled = len(parser.text) == corpus.texts and not parser.takes_trees
     gold = dict(enumerate(known_labels(parser, corpus))) if labelled else {}
     items = [corpus.examples[i] if corpus.texts > 1 else corpus.examples[i][0] for i in asked]
@@ -67,8 +67,8 @@ def ask(
             facts["probability"] = share if isinstance(share, float) else None
             facts["relations"] = prediction.relations
             facts["right"] = _right(prediction.label, gold.get(i))
-        found[i] = Result(heads, **facts)
-    return found
+        results[i] = Result(heads, **facts)
+    return results
 
 
 def _shown(parser: TrainedParser, prediction: Prediction) -> Shown:
@@ -108,12 +108,12 @@ class Selection:
 
     def shown(self, wrong: Callable[[int], bool]) -> tuple[int, ...]:
         """The examples of the gallery: the fixed ones, some that went wrong, then any others."""
-        found = list(self.fixed)
-        others = [i for i in self.asked if i not in set(found)]
+        chosen = list(self.fixed)
+        others = [i for i in self.asked if i not in set(chosen)]
         for some in ([i for i in others if wrong(i)], others):
-            left = [i for i in some if i not in found]
-            found += _spread(left, self.size - len(found))
-        return tuple(sorted(found))
+            left = [i for i in some if i not in chosen]
+            chosen += _spread(left, self.size - len(chosen))
+        return tuple(sorted(chosen))
 
 
 def _spread(items: Sequence[Item], count: int) -> list[Item]:

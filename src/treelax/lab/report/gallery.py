@@ -121,7 +121,7 @@ class Gallery:
         }
 
     def _maps(self, i: int) -> list[tuple[Picture, str, str, int]]:
-        found = []
+        maps = []
         for run, (name, results) in enumerate(self.results.items()):
             for k, marginals in enumerate(results[i].marginals):
                 drawn = draw_heat_map(
@@ -132,8 +132,8 @@ class Gallery:
                     name="probability",
                 )
                 title = self._of_text(f"Arc marginals of {name}, example {i + 1}", k)
-                found.append((drawn, f"e{i}-r{run}-m{k}", title, run))
-        return found
+                maps.append((drawn, f"e{i}-r{run}-m{k}", title, run))
+        return maps
 
     def _of_text(self, title: str, text: int) -> str:
         return f"{title}, {self.texts[text]}" if self.corpus.texts > 1 else title

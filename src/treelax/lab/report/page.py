@@ -57,11 +57,11 @@ class Report:
         lacked = ((run.name, note) for run in self.runs for note in run.missing)
         for name, what in (*lacked, *self.missing):
             lacking.setdefault(what, []).append(name)
-        found = []
+        sentences = []
         for what, names in lacking.items():
             more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-            found.append(f"{', '.join(names[:NAMED])}{more}: {what}")
-        return found
+            sentences.append(f"{', '.join(names[:NAMED])}{more}: {what}")
+        return sentences
 
     def html(self) -> str:
         """The whole file; equal runs give equal text."""

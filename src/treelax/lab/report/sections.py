@@ -32,14 +32,14 @@ def _dev_name(key: str) -> str:
 
 def dev_figures(runs: Sequence[RunRecord]) -> list[str]:
     """What is known where no trees could be studied: the dev figures of the best epochs."""
-    found = []
+    sentences = []
     for run in runs[:LEARNED]:
         figures = ", ".join(f"{_name(key)} {value:.1f} %" for key, value in run.dev.items())
         if figures and run.best_row is not None:
-            found.append(
+            sentences.append(
                 f"On the dev set, after epoch {run.best_row['epoch']}, {run.name} has {figures}."
             )
-    return found
+    return sentences
 
 
 def overview(runs: Sequence[RunRecord]) -> Table:
@@ -79,9 +79,9 @@ def results(runs: Sequence[RunRecord]) -> dict[str, list[Any]] | None:
     tables, details = [], []
     for task in dict.fromkeys(run.task for run in ended):
         same = [run for run in ended if run.task is task]
-        found = [(run.name, row) for run in same for row in task.summary(run.result or {})]
-        columns = list(dict.fromkeys(name for _, row in found for name in row))
-        rows = [[name, *(row.get(column) for column in columns)] for name, row in found]
+        pairs = [(run.name, row) for run in same for row in task.summary(run.result or {})]
+        columns = list(dict.fromkeys(name for _, row in pairs for name in row))
+        rows = [[name, *(row.get(column) for column in columns)] for name, row in pairs]
         tables.append(
             Table(["run", *columns], rows, f"{task.title[0].upper()}{task.title[1:]}: results, %")
         )
@@ -111,11 +111,11 @@ def _beside_paper(runs: Sequence[RunRecord]) -> Iterator[Table]:
             rows += [[*cells, names] for cells in table_rows(paper, records)]
         about = paper.about([(run.config, dict(run.result or {})) for run in same])
         columns = [*headings(paper), "runs"]
-        kept = list(range(len(columns)))
+        shown = list(range(len(columns)))
         if len(rows) == len(same):  # one run each: columns on seeds say nothing
-            kept = [i for i in kept if "seed" not in columns[i]]
-        rows = [[row[i] for i in kept] for row in rows]
-        yield Table([columns[i] for i in kept], rows, f"Beside the paper: {paper.title}", about)
+            shown = [i for i in shown if "seed" not in columns[i]]
+        rows = [[row[i] for i in shown] for row in rows]
+        yield Table([columns[i] for i in shown], rows, f"Beside the paper: {paper.title}", about)
 
 
 def _alike(runs: Sequence[RunRecord]) -> list[list[RunRecord]]:

@@ -62,10 +62,10 @@ class ParserTable(PaperTable):
             "seconds": round(result["seconds"], 1)
         }
         for split in SPLITS:
-            found = result["splits"].get(split, {})
-            line[f"{split}_sentences"] = found.get("sentences")
+            figures = result["splits"].get(split, {})
+            line[f"{split}_sentences"] = figures.get("sentences")
             # rounded here, once, so that all that is made from the records agrees
-            line |= {f"{split}_{key}": round(found[key], 3) for key in FIGURES if key in found}
+            line |= {f"{split}_{key}": round(figures[key], 3) for key in FIGURES if key in figures}
         return line
 
     def about(self, runs: Sequence[tuple[Any, Record]]) -> str:

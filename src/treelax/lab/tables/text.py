@@ -122,7 +122,7 @@ class TextTable(PaperTable):
             if split in result["splits"]
         }
         (name, size), *others = sizes.items()
-        return ", ".join([f"{name} has {size} examples", *(" ".join(each) for each in others)])
+        return ", ".join([f"{name} has {size} examples", *(" ".join(pair) for pair in others)])
 
 
 # accuracies as the paper prints them: tables 2, 3b, 3c and 3a

@@ -84,8 +84,8 @@ def _cached(
     """A split with a separate vocabulary, from the cache or put there."""
     file = folder / f"{_key(source, lower)}.safetensors"
     try:
-        if (kept := _load(file, lower)) is not None:
-            return replace(kept, source=source.name)
+        if (cached := _load(file, lower)) is not None:
+            return replace(cached, source=source.name)
     except (OSError, ValueError, KeyError, DamagedError) as error:
         message = f"treelax: {file} is damaged ({error}); {source.name} is encoded again"
         warnings.warn(message, RuntimeWarning, stacklevel=3)

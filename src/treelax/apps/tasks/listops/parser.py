@@ -114,20 +114,20 @@ class ListOpsParser(TrainedParser):
             return _examples("TEXT", [(i, read_line(text, "TEXT")) for i, text in texts])
         records = read_lines_of_text(sys.stdin.buffer if source.file == "-" else str(source.file))
         name = records.source
-        found = _examples(
+        examples = _examples(
             name, ((r.line, read_line(r.texts[0], f"{name}, line {r.line}")) for r in records)
         )
-        return replace(found, notes=lambda: records.report.lines())
+        return replace(examples, notes=lambda: records.report.lines())
 
     def own_examples(self, split: str, *, limit: int | None = None) -> Examples:
         data = self.config.data
-        found = load_test(data) if split == "test" else load_splits(data)[split]
-        return listops_examples(found[:limit], f"{split} set of {self.name}")
+        expressions = load_test(data) if split == "test" else load_splits(data)[split]
+        return listops_examples(expressions[:limit], f"{split} set of {self.name}")
 
     def evaluate(
         self, examples: Sequence[Example], *, progress: Progress | None = None
     ) -> Evaluation:
-        expressions = [Expression(each.sentences[0].words) for each in examples]
+        expressions = [Expression(example.sentences[0].words) for example in examples]
         return evaluate(self.model, expressions, progress=progress)
 
     @torch.no_grad()
@@ -208,11 +208,11 @@ def _examples(name: str, expressions: Iterable[tuple[int, Expression]]) -> Examp
     """Expressions with their gold heads; the kind of a token is its tag, its label what counts."""
     rows = (
         Example(
-            (Sentence(each.tokens, each.heads, each.kinds),),
+            (Sentence(expression.tokens, expression.heads, expression.kinds),),
             line,
-            tuple(valency or None for valency in each.valencies),
+            tuple(valency or None for valency in expression.valencies),
         )
-        for line, each in expressions
+        for line, expression in expressions
     )
     return Examples(name, rows, has_punctuation=False, baselines={"last operator": _last_operator})
 

@@ -98,22 +98,22 @@ def _to_train(
 ) -> tuple[list[Sentence], list[str]]:
     """Training sentences without the long ones, and trees that the structure has."""
     longest, notes = config.data.max_length, []
-    kept = [sentence for sentence in sentences if len(sentence) <= longest]
-    if not kept:
+    chosen = [sentence for sentence in sentences if len(sentence) <= longest]
+    if not chosen:
         raise InputError(
             f"{config.data.train}: all sentences have more than data.max_length={longest} words; "
             "expected shorter ones, or --set data.max_length=N"
         )
-    if left := len(sentences) - len(kept):
+    if left := len(sentences) - len(chosen):
         note = f"{counted(left, 'sentence')} of more than {longest} words left out"
         notes.append(f"train: {note}; --set data.max_length=N keeps more")
     if config.model.structure == "projective":
-        found = [_projective(sentence, config.model.single_root) for sentence in kept]
-        if changed := sum(a is not b for a, b in zip(found, kept, strict=True)):
+        projective = [_projective(sentence, config.model.single_root) for sentence in chosen]
+        if changed := sum(a is not b for a, b in zip(projective, chosen, strict=True)):
             note = f"{counted(changed, 'tree')} with crossing arcs, in place of which the nearest"
             notes.append(f"train: {note} projective ones are learned")
-        kept = found
-    return kept, notes
+        chosen = projective
+    return chosen, notes
 
 
 def _projective(sentence: Sentence, single_root: bool) -> Sentence:

@@ -37,7 +37,7 @@ class Forms:
 
     def to(self, device: torch.device) -> Forms:
         """On a device."""
-        return Forms(*(getattr(self, each.name).to(device) for each in fields(self)))
+        return Forms(*(getattr(self, field.name).to(device) for field in fields(self)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,13 +65,13 @@ class Lexicon:
         seen = Counter(tag for s in sentences for tag in tags_of(s, tags))
         labels = {label for s in sentences for label in s.labels or ()}
 
-        def kept(counts: Counter[str], least: int) -> tuple[str, ...]:
+        def frequent(counts: Counter[str], least: int) -> tuple[str, ...]:
             return tuple(sorted(key for key, count in counts.items() if count >= least))
 
         return cls(
-            kept(words, min_count),
-            kept(characters, 2),
-            kept(seen, 1),
+            frequent(words, min_count),
+            frequent(characters, 2),
+            frequent(seen, 1),
             tuple(sorted(labels)),
             vectors,
         )
@@ -129,7 +129,7 @@ class Lexicon:
         if word in known or not known:
             return known.get(word, 0)
         others = (*spellings(word), word.capitalize(), word.upper())
-        return next((known[each] for each in others if each in known), 0)
+        return next((known[spelling] for spelling in others if spelling in known), 0)
 
     def forms(self, words: Sequence[str], subwords: WordTable | None = None) -> Forms:
         """Different words as numbers, the first as number 1."""
@@ -181,5 +181,5 @@ def tags_of(sentence: Sentence, tags: str) -> tuple[str, ...]:
     """The tags that a model reads; `_` where there are none."""
     if tags == "none":
         return ()
-    found = sentence.tags if tags == "upos" else sentence.xpos
-    return found or ("_",) * len(sentence)
+    column = sentence.tags if tags == "upos" else sentence.xpos
+    return column or ("_",) * len(sentence)

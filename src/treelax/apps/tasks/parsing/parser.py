@@ -109,8 +109,8 @@ class DependencyParser(TrainedParser):
                 for places in length_batches(list(map(len, given)), **bounds):
                     chosen = [given[i] for i in places]
                     batch = self._batch(encoded, places, max(map(len, chosen)))
-                    found = self._parsed(chosen, batch, soft, scores, keep)
-                    for place, prediction in zip(places, found, strict=True):
+                    predictions = self._parsed(chosen, batch, soft, scores, keep)
+                    for place, prediction in zip(places, predictions, strict=True):
                         done[where[place]] = prediction
             yield from done
 
@@ -244,15 +244,15 @@ class DependencyParser(TrainedParser):
                     f"line {sentence.line}: received a sentence without heads and labels; expected a "
                     "treebank in CoNLL-U"
                 )
-        found = []
+        parses = []
         for prediction in self.stream(example.texts[0] for example in examples):
             assert prediction.heads is not None
             assert prediction.relations is not None
-            found.append((prediction.words[0], prediction.heads[0], prediction.relations[0]))
+            parses.append((prediction.words[0], prediction.heads[0], prediction.relations[0]))
             done += len(prediction.words[0])
             if progress is not None:
                 progress(done)
-        return ParsingFigures.of(gold, found)
+        return ParsingFigures.of(gold, parses)
 
     def save(self, path: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
         """Save the parser as one small file, with all words looked up so far.
@@ -300,14 +300,14 @@ class DependencyParser(TrainedParser):
         sentence = self._sentence(text, "text", True)
         assert sentence is not None
         assert prediction.scores is not None
-        found = self.tree.structure(prediction.scores[0]).top_k(count)
-        heads = found.trees[..., 1:].argmax(-2)
+        best = self.tree.structure(prediction.scores[0]).top_k(count)
+        heads = best.trees[..., 1:].argmax(-2)
         with evaluating(self.model):
             vertices = self._vertices(sentence).expand(count, -1, -1)
             labels = self.model.label_scores(vertices, heads.to(self._device)).argmax(-1)
         trees = []
         for row, numbers, log_prob in zip(
-            heads.tolist(), labels.tolist(), found.log_probs.tolist(), strict=True
+            heads.tolist(), labels.tolist(), best.log_probs.tolist(), strict=True
         ):
             relations = [self.lexicon.labels[label] for label in numbers]
             relations = _kept_labels(sentence, relations) if keep else relations
@@ -332,10 +332,10 @@ class DependencyParser(TrainedParser):
         return self.model.root.vector.device
 
 
-def _kept_labels(sentence: Sentence, found: Sequence[str]) -> list[str]:
+def _kept_labels(sentence: Sentence, labels: Sequence[str]) -> list[str]:
     """The labels found, but those that are given with a head."""
     n = len(sentence)
-    given = zip(sentence.heads or (-1,) * n, sentence.labels or ("_",) * n, found, strict=True)
+    given = zip(sentence.heads or (-1,) * n, sentence.labels or ("_",) * n, labels, strict=True)
     return [predicted if head < 0 or label == "_" else label for head, label, predicted in given]
 
 

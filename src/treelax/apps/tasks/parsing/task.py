@@ -55,7 +55,7 @@ class Parsing(Task):
         return ALL_PRESETS[name][0]
 
     def presets(self, name: str) -> Mapping[str, str]:
-        return {each: text for each, (_, text) in ALL_PRESETS.items()}
+        return {preset: text for preset, (_, text) in ALL_PRESETS.items()}
 
     def check_data(
         self, configs: Sequence[ParserConfig], progress: Callable[[int, str], None]

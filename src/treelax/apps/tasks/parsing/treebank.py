@@ -111,8 +111,8 @@ class EncodedTreebank:
         start, end = self.offsets[indices], self.offsets[indices + 1]
         place = start[:, None] + torch.arange(length, device=start.device)
         inside = (place < end[:, None])[..., None]
-        found = self.columns[place.clamp(max=len(self.columns) - 1)].masked_fill(~inside, 0)
-        forms, tags, heads, labels, universal = found.unbind(-1)
+        columns = self.columns[place.clamp(max=len(self.columns) - 1)].masked_fill(~inside, 0)
+        forms, tags, heads, labels, universal = columns.unbind(-1)
         return Batch(end - start, forms, tags, heads, labels, universal, subwords)
 
 

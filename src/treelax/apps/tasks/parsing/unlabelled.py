@@ -37,7 +37,7 @@ def load_unlabelled(
 ) -> tuple[list[Sentence], list[str]]:
     """The sentences without trees of a config, and notes on them."""
     data, structure = config.data, config.model.make_structure()
-    found = list(rest) if data.rest == "unlabelled" else []
+    sentences = list(rest) if data.rest == "unlabelled" else []
     notes: list[str] = []
     for file in data.unlabelled_files:
         examples = read_examples(config, structure, Source(file=file))
@@ -49,18 +49,18 @@ def load_unlabelled(
                     f"{data.tags.upper()}, which data.tags={data.tags} reads; expected CoNLL-U with "
                     "them"
                 )
-            found.append(sentence)
+            sentences.append(sentence)
         notes += examples.notes()
-    kept = [
+    chosen = [
         replace(sentence, heads=None, labels=None, lines=())
-        for sentence in found
+        for sentence in sentences
         if len(sentence) <= data.max_length
     ]
-    if found:
-        notes.append(f"unlabelled: {counted(len(kept), 'sentence')}")
-    if left := len(found) - len(kept):
+    if sentences:
+        notes.append(f"unlabelled: {counted(len(chosen), 'sentence')}")
+    if left := len(sentences) - len(chosen):
         notes[-1] += f", and {left:,} of more than {data.max_length} words left out"
-    return kept, notes
+    return chosen, notes
 
 
 def mixed_loss(

@@ -202,7 +202,7 @@ class ModelConfig(TreeSettings):
         ranges = dict.fromkeys(
             ("projection_size", "encoder_size", "encoder_stacks", "output_size"), SIZE
         )
-        ranges |= {each.name: "[0, 1)" for each in fields(self) if "dropout" in each.name}
+        ranges |= {field.name: "[0, 1)" for field in fields(self) if "dropout" in field.name}
         check_settings(
             "model",
             self,

@@ -94,20 +94,20 @@ def _form_of(file: str, settings: SentenceSettings, source: Source) -> str:
     suffix = one_file(file, preferred=words, expected=expected).suffix
     if suffix == CONLLU or source.form is not None:
         return "conllu" if suffix == CONLLU else "conll"
-    found = SUFFIXES.get(suffix)
-    if settings.kind == "tag" and found in (None, "tsv"):
+    form = SUFFIXES.get(suffix)
+    if settings.kind == "tag" and form in (None, "tsv"):
         if suffix in PLAIN:  # a wrong guess would go unnoticed
             raise InputError(
                 f"{file}: its name does not say what is on a line; expected --input conll, a word, "
                 "or --input text, a sentence"
             )
         return "conll"  # as the files that taggers are trained on
-    if found is None and suffix not in PLAIN:
+    if form is None and suffix not in PLAIN:
         raise InputError(
             f"{file}: received a file in {suffix!r}; expected {', '.join([*SUFFIXES, '.txt'])}, or "
             f"--input with one of {', '.join(FORMS)}"
         )
-    return found or "text"
+    return form or "text"
 
 
 def _records(file: str, form: str, settings: SentenceSettings, source: Source) -> Records:

@@ -121,8 +121,8 @@ class Predictor:
         if tree is not None:
             if self.soft and encoder.tree is not None:
                 tree = encoder.tree.discrete(tree, torch.cat([b.lengths for b in batches]))
-            found = tree[..., 1:].argmax(-2) if rooted else tree
-            trees = list(found.cpu().chunk(len(batches)))
+            best_trees = tree[..., 1:].argmax(-2) if rooted else tree
+            trees = list(best_trees.cpu().chunk(len(batches)))
         tagged = self.settings.kind == "tag"
         shares = (logits[:, null:] if tagged else logits).float().softmax(-1).tolist()
         predictions = []

@@ -156,8 +156,8 @@ def _presets() -> dict[str, tuple[TextConfig, str]]:
         "pair": (own_files("pair"), "your own pairs of texts and their relations"),
         "tag": (own_files("tag"), "your own sentences and their words' tags"),
     }
-    found = paper | tuned | custom
-    return {name: (replace(config, preset=name), text) for name, (config, text) in found.items()}
+    presets = paper | tuned | custom
+    return {name: (replace(config, preset=name), text) for name, (config, text) in presets.items()}
 
 
 PRESETS = _presets()

@@ -213,7 +213,7 @@ class SentenceModel(TrainedParser, nn.Module):
         self, examples: Sequence[Example], *, progress: Progress | None = None
     ) -> LabelFigures:
         """Accuracy with discrete and with soft trees."""
-        given = [each.texts[0] if self.settings.texts == 1 else each.texts for each in examples]
+        given = [e.texts[0] if self.settings.texts == 1 else e.texts for e in examples]
         labels: list[tuple[Label, Label, Label]] = []
         done = 0
         both = zip(examples, self.stream(given), self.stream(given, soft=True), strict=True)
@@ -223,9 +223,9 @@ class SentenceModel(TrainedParser, nn.Module):
             done += sum(map(len, example.texts))
             if progress is not None:
                 progress(done)
-        if (found := LabelFigures.of(labels)) is None:
+        if (figures := LabelFigures.of(labels)) is None:
             raise InputError("received no example with a label; expected some to compare with")
-        return found
+        return figures
 
     @torch.no_grad()
     def arc_scores(self, text: Text) -> Tensor:

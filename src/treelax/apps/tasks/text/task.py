@@ -79,7 +79,7 @@ class TextTask(Task):
                 check_folder(folder)
         wanted = dict.fromkeys((c.data, c.model.pretrained is not None) for c in configs)
         texts = (_texts(data, whole, progress) for data, whole in wanted)
-        return [each.fingerprint(tuple(each.splits), trees=False) for each in texts]
+        return [data.fingerprint(tuple(data.splits), trees=False) for data in texts]
 
     def experiment(
         self,
