@@ -221,19 +221,19 @@ def check_spans(spans: Tensor, name: str) -> Tensor:
         )
         raise InputError(f"{name} {got}; expected a tensor (..., n, n)")
     _check_binary(spans, name)
-    found = spans == 1
-    if (backwards := found.tril(-1)).any():
+    present = spans == 1
+    if (backwards := present.tril(-1)).any():
         raise InputError(f"{_place(name, backwards)} is 1; expected spans (i, j) with i <= j")
-    if (crossed := found & ~spans_beside(found)).any():
+    if (crossed := present & ~spans_beside(present)).any():
         *batch, i, j = (int(x) for x in crossed.nonzero()[0])
-        one = torch.zeros_like(found[tuple(batch)])
+        one = torch.zeros_like(present[tuple(batch)])
         one[i, j] = True
-        other = (found[tuple(batch)] & ~spans_beside(one)).nonzero()[0].tolist()
+        other = (present[tuple(batch)] & ~spans_beside(one)).nonzero()[0].tolist()
         where = f"{name}{batch}" if batch else name
         raise InputError(
             f"{where} holds {(i, j)} and {tuple(other)}; expected spans that do not cross"
         )
-    return found
+    return present
 
 
 def _check_binary(values: Tensor, name: str) -> None:
@@ -272,12 +272,12 @@ def _spans_of_tree(
     if labelled:
         _check_binary(tree, "tree")
         tree, label = tree.sum(-1), tree.to(torch.uint8).argmax(-1).tolist()
-    found = check_spans(tree, "tree").nonzero().tolist()
-    if len(found) != 2 * n - 1:
+    pairs = check_spans(tree, "tree").nonzero().tolist()
+    if len(pairs) != 2 * n - 1:
         raise InputError(
-            f"tree has {counted(len(found), 'span')}; expected {2 * n - 1}, a binary tree over {n} words"
+            f"tree has {counted(len(pairs), 'span')}; expected {2 * n - 1}, a binary tree over {n} words"
         )
-    spans = [(i, j, names[label[i][j]] if labelled else None) for i, j in found]
+    spans = [(i, j, names[label[i][j]] if labelled else None) for i, j in pairs]
     if not labelled and n > 1:
         spans = [(i, j, None) for i, j, _ in spans if i < j]
     return [*map(str, range(n))] if words is None else list(words), spans

@@ -115,7 +115,7 @@ def from_supar(scores: Tensor, structure: Structure) -> Tensor:
 def to_supar(scores: Tensor, structure: Structure) -> Tensor:
     """The inverse of `from_supar`.
 
-    supar has trees as heads ``(..., n+1)``, the root's own among them; `treelax.trees.tree_to_heads`
+    supar has trees as heads ``(..., n+1)``, the root's among them; `treelax.trees.tree_to_heads`
     gives the words' heads.
 
     Example:

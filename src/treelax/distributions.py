@@ -185,7 +185,7 @@ class StructureDistribution(Distribution):
         return f"{type(self).__name__}({self.structure}, scores: {self.scores.shape})"
 
     def __getstate__(self) -> dict[str, Any]:
-        # a copy computes its own values, whose gradients lead to its own scores
+        # a copy recomputes its values, whose gradients lead to the copy's scores
         return self.__dict__ | {"_kept": {}}
 
     @property
@@ -203,8 +203,8 @@ class StructureDistribution(Distribution):
     @property
     def _marginals(self) -> Tensor:
         def compute() -> dict[str, Tensor]:
-            found = self.structure.marginals(self._precise, self.lengths, **self.options)
-            return dict(zip(("marginals", "log_partition"), found, strict=True))
+            values = self.structure.marginals(self._precise, self.lengths, **self.options)
+            return dict(zip(("marginals", "log_partition"), values, strict=True))
 
         return self._keep("marginals", compute)
 
@@ -243,8 +243,8 @@ class StructureDistribution(Distribution):
             marginals, lead = self._led(scores)
             return {"measured": scores, "measured_marginals": marginals, "lead": lead}
 
-        found = self._keep_all("lead", compute)
-        return found["measured"], found["measured_marginals"], found["lead"]
+        cached = self._keep_all("lead", compute)
+        return cached["measured"], cached["measured_marginals"], cached["lead"]
 
     def _led(self, scores: Tensor) -> tuple[Tensor, Tensor]:
         """Marginals of scores whose best structure is the mode, and how far log Z exceeds its score."""
@@ -365,11 +365,11 @@ class StructureDistribution(Distribution):
     @property
     def max_marginals(self) -> Tensor:
         """For each part the log-probability of the best structure that has it; without a gradient."""
-        found = self.structure.max_marginals(self._precise, self.lengths, **self.options)
+        best = self.structure.max_marginals(self._precise, self.lengths, **self.options)
         value = self._log_partition.detach().reshape(
             self.batch_shape + (1,) * len(self.event_shape)
         )
-        return (found - value).to(self.scores.dtype)
+        return (best - value).to(self.scores.dtype)
 
     def sample(
         self,

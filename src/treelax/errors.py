@@ -53,7 +53,7 @@ class RunInUseError(TreelaxError, RuntimeError):
 
 
 class Terminated(SystemExit):
-    """The process was told to end, by SIGTERM: it does so after all that is open has been closed.
+    """The process received SIGTERM: it ends once all that is open has been closed.
 
     Its exit status is the one that a shell has for the signal.
     """

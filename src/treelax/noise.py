@@ -54,7 +54,7 @@ def gumbel(
 
     Args:
         shape: of the result.
-        generator: source of the randomness; torch's own by default.
+        generator: source of the randomness; torch's by default.
         dtype: of the result; half types are drawn in float32 and rounded.
         device: of the result. Draws happen on the generator's device, if it has another one.
 
@@ -145,7 +145,7 @@ def sum_of_gamma(
 
 @dataclass(frozen=True)
 class _Independent:
-    """Noise that is drawn for every part on its own."""
+    """Noise that is drawn for every part independently."""
 
     scale: float = 1.0
     root_arcs: bool = True
@@ -296,7 +296,7 @@ def perturbation(
         scores: ``(..., n + 1, n + 1)``, floating point; gives shape, type and device.
         lengths: integer, broadcasts to ``(...)``, words per sentence; all n by default. Their
             values are not checked here, since that would wait for the GPU.
-        generator: source of the randomness; torch's own by default.
+        generator: source of the randomness; torch's by default.
 
     Returns:
         ``(..., n + 1, n + 1)`` of the scores' type and device, without gradient.
@@ -340,6 +340,6 @@ def _places(
     if not dtype.is_floating_point:
         raise InputError(f"dtype: received {dtype}; expected a floating point type")
     target = torch.get_default_device() if device is None else torch.device(device)
-    # a generator only serves its own device
+    # a generator only serves its device
     source = target if generator is None else generator.device
     return target, source, torch.float64 if dtype == torch.float64 else torch.float32

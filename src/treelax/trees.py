@@ -113,9 +113,9 @@ def tree_to_heads(tree: Tensor, lengths: Tensor | None = None, *, padding: int =
                 f"{_place(where)}: heads have weight nan; expected 0 or 1: the scores held NaN, for "
                 "example because training diverged"
             )
-        found = {int(h): float(column[h]) for h in column.nonzero()[:, 0]}
+        weights = {int(h): float(column[h]) for h in column.nonzero()[:, 0]}
         raise InputError(
-            f"{_place(where)}: heads and weights {found}; expected exactly one head of weight 1, "
+            f"{_place(where)}: heads and weights {weights}; expected exactly one head of weight 1, "
             "not the word itself (for a soft tree, use treelax.ops.best_tree on the scores, or "
             ".eval() on the layer)"
         )

@@ -24,7 +24,7 @@ from treelax.apps.tasks.text.presets import preset
 from treelax.lab.analysis.corpora import Corpus
 from treelax.lab.analysis.parses import Parses, parse_corpus
 from treelax.lab.analysis.study import study
-from treelax.lab.report import Gallery, Report, RunRecord, Said, Selection, ask, is_report
+from treelax.lab.report import Gallery, Report, Result, RunRecord, Selection, ask, is_report
 from treelax.lab.report.examples import LONGEST
 from treelax.lab.report.sections import settings
 
@@ -150,7 +150,7 @@ def test_everything_is_escaped(tmp_path: Path) -> None:
     words = f"{NASTY} </svg> \u202eabc \ud800 שלום {'x' * 400}"
     corpus = corpus_of(words, "b", labels=(NASTY, None))
     heads = [tuple(range(6)), (0,)]
-    said = {i: Said((own,), NASTY, "soft", 0.5, right=False) for i, own in enumerate(heads)}
+    said = {i: Result((own,), NASTY, "soft", 0.5, right=False) for i, own in enumerate(heads)}
     chosen = Selection.of(corpus, 5)
     run = text_run(NASTY, 50.0)
     made = Report(
@@ -175,8 +175,8 @@ def test_any_name_stays_text(name: str) -> None:
 def test_right_and_wrong_tags() -> None:
     corpus = corpus_of("a b", "c", labels=(("A", "B"), ("C",)))
     said = {
-        0: Said(((0, 1),), ("A", "X"), ("Y", "X"), right=False),
-        1: Said(((0,),), ("C",), ("C",), right=True),
+        0: Result(((0, 1),), ("A", "X"), ("Y", "X"), right=False),
+        1: Result(((0,),), ("C",), ("C",), right=True),
     }
     gallery = Gallery(corpus, Selection.of(corpus, 5), {"r": said}, ("text",), True)
     page = page_of([text_run("r", 50.0)], gallery)

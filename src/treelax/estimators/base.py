@@ -96,7 +96,7 @@ class Stepped(Estimator):
         generator: torch.Generator | None,
         share: float,
     ) -> Tensor:
-        """Discrete structures; ``share``: the weight of each one's own loss in the loss of all."""
+        """Discrete structures; ``share``: the weight of each one's loss in the loss of all."""
 
     def sample(
         self,
@@ -115,7 +115,7 @@ class Stepped(Estimator):
         *,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        """The mean loss ``(...)``; each sample's step is along the gradient of its own loss."""
+        """The mean loss ``(...)``; each sample's step is along the gradient of its loss."""
         drawn = self.draw(distribution, (self.samples,), generator, 1 / self.samples)
         return checked_losses(f(drawn), drawn, distribution.structure.event_dim).mean(0)
 
@@ -224,5 +224,5 @@ class _WithGradient(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        found = ctx.rule(grad, *ctx.saved_tensors).to(ctx.dtype)
-        return found, None, *(None,) * len(ctx.saved_tensors)
+        gradient = ctx.rule(grad, *ctx.saved_tensors).to(ctx.dtype)
+        return gradient, None, *(None,) * len(ctx.saved_tensors)

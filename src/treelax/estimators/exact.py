@@ -68,10 +68,10 @@ def all_structures(
 ) -> tuple[Tensor, Tensor]:
     """Structures of each length, ``(structures, lengths, size, size)``, and how many of each."""
     # the longest first: they may be too many
-    found = [structure.enumerate(n) for n in range(longest, -1, -1)][::-1]
-    table = torch.zeros(max(map(len, found)), len(found), size, size, dtype=torch.bool)
-    for n, trees in enumerate(found):
-        own = trees.shape[-1]
-        table[:, n, :own, :own] = trees[0] != 0
-        table[: len(trees), n, :own, :own] = trees != 0
-    return table.to(device), torch.tensor([len(trees) for trees in found], device=device)
+    per_length = [structure.enumerate(n) for n in range(longest, -1, -1)][::-1]
+    table = torch.zeros(max(map(len, per_length)), len(per_length), size, size, dtype=torch.bool)
+    for n, trees in enumerate(per_length):
+        width = trees.shape[-1]
+        table[:, n, :width, :width] = trees[0] != 0
+        table[: len(trees), n, :width, :width] = trees != 0
+    return table.to(device), torch.tensor([len(trees) for trees in per_length], device=device)

@@ -75,9 +75,9 @@ class IMLE(Stepped):
         step = self.step / share
 
         def rule(grad: Tensor, hard: Tensor, noisy: Tensor, lengths: Tensor) -> Tensor:
-            found = (hard - best(noisy - step * grad, lengths, **options)) / step
-            self.warn_if_zero(distribution, grad, found)
-            return found
+            gradient = (hard - best(noisy - step * grad, lengths, **options)) / step
+            self.warn_if_zero(distribution, grad, gradient)
+            return gradient
 
         result = with_gradient(hard, noisy, rule, noisy.detach(), lengths)
         return result.to(distribution.scores.dtype)

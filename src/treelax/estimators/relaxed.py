@@ -66,7 +66,7 @@ class Relaxed(Estimator):
 
     def _settings(self) -> tuple[object, ...]:
         heat: object = self.temperature
-        if isinstance(heat, Tensor):  # its own == gives a tensor
+        if isinstance(heat, Tensor):  # comparing tensors gives a tensor
             heat = (heat.shape, *heat.flatten().tolist())
         return self.relaxation, heat, self.noise, self.samples
 

@@ -21,7 +21,7 @@ class ScoreFunction(ExpectedLoss):
         \mathbb E\bigl[(f(T) - b)\,(T - \mu)\bigr]
 
     since :math:`\partial \log p(T)/\partial W = T - \mu`; any baseline :math:`b` that does not look at
-    :math:`T` leaves the mean as it is. The gradient of ``f`` for its own parameters is that of the mean
+    :math:`T` leaves the mean as it is. The gradient for parameters of ``f`` is that of the mean
     loss. Exact samples and their marginals.
     """
 
@@ -60,7 +60,7 @@ class REINFORCE(ScoreFunction, nn.Module):
     which need not be differentiable. It costs S exact samples and their marginals.
 
     The mean belongs to the state of a module that holds the estimator: it is saved and loaded with it.
-    Of several processes, each has its own.
+    Each of several processes has one.
 
     Args:
         samples: structures that `expect` looks at.

@@ -110,9 +110,9 @@ class SPIGOT(Stepped):
                 target = (point - step * grad).masked_fill(fixed == float("-inf"), float("-inf"))
                 assert space is not None
                 moved = space.sparsemap(target, lengths, start=hard, **options).tree
-            found = share * (point - moved)
-            self.warn_if_zero(distribution, grad, found)
-            return found
+            gradient = share * (point - moved)
+            self.warn_if_zero(distribution, grad, gradient)
+            return gradient
 
         result = with_gradient(hard, scores, rule, scores.detach(), lengths)
         return result.to(distribution.scores.dtype)

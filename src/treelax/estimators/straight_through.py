@@ -31,7 +31,7 @@ class StraightThrough(Estimator):
 
     Args:
         relaxed: `treelax.Relaxed`, where noise and gradient come from.
-        gradient: that of the "relaxed" structure, or "identity": the loss's own at each part.
+        gradient: that of the "relaxed" structure, or "identity": the loss's gradient at each part.
 
     Example:
         >>> from treelax import Projective

@@ -38,7 +38,7 @@ class IntraAttention(nn.Module):
     Shape:
         vectors ``(batch, n, input_size)`` and lengths ``(batch)`` to ``(batch, n, 2 * input_size)``.
         Every sentence has at least one word. Padding may hold anything; it changes no word's output, and
-        its own output is not zero.
+        its output is not zero.
 
     Example:
         >>> IntraAttention(8, 16)(torch.zeros(2, 5, 8), torch.tensor([5, 3])).shape

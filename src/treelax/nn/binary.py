@@ -138,9 +138,9 @@ class BinaryTreeLSTM(nn.Module):
             cell = cell + keep_left.sigmoid() * left_cell + keep_right.sigmoid() * right_cell
             chart.append(torch.cat((out.sigmoid() * cell.tanh(), cell), -1))
         states = chart[-1].new_zeros(*tree.shape, self.output_size)
-        for w, own in enumerate(chart):
+        for w, cells in enumerate(chart):
             place = torch.arange(n - w, device=vectors.device)
-            states[..., place, place + w, :] = own[..., : self.output_size].to(states.dtype)
+            states[..., place, place + w, :] = cells[..., : self.output_size].to(states.dtype)
         return states
 
     def sentence(self, states: Tensor, lengths: Tensor | None = None) -> Tensor:

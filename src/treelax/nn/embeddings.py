@@ -63,14 +63,14 @@ class WordEmbedding(nn.Module):
             raise InputError(f"ids has dtype {ids.dtype}; expected int64 or int32")
         if self.learned is None:
             return F.embedding(ids, self.table).to(self.like.dtype)
-        own = (ids > 0) & (ids <= len(self.learned))
-        if own.device.type == "cpu" and unwatched(ids) and own.all():
+        learned = (ids > 0) & (ids <= len(self.learned))
+        if learned.device.type == "cpu" and unwatched(ids) and learned.all():
             return F.embedding(ids - 1, self.learned)
         fixed = F.embedding(ids, self.table).to(self.like.dtype)
         # other words look up any row, which counts for nothing; not all the same one, where their
         # gradients, all 0, would wait for each other to be added
         rows = F.embedding((ids - 1) % len(self.learned), self.learned)
-        return torch.where(own[..., None], rows, fixed)
+        return torch.where(learned[..., None], rows, fixed)
 
     def append(self, rows: Tensor) -> None:
         """Append vectors ``(words, size)`` of more words, which are not learned."""

@@ -31,7 +31,7 @@ class BiLSTM(nn.Module):
 
     On Hopper and data-centre Blackwell GPUs the recurrence of a stack is one kernel per pass, in float32
     and for a ``size`` of at most 128 that is a multiple of four; elsewhere, and with
-    ``torch.backends.cudnn.enabled = False``, torch's own layers run.
+    ``torch.backends.cudnn.enabled = False``, torch's layers run.
 
     Matrices start from Glorot's uniform distribution, gate by gate, biases from 0 and the forget
     gate's from 1.

@@ -84,14 +84,14 @@ class TreeGCN(nn.Module):
         if not self.root_arcs:
             tree = without_root_arcs(tree)
         to_modifiers = tree.mT
-        for own, head, modifier in zip(self.own, self.head, self.modifier, strict=True):
+        for transform, head, modifier in zip(self.own, self.head, self.modifier, strict=True):
             heads, modifiers = layout.pad(head(vectors)), layout.pad(modifier(vectors))
             if layout is PADDED:
-                mixed = _add_product(own(vectors), to_modifiers, heads)
+                mixed = _add_product(transform(vectors), to_modifiers, heads)
                 mixed = _add_product(mixed, tree, modifiers)
             else:
                 near = _add_product(to_modifiers @ heads, tree, modifiers)
-                mixed = layout.pack(near).add_(own(vectors))
+                mixed = layout.pack(near).add_(transform(vectors))
             output = self.dropout.relu(mixed, layout)
             vectors = torch.cat((vectors, output), -1) if self.dense else output
         return vectors

@@ -134,7 +134,7 @@ class LatentTree(nn.Module):
     ) -> Tensor:
         """What the estimator samples while training, the best structure in evaluation mode.
 
-        Noise comes from the generator, torch's own by default. ``torch.compile`` cannot take one
+        Noise comes from the generator, torch's by default. ``torch.compile`` cannot take one
         into its graph: seed torch itself there.
         """
         scores = self._scores(vectors, lengths)

@@ -93,7 +93,7 @@ def best_layout(lengths: Tensor, size: int) -> Padded:
 class _Moved(torch.autograd.Function):
     """From one layout to the other, ``to`` being "pad" or "pack".
 
-    Autograd's own backward pass would add up rows one by one; each row has one place only.
+    Autograd's backward pass would add up rows one by one; each row has one place only.
     """
 
     @staticmethod

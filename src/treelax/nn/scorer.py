@@ -27,7 +27,7 @@ class ArcScorer(nn.Module):
         input_size: of the vectors.
         size: of every layer of the two perceptrons.
         layers: of each perceptron.
-        distances: largest distance with a bias of its own; None for no bias at all.
+        distances: largest distance with a separate bias; None for no bias at all.
         dropout: inside the perceptrons.
         root_arcs: score arcs from the root; if False their score is 0, and a word is attached to the
             root where its other heads score less.

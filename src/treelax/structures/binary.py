@@ -75,8 +75,8 @@ class Binary(TreeStructure):
         if n:
             spans = _trees(0, n - 1)
             trees = torch.zeros(len(spans), n, n, dtype=torch.float64)
-            for tree, own in zip(trees, spans, strict=True):
-                for i, j in own:
+            for tree, nodes in zip(trees, spans, strict=True):
+                for i, j in nodes:
                     tree[i, j] = 1
         return trees
 

@@ -1,4 +1,4 @@
-"""A head for every word, chosen on its own: the ablation without the tree constraint."""
+"""A head for every word, chosen independently: the ablation without the tree constraint."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from treelax.trees import one_head_each
 
 @dataclass(frozen=True)
 class Heads(Structure):
-    """A head for every word, chosen on its own, so that cycles and crossing arcs may come out.
+    """A head for every word, chosen independently, so that cycles and crossing arcs may come out.
 
     Parts are arcs as in `Projective`; the distribution is a product over words, everything is O(n²),
     and both relaxations are the softmax over each word's heads.

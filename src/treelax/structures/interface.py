@@ -130,7 +130,7 @@ class StructureInterface(ABC):
         """Scores from which the same was taken for all structures, small at the parts of the best one.
 
         Huge scores keep their digits so. From the arcs of each word the score of its best one is taken;
-        from the spans that every tree has, their own, and from all others that of one in the best tree.
+        from the spans that every tree has, their scores; from all others that of one in the best tree.
         What is taken has no gradient: no probability depends on it.
         """
         if scores.numel() == 0:
@@ -172,14 +172,14 @@ class StructureInterface(ABC):
 
         Args:
             other: of the same kind.
-            counts: 1 where the other's scores forbid a part, ``-inf`` where one's own do, else 0.
+            counts: 1 where the other's scores forbid a part, ``-inf`` where this one's do, else 0.
             lengths: words per sentence.
             backend: see `treelax.ops.best_tree`.
         """
         # the best structure counts what the other forbids: a part is 2, a root 1 if only one may be
         counts = 2 * counts
-        own, others = (getattr(each, "single_root", False) for each in (self, other))
-        more_roots = others and not own
+        one_root, other_has_one = (getattr(s, "single_root", False) for s in (self, other))
+        more_roots = other_has_one and not one_root
         if more_roots:
             counts = counts + (torch.arange(counts.shape[-1], device=counts.device) == 0)[:, None]
         tree = self.argmax(counts, lengths, validate=False, backend=backend)

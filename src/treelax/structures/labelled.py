@@ -23,7 +23,7 @@ class Labelled(Structure):
     r"""A structure with a label on each of its parts.
 
     Scores and values have a last dimension of labels, ``(..., n+1, n+1, L)`` for arcs and
-    ``(..., n, n, L)`` for spans. Given the parts, labels are independent: they enter the structure's own
+    ``(..., n, n, L)`` for spans. Given the parts, labels are independent: they enter the structure's
     algorithm as :math:`\log \sum_l \exp W_{p,l}` or :math:`\max_l W_{p,l}` and come back as a softmax.
 
     Args:
@@ -165,10 +165,10 @@ class Labelled(Structure):
         check_scores(scores, self.rooted, labelled=True)
         wide = self._cleared(precise(scores.detach()), lengths)
         best = wide.amax(-1)
-        found = self.structure.max_marginals(best, lengths, **options)[..., None]
+        marginals = self.structure.max_marginals(best, lengths, **options)[..., None]
         bounded = wide.clamp(-LIMIT, LIMIT) - best[..., None].clamp(-LIMIT, LIMIT)
-        found = (found + bounded).masked_fill(wide == float("-inf"), float("-inf"))
-        return found.to(scores.dtype)
+        marginals = (marginals + bounded).masked_fill(wide == float("-inf"), float("-inf"))
+        return marginals.to(scores.dtype)
 
     def part_mask(self, lengths: Tensor, size: int) -> Tensor:
         """True at the entries that are parts, whatever their label: ``(..., size, size, 1)``."""

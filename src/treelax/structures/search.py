@@ -52,35 +52,35 @@ def top_k(
     values = inner(trees, flat, dims)
     allowed = (flat > float("-inf"))[None]
     sentence = torch.arange(size, device=flat.device)
-    found: list[tuple[Tensor, Tensor]] = []
+    chosen: list[tuple[Tensor, Tensor]] = []
     for left in range(k - 1, -1, -1):
         first = values.argmax(0)
-        value, tree, own = (x[first, sentence] for x in (values, trees, allowed))
-        found.append((value, tree.masked_fill(_over(value == float("-inf"), dims), 0)))
+        value, tree, open_parts = (x[first, sentence] for x in (values, trees, allowed))
+        chosen.append((value, tree.masked_fill(_over(value == float("-inf"), dims), 0)))
         if not left or _none(value):
             break
         parts = structure.parts_of(tree)
         before = structure.beside(parts)
         before = torch.cat([torch.ones_like(before[:1]), before[:-1]]).cumprod(0).bool()
-        classes = own & before & ~parts
+        classes = open_parts & before & ~parts
         rest = flat.masked_fill(~classes, float("-inf"))
         count = parts.shape[0]
         new = structure.argmax(rest.flatten(0, 1), lengths.repeat(count), **unchecked).reshape(
             count, size, *event
         )
         new_values = inner(new, rest, dims)
-        # a class by a part that is none has no members of its own, nor has one of what is not there
+        # a class by a part that is none has no members, nor has one of what is not there
         void = ~parts.flatten(-dims).any(-1) | (value == float("-inf"))
         new_values = new_values.masked_fill(void, float("-inf"))
         values = values.scatter(0, first[None], float("-inf"))
         values = torch.cat([values, new_values])
-        values, kept = values.topk(min(left, len(values)), dim=0)
+        values, places = values.topk(min(left, len(values)), dim=0)
         trees, allowed = (
-            torch.cat([a, b])[kept, sentence] for a, b in ((trees, new), (allowed, classes))
+            torch.cat([a, b])[places, sentence] for a, b in ((trees, new), (allowed, classes))
         )
-    values = torch.stack([value for value, _ in found])
-    trees = torch.stack([tree for _, tree in found])
-    if missing := k - len(found):
+    values = torch.stack([value for value, _ in chosen])
+    trees = torch.stack([tree for _, tree in chosen])
+    if missing := k - len(chosen):
         values = torch.cat([values, values.new_full((missing, size), float("-inf"))])
         trees = torch.cat([trees, trees.new_zeros(missing, size, *event)])
     shapes = torch.Size((k,)) + batch

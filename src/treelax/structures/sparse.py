@@ -1,4 +1,4 @@
-"""SparseMAP by a structure's own argmax, and of words on their own."""
+"""SparseMAP by a structure's argmax, and of independent words."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ def by_argmax(
     # an operation of torch takes no objects, so it finds the structure again by its name
     if inner is not None and type(inner) in [BY_NAME[name] for name in get_args(StructureName)]:
         root = getattr(inner, "single_root", False)
-        found = call_labelled(fixed, lengths, start, inner.name, root, *how)
+        solution = call_labelled(fixed, lengths, start, inner.name, root, *how)
     else:
-        found = _solve(structure, fixed, lengths, start, *how)
-    return assembled(flat, Solution(*found), batch, scores.dtype)
+        solution = _solve(structure, fixed, lengths, start, *how)
+    return assembled(flat, Solution(*solution), batch, scores.dtype)
 
 
 # the number of steps depends on the scores; torch.compiler.disable would import the compiler at once
@@ -72,16 +72,16 @@ def _solve(
     words = size - structure.rooted
     mask = structure.part_mask(lengths, size).expand(scores.shape)
 
-    def oracle(own: Tensor, sentences: Tensor | None) -> Tensor:
+    def oracle(scores: Tensor, sentences: Tensor | None) -> Tensor:
         return structure.argmax(
-            own,
+            scores,
             lengths if sentences is None else lengths[sentences],
             validate=False,
             backend=backend or None,
         )
 
     ready = plain.prepared(scores, mask, structure.rooted)
-    found = plain.solve(
+    solution = plain.solve(
         ready,
         start,
         oracle,
@@ -90,8 +90,8 @@ def _solve(
         max_iterations,
     )
     if gradient:
-        found = face.spanned(ready, found, oracle)
-    return plain.spoiled(found, scores, mask)
+        solution = face.spanned(ready, solution, oracle)
+    return plain.spoiled(solution, scores, mask)
 
 
 @operation(

@@ -60,9 +60,9 @@ class _Named:
     def get_params(self, ctx: Any) -> list[Any]:
         parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         hints = get_type_hints(self.callback)
-        for each in parameters:
-            word = _folded(value_name(each, hints.get(each.name)))
-            each.display_type_rich = lambda ctx, word=word: word
+        for parameter in parameters:
+            word = _folded(value_name(parameter, hints.get(parameter.name)))
+            parameter.display_type_rich = lambda ctx, word=word: word
         return parameters
 
 
@@ -98,10 +98,10 @@ def value_name(parameter: Any, hint: Any) -> str:
         return ""
     if parameter.metavar:
         return str(parameter.metavar)
-    choices = [get_args(each) for each in (hint, *get_args(hint)) if get_origin(each) is Literal]
+    choices = [get_args(kind) for kind in (hint, *get_args(hint)) if get_origin(kind) is Literal]
     if choices:
         return "|".join(chain(*choices))
-    kinds = [hint, *get_args(hint), *(inner for each in get_args(hint) for inner in get_args(each))]
+    kinds = [hint, *get_args(hint), *(inner for kind in get_args(hint) for inner in get_args(kind))]
     word = next((VALUES[kind] for kind in kinds if kind in VALUES), "VALUE")
     return f"{word} ..." if parameter.multiple else word
 
@@ -159,9 +159,9 @@ def with_options(
     }
     _, *common = signature(function).parameters.values()
     defaults |= {
-        each.name: others.get(each.name, each.default)
-        for each in common
-        if each.kind is Parameter.POSITIONAL_OR_KEYWORD and each.name not in left_out
+        parameter.name: others.get(parameter.name, parameter.default)
+        for parameter in common
+        if parameter.kind is Parameter.POSITIONAL_OR_KEYWORD and parameter.name not in left_out
     }
 
     def call(**given: Any) -> None:
@@ -182,17 +182,17 @@ def option_settings(options: Sequence[Option], given: Mapping[str, Any]) -> list
     """The settings that options stand for, ``key=value``; a file may have commas in its name."""
     from treelax.apps.training.config import value_to_toml
 
-    found: list[tuple[str, Any]] = []
+    pairs: list[tuple[str, Any]] = []
     for option in options:
         value = given[option.parameter]
         if value is None or value is False or value == []:
             continue
         if not isinstance(value, list):
-            found.append((option.key, value if value is True else str(value)))
+            pairs.append((option.key, value if value is True else str(value)))
         elif option.rest is None:
-            found.append((option.key, tuple(map(str, value))))
+            pairs.append((option.key, tuple(map(str, value))))
         else:
-            found.append((option.key, str(value[0])))
+            pairs.append((option.key, str(value[0])))
             if len(value) > 1:
-                found.append((option.rest, tuple(map(str, value[1:]))))
-    return [f"{key}={value_to_toml(key, value)}" for key, value in found]
+                pairs.append((option.rest, tuple(map(str, value[1:]))))
+    return [f"{key}={value_to_toml(key, value)}" for key, value in pairs]

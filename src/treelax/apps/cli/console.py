@@ -1,6 +1,6 @@
 """Where the commands print, and their tables, for people at a terminal and for log files.
 
-Results go to `console`, stdout; all that is said on the way goes to `error_console`, stderr. Square
+Results go to `console`, stdout; progress and messages go to `error_console`, stderr. Square
 brackets are no markup in either, for ListOps is full of them: pass ``style="bold"`` and the like.
 Where the output is no terminal there are no colours and no control characters.
 """
@@ -64,8 +64,8 @@ def table(
 
 def show(tables: Iterable[Table]) -> None:
     """Print tables, with a line between."""
-    for each in tables:
-        table(each.columns, each.rows, each.title, each.legend)
+    for content in tables:
+        table(content.columns, content.rows, content.title, content.legend)
         console.print()
 
 
@@ -84,10 +84,10 @@ def _widths(
 ) -> list[int]:
     """Widths that fit: headings are broken first, between words; then names; numbers stay whole."""
     cells = [[cell_len(row[i]) for row in rows] for i in range(len(columns))]
-    widest = [max([0, *own]) for own in cells]
+    widest = [max([0, *width]) for width in cells]
     words = [max([1, *map(cell_len, name.split())]) for name in columns]
-    widths = [max(cell_len(name), own) for name, own in zip(columns, widest, strict=True)]
-    numbers = [own if flush else 1 for own, flush in zip(widest, right, strict=True)]
+    widths = [max(cell_len(name), width) for name, width in zip(columns, widest, strict=True)]
+    numbers = [width if flush else 1 for width, flush in zip(widest, right, strict=True)]
     for least in (list(map(max, words, widest)), numbers):
         while sum(widths) > room and any(map(int.__gt__, widths, least)):
             widths[max(range(len(widths)), key=lambda i: (widths[i] > least[i], widths[i]))] -= 1

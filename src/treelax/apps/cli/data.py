@@ -115,7 +115,7 @@ def listops(
     if as_json:
         typer.echo(json.dumps(described, indent=2))
     else:
-        columns = {name: _expression_figures(each) for name, each in described.items()}
+        columns = {name: _expression_figures(figures) for name, figures in described.items()}
         _print_columns(columns, title, NOTE)
 
 
@@ -235,22 +235,22 @@ def _check_corpus(
     path = _fetch(corpus, cache) if source is None else source
     if path.is_file() and path.suffix.lower() != ".zip" and out is not None:
         raise InputError(f"{path}: is one file; expected an archive or a folder with --out")
-    found = corpus.splits(path, unusable)
+    splits = corpus.splits(path, unusable)
     if out is None:
-        described = _describe(corpus, found, None)
+        described = _describe(corpus, splits, None)
     else:
         with folder_to_write(out) as temporary:
-            described = _describe(corpus, found, temporary)
+            described = _describe(corpus, splits, temporary)
             _put_in_place(temporary, out, force)
-    missing = [] if path.name in found else [s for s in corpus.official if s not in found]
+    missing = [] if path.name in splits else [s for s in corpus.official if s not in splits]
     if as_json:
         typer.echo(json.dumps({"splits": described, "missing": missing}, indent=2))
         return
     notes = [
-        f"{split}: {line}" for split, each in described.items() for line in each["dropped_summary"]
+        f"{split}: {line}" for split, row in described.items() for line in row["dropped_summary"]
     ]
     notes += [f"{split}: is not there" for split in missing]
-    columns = {split: _corpus_figures(corpus, each) for split, each in described.items()}
+    columns = {split: _corpus_figures(corpus, figures) for split, figures in described.items()}
     _print_columns(columns, f"{corpus.title}, from {path}", "\n".join(notes) or None)
 
 
@@ -266,7 +266,7 @@ def _fetch(corpus: Corpus, cache: Path | None) -> Path:
 
 
 def _describe(
-    corpus: Corpus, found: dict[str, Records], folder: Path | None
+    corpus: Corpus, splits: dict[str, Records], folder: Path | None
 ) -> dict[str, dict[str, Any]]:
     """Read every split; write it into a folder if there is one."""
     from treelax.apps.data.text.readers_table import write_table
@@ -274,7 +274,7 @@ def _describe(
 
     extra = ["genre"] if corpus.archive == "multinli" else []
     described = {}
-    for split, records in found.items():
+    for split, records in splits.items():
         statistics = TextStatistics()
         with progress(f"reading {split}", unit="lines", transient=True) as bar:
             watched = statistics.watch(advancing(records, bar, every=COUNT_EVERY))

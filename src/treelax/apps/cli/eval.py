@@ -64,32 +64,32 @@ def evaluate(
     with progress("reading the data", transient=True):
         unusable = "drop" if is_parser and max_length else None  # sentences too long to be parsed
         given = Source(file=str(data), unusable=unusable, scored=True, raw=raw)
-        found = parser.own_examples("test") if data is None else parser.read(given)
-        examples = list(found)
-    title = found.name if data is None else str(data)
-    lengths = [max(map(len, each.words)) for each in examples]
+        source = parser.own_examples("test") if data is None else parser.read(given)
+        examples = list(source)
+    title = source.name if data is None else str(data)
+    lengths = [max(map(len, example.words)) for example in examples]
     most = max_length or max(lengths, default=1)
-    kept = [e for e, n in zip(examples, lengths, strict=True) if min_length <= n <= most]
-    if not kept:
+    used = [e for e, n in zip(examples, lengths, strict=True) if min_length <= n <= most]
+    if not used:
         none = f"none of its {len(examples)} examples has {min_length} to {most} words"
         raise InputError(f"{title}: {none}; change --min-length or --max-length")
-    if skipped := len(examples) - len(kept):
+    if skipped := len(examples) - len(used):
         error_console.print(
             f"{skipped} of {len(examples)} examples skipped because of their length"
         )
-    for note in found.notes():
+    for note in source.notes():
         error_console.print(note)
-    longest = max(kept, key=lambda each: max(map(len, each.words)))
+    longest = max(used, key=lambda example: max(map(len, example.words)))
     words = max(longest.words, key=len)
     warn_of_long(title, f"the longest text ({' '.join(words[:NAMED])} ...)", len(words), "words")
-    total = sum(len(text) for each in kept for text in each.words)
+    total = sum(len(text) for example in used for text in example.words)
     with progress("evaluating", total, unit="tokens", transient=True) as bar:
         try:
-            figures = parser.evaluate(kept, progress=bar.update)
+            figures = parser.evaluate(used, progress=bar.update)
         except InputError as error:
             raise InputError(f"{title}: {error}") from error
     if as_json:
-        record = {"model": model, "data": title, "examples": len(kept)}
+        record = {"model": model, "data": title, "examples": len(used)}
         record |= {"min_length": min_length, "max_length": max_length}
         typer.echo(json.dumps(record | figures.record()))
     else:

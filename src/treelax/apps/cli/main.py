@@ -89,7 +89,7 @@ def run(app: Any, arguments: Sequence[str] | None = None) -> int:
 
 
 def _explanation(error: Exception, arguments: Sequence[str]) -> str | None:
-    """What to tell the user of an error; None if it is a fault of the program."""
+    """The message for the user of an error; None if it is a fault of the program."""
     if isinstance(error, TreelaxError):
         return str(error)
     torch = sys.modules.get("torch")  # without it, it cannot have raised the error
@@ -102,14 +102,14 @@ def _explanation(error: Exception, arguments: Sequence[str]) -> str | None:
     if isinstance(error, OSError):
         file = "" if error.filename is None else f"{error.filename}: "
         return f"{file}{error.strerror or error}"
-    if hasattr(error, "format_message"):  # typer's, from click or its own copy of it by version
+    if hasattr(error, "format_message"):  # typer's, from click or its copy of it by version
         context = getattr(error, "ctx", None)
         path = "treelax" if context is None else context.command_path
         hint = _as_setting(str(getattr(error, "option_name", "")), context, arguments)
-        said = error.format_message().removesuffix(".")
+        message = error.format_message().removesuffix(".")
         for leaked in ("Value error, ", "dir "):  # of pydantic, of click
-            said = said.replace(f": {leaked}'", ": '")
-        return f"{said}{hint}; see {path} --help"
+            message = message.replace(f": {leaked}'", ": '")
+        return f"{message}{hint}; see {path} --help"
     return None
 
 

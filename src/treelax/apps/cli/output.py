@@ -45,7 +45,7 @@ def refuse_output(out: Path | None, *read: str | Path | None) -> None:
 
 
 def form_of(form: str | None, out: Path | None, by_ending: Mapping[str, str], default: str) -> str:
-    """How to write: as told, as the name of a file says, or by default."""
+    """The format: the one given, that of the file's name, or the default."""
     from treelax.apps.data.input_files import COMPRESSED
 
     if out is None:
@@ -98,16 +98,16 @@ def write_picture(picture: Drawing, out: Path | None) -> None:
 def warn_of_long(source: str, what: str, length: int, unit: str) -> None:
     """Say what makes a command take long: time grows with the cube of the length."""
     if length > LONG:
-        found = f"{source}: {what} has {length:,} {unit}, which may take long"
-        error_console.print(f"{found}; use --max-length {LONG} to skip these")
+        problem = f"{source}: {what} has {length:,} {unit}, which may take long"
+        error_console.print(f"{problem}; use --max-length {LONG} to skip these")
 
 
 @dataclass(frozen=True)
-class Said:
-    """An example with what a model says of it."""
+class Result:
+    """An example with its prediction."""
 
     example: Example
-    said: Prediction
+    prediction: Prediction
     tags: tuple[str, ...] | None = None  # to write under the words
     # of each text, [head][modifier] or [first][last]; none if not asked for
     weights: tuple[list[list[float]], ...] = ()
@@ -122,16 +122,16 @@ class Said:
     @property
     def trees(self) -> tuple[Tree, ...]:
         """The tree of each text that has words."""
-        return self.said.trees or ()
+        return self.prediction.trees or ()
 
     def relations(self, text: int, tree: Tree | None = None) -> tuple[str, ...] | None:
         """The labels of the arcs of a text, of another tree those that both have; None without."""
-        if self.said.relations is None:
+        if self.prediction.relations is None:
             return None
         both = zip(
-            self.said.relations[text], tree or self.trees[text], self.trees[text], strict=True
+            self.prediction.relations[text], tree or self.trees[text], self.trees[text], strict=True
         )
-        return tuple(label if head == own else "" for label, head, own in both)
+        return tuple(label if head == best else "" for label, head, best in both)
 
     @property
     def name(self) -> str | None:
@@ -141,12 +141,12 @@ class Said:
     @property
     def labelled(self) -> str | None:
         """The class with its probability, for people."""
-        share = self.said.probability
-        return f"{self.said.label} ({share:.2f})" if isinstance(share, float) else None
+        share = self.prediction.probability
+        return f"{self.prediction.label} ({share:.2f})" if isinstance(share, float) else None
 
 
 @dataclass(frozen=True)
-class Look:
+class DisplayOptions:
     """How trees are shown."""
 
     gold: bool = False  # mark right and wrong arcs
@@ -163,23 +163,29 @@ class Look:
     ranked: bool = False  # there may be several trees of a text, with their log-probabilities
 
 
-def write_said(
-    said: Iterator[Said], form: str, parser: TrainedParser, out: Path | None, look: Look
+def write_results(
+    results: Iterator[Result],
+    form: str,
+    parser: TrainedParser,
+    out: Path | None,
+    show: DisplayOptions,
 ) -> None:
-    """Write all that a model says: in lines, as CoNLL-U, or as a picture."""
+    """Write predictions: in lines, as CoNLL-U, or as a picture."""
     if form in PICTURES:
-        write_picture(_picture(said, form, look), out)
+        write_picture(_picture(results, form, show), out)
     else:
-        write_lines(_lines(said, form, parser, look), out)
+        write_lines(_lines(results, form, parser, show), out)
 
 
-def _lines(several: Iterable[Said], form: str, parser: TrainedParser, look: Look) -> Iterator[str]:
+def _lines(
+    several: Iterable[Result], form: str, parser: TrainedParser, show: DisplayOptions
+) -> Iterator[str]:
     if form == "tsv":
-        yield _table_header(parser, look)
-    for number, each in enumerate(several):
+        yield _table_header(parser, show)
+    for number, result in enumerate(several):
         if number and form == "tree":
             yield ""
-        yield from FORMS[form](each, parser, look)
+        yield from FORMS[form](result, parser, show)
 
 
 def _one(values: Sequence[Any] | None) -> Any:
@@ -189,92 +195,95 @@ def _one(values: Sequence[Any] | None) -> Any:
     return values[0] if len(values) == 1 else list(values)
 
 
-def _label_json(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
+def _label_json(result: Result, parser: TrainedParser, show: DisplayOptions) -> Iterator[str]:
     """The label with all probabilities; for a tagger, of each word that of its tag."""
-    said = each.said
-    shares: Any = said.probabilities
+    prediction = result.prediction
+    shares: Any = prediction.probabilities
     if isinstance(shares, tuple):
-        shares = [round(share, DIGITS) for share in _shares(said)]
+        shares = [round(share, DIGITS) for share in _shares(prediction)]
     elif shares is not None:
         shares = {name: round(share, DIGITS) for name, share in shares.items()}
-    record = _record(each)
+    record = _record(result)
     if parser.labels:
-        record |= {"tags" if parser.is_tagger else "label": said.label, "probabilities": shares}
-    record |= {"words": _one(said.words), parser.notation: _one(said.trees)}
-    record |= _relations(said)
-    if each.shares:
-        rounded = [[round(share, DIGITS) for share in own] for own in each.shares]
+        name = "tags" if parser.is_tagger else "label"
+        record |= {name: prediction.label, "probabilities": shares}
+    record |= {"words": _one(prediction.words), parser.notation: _one(prediction.trees)}
+    record |= _relations(prediction)
+    if result.shares:
+        rounded = [[round(share, DIGITS) for share in row] for row in result.shares]
         record["head_probabilities"] = _one(rounded)
     yield json.dumps(record, ensure_ascii=False)
 
 
-def _tree_json(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
+def _tree_json(result: Result, parser: TrainedParser, show: DisplayOptions) -> Iterator[str]:
     """The tree, with whatever else was asked for."""
-    said, record = each.said, _record(each)
-    if isinstance(said.probability, float):
-        record |= {"label": said.label, "probability": round(said.probability, DIGITS)}
+    prediction, record = result.prediction, _record(result)
+    if isinstance(prediction.probability, float):
+        record |= {"label": prediction.label, "probability": round(prediction.probability, DIGITS)}
     if parser.is_tagger:
-        record["tags"] = said.label
-    record |= {"words": _one(said.words), parser.notation: _one(said.trees)} | _relations(said)
-    if look.gold:
-        record["gold"] = _one(each.example.gold)
-    if each.weights:
-        rounded = [[[round(w, DIGITS) for w in row] for row in own] for own in each.weights]
-        record["marginals" if look.marginals else "weights"] = _one(rounded)
-    if each.noisy:
-        record[f"noisy_{parser.notation}"] = _one(each.noisy)
-    if each.samples:
-        counts = [[{parser.notation: tree, "count": n} for tree, n in own] for own in each.samples]
+        record["tags"] = prediction.label
+    record |= {"words": _one(prediction.words), parser.notation: _one(prediction.trees)}
+    record |= _relations(prediction)
+    if show.gold:
+        record["gold"] = _one(result.example.gold)
+    if result.weights:
+        rounded = [[[round(w, DIGITS) for w in row] for row in text] for text in result.weights]
+        record["marginals" if show.marginals else "weights"] = _one(rounded)
+    if result.noisy:
+        record[f"noisy_{parser.notation}"] = _one(result.noisy)
+    if result.samples:
+        counts = [[{parser.notation: t, "count": n} for t, n in text] for text in result.samples]
         record["samples"] = _one(counts)
     yield json.dumps(record, ensure_ascii=False)
 
 
-def _record(each: Said) -> dict[str, Any]:
-    record: dict[str, Any] = {"line": each.example.line}
-    if each.name is not None:
-        record["sent_id"] = each.name
-    if each.said.log_prob is not None:
-        record |= {"rank": each.rank, "log_prob": round(each.said.log_prob, DIGITS)}
+def _record(result: Result) -> dict[str, Any]:
+    record: dict[str, Any] = {"line": result.example.line}
+    if result.name is not None:
+        record["sent_id"] = result.name
+    if result.prediction.log_prob is not None:
+        record |= {"rank": result.rank, "log_prob": round(result.prediction.log_prob, DIGITS)}
     return record
 
 
-def _relations(said: Prediction) -> dict[str, Any]:
-    return {} if said.relations is None else {"relations": _one(said.relations)}
+def _relations(prediction: Prediction) -> dict[str, Any]:
+    return {} if prediction.relations is None else {"relations": _one(prediction.relations)}
 
 
-def _table_header(parser: TrainedParser, look: Look) -> str:
+def _table_header(parser: TrainedParser, show: DisplayOptions) -> str:
     names = ["tags", "probabilities"] if parser.is_tagger else ["label", "probability"]
     if not parser.labels:
-        ranks = ["rank", "log_prob"] if look.ranked else []
+        ranks = ["rank", "log_prob"] if show.ranked else []
         return "\t".join(["line", "words", parser.notation, "relations", *ranks])
     numbers = [""] if len(parser.text) == 1 else ["_1", "_2"]
     both = [f"{name}{number}" for number in numbers for name in ("words", parser.notation)]
     return "\t".join(["line", *names, *both])
 
 
-def _table_row(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
-    said, label = each.said, each.said.label or ""
+def _table_row(result: Result, parser: TrainedParser, show: DisplayOptions) -> Iterator[str]:
+    prediction, label = result.prediction, result.prediction.label or ""
     if not isinstance(label, str):
         label = " ".join(_one_word(str(tag)) for tag in label)
-    shares = " ".join(f"{share:.{DIGITS}f}" for share in _shares(said))
-    cells = [str(each.example.line)]
+    shares = " ".join(f"{share:.{DIGITS}f}" for share in _shares(prediction))
+    cells = [str(result.example.line)]
     if parser.labels:
         cells += [_SPACE.sub(" ", label), shares]
-    for i, text in enumerate(said.words):
+    for i, text in enumerate(prediction.words):
         cells.append(" ".join(map(_one_word, text)))
-        cells.append(_written(each.trees[i]) if each.trees else "")
+        cells.append(_written(result.trees[i]) if result.trees else "")
     if not parser.labels:
-        cells.append(" ".join(said.relations[0]) if said.relations else "")
-    if look.ranked:
-        cells += [str(each.rank), "" if said.log_prob is None else f"{said.log_prob:.{DIGITS}f}"]
+        cells.append(" ".join(prediction.relations[0]) if prediction.relations else "")
+    if show.ranked:
+        log_prob = prediction.log_prob
+        cells += [str(result.rank), "" if log_prob is None else f"{log_prob:.{DIGITS}f}"]
     yield "\t".join(cells)
 
 
-def _tree_lines(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
+def _tree_lines(result: Result, parser: TrainedParser, show: DisplayOptions) -> Iterator[str]:
     """A line of trees, or with samples a line for each different tree with its count in front."""
-    if not each.samples:
-        yield "\t".join(map(_written, each.trees))
-    for tree, count in chain.from_iterable(each.samples):
+    if not result.samples:
+        yield "\t".join(map(_written, result.trees))
+    for tree, count in chain.from_iterable(result.samples):
         yield f"{count}\t{_written(tree)}"
 
 
@@ -282,9 +291,9 @@ def _written(tree: Tree) -> str:
     return tree if isinstance(tree, str) else " ".join(map(str, tree))
 
 
-def _shares(said: Prediction) -> tuple[float, ...]:
+def _shares(prediction: Prediction) -> tuple[float, ...]:
     """The probability of the label, or of each tag; nothing where there is none."""
-    share = said.probability
+    share = prediction.probability
     return share if isinstance(share, tuple) else () if share is None else (share,)
 
 
@@ -293,49 +302,49 @@ def _one_word(word: str) -> str:
     return _SPACE.sub("\u00a0", word)
 
 
-def _conllu(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
+def _conllu(result: Result, parser: TrainedParser, show: DisplayOptions) -> Iterator[str]:
     """A sentence for each text, or for each different sampled tree; none without words.
 
     In the lines of a CoNLL-U file HEAD and DEPREL are replaced, DEPREL by ``_`` where the model has no
     labels of arcs; all else stays. Labels are comments, binary trees likewise; tags are in their
     column or in MISC.
     """
-    block, line = each.example.block, str(each.example.line)
-    known = each.said.label is not None or each.trees
-    for i, words in enumerate(each.said.words if known else ()):
+    block, line = result.example.block, str(result.example.line)
+    known = result.prediction.label is not None or result.trees
+    for i, words in enumerate(result.prediction.words if known else ()):
         forms = tuple(map(_one_word, words))
         columns, misc, about, name = {"FORM": forms}, {}, {}, line
-        raw = each.example.raw[i] if each.example.raw else ""
+        raw = result.example.raw[i] if result.example.raw else ""
         sentence = block or _spaced(raw, forms)
         if block is None:
-            name = line if len(each.said.words) == 1 else f"{line}-{i + 1}"
+            name = line if len(result.prediction.words) == 1 else f"{line}-{i + 1}"
             about = {"sent_id": name, "text": sentence.text}
         else:
             columns, name = {}, block.id or line
-        if each.tags is not None:
-            tags = tuple(_one_word(tag) or "_" for tag in each.tags)
+        if result.tags is not None:
+            tags = tuple(_one_word(tag) or "_" for tag in result.tags)
             if block is None:
                 column = parser.tag_column if parser.tag_column in TAG_COLUMNS else "UPOS"
                 columns[column] = tags
-            elif look.replace_tags and parser.tag_column in TAG_COLUMNS:
+            elif show.replace_tags and parser.tag_column in TAG_COLUMNS:
                 columns[parser.tag_column] = tags
             else:  # a bar would part features; UD writes it so
                 misc = {"PredictedTag": tuple(tag.replace("|", r"\p") for tag in tags)}
-        if (relations := each.relations(i)) is not None and not each.samples:
+        if (relations := result.relations(i)) is not None and not result.samples:
             columns["DEPREL"] = relations
-        if each.shares:
-            misc["HeadProbability"] = tuple(f"{share:.{DIGITS}f}" for share in each.shares[i])
-        about |= _about(each.said, "" if block is None else "predicted_")
-        if each.said.log_prob is not None:
-            about |= {"sent_id": f"{name}-best-{each.rank}", "rank": str(each.rank)}
-            about["log_prob"] = f"{each.said.log_prob:.{DIGITS}f}"
-        for tree, more in _variants(each, i, name):
-            own = None
+        if result.shares:
+            misc["HeadProbability"] = tuple(f"{share:.{DIGITS}f}" for share in result.shares[i])
+        about |= _about(result.prediction, "" if block is None else "predicted_")
+        if result.prediction.log_prob is not None:
+            about |= {"sent_id": f"{name}-best-{result.rank}", "rank": str(result.rank)}
+            about["log_prob"] = f"{result.prediction.log_prob:.{DIGITS}f}"
+        for tree, more in _variants(result, i, name):
+            shown = None
             if isinstance(tree, str):
                 more["brackets"] = tree
             elif block is None or not parser.takes_trees:
-                own = tree  # given trees are those of the file, whose labels of arcs fit them
-            yield from sentence.with_tree(own, columns=columns, misc=misc, comments=about | more)
+                shown = tree  # given trees are those of the file, whose labels of arcs fit them
+            yield from sentence.with_tree(shown, columns=columns, misc=misc, comments=about | more)
             yield ""
 
 
@@ -351,65 +360,65 @@ def _spaced(text: str, words: tuple[str, ...]) -> Sentence:
         end = start + len(word)
         ends.append(end)
     misc = ["_" if text[end : end + 1].strip() == "" else "SpaceAfter=No" for end in ends]
-    rows = tuple("\t".join([str(m), *"_" * 8, own]) for m, own in enumerate(misc, 1))
+    rows = tuple("\t".join([str(m), *"_" * 8, note]) for m, note in enumerate(misc, 1))
     return Sentence(words, metadata={"text": " ".join(text.split())}, lines=rows)
 
 
-def _variants(each: Said, text: int, name: str) -> Iterator[tuple[Tree | None, dict[str, str]]]:
+def _variants(result: Result, text: int, name: str) -> Iterator[tuple[Tree | None, dict[str, str]]]:
     """The tree of a text, or those that were sampled, with their names and how often."""
-    if not each.samples:
-        yield each.trees[text] if each.trees else None, {}
+    if not result.samples:
+        yield result.trees[text] if result.trees else None, {}
         return
-    for k, (tree, count) in enumerate(each.samples[text], 1):
+    for k, (tree, count) in enumerate(result.samples[text], 1):
         yield tree, {"sent_id": f"{name}-sample-{k}", "count": str(count)}
 
 
-def _about(said: Prediction, prefix: str = "") -> dict[str, str]:
-    """What is said of a class in comments."""
-    if not isinstance(said.label, str):
+def _about(prediction: Prediction, prefix: str = "") -> dict[str, str]:
+    """The comments on a class."""
+    if not isinstance(prediction.label, str):
         return {}
-    [share] = _shares(said)
-    label = _SPACE.sub(" ", said.label)
+    [share] = _shares(prediction)
+    label = _SPACE.sub(" ", prediction.label)
     return {f"{prefix}label": label, f"{prefix}probability": f"{share:.{DIGITS}f}"}
 
 
-def _drawn(each: Said, parser: TrainedParser, look: Look) -> Iterator[str]:
+def _drawn(result: Result, parser: TrainedParser, show: DisplayOptions) -> Iterator[str]:
     from treelax.apps.pictures import draw_binary_tree, draw_tree, list_brackets, list_weights
 
-    size: dict[str, Any] = {"width": look.width, "ascii": look.ascii}
+    size: dict[str, Any] = {"width": show.width, "ascii": show.ascii}
 
     def drawn(i: int, tree: Tree) -> str:
-        words, gold = each.said.words[i], each.example.gold[i] if look.gold else None
+        words, gold = result.prediction.words[i], result.example.gold[i] if show.gold else None
         if isinstance(tree, str):
             return draw_binary_tree(words, _spans(tree), **size)
-        return draw_tree(words, tree, gold=gold, labels=each.relations(i, tree), **size)
+        return draw_tree(words, tree, gold=gold, labels=result.relations(i, tree), **size)
 
-    if look.number:
-        yield f"line {each.example.line}" + (f": {each.name}" if each.name else "")
-    for i, words in enumerate(each.said.words):
+    if show.number:
+        yield f"line {result.example.line}" + (f": {result.name}" if result.name else "")
+    for i, words in enumerate(result.prediction.words):
         if i:
             yield ""
-        yield drawn(i, each.trees[i])
-        if each.tags is not None:
-            told = [f"{w} {tag}" for w, tag in zip(words, each.tags, strict=True) if tag]
-            yield f"tags: {', '.join(told) or 'none'}"
-        best = each.trees[i]
-        if each.noisy:
-            best = each.noisy[i]
-            yield f"best tree with {look.noise}:"
+        yield drawn(i, result.trees[i])
+        if result.tags is not None:
+            tagged = [f"{w} {tag}" for w, tag in zip(words, result.tags, strict=True) if tag]
+            yield f"tags: {', '.join(tagged) or 'none'}"
+        best = result.trees[i]
+        if result.noisy:
+            best = result.noisy[i]
+            yield f"best tree with {show.noise}:"
             yield drawn(i, best)
-        if each.weights:
-            yield f"{look.weights}:"
+        if result.weights:
+            yield f"{show.weights}:"
             if isinstance(best, str):
-                yield list_brackets(words, _tensor(each.weights[i]), **size)
+                yield list_brackets(words, _tensor(result.weights[i]), **size)
             else:
-                yield list_weights(words, each.weights[i], heads=best, **size)
-        for tree, note in _shown_samples(each, i, look):
+                yield list_weights(words, result.weights[i], heads=best, **size)
+        for tree, note in _shown_samples(result, i, show):
             yield note
             if tree is not None:
                 yield drawn(i, tree)
-    if each.labelled is not None:
-        yield f"label: {each.labelled}"
+    if result.labelled is not None:
+        yield f"label: {result.labelled}"
 
 
 def _spans(line: str) -> list[Span]:
@@ -425,56 +434,58 @@ def _tensor(weights: list[list[float]]) -> Tensor:
     return torch.tensor(weights, dtype=torch.float64)
 
 
-def _shown_samples(each: Said, text: int, look: Look) -> Iterator[tuple[Tree | None, str]]:
-    """What to say of the samples, each time with the tree to draw after it, if any."""
-    if not each.samples:
+def _shown_samples(
+    result: Result, text: int, show: DisplayOptions
+) -> Iterator[tuple[Tree | None, str]]:
+    """Notes on the samples, each with the tree to draw after it, if any."""
+    if not result.samples:
         return
-    samples = each.samples[text]
-    total = counted(look.samples, "exact sample")
-    yield None, f"{total} (seed {look.seed}): {counted(len(samples), 'different tree')}"
+    samples = result.samples[text]
+    total = counted(show.samples, "exact sample")
+    yield None, f"{total} (seed {show.seed}): {counted(len(samples), 'different tree')}"
     for tree, count in samples[:DRAWN]:
-        yield tree, f"{count} of {look.samples}:"
+        yield tree, f"{count} of {show.samples}:"
     if rest := samples[DRAWN:]:
         times = sum(count for _, count in rest)
         others = counted(len(rest), "other")
-        yield None, f"{times} of {look.samples}: {others} (all with --format json)"
+        yield None, f"{times} of {show.samples}: {others} (all with --format json)"
 
 
-def _picture(several: Iterable[Said], form: str, look: Look) -> Picture:
+def _picture(several: Iterable[Result], form: str, show: DisplayOptions) -> Picture:
     """All trees in one picture, above each other."""
     from treelax.apps.pictures import draw_heat_map, stack_pictures
     from treelax.apps.pictures.svg import draw_note
 
     pictures = []
-    for each in several:
-        for i, words in enumerate(each.said.words):
-            tree, title = each.trees[i], each.labelled if i == 0 else None
-            weights = each.weights[i] if each.weights else None
-            best = each.noisy[i] if each.noisy else tree
+    for result in several:
+        for i, words in enumerate(result.prediction.words):
+            tree, title = result.trees[i], result.labelled if i == 0 else None
+            weights = result.weights[i] if result.weights else None
+            best = result.noisy[i] if result.noisy else tree
             if form == "heatmap" and not isinstance(best, str):
-                name = "probability" if look.marginals else "weight"
+                name = "probability" if show.marginals else "weight"
                 drawn = draw_heat_map(words, weights or [], heads=best, title=title, name=name)
-                pictures += [drawn, draw_note(look.weights)]
+                pictures += [drawn, draw_note(show.weights)]
                 continue
-            gold = each.example.gold[i] if look.gold else None
-            own, labels = None if each.noisy else weights, each.relations(i)
+            gold = result.example.gold[i] if show.gold else None
+            tree_weights, labels = None if result.noisy else weights, result.relations(i)
             pictures += _tree_pictures(
-                words, tree, title, weights=own, gold=gold, tags=each.tags, labels=labels
+                words, tree, title, weights=tree_weights, gold=gold, tags=result.tags, labels=labels
             )
-            if each.noisy:
-                above = f"best tree with {look.noise}"
-                labels = each.relations(i, best)
+            if result.noisy:
+                above = f"best tree with {show.noise}"
+                labels = result.relations(i, best)
                 pictures += _tree_pictures(
                     words, best, above, weights=weights, gold=gold, labels=labels
                 )
             if weights:
-                pictures.append(draw_note(look.weights))
-            for sampled, told in _shown_samples(each, i, look):
+                pictures.append(draw_note(show.weights))
+            for sampled, note in _shown_samples(result, i, show):
                 if sampled is None:
-                    pictures.append(draw_note(told))
+                    pictures.append(draw_note(note))
                 else:
-                    title = f"sampled {told.removesuffix(':')}"
-                    labels = each.relations(i, sampled)
+                    title = f"sampled {note.removesuffix(':')}"
+                    labels = result.relations(i, sampled)
                     pictures += _tree_pictures(words, sampled, title, gold=gold, labels=labels)
     return stack_pictures(pictures)
 

@@ -16,7 +16,7 @@ import typer
 
 from treelax.apps.cli.commands import Device, Input, Tokens, Vectors, command
 from treelax.apps.cli.console import error_console
-from treelax.apps.cli.output import Look, Said, form_of, refuse_output, write_said
+from treelax.apps.cli.output import DisplayOptions, Result, form_of, refuse_output, write_results
 from treelax.apps.cli.predict import STREAM, load_parser, missing_run, read
 from treelax.apps.cli.progress import advancing, progress
 from treelax.errors import DataError, InputError
@@ -161,22 +161,25 @@ def parse(
         raise InputError(
             f"--format is {written}; expected {parser.notation}, the trees of {parser.name}"
         )
-    look = Look(gold, samples, seed, width, ascii, number=file is not None, marginals=marginals)
+    by_line = file is not None
+    show = DisplayOptions(gold, samples, seed, width, ascii, number=by_line, marginals=marginals)
     if samples:
         parser.require_scores()
     weigh = None
     if options or written == "heatmap":
-        weigh = Weigh(parser, marginals, temperature, noise, seed)
-        look = replace(look, weights=weigh.named, noise=weigh.noise_named)
+        weigh = ArcWeights(parser, marginals, temperature, noise, seed)
+        show = replace(show, weights=weigh.named, noise=weigh.noise_named)
     try:
         source = Source(tuple(texts), file, given, tokens=tokens, gold=gold)
         examples = read(parser, source, vectors)
-        said = _said(parser, examples, weigh, look)
+        results = _results(parser, examples, weigh, show)
         if out is None:
-            write_said(said, written, parser, out, look)
+            write_results(results, written, parser, out, show)
         else:
             with progress("parsing", unit="texts", transient=True) as bar:
-                write_said(advancing(said, bar, every=COUNT_EVERY), written, parser, out, look)
+                write_results(
+                    advancing(results, bar, every=COUNT_EVERY), written, parser, out, show
+                )
     except DataError as error:
         if run is not None:
             raise
@@ -223,7 +226,7 @@ def default_model(texts: Sequence[str], file: str | None) -> str:
 
 
 @dataclass(frozen=True)
-class Weigh:
+class ArcWeights:
     """Makes weights of scores."""
 
     parser: TrainedParser
@@ -235,8 +238,9 @@ class Weigh:
     @property
     def named(self) -> str:
         """What the weights are."""
-        name, own = self.parser.relaxation
-        heat = (1.0 if self.marginals else own) if self.temperature is None else self.temperature
+        name, usual = self.parser.relaxation
+        usual = 1.0 if self.marginals else usual
+        heat = usual if self.temperature is None else self.temperature
         facts = [f"temperature {heat:g}", *filter(None, [self.noise_named])]
         if self.marginals:
             parts = "arcs" if self.parser.notation == "heads" else "spans"
@@ -264,37 +268,37 @@ class Weigh:
     def __call__(self, scores: Tensor) -> list[list[float]]:
         """The weights of all arcs, or spans."""
         if self.marginals:
-            found = self.parser.marginals(scores / (self.temperature or 1.0))
+            tree = self.parser.marginals(scores / (self.temperature or 1.0))
         else:
-            found = self.parser.soft_tree(scores, temperature=self.temperature)
-        weights: list[list[float]] = found.tolist()
+            tree = self.parser.soft_tree(scores, temperature=self.temperature)
+        weights: list[list[float]] = tree.tolist()
         return weights
 
 
-def _said(
-    parser: TrainedParser, examples: Examples, weigh: Weigh | None, look: Look
-) -> Iterator[Said]:
+def _results(
+    parser: TrainedParser, examples: Examples, weigh: ArcWeights | None, show: DisplayOptions
+) -> Iterator[Result]:
     """Each example with its trees; scores are those of the text alone."""
-    for example, said in parser.ask(examples):
-        if said.trees is None:
+    for example, prediction in parser.ask(examples):
+        if prediction.trees is None:
             raise InputError(f"{examples.name}, line {example.line}: has no words; expected some")
-        asked = said.words if weigh or look.samples else ()
+        asked = prediction.words if weigh or show.samples else ()
         scores = [parser.arc_scores(text) for text in (example.texts if asked else ())]
-        perturbed = [weigh.perturbed(own) for own in scores] if weigh else []
-        soft = [weigh(own) for own in perturbed] if weigh else []
+        perturbed = [weigh.perturbed(matrix) for matrix in scores] if weigh else []
+        soft = [weigh(matrix) for matrix in perturbed] if weigh else []
         noisy = [
-            parser.best_tree(words, own)
-            for words, own in (zip(asked, perturbed, strict=True) if look.noise else ())
+            parser.best_tree(words, matrix)
+            for words, matrix in (zip(asked, perturbed, strict=True) if show.noise else ())
         ]
         counts = [
-            Counter(parser.sample_trees(words, own, look.samples, seed=look.seed))
-            for words, own in (zip(asked, scores, strict=True) if look.samples else ())
+            Counter(parser.sample_trees(words, matrix, show.samples, seed=show.seed))
+            for words, matrix in (zip(asked, scores, strict=True) if show.samples else ())
         ]
-        samples = [sorted(own.items(), key=lambda item: (-item[1], item[0])) for own in counts]
-        yield Said(
+        samples = [sorted(count.items(), key=lambda item: (-item[1], item[0])) for count in counts]
+        yield Result(
             example,
-            said,
-            parser.shown_tags(said),
+            prediction,
+            parser.shown_tags(prediction),
             weights=tuple(soft),
             noisy=tuple(noisy),
             samples=tuple(map(tuple, samples)),

@@ -11,7 +11,7 @@ import typer
 
 from treelax.apps.cli.commands import Device, Input, Tokens, Vectors, command
 from treelax.apps.cli.console import error_console
-from treelax.apps.cli.output import Look, Said, form_of, refuse_output, write_said
+from treelax.apps.cli.output import DisplayOptions, Result, form_of, refuse_output, write_results
 from treelax.apps.cli.progress import advancing, progress
 from treelax.errors import InputError, counted, short
 
@@ -40,7 +40,7 @@ need CoNLL-U files with heads.
 --best N prints the N most probable trees of a parser for each sentence, as
 lines or sentences with their rank and log-probability.
 
-A run trained with --vectors stores the vectors of its own words. Other words
+A run trained with --vectors stores the vectors of its words. Other words
 share a hundred vectors, or have none in a parser, unless the same --vectors
 are given again: then they are looked up, as in training.
 
@@ -148,26 +148,28 @@ def predict(
     examples = read(parser, source, vectors)
     accuracy, blank, words = _Accuracy(parser), Report(), set[str]()
 
-    def said() -> Iterator[Said]:
+    def results() -> Iterator[Result]:
         asked = parser.ask(
             examples, keep=keep, soft=soft, scores=probabilities or best > 1, batch_size=batch_size
         )
-        for example, found in asked:
-            accuracy.add(example.label, found.label)
-            if found.label is None and found.trees is None:
+        for example, prediction in asked:
+            accuracy.add(example.label, prediction.label)
+            if prediction.label is None and prediction.trees is None:
                 blank.drop(EMPTY, example.line)
             if parser.takes_vectors and not vectors and len(words) < MOST_WORDS:
                 words.update(*example.words)
-            trees = [found]
-            if best > 1 and found.trees:
-                trees = parser.best_trees(example.texts[0], found, best, keep=keep)
-            for rank, own in enumerate(trees, 1):
-                shares = _head_shares(parser, own) if probabilities else ()
-                yield Said(example, own, parser.shown_tags(own), shares=shares, rank=rank)
+            trees = [prediction]
+            if best > 1 and prediction.trees:
+                trees = parser.best_trees(example.texts[0], prediction, best, keep=keep)
+            for rank, ranked in enumerate(trees, 1):
+                shares = _head_shares(parser, ranked) if probabilities else ()
+                tags = parser.shown_tags(ranked)
+                yield Result(example, ranked, tags, shares=shares, rank=rank)
 
     with progress("predicting", unit="texts", transient=True) as bar:
-        each = advancing(said(), bar, every=COUNT_EVERY)
-        write_said(each, written, parser, out, Look(replace_tags=True, ranked=best > 1))
+        advanced = advancing(results(), bar, every=COUNT_EVERY)
+        show = DisplayOptions(replace_tags=True, ranked=best > 1)
+        write_results(advanced, written, parser, out, show)
     without = [note.replace("dropped", "without a label") for note in blank.lines()]
     notes = [f"{examples.name}: {note}" for note in (*without, *examples.notes())]
     for line in (parser.unknown_words(words), *notes, accuracy.line()):
@@ -204,19 +206,19 @@ def read(parser: TrainedParser, source: Source, vectors: Sequence[Path] | None) 
     if not vectors:
         return examples
     with progress("looking up words", transient=True):
-        kept: list[Example] = list(examples)
-        new, found = parser.look_up(word for each in kept for words in each.words for word in words)
+        rows: list[Example] = list(examples)
+        new, found = parser.look_up(word for row in rows for words in row.words for word in words)
     if new:
         error_console.print(f"word vectors: {found:,} of {new:,} words new to the model found")
-    return replace(examples, rows=kept)
+    return replace(examples, rows=rows)
 
 
-def _head_shares(parser: TrainedParser, said: Prediction) -> tuple[tuple[float, ...], ...]:
+def _head_shares(parser: TrainedParser, prediction: Prediction) -> tuple[tuple[float, ...], ...]:
     """For each text the probability of every word's arc."""
-    pairs = zip(said.scores or (), said.heads or (), strict=True)
-    found = ((parser.marginals(scores), heads) for scores, heads in pairs)
+    pairs = zip(prediction.scores or (), prediction.heads or (), strict=True)
+    tables = ((parser.marginals(scores), heads) for scores, heads in pairs)
     return tuple(
-        tuple(float(shares[head, m]) for m, head in enumerate(heads, 1)) for shares, heads in found
+        tuple(float(shares[head, m]) for m, head in enumerate(heads, 1)) for shares, heads in tables
     )
 
 
@@ -228,11 +230,11 @@ class _Accuracy:
         self.count = self.right = 0
         self.unknown: list[str] = []
 
-    def add(self, right: Label, said: Label) -> None:
-        if isinstance(right, str) and isinstance(said, str):
-            right, said = (right,), (said,)
-        if isinstance(right, tuple) and isinstance(said, tuple):  # else they are of other kinds
-            pairs = [(a, b) for a, b in zip(right, said, strict=True) if a is not None]
+    def add(self, right: Label, predicted: Label) -> None:
+        if isinstance(right, str) and isinstance(predicted, str):
+            right, predicted = (right,), (predicted,)
+        if isinstance(right, tuple) and isinstance(predicted, tuple):  # else of other kinds
+            pairs = [(a, b) for a, b in zip(right, predicted, strict=True) if a is not None]
             self.count += len(pairs)
             self.right += sum(a == b for a, b in pairs)
             self.unknown += [str(a) for a, _ in pairs if str(a) not in self.known]

@@ -1,4 +1,4 @@
-"""How ``treelax train`` begins a run, goes on with one, and ends when it is told to."""
+"""How ``treelax train`` begins a run, goes on with one, and ends on a signal."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def _refuse_damage(run: Run) -> None:
         if run.best_model.exists():
             load_checkpoint(run.best_model)
     except CheckpointError as error:
-        told = str(error).rpartition("; ")[0]
+        problem = str(error).rpartition("; ")[0]
         advice = "remove it and use --resume again, which writes it anew"
-        raise CheckpointError(f"{told}; {advice}") from error
+        raise CheckpointError(f"{problem}; {advice}") from error
 
 
 def _refuse_lost_checkpoint(run: Run) -> None:

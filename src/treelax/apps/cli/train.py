@@ -47,7 +47,7 @@ _FIELD = re.compile(r"^[ ]{4}(\w+): (.*(?:\n[ ]{5,}.*)*)", re.MULTILINE)
 
 
 def train(
-    own: TrainCommand,
+    spec: TrainCommand,
     preset: Annotated[str | None, typer.Option(help="Preset to start from; see --list.")] = None,
     out: Annotated[Path | None, typer.Option(help="Run folder; in runs/ by default.")] = None,
     seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
@@ -64,19 +64,19 @@ def train(
     from treelax.apps.training.run import Run
     from treelax.ops.checks import one_of
 
-    task = task_named(own.task)
-    presets = task.presets(own.preset)
-    changes = [*option_settings(own.options, options), *(settings or [])]
+    task = task_named(spec.task)
+    presets = task.presets(spec.preset)
+    changes = [*option_settings(spec.options, options), *(settings or [])]
     changes += [] if seed is None else [f"seed={seed}"]
     with joined() as world:
         if preset is not None:
             one_of("--preset", preset, tuple(presets))
-        config = task.configured(preset or own.preset, changes)
+        config = task.configured(preset or spec.preset, changes)
         if show_all:
             show_settings(presets, config)
             return
         named = config.preset
-        named = named if named.startswith(own.name) else f"{own.name}-{named}"
+        named = named if named.startswith(spec.name) else f"{spec.name}-{named}"
         folder = out or Path("runs") / f"{named}-{config.seed}"
         if not world.first:  # it trains with the first process, which has the folder
             experiment = in_turn(config, _prepare, task, device, folder)
@@ -84,10 +84,10 @@ def train(
             return
         run = find_run(folder, resume=resume)
         if run is not None:
-            config = _resumed(task, run, own, preset, changes)
+            config = _resumed(task, run, spec, preset, changes)
             result = task.result(run)
-            kept = run.best_model.exists() or not run.last_checkpoint.exists()
-            if kept and result is not None and result["epochs"] >= config.train.epochs:
+            complete = run.best_model.exists() or not run.last_checkpoint.exists()
+            if complete and result is not None and result["epochs"] >= config.train.epochs:
                 error_console.print(f"{folder}: has ended already, after {result['epochs']} epochs")
                 _show_result(task, run, result)
                 return
@@ -97,7 +97,7 @@ def train(
 
 
 def _resumed(
-    task: Task, run: Run, own: TrainCommand, preset: str | None, changes: Sequence[str]
+    task: Task, run: Run, spec: TrainCommand, preset: str | None, changes: Sequence[str]
 ) -> Any:
     """The settings of a run, which those on the command line must not contradict, epochs apart."""
     from treelax.apps.tasks.task import LIST_ALL
@@ -107,12 +107,12 @@ def _resumed(
 
     config: Any = run.config(task.config_type) if run.task == task.name else None
     fits = config is not None and preset in (None, config.preset)
-    if own.has_presets:
-        fits = fits and config.preset in task.presets(own.preset)
+    if spec.has_presets:
+        fits = fits and config.preset in task.presets(spec.preset)
     if not fits:
-        found = f"is a run of {run.task if config is None else config.preset}"
+        problem = f"is a run of {run.task if config is None else config.preset}"
         advice = f"resume it with treelax train {run.task}, or give another --out"
-        raise InputError(f"{run.path}: {found}; expected one of {preset or own.name}: {advice}")
+        raise InputError(f"{run.path}: {problem}; expected one of {preset or spec.name}: {advice}")
     wanted = override(config, changes, list_all=LIST_ALL)
     # what is in files is compared when they are read
     refuse_changes(run, config, wanted, free={*task.files, EPOCHS})
@@ -188,11 +188,11 @@ def show_settings(presets: Mapping[str, str], config: Any) -> None:
 
     table(["preset", "what it is"], list(presets.items()))
     console.print()
-    told, kinds = describe_settings(type(config)), field_kinds(type(config))
+    descriptions, kinds = describe_settings(type(config)), field_kinds(type(config))
     table(
         [f"settings of {config.preset}", "value", "what it is"],
         [
-            [key, written(key, kinds[key], value), told.get(key)]
+            [key, written(key, kinds[key], value), descriptions.get(key)]
             for key, value in flatten(config).items()
         ],
     )
@@ -200,20 +200,20 @@ def show_settings(presets: Mapping[str, str], config: Any) -> None:
 
 def describe_settings(kind: type) -> dict[str, str]:
     """What the docstring of a config says of its settings, and those of its sections of theirs."""
-    told: dict[str, str] = {}
+    section_texts: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         section = _SECTION.search(f"{inspect.cleandoc(base.__doc__ or '')}\n")
-        told |= _FIELD.findall(section[1]) if section else ()
+        section_texts |= _FIELD.findall(section[1]) if section else ()
     kinds = get_type_hints(kind)
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     for field in fields(kind):
         if is_dataclass(kinds[field.name]):
             inside = describe_settings(kinds[field.name])
-            found |= {f"{field.name}.{key}": text for key, text in inside.items()}
-        elif field.name in told:
-            text = " ".join(told[field.name].split()).replace("`", "").removesuffix(".")
-            found[field.name] = re.sub(r"\bNone\b", "none", text)
-    return found
+            descriptions |= {f"{field.name}.{key}": text for key, text in inside.items()}
+        elif field.name in section_texts:
+            text = " ".join(section_texts[field.name].split()).replace("`", "").removesuffix(".")
+            descriptions[field.name] = re.sub(r"\bNone\b", "none", text)
+    return descriptions
 
 
 register = group(
@@ -221,9 +221,9 @@ register = group(
     HELP,
     *(
         command(
-            each.name, each.help, with_options(train, each, () if each.has_presets else ("preset",))
+            spec.name, spec.help, with_options(train, spec, () if spec.has_presets else ("preset",))
         )
         for module in command_modules()
-        for each in module.TRAIN
+        for spec in module.TRAIN
     ),
 )

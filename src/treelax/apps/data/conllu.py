@@ -58,7 +58,7 @@ class Sentence:
         if not self.words:
             raise InputError("words: received none; expected at least one")
         columns = {name: getattr(self, name) for name in ("heads", "tags", "labels", "xpos")}
-        self._check_counts({name: len(own) for name, own in columns.items() if own is not None})
+        self._check_counts({name: len(c) for name, c in columns.items() if c is not None})
 
     def __len__(self) -> int:
         return len(self.words)
@@ -76,7 +76,7 @@ class Sentence:
     def line_of(self, word: int) -> int:
         """The line of a word, counted from 1, in the file that the sentence was read from."""
         ids = (text.partition("\t")[0] for text in self.lines)
-        return next(n for n, own in enumerate(ids, self.line) if own.lstrip("0") == str(word))
+        return next(n for n, number in enumerate(ids, self.line) if number.lstrip("0") == str(word))
 
     def with_tree(
         self,
@@ -273,9 +273,9 @@ def _filled(
     for text in lines:
         if text.startswith("#"):
             (key,) = _metadata([text])
-            kept = metadata.get(key) == old[key]
-            if kept or key in new:
-                (rows or comments).append(text if kept else _written(key, new[key]))
+            unchanged = metadata.get(key) == old[key]
+            if unchanged or key in new:
+                (rows or comments).append(text if unchanged else _written(key, new[key]))
             new.pop(key, None)
             continue
         cells = text.split("\t")

@@ -96,8 +96,8 @@ def find_split(
     if file.is_file():
         sources = [Source(file, name) for name in _members(file)]
     else:
-        found = sorted(p for p in [*file.glob("*"), *file.glob("*/*")] if p.is_file())
-        sources = [Source(p) for p in found if not p.name.startswith(".")]
+        files = sorted(p for p in [*file.glob("*"), *file.glob("*/*")] if p.is_file())
+        sources = [Source(p) for p in files if not p.name.startswith(".")]
     for pattern in patterns:
         whole = re.compile(rf"(?:{pattern})(?:\.gz|\.xz|\.bz2)?", re.IGNORECASE)
         fitting = [s for s in sources if whole.fullmatch(s.base)]

@@ -1,7 +1,7 @@
 """ListOps, nested lists of digits whose gold trees are known (Nangia & Bowman 2018).
 
 An *expression* such as ``[MAX 2 9 [MIN 4 7 ] 0 ]`` is a sentence of tokens. Its tree: every token
-hangs off the innermost open operator, ``]`` off its own operator, the outermost operator off the
+hangs off the innermost open operator, ``]`` off its operator, the outermost operator off the
 root. The task is to tag each operator with its *valency*, the number of its arguments.
 """
 
@@ -207,15 +207,15 @@ def read_listops(
     """
     source = one_file(path, preferred=(".tsv",), expected="a ListOps file")
     lines = ((number, text) for number, text in source.lines() if text.strip())
-    found = [read_line(text, f"{source.name}, line {number}") for number, text in lines]
+    expressions = [read_line(text, f"{source.name}, line {number}") for number, text in lines]
     shortest, longest = max(min_length, 2), math.inf if max_length is None else max_length
-    kept = [expression for expression in found if shortest <= len(expression) <= longest]
-    if not kept:
+    chosen = [expression for expression in expressions if shortest <= len(expression) <= longest]
+    if not chosen:
         raise DataError(
-            f"{path}: none of {counted(len(found), 'expression')} has {shortest} to "
+            f"{path}: none of {counted(len(expressions), 'expression')} has {shortest} to "
             f"{max_length or 'any'} tokens; expected lines of value, tab, expression"
         )
-    return kept
+    return chosen
 
 
 def read_line(text: str, where: str) -> Expression:
@@ -318,8 +318,8 @@ def baseline_heads(expression: Expression, baseline: Baseline) -> tuple[int, ...
     if baseline == "previous":
         return tuple(range(len(expression)))
     places = enumerate(expression.tokens, 1)
-    own = (place if token in OPERATORS else 0 for place, token in places)
-    return tuple(accumulate(own, max, initial=0))[:-1]
+    operators = (place if token in OPERATORS else 0 for place, token in places)
+    return tuple(accumulate(operators, max, initial=0))[:-1]
 
 
 def listops_statistics(expressions: Iterable[Expression]) -> dict[str, Any]:

@@ -42,5 +42,5 @@ def nearest_projective(heads: Sequence[int], *, single_root: bool = False) -> tu
         while head:
             head, step = heads[head - 1], step + 1
             scores[head, word] = (n - step) / n**2
-    found = tree_to_heads(best_tree(scores, single_root=single_root))
-    return tuple(found.tolist())
+    nearest = tree_to_heads(best_tree(scores, single_root=single_root))
+    return tuple(nearest.tolist())

@@ -66,8 +66,8 @@ def check_sum(file: Path, metadata: Mapping[str, str]) -> None:
     with file.open("rb") as raw:
         raw.seek(8 + int.from_bytes(raw.read(8), "little"))
         start = hashlib.sha256(metadata["state"].encode())
-        found = hashlib.file_digest(raw, lambda: start).hexdigest()
-    if metadata.get("sha256", found) != found:
+        digest = hashlib.file_digest(raw, lambda: start).hexdigest()
+    if metadata.get("sha256", digest) != digest:
         raise DamagedError("its content is not what was saved")
 
 

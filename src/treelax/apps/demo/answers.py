@@ -85,7 +85,7 @@ def answer(request: TreeRequest, sources: Mapping[SourceName, Source]) -> TreeRe
         log_partition=_number(trees.log_partition),
         entropy=_number(trees.entropy()),
         samples=_samples(trees, request.samples, request.sample_seed),
-        answer=source.answer([own for own, _ in texts], [own.mode.float() for _, own in texts]),
+        answer=source.answer([text for text, _ in texts], [dist.mode.float() for _, dist in texts]),
     )
 
 
@@ -129,12 +129,12 @@ def _texts(request: TreeRequest, source: Source) -> dict[str, tuple[tuple[str, .
         raise InputError(f"second is a text; expected null: source {source.info.name!r} takes one")
     if request.shown == "second" and request.second is None:
         raise InputError("shown is 'second'; expected 'first', or a text in second")
-    found = {name: (_words(name, text.text, source), text) for name, text in texts.items()}
-    counts = [len(words) for words, _ in found.values()]
+    words_of = {name: (_words(name, text.text, source), text) for name, text in texts.items()}
+    counts = [len(words) for words, _ in words_of.values()]
     if sum(counts) > MOST_WORDS:
         received = " and ".join(map(str, counts))
         raise InputError(f"received {received} words; expected at most {MOST_WORDS} in all")
-    return found
+    return words_of
 
 
 def _parsed(
@@ -197,10 +197,10 @@ def _place(structure: StructureInterface, arc: Arc, size: int) -> tuple[int, int
 def _spread(structure: Structure, scores: Tensor) -> float:
     """Standard deviation around the mean of each column of arcs, or of all spans; 1 in place of 0."""
     allowed = _allowed(structure, scores)
-    kept = scores.where(allowed, 0)
+    finite = scores.where(allowed, 0)
     by = (0,) if structure.rooted else (0, 1)
-    mean = kept.sum(by, keepdim=True) / allowed.sum(by, keepdim=True).clamp(min=1)
-    apart = (kept - mean).where(allowed, 0)
+    mean = finite.sum(by, keepdim=True) / allowed.sum(by, keepdim=True).clamp(min=1)
+    apart = (finite - mean).where(allowed, 0)
     return (apart.square().sum() / allowed.sum().clamp(min=1)).sqrt().item() or 1.0
 
 
@@ -224,7 +224,7 @@ def _estimated(
 ) -> tuple[Tensor, Arc | None, Tensor | None]:
     """The tree of the estimator, the target, and the gradient of 1 - the weight there."""
     structure, name = trees.structure, request.estimator
-    own = EstimatorSettings(
+    estimator = EstimatorSettings(
         name,
         step=unit * IMLE.step if name == "imle" else None,
         projection="polytope" if name == "spigot" and structure.per_word is None else "simplex",
@@ -237,7 +237,7 @@ def _estimated(
         used |= {"noise": "gumbel", "noise_scale": request.noise_scale * unit}
     if name in RELAXING:
         used["relaxation"] = request.relaxation or source.info.defaults.relaxation
-    settings = LatentSettings(estimator=own, **used)
+    settings = LatentSettings(estimator=estimator, **used)
     generator = torch.Generator().manual_seed(request.noise_seed)
     with torch.enable_grad():
         scores = trees.scores.clone().requires_grad_()
@@ -300,8 +300,8 @@ def _shown(structure: StructureInterface, matrix: Tensor) -> Tensor:
 
 def _parts(structure: StructureInterface, tree: Tensor) -> Parts:
     """The parts of a tree, in the order of the words."""
-    found = _shown(structure, tree).T.nonzero().tolist()
-    return [(head, word) for word, head in found]
+    pairs = _shown(structure, tree).T.nonzero().tolist()
+    return [(head, word) for word, head in pairs]
 
 
 def _number(value: Tensor) -> float:

@@ -79,7 +79,7 @@ def create_app(
     """The demo as an ASGI application.
 
     It answers requests for ``hosts`` (None: any), as many ``at_once`` as there are cores by default;
-    beyond ``waiting`` more, requests are told to come back. A request is dropped when its client
+    beyond ``waiting`` more, requests are refused for now. A request is dropped when its client
     leaves, and refused after ``longest`` seconds of work.
     """
     # no /docs: FastAPI's pages fetch scripts from elsewhere
@@ -215,10 +215,10 @@ async def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     place = ".".join(str(part)[:40] for part in first["loc"][1:]) or "body"
-    said = str(first["msg"])
-    wanted = said.removeprefix("Input should be ")
-    if wanted == said:
-        return _problem(422, f"{place}: {said}; see /openapi.json")
+    message = str(first["msg"])
+    wanted = message.removeprefix("Input should be ")
+    if wanted == message:
+        return _problem(422, f"{place}: {message}; see /openapi.json")
     given = reprlib.repr(first["input"])
     return _problem(422, f"{place} is {given}; expected {wanted}; see /openapi.json")
 

@@ -90,17 +90,17 @@ def draw_arcs(
         >>> picture.save("tree.svg")  # doctest: +SKIP
     """
     words, n = checked_words(words), len(words)
-    found = None if heads is None else checked_heads(heads, "heads", n)
+    chosen = None if heads is None else checked_heads(heads, "heads", n)
     right = None if gold is None else checked_heads(gold, "gold", n)
     soft = None if weights is None else _checked_weights(weights, n)
-    if found is None and (soft is None or labels is not None):
+    if chosen is None and (soft is None or labels is not None):
         what = "neither heads nor weights" if soft is None else "labels without heads"
         raise InputError(f"heads: received {what}; expected the heads of the words")
     checked_least(least)
     if right_to_left is None:
         right_to_left = 2 * sum(map(is_right_to_left, words)) > n
     named_arcs, below_words = checked_texts(labels, "labels", n), checked_texts(tags, "tags", n)
-    trees = (found, soft, right)
+    trees = (chosen, soft, right)
     drawing = _Drawing(words, title, *trees, named_arcs, below_words, least, right_to_left)
     return drawing.picture()
 
@@ -110,8 +110,8 @@ def _checked_weights(weights: Any, n: int) -> Matrix:
     for h, row in enumerate(matrix):
         for m in range(1, n + 1):
             if m != h and not -NEARLY <= row[m] <= 1 + NEARLY:
-                found = f"weights[{h}, {m}] is {row[m]}"
-                raise InputError(f"{found}; expected 0 to 1 (for scores use draw_heat_map)")
+                problem = f"weights[{h}, {m}] is {row[m]}"
+                raise InputError(f"{problem}; expected 0 to 1 (for scores use draw_heat_map)")
     return matrix
 
 
@@ -157,19 +157,19 @@ class _Drawing(Drawing):
         """The arcs to draw above the words, and below them those that are missing."""
         above, below = [], []
         for m, label in enumerate(self.labels, 1):
-            own = set() if self.heads is None else {self.heads[m - 1]}
+            chosen = set() if self.heads is None else {self.heads[m - 1]}
             heavy = self._heavy(m)
             right = None if self.gold is None else self.gold[m - 1]
-            for h in sorted(own | heavy.keys()):
+            for h in sorted(chosen | heavy.keys()):
                 kind: Kind = "tree"
-                if own and h not in own:
+                if chosen and h not in chosen:
                     kind = "other"
                 elif right is not None:
                     kind = "right" if h == right else "wrong"
                 weight = 1.0 if self.weights is None else min(max(self.weights[h][m], 0.0), 1.0)
-                told = label if h in own else ""
-                above.append(Arc(h, m, kind, weight, told if told or h else "root"))
-            if right is not None and right not in (own or heavy):
+                text = label if h in chosen else ""
+                above.append(Arc(h, m, kind, weight, text if text or h else "root"))
+            if right is not None and right not in (chosen or heavy):
                 below.append(Arc(right, m, "missed", 1.0, "" if right else "root"))
         return above, below
 
@@ -185,8 +185,8 @@ class _Drawing(Drawing):
             if self.heads is not None:
                 score = sum(map(operator.eq, self.heads, self.gold))
                 items.append((None, 1.0, f"{score} of {len(self.gold)} arcs right"))
-            told: tuple[Kind, ...] = ("right", "wrong", "missed")
-            items += [(kind, 1.0, kind) for kind in told if kind in self.kinds]
+            kinds: tuple[Kind, ...] = ("right", "wrong", "missed")
+            items += [(kind, 1.0, kind) for kind in kinds if kind in self.kinds]
         elif "other" in self.kinds:
             items.append(("tree", 1.0, "tree"))
         if "other" in self.kinds:
@@ -196,18 +196,18 @@ class _Drawing(Drawing):
     def description(self) -> str:
         sentences = []
         for m, tag in enumerate(self.tags, 1):
-            told = [tag] if tag else []
-            head, right = (None if own is None else own[m - 1] for own in (self.heads, self.gold))
+            facts = [tag] if tag else []
+            head, right = (None if t is None else t[m - 1] for t in (self.heads, self.gold))
             if head is not None:
-                told.append(f"head {named(self.words, head)}")
+                facts.append(f"head {named(self.words, head)}")
             if right is not None and head == right:
-                told.append("right")
+                facts.append("right")
             elif right is not None:
                 wrong = "" if head is None else "wrong, "
-                told.append(f"{wrong}should be {named(self.words, right)}")
+                facts.append(f"{wrong}should be {named(self.words, right)}")
             for h, weight in self._heavy(m).items():
-                told.append(f"{named(self.words, h)} weighs {weight:.2f}")
-            sentences.append(f"{named(self.words, m)}: {', '.join(told)}.")
+                facts.append(f"{named(self.words, h)} weighs {weight:.2f}")
+            sentences.append(f"{named(self.words, m)}: {', '.join(facts)}.")
         return " ".join(sentences)
 
     def height(self, side: Side) -> float:
@@ -233,12 +233,12 @@ class _Drawing(Drawing):
                 f'<path d="M{number(modifier)} {number(base)}l{number(-ARROW / 2)} '
                 f'{number(sign * ARROW)}h{number(ARROW)}z"/>'
             )
-            told = f"{named(self.words, arc.head)} → {named(self.words, arc.modifier)}"
+            title = f"{named(self.words, arc.head)} → {named(self.words, arc.modifier)}"
             if arc.kind in ("right", "wrong", "missed"):
-                told += f", {arc.kind}"
+                title += f", {arc.kind}"
             if arc.weight != 1:
-                told += f", {arc.weight:.3f}"
-            before = f"<title>{clean(told)}</title>"
+                title += f", {arc.weight:.3f}"
+            before = f"<title>{clean(title)}</title>"
             faintest = self.faintest(arc.kind)
             parts.append(line_group(arc.kind, arc.weight, path, before, arrow, faintest=faintest))
             if arc.label:  # never faint: it is to be read

@@ -81,11 +81,11 @@ def draw_brackets(
     """
     words, n = checked_words(words), len(words)
     checked_least(least)
-    found = checked_nodes(tree, "tree", n, labels)
+    nodes = checked_nodes(tree, "tree", n, labels)
     right = None if gold is None else checked_nodes(gold, "gold", n, labels)
     if right_to_left is None:
         right_to_left = 2 * sum(map(is_right_to_left, words)) > n
-    return _Drawing(words, title, found, right, show_weights, least, right_to_left).picture()
+    return _Drawing(words, title, nodes, right, show_weights, least, right_to_left).picture()
 
 
 @dataclass
@@ -112,18 +112,18 @@ class _Drawing(Drawing):
             for word, tag in zip(self.words, self.tags, strict=True)
         ]
         self.distances = []
-        for own in [*self.above, *self.below]:
-            if text := self._text(own):
-                outside = (self.slots[own.first] + self.slots[own.last]) / 2
+        for bracket in [*self.above, *self.below]:
+            if text := self._text(bracket):
+                outside = (self.slots[bracket.first] + self.slots[bracket.last]) / 2
                 least = text_width(text, LABEL) + 4 - outside
-                self.distances.append((own.first, own.last, least))
+                self.distances.append((bracket.first, bracket.last, least))
         self.levels = {**_levels(self.above), **_levels(self.below)}
         step = min(STEP, max(HIGHEST / max([*self.levels.values(), 1]), LEAST_STEP))
         self.step = LABELLED_STEP if any(map(self._text, self.levels)) else step
 
     def _brackets(self) -> tuple[list[_Bracket], list[_Bracket]]:
         """Those above the words, outer ones first, and below them those that are missing."""
-        above, found = [], set()
+        above, matched = [], set()
         for (i, j), node in sorted(self.nodes.items(), key=lambda item: (item[0][0], -item[0][1])):
             if i == j or node.weight < self.least:
                 continue
@@ -132,9 +132,9 @@ class _Drawing(Drawing):
                 right = self.gold.get((i, j))
                 kind = "right" if right is not None and _agree(node.label, right.label) else "wrong"
                 if kind == "right":
-                    found.add((i, j))
+                    matched.add((i, j))
             above.append(_Bracket(i, j, kind, node.weight, node.label))
-        missed = sorted(key for key in self.gold or {} if key[0] < key[1] and key not in found)
+        missed = sorted(key for key in self.gold or {} if key[0] < key[1] and key not in matched)
         return above, [
             _Bracket(i, j, "missed", 1.0, (self.gold or {})[i, j].label) for i, j in missed
         ]
@@ -142,54 +142,54 @@ class _Drawing(Drawing):
     def place(self, centres: Sequence[float]) -> None:
         self.ends = [(x - w / 2, x + w / 2) for x, w in zip(centres, self.slots, strict=True)]
 
-    def _text(self, own: _Bracket) -> str:
+    def _text(self, bracket: _Bracket) -> str:
         """What stands at a bracket."""
-        weight = f"{own.weight:.2f}" if self.show_weights and own.kind != "missed" else ""
-        return " ".join(filter(None, (own.label, weight)))
+        weight = f"{bracket.weight:.2f}" if self.show_weights and bracket.kind != "missed" else ""
+        return " ".join(filter(None, (bracket.label, weight)))
 
     def legend(self) -> list[list[LegendItem]]:
         items: list[LegendItem] = []
-        soft = any(own.weight < 1 for own in self.above)
+        soft = any(bracket.weight < 1 for bracket in self.above)
         if self.gold is not None:
-            kinds = [own.kind for own in [*self.above, *self.below]]
+            kinds = [bracket.kind for bracket in [*self.above, *self.below]]
             if not soft:
-                told = f"{kinds.count('right')} of {len(self.above)} spans right"
-                items.append((None, 1.0, told))
+                score = f"{kinds.count('right')} of {len(self.above)} spans right"
+                items.append((None, 1.0, score))
             shown: tuple[Kind, ...] = ("right", "wrong", "missed")
             items += [(kind, 1.0, kind) for kind in shown if kind in kinds]
         return [items, SCALE if soft else []]
 
     def description(self) -> str:
-        return " ".join(f"{self._told(own)}." for own in [*self.above, *self.below])
+        return " ".join(f"{self._in_words(bracket)}." for bracket in [*self.above, *self.below])
 
-    def _told(self, own: _Bracket) -> str:
+    def _in_words(self, bracket: _Bracket) -> str:
         """A bracket in words."""
-        told = [own.label, "" if own.kind == "tree" else own.kind]
-        told.append(f"{own.weight:.3f}" if own.weight < 1 else "")
-        more = ", ".join(filter(None, told))
-        return named_span(self.words, own.first, own.last) + (f": {more}" if more else "")
+        facts = [bracket.label, "" if bracket.kind == "tree" else bracket.kind]
+        facts.append(f"{bracket.weight:.3f}" if bracket.weight < 1 else "")
+        more = ", ".join(filter(None, facts))
+        return named_span(self.words, bracket.first, bracket.last) + (f": {more}" if more else "")
 
     def height(self, side: Sequence[_Bracket]) -> float:
         if not side:
             return 0.0
-        highest = max(self.levels[own] for own in side)
+        highest = max(self.levels[bracket] for bracket in side)
         return LEG + (highest - 1) * self.step + 4 + (LABEL if any(map(self._text, side)) else 0)
 
     def side(self, side: Sequence[_Bracket], base: float, sign: int) -> list[str]:
         """The brackets above (sign -1) or below (1) the words, the light ones first."""
         parts = []
-        for own in sorted(side, key=lambda own: own.weight):
+        for bracket in sorted(side, key=lambda bracket: bracket.weight):
             left, right = sorted(
-                self.x(x) for x in (self.ends[own.first][0], self.ends[own.last][1])
+                self.x(x) for x in (self.ends[bracket.first][0], self.ends[bracket.last][1])
             )
-            y = base + sign * (LEG + (self.levels[own] - 1) * self.step)
-            before = f"<title>{clean(self._told(own))}</title>"
+            y = base + sign * (LEG + (self.levels[bracket] - 1) * self.step)
+            before = f"<title>{clean(self._in_words(bracket))}</title>"
             path = _path(left, right, y, y - sign * min(LEG, self.step - 2), sign)
-            parts.append(line_group(own.kind, own.weight, path, before))
-            if text := self._text(own):  # never faint: it is to be read
+            parts.append(line_group(bracket.kind, bracket.weight, path, before))
+            if text := self._text(bracket):  # never faint: it is to be read
                 label_y = y - 4 if sign < 0 else y + LABEL + 2
                 element = text_element((left + right) / 2, label_y, text, size=LABEL)
-                parts.append(coloured(own.kind, element))
+                parts.append(coloured(bracket.kind, element))
         return parts
 
 
@@ -201,11 +201,11 @@ def _agree(label: str, other: str) -> bool:
 def _levels(side: Sequence[_Bracket]) -> dict[_Bracket, int]:
     """The level of each bracket, from 1: above all shorter ones that share a word with it."""
     levels: dict[_Bracket, int] = {}
-    skyline = [0] * (1 + max((own.last for own in side), default=0))
-    for own in sorted(side, key=lambda own: own.last - own.first):
-        under = slice(own.first, own.last + 1)
-        levels[own] = 1 + max(skyline[under])
-        skyline[under] = [levels[own]] * (own.last + 1 - own.first)
+    skyline = [0] * (1 + max((bracket.last for bracket in side), default=0))
+    for bracket in sorted(side, key=lambda bracket: bracket.last - bracket.first):
+        under = slice(bracket.first, bracket.last + 1)
+        levels[bracket] = 1 + max(skyline[under])
+        skyline[under] = [levels[bracket]] * (bracket.last + 1 - bracket.first)
     return levels
 
 

@@ -24,7 +24,7 @@ from treelax.errors import InputError
 MARGIN, TITLE, WORD, SMALL = 16.0, 15.0, 13.0, 10.0
 CELL, LARGE_CELL = 20.0, 34.0
 NUMBERS_UP_TO = 12  # words: numbers fit into larger cells and can still be read
-TOLD_UP_TO = 60  # words: the tooltips of more would make a file of megabytes
+TITLES_UP_TO = 60  # words: the tooltips of more would make a file of megabytes
 TURN = math.radians(50)  # by which the words above the columns are turned
 AXES = "rows: heads, columns: modifiers"
 STEPS = 5  # of the legend
@@ -146,11 +146,11 @@ class _HeatMap:
         squares, shown, size = [f'<g {BLUE} fill="currentColor">'], [], self.cell
         for h, m, value in _cells(self.matrix):
             x, y = self.left + (m - 1) * size, self.above + h * size
-            told = f"{named(self.words, h)} → {named(self.words, m)}: {value:.4g}"
+            title = f"{named(self.words, h)} → {named(self.words, m)}: {value:.4g}"
             share = min(max((value - self.low) / (self.high - self.low), 0.0), 1.0)
             strength = FAINTEST + (1 - FAINTEST) * share
             if value == -math.inf:
-                told, strength = f"{told}, forbidden", 0.0
+                title, strength = f"{title}, forbidden", 0.0
                 start, side = f"{number(x + size * 0.35)} {number(y + size * 0.35)}", size * 0.3
                 shown.append(
                     f'<path d="M{start}l{number(side)} {number(side)}m0 -{number(side)}'
@@ -162,7 +162,7 @@ class _HeatMap:
                 look += ' fill="#FFFFFF"' if share > WHITE_ON_STRONG else ""
                 at, text = (x + size / 2, y + size / 2 + SMALL * 0.36), self._written(value)
                 shown.append(text_element(*at, text, size=SMALL, attributes=look))
-            tip = f"<title>{clean(told)}</title>" if len(self.words) <= TOLD_UP_TO else ""
+            tip = f"<title>{clean(title)}</title>" if len(self.words) <= TITLES_UP_TO else ""
             squares.append(
                 f'<path d="M{number(x + 0.5)} {number(y + 0.5)}h{number(size - 1)}'
                 f'v{number(size - 1)}h{number(1 - size)}z" fill-opacity="{number(strength)}">'
@@ -194,13 +194,13 @@ class _HeatMap:
 
     def _description(self, name: str) -> str:
         """For each word its greatest number."""
-        told = []
+        largest = []
         for m in range(1, len(self.words) + 1):
             value, h = max((self.matrix[h][m], -h) for h in range(len(self.matrix)) if h != m)
-            told.append(f"{named(self.words, m)}: {named(self.words, -h)}, {value:.3g}")
+            largest.append(f"{named(self.words, m)}: {named(self.words, -h)}, {value:.3g}")
         return (
             f"Rows are heads, columns are modifiers, numbers are {name}. "
-            f"The greatest for each modifier: {'; '.join(told)}."
+            f"The greatest for each modifier: {'; '.join(largest)}."
         )
 
 

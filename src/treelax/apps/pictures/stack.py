@@ -19,18 +19,18 @@ def align_pictures(pictures: Sequence[Picture]) -> list[Picture]:
         >>> one.width == other.width, len({picture.width for picture in align_pictures([one, other])})
         (False, 1)
     """
-    found = list(pictures)
+    aligned = list(pictures)
     same: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
-    for i, picture in enumerate(found):
-        if (own := picture.drawing) is not None:
-            same.setdefault((own.right_to_left, tuple(own.words)), []).append(i)
+    for i, picture in enumerate(aligned):
+        if (drawing := picture.drawing) is not None:
+            same.setdefault((drawing.right_to_left, tuple(drawing.words)), []).append(i)
     for places in same.values():
-        drawings = [drawing for i in places if (drawing := found[i].drawing) is not None]
+        drawings = [drawing for i in places if (drawing := aligned[i].drawing) is not None]
         drawn = [drawing.picture(drawings) for drawing in drawings]
         widest = max(picture.width for picture in drawn)
         for i, drawing in zip(places, drawings, strict=True):
-            found[i] = drawing.picture(drawings, widest)
-    return found
+            aligned[i] = drawing.picture(drawings, widest)
+    return aligned
 
 
 def stack_pictures(pictures: Sequence[Picture], *, title: str | None = None) -> Picture:

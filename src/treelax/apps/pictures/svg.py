@@ -1,6 +1,6 @@
 """Pictures as SVG that stand alone: no script, text as text, for light and dark pages.
 
-A file, or an image in a page, has its own background, which follows the reader's light or dark mode.
+A file, or an image in a page, has a background, which follows the reader's light or dark mode.
 Inside a page a picture has none: its text has the colour of the page, and its lines can be seen on
 both. Style rules are bound to the root of a document, so they affect nothing else in such a page.
 """
@@ -110,7 +110,7 @@ def save(path: str | os.PathLike[str], render: Callable[[str], bytes]) -> Path:
 
 
 def spoken(title: str, description: str, body: str) -> tuple[str, str]:
-    """What screen readers are told: attributes of ``<svg>``, and its first elements."""
+    """What screen readers read: attributes of ``<svg>``, and its first elements."""
     title, description = clean(title), clean(description)
     # two pictures in a page must not share a name, and none may change from day to day
     name = "treelax-" + sha256(f"{body}{title}{description}".encode()).hexdigest()[:10]
@@ -139,8 +139,8 @@ def _converted(data: bytes, kind: str) -> bytes:
         needed = "rsvg-convert (of librsvg), which is not installed"
         raise BackendError(f".{kind} needs the program {needed}; save as .svg instead") from None
     except subprocess.CalledProcessError as error:
-        said = error.stderr.decode(errors="replace").strip()
-        raise BackendError(f"rsvg-convert failed ({said}); save as .svg instead") from error
+        message = error.stderr.decode(errors="replace").strip()
+        raise BackendError(f"rsvg-convert failed ({message}); save as .svg instead") from error
     return done.stdout
 
 
@@ -200,7 +200,7 @@ def _shortened(text: str, longest: int) -> str:
 def is_right_to_left(text: str) -> bool:
     """Whether a text runs from right to left: its first letter says so."""
     directions = (unicodedata.bidirectional(character) for character in text)
-    return next((found for found in directions if found in ("R", "AL", "L")), "L") != "L"
+    return next((d for d in directions if d in ("R", "AL", "L")), "L") != "L"
 
 
 def text_width(text: str, size: float, longest: int = LONGEST) -> float:

@@ -77,7 +77,7 @@ def draw_tree(
     """Draw a dependency tree as text, each arc with its arrow at the modifier.
 
     Where the words fit on one line, the arcs stand above them, and children of the root have an
-    arrow from the top. Otherwise every word has its own line: left modifiers above their head, right
+    arrow from the top. Otherwise every word has a line: left modifiers above their head, right
     ones below, indented, so that a projective tree reads from top to bottom. Where that is too wide,
     every word is listed with its head.
 
@@ -106,21 +106,21 @@ def draw_tree(
     """
     symbols, width, shown = prepared(words, width, ascii)
     n = len(shown)
-    found = checked_heads(heads, "heads", n)
-    right = found if gold is None else checked_heads(gold, "gold", n)
-    told = [text and printable(text, symbols) for text in checked_texts(labels, "labels", n)]
+    chosen = checked_heads(heads, "heads", n)
+    right = chosen if gold is None else checked_heads(gold, "gold", n)
+    texts = [text and printable(text, symbols) for text in checked_texts(labels, "labels", n)]
     layouts: list[Iterator[str]] = []
     if sum(map(columns, shown)) + n - 1 <= width:
-        layouts += [_arcs(shown, found, right, told, room, symbols) for room in (2, 1)]
-    layouts += [_listing(shown, found, right, told, step, symbols) for step in (3, 2, 1)]
+        layouts += [_arcs(shown, chosen, right, texts, room, symbols) for room in (2, 1)]
+    layouts += [_listing(shown, chosen, right, texts, step, symbols) for step in (3, 2, 1)]
     for layout in layouts:
         lines = [line.rstrip() for line in layout]
         if max(map(columns, lines)) <= width:
             break
     else:
-        lines = sorted(_listing(shown, found, right, told, 0, symbols))  # by the numbers in front
+        lines = sorted(_listing(shown, chosen, right, texts, 0, symbols))  # by the numbers in front
     if gold is not None:
-        lines.append(f"{sum(map(operator.eq, found, right))} of {n} arcs right")
+        lines.append(f"{sum(map(operator.eq, chosen, right))} of {n} arcs right")
     return "\n".join(cut(line, width, symbols) for line in lines)
 
 
@@ -154,25 +154,25 @@ def list_weights(
     symbols, width, short = prepared(words, width, ascii)
     n = len(short)
     matrix = checked_matrix(weights, "weights", n)
-    found = [-1] * n if heads is None else checked_heads(heads, "heads", n)
+    chosen = [-1] * n if heads is None else checked_heads(heads, "heads", n)
     checked_least(least)
     longest, starred = max(map(columns, short)), False
     lines = []
     for m, word in enumerate(short, 1):
         line = f"{m:{len(str(n))}} {word}{' ' * (longest - columns(word))}"
         order = sorted((h for h in range(n + 1) if h != m), key=lambda h: (-matrix[h][m], h))
-        own = found[m - 1]
-        lighter = own >= 0 and matrix[own][m] < matrix[order[0]][m]
+        head = chosen[m - 1]
+        lighter = head >= 0 and matrix[head][m] < matrix[order[0]][m]
         if lighter:
-            order.remove(own)
-            order.insert(1, own)
+            order.remove(head)
+            order.insert(1, head)
             starred = True
         for rank, h in enumerate(order):
             star = "*" if lighter and rank == 1 else ""
-            told = f"  {named(short, h)} {matrix[h][m]:.2f}{star}"
-            if rank > lighter and (matrix[h][m] < least or columns(line + told) > width):
+            entry = f"  {named(short, h)} {matrix[h][m]:.2f}{star}"
+            if rank > lighter and (matrix[h][m] < least or columns(line + entry) > width):
                 break
-            line += told
+            line += entry
         lines.append(cut(line, width, symbols))
     if starred:
         lines += textwrap.wrap(STARRED, max(width, 20))
@@ -203,14 +203,14 @@ def prepared(
 
 def printable(word: str, symbols: Symbols) -> str:
     """A word as it can be printed: nothing in it that moves the cursor or has an unsure width."""
-    kept = []
+    characters = []
     for character in unicodedata.normalize("NFC", word):
         category = unicodedata.category(character)
         if category in ("Cc", "Cs", "Zl", "Zp"):
-            kept.append(symbols.unknown)
+            characters.append(symbols.unknown)
         elif category != "Cf" and character not in "\ufe0e\ufe0f":  # a wish for text or emoji
-            kept.append(character)
-    text = "".join(kept) or "_"
+            characters.append(character)
+    text = "".join(characters) or "_"
     return text if symbols is UNICODE else text.encode("ascii", "backslashreplace").decode()
 
 
@@ -360,20 +360,20 @@ def _listing(
         return (symbols.lines[mask | RIGHT] + across).ljust(step)[:step]
 
     # what is still to be listed, the next one last: a word, whether its left modifiers are done,
-    # and what stands in front of the lines above it, its own and those below it
+    # and what stands in front of the lines above it, of its line and of those below it
     todo = [(m, False, "", "", "") for m in sorted(left[0] + right[0], reverse=True)]
     while todo:
-        m, ready, above, own, below = todo.pop()
+        m, ready, above, prefix, below = todo.pop()
         if not ready:
             for k in reversed(right[m]):
                 mask, after = (UP, blank) if k == right[m][-1] else (UP | DOWN, rail)
                 todo.append((k, False, below + rail, below + branch(mask, k), below + after))
-            todo.append((m, True, above, own, below))
+            todo.append((m, True, above, prefix, below))
             for k in reversed(left[m]):
                 mask, before = (DOWN, blank) if k == left[m][0] else (UP | DOWN, rail)
                 todo.append((k, False, above + before, above + branch(mask, k), above + rail))
             continue
-        line = f"{m:{len(str(len(words)))}} {own}{words[m - 1]}"
+        line = f"{m:{len(str(len(words)))}} {prefix}{words[m - 1]}"
         if step == 0:  # no lines show the heads
             line += f" {symbols.arrow} {named(words, heads[m - 1])}"
         elif m in cycles:

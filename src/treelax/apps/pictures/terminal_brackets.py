@@ -69,8 +69,8 @@ def draw_binary_tree(
     nodes.setdefault((0, len(shown) - 1), Node(1.0, ""))
     for (i, j), node in nodes.items():
         if node.weight != 1:
-            told = "expected 0 or 1 (for a soft tree use list_brackets)"
-            raise InputError(f"tree[{i}, {j}] is {node.weight:g}; {told}")
+            advice = "expected 0 or 1 (for a soft tree use list_brackets)"
+            raise InputError(f"tree[{i}, {j}] is {node.weight:g}; {advice}")
     check_spans(spans_to_tensor(nodes, len(shown)), "tree")
     leaves, root = _built(nodes, len(shown))
     layouts = [_above(shown, leaves, root, room, symbols) for room in (2, 1)]
@@ -152,19 +152,19 @@ def _built(nodes: Nodes, n: int) -> tuple[list[_Node], _Node]:
     tops = list(leaves)  # the highest node so far over each word
     for i, j in sorted(nodes, key=lambda span: span[1] - span[0]):
         if i < j:
-            own = node(i, j)
-            own.children = list(dict.fromkeys(tops[i : j + 1]))
-            own.level = 1 + max(child.level for child in own.children)
-            tops[i : j + 1] = [own] * (j + 1 - i)
+            parent = node(i, j)
+            parent.children = list(dict.fromkeys(tops[i : j + 1]))
+            parent.level = 1 + max(child.level for child in parent.children)
+            tops[i : j + 1] = [parent] * (j + 1 - i)
     return leaves, tops[0]
 
 
 def _all(root: _Node) -> list[_Node]:
     """Every node, children before their parents."""
-    found = [root]
-    for node in found:
-        found += node.children
-    return found[::-1]
+    nodes = [root]
+    for node in nodes:
+        nodes += node.children
+    return nodes[::-1]
 
 
 def _above(

@@ -41,13 +41,13 @@ def checked_words(words: Sequence[str]) -> list[str]:
 
 def checked_heads(heads: Iterable[int], name: str, n: int) -> list[int]:
     """The heads of n words as integers; they need not form a tree."""
-    found = heads.tolist() if isinstance(heads, Tensor) else list(heads)
-    if len(found) != n:
-        raise InputError(f"{name}: received {len(found)}; expected one for each of the {n} words")
-    for m, head in enumerate(found, 1):
+    values = heads.tolist() if isinstance(heads, Tensor) else list(heads)
+    if len(values) != n:
+        raise InputError(f"{name}: received {len(values)}; expected one for each of the {n} words")
+    for m, head in enumerate(values, 1):
         if not hasattr(head, "__index__") or head not in range(n + 1) or head == m:
             raise InputError(f"{name}: word {m} has head {head!r}; expected 0 to {n}, but not {m}")
-    return list(map(operator.index, found))
+    return list(map(operator.index, values))
 
 
 def checked_texts(texts: Sequence[str | None] | None, name: str, n: int) -> list[str]:
@@ -66,12 +66,12 @@ def checked_matrix(values: Any, name: str, n: int) -> list[list[float]]:
     if matrix.shape != (n + 1, n + 1):
         expected = f"expected {(n + 1, n + 1)}, {n} words and the root"
         raise InputError(f"{name}: received shape {tuple(matrix.shape)}; {expected}")
-    found: list[list[float]] = matrix.tolist()
-    for h, row in enumerate(found):
+    rows: list[list[float]] = matrix.tolist()
+    for h, row in enumerate(rows):
         for m, value in enumerate(row):
             if m not in (0, h) and not value < torch.inf:
                 raise InputError(f"{name}[{h}, {m}] is {value}; expected a finite number")
-    return found
+    return rows
 
 
 def checked_nodes(tree: Any, name: str, n: int, labels: Sequence[str] | None = None) -> Nodes:
@@ -83,8 +83,8 @@ def checked_nodes(tree: Any, name: str, n: int, labels: Sequence[str] | None = N
         expected = f"expected {(n, n)} or ({n}, {n}, labels), {n} words"
         raise InputError(f"{name} has shape {tuple(values.shape)}; {expected}")
     if labels is not None and len(labels) != (values.shape[2] if values.dim() == 3 else 0):
-        told = f"({name} has shape {tuple(values.shape)})"
-        raise InputError(f"labels has {len(labels)} names; expected one for each label {told}")
+        received = f"({name} has shape {tuple(values.shape)})"
+        raise InputError(f"labels has {len(labels)} names; expected one for each label {received}")
     labelled = values.dim() == 3
     weights = (values.sum(-1) if labelled else values).tolist()
     best = values.argmax(-1).tolist() if labelled else None
@@ -110,8 +110,8 @@ def _listed_nodes(spans: Any, name: str, n: int) -> Nodes:
         except (TypeError, ValueError):
             good = False
         if not good:
-            told = f"a tensor, or spans (i, j, label) with 0 <= i <= j < {n}, {n} words"
-            raise InputError(f"{name} holds {short(span)}; expected {told}")
+            wanted = f"a tensor, or spans (i, j, label) with 0 <= i <= j < {n}, {n} words"
+            raise InputError(f"{name} holds {short(span)}; expected {wanted}")
         above = nodes[i, j].label if (i, j) in nodes else ""
         nodes[i, j] = Node(1.0, "+".join(filter(None, (above, label))))
     return nodes

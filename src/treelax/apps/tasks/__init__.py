@@ -2,7 +2,7 @@
 
 A new task is a folder with a `treelax.apps.tasks.task.Task` in it, a module ``commands`` with its
 commands (see `treelax.apps.tasks.commands`), a line in `TASKS` and one in `LOADERS`. ``treelax.lab``
-adds its own to `TASKS`.
+adds more to `TASKS`.
 """
 
 from __future__ import annotations

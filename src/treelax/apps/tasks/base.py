@@ -150,8 +150,8 @@ class Prediction:
         log_prob: log-probability of the tree without its labels, if several trees were asked for.
 
     Example:
-        >>> said = Prediction((("Dogs", "bark"),), "yes", {"no": 0.25, "yes": 0.75}, ((2, 0),))
-        >>> said.label, said.probability, said.heads[0]
+        >>> found = Prediction((("Dogs", "bark"),), "yes", {"no": 0.25, "yes": 0.75}, ((2, 0),))
+        >>> found.label, found.probability, found.heads[0]
         ('yes', 0.75, (2, 0))
     """
 
@@ -178,7 +178,7 @@ class Prediction:
             return None
         if isinstance(self.probabilities, tuple):
             pairs = zip(self.probabilities, self.label, strict=True)
-            return tuple(each[str(tag)] for each, tag in pairs)
+            return tuple(shares[str(tag)] for shares, tag in pairs)
         return self.probabilities[str(self.label)]
 
 
@@ -236,8 +236,8 @@ class LabelFigures:
         """
         counts: Counter[str] = Counter()
         for hard, soft, gold in labels:
-            own, other = several_labels(hard), several_labels(soft)
-            for a, b, c in zip(own, other, several_labels(gold) or own, strict=False):
+            first, second = several_labels(hard), several_labels(soft)
+            for a, b, c in zip(first, second, several_labels(gold) or first, strict=False):
                 if gold is None:
                     counts.update(labels=1, same=a == b)
                 elif c is not None:
@@ -270,7 +270,7 @@ def several_labels(label: Label) -> tuple[str | int | None, ...]:
     return (label,) if isinstance(label, str) else label or ()
 
 
-class Asking(TypedDict, total=False):
+class PredictOptions(TypedDict, total=False):
     """The options of `TrainedParser.stream`."""
 
     soft: bool
@@ -377,11 +377,11 @@ class TrainedParser(ABC):
         """What a file was to the training, "train data"; None if it was nothing."""
         return None
 
-    def shown_tags(self, said: Prediction) -> tuple[str, ...] | None:
+    def shown_tags(self, prediction: Prediction) -> tuple[str, ...] | None:
         """What to write under the words, empty for a word without; None for models without tags."""
-        return tuple(map(str, said.label)) if isinstance(said.label, tuple) else None
+        return tuple(map(str, prediction.label)) if isinstance(prediction.label, tuple) else None
 
-    def predict(self, texts: Iterable[Any], **options: Unpack[Asking]) -> list[Prediction]:
+    def predict(self, texts: Iterable[Any], **options: Unpack[PredictOptions]) -> list[Prediction]:
         """Label texts and find their trees; see `stream`."""
         return list(self.stream(texts, **options))
 
@@ -391,7 +391,7 @@ class TrainedParser(ABC):
         return self.predict(texts, scores=True, tokens=tokens)
 
     def ask(
-        self, examples: Examples, *, keep: bool = False, **options: Unpack[Asking]
+        self, examples: Examples, *, keep: bool = False, **options: Unpack[PredictOptions]
     ) -> Iterator[tuple[Example, Prediction]]:
         """Each example with what the model says of it; see `stream`, and `keeps_heads` for keep."""
         options["tokens"] = True
@@ -399,16 +399,16 @@ class TrainedParser(ABC):
         waiting: deque[Example] = deque()  # read and not yet predicted
 
         def texts() -> Iterator[Any]:
-            for each in examples:
-                self.check(each, f"{examples.name}, line {each.line}")
-                waiting.append(each)
-                yield each.texts[0] if len(self.text) == 1 else each.texts
+            for example in examples:
+                self.check(example, f"{examples.name}, line {example.line}")
+                waiting.append(example)
+                yield example.texts[0] if len(self.text) == 1 else example.texts
 
-        for said in self.stream(texts(), **options, **more):
-            yield waiting.popleft(), said
+        for prediction in self.stream(texts(), **options, **more):
+            yield waiting.popleft(), prediction
 
     def best_trees(
-        self, text: Text, said: Prediction, count: int, *, keep: bool = False
+        self, text: Text, prediction: Prediction, count: int, *, keep: bool = False
     ) -> list[Prediction]:
         """The most probable trees of a text, which was parsed with its scores; see `keeps_heads`."""
         raise InputError(f"--best: received {self.name}; expected a dependency parser")
@@ -420,8 +420,8 @@ class TrainedParser(ABC):
 
         ``temperature`` replaces the model's.
         """
-        tree, own = self.require_scores(), self.relaxation[1]
-        heat = 1.0 if temperature is None else temperature / own  # dividing scores is the same
+        tree, trained = self.require_scores(), self.relaxation[1]
+        heat = 1.0 if temperature is None else temperature / trained  # dividing scores is the same
         return self._of_words(tree.soft(scores / heat).double().cpu())
 
     @property
@@ -454,18 +454,18 @@ class TrainedParser(ABC):
         """Exact samples from the distribution defined by scores, the same on every device."""
         structure, scores = self.require_scores().structure, scores.cpu()
         generator = torch.Generator().manual_seed(seed)
-        found: list[Tree] = []
-        while left := count - len(found):
+        samples: list[Tree] = []
+        while left := count - len(samples):
             size = min(left, max(MOST_ENTRIES // scores.numel(), 1))
             trees = structure(scores).sample((size,), generator=generator)
-            found += self._written(words, trees)
-        return found
+            samples += self._written(words, trees)
+        return samples
 
     def _written(self, words: Sequence[str], trees: Tensor) -> list[Tree]:
         if self.notation == "brackets":
             return [brackets(tree, words) for tree in self._of_words(trees)]
         heads = heads_without_null if self.null else tuple
-        return [heads(own) for own in tree_to_heads(trees).tolist()]
+        return [heads(row) for row in tree_to_heads(trees).tolist()]
 
     def _of_words(self, tree: Tensor) -> Tensor:
         without = weights_without_null if self.notation == "heads" else spans_without_null
@@ -516,12 +516,12 @@ def heads_without_null(heads: Sequence[int]) -> Heads:
     ((0, 1), (2, 0))
     """
     above, *others = heads
-    found = []
+    shifted = []
     for word, head in enumerate(others, 2):
         place = above if head == 1 else head
         # without a tree constraint a word and NULL may be each other's heads
-        found.append(0 if place in (0, word) else place - 1)
-    return tuple(found)
+        shifted.append(0 if place in (0, word) else place - 1)
+    return tuple(shifted)
 
 
 def spans_without_null(tree: Tensor) -> Tensor:
@@ -547,8 +547,8 @@ def weights_without_null(tree: Tensor) -> Tensor:
     tensor([[0., 1.],
             [0., 0.]])
     """
-    kept = [0, *range(2, len(tree))]
-    folded = tree[kept][:, kept] + tree[kept, 1][:, None] * tree[1, kept]
+    others = [0, *range(2, len(tree))]
+    folded = tree[others][:, others] + tree[others, 1][:, None] * tree[1, others]
     folded.fill_diagonal_(0)
     folded[0, 1:] += 1 - folded[:, 1:].sum(0)  # a word cannot be its own head: the root is
     folded[:, 0] = 0

@@ -38,11 +38,11 @@ def task_of(path: Path) -> str:
 def read_config(file: Path) -> dict[str, Any]:
     """The config of a saved model."""
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
+        config = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{file}: cannot be read as JSON ({error})") from error
-    if not isinstance(told, dict) or told.get("format") != FORMAT:
+    if not isinstance(config, dict) or config.get("format") != FORMAT:
         raise CheckpointError(
             f"{file}: is of another program; expected the config of a sentence model which treelax saved"
         )
-    return told
+    return config

@@ -80,7 +80,7 @@ class EstimatorSettings:
         name: "relaxed" (the paper's), "straight-through", "marginals", "sparsemap", "spigot", "imle",
             "perturbed", "reinforce", "rloo", or "exact" for very short sentences.
         step: of "spigot" (none for 1) and "imle" (none for 10), for the loss of one sentence.
-        samples: trees per sentence of those that take several; none for the estimator's own number.
+        samples: trees per sentence of those that take several; none for the estimator's default.
         gradient: of "straight-through", that of the "relaxed" tree or "identity".
         projection: of "spigot", on the "simplex" of each word's heads or the "polytope" of all trees.
         form: of "spigot", "spigot", "ce" or "eg".
@@ -117,7 +117,7 @@ class LatentSettings:
         relaxation: "softmax" (the paper's, not for non-projective trees) or "entropy" (arc marginals).
         temperature: of the relaxation.
         noise: "gumbel", "gaussian", "sum-of-gamma" or "none" (the paper's G = 0); "default" for the
-            estimator's own: sum-of-gamma for "imle", none for "spigot" and "sparsemap", else gumbel.
+            estimator's default: sum-of-gamma for "imle", none for "spigot" and "sparsemap", else gumbel.
         noise_scale: factor of the noise.
         estimator: what trains the scores; it takes from here the relaxation, temperature and noise
             that it has. A temperature or noise that it does not have is refused.
@@ -152,17 +152,17 @@ class LatentSettings:
 
     def _refuse_unused(self) -> None:
         """Refuse settings that the estimator would not look at."""
-        own, usual, kind = self.estimator, EstimatorSettings(), self.kind
-        for each in fields(own):
-            value, taken = getattr(own, each.name), TAKES.get(kind, ())
-            if each.name not in ("name", *taken) and value != getattr(usual, each.name):
+        estimator, usual, kind = self.estimator, EstimatorSettings(), self.kind
+        for setting in fields(estimator):
+            value, taken = getattr(estimator, setting.name), TAKES.get(kind, ())
+            if setting.name not in ("name", *taken) and value != getattr(usual, setting.name):
                 raise InputError(
-                    f"{self.section}.estimator.{each.name} is {value} and {self.section}.estimator "
+                    f"{self.section}.estimator.{setting.name} is {value} and {self.section}.estimator "
                     f"{kind}, which takes {', '.join(taken) or 'no such setting'}; leave it out"
                 )
-        if own.form == "eg" and own.projection != usual.projection:
+        if estimator.form == "eg" and estimator.projection != usual.projection:
             raise InputError(
-                f"{self.section}.estimator.projection is {own.projection} and "
+                f"{self.section}.estimator.projection is {estimator.projection} and "
                 f"{self.section}.estimator.form eg, which projects on nothing; leave it out"
             )
         noise = self.noise_name(kind) if kind in NOISY else "none"
@@ -172,13 +172,13 @@ class LatentSettings:
             "noise": kind not in NOISY and self.noise != "none",
             "noise_scale": noise == "none",
         }
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if unused.get(each.name) and value != each.default:
-                without = " without noise" if each.name == "noise_scale" else ""
+        for setting in fields(self):
+            value = getattr(self, setting.name)
+            if unused.get(setting.name) and value != setting.default:
+                without = " without noise" if setting.name == "noise_scale" else ""
                 raise InputError(
-                    f"{self.section}.{each.name} is {value} and {self.section}.estimator {kind}"
-                    f"{without}, which does not use it; expected {each.default}"
+                    f"{self.section}.{setting.name} is {value} and {self.section}.estimator {kind}"
+                    f"{without}, which does not use it; expected {setting.default}"
                 )
 
     def noise_name(self, kind: str) -> str:
@@ -188,12 +188,12 @@ class LatentSettings:
 
     def make_estimator(self, *, discrete: bool = False) -> Estimator:
         """What trains the layer; ``discrete``: with discrete trees without noise."""
-        own = self.estimator
+        settings = self.estimator
         kind = "straight-through" if discrete else self.kind
         name = "none" if discrete else self.noise_name(kind)
         noise = noise_named(name, self.noise_scale, root_arcs=self.root_arcs)  # type: ignore[arg-type]
         relaxed = Relaxed(self.relaxation, self.temperature, noise)
-        given = {"step": own.step, "samples": own.samples}
+        given = {"step": settings.step, "samples": settings.samples}
 
         def chosen(*names: str) -> dict[str, Any]:
             return {name: given[name] for name in names if given[name] is not None}
@@ -201,21 +201,21 @@ class LatentSettings:
         makers: dict[str, Callable[[], Estimator]] = {
             "relaxed": lambda: replace(relaxed, **chosen("samples")),
             "straight-through": lambda: StraightThrough(
-                replace(relaxed, **chosen("samples")), own.gradient
+                replace(relaxed, **chosen("samples")), settings.gradient
             ),
             "marginals": lambda: Marginals(self.temperature),
             "sparsemap": lambda: SparseMAP(
-                self.temperature, own.max_iterations, noise, **chosen("samples")
+                self.temperature, settings.max_iterations, noise, **chosen("samples")
             ),
             "spigot": lambda: SPIGOT(
-                projection=own.projection,
-                form=own.form,
+                projection=settings.projection,
+                form=settings.form,
                 noise=noise,
                 **chosen("step", "samples"),
             ),
             "imle": lambda: IMLE(noise=noise, **chosen("step", "samples")),
             "perturbed": lambda: Perturbed(noise=noise, **chosen("samples")),  # type: ignore[arg-type]
-            "reinforce": lambda: REINFORCE(decay=own.decay, **chosen("samples")),
+            "reinforce": lambda: REINFORCE(decay=settings.decay, **chosen("samples")),
             "rloo": lambda: RLOO(**chosen("samples")),
             "exact": Exact,
         }
@@ -233,7 +233,7 @@ class TreeSettings(LatentSettings):
         structure: of latent trees, "projective" or "nonprojective" (with the entropy relaxation).
         scorer_size: size of every layer of the two perceptrons that score arcs.
         scorer_layers: layers per perceptron.
-        distances: largest distance with a bias of its own, None for no distance bias.
+        distances: largest distance with a separate bias, None for no distance bias.
         left_head_bias: initial bias of all arcs from a head on the left; 0 in the paper.
         step_bias: added to the initial bias for each word of an arc's length beyond the first;
             negative values favour short arcs; 0 in the paper.

@@ -58,17 +58,17 @@ def load_checkpoint(
 ) -> Checkpoint:
     """Load a checkpoint."""
     file = Path(path)
-    with _opened(file) as (opened, found, state):
+    with _opened(file) as (opened, task, state):
         check_sum(file, opened.metadata())
-        if kind is not None and found != kind:
+        if kind is not None and task != kind:
             raise CheckpointError(
-                f"{file}: holds a checkpoint of {found!r}; expected one of {kind!r}"
+                f"{file}: holds a checkpoint of {task!r}; expected one of {kind!r}"
             )
         # copied: the library's tensors are views of the file
         tensors = {
             name: opened.get_tensor(name).to(device, copy=True) for name in sorted(opened.keys())
         }
-    return Checkpoint(tensors, state, found)
+    return Checkpoint(tensors, state, task)
 
 
 def read_checkpoint_header(path: str | os.PathLike[str]) -> tuple[str, dict[str, Any]]:

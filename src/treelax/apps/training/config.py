@@ -121,13 +121,13 @@ def from_table(kind: type[Config], table: Mapping[str, Any], source: str) -> Con
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """The first three differences between two flattened configs, as ``key old → new``."""
-    found = []
+    lines = []
     for key in dict.fromkeys((*old, *new)):
         values = [old.get(key), new.get(key)]
         before, now = (list(v) if isinstance(v, tuple) else v for v in values)  # as in JSON
         if before != now:
-            found.append(f"{key} {_plain(before)} → {_plain(now)}")
-    return ", ".join(found[:3])
+            lines.append(f"{key} {_plain(before)} → {_plain(now)}")
+    return ", ".join(lines[:3])
 
 
 def settings_between(old: DataclassInstance, new: DataclassInstance) -> list[str]:
@@ -167,14 +167,14 @@ def value_to_toml(key: str, value: Any) -> str:
 def field_kinds(kind: Any, prefix: str = "") -> dict[str, Any]:
     """The annotation of every field of a config, by dotted key."""
     hints = hints_of(kind)
-    found: dict[str, Any] = {}
+    kinds: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
         key, hint = prefix + field.name, hints[field.name]
         if dataclasses.is_dataclass(hint):
-            found |= field_kinds(hint, f"{key}.")
+            kinds |= field_kinds(hint, f"{key}.")
         elif field.init:
-            found[key] = hint
-    return found
+            kinds[key] = hint
+    return kinds
 
 
 def _build(kind: type[Config], values: Mapping[str, Any], prefix: str = "") -> Config:

@@ -10,7 +10,7 @@ from treelax.ops.checks import MOST_THREADS
 
 
 def find_device(name: str, *, threads: int = 0) -> torch.device:
-    """The device of a name; of several processes on a machine each has a GPU of its own."""
+    """The device of a name; each of several processes on a machine has one GPU."""
     if threads > MOST_THREADS:
         raise InputError(f"threads is {threads}; expected at most {MOST_THREADS:,}")
     if threads:

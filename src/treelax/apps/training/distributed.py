@@ -222,10 +222,10 @@ class WholeBatchDraws(TorchFunctionMode):
 
     def _times(self, share: Tensor) -> int:
         """How often the examples follow each other in the first dimension."""
-        own = self.part.stop - self.part.start
-        if len(share) % own:
+        examples = self.part.stop - self.part.start
+        if len(share) % examples:
             raise TrainingError(
-                f"random numbers of shape {tuple(share.shape)} were drawn for a share of {own} "
+                f"random numbers of shape {tuple(share.shape)} were drawn for a share of {examples} "
                 "examples; expected examples in the first dimension: train it in one process"
             )
-        return len(share) // own
+        return len(share) // examples

@@ -22,7 +22,7 @@ class Experiment(Protocol):
     """
 
     task: str
-    model: Any  # an nn.Module, of the task's own class
+    model: Any  # an nn.Module
     config: Any
     files: Collection[str]
     device: torch.device

@@ -40,7 +40,7 @@ class Training:
     """A run under way.
 
     Of several processes (`treelax.apps.training.processes.joined`) only the first reads and writes the
-    folder; the others begin with its state, whatever is on their own disks.
+    folder; the others begin with its state, whatever is on their disks.
 
     Args:
         run: its folder; the caller holds its lock.

@@ -27,10 +27,10 @@ class MetricsLog(AbstractContextManager["MetricsLog"]):
     def __init__(self, run_path: str | os.PathLike[str], *, keep_until: int = 0) -> None:
         self._path = Path(run_path, FILE)
         if self._path.exists():
-            kept = b"".join(line + b"\n" for line, _ in list(_rows(self._path))[:keep_until])
-            if kept != self._path.read_bytes():
+            content = b"".join(line + b"\n" for line, _ in list(_rows(self._path))[:keep_until])
+            if content != self._path.read_bytes():
                 with atomic_write(self._path) as out:
-                    out.write(kept)
+                    out.write(content)
         try:
             # unbuffered: what a full disk refused must not be written later
             self._file = self._path.open("ab", buffering=0)
@@ -120,7 +120,7 @@ def _is_row(row: Any, epoch: int) -> bool:
 def _summary_writer(folder: Path, first: int) -> Any:
     """TensorBoard's writer, or None if tensorboard is not installed or cannot write there."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # from tensorboard's own imports
+        warnings.simplefilter("ignore")  # from tensorboard's imports
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:

@@ -155,7 +155,7 @@ class Run:
 
 def refuse_changes(
     run: Run,
-    own: DataclassInstance,
+    config: DataclassInstance,
     wanted: DataclassInstance,
     advice: str = "resume it without them or give another --out",
     *,
@@ -163,7 +163,7 @@ def refuse_changes(
 ) -> None:
     """Refuse to go on with other settings than a run was started with."""
     now = flatten(wanted)
-    changed = changes(flatten(own) | {key: now[key] for key in free}, now)
+    changed = changes(flatten(config) | {key: now[key] for key in free}, now)
     if changed:
         raise InputError(f"{run.path}: was started with other settings ({changed}); {advice}")
     if EPOCHS in free and now[EPOCHS] < (done := check_metrics(run.metrics_file)):
@@ -172,7 +172,7 @@ def refuse_changes(
 
 
 def best_model(path: Path) -> Path:
-    """The file of the model in a run's folder; a file is its own."""
+    """The file of the model in a run's folder; a file stands for itself."""
     if path.is_file():
         return path
     run = Run.open(path)

@@ -82,12 +82,12 @@ class Stepper:
             return
         torch.cuda.synchronize(self.device)
         changing = [*self.model.state_dict().values(), *self.average.sums, self.total]
-        kept = [value.clone() for value in changing]
+        saved = [value.clone() for value in changing]
         moments = {name: value.clone() for name, value in self._moments().items()}
         for shape, batch in new.items():
             self._capture(shape, batch.to(self.device))
         # in place: the graphs hold the addresses
-        for value, old in zip(changing, kept, strict=True):
+        for value, old in zip(changing, saved, strict=True):
             value.copy_(old)
         for name, value in self._moments().items():
             value.copy_(moments.get(name, torch.zeros_like(value)))
@@ -139,7 +139,7 @@ class Stepper:
             loss = self.loss(shape, batch, self.generator)
         else:
             loss, share = self._share_of_loss(shape, batch.to(self.device, non_blocking=True))
-        # dropped, not zeroed: a graph makes them in its own memory, and nothing is added to zeros
+        # dropped, not zeroed: a graph makes them in its memory, and nothing is added to zeros
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()
         if self.world.size > 1:
@@ -158,10 +158,10 @@ class Stepper:
     def _share_of_loss(self, shape: Hashable, batch: Tensor) -> tuple[Tensor, Tensor]:
         """What this process contributes to the loss of a batch, and its share of the weight."""
         assert self.weight is not None
-        own = batch[self.world.share(len(batch))]
+        part = batch[self.world.share(len(batch))]
         with WholeBatchDraws(self.world, len(batch)):
-            loss = self.loss(shape, own, self.generator)
-        share = self.weight(shape, own) / self.weight(shape, batch)
+            loss = self.loss(shape, part, self.generator)
+        share = self.weight(shape, part) / self.weight(shape, batch)
         return loss * share, share
 
     def _add_up(self, loss: Tensor, share: Tensor) -> Tensor:
@@ -218,12 +218,12 @@ class RunningMean:
         if not self.decay:
             yield
             return
-        own = [p.detach().clone() for p in self.parameters]
+        current = [p.detach().clone() for p in self.parameters]
         self._set([value / (1 - self.decay**steps) for value in self.sums])
         try:
             yield
         finally:
-            self._set(own)
+            self._set(current)
 
     @torch.no_grad()
     def restart(self, steps: int) -> None:

@@ -90,9 +90,9 @@ def by_tag(
     compare: Callable[..., Agreement], tags: Sequence[Sequence[str]]
 ) -> dict[str, Agreement]:
     """What ``compare(keep=...)`` returns for the words of each tag, the most frequent tag first."""
-    counts = Counter(tag for own in tags for tag in own)
+    counts = Counter(tag for sentence in tags for tag in sentence)
     return {
-        tag: compare(keep=[[other == tag for other in own] for own in tags])
+        tag: compare(keep=[[other == tag for other in sentence] for sentence in tags])
         for tag in sorted(counts, key=lambda tag: (-counts[tag], tag))
     }
 
@@ -134,11 +134,11 @@ def pairwise_agreement(parses: Mapping[str, Sequence[Heads]]) -> list[PairAgreem
         >>> pair.first, pair.second, pair.uas
         ('a', 'b', 66.66666666666667)
     """
-    found = []
+    pairs = []
     for (first, trees), (second, others) in combinations(parses.items(), 2):
         there, back = agreement(trees, others), agreement(others, trees)
         edges = there.edges + back.edges
-        found.append(
+        pairs.append(
             PairAgreement(
                 first,
                 second,
@@ -147,7 +147,7 @@ def pairwise_agreement(parses: Mapping[str, Sequence[Heads]]) -> list[PairAgreem
                 exact=100 * there.exact / there.sentences,
             )
         )
-    return found
+    return pairs
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float | None]:

@@ -37,16 +37,14 @@ def random_trees(
     lengths: Sequence[int], *, generator: torch.Generator, single_root: bool = False
 ) -> list[tuple[int, ...]]:
     """Draw a projective tree for each sentence, all trees being equally likely."""
-    found: list[tuple[int, ...]] = [()] * len(lengths)
+    drawn: list[tuple[int, ...]] = [()] * len(lengths)
     for chosen in length_batches(lengths, most_arcs=MOST_ENTRIES):
-        own = torch.tensor([lengths[i] for i in chosen])
-        size = int(own.max()) + 1
-        trees = sample_tree(
-            torch.zeros(len(chosen), size, size), own, generator=generator, single_root=single_root
-        )
+        sizes = torch.tensor([lengths[i] for i in chosen])
+        scores = torch.zeros(len(chosen), size := int(sizes.max()) + 1, size)
+        trees = sample_tree(scores, sizes, generator=generator, single_root=single_root)
         for i, heads in zip(chosen, trees.argmax(-2)[:, 1:].tolist(), strict=True):
-            found[i] = tuple(heads[: lengths[i]])
-    return found
+            drawn[i] = tuple(heads[: lengths[i]])
+    return drawn
 
 
 def random_agreement(
@@ -74,22 +72,22 @@ def random_agreement(
         50.0
     """
     check_heads(gold)
-    right = found = exact = 0.0
+    right = shared = exact = 0.0
     words = wanted = sentences = 0
     for number, heads in enumerate(gold):
         n = len(heads)
         counted = [i for i in range(n) if keep is None or keep[number][i]]
         share = uniform_marginals(n, single_root)
-        own = sorted(edges(heads, counted))
-        starts, ends = [a for a, _ in own], [b for _, b in own]
+        pairs = sorted(edges(heads, counted))
+        starts, ends = [a for a, _ in pairs], [b for _, b in pairs]
         words += len(counted)
-        wanted += len(own)
+        wanted += len(pairs)
         sentences += bool(counted)
         right += float(share[[heads[i] for i in counted], [i + 1 for i in counted]].sum())
-        found += float((share[starts, ends] + share[ends, starts]).sum())
+        shared += float((share[starts, ends] + share[ends, starts]).sum())
         if len(counted) == n and _possible(heads, single_root):
             exact += math.exp(-log_tree_count(n, single_root=single_root))
-    return Agreement(words, right, wanted, found, sentences, exact)
+    return Agreement(words, right, wanted, shared, sentences, exact)
 
 
 @lru_cache(maxsize=LENGTHS_KEPT)

@@ -52,26 +52,26 @@ class Corpus:
         cls, examples: Examples, *, limit: int | None = None, max_length: int | None = None
     ) -> Corpus:
         """The corpus of some examples."""
-        kept: list[Example] = []
+        chosen: list[Example] = []
         shortest = 0
-        for each in examples:
-            length = max(map(len, each.texts))
-            if all(each.texts) and (max_length is None or length <= max_length):
-                kept.append(each)
-                if len(kept) == limit:
+        for example in examples:
+            length = max(map(len, example.texts))
+            if all(example.texts) and (max_length is None or length <= max_length):
+                chosen.append(example)
+                if len(chosen) == limit:
                     break
             elif length:
                 shortest = min(shortest or length, length)
-        if not kept:
+        if not chosen:
             most = (
                 f" of at most {max_length} words, the shortest has {shortest}" if shortest else ""
             )
             raise InputError(f"{examples.name}: received no sentences; expected at least one{most}")
-        labels = tuple(each.label for each in kept)
+        labels = tuple(example.label for example in chosen)
         return cls(
             examples.name,
-            tuple(own for each in kept for own in each.sentences),
-            len(kept[0].texts),
+            tuple(sentence for example in chosen for sentence in example.sentences),
+            len(chosen[0].texts),
             None if all(label is None for label in labels) else labels,
             examples.has_punctuation,
             examples.baselines,
@@ -105,11 +105,11 @@ def check_same_sentences(first: Corpus, second: Corpus) -> None:
     """Refuse sentences of one run that are not those of another."""
     advice = "expected the same sentences for all runs: give --data FILE"
     pairs = zip(first.words, second.words, strict=False)
-    for number, (own, other) in enumerate(pairs, 1):
-        if own != other:
+    for number, (words, other) in enumerate(pairs, 1):
+        if words != other:
             raise InputError(
                 f"{second.name}: sentence {number} is {short(' '.join(other))} and that of "
-                f"{first.name} is {short(' '.join(own))}; {advice}"
+                f"{first.name} is {short(' '.join(words))}; {advice}"
             )
     if len(first.sentences) != len(second.sentences):
         raise InputError(

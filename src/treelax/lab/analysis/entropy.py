@@ -97,12 +97,12 @@ class EntropySummary:
 
 def entropy_summary(entropies: Sequence[TreeEntropy]) -> EntropySummary:
     """Some entropies summed up."""
-    total = math.fsum(each.entropy for each in entropies)
-    greatest = math.fsum(each.greatest for each in entropies)
-    vertices = sum(each.vertices for each in entropies)
+    total = math.fsum(tree.entropy for tree in entropies)
+    greatest = math.fsum(tree.greatest for tree in entropies)
+    vertices = sum(tree.vertices for tree in entropies)
     return EntropySummary(
         entropy=total / len(entropies),
         per_word=total / vertices,
         relative=100 * total / greatest if greatest else None,
-        best_arcs=sum(each.best_arcs * each.vertices for each in entropies) / vertices,
+        best_arcs=sum(tree.best_arcs * tree.vertices for tree in entropies) / vertices,
     )

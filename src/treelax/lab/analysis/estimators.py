@@ -1,7 +1,7 @@
 """The comparison of estimators on whole tasks: each tuned on dev, then trained over several seeds.
 
 A row is an estimator with one setting that is tuned: all rows get the same number of trials, a run each
-with a seed of its own, and the value with the best dev score, the smaller one in a tie, is trained over
+with a separate seed, and the value with the best dev score, the smaller one in a tie, is trained over
 the seeds of the table. Runs on record in ``runs.csv`` are not trained again, so a comparison can be made
 on several machines.
 """
@@ -120,7 +120,7 @@ class Comparison:
         score: the dev figure that chooses a setting, with discrete trees.
         columns: of the table, by their headings.
         axis: of the curves: lowest and highest accuracy.
-        tuned_by: the comparison whose settings are taken, if not its own.
+        tuned_by: the comparison whose settings are taken, if it is another.
         without: rows that take too long, unless they are asked for or on record.
         settings: that all rows change.
     """
@@ -196,8 +196,8 @@ class Study:
         self.runs, self.results = runs / name, results / name
         self.changes = tuple(changes)
         free = {*self.task.files, "data.path"}
-        own = (change for change in self.changes if change.partition("=")[0].strip() not in free)
-        self.settings = " ".join(own)  # beyond those of the rows; files may be elsewhere
+        beyond = (change for change in self.changes if change.partition("=")[0].strip() not in free)
+        self.settings = " ".join(beyond)  # beyond those of the rows; files may be elsewhere
         self.records = {}
         for line in _read(self.results / RUNS, (*KEYS, "dev")):
             if line["settings"] != self.settings:
@@ -239,12 +239,12 @@ class Study:
 
     def chosen(self) -> dict[str, float]:
         """The best value of each row on record whose trials have all ended."""
-        found = {}
-        for row, each in ROWS.items():
-            keys = [Key(row, value, TRIAL_SEED) for value in each.values]
+        best = {}
+        for row, spec in ROWS.items():
+            keys = [Key(row, value, TRIAL_SEED) for value in spec.values]
             if all(key in self.records for key in keys):
-                found[row] = max(keys, key=lambda key: float(self.records[key]["dev"])).value
-        return found
+                best[row] = max(keys, key=lambda key: float(self.records[key]["dev"])).value
+        return best
 
     def missing(self, keys: Sequence[Key]) -> dict[Path, Any]:
         """The runs that are not on record, by folder."""
@@ -292,8 +292,8 @@ class Study:
         for row, value in self.tuning.chosen().items():
             if row in self.rows and row not in there:
                 tell(row)
-                found = speed(self, Key(row, value, 0), device)
-                speeds.append({"estimator": row, **found})
+                measures = speed(self, Key(row, value, 0), device)
+                speeds.append({"estimator": row, **measures})
                 self._write(SPEED, SPEED_KEYS, speeds)
 
     def table_rows(self, seeds: int) -> tuple[list[str], list[list[str]]]:
@@ -305,14 +305,14 @@ class Study:
         curves = self.curves(seeds)
         rows = []
         for row, value in self.tuning.chosen().items():
-            own = [
+            runs = [
                 self.records[key]
                 for seed in range(seeds)
                 if (key := Key(row, value, seed)) in self.records
             ]
-            if not own:
+            if not runs:
                 continue
-            figures = {name: [float(line[key]) for line in own] for name, key in columns.items()}
+            figures = {name: [float(line[key]) for line in runs] for name, key in columns.items()}
             tried = [self.tuning.records[Key(row, v, TRIAL_SEED)]["dev"] for v in ROWS[row].values]
             ends = [curve[max(curve)] for curve in curves.get(row, {}).values()]
             cost = speeds.get(row, {})
@@ -320,7 +320,7 @@ class Study:
                 ROWS[row].label,
                 f"{ROWS[row].key.rpartition('.')[2]} {'×' if ROWS[row].key == RATE else ''}{value:g}",
                 ", ".join(f"{float(dev):.1f}" for dev in tried),
-                str(len(own)),
+                str(len(runs)),
                 *map(spread, figures.values()),
                 ", ".join(f"{v:.1f}" for v in figures[first]),
                 spread(ends) if ends else "–",
@@ -415,9 +415,9 @@ def check_rows(names: str | None) -> list[str] | None:
     """The rows of a list with commas."""
     if names is None:
         return None
-    found = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
-    wrong = [name for name in found if name not in ROWS]
-    if wrong or not found:
+    rows = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    wrong = [name for name in rows if name not in ROWS]
+    if wrong or not rows:
         received = wrong[0] if wrong else names
         raise InputError(f"--rows: received {received!r}; expected some of {', '.join(ROWS)}")
-    return found
+    return rows

@@ -52,8 +52,8 @@ def draw_gradients(rows: Sequence[Record]) -> Curves:
         for number, (loss, scores) in enumerate(product(LOSSES, SCORES), 1):
             axes = figure.add_subplot(len(LOSSES), len(SCORES), number)
             beside = [row for row in rows if row["loss"] == loss]
-            own = [row for row in beside if row["scores"] == scores]
-            start = _draw(axes, own, left)
+            panel = [row for row in beside if row["scores"] == scores]
+            start = _draw(axes, panel, left)
             x = [left + (right - left) * i / 50 for i in range(51)]
             chance = [_height(1 / math.sqrt(1 + 100**power / draws)) for power in x]
             axes.plot(x, chance, color=FADED, linestyle=":")
@@ -80,28 +80,28 @@ def _draw(axes: Any, rows: Sequence[Record], left: float) -> float:
     """Draw a line through the settings of each estimator; returns where the panel begins."""
     place = left
     for name, same in groupby(rows, itemgetter("estimator")):
-        own = list(same)
-        y = [_height(row["cosine"]) for row in own]
+        records = list(same)
+        y = [_height(row["cosine"]) for row in records]
         edge = left
-        if all(row["deviation"] < NO_NOISE for row in own):  # side by side
+        if all(row["deviation"] < NO_NOISE for row in records):  # side by side
             edge = place = place - STEP
-        x = [max(edge, math.log10(row["deviation"] or NO_NOISE)) for row in own]
+        x = [max(edge, math.log10(row["deviation"] or NO_NOISE)) for row in records]
         axes.plot(x, y, markersize=SMALL, **LOOKS[name])
         axes.plot(x[-1], y[-1], markersize=LARGE, **LOOKS[name])
     return place - STEP
 
 
 def _height(cosine: float) -> float:
-    """Minus the angle, which tells cosines near 1 apart."""
+    """Minus the angle, which separates cosines near 1."""
     return -math.acos(max(-1.0, min(1.0, cosine)))
 
 
 def _in_words(rows: Sequence[Record]) -> str:
-    told = []
+    sentences = []
     for (scores, loss), same in groupby(rows, itemgetter("scores", "loss")):
         cosines: dict[str, list[float]] = {}
         for row in same:
             cosines.setdefault(row["estimator"], []).append(row["cosine"])
-        parts = (f"{name} {min(own):.2f} to {max(own):.2f}" for name, own in cosines.items())
-        told.append(f"{scores} scores, {loss} loss: {'; '.join(parts)}.")
-    return f"Cosine of the mean estimate over all settings. {' '.join(told)}"
+        parts = (f"{name} {min(v):.2f} to {max(v):.2f}" for name, v in cosines.items())
+        sentences.append(f"{scores} scores, {loss} loss: {'; '.join(parts)}.")
+    return f"Cosine of the mean estimate over all settings. {' '.join(sentences)}"

@@ -65,7 +65,7 @@ def families(structure: Structure) -> list[Family]:
     if isinstance(structure, tx.NonProjective):
         relaxations.remove("softmax")
     first = relaxations[0]
-    found = [
+    rows = [
         *(heat(f"relaxed {kind}", make=partial(tx.Relaxed, kind)) for kind in relaxations),
         heat("straight-through", make=lambda t: tx.StraightThrough(tx.Relaxed(first, t))),
         alone("straight-through identity", make=lambda _: tx.StraightThrough(gradient="identity")),
@@ -73,8 +73,8 @@ def families(structure: Structure) -> list[Family]:
         heat("SparseMAP", make=tx.SparseMAP, noisy=False),
     ]
     if structure.per_word is not None:
-        found.append(step("SPIGOT simplex", make=tx.SPIGOT))
-    found += [
+        rows.append(step("SPIGOT simplex", make=tx.SPIGOT))
+    rows += [
         step("SPIGOT polytope", make=lambda s: tx.SPIGOT(s, "polytope")),
         step("SPIGOT-CE", make=lambda s: tx.SPIGOT(s, "polytope", "ce")),
         step("SPIGOT-EG", make=lambda s: tx.SPIGOT(s, form="eg")),
@@ -83,9 +83,9 @@ def families(structure: Structure) -> list[Family]:
     for noise in (tx.Gumbel, tx.Gaussian):
         for samples in (1, 8):
             make = partial(_perturbed, samples, noise)
-            found.append(scale(f"perturbed {noise.__name__} ({samples})", make=make))
+            rows.append(scale(f"perturbed {noise.__name__} ({samples})", make=make))
     return [
-        *found,
+        *rows,
         Family("REINFORCE", "samples", (1, 4), tx.REINFORCE),
         Family("RLOO", "samples", (2, 4, 8), tx.RLOO),
         alone("exact", make=lambda _: tx.Exact(), noisy=False),
@@ -125,12 +125,12 @@ class Problem:
         def scaled(tree: Tensor) -> Tensor:
             return raw(tree) / scale
 
-        own = start if scores == "random" else descended(structure, start, scaled)
+        point = start if scores == "random" else descended(structure, start, scaled)
         values, vectors = torch.linalg.eigh(trees.flatten(1).T.cov())
-        kept = vectors[:, values > ROUNDING]
-        changes = kept @ kept.T
-        exact = gradients(tx.Exact(), structure, own, scaled).flatten() @ changes
-        return cls(structure, own, scaled, changes, exact)
+        basis = vectors[:, values > ROUNDING]
+        changes = basis @ basis.T
+        exact = gradients(tx.Exact(), structure, point, scaled).flatten() @ changes
+        return cls(structure, point, scaled, changes, exact)
 
     def measure(self, estimator: Estimator, draws: int, seed: int) -> dict[str, float]:
         """The measures of an estimator, over estimates that are drawn as one batch."""
@@ -140,15 +140,15 @@ class Problem:
             estimator.expect(self.structure(many), self.loss, generator=generator)
         with warnings.catch_warnings():  # of gradients that are all 0: "zeros" says it here
             warnings.simplefilter("ignore", RuntimeWarning)
-            found = gradients(estimator, self.structure, many, self.loss, generator)
-        found = found.flatten(1) @ self.changes
-        size, mean = self.gradient.norm(), found.mean(0)
-        none = found.norm(dim=1) < ROUNDING * size
+            estimates = gradients(estimator, self.structure, many, self.loss, generator)
+        estimates = estimates.flatten(1) @ self.changes
+        size, mean = self.gradient.norm(), estimates.mean(0)
+        none = estimates.norm(dim=1) < ROUNDING * size
         return {
             "bias": float((mean - self.gradient).norm() / size),
-            "deviation": float((found - mean).square().sum(1).mean().sqrt() / size),
+            "deviation": float((estimates - mean).square().sum(1).mean().sqrt() / size),
             "cosine": float(self._cosines(mean)),
-            "single_cosine": float(self._cosines(found).mean()),
+            "single_cosine": float(self._cosines(estimates).mean()),
             "zeros": float(none.double().mean()),
         }
 
@@ -206,11 +206,11 @@ def _loss(structure: Structure, size: int, kind: str, generator: torch.Generator
 
 def measured(structure: str, words: int, draws: int, seeds: int) -> Iterator[Record]:
     """A record for each setting of each estimator, each kind of scores and loss, and each seed."""
-    own = structure_named(structure)
+    trees = structure_named(structure)
     for scores in SCORES:
         for loss in LOSSES:
-            problems = [Problem.make(own, words, scores, loss, seed) for seed in range(seeds)]
-            for family in families(own):
+            problems = [Problem.make(trees, words, scores, loss, seed) for seed in range(seeds)]
+            for family in families(trees):
                 for value in family.values:
                     for seed, problem in enumerate(problems):
                         used = draws if family.noisy else 1
@@ -232,13 +232,13 @@ def averaged(records: Iterable[Record]) -> list[Record]:
     rows = []
     about = itemgetter("scores", "loss", "estimator", "value")
     for _, same in groupby(records, about):
-        own = list(same)
-        row = {key: value for key, value in own[0].items() if key not in MEASURES}
+        group = list(same)
+        row = {key: value for key, value in group[0].items() if key not in MEASURES}
         for name in MEASURES:
-            values = [record[name] for record in own]
+            values = [record[name] for record in group]
             row[name] = fmean(values)
             row[f"{name}_sd"] = stdev(values) if len(values) > 1 else None
-        rows.append(row | {"seeds": len(own), "device": "CPU", "torch": torch.__version__})
+        rows.append(row | {"seeds": len(group), "device": "CPU", "torch": torch.__version__})
     return rows
 
 
@@ -249,8 +249,8 @@ def best(rows: Iterable[Record]) -> list[Record]:
     """
     about = itemgetter("scores", "loss", "estimator")
     return [
-        max(own, key=lambda row: (round(row["single_cosine"], 2), row["cosine"]))
-        for _, own in groupby(rows, about)
+        max(group, key=lambda row: (round(row["single_cosine"], 2), row["cosine"]))
+        for _, group in groupby(rows, about)
     ]
 
 
@@ -264,7 +264,7 @@ def short_table(rows: Sequence[Record], scores: str) -> Table:
             value = "" if row["value"] is None else f" ({row['value']:g})"
             cells.setdefault(row["estimator"], []).append(cosines + value)
     columns = [f"{scores} scores", *LOSSES]
-    return Table(columns, [[name, *own] for name, own in cells.items()])
+    return Table(columns, [[name, *row] for name, row in cells.items()])
 
 
 def report(rows: Sequence[Record], command: str) -> str:

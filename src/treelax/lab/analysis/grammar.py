@@ -166,14 +166,14 @@ def _count(heads: Heads, total: Counter[str], by: Mapping[str, Counter[int]]) ->
     below = subtrees(heads)
     if below is None:
         return
-    by["depths"][max(own.depth for own in below)] += 1
-    by["subtree_sizes"].update(own.size for own in below)
-    total["projective"] += all(own.contiguous for own in below)
-    for word, own in enumerate(below, 1):
-        if own.size > 1:
-            total["contiguous"] += own.contiguous
-            total["initial"] += own.first == word
-            total["final"] += own.last == word
+    by["depths"][max(tree.depth for tree in below)] += 1
+    by["subtree_sizes"].update(tree.size for tree in below)
+    total["projective"] += all(tree.contiguous for tree in below)
+    for word, tree in enumerate(below, 1):
+        if tree.size > 1:
+            total["contiguous"] += tree.contiguous
+            total["initial"] += tree.first == word
+            total["final"] += tree.last == word
 
 
 def _percent(part: int, whole: int) -> float | None:

@@ -88,7 +88,7 @@ def parse_corpus(
     texts = len(parser.text)
     labelled = texts == corpus.texts
     # a model of pairs parses a lone sentence as a pair with itself
-    groups = corpus.examples if labelled else [(own,) * texts for own in corpus.sentences]
+    groups = corpus.examples if labelled else [(text,) * texts for text in corpus.sentences]
     items = [group if texts > 1 else group[0] for group in groups]
     hard = parser.stream(items, scores=parser.tree is not None)
     soft = parser.stream(items, soft=True) if labelled else iter(())
@@ -100,15 +100,15 @@ def parse_corpus(
     for start in range(0, len(items), CHUNK):
         some = list(islice(hard, CHUNK))
         scores: list[Tensor] = []
-        for said in some:
-            kept = slice(None) if labelled else slice(1)
-            trees += (said.heads or ())[kept]
-            scores += (said.scores or ())[kept]
+        for prediction in some:
+            used = slice(None) if labelled else slice(1)
+            trees += (prediction.heads or ())[used]
+            scores += (prediction.scores or ())[used]
         if parser.tree is not None:
             entropies += _entropies(scores, parser.tree.structure)
-        for said, other, right in zip(some, soft, gold[start : start + CHUNK], strict=False):
-            labels.append((said.label, other.label, right))
-        done += sum(len(own) for said in some for own in said.words)
+        for prediction, other, right in zip(some, soft, gold[start : start + CHUNK], strict=False):
+            labels.append((prediction.label, other.label, right))
+        done += sum(len(text) for prediction in some for text in prediction.words)
         if progress is not None:
             progress(done if labelled else done // texts)
     return Parses(
@@ -122,20 +122,20 @@ def parse_corpus(
 
 
 def _entropies(scores: Sequence[Tensor], structure: Structure) -> list[TreeEntropy]:
-    found: dict[int, TreeEntropy] = {}
-    for chosen in length_batches([len(own) for own in scores]):
+    by_number: dict[int, TreeEntropy] = {}
+    for chosen in length_batches(list(map(len, scores))):
         size = max(len(scores[i]) for i in chosen)
         room = [size - len(scores[i]) for i in chosen]
         batch = [pad(scores[i], (0, n, 0, n)) for i, n in zip(chosen, room, strict=True)]
         lengths = torch.tensor([size - 1 - n for n in room])
-        own = tree_entropies(torch.stack(batch), lengths, structure)
-        found.update(zip(chosen, own, strict=True))
-    return [found[i] for i in range(len(scores))]
+        entropies = tree_entropies(torch.stack(batch), lengths, structure)
+        by_number.update(zip(chosen, entropies, strict=True))
+    return [by_number[i] for i in range(len(scores))]
 
 
 def known_labels(parser: TrainedParser, corpus: Corpus) -> list[Label]:
     """The right labels, None where they are of something else than the model's."""
     kind = tuple if parser.is_tagger else str
-    labels = [own if isinstance(own, kind) else None for own in corpus.labels or ()]
-    known = {str(one) for own in labels for one in several_labels(own) if one is not None}
+    labels = [label if isinstance(label, kind) else None for label in corpus.labels or ()]
+    known = {str(one) for label in labels for one in several_labels(label) if one is not None}
     return labels if known & set(parser.labels) else [None] * len(corpus.examples)

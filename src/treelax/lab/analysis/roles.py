@@ -36,21 +36,21 @@ def roles(
     heads: Counter[str] = Counter()
     lefts: Counter[str] = Counter()
     above: dict[str, Counter[str]] = {}
-    for own, tree in zip(names, trees, strict=True):
-        times.update(own)
-        heads.update(own[head - 1] for head in set(tree) if head)
+    for words, tree in zip(names, trees, strict=True):
+        times.update(words)
+        heads.update(words[head - 1] for head in set(tree) if head)
         for word, head in enumerate(tree, 1):
-            name = own[word - 1]
+            name = words[word - 1]
             # "" is the root: "root" may be a word
-            above.setdefault(name, Counter())[own[head - 1] if head else ""] += 1
+            above.setdefault(name, Counter())[words[head - 1] if head else ""] += 1
             if head:
-                modifiers[own[head - 1]] += 1
+                modifiers[words[head - 1]] += 1
                 lefts[name] += head < word
     ordered = sorted(times, key=lambda name: (-modifiers[name], -times[name], name))
-    found = []
+    rows = []
     for name in ordered[:most]:
         usual, count = min(above[name].items(), key=lambda item: (-item[1], item[0]))
-        found.append(
+        rows.append(
             Role(
                 name=name,
                 times=times[name],
@@ -64,4 +64,4 @@ def roles(
                 mean_modifiers=modifiers[name] / times[name],
             )
         )
-    return found
+    return rows

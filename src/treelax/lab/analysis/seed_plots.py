@@ -47,9 +47,9 @@ def draw_seeds(runs: Runs) -> Curves:
     The seeds of a cell are in the same order, from top to bottom, in both plots.
     """
     cells = {
-        cell: sorted(own, key=lambda run: int(run["seed"]))
+        cell: sorted(seeds, key=lambda run: int(run["seed"]))
         for cell in CELLS
-        if (own := [run for run in runs if run["preset"] == f"paper-{cell}"])
+        if (seeds := [run for run in runs if run["preset"] == f"paper-{cell}"])
     }
     with look():
         from matplotlib.figure import Figure
@@ -67,13 +67,13 @@ def draw_seeds(runs: Runs) -> Curves:
             axes.tick_params(axis="y", length=0)
             axes.grid(axis="y", visible=False)
         left.invert_yaxis()
-        for place, (cell, own) in enumerate(cells.items()):
+        for place, (cell, seeds) in enumerate(cells.items()):
             trained = as_trained(f"paper-{cell}")
             accuracy, attachment = map(float, (PAPER[f"paper-{cell}"] or "").split(" / "))
-            _dots(left, place, own, trained, "one seed")
+            _dots(left, place, seeds, trained, "one seed")
             if trained != DISCRETE:
-                _dots(left, place, own, DISCRETE, "the same with discrete trees", filled=False)
-            _dots(right, place, own, ATTACHMENT, "one seed")
+                _dots(left, place, seeds, DISCRETE, "the same with discrete trees", filled=False)
+            _dots(right, place, seeds, ATTACHMENT, "one seed")
             for axes, value in ((left, accuracy), (right, attachment)):
                 axes.plot(
                     [value, value],
@@ -85,9 +85,9 @@ def draw_seeds(runs: Runs) -> Curves:
                 )
         handles = dict(zip(*left.get_legend_handles_labels()[::-1], strict=True))
         figure.legend(handles.values(), handles, loc="outside lower center", ncols=3, frameon=False)
-    told = [
-        f"{ESTIMATORS[cell]}: {what} {_range(own, key)}, paper {paper}."
-        for cell, own in cells.items()
+    facts = [
+        f"{ESTIMATORS[cell]}: {what} {_range(seeds, key)}, paper {paper}."
+        for cell, seeds in cells.items()
         for what, key, paper in zip(
             ("accuracy as trained", "attachment"),
             (as_trained(f"paper-{cell}"), ATTACHMENT),
@@ -95,13 +95,13 @@ def draw_seeds(runs: Runs) -> Curves:
             strict=True,
         )
     ]
-    return Curves(figure, "Table 1: every seed beside the paper's figures", " ".join(told))
+    return Curves(figure, "Table 1: every seed beside the paper's figures", " ".join(facts))
 
 
 def _dots(
     axes: Axes, place: int, runs: Runs, column: str, label: str, *, filled: bool = True
 ) -> None:
-    """The seeds of a cell, each at a height of its own."""
+    """The seeds of a cell, each at a different height."""
     step = 0.64 / max(len(runs) - 1, 1)
     heights = [place + (number - (len(runs) - 1) / 2) * step for number in range(len(runs))]
     axes.plot(

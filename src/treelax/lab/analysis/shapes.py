@@ -46,35 +46,35 @@ def check_heads(trees: Sequence[Heads]) -> None:
 
 
 def check_same_words(
-    name: str, found: Sequence[Sequence[object]], trees: Sequence[Sequence[object]]
+    name: str, sentences: Sequence[Sequence[object]], trees: Sequence[Sequence[object]]
 ) -> None:
     """Refuse anything that does not have one item per word of the same sentences."""
-    if len(found) != len(trees):
+    if len(sentences) != len(trees):
         raise InputError(
-            f"{name}: received {len(found)} sentences; expected {len(trees)}, as many as the trees"
+            f"{name}: received {len(sentences)} sentences; expected {len(trees)}, as many as the trees"
         )
-    for number, (own, heads) in enumerate(zip(found, trees, strict=True), 1):
-        if len(own) != len(heads):
+    for number, (items, heads) in enumerate(zip(sentences, trees, strict=True), 1):
+        if len(items) != len(heads):
             raise InputError(
-                f"{name}: sentence {number}: received {len(own)}; expected {len(heads)}, one for "
+                f"{name}: sentence {number}: received {len(items)}; expected {len(heads)}, one for "
                 "each word"
             )
 
 
 def depths(heads: Heads) -> list[int] | None:
     """How many arcs lead from the root to each word."""
-    found = [0] * (len(heads) + 1)
+    depth = [0] * (len(heads) + 1)
     for start in range(1, len(heads) + 1):
         path: list[int] = []
         word = start
-        while word and not found[word]:
+        while word and not depth[word]:
             if len(path) == len(heads):
                 return None
             path.append(word)
             word = heads[word - 1]
         for above, below in enumerate(reversed(path), 1):
-            found[below] = found[word] + above
-    return found[1:]
+            depth[below] = depth[word] + above
+    return depth[1:]
 
 
 def subtrees(heads: Heads) -> list[Subtree] | None:
@@ -89,4 +89,4 @@ def subtrees(heads: Heads) -> list[Subtree] | None:
         size[head] += size[word]
         first[head] = min(first[head], first[word])
         last[head] = max(last[head], last[word])
-    return [Subtree(*each) for each in zip(size[1:], first[1:], last[1:], depth, strict=True)]
+    return [Subtree(*row) for row in zip(size[1:], first[1:], last[1:], depth, strict=True)]

@@ -91,25 +91,25 @@ class Study:
             "sentences": len(self.corpus.sentences),
             "words": sum(map(len, self.corpus.sentences)),
             "runs": [run.name for run in self.runs],
-            "grammar": {key: asdict(own) for key, own in self.grammars.items()},
-            "reference_grammar": {key: asdict(own) for key, own in self.reference_grammars.items()},
+            "grammar": {key: asdict(g) for key, g in self.grammars.items()},
+            "reference_grammar": {key: asdict(g) for key, g in self.reference_grammars.items()},
             "agreement": {
                 "mean": mean,
                 "deviation": deviation,
                 "pairs": [asdict(pair) for pair in self.pairs],
                 "baselines": {
-                    run: {name: own.uas for name, own in all_of_it.items()}
+                    run: {name: score.uas for name, score in all_of_it.items()}
                     for run, all_of_it in self.baselines.items()
                 },
             },
             "treebank": _records(self.treebank),
             "treebank_baselines": _records(self.treebank_baselines),
             "head_words": {
-                run: [asdict(role) for role in own[:WORDS_KEPT]] for run, own in self.words.items()
+                run: [asdict(r) for r in roles[:WORDS_KEPT]] for run, roles in self.words.items()
             },
             "tags": self.tags
-            and {run: [asdict(role) for role in own] for run, own in self.tags.items()},
-            "entropy": {name: asdict(own) for name, own in self.entropies.items()},
+            and {run: [asdict(role) for role in roles] for run, roles in self.tags.items()},
+            "entropy": {name: asdict(entropy) for name, entropy in self.entropies.items()},
             "labels": {
                 run.name: asdict(run.labels) | {"gap": run.labels.gap}
                 for run in self.runs
@@ -196,8 +196,8 @@ def _treebank(
 def _records(scores: Mapping[str, TreebankScores] | None) -> dict[str, Any] | None:
     if scores is None:
         return None
-    found = {name: own.figures() for name, own in scores.items()}
-    for name, own in scores.items():
-        tags = own.by_tag
-        found[name]["uas_by_tag"] = tags and {tag: one.uas for tag, one in tags.items()}
-    return found
+    records = {name: score.figures() for name, score in scores.items()}
+    for name, score in scores.items():
+        tags = score.by_tag
+        records[name]["uas_by_tag"] = tags and {tag: one.uas for tag, one in tags.items()}
+    return records

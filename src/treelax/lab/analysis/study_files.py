@@ -31,27 +31,27 @@ def csv_files(study: Study) -> dict[str, str]:
     tables: dict[str, list[Row]] = {
         "grammar.csv": [
             {"kind": kind, "trees": name}
-            | {key: value for key, value in asdict(own).items() if key not in DISTRIBUTIONS}
-            for kind, name, own in _grammars(study)
+            | {key: value for key, value in asdict(grammar).items() if key not in DISTRIBUTIONS}
+            for kind, name, grammar in _grammars(study)
         ],
         "distributions.csv": list(_distributions(study)),
         "words.csv": list(_roles("word", study.words)),
         "tags.csv": list(_roles("tag", study.tags or {})),
         "pairs.csv": [asdict(pair) for pair in study.pairs],
         "baselines.csv": [
-            {"run": run, "baseline": name} | _figures(own, "uas", "uuas", "exact_trees")
+            {"run": run, "baseline": name} | _figures(agreement, "uas", "uuas", "exact_trees")
             for run, all_of_it in study.baselines.items()
-            for name, own in all_of_it.items()
+            for name, agreement in all_of_it.items()
         ],
         "treebank.csv": [
-            {"kind": kind, "trees": name} | own.figures() for kind, name, own in _scored(study)
+            {"kind": kind, "trees": name} | score.figures() for kind, name, score in _scored(study)
         ],
         "treebank_tags.csv": [
             {"kind": kind, "trees": name, "tag": tag} | _figures(one, "words", "uas", "uuas")
-            for kind, name, own in _scored(study)
-            for tag, one in (own.by_tag or {}).items()
+            for kind, name, score in _scored(study)
+            for tag, one in (score.by_tag or {}).items()
         ],
-        "entropy.csv": [{"run": name} | asdict(own) for name, own in study.entropies.items()],
+        "entropy.csv": [{"run": run} | asdict(e) for run, e in study.entropies.items()],
         "sentences.csv": list(_sentences(study)),
         "labels.csv": [
             {"run": run.name} | asdict(run.labels) | {"gap": run.labels.gap}
@@ -73,20 +73,20 @@ def write_csv_files(study: Study, folder: Path) -> None:
 
 
 def _grammars(study: Study) -> Iterator[tuple[str, str, Grammar]]:
-    for name, own in study.grammars.items():
-        yield "run", name, own
-    for name, own in study.reference_grammars.items():
-        yield "gold" if name == GOLD else "baseline", name, own
+    for name, grammar in study.grammars.items():
+        yield "run", name, grammar
+    for name, grammar in study.reference_grammars.items():
+        yield "gold" if name == GOLD else "baseline", name, grammar
 
 
-def _figures(own: Agreement, *names: str) -> Row:
-    return {name: getattr(own, name) for name in names}
+def _figures(agreement: Agreement, *names: str) -> Row:
+    return {name: getattr(agreement, name) for name in names}
 
 
 def _distributions(study: Study) -> Iterator[Row]:
-    for kind, name, own in _grammars(study):
+    for kind, name, grammar in _grammars(study):
         for what in DISTRIBUTIONS:
-            counts: Mapping[int, int] = getattr(own, what)
+            counts: Mapping[int, int] = getattr(grammar, what)
             total = sum(counts.values())
             for value, count in counts.items():
                 row = {"kind": kind, "trees": name, "what": what, "value": value, "count": count}
@@ -94,30 +94,30 @@ def _distributions(study: Study) -> Iterator[Row]:
 
 
 def _roles(unit: str, all_of_it: Mapping[str, Sequence[Role]]) -> Iterator[Row]:
-    for run, own in all_of_it.items():
-        for role in own:
+    for run, roles in all_of_it.items():
+        for role in roles:
             row = asdict(role)
             yield {"run": run, unit: row.pop("name")} | row
 
 
 def _scored(study: Study) -> Iterator[tuple[str, str, TreebankScores]]:
     for kind, scores in (("run", study.treebank), ("baseline", study.treebank_baselines)):
-        for name, own in (scores or {}).items():
-            yield kind, name, own
+        for name, score in (scores or {}).items():
+            yield kind, name, score
 
 
 def _sentences(study: Study) -> Iterator[Row]:
     gold = study.corpus.gold
     for run in study.runs:
         for i, heads in enumerate(run.trees):
-            own = None if run.entropies is None else run.entropies[i]
+            entropy = None if run.entropies is None else run.entropies[i]
             yield {
                 "run": run.name,
                 "sentence": i + 1,
                 "words": len(heads),
                 "roots": heads.count(0),
                 "right_heads": None if gold is None else sum(map(int.__eq__, heads, gold[i])),
-                "entropy": own and own.entropy,
-                "entropy_per_word": own and own.per_word,
-                "best_arcs": own and own.best_arcs,
+                "entropy": entropy and entropy.entropy,
+                "entropy_per_word": entropy and entropy.per_word,
+                "best_arcs": entropy and entropy.best_arcs,
             }

@@ -33,14 +33,14 @@ def draw_study(study: Study) -> dict[str, Curves]:
     - ``treebank`` and ``treebank_tags``: with a treebank, if there is one;
     - ``entropy``: by length of the sentence, if there are latent trees.
     """
-    found = {"distributions": _distributions(study), "agreement": _agreement(study)}
+    plots = {"distributions": _distributions(study), "agreement": _agreement(study)}
     if study.treebank is not None and study.treebank_baselines is not None:
-        found["treebank"] = _treebank(study.treebank, study.treebank_baselines)
+        plots["treebank"] = _treebank(study.treebank, study.treebank_baselines)
         if study.corpus.tags is not None:
-            found["treebank_tags"] = _by_tag(study.treebank, study.treebank_baselines)
+            plots["treebank_tags"] = _by_tag(study.treebank, study.treebank_baselines)
     if study.entropies:
-        found["entropy"] = _entropy(study)
-    return found
+        plots["entropy"] = _entropy(study)
+    return plots
 
 
 def run_name(name: str) -> str:
@@ -64,18 +64,18 @@ def _distributions(study: Study) -> Curves:
     panels = []
     for what, x_label, y_label, first, last in PANELS:
         x = list(range(first, last + 1))
-        lines = [_shares(own, what, x) for own in study.grammars.values()]
+        lines = [_shares(grammar, what, x) for grammar in study.grammars.values()]
         middle = [mean(values) for values in zip(*lines, strict=True)]
         curves = [Curve(_label(study), x, middle, lines if len(lines) > 1 else ())]
-        for name, own in study.reference_grammars.items():
+        for name, grammar in study.reference_grammars.items():
             if name not in (LEFT_TO_RIGHT, RIGHT_TO_LEFT):  # all arcs of length 1
-                curves.append(Curve(name, x, _shares(own, what, x)))
+                curves.append(Curve(name, x, _shares(grammar, what, x)))
         panels.append(Panel(curves, x_label, y_label))
     return draw_panels(panels)
 
 
-def _shares(own: Grammar, what: str, x: Sequence[int]) -> list[float]:
-    counts: Mapping[int, int] = getattr(own, what)
+def _shares(grammar: Grammar, what: str, x: Sequence[int]) -> list[float]:
+    counts: Mapping[int, int] = getattr(grammar, what)
     total = sum(counts.values())
     return [100 * counts.get(value, 0) / total if total else 0.0 for value in x]
 
@@ -84,9 +84,9 @@ def _agreement(study: Study) -> Curves:
     points: dict[str, list[float]] = {}
     if study.pairs:
         points[OTHER_RUNS] = [pair.uas for pair in study.pairs]
-    for own in study.baselines.values():
-        for name, found in own.items():
-            points.setdefault(name, []).append(found.uas or 0.0)
+    for scores in study.baselines.values():
+        for name, score in scores.items():
+            points.setdefault(name, []).append(score.uas or 0.0)
     return draw_bars(
         f"Agreement of {_label(study)}",
         "heads that are the same, %",
@@ -100,18 +100,18 @@ def _treebank(
     runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]
 ) -> Curves:
     labels = _labels(list(runs))
-    named = {labels[name]: own for name, own in runs.items()}
+    named = {labels[name]: score for name, score in runs.items()}
     return draw_bars(
         "Agreement with gold trees",
         "heads that are right, %",
-        {name: [own.all.uas or 0.0] for name, own in {**named, **baselines}.items()},
+        {name: [score.all.uas or 0.0] for name, score in {**named, **baselines}.items()},
         faded=frozenset(baselines) - frozenset(named),
     )
 
 
 def _by_tag(runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]) -> Curves:
-    def at(own: TreebankScores, tag: str) -> float:
-        return (own.by_tag or {})[tag].uas or 0.0
+    def at(score: TreebankScores, tag: str) -> float:
+        return (score.by_tag or {})[tag].uas or 0.0
 
     tags = list(next(iter(runs.values())).by_tag or {})[:TAGS]
     label = run_name(next(iter(runs))) if len(runs) == 1 else f"mean of {len(runs)} runs"
@@ -120,8 +120,8 @@ def _by_tag(runs: Mapping[str, TreebankScores], baselines: Mapping[str, Treebank
         "heads that are right, %",
         {
             tag: [
-                mean(at(own, tag) for own in runs.values()),
-                *(at(own, tag) for own in baselines.values()),
+                mean(at(score, tag) for score in runs.values()),
+                *(at(score, tag) for score in baselines.values()),
             ]
             for tag in tags
         },
@@ -133,10 +133,10 @@ def _entropy(study: Study) -> Curves:
     latent = [run for run in study.runs if run.entropies]
     labels = _labels([run.name for run in latent])
     lines = {
-        labels[run.name]: _by_length(run.entropies or (), lambda own: own.entropy) for run in latent
+        labels[run.name]: _by_length(run.entropies or (), lambda e: e.entropy) for run in latent
     }
-    lines[RANDOM] = _by_length(latent[0].entropies or (), lambda own: own.greatest)
-    curves = [Curve(name, list(own), list(own.values())) for name, own in lines.items()]
+    lines[RANDOM] = _by_length(latent[0].entropies or (), lambda e: e.greatest)
+    curves = [Curve(name, list(line), list(line.values())) for name, line in lines.items()]
     return draw_curves(curves, x_label="words of a sentence", y_label="entropy per word, nats")
 
 
@@ -145,11 +145,11 @@ def _by_length(
 ) -> dict[float, float]:
     """All nats over all words of sentences of about the same length, by their mean length."""
     groups: dict[int, list[tuple[int, float]]] = {}
-    for own in entropies:
-        place = (own.vertices - 1) // LENGTH_STEP
-        groups.setdefault(place, []).append((own.vertices, nats(own)))
+    for entropy in entropies:
+        place = (entropy.vertices - 1) // LENGTH_STEP
+        groups.setdefault(place, []).append((entropy.vertices, nats(entropy)))
     return {
-        mean(n for n, _ in group): sum(own for _, own in group) / sum(n for n, _ in group)
+        mean(n for n, _ in group): sum(value for _, value in group) / sum(n for n, _ in group)
         for _, group in sorted(groups.items())
     }
 
@@ -177,12 +177,12 @@ def draw_bars(
         axes = figure.add_subplot()
         thickness = 0.72 / count
         for number, label in enumerate(series):
-            own = COLOURS[number % len(COLOURS)]
+            colour = COLOURS[number % len(COLOURS)]
             axes.barh(
                 [row + (number - (count - 1) / 2) * thickness for row in range(len(names))],
                 [values[name][number] for name in names],
                 height=thickness,
-                color=[FADED if name in faded else own for name in names],
+                color=[FADED if name in faded else colour for name in names],
                 hatch=HATCHES[number % len(HATCHES)],
                 edgecolor="white",
                 linewidth=0.4,
@@ -222,6 +222,6 @@ def draw_bars(
     rows = []
     for name in names:
         pairs = zip(series, values[name], strict=True)
-        told = ", ".join(f"{label} {value:.1f}".strip() for label, value in pairs)
-        rows.append(f"{name}: {told}")
+        text = ", ".join(f"{label} {value:.1f}".strip() for label, value in pairs)
+        rows.append(f"{name}: {text}")
     return Curves(figure, title, f"{x_label}. {'; '.join(rows)}.")

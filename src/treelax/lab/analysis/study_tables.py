@@ -114,10 +114,10 @@ def more_tables(study: Study) -> Iterator[Table]:
 
 def _matrix(study: Study) -> Table:
     names = [run.name for run in study.runs]
-    found = {(pair.first, pair.second): pair.uas for pair in study.pairs}
+    pair_uas = {(pair.first, pair.second): pair.uas for pair in study.pairs}
     rows = []
     for number, name in enumerate(names, 1):
-        figures = (found.get((name, other), found.get((other, name))) for other in names)
+        figures = (pair_uas.get((name, other), pair_uas.get((other, name))) for other in names)
         rows.append([f"{name} ({number})", *map(one_decimal, figures)])
     columns = ["run", *map(str, range(1, len(names) + 1))]
     return Table(columns, rows, "Agreement of runs: heads that are the same, %")
@@ -143,20 +143,20 @@ def _baselines(study: Study) -> Table:
 
 
 def _treebank(runs: Mapping[str, TreebankScores], baselines: Mapping[str, TreebankScores]) -> Table:
-    def cells(own: TreebankScores) -> list[float | None]:
-        found = [own.all.uas, own.all.uuas, own.all.exact_trees]
-        return found if own.plain is None else [*found, own.plain.uas, own.plain.uuas]
+    def cells(score: TreebankScores) -> list[float | None]:
+        scores = [score.all.uas, score.all.uuas, score.all.exact_trees]
+        return scores if score.plain is None else [*scores, score.plain.uas, score.plain.uuas]
 
-    rows: list[list[Cell]] = [[name, *cells(own)] for name, own in runs.items()]
+    rows: list[list[Cell]] = [[name, *cells(score)] for name, score in runs.items()]
     if len(runs) > 1:
         columns = [
             [value for value in column if value is not None]
-            for column in zip(*(cells(own) for own in runs.values()), strict=True)
+            for column in zip(*(cells(score) for score in runs.values()), strict=True)
         ]
-        found = [mean_and_deviation(column) if column else (None, None) for column in columns]
-        rows.append([f"mean of {len(runs)} runs", *(middle for middle, _ in found)])
-        rows.append(["± deviation", *(spread for _, spread in found)])
-    rows += [[name, *cells(own)] for name, own in baselines.items()]
+        summary = [mean_and_deviation(column) if column else (None, None) for column in columns]
+        rows.append([f"mean of {len(runs)} runs", *(middle for middle, _ in summary)])
+        rows.append(["± deviation", *(spread for _, spread in summary)])
+    rows += [[name, *cells(score)] for name, score in baselines.items()]
     total = next(iter(runs.values()))
     named, note = list(TREEBANK)[:3], None
     if total.plain is not None:
@@ -171,12 +171,12 @@ def _by_tag(runs: Mapping[str, TreebankScores], baselines: Mapping[str, Treebank
     several = len(runs) > 1
     rows: list[list[Cell]] = []
     for tag, one in first.items():
-        values = [(own.by_tag or first)[tag].uas or 0.0 for own in runs.values()]
+        values = [(score.by_tag or first)[tag].uas or 0.0 for score in runs.values()]
         middle, deviation = mean_and_deviation(values)
         cells: list[Cell] = [short_word(tag), one.words, middle]
         if several:
             cells.append(deviation)
-        rows.append([*cells, *((own.by_tag or first)[tag].uas for own in baselines.values())])
+        rows.append([*cells, *((score.by_tag or first)[tag].uas for score in baselines.values())])
     named = [f"{len(runs)} runs", "±"] if several else list(runs)
     columns = ["tag", "words", *named, *baselines]
     return Table(columns, rows, "UAS by tag of the modifier, %")
@@ -184,8 +184,8 @@ def _by_tag(runs: Mapping[str, TreebankScores], baselines: Mapping[str, Treebank
 
 def _entropies(study: Study) -> Table:
     rows = [
-        [name, f"{own.entropy:.3f}", f"{own.per_word:.3f}", own.relative, own.best_arcs]
-        for name, own in study.entropies.items()
+        [name, f"{e.entropy:.3f}", f"{e.per_word:.3f}", e.relative, e.best_arcs]
+        for name, e in study.entropies.items()
     ]
     title = "How sure the runs are: entropy of the distribution over trees"
     return Table(["run", *ENTROPY], rows, title, headings=ENTROPY)
@@ -193,9 +193,9 @@ def _entropies(study: Study) -> Table:
 
 def _labels(study: Study) -> Table:
     rows = [
-        [run.name, own.labels, own.accuracy, own.soft_accuracy, own.gap, own.same]
+        [run.name, f.labels, f.accuracy, f.soft_accuracy, f.gap, f.same]
         for run in study.runs
-        if (own := run.labels) is not None
+        if (f := run.labels) is not None
     ]
     title = "Labels with discrete and with soft trees"
     return Table(["run", "labels", *LABELS], rows, title, headings=LABELS)
@@ -218,10 +218,10 @@ def _grammars(study: Study) -> list[tuple[str, Grammar]]:
 def _grammar_table(study: Study, title: str, figures: Mapping[str, tuple[str, str]]) -> Table:
     """Figures of a `Grammar`, by the headings of their columns."""
     rows: list[list[Cell]] = []
-    for name, own in _grammars(study):
-        cells = {figure: getattr(own, figure) for figure in figures}
+    for name, grammar in _grammars(study):
+        cells = {figure: getattr(grammar, figure) for figure in figures}
         if "median_arc_length" in cells:  # a whole number, or a half
-            cells["median_arc_length"] = one_decimal(own.median_arc_length)
+            cells["median_arc_length"] = one_decimal(grammar.median_arc_length)
         rows.append([name, *cells.values()])
     headings = dict(figures.values())
     return Table(["trees", *headings], rows, title, headings=headings)
@@ -232,8 +232,8 @@ def shares_table(
 ) -> Table:
     """A distribution, in percent."""
     rows: list[list[Cell]] = []
-    for name, own in _grammars(study):
-        counts: Mapping[int, int] = getattr(own, what)
+    for name, grammar in _grammars(study):
+        counts: Mapping[int, int] = getattr(grammar, what)
         total = sum(counts.values())
         cells: list[Cell] = [name]
         for first, last, _ in ranges:

@@ -41,41 +41,41 @@ def summary(study: Study) -> list[str]:
 
 def _right(study: Study) -> str:
     """Labels and heads that are right, as far as the right ones are known."""
-    found = []
+    facts = []
     labels = [run.labels for run in study.runs if run.labels is not None]
-    if known := [own for own in labels if own.accuracy is not None]:
+    if known := [f for f in labels if f.accuracy is not None]:
         given = study.corpus.labels or ()
         unit = "tags" if any(isinstance(one, tuple) for one in given) else "labels"
-        counts = Counter(one for each in given for one in several_labels(each) if one is not None)
+        counts = Counter(one for label in given for one in several_labels(label) if one is not None)
         [(usual, times)] = counts.most_common(1)
         text = (
-            f"{_percent([own.accuracy for own in known])} of the {unit} are right "
+            f"{_percent([f.accuracy for f in known])} of the {unit} are right "
             f"(always {usual}: {_percent([100 * times / counts.total()])})"
         )
         if study.entropies:
-            text += f", {_percent([own.soft_accuracy for own in known])} with soft trees"
-        found.append(text)
+            text += f", {_percent([f.soft_accuracy for f in known])} with soft trees"
+        facts.append(text)
     # trees that came with the sentences are right in any case
     parsed = [run for run in study.runs if run.kind not in ("given", "gold")]
     if study.treebank and study.treebank_baselines and parsed:
         scores = [study.treebank[run.name].all for run in parsed]
-        best, own = max(study.treebank_baselines.items(), key=lambda item: item[1].all.uas or 0)
+        best, score = max(study.treebank_baselines.items(), key=lambda item: item[1].all.uas or 0)
         unseen = all(run.kind in ("latent", "heads") for run in parsed)
-        found.append(
+        facts.append(
             f"{_percent([one.uas for one in scores])} of the words have their gold head"
-            f"{', which training never shows' if unseen else ''} ({best}: {_percent([own.all.uas])}), "
+            f"{', which training never shows' if unseen else ''} ({best}: {_percent([score.all.uas])}), "
             f"and {_percent([one.exact_trees for one in scores])} of the sentences their whole gold tree"
         )
-    if not found:
-        found.append("there is nothing known that a run could get right or wrong")
+    if not facts:
+        facts.append("there is nothing known that a run could get right or wrong")
     unit = "pair" if study.corpus.texts == 2 else "sentence"
-    return f"On {counted(len(study.corpus.examples), unit)}, {'; '.join(found)}."
+    return f"On {counted(len(study.corpus.examples), unit)}, {'; '.join(facts)}."
 
 
 def _shape(study: Study) -> str:
     """Which way arcs run and how far, how deep trees are, and what simple trees they are like."""
-    own = list(study.grammars.values())
-    directed = [one.left_to_right for one in own if one.left_to_right is not None]
+    grammars = list(study.grammars.values())
+    directed = [one.left_to_right for one in grammars if one.left_to_right is not None]
     if not directed:
         return "The trees are flat: every word is a child of the root."
     share = _percent(directed)
@@ -87,8 +87,8 @@ def _shape(study: Study) -> str:
         text = f"Nearly all arcs run from right to left; only {share} run from left to right"
     else:
         text = f"{share} of the arcs run from left to right"
-    text += f", over {_range([one.mean_arc_length for one in own])} words on average"
-    if deep := _range([one.mean_depth for one in own]):
+    text += f", over {_range([one.mean_arc_length for one in grammars])} words on average"
+    if deep := _range([one.mean_depth for one in grammars]):
         text += f", in trees {deep} levels deep"
     shares = {
         name: [baselines[name].uas for baselines in study.baselines.values()]
@@ -105,11 +105,11 @@ def _shape(study: Study) -> str:
             f"; they are like no simple trees: {nearest}s share {_percent(shares[nearest])} of the "
         )
         text += f"heads with them, random trees {_percent(drawn)}"
-    flat = sum(1 - one.arcs / one.words >= FLAT for one in own)
+    flat = sum(1 - one.arcs / one.words >= FLAT for one in grammars)
     if flat:
-        whose = "they" if flat == len(own) else f"those of {flat} of the {len(own)} runs"
+        whose = "they" if flat == len(grammars) else f"those of {flat} of the {len(grammars)} runs"
         text += f"; {whose} are flat, with most words right below the root"
-    trees = [one.tree_share for one in own]
+    trees = [one.tree_share for one in grammars]
     if min(trees) < 100:
         text += (
             f"; heads are chosen one by one, and form a tree in {_percent(trees)} of the sentences"
@@ -120,14 +120,14 @@ def _shape(study: Study) -> str:
 def _certainty(study: Study) -> str:
     """How sure the runs are of trees that they learned, and how far they agree."""
     if study.entropies:
-        arcs = [own.best_arcs for own in study.entropies.values()]
+        arcs = [e.best_arcs for e in study.entropies.values()]
         sure = mean(arcs)
         how = "nearly certain" if sure >= CERTAIN else "fairly sure" if sure >= FAIRLY else "unsure"
         text = f"The model is {how} of its trees"
         if len(study.runs) > 1:
             text = f"The runs are {how} of the trees that they learned"
         text += f": an arc of the best tree has a probability of {_percent(arcs)} on average"
-        relative = [own.relative for own in study.entropies.values()]
+        relative = [e.relative for e in study.entropies.values()]
         if entropy := _range(relative):
             text += f", and the entropy is {entropy} % of the largest possible"
     else:

@@ -101,8 +101,8 @@ class Worker:
 
     def answer(self) -> bool | None:
         """Whether the run has ended well; None while it goes on."""
-        told = self.stdout.read(1)
-        return None if told is None else bool(told)
+        byte = self.stdout.read(1)
+        return None if byte is None else bool(byte)
 
     def stop(self) -> None:
         """Tell the process to end; a run that this interrupts can be resumed."""
@@ -173,7 +173,7 @@ def sweep(
 
 def _last_line(run: Run) -> str:
     lines = (run.path / LOG).read_text(encoding="utf-8", errors="replace").split("\n")
-    said = [line.strip() for line in lines if line.strip()] or ["no output"]
+    output = [line.strip() for line in lines if line.strip()] or ["no output"]
     # another process may write there too, of the same run
-    errors = [line for line in said if line.startswith(ERROR)]
-    return (errors or said)[-1].removeprefix(ERROR)
+    errors = [line for line in output if line.startswith(ERROR)]
+    return (errors or output)[-1].removeprefix(ERROR)

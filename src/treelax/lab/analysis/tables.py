@@ -26,10 +26,10 @@ def table_rows(table: PaperTable, records: Sequence[Record]) -> list[list[str]]:
     """A row for each preset that has runs: what it is, the paper's figures, ours."""
     rows = []
     for preset in dict.fromkeys((*table.figures, *table.labels)):
-        own = sorted((r for r in records if r["preset"] == preset), key=lambda r: r["seed"])
-        if own:
+        runs = sorted((r for r in records if r["preset"] == preset), key=lambda r: r["seed"])
+        if runs:
             paper = [table.figures.get(preset) or "–"] if table.paper else []
-            cells = (_cell(column, own) for column in table.columns.values())
+            cells = (_cell(column, runs) for column in table.columns.values())
             rows.append([table.labels[preset], *paper, *cells])
     return rows
 

@@ -85,20 +85,20 @@ def analyse(
     source = source_of(data, text, label, given, tokens)
     corpus, parses = _parse(runs, Wanted(source, split, limit, max_length), device, vectors)
     with progress("comparing", transient=True):
-        found = study(corpus, parses)
+        comparison = study(corpus, parses)
     if out is not None:
         with progress("writing", transient=True):
-            write_csv_files(found, out)
-            for name, drawing in draw_study(found).items():
+            write_csv_files(comparison, out)
+            for name, drawing in draw_study(comparison).items():
                 drawing.save(out / f"{name}.svg")
     if as_json:
-        typer.echo(json.dumps(found.record()))
+        typer.echo(json.dumps(comparison.record()))
         return
     words = sum(map(len, corpus.sentences))
     console.print(f"{corpus.name}: {len(corpus.sentences):,} sentences, {words:,} words\n")
-    for sentence in summary(found):
+    for sentence in summary(comparison):
         console.print(f"{sentence}\n", soft_wrap=not is_terminal())
-    show(study_tables(found))
+    show(study_tables(comparison))
     if out is not None:
         console.print(f"written: {out}")
 
@@ -135,7 +135,7 @@ def source_of(
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which sentences are studied: those of a file, or of a split of the runs' own data."""
+    """Which sentences are studied: those of a file, or of a split of the runs' data."""
 
     source: Source | None
     split: str
@@ -155,15 +155,15 @@ def shared_corpus(parser: TrainedParser, wanted: Wanted, before: Corpus | None) 
         else:
             limit = wanted.limit if wanted.max_length is None else None
             examples = parser.own_examples(wanted.split, limit=limit)
-        own = Corpus.of(examples, limit=wanted.limit, max_length=wanted.max_length)
+        corpus = Corpus.of(examples, limit=wanted.limit, max_length=wanted.max_length)
     for note in examples.notes():
-        error_console.print(f"{own.name}: {note}")
+        error_console.print(f"{corpus.name}: {note}")
     if before is not None:
-        check_same_sentences(before, own)
+        check_same_sentences(before, corpus)
         return before
-    number, longest = max(enumerate(own.sentences, 1), key=lambda pair: len(pair[1]))
-    warn_of_long(own.name, f"sentence {number}", len(longest), "words")
-    return own
+    number, longest = max(enumerate(corpus.sentences, 1), key=lambda pair: len(pair[1]))
+    warn_of_long(corpus.name, f"sentence {number}", len(longest), "words")
+    return corpus
 
 
 def parsed(parser: TrainedParser, corpus: Corpus) -> Parses:
@@ -191,8 +191,8 @@ def _parse(
     for run, name in zip(runs, names, strict=True):
         if run not in takers:
             error_console.print(f"{run}: takes no files of word vectors; the other runs do")
-        own = vectors if run in takers else None
-        parser = load(run, device=place, vectors=own, called=name)
+        files = vectors if run in takers else None
+        parser = load(run, device=place, vectors=files, called=name)
         corpus = shared_corpus(parser, wanted, corpus)
         parses.append(parsed(parser, corpus))
     assert corpus is not None  # there is at least one run

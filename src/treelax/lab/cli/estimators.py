@@ -84,7 +84,7 @@ def compare(
                 _measure(study, device)
     files = [f"--from {source.name}"] if source else []
     files += [f"--vectors {file.name}" for file in vectors or ()]
-    options = [f"--seeds {seeds}", *files, *(f"--set {each}" for each in settings or ())]
+    options = [f"--seeds {seeds}", *files, *(f"--set {setting}" for setting in settings or ())]
     _publish(study, seeds, " ".join(options))
     if failure is not None:
         raise failure

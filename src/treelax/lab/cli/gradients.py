@@ -55,9 +55,9 @@ def gradients(
         rows = measures.averaged(advancing(records, bar, every=1))
     show(measures.short_table(rows, scores) for scores in measures.SCORES)
     console.print(measures.SHORT, soft_wrap=False)
-    said = f"treelax table gradients --structure {structure} --words {words} --draws {draws}"
-    said += f" --seeds {seeds}"
-    texts = {"csv": measures.csv_text(rows), "md": measures.report(rows, said)}
+    line = f"treelax table gradients --structure {structure} --words {words} --draws {draws}"
+    line += f" --seeds {seeds}"
+    texts = {"csv": measures.csv_text(rows), "md": measures.report(rows, line)}
     place.mkdir(parents=True, exist_ok=True)
     for kind, text in texts.items():
         with atomic_write(place / f"gradients.{kind}", "w") as file:

@@ -107,31 +107,31 @@ def _report(
     from treelax.lab.report import Gallery, Report, Selection, ask
 
     corpus = selection = last = None
-    parses, said, missing = [], {}, []
+    parses, results, missing = [], {}, []
     named = wanted.source is not None or wanted.max_length is not None or wanted.split != "dev"
     for run in runs:
         try:
             parser = load(run.path, device=device, called=run.name)
             corpus = shared_corpus(parser, wanted, corpus)
-            own = parsed(parser, corpus)
+            parses.append(parsed(parser, corpus))
         except (InputError, DataError) as error:
             if named and run.has_model:  # sentences that were asked for must not go unheard
                 raise
             missing.append((run.name, f"the trees are missing: {error}."))
             continue
-        parses.append(own)
         last = parser
         selection = selection or Selection.of(corpus, gallery, runs=len(runs))
-        said[run.name] = ask(parser, corpus, own, selection.asked, mapped=selection.mapped)
+        asked = ask(parser, corpus, parses[-1], selection.asked, mapped=selection.mapped)
+        results[run.name] = asked
     if corpus is None or selection is None or last is None:
         return Report(runs, missing=missing)
     with progress("comparing", transient=True):
-        found = study(corpus, parses)
+        comparison = study(corpus, parses)
     if gallery and not selection.asked:
         missing.append((corpus.name, "all sentences are too long to draw."))
     texts = last.text if len(last.text) == corpus.texts else ("text",)
-    shown = Gallery(corpus, selection, said, texts, last.is_tagger) if selection.asked else None
-    return Report(runs, found, shown, missing)
+    shown = Gallery(corpus, selection, results, texts, last.is_tagger) if selection.asked else None
+    return Report(runs, comparison, shown, missing)
 
 
 register = command("report", HELP, report)

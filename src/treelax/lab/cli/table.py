@@ -48,7 +48,7 @@ Examples:
 
 
 def make_table(
-    own: TableCommand,
+    spec: TableCommand,
     seeds: Annotated[int, typer.Option(min=1, help="Number of seeds: 0 to N-1.")] = 1,
     recipe: Annotated[str, typer.Option(help="Training settings.")] = "",
     rows: Annotated[
@@ -75,15 +75,15 @@ def make_table(
     from treelax.lab.analysis.tables import refuse_to_shrink
     from treelax.lab.tables.by_task import TABLES as BY_TASK
 
-    task = task_named(own.task)
-    other = recipe not in ("", *own.recipes[:1])
-    key = f"{own.name}-{recipe}" if other else own.name
-    chosen, place = BY_TASK[own.task][key], results or Path("results", key)
+    task = task_named(spec.task)
+    other = recipe not in ("", *spec.recipes[:1])
+    key = f"{spec.name}-{recipe}" if other else spec.name
+    chosen, place = BY_TASK[spec.task][key], results or Path("results", key)
     if place.exists() and not place.is_dir():
         raise InputError(f"--results: {place} is a file; expected a folder, or a new name")
     presets, changes = _presets(chosen, rows), list(settings or [])
     _refuse_settings(task, chosen, presets, changes)
-    files = option_settings(own.options, options)
+    files = option_settings(spec.options, options)
     configs = [
         chosen.row_config(task.configured(preset, [*files, *changes, f"seed={seed}"]))
         for preset in presets
@@ -105,7 +105,7 @@ def make_table(
         error_console.print(f"not ended yet: {', '.join(missing)}")
     words = ["--recipe", recipe] if other else []
     words += ["--seeds", str(seeds)]
-    for option in own.options:  # files by their names alone
+    for option in spec.options:  # files by their names alone
         value = options[option.parameter] or []
         for path in value if isinstance(value, list) else [value]:
             words += [option.name, PurePath(path).name]
@@ -114,9 +114,9 @@ def make_table(
         value = setting.partition("=")[2].strip()
         is_file = _key(setting) in task.files
         words += ["--set", f"{_key(setting)}={PurePath(value).name}" if is_file else setting]
-    words += ["--runs", str(runs)] if runs != Path("runs", own.runs) else []
+    words += ["--runs", str(runs)] if runs != Path("runs", spec.runs) else []
     words += ["--results", str(place)] if place != Path("results", key) else []
-    _publish(task, chosen, ended, place, f"treelax table {own.name} {shlex.join(words)}", missing)
+    _publish(task, chosen, ended, place, f"treelax table {spec.name} {shlex.join(words)}", missing)
     if failure is not None:
         raise failure
 
@@ -157,7 +157,7 @@ def _ended(task: Task, configs: Sequence[Any], folder: Path) -> Ended:
     from treelax.apps.training.run import CONFIG, Run
     from treelax.lab.analysis.sweep import refuse_other_settings, run_name
 
-    found = []
+    ended = []
     for config in configs:
         path = folder / run_name(config)
         if (path / CONFIG).exists():
@@ -165,19 +165,19 @@ def _ended(task: Task, configs: Sequence[Any], folder: Path) -> Ended:
             result = task.result(run) if run.task == task.name else {}
             if result is not None:
                 refuse_other_settings(task, run, config)
-                found.append((run, result))
-    return found
+                ended.append((run, result))
+    return ended
 
 
 def _refuse_other_data(ended: Ended, now: str | None = None) -> None:
     """Refuse a table of runs that were trained or tested on other data than each other."""
-    told = [(run, result["data"]) for run, result in ended if result.get("data")]
-    for run, other in told:
-        first, data = told[0]
+    used = [(run, result["data"]) for run, result in ended if result.get("data")]
+    for run, other in used:
+        first, data = used[0]
         if other != data or now not in (None, other):
             than = first.path if other != data else "are there now"
-            found = f"was trained or tested on other data than {than}"
-            raise InputError(f"{run.path}: {found}; restore the files, or give another --runs")
+            problem = f"was trained or tested on other data than {than}"
+            raise InputError(f"{run.path}: {problem}; restore the files, or give another --runs")
 
 
 def _train(
@@ -225,10 +225,10 @@ def _publish(
         f"{chosen.title}, %",
         f"every seed and more columns in {results / tables.TABLE}",
     )
-    found = [result for _, result in ended]
-    about = chosen.about(list(zip(configs, found, strict=True)))
+    records = [result for _, result in ended]
+    about = chosen.about(list(zip(configs, records, strict=True)))
     lines = [
-        *(f"# {chosen.title}", "", f"{about} `{command}` on {tables.where(found)}.", ""),
+        *(f"# {chosen.title}", "", f"{about} `{command}` on {tables.where(records)}.", ""),
         *(tables.to_markdown(headings, rows), ""),
         *([f"Runs that have not ended: {', '.join(missing)}.", ""] if missing else []),
     ]
@@ -248,17 +248,17 @@ register = group(
     HELP,
     *(
         command(
-            each.name,
-            each.help,
+            spec.name,
+            spec.help,
             with_options(
                 make_table,
-                each,
-                choices={"recipe": each.recipes},
-                seeds=each.seeds,
-                runs=Path("runs", each.runs),
+                spec,
+                choices={"recipe": spec.recipes},
+                seeds=spec.seeds,
+                runs=Path("runs", spec.runs),
             ),
         )
-        for each in TABLES
+        for spec in TABLES
     ),
     estimators.register,
     gradients.register,

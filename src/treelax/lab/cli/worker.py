@@ -28,7 +28,7 @@ def work() -> int:
             given.put(json.loads(line))
         os.kill(os.getpid(), signal.SIGTERM)
 
-    # Ctrl-C reaches all processes of a terminal; the sweep ends its own by SIGTERM
+    # Ctrl-C reaches all processes of a terminal; the sweep ends its workers by SIGTERM
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=read, daemon=True).start()
     answers = os.dup(1)

@@ -87,7 +87,7 @@ class ListOpsExperiment:
 
     def fingerprint(self) -> str:
         sets = (self.train, *self.dev)
-        return fingerprint("listops", (t for each in sets for t in (each.tokens, each.lengths)))
+        return fingerprint("listops", (t for data in sets for t in (data.tokens, data.lengths)))
 
     def batches(self, seed: int) -> list[tuple[int, Tensor]]:
         """Padded lengths and indices; no expression is drawn again before all have been, unless
@@ -129,10 +129,10 @@ class ListOpsExperiment:
 
         def losses(logits: Tensor) -> Tensor:
             flat = wanted.expand(logits.shape[:-1]).flatten()
-            each = F.cross_entropy(
+            per_token = F.cross_entropy(
                 logits.flatten(0, -2), flat, self.weight, ignore_index=-1, reduction="none"
             )
-            return each.reshape(logits.shape[:-1]).sum(-1)
+            return per_token.reshape(logits.shape[:-1]).sum(-1)
 
         total = self.model.expect(batch, losses, generator=generator).sum()
         return total / self.loss_weight(length, indices)
@@ -154,8 +154,8 @@ class ListOpsExperiment:
                 arc = token if self.config.model.root_arcs else batch.heads > 0
                 operators = (right & operator, operator)
                 arcs = (attached & arc, arc)
-                found = (*operators, right & token, token, *arcs, soft & operator)
-                counts += torch.stack([each.sum() for each in found])
+                flags = (*operators, right & token, token, *arcs, soft & operator)
+                counts += torch.stack([flag.sum() for flag in flags])
         return counts
 
     def summary(self, counts: Tensor) -> dict[str, float]:

@@ -75,17 +75,17 @@ class ListOpsTable(PaperTable):
     figures = PAPER
     labels = LABELS
     columns: Mapping[str, Column] = {
-        "seeds": lambda own: str(len(own)),
-        "acc as trained": lambda own: [r[as_trained(r["preset"])] for r in own],
+        "seeds": lambda runs: str(len(runs)),
+        "acc as trained": lambda runs: [r[as_trained(r["preset"])] for r in runs],
         "acc discrete": "operator_accuracy",
         "attachment": "attachment",
         "of arguments": "attachment_argument",
         "of brackets": "attachment_bracket",
         "of nested operators": "attachment_nested",
         "exact trees": "exact_trees",
-        "turn, epoch": lambda own: turns([r["turn"] for r in own]),
-        "every seed, acc/att": lambda own: ", ".join(
-            f"{r['operator_accuracy']:.1f}/{r['attachment']:.1f}" for r in own
+        "turn, epoch": lambda runs: turns([r["turn"] for r in runs]),
+        "every seed, acc/att": lambda runs: ", ".join(
+            f"{r['operator_accuracy']:.1f}/{r['attachment']:.1f}" for r in runs
         ),
     }
     shown = ("seeds", "acc as trained", "acc discrete", "attachment")

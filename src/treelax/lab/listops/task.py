@@ -41,7 +41,7 @@ class ListOps(Task):
         return preset(name)
 
     def presets(self, name: str) -> Mapping[str, str]:
-        return {each: text for each, (_, text) in PRESETS.items()}
+        return {preset: text for preset, (_, text) in PRESETS.items()}
 
     def experiment(
         self,

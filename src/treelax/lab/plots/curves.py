@@ -100,12 +100,12 @@ class Panel:
 
     def in_words(self) -> str:
         """The plot for screen readers: where each curve begins and ends."""
-        told = []
+        facts = []
         for curve in self.curves:
             known = [float(value) for value in curve.mean if math.isfinite(value)]
             if known:
-                told.append(f"{curve.label} from {known[0]:.4g} to {known[-1]:.4g}")
-        return f"{self.y_label} by {self.x_label}: {'; '.join(told)}"
+                facts.append(f"{curve.label} from {known[0]:.4g} to {known[-1]:.4g}")
+        return f"{self.y_label} by {self.x_label}: {'; '.join(facts)}"
 
 
 def draw_curves(
@@ -163,26 +163,26 @@ def draw_panels(
         apart = len(panels) > 1 and len(looks) == sum(len(panel.curves) for panel in panels)
         for i, panel in enumerate(panels, 1):
             axes = figure.add_subplot(rows, columns, i)
-            own = {c.label: _draw(axes, c, looks[c.label], spread) for c in panel.curves}
+            lines = {c.label: _draw(axes, c, looks[c.label], spread) for c in panel.curves}
             _finish(axes, panel)
             if apart:
-                _add_legend(axes, own, PANEL_WIDTH)
-            handles |= own
+                _add_legend(axes, lines, PANEL_WIDTH)
+            handles |= lines
         if title is not None:
             figure.suptitle(title)
         if not apart:
             more = _add_legend(figure, handles, figure.get_figwidth())
             figure.set_figheight(figure.get_figheight() + LEGEND_ROW * (more - 1))
     named = "; ".join(panel.title or f"{panel.y_label} by {panel.x_label}" for panel in panels)
-    told = " ".join(f"{panel.in_words()}." for panel in panels)
-    return Curves(figure, named if title is None else title, told)
+    description = " ".join(f"{panel.in_words()}." for panel in panels)
+    return Curves(figure, named if title is None else title, description)
 
 
 def _looks(curves: Sequence[Curve]) -> dict[str, int]:
-    """The number of the colour and line style of each label: its own, or the first free one."""
-    own = {curve.label: curve.look for curve in curves}
-    free = (number for number in count() if number not in own.values())
-    return {label: next(free) if number is None else number for label, number in own.items()}
+    """The number of the colour and line style of each label: the one chosen, or the first free one."""
+    looks = {curve.label: curve.look for curve in curves}
+    free = (number for number in count() if number not in looks.values())
+    return {label: next(free) if number is None else number for label, number in looks.items()}
 
 
 def _draw(axes: Axes, curve: Curve, number: int, spread: str) -> Line2D:

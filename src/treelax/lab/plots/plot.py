@@ -61,7 +61,7 @@ LOOK = {
     "xtick.labelsize": 10,
     "ytick.labelsize": 10,
 }
-# matplotlib's own style sheet: as attributes it touches nothing else in a page
+# matplotlib's style sheet: as attributes it touches nothing else in a page
 ITS_STYLE = '<style type="text/css">*{stroke-linejoin: round; stroke-linecap: butt}</style>'
 ITS_ATTRIBUTES = 'stroke-linejoin="round" stroke-linecap="butt"'
 _MARKER = re.compile(r'(<path id="[^"]*" d="[^"]*") style="stroke[^"]*"/>')
@@ -71,7 +71,7 @@ class Curves:
     """A plot, to be saved or shown in a notebook.
 
     Attributes:
-        figure: the matplotlib figure, for changes of one's own.
+        figure: the matplotlib figure, for further changes.
         title: what it shows, in a few words.
         description: the same in full, for screen readers.
 
@@ -115,7 +115,7 @@ class Curves:
         attributes, _, elements = rest.partition(">")
         role, about = spoken(self.title, self.description, document)
         elements = elements.replace(ITS_STYLE, "", 1)
-        # a marker's style is told again wherever it stands, and no rule reaches the marker itself
+        # a marker's style is repeated wherever it stands, and no rule reaches the marker itself
         elements = _MARKER.sub(r"\1/>", elements)
         return (
             f'{before}<svg class="treelax" {role} {ITS_ATTRIBUTES}{attributes}>\n '
@@ -124,7 +124,7 @@ class Curves:
 
 
 def _style() -> str:
-    """The rules; what has no colour of its own, as text, is black and takes that of the root."""
+    """The rules; what has no colour, as text, is black and takes that of the root."""
     rules = [f"svg.treelax:root{{fill:{INK[1]}}}"]
     for light, dark in DARK.items():
         for what in ("fill", "stroke"):

@@ -4,9 +4,9 @@
 `gallery.py` say what is shown, `page.py` puts it into ``templates/report.html``, where Jinja escapes it.
 """
 
-from treelax.lab.report.examples import Said, Selection, ask
+from treelax.lab.report.examples import Result, Selection, ask
 from treelax.lab.report.gallery import Gallery
 from treelax.lab.report.page import Report, is_report
 from treelax.lab.report.run_records import RunRecord, read_run
 
-__all__ = ["Gallery", "Report", "RunRecord", "Said", "Selection", "ask", "is_report", "read_run"]
+__all__ = ["Gallery", "Report", "Result", "RunRecord", "Selection", "ask", "is_report", "read_run"]

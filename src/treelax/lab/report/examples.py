@@ -20,7 +20,7 @@ Shown = str | tuple[str, ...] | None
 
 
 @dataclass(frozen=True)
-class Said:
+class Result:
     """What a model says of one example; a label is a class, or a tag for each word."""
 
     heads: tuple[Heads, ...]  # of each text
@@ -46,9 +46,9 @@ def ask(
     asked: Sequence[int],
     *,
     mapped: Collection[int] = (),
-) -> dict[int, Said]:
+) -> dict[int, Result]:
     """What a model says of some examples, by their numbers from 0; of some with marginals."""
-    found = {}
+    results = {}
     labelled = len(parser.text) == corpus.texts and not parser.takes_trees
     gold = dict(enumerate(known_labels(parser, corpus))) if labelled else {}
     items = [corpus.examples[i] if corpus.texts > 1 else corpus.examples[i][0] for i in asked]
@@ -56,21 +56,23 @@ def ask(
     for number, i in enumerate(asked):
         heads = parses.trees[i * corpus.texts : (i + 1) * corpus.texts]
         texts = corpus.examples[i] if i in mapped and parser.tree is not None else ()
-        own: dict[str, Any] = {
+        facts: dict[str, Any] = {
             "marginals": tuple(parser.marginals(parser.arc_scores(text)) for text in texts)
         }
         if labelled:
-            said = hard[number]
-            own |= {"label": _shown(parser, said), "soft_label": _shown(parser, soft[number])}
-            own["probability"] = said.probability if isinstance(said.probability, float) else None
-            own["relations"] = said.relations
-            own["right"] = _right(said.label, gold.get(i))
-        found[i] = Said(heads, **own)
-    return found
+            prediction = hard[number]
+            facts["label"] = _shown(parser, prediction)
+            facts["soft_label"] = _shown(parser, soft[number])
+            share = prediction.probability
+            facts["probability"] = share if isinstance(share, float) else None
+            facts["relations"] = prediction.relations
+            facts["right"] = _right(prediction.label, gold.get(i))
+        results[i] = Result(heads, **facts)
+    return results
 
 
-def _shown(parser: TrainedParser, said: Prediction) -> Shown:
-    return said.label if isinstance(said.label, str) else parser.shown_tags(said)
+def _shown(parser: TrainedParser, prediction: Prediction) -> Shown:
+    return prediction.label if isinstance(prediction.label, str) else parser.shown_tags(prediction)
 
 
 def _right(label: Label, gold: Label) -> bool | None:
@@ -106,12 +108,12 @@ class Selection:
 
     def shown(self, wrong: Callable[[int], bool]) -> tuple[int, ...]:
         """The examples of the gallery: the fixed ones, some that went wrong, then any others."""
-        found = list(self.fixed)
-        others = [i for i in self.asked if i not in set(found)]
+        chosen = list(self.fixed)
+        others = [i for i in self.asked if i not in set(chosen)]
         for some in ([i for i in others if wrong(i)], others):
-            left = [i for i in some if i not in found]
-            found += _spread(left, self.size - len(found))
-        return tuple(sorted(found))
+            left = [i for i in some if i not in chosen]
+            chosen += _spread(left, self.size - len(chosen))
+        return tuple(sorted(chosen))
 
 
 def _spread(items: Sequence[Item], count: int) -> list[Item]:

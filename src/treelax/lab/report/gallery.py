@@ -9,7 +9,7 @@ from typing import Any
 
 from treelax.apps.pictures import Picture, align_pictures, draw_arcs, draw_heat_map
 from treelax.lab.analysis.corpora import Corpus
-from treelax.lab.report.examples import Said, Selection, shown_label
+from treelax.lab.report.examples import Result, Selection, shown_label
 
 FIRST = 12  # examples on paper, and on the screen until one asks for more, as report.css has it
 NARROW = 540.0  # pixels of a tree that fits into half the width of a wide page
@@ -21,7 +21,7 @@ class Gallery:
 
     corpus: Corpus
     selection: Selection  # which of its examples the runs were asked about
-    said: Mapping[str, Mapping[int, Said]]  # for each run, by its name
+    results: Mapping[str, Mapping[int, Result]]  # for each run, by its name
     texts: tuple[str, ...]  # the names of the texts of an example
     tagged: bool  # labels are of words
 
@@ -44,7 +44,7 @@ class Gallery:
     @property
     def verdicts(self) -> bool:
         """Whether it is known of some examples if the prediction is right."""
-        return any(own[i].right is not None for own in self.said.values() for i in self.chosen)
+        return any(r[i].right is not None for r in self.results.values() for i in self.chosen)
 
     @property
     def gold(self) -> bool:
@@ -82,12 +82,12 @@ class Gallery:
         wanted, length = self._right(i), self._length(i)
         pair = self.corpus.texts > 1
         facts = f"{length} {'word' if length == 1 else 'words'}"
-        said = [self._said(i, run, name) for run, name in enumerate(self.said)]
+        results = [self._result(i, run, name) for run, name in enumerate(self.results)]
         # the trees of several runs are compared: words keep their place
-        aligned = iter(align_pictures([tree[0] for own in said for tree in own["trees"]]))
-        for own in said:
-            own["trees"] = [(next(aligned), *rest) for _, *rest in own["trees"]]
-        first: Picture = said[0]["trees"][0][0]
+        aligned = iter(align_pictures([tree[0] for result in results for tree in result["trees"]]))
+        for result in results:
+            result["trees"] = [(next(aligned), *rest) for _, *rest in result["trees"]]
+        first: Picture = results[0]["trees"][0][0]
         return {
             "number": i + 1,
             "length": length,
@@ -97,53 +97,54 @@ class Gallery:
                 (self.texts[k] if pair else "", " ".join(text.words))
                 for k, text in enumerate(self.corpus.examples[i])
             ],
-            "said": said,
-            "wide": len(said) > 1 or pair or first.width > NARROW,
+            "results": results,
+            "wide": len(results) > 1 or pair or first.width > NARROW,
             "maps": self._maps(i),
         }
 
-    def _said(self, i: int, run: int, name: str) -> dict[str, Any]:
-        said = self.said[name][i]
-        tags = self._tags(i, said)
+    def _result(self, i: int, run: int, name: str) -> dict[str, Any]:
+        result = self.results[name][i]
+        tags = self._tags(i, result)
         trees = []
         for k, text in enumerate(self.corpus.examples[i]):
-            labels = None if said.relations is None else said.relations[k]
-            drawn = draw_arcs(text.words, said.heads[k], gold=text.heads, tags=tags, labels=labels)
+            labels = None if result.relations is None else result.relations[k]
+            heads = result.heads[k]
+            drawn = draw_arcs(text.words, heads, gold=text.heads, tags=tags, labels=labels)
             title = f"Tree of {name} for example {i + 1}"
             trees.append((drawn, f"e{i}-r{run}-t{k}", self._of_text(title, k)))
         return {
             "run": name,
-            "right": said.right,
-            "exact": self._exact(i, said),
-            "prediction": _prediction(said),
+            "right": result.right,
+            "exact": self._exact(i, result),
+            "prediction": _prediction(result),
             "trees": trees,
         }
 
     def _maps(self, i: int) -> list[tuple[Picture, str, str, int]]:
-        found = []
-        for run, (name, own) in enumerate(self.said.items()):
-            for k, marginals in enumerate(own[i].marginals):
+        maps = []
+        for run, (name, results) in enumerate(self.results.items()):
+            for k, marginals in enumerate(results[i].marginals):
                 drawn = draw_heat_map(
                     self.corpus.examples[i][k].words,
                     marginals,
-                    heads=own[i].heads[k],
+                    heads=results[i].heads[k],
                     limits=(0, 1),
                     name="probability",
                 )
                 title = self._of_text(f"Arc marginals of {name}, example {i + 1}", k)
-                found.append((drawn, f"e{i}-r{run}-m{k}", title, run))
-        return found
+                maps.append((drawn, f"e{i}-r{run}-m{k}", title, run))
+        return maps
 
     def _of_text(self, title: str, text: int) -> str:
         return f"{title}, {self.texts[text]}" if self.corpus.texts > 1 else title
 
-    def _exact(self, i: int, said: Said) -> bool | None:
+    def _exact(self, i: int, result: Result) -> bool | None:
         gold = [text.heads for text in self.corpus.examples[i]]
-        return None if None in gold else list(said.heads) == gold
+        return None if None in gold else list(result.heads) == gold
 
     def _went_wrong(self, i: int) -> bool:
         """Whether a run has a wrong label, or where labels are not known a wrong tree."""
-        several = [own[i] for own in self.said.values()]
+        several = [results[i] for results in self.results.values()]
         verdicts = [self._exact(i, s) if s.right is None else s.right for s in several]
         return False in verdicts
 
@@ -157,29 +158,29 @@ class Gallery:
     def _labels_of(self, i: int) -> list[str]:
         label = self._right(i)
         if label is None:
-            label = next(iter(self.said.values()))[i].label
+            label = next(iter(self.results.values()))[i].label
         return sorted({label} if isinstance(label, str) else set(label or ()) - {""})
 
-    def _tags(self, i: int, said: Said) -> list[str] | None:
+    def _tags(self, i: int, result: Result) -> list[str] | None:
         """What stands under the words: the predicted tags, and the right ones where they differ."""
-        if not isinstance(said.label, tuple):
+        if not isinstance(result.label, tuple):
             return None
-        wanted = self._right(i) if said.right is not None else None
-        if not isinstance(wanted, tuple) or len(wanted) != len(said.label):
-            return list(said.label)
+        wanted = self._right(i) if result.right is not None else None
+        if not isinstance(wanted, tuple) or len(wanted) != len(result.label):
+            return list(result.label)
         return [
-            own if own == right else f"{own or '0'} ✗ {right or '0'}"
-            for own, right in zip(said.label, wanted, strict=True)
+            tag if tag == right else f"{tag or '0'} ✗ {right or '0'}"
+            for tag, right in zip(result.label, wanted, strict=True)
         ]
 
 
-def _prediction(said: Said) -> str | None:
-    if isinstance(said.label, str):
-        share = "" if said.probability is None else f" ({said.probability:.2f})"
-        soft = f"; with soft trees {said.soft_label}" if said.soft_label != said.label else ""
-        return f"predicted: {said.label}{share}{soft}"
-    if said.label is None or said.soft_label is None:
+def _prediction(result: Result) -> str | None:
+    if isinstance(result.label, str):
+        share = "" if result.probability is None else f" ({result.probability:.2f})"
+        soft = f"; with soft trees {result.soft_label}" if result.soft_label != result.label else ""
+        return f"predicted: {result.label}{share}{soft}"
+    if result.label is None or result.soft_label is None:
         return None
-    other = sum(a != b for a, b in zip(said.label, said.soft_label, strict=True))
+    other = sum(a != b for a, b in zip(result.label, result.soft_label, strict=True))
     tags = "1 tag differs" if other == 1 else f"{other} tags differ"
     return f"{tags} with soft trees" if other else None

@@ -54,14 +54,14 @@ class Report:
     def notes(self) -> list[str]:
         """All that is missing, a sentence each; runs that lack the same stand together."""
         lacking: dict[str, list[str]] = {}
-        own = ((run.name, note) for run in self.runs for note in run.missing)
-        for name, what in (*own, *self.missing):
+        lacked = ((run.name, note) for run in self.runs for note in run.missing)
+        for name, what in (*lacked, *self.missing):
             lacking.setdefault(what, []).append(name)
-        found = []
+        sentences = []
         for what, names in lacking.items():
             more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-            found.append(f"{', '.join(names[:NAMED])}{more}: {what}")
-        return found
+            sentences.append(f"{', '.join(names[:NAMED])}{more}: {what}")
+        return sentences
 
     def html(self) -> str:
         """The whole file; equal runs give equal text."""
@@ -145,7 +145,7 @@ def _environment() -> Any:
 
     def svg(drawn: Picture) -> Markup:
         body = drawn.body
-        # texts have no quotation marks of their own, so that nothing else can look like this
+        # texts have no quotation marks, so that nothing else can look like this
         for attributes, short in FACTORED.items():
             body = body.replace(attributes, short)
         return Markup(body)  # made by `treelax.apps.pictures`, which escapes

@@ -51,8 +51,8 @@ class RunRecord:
             usual = flatten(self.task.preset(self.config.preset))
         except InputError:  # a preset that there is no longer
             return {}
-        own = self.settings
-        return {k: v for k, v in usual.items() if k not in self.places and own[k] != v}
+        settings = self.settings
+        return {k: v for k, v in usual.items() if k not in self.places and settings[k] != v}
 
     @property
     def best_row(self) -> Mapping[str, Any] | None:
@@ -65,8 +65,8 @@ class RunRecord:
     @property
     def dev(self) -> dict[str, float]:
         """Figures of the best row."""
-        found = {} if self.best_row is None else self.best_row["dev"]
-        return {k: float(v) for k, v in found.items() if k != "score" and v is not None}
+        figures = {} if self.best_row is None else self.best_row["dev"]
+        return {k: float(v) for k, v in figures.items() if k != "score" and v is not None}
 
     @property
     def seconds(self) -> float | None:
@@ -84,13 +84,13 @@ class RunRecord:
     @property
     def missing(self) -> list[str]:
         """What its folder lacks, a sentence each."""
-        found = []
+        sentences = []
         if not self.rows:
-            found.append("no epoch has ended yet, so there are no curves.")
+            sentences.append("no epoch has ended yet, so there are no curves.")
         if self.result is None:
             lacking = "so there are no test figures: continue it with --resume."
-            found.append(f"has not ended ({self.state}), {lacking}")
-        return found
+            sentences.append(f"has not ended ({self.state}), {lacking}")
+        return sentences
 
 
 def read_run(path: str | os.PathLike[str], name: str | None = None) -> RunRecord:

@@ -32,14 +32,14 @@ def _dev_name(key: str) -> str:
 
 def dev_figures(runs: Sequence[RunRecord]) -> list[str]:
     """What is known where no trees could be studied: the dev figures of the best epochs."""
-    found = []
+    sentences = []
     for run in runs[:LEARNED]:
-        figures = ", ".join(f"{_name(key)} {own:.1f} %" for key, own in run.dev.items())
+        figures = ", ".join(f"{_name(key)} {value:.1f} %" for key, value in run.dev.items())
         if figures and run.best_row is not None:
-            found.append(
+            sentences.append(
                 f"On the dev set, after epoch {run.best_row['epoch']}, {run.name} has {figures}."
             )
-    return found
+    return sentences
 
 
 def overview(runs: Sequence[RunRecord]) -> Table:
@@ -78,17 +78,17 @@ def results(runs: Sequence[RunRecord]) -> dict[str, list[Any]] | None:
         return None
     tables, details = [], []
     for task in dict.fromkeys(run.task for run in ended):
-        own = [run for run in ended if run.task is task]
-        found = [(run.name, row) for run in own for row in task.summary(run.result or {})]
-        columns = list(dict.fromkeys(name for _, row in found for name in row))
-        rows = [[name, *(row.get(column) for column in columns)] for name, row in found]
+        same = [run for run in ended if run.task is task]
+        pairs = [(run.name, row) for run in same for row in task.summary(run.result or {})]
+        columns = list(dict.fromkeys(name for _, row in pairs for name in row))
+        rows = [[name, *(row.get(column) for column in columns)] for name, row in pairs]
         tables.append(
             Table(["run", *columns], rows, f"{task.title[0].upper()}{task.title[1:]}: results, %")
         )
         details += [
-            each._replace(title=f"{run.name}: {each.title or 'more'}")
-            for run in own
-            for each in task.result_tables(run.result or {})[1:]
+            table._replace(title=f"{run.name}: {table.title or 'more'}")
+            for run in same
+            for table in task.result_tables(run.result or {})[1:]
         ]
     beside = list(_beside_paper(ended))
     changed = [note for run in ended for note in _changed(run)] if beside else []
@@ -98,39 +98,39 @@ def results(runs: Sequence[RunRecord]) -> dict[str, list[Any]] | None:
 def _beside_paper(runs: Sequence[RunRecord]) -> Iterator[Table]:
     papers = {id(t): (run.task, t) for run in runs for t in TABLES.get(run.task.name, {}).values()}
     for task, paper in papers.values():
-        own = [run for run in runs if run.task is task and run.config.preset in paper.figures]
-        if not own or not any(paper.figures[run.config.preset] for run in own):
+        same = [run for run in runs if run.task is task and run.config.preset in paper.figures]
+        if not same or not any(paper.figures[run.config.preset] for run in same):
             continue
         rows = []
-        for group in _alike(own):
+        for group in _alike(same):
             records = [
                 paper.record(dict(run.result or {}), [dict(row) for row in run.rows])
                 for run in group
             ]
             names = ", ".join(run.name for run in group)
             rows += [[*cells, names] for cells in table_rows(paper, records)]
-        about = paper.about([(run.config, dict(run.result or {})) for run in own])
+        about = paper.about([(run.config, dict(run.result or {})) for run in same])
         columns = [*headings(paper), "runs"]
-        kept = list(range(len(columns)))
-        if len(rows) == len(own):  # one run each: columns on seeds say nothing
-            kept = [i for i in kept if "seed" not in columns[i]]
-        rows = [[row[i] for i in kept] for row in rows]
-        yield Table([columns[i] for i in kept], rows, f"Beside the paper: {paper.title}", about)
+        shown = list(range(len(columns)))
+        if len(rows) == len(same):  # one run each: columns on seeds say nothing
+            shown = [i for i in shown if "seed" not in columns[i]]
+        rows = [[row[i] for i in shown] for row in rows]
+        yield Table([columns[i] for i in shown], rows, f"Beside the paper: {paper.title}", about)
 
 
 def _alike(runs: Sequence[RunRecord]) -> list[list[RunRecord]]:
     """Runs whose settings are the same but for the seed and where files are."""
     groups: dict[str, list[RunRecord]] = {}
     for run in runs:
-        own = {key: value for key, value in run.settings.items() if key not in run.places}
-        groups.setdefault(json.dumps(own, sort_keys=True), []).append(run)
+        shared = {key: value for key, value in run.settings.items() if key not in run.places}
+        groups.setdefault(json.dumps(shared, sort_keys=True), []).append(run)
     return list(groups.values())
 
 
 def _changed(run: RunRecord) -> list[str]:
     """That a run is not what its preset is."""
-    own, usual = run.settings, run.changed
-    named = [f"{key} {written(own[key])} (preset: {written(usual[key])})" for key in usual]
+    settings, usual = run.settings, run.changed
+    named = [f"{key} {written(settings[key])} (preset: {written(usual[key])})" for key in usual]
     more = f" and {len(named) - CHANGES} more" if len(named) > CHANGES else ""
     return [f"{run.name}: {', '.join(named[:CHANGES])}{more}"] if named else []
 
@@ -144,15 +144,15 @@ def written(value: Any) -> str:
 
 def settings(runs: Sequence[RunRecord]) -> dict[str, Any]:
     """Settings that differ, side by side; those that all runs share, section by section."""
-    own = {run.name: run.settings for run in runs}
-    keys = list(dict.fromkeys(key for each in own.values() for key in each))
+    by_run = {run.name: run.settings for run in runs}
+    keys = list(dict.fromkeys(key for row in by_run.values() for key in row))
     # runs of different tasks do not have the same settings
     values = {
-        key: [written(each[key]) if key in each else "–" for each in own.values()] for key in keys
+        key: [written(row[key]) if key in row else "–" for row in by_run.values()] for key in keys
     }
     differing = [key for key in keys if len(set(values[key])) > 1]
     rows = [[key, *values[key]] for key in differing]
-    columns, title = ["setting", *own], "Settings that differ"
+    columns, title = ["setting", *by_run], "Settings that differ"
     if len(runs) == 1:
         [run] = runs
         rows = [
@@ -172,11 +172,11 @@ def settings(runs: Sequence[RunRecord]) -> dict[str, Any]:
 
 def _group(name: str, keys: Sequence[str], runs: Sequence[RunRecord]) -> tuple[Table, list[str]]:
     """The settings of one section, which all runs share, with the preset's value where it differs."""
-    own, usual = runs[0].settings, runs[0].changed
+    settings, usual = runs[0].settings, runs[0].changed
     one_preset = len({run.config.preset for run in runs}) == 1
     shown = {key: written(usual[key]) for key in keys if key in usual and one_preset}
     rows = [
-        [key.rpartition(".")[2], written(own[key]), *([shown.get(key, "")] if shown else [])]
+        [key.rpartition(".")[2], written(settings[key]), *([shown.get(key, "")] if shown else [])]
         for key in keys
     ]
     columns = ["setting", "value", *(["preset has"] if shown else [])]
@@ -205,7 +205,7 @@ def training(runs: Sequence[RunRecord]) -> dict[str, Any] | None:
     if not panels:
         return None
     drawn = draw_panels(panels, columns=3)
-    # as an image: its own style counts in it, and none of its names meets one of the page
+    # as an image: its style counts in it, and none of its names meets one of the page
     svg = drawn.svg()
     data = base64.b64encode(svg.encode()).decode()
     width, height = _SIZE.search(svg).groups()  # type: ignore[union-attr]  # matplotlib writes it

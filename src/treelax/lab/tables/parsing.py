@@ -46,9 +46,9 @@ class ParserTable(PaperTable):
         """Our columns."""
         names = dict(zip(FIGURES, ("UAS", "LAS", "malformed"), strict=True))
         return {
-            "seeds": lambda own: str(len(own)),
+            "seeds": lambda runs: str(len(runs)),
             **{f"{split} {names[key]}": f"{split}_{key}" for split in SPLITS for key in FIGURES},
-            "seconds": lambda own: ", ".join(f"{r['seconds']:.0f}" for r in own),
+            "seconds": lambda runs: ", ".join(f"{r['seconds']:.0f}" for r in runs),
         }
 
     @property
@@ -62,10 +62,10 @@ class ParserTable(PaperTable):
             "seconds": round(result["seconds"], 1)
         }
         for split in SPLITS:
-            found = result["splits"].get(split, {})
-            line[f"{split}_sentences"] = found.get("sentences")
+            figures = result["splits"].get(split, {})
+            line[f"{split}_sentences"] = figures.get("sentences")
             # rounded here, once, so that all that is made from the records agrees
-            line |= {f"{split}_{key}": round(found[key], 3) for key in FIGURES if key in found}
+            line |= {f"{split}_{key}": round(figures[key], 3) for key in FIGURES if key in figures}
         return line
 
     def about(self, runs: Sequence[tuple[Any, Record]]) -> str:
@@ -74,7 +74,7 @@ class ParserTable(PaperTable):
         counts = sorted({result["training_sentences"] for _, result in runs})
         some = " or ".join(f"{count:,}" for count in counts)
         trained = f"{some} sentences of {PurePath(config.data.train).name}"
-        sizes = [f"{own['sentences']:,} of {split}" for split, own in first["splits"].items()]
+        sizes = [f"{row['sentences']:,} of {split}" for split, row in first["splits"].items()]
         files = " and ".join(PurePath(file).name for file in config.data.vector_files)
         return (
             f"Preset {self.size}, trained on {trained}, with "

@@ -24,7 +24,7 @@ class TextTable(PaperTable):
     paper: str
     dev: str = "dev"  # in headings
     test: str = "test"
-    own_encoder: bool = True  # the encoder is the presets' own
+    own_encoder: bool = True  # the encoder is the presets'
 
     keys = (
         *("preset", "seed", "dev_accuracy", "dev_soft_accuracy"),
@@ -55,13 +55,13 @@ class TextTable(PaperTable):
         """Our columns."""
         return {
             "parameters": _parameters,
-            "seeds": lambda own: str(len(own)),
+            "seeds": lambda runs: str(len(runs)),
             self.dev: "dev_accuracy",
             self.test: "test_accuracy",
             f"{self.dev}, soft trees": "dev_soft_accuracy",
             f"{self.test}, soft trees": "test_soft_accuracy",
-            f"every seed, {self.dev}/{self.test}": lambda own: ", ".join(
-                "/".join(_short(r[f"{split}_accuracy"]) for split in ("dev", "test")) for r in own
+            f"every seed, {self.dev}/{self.test}": lambda runs: ", ".join(
+                "/".join(_short(r[f"{split}_accuracy"]) for split in ("dev", "test")) for r in runs
             ),
         }
 
@@ -73,14 +73,14 @@ class TextTable(PaperTable):
     def adapted(self, config: TextConfig) -> TextTable:
         """The table for models or classes that are not the paper's: without its figures."""
         preset = PRESETS[config.preset][0]
-        title, own = self.title, config.model.encoder == preset.model.encoder
+        title, same = self.title, config.model.encoder == preset.model.encoder
         if config.data.classes != preset.data.classes:
             title = title.replace("binary", "five classes")
-        if not own:
+        if not same:
             title = f"{title}, encoder {config.model.encoder}"
         if title == self.title:
             return self
-        return replace(self, title=title, own_encoder=own, rows=dict.fromkeys(self.rows))
+        return replace(self, title=title, own_encoder=same, rows=dict.fromkeys(self.rows))
 
     def row_config(self, config: TextConfig) -> TextConfig:
         """Without given trees, where the model takes none: then it is the same run."""
@@ -122,7 +122,7 @@ class TextTable(PaperTable):
             if split in result["splits"]
         }
         (name, size), *others = sizes.items()
-        return ", ".join([f"{name} has {size} examples", *(" ".join(each) for each in others)])
+        return ", ".join([f"{name} has {size} examples", *(" ".join(pair) for pair in others)])
 
 
 # accuracies as the paper prints them: tables 2, 3b, 3c and 3a
@@ -179,14 +179,14 @@ def label(preset: str) -> str:
 def amount(config: TextConfig, result: Record) -> str:
     """How much training data a run had: 109,873 of the 549,367 training pairs of SNLI (20 %)."""
     mixed = result.get("mixed_examples", 0)
-    own = result["training_examples"] - mixed
+    count = result["training_examples"] - mixed
     data = config.data
     if data.format == "sst":
-        text = _part(own, f"sst-{data.classes}", "training sentences of SST")
+        text = _part(count, f"sst-{data.classes}", "training sentences of SST")
     elif data.format in CORPORA:
-        text = _part(own, data.format, f"training pairs of {CORPORA[data.format].title}")
+        text = _part(count, data.format, f"training pairs of {CORPORA[data.format].title}")
     else:
-        text = f"{own:,} training examples"
+        text = f"{count:,} training examples"
     if not mixed:
         return text
     drawn = f", of which each epoch draws {100 * data.mix_share:g} %" if data.mix_share < 1 else ""

@@ -81,17 +81,17 @@ def cache_folder() -> Path:
 def _cached(
     name: str, source: TextSource, lower: bool, folder: Path, progress: SplitProgress | None
 ) -> EncodedText:
-    """A split with a vocabulary of its own, from the cache or put there."""
+    """A split with a separate vocabulary, from the cache or put there."""
     file = folder / f"{_key(source, lower)}.safetensors"
     try:
-        if (kept := _load(file, lower)) is not None:
-            return replace(kept, source=source.name)
+        if (cached := _load(file, lower)) is not None:
+            return replace(cached, source=source.name)
     except (OSError, ValueError, KeyError, DamagedError) as error:
         message = f"treelax: {file} is damaged ({error}); {source.name} is encoded again"
         warnings.warn(message, RuntimeWarning, stacklevel=3)
     vocabulary = Vocabulary(lower=lower)
-    told = None if progress is None else partial(progress, name)
-    encoded = encode_records(source.read(), vocabulary, progress=told)
+    split_progress = None if progress is None else partial(progress, name)
+    encoded = encode_records(source.read(), vocabulary, progress=split_progress)
     words = torch.frombuffer(bytearray(json.dumps(list(vocabulary)).encode()), dtype=torch.uint8)
     tensors = {name: getattr(encoded, name) for name in ("offsets", "lines", "ids", "labels")}
     tensors = {name: tensor for name, tensor in tensors.items() if tensor is not None}

@@ -87,9 +87,9 @@ class EncodedText:
 
     def to(self, device: torch.device | str) -> EncodedText:
         """The same examples with all tensors on a device."""
-        values: dict[str, Any] = {each.name: getattr(self, each.name) for each in fields(self)}
-        tensors = {name: own for name, own in values.items() if isinstance(own, Tensor)}
-        return replace(self, **values | {name: own.to(device) for name, own in tensors.items()})
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        tensors = {name: tensor for name, tensor in values.items() if isinstance(tensor, Tensor)}
+        return replace(self, **values | {name: t.to(device) for name, t in tensors.items()})
 
     def with_table(self, table: WordTable) -> EncodedText:
         """The same examples with the ids of another table, of loaded vectors for example."""
@@ -140,9 +140,9 @@ def encode_records(
     for done, record in enumerate(records, 1):
         first = first or record
         sentences = [words_of(record, i) for i in range(len(record.texts))]
-        own = (record.label,) if isinstance(record.label, str) else record.label or ()
+        targets = (record.label,) if isinstance(record.label, str) else record.label or ()
         is_alike = len(record.texts) == len(first.texts) and type(record.label) is type(first.label)
-        tags_fit = not isinstance(record.label, tuple) or len(own) == len(sentences[0])
+        tags_fit = not isinstance(record.label, tuple) or len(targets) == len(sentences[0])
         if not (is_alike and tags_fit and all(sentences)):
             raise DataError(
                 f"{source}, line {record.line}: received texts or a label of another kind than on line "
@@ -152,7 +152,7 @@ def encode_records(
             ids.extend(table.ids(words))
             offsets.append(len(ids))
         lines.append(record.line)
-        labels.extend([names.setdefault(name, len(names)) for name in own])
+        labels.extend([names.setdefault(name, len(names)) for name in targets])
         if progress is not None and done % RECORDS_BETWEEN_REPORTS == 0:
             progress(done, total)
     if first is None:

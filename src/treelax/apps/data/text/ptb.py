@@ -24,7 +24,7 @@ def unescape(text: str) -> str:
     """Undo the escapes of the Penn Treebank in words with spaces between."""
     text = text.replace("\\/", "/").replace("\\*", "*")
     if "B-" in text or "b-" in text:
-        text = _BRACKET.sub(lambda found: BRACKETS[found.group().upper()], text)
+        text = _BRACKET.sub(lambda match: BRACKETS[match.group().upper()], text)
     return text
 
 

@@ -33,7 +33,7 @@ MULTINLI_SPLITS = ("train", "dev_matched", "dev_mismatched", "test_matched", "te
 GOLD, GENRE = "gold_label", "genre"
 PARSES = ("sentence1_binary_parse", "sentence2_binary_parse")
 PLAIN = ["label", "premise", "hypothesis", "genre"]
-ANNOTATORS = {f"label{i}" for i in range(1, 6)}  # what each said; rows may end before
+ANNOTATORS = {f"label{i}" for i in range(1, 6)}  # one annotator's each; rows may end before
 NEUTRAL = "neutral"
 # from the label at the root of a tree to one of five classes, and from that to one of two
 FIVE = {"0": "very negative", "1": "negative", "2": NEUTRAL, "3": "positive", "4": "very positive"}

@@ -121,13 +121,13 @@ def read_table(
                 if name not in fields:
                     raise MissingColumnError(fields, name, where)
             is_list = any(isinstance(fields[name], list) for name in texts)
-            found = tuple([_text(fields[name], name, where, is_list, tokens) for name in texts])
+            values = tuple([_text(fields[name], name, where, is_list, tokens) for name in texts])
             kind = None if label is None else _value(fields[label], label, where)
             if kind == "":
                 report.drop(NO_LABEL, number)
                 continue
             others = {name: _value(fields[name], name, where) for name in extra if name in fields}
-            yield Record(found, kind, number, tokens or is_list, others)
+            yield Record(values, kind, number, tokens or is_list, others)
 
     return Records(source.name, read, file=source.file, **checks)
 
@@ -223,7 +223,7 @@ def split_rows(lines: Iterable[Line], separator: str = "\t") -> Iterator[Row]:
 
 def quoted_rows(lines: Iterable[Line], where: str, separator: str = ",") -> Iterator[Row]:
     """Rows as in RFC 4180: a cell in quotes may hold any character, a quote inside is doubled."""
-    # the limit is the csv module's own, for the whole process; an unclosed quote meets it
+    # the limit is the csv module's, for the whole process; an unclosed quote meets it
     csv.field_size_limit(max(LONGEST_LINE, csv.field_size_limit()))
     rows = csv.reader((text + "\n" for _, text in lines), delimiter=separator, strict=True)
     first = 1

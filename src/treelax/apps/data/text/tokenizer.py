@@ -71,15 +71,15 @@ def written_words(text: str) -> list[str]:
     """
     plain = typewritten(text)
     places = [i for i, character in enumerate(text) for _ in character.translate(_TYPOGRAPHIC)]
-    found, end, taken = [], 0, 0
+    words, end, taken = [], 0, 0
     for word in tokenize(text):
         start = end + len(plain[end:]) - len(plain[end:].lstrip())
         # nltk writes `` or '' for a quote
-        own = next(own for own in (word, '"', "''") if plain.startswith(own, start))
-        end = start + len(own)
+        form = next(form for form in (word, '"', "''") if plain.startswith(form, start))
+        end = start + len(form)
         first, taken = max(places[start], taken), places[end - 1] + 1
-        found.append(text[first:taken])
-    return [word for word in found if word]  # the dots of an ellipsis may be parts of two
+        words.append(text[first:taken])
+    return [word for word in words if word]  # the dots of an ellipsis may be parts of two
 
 
 @cache

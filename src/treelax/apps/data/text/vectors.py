@@ -39,7 +39,7 @@ class Vectors:
 
     Row 0 of `matrix` ``(rows, dim)`` is padding and zero, row 1 the NULL token and zero, the next
     `unknown` rows are for unknown words, the others for known words, which may share one. Every word
-    has a row: its own, or that of another spelling (its lower case, or a mark that the Penn Treebank
+    has a row: for itself, or that of another spelling (its lower case, or a mark that the Penn Treebank
     writes otherwise), or by a hash of its letters one for unknown words.
 
     Example:
@@ -70,7 +70,7 @@ class Vectors:
         for spelling in spellings(word):
             if spelling in self.known:
                 return self.known[spelling]
-        # unlike Python's own hash, the same in every process and on every machine
+        # unlike Python's hash, the same in every process and on every machine
         letters = blake2b(word.encode("utf-8", "surrogatepass"), digest_size=8).digest()
         return FIRST_UNKNOWN + int.from_bytes(letters, "big") % self.unknown
 
@@ -130,12 +130,12 @@ def load_vectors(
     if ".bin" in [suffix.lower() for suffix in file.suffixes[-2:]]:
         raise DataError(f"{file}: is in word2vec's binary format; expected text: convert it first")
     is_archive = file.suffix.lower() == ".npz"
-    found, vectors = _read_archive(file, wanted) if is_archive else _read_text(source, wanted)
+    row_of, vectors = _read_archive(file, wanted) if is_archive else _read_text(source, wanted)
     finite = vectors.isfinite().all(1)
     if not finite.all():
-        word = next(word for word, row in found.items() if not finite[row])
+        word = next(word for word, row in row_of.items() if not finite[row])
         raise DataError(f"{file}: the vector of {word!r} is not finite in single precision")
-    if words and not found:
+    if words and not row_of:
         raise DataError(
             f"{path}: has none of the {len(words):,} words, such as {words[0]!r}; expected vectors "
             "of the same language"
@@ -143,9 +143,9 @@ def load_vectors(
     known: dict[str, int] = {}
     order: dict[int, int] = {}  # from the row as read to the row in order of first use
     for word in words:
-        spelling = next((spelling for spelling in spellings(word) if spelling in found), None)
+        spelling = next((spelling for spelling in spellings(word) if spelling in row_of), None)
         if spelling is not None:
-            row = order.setdefault(found[spelling], len(order))
+            row = order.setdefault(row_of[spelling], len(order))
             known[word] = FIRST_UNKNOWN + unknown + row
     generator = torch.Generator().manual_seed(seed)
     return _assembled(vectors[list(order)], known, normalise, unknown, generator)
@@ -229,7 +229,7 @@ def _read_text(source: Source, wanted: Collection[str]) -> tuple[dict[str, int],
     """The first row of each wanted word. Words are compared as bytes: some files are not UTF-8."""
     file = source.name
     names = {word.encode("utf-8", "surrogatepass"): word for word in wanted}
-    found: dict[str, int] = {}
+    rows: dict[str, int] = {}
     values = array("f")
     number = dim = 0
     try:
@@ -255,21 +255,21 @@ def _read_text(source: Source, wanted: Collection[str]) -> tuple[dict[str, int],
                         received = f"received {counted(len(cells), 'number')} after a word"
                         raise DataError(f"{where}: {received}; expected {dim}, as on other lines")
                 name = names.get(word)
-                if name is None or name in found:
+                if name is None or name in rows:
                     continue
                 try:
                     values.extend(map(float, line.split()[-dim:]))
                 except ValueError as error:
                     expected = f"expected {counted(dim, 'number')} after the word {name!r}"
                     raise DataError(f"{where}: {error}; {expected}") from error
-                found[name] = len(found)
+                rows[name] = len(rows)
     except (*DAMAGE, *REFUSED) as error:
         raise DataError(f"{file}, after line {number}: cannot be read: {error}") from error
     if not dim:
         raise DataError(f"{file}: is empty; expected lines of a word and its numbers")
-    if not found:
-        return found, torch.empty(0, dim)
-    return found, torch.frombuffer(values, dtype=torch.float32).view(-1, dim)
+    if not rows:
+        return rows, torch.empty(0, dim)
+    return rows, torch.frombuffer(values, dtype=torch.float32).view(-1, dim)
 
 
 def _read_archive(file: Path, wanted: Collection[str]) -> tuple[dict[str, int], Tensor]:
@@ -283,11 +283,11 @@ def _read_archive(file: Path, wanted: Collection[str]) -> tuple[dict[str, int], 
             rows = archive["rows"] if "rows" in archive else numpy.arange(len(vectors))
         if names.dtype.kind != "U" or vectors.dtype.kind != "f" or rows.dtype.kind not in "iu":
             raise TypeError
-        found: dict[str, int] = {}
+        row_of: dict[str, int] = {}
         for word, row in zip(words, rows.tolist(), strict=True):
             if word in wanted:
-                found.setdefault(word, row)
-        needed = sorted(set(found.values()))
+                row_of.setdefault(word, row)
+        needed = sorted(set(row_of.values()))
         matrix = torch.from_numpy(vectors[needed].astype(numpy.float32))
         if matrix.dim() != 2 or len(vectors) <= int(rows.max()) or int(rows.min()) < 0:
             raise ValueError
@@ -298,4 +298,4 @@ def _read_archive(file: Path, wanted: Collection[str]) -> tuple[dict[str, int], 
             "dimensions); and for each word a row of vec, or its number in rows"
         ) from error
     place = {row: i for i, row in enumerate(needed)}
-    return {word: place[row] for word, row in found.items()}, matrix
+    return {word: place[row] for word, row in row_of.items()}, matrix

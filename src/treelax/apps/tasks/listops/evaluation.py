@@ -43,9 +43,9 @@ def parse_all(
 ) -> list[Parsed]:
     """Parse and tag expressions, in evaluation mode, in their order."""
     device = model.composer.vertex.device
-    found: dict[int, Parsed] = {}
+    parses: dict[int, Parsed] = {}
     done = 0
-    lengths = [len(each) for each in expressions]
+    lengths = [len(expression) for expression in expressions]
     with evaluating(model):
         for chosen in length_batches(lengths, most_arcs=BATCH_ENTRIES, most_sentences=BATCH_MOST):
             batch = encode_listops([expressions[i] for i in chosen]).to(device)
@@ -57,7 +57,7 @@ def parse_all(
             tags, soft_tags = (model.composer(t).argmax(-1).tolist() for t in (discrete, soft))
             for row, i in enumerate(chosen):
                 n = lengths[i]
-                found[i] = Parsed(
+                parses[i] = Parsed(
                     tuple(heads[row][:n]),
                     tuple(tags[row][:n]),
                     tuple(soft_tags[row][:n]),
@@ -66,7 +66,7 @@ def parse_all(
                 done += n
             if progress is not None:
                 progress(done)
-    return [found[i] for i in range(len(expressions))]
+    return [parses[i] for i in range(len(expressions))]
 
 
 @dataclass(frozen=True)
@@ -165,10 +165,10 @@ def evaluate(
         by_length=[
             {
                 "longest": None if longest == math.inf else longest,
-                **_shares(own),
-                "attachment_operator": _percent(own, "operator baseline", "arcs"),
+                **_shares(counts),
+                "attachment_operator": _percent(counts, "operator baseline", "arcs"),
             }
-            for longest, own in sorted(rows.items())
+            for longest, counts in sorted(rows.items())
         ],
         baselines={
             "previous token": _percent(total, "previous baseline", "arcs"),

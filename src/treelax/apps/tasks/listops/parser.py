@@ -68,12 +68,13 @@ class ListOpsParser(TrainedParser):
     ) -> Iterator[Prediction]:
         expressions = (_expression(text, f"texts[{i}]") for i, text in enumerate(texts))
         while some := list(islice(expressions, batch_size)):
-            for own, said in zip(some, parse_all(self.model, some, scores=scores), strict=True):
+            parses = parse_all(self.model, some, scores=scores)
+            for expression, parse in zip(some, parses, strict=True):
                 yield Prediction(
-                    (own.tokens,),
-                    said.soft_tags if soft else said.tags,
-                    heads=(said.heads,),
-                    scores=None if said.scores is None else (said.scores,),
+                    (expression.tokens,),
+                    parse.soft_tags if soft else parse.tags,
+                    heads=(parse.heads,),
+                    scores=None if parse.scores is None else (parse.scores,),
                 )
 
     def words(self, text: str) -> tuple[str, ...]:
@@ -87,10 +88,10 @@ class ListOpsParser(TrainedParser):
                 )
         return tuple(token.upper() for token in tokens)
 
-    def shown_tags(self, said: Prediction) -> tuple[str, ...] | None:
+    def shown_tags(self, prediction: Prediction) -> tuple[str, ...] | None:
         """The argument counts of operators, and of others where they are not 0."""
-        assert isinstance(said.label, tuple)
-        return tuple(self._shown(said.words[0], map(int, said.label)))
+        assert isinstance(prediction.label, tuple)
+        return tuple(self._shown(prediction.words[0], map(int, prediction.label)))
 
     def _shown(self, words: Sequence[str], tags: Iterable[int]) -> Iterator[str]:
         """Tags as text: ``5+`` where there are more arguments than the model has tags for."""
@@ -113,20 +114,20 @@ class ListOpsParser(TrainedParser):
             return _examples("TEXT", [(i, read_line(text, "TEXT")) for i, text in texts])
         records = read_lines_of_text(sys.stdin.buffer if source.file == "-" else str(source.file))
         name = records.source
-        found = _examples(
+        examples = _examples(
             name, ((r.line, read_line(r.texts[0], f"{name}, line {r.line}")) for r in records)
         )
-        return replace(found, notes=lambda: records.report.lines())
+        return replace(examples, notes=lambda: records.report.lines())
 
     def own_examples(self, split: str, *, limit: int | None = None) -> Examples:
         data = self.config.data
-        found = load_test(data) if split == "test" else load_splits(data)[split]
-        return listops_examples(found[:limit], f"{split} set of {self.name}")
+        expressions = load_test(data) if split == "test" else load_splits(data)[split]
+        return listops_examples(expressions[:limit], f"{split} set of {self.name}")
 
     def evaluate(
         self, examples: Sequence[Example], *, progress: Progress | None = None
     ) -> Evaluation:
-        expressions = [Expression(each.sentences[0].words) for each in examples]
+        expressions = [Expression(example.sentences[0].words) for example in examples]
         return evaluate(self.model, expressions, progress=progress)
 
     @torch.no_grad()
@@ -207,11 +208,11 @@ def _examples(name: str, expressions: Iterable[tuple[int, Expression]]) -> Examp
     """Expressions with their gold heads; the kind of a token is its tag, its label what counts."""
     rows = (
         Example(
-            (Sentence(each.tokens, each.heads, each.kinds),),
+            (Sentence(expression.tokens, expression.heads, expression.kinds),),
             line,
-            tuple(valency or None for valency in each.valencies),
+            tuple(valency or None for valency in expression.valencies),
         )
-        for line, each in expressions
+        for line, expression in expressions
     )
     return Examples(name, rows, has_punctuation=False, baselines={"last operator": _last_operator})
 

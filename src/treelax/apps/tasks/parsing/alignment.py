@@ -35,7 +35,7 @@ def align(gold: Sentence, words: Sequence[str]) -> dict[int, int]:
     """For words that cut the same text otherwise, the number of the gold word that each of them is.
 
     By the rules of the CoNLL 2018 shared task: a word is a gold word if both have the same characters
-    of the text. The words of a gold multiword token have none of their own; among the words within
+    of the text. The words of a gold multiword token have none; among the words within
     it, they are found by the longest common subsequence of forms, whatever their case.
 
     >>> align(Sentence(("well", "-", "known", ".")), ("well-known", "."))
@@ -45,19 +45,19 @@ def align(gold: Sentence, words: Sequence[str]) -> dict[int, int]:
     for word in words:
         ends.append(end := end + len(characters(word)))
     spans = {span: m for m, span in enumerate(zip([0, *ends], ends, strict=False), 1)}
-    found, start = {}, 0
+    numbers_of, start = {}, 0
     for form, numbers in surface_tokens(gold):
         end = start + len(characters(form))
         if len(numbers) == 1:
             if (start, end) in spans:
-                found[spans[start, end]] = numbers[0]
+                numbers_of[spans[start, end]] = numbers[0]
         else:
             inside = [m for (a, b), m in spans.items() if start <= a and b <= end]
-            own = tuple(gold.words[g - 1].lower() for g in numbers)
-            said = tuple(words[m - 1].lower() for m in inside)
-            found |= {inside[j]: numbers[i] for i, j in _common(own, said)}
+            gold_forms = tuple(gold.words[g - 1].lower() for g in numbers)
+            forms = tuple(words[m - 1].lower() for m in inside)
+            numbers_of |= {inside[j]: numbers[i] for i, j in _common(gold_forms, forms)}
         start = end
-    return found
+    return numbers_of
 
 
 def _common(one: Sequence[str], other: Sequence[str]) -> tuple[tuple[int, int], ...]:

@@ -43,7 +43,7 @@ class DataConfig:
         vectors: file of word vectors, which stay as they are; None for none.
         more_vectors: files whose vectors are concatenated to those.
         tags: column of tags to read with the words: "none", "upos" or "xpos".
-        min_count: words seen less often in training have no learned vector of their own.
+        min_count: words seen less often in training have no learned vector.
         max_length: longer training sentences are skipped; dev and test are kept.
         seed: of the vectors of unknown words, and of which sentences are labelled.
     """

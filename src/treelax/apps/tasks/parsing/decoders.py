@@ -64,9 +64,9 @@ class Decoder(nn.Module, ABC):
 
     def lost(self, vectors: Tensor, words: Tensor, counted: Tensor, table: Tensor) -> Tensor:
         """``(samples, batch)``: minus the summed log-probability of the words that count."""
-        found = self.predict(vectors, table)
-        wanted = words.expand(found.shape[:-1])[..., None]
-        return -(found.gather(-1, wanted)[..., 0] * counted).sum(-1)
+        log_probs = self.predict(vectors, table)
+        wanted = words.expand(log_probs.shape[:-1])[..., None]
+        return -(log_probs.gather(-1, wanted)[..., 0] * counted).sum(-1)
 
 
 class ArcDecoder(Decoder):
@@ -149,8 +149,8 @@ class MaskedDecoder(Decoder):
     def forward(
         self, given: Encoded, trees: Tensor, table: Tensor, generator: torch.Generator | None = None
     ) -> Tensor:
-        found = self.output(self.gcn(given.vertices, trees)[..., 1:, :])
-        return self.lost(found, given.words, given.hidden, table) / self.share
+        vectors = self.output(self.gcn(given.vertices, trees)[..., 1:, :])
+        return self.lost(vectors, given.words, given.hidden, table) / self.share
 
 
 def make_decoder(config: UnlabelledConfig, count: int, word_size: int, vertex_size: int) -> Decoder:

@@ -73,46 +73,47 @@ class ParsingFigures:
         """
         counts: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)  # by table and row
         exact = malformed = 0
-        for own, (words, heads, labels) in zip(gold, found, strict=True):
-            assert own.heads is not None
-            assert own.labels is not None
-            exact += words == own.words and heads == own.heads
+        for sentence, (words, heads, labels) in zip(gold, found, strict=True):
+            assert sentence.heads is not None
+            assert sentence.labels is not None
+            exact += words == sentence.words and heads == sentence.heads
             malformed += not is_tree(torch.tensor(heads), single_root=True)
-            same = {m: m for m in range(len(own) + 1)}
-            gold_of = same if words == own.words else {0: 0, **align(own, words)}
+            same = {m: m for m in range(len(sentence) + 1)}
+            gold_of = same if words == sentence.words else {0: 0, **align(sentence, words)}
             # of each gold word that was found, its head as a gold word, and its label
-            said = {
+            arcs = {
                 gold_of[m]: (gold_of.get(head), label)
                 for m, (head, label) in enumerate(zip(heads, labels, strict=True), 1)
                 if m in gold_of
             }
             for m, (word, head, label) in enumerate(
-                zip(own.words, own.heads, own.labels, strict=True), 1
+                zip(sentence.words, sentence.heads, sentence.labels, strict=True), 1
             ):
-                found_head, found_label = said.get(m, (None, ""))
+                found_head, found_label = arcs.get(m, (None, ""))
                 attached = head == found_head
                 figures = {
                     "words": 1,
-                    "found": m in said,
+                    "found": m in arcs,
                     "uas": attached,
                     "las": attached and universal(label) == universal(found_label),
                     "exact_las": attached and label == found_label,
                 }
                 arc = _row(ARCS, abs(head - m)) if head else ROOT
-                places = {"label": universal(label), "length": _row(LENGTHS, len(own)), "arc": arc}
+                length = _row(LENGTHS, len(sentence))
+                places = {"label": universal(label), "length": length, "arc": arc}
                 places["all words"] = ""
                 if not is_punctuation(word):
                     places["without punctuation"] = ""
                 for place in places.items():
                     counts[place].update(figures)
-            counts["all words", ""]["said"] += len(words)
-            counts["without punctuation", ""]["said"] += sum(not is_punctuation(w) for w in words)
+            counts["all words", ""]["parsed"] += len(words)
+            counts["without punctuation", ""]["parsed"] += sum(not is_punctuation(w) for w in words)
 
         def table(name: str, rows: Iterable[str]) -> dict[str, dict[str, Any]]:
             return {row: _shares(counts[name, row]) for row in rows if (name, row) in counts}
 
         by_count = sorted(
-            (-own["words"], row) for (name, row), own in counts.items() if name == "label"
+            (-count["words"], row) for (name, row), count in counts.items() if name == "label"
         )
         return cls(
             len(gold),
@@ -133,14 +134,14 @@ class ParsingFigures:
     def tables(self, title: str) -> list[Table]:
         """All figures, for people."""
         main = {"all words": asdict(self), "without punctuation": self.without_punctuation}
-        told = f"{title}: {self.sentences:,} sentences, {self.exact_trees:.2f} % all heads right"
+        heading = f"{title}: {self.sentences:,} sentences, {self.exact_trees:.2f} % all heads right"
         if self.malformed:
-            told += f", {self.malformed:.2f} % no tree with one root"
+            heading += f", {self.malformed:.2f} % no tree with one root"
         if self.word_f1 < 100:
-            told += f"; F1 of words {self.word_f1:.2f}"
+            heading += f"; F1 of words {self.word_f1:.2f}"
         rest = {"label": self.by_label, "words of sentence": self.by_length, "arc": self.by_arc}
         return [
-            _table("%", main, told),
+            _table("%", main, heading),
             *(_table(name, rows, None) for name, rows in rest.items()),
         ]
 
@@ -170,11 +171,11 @@ def _shares(counts: Counter[str]) -> dict[str, Any]:
 
 
 def _f1(counts: Counter[str], key: str) -> float:
-    """F1 of what is right; where words are not counted as the parser said them, the share of gold."""
+    """F1 of what is right; where the parser's words are not counted, the share of gold."""
     words = counts["words"]
-    return 200 * counts[key] / max(words + counts.get("said", words), 1)
+    return 200 * counts[key] / max(words + counts.get("parsed", words), 1)
 
 
 def _table(name: str, rows: dict[str, dict[str, Any]], title: str | None) -> Table:
-    cells = [[key, own["words"], *(float(own[k]) for k in KEYS)] for key, own in rows.items()]
+    cells = [[key, row["words"], *(float(row[k]) for k in KEYS)] for key, row in rows.items()]
     return Table([name, "words", *HEADINGS], cells, title)

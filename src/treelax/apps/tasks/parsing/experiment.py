@@ -37,7 +37,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Treebanks:
-    """The sentences of a config, and what is to be told of them."""
+    """The sentences of a config, and notes on them."""
 
     splits: dict[str, list[Sentence]]  # those of training as they are trained on
     unlabelled: list[Sentence]  # to train on without their trees
@@ -54,14 +54,14 @@ def load_treebanks(config: ParserConfig, progress: Callable[[int, str], None]) -
             if split != "test":
                 raise InputError(f"data.{split} is none; expected a file: give --{split} FILE")
             continue
-        own = splits[split] = []
+        sentences = splits[split] = []
         # of the training sentences long ones are left out below
         read = read_treebank(
             path, single_root=config.model.single_root, any_length=split == "train"
         )
         for sentence in read:
-            own.append(sentence)
-            progress(len(own), split)
+            sentences.append(sentence)
+            progress(len(sentences), split)
     labelled, rest = choose_labelled(splits["train"], data)
     unlabelled, more_notes = load_unlabelled(config, rest)
     splits["train"], notes = _to_train(labelled, config)
@@ -85,11 +85,11 @@ def load_treebanks(config: ParserConfig, progress: Callable[[int, str], None]) -
         raise InputError(f"data.tags is {data.tags} and {data.train} has none there; expected none")
     known_labels = set(map(universal, lexicon.labels))  # figures are without subtypes
     for split in splits:
-        new = [label for own in splits[split] for label in own.labels or ()]
+        new = [label for sentence in splits[split] for label in sentence.labels or ()]
         new = [label for label in new if universal(label) not in known_labels]
         if new:
-            told = f"{counted(len(new), 'word')} with a label that training never saw, counted as wrong"
-            notes.append(f"{split}: {told} ({', '.join(sorted(set(new)))})")
+            note = f"{counted(len(new), 'word')} with a label that training never saw, counted as wrong"
+            notes.append(f"{split}: {note} ({', '.join(sorted(set(new)))})")
     return Treebanks(splits, unlabelled, lexicon, vocabulary, tuple(notes))
 
 
@@ -98,22 +98,22 @@ def _to_train(
 ) -> tuple[list[Sentence], list[str]]:
     """Training sentences without the long ones, and trees that the structure has."""
     longest, notes = config.data.max_length, []
-    kept = [own for own in sentences if len(own) <= longest]
-    if not kept:
+    chosen = [sentence for sentence in sentences if len(sentence) <= longest]
+    if not chosen:
         raise InputError(
             f"{config.data.train}: all sentences have more than data.max_length={longest} words; "
             "expected shorter ones, or --set data.max_length=N"
         )
-    if left := len(sentences) - len(kept):
-        told = f"{counted(left, 'sentence')} of more than {longest} words left out"
-        notes.append(f"train: {told}; --set data.max_length=N keeps more")
+    if left := len(sentences) - len(chosen):
+        note = f"{counted(left, 'sentence')} of more than {longest} words left out"
+        notes.append(f"train: {note}; --set data.max_length=N keeps more")
     if config.model.structure == "projective":
-        found = [_projective(own, config.model.single_root) for own in kept]
-        if changed := sum(a is not b for a, b in zip(found, kept, strict=True)):
-            told = f"{counted(changed, 'tree')} with crossing arcs, in place of which the nearest"
-            notes.append(f"train: {told} projective ones are learned")
-        kept = found
-    return kept, notes
+        projective = [_projective(sentence, config.model.single_root) for sentence in chosen]
+        if changed := sum(a is not b for a, b in zip(projective, chosen, strict=True)):
+            note = f"{counted(changed, 'tree')} with crossing arcs, in place of which the nearest"
+            notes.append(f"train: {note} projective ones are learned")
+        chosen = projective
+    return chosen, notes
 
 
 def _projective(sentence: Sentence, single_root: bool) -> Sentence:
@@ -147,7 +147,7 @@ class ParserExperiment:
                 sizes = (*table.shape, self.model.encoder.output_size)
                 self.model.decoder = make_decoder(config.unlabelled, *sizes)
                 # words that no tree has start from what the encoder sees of dropped ones
-                seen = lexicon.forms([word for own in data.splits["train"] for word in own.words])
+                seen = lexicon.forms([word for s in data.splits["train"] for word in s.words])
                 table.data[~torch.isin(torch.arange(len(table)), seen.learned)] = 0
         self.model.to(device)
         subwords = self.model.words.subwords
@@ -155,13 +155,13 @@ class ParserExperiment:
             self._check_lengths(subwords)
         self.forms = lexicon.forms(list(words), subwords).to(device)
         self.universal = lexicon.universal.to(device)
-        own, unseen, tags = data.splits["train"], data.splits["dev"], config.data.tags
-        some = own + data.unlabelled
-        everything = encode(some, lexicon, tags, words.ids(w for each in some for w in each.words))
+        training, unseen, tags = data.splits["train"], data.splits["dev"], config.data.tags
+        some = training + data.unlabelled
+        everything = encode(some, lexicon, tags, words.ids(w for s in some for w in s.words))
         dev_forms, read = encode_words(unseen, lexicon, tags, subwords)
         dev = encode(unseen, lexicon, tags, read.columns[:, 0].tolist())
         self.dev_forms = dev_forms.to(device)
-        self.labelled, self.dev_data = len(own), dev.to(device)
+        self.labelled, self.dev_data = len(training), dev.to(device)
         self.everything = everything.to(device)  # the labelled sentences, then the others
         # on the host, to choose shapes
         self.sizes = self.model.words.sizes(self.everything, self.forms).cpu()
@@ -181,12 +181,12 @@ class ParserExperiment:
     def _check_lengths(self, subwords: SubwordTable) -> None:
         """Refuse sentences that are too long for a transformer, before training begins."""
         for split, sentences in self.data.splits.items():
-            for own in sentences:
-                read = own.words if split == "train" else as_read(own, self.data.lexicon)
+            for sentence in sentences:
+                read = sentence.words if split == "train" else as_read(sentence, self.data.lexicon)
                 file = getattr(self.config.data, split)
-                subwords.check_length(read, f"{file}, line {own.line}")
-        for own in self.data.unlabelled:
-            subwords.check_length(own.words, f"unlabelled: {short(own.text)}")
+                subwords.check_length(read, f"{file}, line {sentence.line}")
+        for sentence in self.data.unlabelled:
+            subwords.check_length(sentence.words, f"unlabelled: {short(sentence.text)}")
 
     @property
     def updates(self) -> int:
@@ -196,16 +196,16 @@ class ParserExperiment:
         return settings.updates or max(1, sentences // settings.batch_size)
 
     def groups(self) -> list[dict[str, Any]]:
-        """All parameters, with Adam's decay rates; a transformer has its own learning rate."""
+        """All parameters, with Adam's decay rates; a transformer has a separate learning rate."""
         betas, transformer = (0.9, self.config.train.second_moment), self.model.words.transformer
         slow: list[nn.Parameter] = []
         if transformer is not None and transformer.model is not None:
             slow = list(transformer.model.parameters())
-        fast = {id(own): own for own in self.model.parameters()}
-        for own in slow:
-            del fast[id(own)]
+        fast = {id(p): p for p in self.model.parameters()}
+        for p in slow:
+            del fast[id(p)]
         groups = [(1.0, list(fast.values())), (self.config.model.pretrained_rate, slow)]
-        return [{"params": own, "rate": rate, "betas": betas} for rate, own in groups if own]
+        return [{"params": part, "rate": rate, "betas": betas} for rate, part in groups if part]
 
     def begin(self, epoch: int) -> bool:
         """Take unlabelled sentences into batches after the first epochs; returns whether they are."""
@@ -217,10 +217,12 @@ class ParserExperiment:
         lexicon = self.data.lexicon
         used = self.everything.columns[:, 0].unique()
         words = [self.data.vocabulary.word(number) for number in used.tolist()]
-        words += [word for own in self.data.splits["dev"] for word in own.words]
+        words += [word for sentence in self.data.splits["dev"] for word in sentence.words]
         facts = [words, lexicon.words, lexicon.characters, lexicon.tags, lexicon.labels]
         tensors = [
-            part for own in (self.everything, self.dev_data) for part in (own.columns, own.offsets)
+            part
+            for data in (self.everything, self.dev_data)
+            for part in (data.columns, data.offsets)
         ]
         if lexicon.vectors is not None:
             for rows in (self.forms.vectors[used], self.dev_forms.vectors):
@@ -240,7 +242,7 @@ class ParserExperiment:
         if self.mixed:
             # side by side, by length, so that they need little padding
             both = [drawn, labelled + draw(self.sizes[labelled:])]
-            both = [own[self.sizes[own].amax((1, 2)).argsort(stable=True)] for own in both]
+            both = [rows[self.sizes[rows].amax((1, 2)).argsort(stable=True)] for rows in both]
             drawn = torch.cat(both, 1)[torch.randperm(self.updates, generator=generator)]
         longest, transformer = self.sizes[drawn].amax(1), self.model.words.transformer
         if self.device.type == "cuda":

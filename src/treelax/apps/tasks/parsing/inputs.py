@@ -1,4 +1,4 @@
-"""Sentences that a user gives a parser: CoNLL-U, texts in any other form, or its own data."""
+"""Sentences that a user gives a parser: CoNLL-U, texts in any other form, or its training data."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def read_examples(config: ParserConfig, structure: Structure, source: Source) ->
         is_treebank = one_file(str(file), preferred=(CONLLU,)).suffix == CONLLU
     if not is_treebank:
         if source.keep or source.scored:
-            told = f"{'--keep' if source.keep else '--data'}: {file or 'TEXT'} has no heads"
-            raise InputError(f"{told}; expected a CoNLL-U file")
+            problem = f"{'--keep' if source.keep else '--data'}: {file or 'TEXT'} has no heads"
+            raise InputError(f"{problem}; expected a CoNLL-U file")
         return read_texts(config.data.sentences, source, written_words)
     file = str(file)
     name = one_file(file, preferred=(CONLLU,)).name
@@ -64,7 +64,7 @@ def read_examples(config: ParserConfig, structure: Structure, source: Source) ->
 
 
 def _cut_anew(sentence: Sentence, file: str) -> Example:
-    """The text of a sentence in words of our own, with the sentence beside it."""
+    """The text of a sentence in words of our tokenizer, with the sentence next to it."""
     text, tokens = sentence.metadata.get("text", ""), surface_tokens(sentence)
     if characters(text) != characters("".join(form for form, _ in tokens)):
         received = f"received {f'the text {short(text)}' if text else 'no text'}"

@@ -37,7 +37,7 @@ class Forms:
 
     def to(self, device: torch.device) -> Forms:
         """On a device."""
-        return Forms(*(getattr(self, each.name).to(device) for each in fields(self)))
+        return Forms(*(getattr(self, field.name).to(device) for field in fields(self)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,18 +60,18 @@ class Lexicon:
         vectors: Vectors | None = None,
     ) -> Self:
         """Of training sentences; what is seen too rarely trains what stands for the unknown."""
-        words = Counter(word.lower() for own in sentences for word in own.words)
-        characters = Counter(c for own in sentences for word in own.words for c in word)
-        seen = Counter(tag for own in sentences for tag in tags_of(own, tags))
-        labels = {label for own in sentences for label in own.labels or ()}
+        words = Counter(word.lower() for s in sentences for word in s.words)
+        characters = Counter(c for s in sentences for word in s.words for c in word)
+        seen = Counter(tag for s in sentences for tag in tags_of(s, tags))
+        labels = {label for s in sentences for label in s.labels or ()}
 
-        def kept(counts: Counter[str], least: int) -> tuple[str, ...]:
+        def frequent(counts: Counter[str], least: int) -> tuple[str, ...]:
             return tuple(sorted(key for key, count in counts.items() if count >= least))
 
         return cls(
-            kept(words, min_count),
-            kept(characters, 2),
-            kept(seen, 1),
+            frequent(words, min_count),
+            frequent(characters, 2),
+            frequent(seen, 1),
             tuple(sorted(labels)),
             vectors,
         )
@@ -86,7 +86,7 @@ class Lexicon:
         """``(labels,)``: for each label the first one with its universal part."""
         first: dict[str, int] = {}
         return torch.tensor(
-            [first.setdefault(universal(own), i) for i, own in enumerate(self.labels)]
+            [first.setdefault(universal(label), i) for i, label in enumerate(self.labels)]
         )
 
     @cached_property
@@ -129,7 +129,7 @@ class Lexicon:
         if word in known or not known:
             return known.get(word, 0)
         others = (*spellings(word), word.capitalize(), word.upper())
-        return next((known[each] for each in others if each in known), 0)
+        return next((known[spelling] for spelling in others if spelling in known), 0)
 
     def forms(self, words: Sequence[str], subwords: WordTable | None = None) -> Forms:
         """Different words as numbers, the first as number 1."""
@@ -140,7 +140,7 @@ class Lexicon:
             [START, *(ids.get(c, UNKNOWN) for c in word[:MOST_CHARACTERS]), END] for word in words
         ]
         longest = max(map(len, spelled), default=1)
-        characters = [[0] * longest, *(own + [0] * (longest - len(own)) for own in spelled)]
+        characters = [[0] * longest, *(s + [0] * (longest - len(s)) for s in spelled)]
         pieces = [0] * len(words) if subwords is None else subwords.ids(words)
         return Forms(*map(torch.tensor, ([0, *rows], [0, *learned], characters, [0, *pieces])))
 
@@ -181,5 +181,5 @@ def tags_of(sentence: Sentence, tags: str) -> tuple[str, ...]:
     """The tags that a model reads; `_` where there are none."""
     if tags == "none":
         return ()
-    found = sentence.tags if tags == "upos" else sentence.xpos
-    return found or ("_",) * len(sentence)
+    column = sentence.tags if tags == "upos" else sentence.xpos
+    return column or ("_",) * len(sentence)

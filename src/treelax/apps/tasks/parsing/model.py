@@ -85,10 +85,10 @@ class WordEncoder(nn.Module):
                 pieces = pieces.masked_fill(hidden, 0)
             parts.append(self.transformer(pieces, batch.lengths, batch.subwords))
         if training and self.config.input_dropout:
-            kept = words.new_empty((*ids.shape, len(parts)))
-            kept.bernoulli_(1 - self.config.input_dropout)
-            kept = kept * (len(parts) / kept.sum(-1, keepdim=True).clamp(min=1))
-            parts = [part * kept[..., i, None] for i, part in enumerate(parts)]
+            mask = words.new_empty((*ids.shape, len(parts)))
+            mask.bernoulli_(1 - self.config.input_dropout)
+            mask = mask * (len(parts) / mask.sum(-1, keepdim=True).clamp(min=1))
+            parts = [part * mask[..., i, None] for i, part in enumerate(parts)]
         vectors = torch.cat(parts, -1)
         return vectors if hidden is None else vectors.masked_fill(hidden[..., None], 0)
 
@@ -107,9 +107,9 @@ class WordEncoder(nn.Module):
             distinct, place = ids.unique(return_inverse=True)
         spelled = characters[distinct]
         assert self.characters is not None
-        found = self.filters(self.characters(spelled).transpose(1, 2))
-        found = found.masked_fill(spelled[:, None] == 0, 0).relu().amax(-1)
-        return found.unflatten(0, ids.shape) if place is None else found[place]
+        features = self.filters(self.characters(spelled).transpose(1, 2))
+        features = features.masked_fill(spelled[:, None] == 0, 0).relu().amax(-1)
+        return features.unflatten(0, ids.shape) if place is None else features[place]
 
 
 class ParserModel(nn.Module):
@@ -135,8 +135,8 @@ class ParserModel(nn.Module):
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *args: Any, **options: Any) -> Any:
         """Load weights, but those of a decoder, which a trained parser does not need."""
-        own = {key: value for key, value in state_dict.items() if not key.startswith("decoder.")}
-        return super().load_state_dict(own, *args, **options)
+        weights = {k: value for k, value in state_dict.items() if not k.startswith("decoder.")}
+        return super().load_state_dict(weights, *args, **options)
 
     @property
     def most_arcs(self) -> int:

@@ -1,8 +1,8 @@
 """A parser as one small file, which needs neither its run nor its word vectors.
 
-Vectors are stored as the parser's projection maps them, so that their own size does not count. Every
+Vectors are stored as the parser's projection maps them, so that their size does not count. Every
 tensor with more than one dimension is stored in 8 bits, with a scale for each place of its last
-dimension: the weights that keep padding out of a BiLSTM have a place of their own, and are far larger
+dimension: the weights that keep padding out of a BiLSTM have a separate place, and are far larger
 than all others.
 """
 
@@ -68,13 +68,13 @@ def load_packed(path: Path, *, kind: str) -> Packed:
     if "about" not in saved.state:
         raise InputError(f"{path}: lacks the words of its run; expected the folder of the run")
     try:
-        tensors = {name: own for name, own in saved.tensors.items() if not name.endswith(SCALE)}
+        tensors = {name: t for name, t in saved.tensors.items() if not name.endswith(SCALE)}
         for name in [name for name in saved.tensors if name + SCALE in saved.tensors]:
             tensors[name] = tensors[name] * saved.tensors[name + SCALE]
         rows, matrix = tensors.pop(ROWS).tolist(), tensors.pop(VECTORS, None)
         known = dict(zip(saved.state["known"].split("\n"), rows, strict=False))
         vectors = None if matrix is None else Vectors(matrix, known)
-        names = {name: tuple(own) for name, own in saved.state["lexicon"].items()}
+        names = {name: tuple(values) for name, values in saved.state["lexicon"].items()}
         lexicon = Lexicon(**names, vectors=vectors)
         config = from_table(ParserConfig, saved.state["config"], "config")
         with torch.random.fork_rng(devices=[]):  # weights are overwritten at once

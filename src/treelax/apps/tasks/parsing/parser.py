@@ -18,10 +18,10 @@ from treelax.apps.data.conllu import Sentence, heads_tensor
 from treelax.apps.data.text.tokenizer import written_words
 from treelax.apps.tasks.base import (
     Answer,
-    Asking,
     Example,
     Examples,
     Prediction,
+    PredictOptions,
     Progress,
     Source,
     Text,
@@ -100,22 +100,22 @@ class DependencyParser(TrainedParser):
         sentences = (self._sentence(text, f"texts[{i}]", tokens) for i, text in enumerate(texts))
         bounds = {"most_arcs": self.model.most_arcs, "most_sentences": batch_size}
         while window := list(islice(sentences, WINDOW * batch_size)):
-            self.look_up(word for own in window if own is not None for word in own.words)
+            self.look_up(word for s in window if s is not None for word in s.words)
             done = [Prediction(((),))] * len(window)  # of an empty text there is no more to say
-            where = [i for i, own in enumerate(window) if own is not None]
-            given = [own for own in window if own is not None]
+            where = [i for i, s in enumerate(window) if s is not None]
+            given = [s for s in window if s is not None]
             encoded = self._encoded(given)
             with evaluating(self.model):
                 for places in length_batches(list(map(len, given)), **bounds):
-                    own = [given[i] for i in places]
-                    batch = self._batch(encoded, places, max(map(len, own)))
-                    found = self._parsed(own, batch, soft, scores, keep)
-                    for place, said in zip(places, found, strict=True):
-                        done[where[place]] = said
+                    chosen = [given[i] for i in places]
+                    batch = self._batch(encoded, places, max(map(len, chosen)))
+                    predictions = self._parsed(chosen, batch, soft, scores, keep)
+                    for place, prediction in zip(places, predictions, strict=True):
+                        done[where[place]] = prediction
             yield from done
 
     def predict(
-        self, texts: Iterable[Any], *, keep: bool = False, **options: Unpack[Asking]
+        self, texts: Iterable[Any], *, keep: bool = False, **options: Unpack[PredictOptions]
     ) -> list[Prediction]:
         """Parse texts; ``keep`` keeps the heads of sentences, -1 where unknown, and their labels."""
         return list(self.stream(texts, keep=keep, **options))
@@ -143,13 +143,13 @@ class DependencyParser(TrainedParser):
         heads = best[..., 1:].argmax(-2)
         labels = self.model.label_scores(vertices, heads).argmax(-1).tolist()
         own_scores = trees.scores.float().cpu() if scores else ()
-        said = []
+        predictions = []
         for i, (sentence, row) in enumerate(zip(sentences, heads.tolist(), strict=True)):
             n = len(sentence)
             relations = [self.lexicon.labels[label] for label in labels[i][:n]]
             if keep:
                 relations = _kept_labels(sentence, relations)
-            said.append(
+            predictions.append(
                 Prediction(
                     (sentence.words,),
                     heads=(tuple(row[:n]),),
@@ -157,7 +157,7 @@ class DependencyParser(TrainedParser):
                     relations=(tuple(relations),),
                 )
             )
-        return said
+        return predictions
 
     def _encoded(self, sentences: Sequence[Sentence]) -> tuple[EncodedTreebank, Forms]:
         given = (self.lexicon, self.config.data.tags, self.model.words.subwords)
@@ -237,22 +237,22 @@ class DependencyParser(TrainedParser):
     ) -> ParsingFigures:
         """Compare heads and labels with those of a treebank."""
         # a text that was cut anew has the treebank's sentence beside it
-        gold, done = [each.block or each.sentences[0] for each in examples], 0
-        for own in gold:
-            if own.heads is None or own.labels is None:
+        gold, done = [example.block or example.sentences[0] for example in examples], 0
+        for sentence in gold:
+            if sentence.heads is None or sentence.labels is None:
                 raise InputError(
-                    f"line {own.line}: received a sentence without heads and labels; expected a "
+                    f"line {sentence.line}: received a sentence without heads and labels; expected a "
                     "treebank in CoNLL-U"
                 )
-        found = []
-        for said in self.stream(each.texts[0] for each in examples):
-            assert said.heads is not None
-            assert said.relations is not None
-            found.append((said.words[0], said.heads[0], said.relations[0]))
-            done += len(said.words[0])
+        parses = []
+        for prediction in self.stream(example.texts[0] for example in examples):
+            assert prediction.heads is not None
+            assert prediction.relations is not None
+            parses.append((prediction.words[0], prediction.heads[0], prediction.relations[0]))
+            done += len(prediction.words[0])
             if progress is not None:
                 progress(done)
-        return ParsingFigures.of(gold, found)
+        return ParsingFigures.of(gold, parses)
 
     def save(self, path: str | os.PathLike[str], about: Mapping[str, Any]) -> None:
         """Save the parser as one small file, with all words looked up so far.
@@ -291,28 +291,28 @@ class DependencyParser(TrainedParser):
 
     @torch.no_grad()
     def best_trees(
-        self, text: Text, said: Prediction, count: int, *, keep: bool = False
+        self, text: Text, prediction: Prediction, count: int, *, keep: bool = False
     ) -> list[Prediction]:
         """The most probable trees of a text, fewer if there are not as many.
 
-        ``said`` is what `stream` said of the text, with scores and the same ``keep``.
+        ``prediction`` is that of `stream` for the text, with scores and the same ``keep``.
         """
         sentence = self._sentence(text, "text", True)
         assert sentence is not None
-        assert said.scores is not None
-        found = self.tree.structure(said.scores[0]).top_k(count)
-        heads = found.trees[..., 1:].argmax(-2)
+        assert prediction.scores is not None
+        best = self.tree.structure(prediction.scores[0]).top_k(count)
+        heads = best.trees[..., 1:].argmax(-2)
         with evaluating(self.model):
             vertices = self._vertices(sentence).expand(count, -1, -1)
             labels = self.model.label_scores(vertices, heads.to(self._device)).argmax(-1)
         trees = []
-        for own, numbers, log_prob in zip(
-            heads.tolist(), labels.tolist(), found.log_probs.tolist(), strict=True
+        for row, numbers, log_prob in zip(
+            heads.tolist(), labels.tolist(), best.log_probs.tolist(), strict=True
         ):
             relations = [self.lexicon.labels[label] for label in numbers]
             relations = _kept_labels(sentence, relations) if keep else relations
             more = {"relations": (tuple(relations),), "log_prob": log_prob}
-            trees.append(replace(said, heads=(tuple(own),), **more))
+            trees.append(replace(prediction, heads=(tuple(row),), **more))
         return [tree for tree in trees if tree.log_prob != -math.inf]
 
     def _vertices(self, sentence: Sentence) -> Tensor:
@@ -332,11 +332,11 @@ class DependencyParser(TrainedParser):
         return self.model.root.vector.device
 
 
-def _kept_labels(sentence: Sentence, found: Sequence[str]) -> list[str]:
+def _kept_labels(sentence: Sentence, labels: Sequence[str]) -> list[str]:
     """The labels found, but those that are given with a head."""
     n = len(sentence)
-    given = zip(sentence.heads or (-1,) * n, sentence.labels or ("_",) * n, found, strict=True)
-    return [said if head < 0 or label == "_" else label for head, label, said in given]
+    given = zip(sentence.heads or (-1,) * n, sentence.labels or ("_",) * n, labels, strict=True)
+    return [predicted if head < 0 or label == "_" else label for head, label, predicted in given]
 
 
 def load(
@@ -362,7 +362,7 @@ def load(
     saved = load_checkpoint(file, kind=DependencyParser.task)
     lexicon = Lexicon.load(path / WORDS)
     try:
-        # files may have moved since, which the run's own config tells
+        # files may have moved since, which the run's config records
         trained = from_table(ParserConfig, saved.state.get("config", {}), "config")
         copy = own_copy(trained.model.pretrained, path)
         with torch.random.fork_rng(devices=[]):  # weights are overwritten at once

@@ -55,7 +55,7 @@ class Parsing(Task):
         return ALL_PRESETS[name][0]
 
     def presets(self, name: str) -> Mapping[str, str]:
-        return {each: text for each, (_, text) in ALL_PRESETS.items()}
+        return {preset: text for preset, (_, text) in ALL_PRESETS.items()}
 
     def check_data(
         self, configs: Sequence[ParserConfig], progress: Callable[[int, str], None]
@@ -77,7 +77,7 @@ class Parsing(Task):
         progress: Callable[[int, str], None],
     ) -> ParserExperiment:
         model = replace(config.model, pretrained=own_copy(config.model.pretrained, folder))
-        if model.pretrained is not None:  # told now, not when all sentences have been read
+        if model.pretrained is not None:  # checked now, not when all sentences have been read
             check_folder(model.pretrained)
         if (folder / CONFIG).exists():  # a run to go on with: a new one gets its folder later
             refuse_other_data(folder, config.data.files)
@@ -91,29 +91,31 @@ class Parsing(Task):
             copy_folder(experiment.config.model.pretrained, run.path / COPY)
 
     def begin(self, run: Run, training: Training) -> None:
-        own: ParserExperiment = training.experiment  # type: ignore[assignment]
-        own.data.lexicon.save(run.path / WORDS)
-        write_origins(run.path, own.config.data.files)
+        experiment: ParserExperiment = training.experiment  # type: ignore[assignment]
+        experiment.data.lexicon.save(run.path / WORDS)
+        write_origins(run.path, experiment.config.data.files)
 
     def headline(self, experiment: Experiment) -> str:
-        own: ParserExperiment = experiment  # type: ignore[assignment]
-        sizes = ", ".join(f"{name} {len(split):,}" for name, split in own.data.splits.items())
+        parser_experiment: ParserExperiment = experiment  # type: ignore[assignment]
+        data = parser_experiment.data
+        sizes = ", ".join(f"{name} {len(split):,}" for name, split in data.splits.items())
         return (
-            f"{sizes} sentences, {counted(len(own.data.lexicon.labels), 'label')}, "
-            f"{counted(own.config.train.epochs, 'epoch')} of {counted(own.updates, 'update')}"
+            f"{sizes} sentences, {counted(len(data.lexicon.labels), 'label')}, "
+            f"{counted(parser_experiment.config.train.epochs, 'epoch')} of "
+            f"{counted(parser_experiment.updates, 'update')}"
         )
 
     def describe(self, dev: Mapping[str, float]) -> str:
         return f"UAS {dev['uas']:.2f} LAS {dev['las']:.2f}"
 
     def test_size(self, experiment: Experiment) -> int:
-        own: ParserExperiment = experiment  # type: ignore[assignment]
-        return sum(len(s) for split in _tested(own).values() for s in split)
+        parser_experiment: ParserExperiment = experiment  # type: ignore[assignment]
+        return sum(len(s) for split in _tested(parser_experiment).values() for s in split)
 
     def finish(self, training: Training, progress: Progress | None = None) -> dict[str, Any]:
-        own: ParserExperiment = training.experiment  # type: ignore[assignment]
-        parser, done, splits = _parser(own), 0, {}
-        for name, sentences in _tested(own).items():
+        experiment: ParserExperiment = training.experiment  # type: ignore[assignment]
+        parser, done, splits = _parser(experiment), 0, {}
+        for name, sentences in _tested(experiment).items():
 
             def tell(words: int, before: int = done) -> None:
                 if progress is not None:
@@ -123,24 +125,24 @@ class Parsing(Task):
             splits[name] = parser.evaluate(examples, progress=tell).record()
             done += splits[name]["words"]
         return {
-            "preset": own.config.preset,
-            "seed": own.config.seed,
-            "training_sentences": own.labelled,
-            "parameters": sum(p.numel() for p in own.model.parameters()),
+            "preset": experiment.config.preset,
+            "seed": experiment.config.seed,
+            "training_sentences": experiment.labelled,
+            "parameters": sum(p.numel() for p in experiment.model.parameters()),
             "best_epoch": training.best_epoch,
             "epochs": training.epochs,
             "seconds": training.seconds,
-            "device": device_name(own.device),
-            "data": data_sum(own.config),
+            "device": device_name(experiment.device),
+            "data": data_sum(experiment.config),
             "splits": splits,
         }
 
     def drawn(self, training: Training) -> list[tuple[Sequence[str], Heads, Heads]]:
-        own: ParserExperiment = training.experiment  # type: ignore[assignment]
-        *_, split = _tested(own).values()
+        experiment: ParserExperiment = training.experiment  # type: ignore[assignment]
+        *_, split = _tested(experiment).values()
         chosen = [sentence for sentence in split if len(sentence) in DRAWN_LENGTHS][:DRAWN]
-        said = zip(chosen, _parser(own).predict(chosen), strict=True)
-        return [(s.words, p.heads[0], s.heads) for s, p in said if p.heads and s.heads]
+        predictions = zip(chosen, _parser(experiment).predict(chosen), strict=True)
+        return [(s.words, p.heads[0], s.heads) for s, p in predictions if p.heads and s.heads]
 
     def check_result(self, record: dict[str, Any]) -> None:
         expect(record, KINDS)
@@ -152,12 +154,12 @@ class Parsing(Task):
         return [
             {
                 "data": split,
-                "sentences": own["sentences"],
-                "words": own["words"],
-                **{name: float(own[key]) for name, key in zip(HEADINGS, KEYS, strict=True)},
-                "LAS without punctuation": float(own["without_punctuation"]["las"]),
+                "sentences": figures["sentences"],
+                "words": figures["words"],
+                **{name: float(figures[key]) for name, key in zip(HEADINGS, KEYS, strict=True)},
+                "LAS without punctuation": float(figures["without_punctuation"]["las"]),
             }
-            for split, own in record["splits"].items()
+            for split, figures in record["splits"].items()
         ]
 
     def result_tables(self, record: Mapping[str, Any]) -> list[Table]:
@@ -165,18 +167,19 @@ class Parsing(Task):
         return [Table(list(rows[0]), [list(row.values()) for row in rows])]
 
 
-def _tested(own: ParserExperiment) -> dict[str, list[Sentence]]:
-    return {name: split for name, split in own.data.splits.items() if name != "train"}
+def _tested(experiment: ParserExperiment) -> dict[str, list[Sentence]]:
+    return {name: split for name, split in experiment.data.splits.items() if name != "train"}
 
 
-def _parser(own: ParserExperiment) -> DependencyParser:
-    return DependencyParser(own.model, own.data.lexicon, own.config, "the parser")
+def _parser(experiment: ParserExperiment) -> DependencyParser:
+    lexicon = experiment.data.lexicon
+    return DependencyParser(experiment.model, lexicon, experiment.config, "the parser")
 
 
 def data_sum(config: ParserConfig) -> str:
     """Hash of the content of the treebanks of a config."""
     origins = origins_of(config.data.files)
-    return fingerprint({name: own.sha256 for name, own in origins.items()}, ())
+    return fingerprint({name: origin.sha256 for name, origin in origins.items()}, ())
 
 
 PARSER = Parsing()

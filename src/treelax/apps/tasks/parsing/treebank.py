@@ -63,7 +63,7 @@ def too_long(sentence: Sentence) -> str:
 
 
 def _on_cycle(heads: Sequence[int]) -> int:
-    """The first word that is its own ancestor."""
+    """The first word that is an ancestor of itself."""
     for word in range(1, len(heads) + 1):
         above = heads[word - 1]
         for _ in heads:
@@ -111,8 +111,8 @@ class EncodedTreebank:
         start, end = self.offsets[indices], self.offsets[indices + 1]
         place = start[:, None] + torch.arange(length, device=start.device)
         inside = (place < end[:, None])[..., None]
-        found = self.columns[place.clamp(max=len(self.columns) - 1)].masked_fill(~inside, 0)
-        forms, tags, heads, labels, universal = found.unbind(-1)
+        columns = self.columns[place.clamp(max=len(self.columns) - 1)].masked_fill(~inside, 0)
+        forms, tags, heads, labels, universal = columns.unbind(-1)
         return Batch(end - start, forms, tags, heads, labels, universal, subwords)
 
 
@@ -121,15 +121,15 @@ def encode(
 ) -> EncodedTreebank:
     """Sentences as numbers, those of all their words given, whether or not they have trees."""
     rows: list[tuple[int, ...]] = []
-    each = iter(forms)
-    for own in sentences:
-        none = [0] * len(own)
-        labels = own.labels or ("_",) * len(own)
-        tag_ids = lexicon.tag_ids(tags_of(own, tags)) or none
+    remaining = iter(forms)
+    for sentence in sentences:
+        none = [0] * len(sentence)
+        labels = sentence.labels or ("_",) * len(sentence)
+        tag_ids = lexicon.tag_ids(tags_of(sentence, tags)) or none
         label_ids = [lexicon.label_ids.get(label, -1) for label in labels]
         universal = map(lexicon.universal_id, labels)
-        own_forms = islice(each, len(own))
-        rows += zip(own_forms, tag_ids, own.heads or none, label_ids, universal, strict=True)
+        own_forms = islice(remaining, len(sentence))
+        rows += zip(own_forms, tag_ids, sentence.heads or none, label_ids, universal, strict=True)
     lengths = torch.tensor([0, *map(len, sentences)])
     return EncodedTreebank(torch.tensor(rows), lengths.cumsum(0))
 
@@ -144,13 +144,11 @@ def encode_words(
     trees and labels.
     """
     ids: dict[str, int] = {}
-    forms = [
-        ids.setdefault(word, len(ids) + 1) for own in sentences for word in as_read(own, lexicon)
-    ]
+    forms = [ids.setdefault(word, len(ids) + 1) for s in sentences for word in as_read(s, lexicon)]
     columns = torch.zeros(len(forms), 5, dtype=torch.int64)
     columns[:, 0] = torch.tensor(forms)
     if tags != "none":
-        own_tags = (tag for own in sentences for tag in tags_of(own, tags))
+        own_tags = (tag for s in sentences for tag in tags_of(s, tags))
         columns[:, 1] = torch.tensor(lexicon.tag_ids(own_tags))
     offsets = torch.tensor([0, *map(len, sentences)]).cumsum(0)
     return lexicon.forms(list(ids), subwords), EncodedTreebank(columns, offsets)

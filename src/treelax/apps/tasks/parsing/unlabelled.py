@@ -29,15 +29,15 @@ def choose_labelled(
     generator = torch.Generator().manual_seed(data.seed)
     order = torch.randperm(len(sentences), generator=generator).tolist()
     count = max(1, round(data.labelled * len(sentences)))
-    return tuple([sentences[i] for i in sorted(own)] for own in (order[:count], order[count:]))  # type: ignore[return-value]
+    return tuple([sentences[i] for i in sorted(part)] for part in (order[:count], order[count:]))  # type: ignore[return-value]
 
 
 def load_unlabelled(
     config: ParserConfig, rest: Sequence[Sentence]
 ) -> tuple[list[Sentence], list[str]]:
-    """The sentences without trees of a config, and what is to be told of them."""
+    """The sentences without trees of a config, and notes on them."""
     data, structure = config.data, config.model.make_structure()
-    found = list(rest) if data.rest == "unlabelled" else []
+    sentences = list(rest) if data.rest == "unlabelled" else []
     notes: list[str] = []
     for file in data.unlabelled_files:
         examples = read_examples(config, structure, Source(file=file))
@@ -49,18 +49,18 @@ def load_unlabelled(
                     f"{data.tags.upper()}, which data.tags={data.tags} reads; expected CoNLL-U with "
                     "them"
                 )
-            found.append(sentence)
+            sentences.append(sentence)
         notes += examples.notes()
-    kept = [
-        replace(own, heads=None, labels=None, lines=())
-        for own in found
-        if len(own) <= data.max_length
+    chosen = [
+        replace(sentence, heads=None, labels=None, lines=())
+        for sentence in sentences
+        if len(sentence) <= data.max_length
     ]
-    if found:
-        notes.append(f"unlabelled: {counted(len(kept), 'sentence')}")
-    if left := len(found) - len(kept):
+    if sentences:
+        notes.append(f"unlabelled: {counted(len(chosen), 'sentence')}")
+    if left := len(sentences) - len(chosen):
         notes[-1] += f", and {left:,} of more than {data.max_length} words left out"
-    return kept, notes
+    return chosen, notes
 
 
 def mixed_loss(

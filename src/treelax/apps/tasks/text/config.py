@@ -202,7 +202,7 @@ class ModelConfig(TreeSettings):
         ranges = dict.fromkeys(
             ("projection_size", "encoder_size", "encoder_stacks", "output_size"), SIZE
         )
-        ranges |= {each.name: "[0, 1)" for each in fields(self) if "dropout" in each.name}
+        ranges |= {field.name: "[0, 1)" for field in fields(self) if "dropout" in field.name}
         check_settings(
             "model",
             self,
@@ -227,8 +227,9 @@ class ModelConfig(TreeSettings):
                         f"model.{name} is {given} and model.structure binary; expected {expected}: "
                         "binary trees are latent, without heads and without a root"
                     )
-            own = self.estimator
-            if (own.name, own.projection) == ("spigot", "simplex") and own.form != "eg":
+            settings = self.estimator
+            simplex = settings.projection == "simplex" and settings.form != "eg"
+            if settings.name == "spigot" and simplex:
                 raise InputError(
                     "model.estimator.projection is simplex and model.structure binary; expected "
                     "polytope: spans have no simplex of heads"
@@ -242,9 +243,9 @@ class ModelConfig(TreeSettings):
         return LatentTree(scorer, Binary(), self.make_estimator(), validate=False)
 
     def dropout_of(self, part: str) -> float:
-        """The dropout of a part: its own, or that of all."""
-        own: float | None = getattr(self, f"{part}_dropout")
-        return self.dropout if own is None else own
+        """The dropout of a part, by default that of all."""
+        rate: float | None = getattr(self, f"{part}_dropout")
+        return self.dropout if rate is None else rate
 
 
 @dataclass(frozen=True)
@@ -257,7 +258,7 @@ class TrainConfig(TrainSettings):
             of a transformer and the input gates of the LSTM; 0 in the paper.
         label_smoothing: share of the probability that the loss spreads evenly over all classes; 0 in
             the paper.
-        consistency: weight of the divergence between two runs of every example, each with its own
+        consistency: weight of the divergence between two runs of every example, each with different
             dropout and noise (R-Drop); part of the training loss that is shown; 0 in the paper.
         discrete_epochs: number of final epochs that are trained with discrete trees without noise, as
             at test time, and the gradient of soft ones; 0 in the paper.
@@ -369,11 +370,11 @@ class SentenceSettings:
         """What a run's config says of it."""
         data = config.data
         corpus = CORPORA.get("sst-binary" if data.format == "sst" else data.format)
-        own = data.text if data.format == "table" else ("text",)
+        columns = data.text if data.format == "table" else ("text",)
         files = () if data.vectors is None else (data.vectors, *data.more_vectors)
         return cls(
             kind=config.kind,
-            text=own if corpus is None else corpus.texts,
+            text=columns if corpus is None else corpus.texts,
             word=data.word,
             label={"table": data.label, "tagging": data.tag}.get(data.format, "label"),
             tokens=data.format == "table" and data.tokens,

@@ -45,7 +45,7 @@ class TextData:
         if chosen:
             rows, places = _by_first_use(torch.cat([split.ids for split in chosen]))
             tensors += [places, self.vectors.matrix[rows]]
-            if not self.vectors.dim:  # then words are told by their letters
+            if not self.vectors.dim:  # then words differ by their letters
                 names = {row: word for word, row in self.vectors.known.items()}
                 words = [names[row] for row in rows.tolist()]
         return fingerprint((self.labels, self.mixed, words), tensors)
@@ -108,8 +108,8 @@ def encoded_splits(
     try:
         return cached_splits(sources, lower=config.lower, labels=labels, progress=progress)
     except MissingColumnError as error:
-        own = config.format == "table" and error.column in (*config.text, config.label)
-        if error.advised or not own:
+        named = config.format == "table" and error.column in (*config.text, config.label)
+        if error.advised or not named:
             raise
         raise DataError(f"{error}; --text and --label name the columns of all files") from error
 

@@ -125,8 +125,8 @@ class SentenceEncoder(nn.Module):
         if self.config.word_scale != 1:
             vectors = vectors * self.config.word_scale
         if self.training and self.config.word_dropout:
-            kept = vectors.new_empty((*batch.ids.shape, 1)).bernoulli_(1 - self.config.word_dropout)
-            vectors = vectors * layout.pack(kept)
+            mask = vectors.new_empty((*batch.ids.shape, 1)).bernoulli_(1 - self.config.word_dropout)
+            vectors = vectors * layout.pack(mask)
         vectors = self.input_dropout(vectors, layout)
         if self.projection is not None:
             vectors = self.projection(vectors, layout)

@@ -95,20 +95,20 @@ class TextExperiment:
     def groups(self) -> list[dict[str, Any]]:
         """Parameters with the factor of their learning rate, and their weight decay.
 
-        A transformer has its own rate. Biases, vectors of words or positions and the LSTM's gates that
+        A transformer has another rate. Biases, vectors of words or positions and the LSTM's gates that
         keep padding out do not decay.
         """
         decay = self.config.train.weight_decay
         encoder = self.model.encoder
         slow = set(map(id, encoder.pretrained_parameters()))
         tables = (module for module in self.model.modules() if isinstance(module, nn.Embedding))
-        kept = set(map(id, (*encoder.embedding.parameters(), *(t.weight for t in tables))))
+        undecayed = set(map(id, (*encoder.embedding.parameters(), *(t.weight for t in tables))))
         if encoder.encoder is not None:
-            kept |= set(map(id, encoder.encoder.gates()))
+            undecayed |= set(map(id, encoder.encoder.gates()))
         groups: dict[tuple[float, float], list[nn.Parameter]] = {(1.0, 0.0): []}
         for parameter in self.model.parameters():
             rate = self.config.model.pretrained_rate if id(parameter) in slow else 1.0
-            shrinks = parameter.dim() > 1 and id(parameter) not in kept
+            shrinks = parameter.dim() > 1 and id(parameter) not in undecayed
             groups.setdefault((rate, decay if shrinks else 0.0), []).append(parameter)
         return [
             {"params": parameters, "rate": rate, "weight_decay": shrink}
@@ -154,10 +154,10 @@ class TextExperiment:
             logits = (
                 logits.float()[:, :, self.null :] if self.config.kind == "tag" else logits.float()
             )
-            each = logits.unflatten(1, (copies, -1))  # (samples, copies, examples, ...)
-            wanted = targets.expand(each.shape[:-1])
+            copied = logits.unflatten(1, (copies, -1))  # (samples, copies, examples, ...)
+            wanted = targets.expand(copied.shape[:-1])
             loss = F.cross_entropy(
-                each.flatten(0, -2),
+                copied.flatten(0, -2),
                 wanted.flatten(),
                 ignore_index=NO_LABEL,
                 label_smoothing=smoothing,
@@ -165,7 +165,7 @@ class TextExperiment:
             )
             loss = loss.reshape(wanted.shape).mean(1)
             if weight:
-                loss = loss + weight * divergence(each[:, 0], each[:, 1], targets)
+                loss = loss + weight * divergence(copied[:, 0], copied[:, 1], targets)
             return loss.flatten(2).sum(-1) if self.config.kind == "tag" else loss
 
         with self.precision():
@@ -260,11 +260,11 @@ class TextExperiment:
 
     def _chosen(self, generator: torch.Generator) -> Tensor:
         """The examples of an epoch: all, but only a share of the mixed-in ones."""
-        own = len(self.train) - self.mixed
+        count = len(self.train) - self.mixed
         if not self.mixed:
-            return torch.arange(own)
+            return torch.arange(count)
         drawn = torch.randperm(self.mixed, generator=generator)[: self._share()]
-        return torch.cat((torch.arange(own), own + drawn))
+        return torch.cat((torch.arange(count), count + drawn))
 
 
 def evaluation_batches(

@@ -55,19 +55,19 @@ def _matched_heads(data: EncodedText, path: str | os.PathLike[str]) -> list[int]
     heads: list[int] = []
     for sentence, (begin, end) in enumerate(pairwise(data.offsets.tolist())):
         words = [plain[number] for number in ids[begin:end]]
-        first, found = read + 1, None  # the tree that should be it
+        first, tree = read + 1, None  # the tree that should be it
         for block in trees:
             read += 1
-            own = [_plain(word, lower) for word in block.words]
-            found = found or (block, own)
-            if own == words or complete:  # then there is no tree to skip
+            forms = [_plain(word, lower) for word in block.words]
+            tree = tree or (block, forms)
+            if forms == words or complete:  # then there is no tree to skip
                 break
-        if found is None or own != words:
-            line = "" if found is None else f", line {found[0].line}"
-            received = "the end of the file" if found is None else _words(found[1], words)
+        if tree is None or forms != words:
+            line = "" if tree is None else f", line {tree[0].line}"
+            received = "the end of the file" if tree is None else _words(tree[1], words)
             raise DataError(
                 f"{path}{line}, sentence {first}: received {received}; expected "
-                f"{_words(words, found[1] if found else ())} of {data.where(sentence // data.texts)}: "
+                f"{_words(words, tree[1] if tree else ())} of {data.where(sentence // data.texts)}: "
                 "give trees of the same words in the same order"
             )
         heads.extend(check_tree(block, f"{path}, line {block.line}, sentence {read}"))

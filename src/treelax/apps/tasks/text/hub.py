@@ -1,4 +1,4 @@
-"""Models on the Hugging Face hub, through its own library, which is loaded when it is needed.
+"""Models on the Hugging Face hub, through its library, which is loaded when it is needed.
 
 ``PyTorchModelHubMixin`` is not used: it falls back to pickled weights and lets weights be missing.
 """

@@ -1,4 +1,4 @@
-"""Texts that a user gives a sentence model: arguments, tables, lines, CoNLL-U, or its own data."""
+"""Texts that a user gives a sentence model: arguments, tables, lines, CoNLL-U, or its training data."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ def _arguments(settings: SentenceSettings, source: Source, cut: Cut) -> Iterator
         )
     tokens = source.tokens or settings.tokens
     for i, start in enumerate(range(0, len(texts), count), 1):
-        own = [spaced_words(text) if tokens else text for text in texts[start : start + count]]
-        yield _example(Record(tuple(own), None, i, tokens), settings, cut)
+        row = [spaced_words(text) if tokens else text for text in texts[start : start + count]]
+        yield _example(Record(tuple(row), None, i, tokens), settings, cut)
 
 
 def _form_of(file: str, settings: SentenceSettings, source: Source) -> str:
@@ -94,20 +94,20 @@ def _form_of(file: str, settings: SentenceSettings, source: Source) -> str:
     suffix = one_file(file, preferred=words, expected=expected).suffix
     if suffix == CONLLU or source.form is not None:
         return "conllu" if suffix == CONLLU else "conll"
-    found = SUFFIXES.get(suffix)
-    if settings.kind == "tag" and found in (None, "tsv"):
+    form = SUFFIXES.get(suffix)
+    if settings.kind == "tag" and form in (None, "tsv"):
         if suffix in PLAIN:  # a wrong guess would go unnoticed
             raise InputError(
                 f"{file}: its name does not say what is on a line; expected --input conll, a word, "
                 "or --input text, a sentence"
             )
         return "conll"  # as the files that taggers are trained on
-    if found is None and suffix not in PLAIN:
+    if form is None and suffix not in PLAIN:
         raise InputError(
             f"{file}: received a file in {suffix!r}; expected {', '.join([*SUFFIXES, '.txt'])}, or "
             f"--input with one of {', '.join(FORMS)}"
         )
-    return found or "text"
+    return form or "text"
 
 
 def _records(file: str, form: str, settings: SentenceSettings, source: Source) -> Records:
@@ -156,7 +156,7 @@ def _example(record: Record, settings: SentenceSettings, cut: Cut = tokenize) ->
         label = record.extra.get(settings.label, "").strip() or None
     whole = len(record.texts) == settings.texts
     texts = [words_of(record, i, cut) if whole else [] for i in range(settings.texts)]
-    words = [tuple(map(one_word, own)) for own in texts]
+    words = [tuple(map(one_word, text)) for text in texts]
     if isinstance(label, tuple) and words[0] and len(label) == len(words[0]):
         return Example((Sentence(words[0], tags=label),), record.line, label)
     raw = record.texts if whole and not record.tokens else ()
@@ -185,8 +185,8 @@ def _treebank(
             if given:
                 check_tree(sentence, where)
             if len(sentence) > MAX_WORDS:
-                told = f"received {len(sentence):,} words; expected at most {MAX_WORDS:,}"
-                report.refuse(TOO_LONG, sentence.line, told)
+                problem = f"received {len(sentence):,} words; expected at most {MAX_WORDS:,}"
+                report.refuse(TOO_LONG, sentence.line, problem)
                 continue
             report.kept += 1
             words, tags = sentence.words, sentence.tags
@@ -194,8 +194,8 @@ def _treebank(
                 words = _column(sentence, word, where)
             if settings.kind == "tag" and settings.label not in (None, "UPOS"):
                 tags = _column(sentence, settings.label, where)
-            own = replace(sentence, words=tuple(map(one_word, words)))
-            yield Example((own,), sentence.line, tags, sentence)
+            spaced = replace(sentence, words=tuple(map(one_word, words)))
+            yield Example((spaced,), sentence.line, tags, sentence)
         if not report.kept:
             raise DataError(f"{name}: received nothing; expected at least one sentence")
 

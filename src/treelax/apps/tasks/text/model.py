@@ -68,20 +68,20 @@ class TextModel(nn.Module):
             else:
                 # (samples, texts · batch, ...) to (texts · samples · batch, ...)
                 flat = trees.unflatten(1, (len(texts), -1)).transpose(0, 1).flatten(0, 2)
-                each = rooted.pad(vertices).unflatten(0, (len(texts), 1, -1))
-                each = each.expand(-1, samples, -1, -1, -1).flatten(0, 2)
+                vectors = rooted.pad(vertices).unflatten(0, (len(texts), 1, -1))
+                vectors = vectors.expand(-1, samples, -1, -1, -1).flatten(0, 2)
                 lengths = batch.lengths.unflatten(0, (len(texts), 1, -1))
                 lengths = lengths.expand(-1, samples, -1).flatten()
-                logits = self.logits(self.encoder.compose(each, flat), lengths)
+                logits = self.logits(self.encoder.compose(vectors, flat), lengths)
             joint = losses(logits.unflatten(0, (samples, -1)))
             shared = trees.shape[1] // joint.shape[1]
             # a tree answers for the whole loss of its example, and brings its share of the gradient
             return (joint + (shared - 1) * joint.detach()).repeat(1, shared) / shared
 
         trees = self.encoder.trees(vertices, batch.lengths, rooted)
-        found = latent.estimator.expect(trees, of_trees, generator=generator)
-        found = found.unflatten(0, (shared, -1)).sum(0)
-        return found - (1 - 1 / shared) * found.detach()
+        loss = latent.estimator.expect(trees, of_trees, generator=generator)
+        loss = loss.unflatten(0, (shared, -1)).sum(0)
+        return loss - (1 - 1 / shared) * loss.detach()
 
     def logits(self, vectors: Tensor, lengths: Tensor, layout: Padded = PADDED) -> Tensor:
         """From the vectors of all words, of all first texts, then of the second."""

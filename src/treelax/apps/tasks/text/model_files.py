@@ -68,12 +68,12 @@ def load_folder(path: Path) -> SavedSentences:
     else:
         task_of(path)  # refuses what holds no model
         file = path / MODEL
-        told = read_config(path / CONFIG)
+        public = read_config(path / CONFIG)
         saved = load_checkpoint(file, kind=KIND)
         vectors, labels = load_words(path / WORDS)
-        kept = saved.state.get("settings", {})
-        settings = _restored(SentenceSettings, kept, file)
-        if (told.get("settings"), told.get("labels")) != (kept, list(labels)):
+        table = saved.state.get("settings", {})
+        settings = _restored(SentenceSettings, table, file)
+        if (public.get("settings"), public.get("labels")) != (table, list(labels)):
             raise CheckpointError(
                 f"{path / CONFIG}: contradicts {MODEL} and {WORDS}; restore it: the settings of a "
                 "trained model cannot be changed"
@@ -104,8 +104,8 @@ def save_folder(
     transformer, copy = settings.model.pretrained, path / COPY
     if transformer is not None:
         settings = replace(settings, model=replace(settings.model, pretrained=COPY))
-    kept = flatten(settings)
-    content = {"format": FORMAT, "treelax": treelax.__version__, "settings": kept, "labels": labels}
+    flat = flatten(settings)
+    content = {"format": FORMAT, "treelax": treelax.__version__, "settings": flat, "labels": labels}
     try:
         path.mkdir(parents=True, exist_ok=True)
         if transformer is not None and not (copy.exists() and copy.samefile(transformer)):
@@ -114,7 +114,7 @@ def save_folder(
                 shutil.rmtree(copy)
             copy_folder(transformer, copy)
         save_words(path / WORDS, vectors, labels)
-        state = {"settings": kept, "words": sha256(path / WORDS)}
+        state = {"settings": flat, "words": sha256(path / WORDS)}
         save_checkpoint(path / MODEL, weights, kind=KIND, state=state)
         with atomic_write(path / CONFIG, "w") as out:
             out.write(json.dumps(content, indent=1) + "\n")
@@ -127,9 +127,9 @@ def save_folder(
         ) from error
 
 
-def _restored(kind: type[Config], kept: Any, file: Path) -> Config:
+def _restored(kind: type[Config], table: Any, file: Path) -> Config:
     try:
-        return from_table(kind, kept, "settings")
+        return from_table(kind, table, "settings")
     except InputError as error:
         raise misfit(file, error) from error
 

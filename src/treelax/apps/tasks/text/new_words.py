@@ -79,18 +79,18 @@ def look_up(
     Known words are looked up too, to check that the files are those of training: with others of the
     same size, labels of new words would be random.
     """
-    found = load_joined(files, [*vectors.known, *words], normalise=settings.normalise)
-    if found.dim != vectors.dim:
+    loaded = load_joined(files, [*vectors.known, *words], normalise=settings.normalise)
+    if loaded.dim != vectors.dim:
         raise InputError(
-            f"vectors: received {found.dim} dimensions in {_listed(files)}; expected {vectors.dim}, "
+            f"vectors: received {loaded.dim} dimensions in {_listed(files)}; expected {vectors.dim}, "
             f"which {model} has: give {_listed(settings.vectors)}, as in training"
         )
     fixed = {w: row for w, row in vectors.known.items() if row > settings.model.learned_words}
-    other = next((word for word in vectors.known if word not in found.known), None)
+    other = next((word for word in vectors.known if word not in loaded.known), None)
     if other is None and fixed:
-        own = vectors.matrix[list(fixed.values())]
-        again = found.matrix[[found.known[word] for word in fixed]]
-        differ = ((own - again).abs() > SAME * own.abs().amax()).any(1).nonzero()
+        saved = vectors.matrix[list(fixed.values())]
+        again = loaded.matrix[[loaded.known[word] for word in fixed]]
+        differ = ((saved - again).abs() > SAME * saved.abs().amax()).any(1).nonzero()
         other = list(fixed)[int(differ[0])] if len(differ) else None
     if other is not None:
         raise InputError(
@@ -98,13 +98,13 @@ def look_up(
             f"the same as in training, {_listed(settings.vectors)}"
         )
     # words with one vector in the files share a row, so a new one may have that of a known one
-    rows = {found.known[word]: row for word, row in vectors.known.items()}
+    rows = {loaded.known[word]: row for word, row in vectors.known.items()}
     old, first = len(rows), len(vectors.matrix)
     new = {}
     for word in words:
-        if word in found.known:
-            new[word] = rows.setdefault(found.known[word], first + len(rows) - old)
-    return new, found.matrix[list(rows)[old:]]
+        if word in loaded.known:
+            new[word] = rows.setdefault(loaded.known[word], first + len(rows) - old)
+    return new, loaded.matrix[list(rows)[old:]]
 
 
 def _listed(files: Iterable[str | Path]) -> str:

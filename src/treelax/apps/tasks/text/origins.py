@@ -56,7 +56,7 @@ def read_origins(folder: Path) -> dict[str, Origin]:
         return {}
     try:
         record = json.loads(file.read_text(encoding="utf-8"))
-        return {name: Origin(os.fspath(own["path"]), own["sha256"]) for name, own in record.items()}
+        return {name: Origin(os.fspath(row["path"]), row["sha256"]) for name, row in record.items()}
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"{file}: cannot be read as a record of files ({error}); restore it, or remove it to go on "

@@ -62,8 +62,8 @@ class Predictor:
         bounds = {"most_arcs": MOST_ARCS, "most_sentences": size, "texts": len(texts[0])}
         for indices in length_batches(longest, **bounds):
             with self._alone():
-                said = self._batch([examples[index] for index in indices])
-            for index, prediction in zip(indices, said, strict=True):
+                predictions = self._batch([examples[index] for index in indices])
+            for index, prediction in zip(indices, predictions, strict=True):
                 done[index] = prediction
         return done
 
@@ -98,7 +98,7 @@ class Predictor:
         heads = None
         if self.settings.model.trees == "given":
             given = [text.heads or () for text in texts if isinstance(text, Sentence)]
-            trees = [torch.tensor([0] * null + [h + null * (h > 0) for h in own]) for own in given]
+            trees = [torch.tensor([0] * null + [h + null * (h > 0) for h in row]) for row in given]
             heads = pad_sequence(trees, batch_first=True).to(device)
         lengths = torch.tensor([len(row) for row in rows])
         return Sentences(pad_sequence(rows, batch_first=True).to(device), lengths.to(device), heads)
@@ -121,28 +121,28 @@ class Predictor:
         if tree is not None:
             if self.soft and encoder.tree is not None:
                 tree = encoder.tree.discrete(tree, torch.cat([b.lengths for b in batches]))
-            found = tree[..., 1:].argmax(-2) if rooted else tree
-            trees = list(found.cpu().chunk(len(batches)))
+            best_trees = tree[..., 1:].argmax(-2) if rooted else tree
+            trees = list(best_trees.cpu().chunk(len(batches)))
         tagged = self.settings.kind == "tag"
         shares = (logits[:, null:] if tagged else logits).float().softmax(-1).tolist()
-        said = []
+        predictions = []
         for i, example in enumerate(examples):
             words = tuple(map(words_in, example))
             sizes = [len(text) + null + rooted for text in words]
-            scores = tuple(own[i, :n, :n].clone() for own, n in zip(parts, sizes, strict=False))
-            each = [(own[i], text) for own, text in zip(trees, words, strict=False)]
-            heads = tuple(_heads(tree, text, null) for tree, text in each) if rooted else ()
-            lines = () if rooted else tuple(_brackets(tree, text, null) for tree, text in each)
+            scores = tuple(part[i, :n, :n].clone() for part, n in zip(parts, sizes, strict=False))
+            pairs = [(batch[i], text) for batch, text in zip(trees, words, strict=False)]
+            heads = tuple(_heads(tree, text, null) for tree, text in pairs) if rooted else ()
+            lines = () if rooted else tuple(_brackets(tree, text, null) for tree, text in pairs)
             rows = shares[i][: len(words[0])] if tagged else [shares[i]]
             named = tuple(dict(zip(self.labels, row, strict=True)) for row in rows)
             best = tuple(max(row, key=row.__getitem__) for row in named)
             label, probabilities = (best, named) if tagged else (best[0], named[0])
-            said.append(
+            predictions.append(
                 Prediction(
                     words, label, probabilities, heads or None, scores or None, lines or None
                 )
             )
-        return said
+        return predictions
 
 
 def _heads(row: Tensor, words: Sequence[str], null: int) -> Heads:

@@ -151,13 +151,13 @@ def _presets() -> dict[str, tuple[TextConfig, str]]:
             name, config = family.lower(), make(**model)
             paper[f"{name}-{row}"] = (config, f"{family}: {text}")
             tuned[f"{name}-{TUNED}-{row}"] = (tune(config), f"{family}, tuned: {text}")
-    own: dict[str, tuple[TextConfig, str]] = {
+    custom: dict[str, tuple[TextConfig, str]] = {
         "classify": (own_files("classify"), "your own texts and their classes"),
         "pair": (own_files("pair"), "your own pairs of texts and their relations"),
         "tag": (own_files("tag"), "your own sentences and their words' tags"),
     }
-    found = paper | tuned | own
-    return {name: (replace(config, preset=name), text) for name, (config, text) in found.items()}
+    presets = paper | tuned | custom
+    return {name: (replace(config, preset=name), text) for name, (config, text) in presets.items()}
 
 
 PRESETS = _presets()

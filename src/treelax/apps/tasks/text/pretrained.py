@@ -21,12 +21,12 @@ from treelax.apps.data.text.tokenizer import Cut, tokenize
 from treelax.apps.data.text.vectors import Vectors
 from treelax.apps.tasks.base import (
     Answer,
-    Asking,
     Example,
     Examples,
     Label,
     LabelFigures,
     Prediction,
+    PredictOptions,
     Progress,
     Source,
     Text,
@@ -48,7 +48,7 @@ from treelax.nn.modes import evaluating
 __all__ = ["Prediction", "SentenceModel", "SentenceSettings"]
 
 LEARNED = "encoder.embedding.learned"  # saved as rows of the word vectors, not as a weight
-MANY = 10  # one in so many words may be unknown before it is told
+MANY = 10  # one in so many words may be unknown without a message
 OUTSIDE = 1e4  # what an arc outside a given tree lacks
 WINDOW = 32  # batches that are read ahead, to be sorted by length
 
@@ -77,8 +77,8 @@ class SentenceModel(TrainedParser, nn.Module):
     Example:
         >>> from treelax.apps.data.text.vectors import random_vectors
         >>> model = SentenceModel(SentenceSettings(), random_vectors(["dogs", "bark"], 8), ["yes"])
-        >>> [said] = model.predict(["Dogs bark."])
-        >>> said.label, said.words
+        >>> [found] = model.predict(["Dogs bark."])
+        >>> found.label, found.words
         ('yes', (('Dogs', 'bark', '.'),))
     """
 
@@ -103,7 +103,7 @@ class SentenceModel(TrainedParser, nn.Module):
         """Logits, as the network gives them; see `treelax.apps.tasks.text.model`."""
         return self.network(*texts, **options)
 
-    def predict(self, texts: Iterable[Any], **options: Unpack[Asking]) -> list[Prediction]:
+    def predict(self, texts: Iterable[Any], **options: Unpack[PredictOptions]) -> list[Prediction]:
         """Label texts and find their trees; see `treelax.apps.tasks.base.TrainedParser.stream`.
 
         A space within a word of a list becomes a no-break space, as in training. With ``soft``, heads
@@ -213,7 +213,7 @@ class SentenceModel(TrainedParser, nn.Module):
         self, examples: Sequence[Example], *, progress: Progress | None = None
     ) -> LabelFigures:
         """Accuracy with discrete and with soft trees."""
-        given = [each.texts[0] if self.settings.texts == 1 else each.texts for each in examples]
+        given = [e.texts[0] if self.settings.texts == 1 else e.texts for e in examples]
         labels: list[tuple[Label, Label, Label]] = []
         done = 0
         both = zip(examples, self.stream(given), self.stream(given, soft=True), strict=True)
@@ -223,9 +223,9 @@ class SentenceModel(TrainedParser, nn.Module):
             done += sum(map(len, example.texts))
             if progress is not None:
                 progress(done)
-        if (found := LabelFigures.of(labels)) is None:
+        if (figures := LabelFigures.of(labels)) is None:
             raise InputError("received no example with a label; expected some to compare with")
-        return found
+        return figures
 
     @torch.no_grad()
     def arc_scores(self, text: Text) -> Tensor:
@@ -250,13 +250,13 @@ class SentenceModel(TrainedParser, nn.Module):
         with ALONE:
             hook = self.tree.scorer.register_forward_hook(lambda *_: forced)
             try:
-                [said] = self.predict([words if len(words) == 2 else words[0]], tokens=True)
+                [prediction] = self.predict([words if len(words) == 2 else words[0]], tokens=True)
             finally:
                 hook.remove()
-        if isinstance(said.label, tuple):
-            return Answer("Tags stand below the words.", list(map(str, said.label)))
-        assert isinstance(said.probability, float)
-        return Answer(f"{said.label} ({100 * said.probability:.0f} %)")
+        if isinstance(prediction.label, tuple):
+            return Answer("Tags stand below the words.", list(map(str, prediction.label)))
+        assert isinstance(prediction.probability, float)
+        return Answer(f"{prediction.label} ({100 * prediction.probability:.0f} %)")
 
     @classmethod
     def from_pretrained(

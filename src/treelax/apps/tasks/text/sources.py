@@ -40,18 +40,18 @@ def text_sources(config: DataConfig) -> dict[str, TextSource]:
 
 
 def classes_of(config: DataConfig) -> tuple[str, ...] | None:
-    """The classes of a distribution, in their own order; None where the training data tell."""
+    """The classes of a distribution, in its order; None where the training data tell."""
     if config.format == "sst":
         return SST_CLASSES[config.classes]
     return NLI_CLASSES if config.format in CORPORA else None
 
 
 def distribution(config: DataConfig) -> str | None:
-    """The folder or archive of a corpus: as told, or the one downloaded."""
+    """The folder or archive of a corpus: as given, or the one downloaded."""
     if config.format not in CORPORA:
         return None
     if config.path is not None or _own_files(config):
-        return config.path  # one's own files are not to be joined by others unasked
+        return config.path  # a user's files are not to be joined by others unasked
     return _downloaded(config.format)
 
 
@@ -72,8 +72,8 @@ def read_split(config: DataConfig, split: str, path: str) -> Records:
 
 
 def _source(config: DataConfig, split: str) -> TextSource:
-    own, corpus = getattr(config, split), config.format in CORPORA
-    path = own or distribution(config)
+    file, corpus = getattr(config, split), config.format in CORPORA
+    path = file or distribution(config)
     if path is None:
         given = _own_files(config)
         if corpus and not given:
@@ -86,7 +86,7 @@ def _source(config: DataConfig, split: str) -> TextSource:
         raise InputError(
             f"data.{split} is none{beside}; expected a file: give --{split} FILE{there}"
         )
-    if corpus and own is None and os.path.isfile(path) and not path.lower().endswith(".zip"):
+    if corpus and file is None and os.path.isfile(path) and not path.lower().endswith(".zip"):
         raise InputError(
             f"data.path is {path}, one file, which would serve as every split; expected the folder "
             f"or archive of {config.format}: give --from PATH, or --train, --dev and --test FILE"

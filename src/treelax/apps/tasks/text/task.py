@@ -79,7 +79,7 @@ class TextTask(Task):
                 check_folder(folder)
         wanted = dict.fromkeys((c.data, c.model.pretrained is not None) for c in configs)
         texts = (_texts(data, whole, progress) for data, whole in wanted)
-        return [each.fingerprint(tuple(each.splits), trees=False) for each in texts]
+        return [data.fingerprint(tuple(data.splits), trees=False) for data in texts]
 
     def experiment(
         self,
@@ -91,7 +91,7 @@ class TextTask(Task):
     ) -> TextExperiment:
         """Model, data and loss of a run."""
         model = with_own_copy(config.model, folder)
-        if model.pretrained is not None:  # told now, not when all texts have been read
+        if model.pretrained is not None:  # checked now, not when all texts have been read
             check_folder(model.pretrained)
         if (folder / CONFIG).exists():  # a run to go on with: a new one gets its folder later
             refuse_other_data(folder, config.data)
@@ -119,19 +119,20 @@ class TextTask(Task):
 
     def begin(self, run: Run, training: Training) -> None:
         """Keep the words, and what the data were."""
-        own: TextExperiment = training.experiment  # type: ignore[assignment]
-        save_words(run.path / WORDS, own.data.vectors, own.labels)
-        write_origins(run.path, own.config.data)
+        experiment: TextExperiment = training.experiment  # type: ignore[assignment]
+        save_words(run.path / WORDS, experiment.data.vectors, experiment.labels)
+        write_origins(run.path, experiment.config.data)
 
     def headline(self, experiment: Experiment) -> str:
         """The sizes of a training."""
-        own: TextExperiment = experiment  # type: ignore[assignment]
-        sizes = {name: f"{name} {len(split):,}" for name, split in own.data.splits.items()}
-        if own.mixed:
-            sizes["train"] += f" ({own.mixed:,} of them mixed in)"
-        epochs, updates = own.config.train.epochs, own.updates
+        text_experiment: TextExperiment = experiment  # type: ignore[assignment]
+        splits = text_experiment.data.splits
+        sizes = {name: f"{name} {len(split):,}" for name, split in splits.items()}
+        if text_experiment.mixed:
+            sizes["train"] += f" ({text_experiment.mixed:,} of them mixed in)"
+        epochs, updates = text_experiment.config.train.epochs, text_experiment.updates
         return (
-            f"{', '.join(sizes.values())} examples, {counted(len(own.labels), 'label')}, "
+            f"{', '.join(sizes.values())} examples, {counted(len(text_experiment.labels), 'label')}, "
             f"{counted(epochs, 'epoch')} of {counted(updates, 'update')}"
         )
 
@@ -141,23 +142,24 @@ class TextTask(Task):
 
     def finish(self, training: Training, progress: Progress | None = None) -> dict[str, Any]:
         """Test the best model on dev and test, with discrete and with soft trees, once."""
-        own: TextExperiment = training.experiment  # type: ignore[assignment]
-        config = own.config
-        splits = {name: _figures(own, name) for name in own.data.splits if name != "train"}
+        experiment: TextExperiment = training.experiment  # type: ignore[assignment]
+        config = experiment.config
+        names = [name for name in experiment.data.splits if name != "train"]
+        splits = {name: _figures(experiment, name) for name in names}
         return {
             "preset": config.preset,
             "seed": config.seed,
             "kind": config.kind,
-            "labels": list(own.labels),
-            "training_examples": len(own.data.splits["train"]),
-            "mixed_examples": own.mixed,
-            "parameters": sum(p.numel() for p in own.model.parameters() if p.requires_grad),
+            "labels": list(experiment.labels),
+            "training_examples": len(experiment.data.splits["train"]),
+            "mixed_examples": experiment.mixed,
+            "parameters": sum(p.numel() for p in experiment.model.parameters() if p.requires_grad),
             "best_epoch": training.best_epoch,
             "epochs": training.epochs,
             "updates": training.updates,
             "seconds": training.seconds,
-            "device": device_name(own.device),
-            "data": own.data.fingerprint(("train", *splits), trees=False),
+            "device": device_name(experiment.device),
+            "data": experiment.data.fingerprint(("train", *splits), trees=False),
             "splits": splits,
         }
 
@@ -174,19 +176,19 @@ class TextTask(Task):
         return [
             {
                 "data": split,
-                "examples": own["examples"],
-                "discrete trees": float(own["accuracy"]),
-                "soft trees": float(own["soft_accuracy"]),
-                "gap": float(own["accuracy"] - own["soft_accuracy"]),
+                "examples": figures["examples"],
+                "discrete trees": float(figures["accuracy"]),
+                "soft trees": float(figures["soft_accuracy"]),
+                "gap": float(figures["accuracy"] - figures["soft_accuracy"]),
             }
-            for split, own in record["splits"].items()
+            for split, figures in record["splits"].items()
         ]
 
     def result_tables(self, record: Mapping[str, Any]) -> list[Table]:
         """The figures of a result."""
         rows = [
-            [split, own["examples"], f"{own['accuracy']:.2f}", f"{own['soft_accuracy']:.2f}"]
-            for split, own in record["splits"].items()
+            [split, row["examples"], f"{row['accuracy']:.2f}", f"{row['soft_accuracy']:.2f}"]
+            for split, row in record["splits"].items()
         ]
         return [Table(["accuracy, %", "examples", "discrete trees", "soft trees"], rows)]
 
@@ -197,8 +199,8 @@ def _texts(config: DataConfig, whole: bool, progress: Callable[[int, str], None]
 
 @torch.no_grad()
 def _figures(experiment: TextExperiment, split: str) -> dict[str, float | int]:
-    own, device = experiment.data.splits[split], experiment.device
-    data, batches = own.to(device), evaluation_batches(own, device, experiment.subwords[split])
+    texts, device = experiment.data.splits[split], experiment.device
+    data, batches = texts.to(device), evaluation_batches(texts, device, experiment.subwords[split])
     discrete, soft = (
         experiment.summary(experiment.count(data, batches, soft=which))["accuracy"]
         for which in (False, True)

@@ -63,15 +63,15 @@ def load_transformer(
     with _loading(place, "tokenizer"):
         tokenizer = library.AutoTokenizer.from_pretrained(place, add_prefix_space=True, **safe)
     with _loading(place, "config.json or weights"):
-        # the library's own error for shapes refers to a report that is hidden
-        model, told = library.AutoModel.from_pretrained(
+        # the library's error for shapes refers to a report that is hidden
+        model, report = library.AutoModel.from_pretrained(
             place,
             use_safetensors=True,
             output_loading_info=True,
             ignore_mismatched_sizes=True,
             **safe,
         )
-    _check_weights(place, told)
+    _check_weights(place, report)
     if model.config.is_encoder_decoder:
         model = model.get_encoder()
     if getattr(model, "pooler", None) is not None:
@@ -158,10 +158,10 @@ def _loading(place: Path, part: str) -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def _check_weights(place: Path, told: dict[str, Any]) -> None:
+def _check_weights(place: Path, report: dict[str, Any]) -> None:
     """Refuse weights that do not fit, except the pooler's, which is not used."""
-    wrong = {name: f"lack {name}" for name in told["missing_keys"]}
-    for name, received, expected in told["mismatched_keys"]:
+    wrong = {name: f"lack {name}" for name in report["missing_keys"]}
+    for name, received, expected in report["mismatched_keys"]:
         shapes = f"is of shape {tuple(received)}, expected {tuple(expected)}"
         wrong[name] = f"do not fit its config.json: {name} {shapes}"
     others = [text for name, text in sorted(wrong.items()) if not name.startswith("pooler.")]
