@@ -78,10 +78,10 @@ class Layout:
         right = dict.fromkeys(rule.right for rule in self.rules)
         self.left = {item: plane for plane, item in enumerate(left)}
         self.right = {item: plane for plane, item in enumerate(right, len(left))}
-        #: The values of other choices are those of the items that they make.
-        self.scored = [rule for rule in self.rules if rule.makes[0].part]
+        #: Rules whose choices have a plane of values; those of others are left operands as they are.
+        self.choices = [r for r in self.rules if r.makes[0].part or r.makes[0] not in self.left]
         self.operands = len(self.left) + len(self.right)
-        self.values = self.operands + len(self.scored)
+        self.values = self.operands + len(self.choices)
         self.planes = self.values + 3 * len(self.rules)
 
 
@@ -101,9 +101,9 @@ class Chart:
             return dict(zip(keys, stack, strict=False))
 
         self.left, self.right = take(layout.left), take(layout.right)
-        self.value = take(layout.scored)
-        for rule in layout.rules:
-            self.value.setdefault(rule, self.left[rule.makes[0]])
+        self.choices = take(layout.choices)
+        others = (rule for rule in layout.rules if rule not in layout.choices)
+        self.value = self.choices | {rule: self.left[rule.makes[0]] for rule in others}
         self.top, self.scale, self.contribution = (take(layout.rules) for _ in range(3))
 
     def lefts(self, rule: Rule, width: int) -> Tensor:
@@ -136,8 +136,8 @@ class Chart:
 
     def place(self, rule: Rule, width: int, value: Tensor, scores: Tensor) -> None:
         """Write the values of choices, and with scores ``(N, N, B)`` the items that they make."""
-        if rule.makes[0].part:
-            at(self.value[rule], width).copy_(value)
+        if rule in self.choices:
+            at(self.choices[rule], width).copy_(value)
         for item in rule.makes:
             scored = value + scores.diagonal(item.part * width).mT if item.part else value
             for items in self.items(item, width):
@@ -310,19 +310,27 @@ class PlainBackend:
         scores, taken_off = self.centred(scores, lengths, single_root)
         chart = self.inside(scores, lengths, FILLS["entropy"], single_root)
         (samples, batch, decisions), size, device = uniforms.shape, chart.size, scores.device
-        items = [item for rule in self.program.rules for item in rule.makes]
+        rules = self.program.rules
+        items = [item for rule in rules for item in rule.makes]
         table = torch.tensor(
             [
                 (
-                    *(items.index(rule.left), items.index(rule.right)),
+                    *(r, items.index(rule.left), items.index(rule.right)),
                     *(rule.first, rule.gap, rule.one_root, item.part),
-                    *(self.layout.left[rule.left], self.layout.right[rule.right]),
                 )
-                for rule in self.program.rules
+                for r, rule in enumerate(rules)
                 for item in rule.makes
             ],
             device=device,
         )
+        # (rules, B, N, N): first[r, b, i, p] is the left operand of split p of X(i, j), and
+        # second[r, b, j, N-1-(j-i) + p] the right one
+        left = [chart.left[rule.left].roll(-rule.first, 1) for rule in rules]
+        right = [chart.right[rule.right].roll(-rule.first - rule.gap, 1) for rule in rules]
+        first, second = (
+            torch.stack(planes).permute(0, 3, 1, 2).contiguous() for planes in (left, right)
+        )
+
         count = samples * batch
         run = torch.arange(count, device=device)
         sentence = run % batch
@@ -337,32 +345,27 @@ class PlainBackend:
         flat_uniforms = uniforms.flatten(0, 1)
         split = torch.arange(size, device=device)
 
-        def operands(plane: Tensor, row: Tensor, start: Tensor) -> Tensor:
-            """``(count, N)``, the entries of a row in a plane from ``start`` on."""
-            column = (start[:, None] + split).clamp(0, size - 1)
-            return chart.planes[plane[:, None], row[:, None], column, sentence[:, None]]
-
         for step in range(decisions):
             live = depth > 0
             depth = (depth - 1).clamp(min=0)
             item, i, j = stack[:, run, depth]
-            left, right, first, gap, one_root, part, *planes = table[item].unbind(-1)
+            rule, new_left, new_right, least, gap, one_root, part = table[item].unbind(-1)
             head, modifier = torch.where(part < 0, j, i), torch.where(part < 0, i, j)
             trees[run, head, modifier] += (live & (part != 0)).to(trees)
 
             splits = j - i
-            start = size - 1 - splits + first + gap
-            s = operands(planes[0], i, first) + operands(planes[1], j, start)
+            column = (size - 1 - splits[:, None] + split).clamp(max=size - 1)
+            s = first[rule, sentence, i] + second[rule, sentence, j].gather(1, column)
             if single_root:
                 splits = torch.where((one_root > 0) & (i == 0), 1, splits)
             weights = s.masked_fill(split >= splits[:, None], -torch.inf).softmax(-1)
             # the last split with any weight takes what rounding leaves over
             final = ((weights > 0) * (split + 1)).argmax(-1, keepdim=True)
             above = (weights.cumsum(-1) > flat_uniforms[:, step, None]) | (split == final)
-            k = i + first + above.to(torch.uint8).argmax(-1)
+            k = i + least + above.to(torch.uint8).argmax(-1)
 
             # push the right antecedent, then the left one, which is taken first
-            for new in (torch.stack((right, k + gap, j)), torch.stack((left, i, k))):
+            for new in (torch.stack((new_right, k + gap, j)), torch.stack((new_left, i, k))):
                 push = live & (new[1] < new[2])
                 stack[:, run, depth] = torch.where(push, new, stack[:, run, depth])
                 depth = depth + push.long()

@@ -58,7 +58,7 @@ class Program:
     """
 
     rules: tuple[Rule, ...]
-    #: The item that spans a whole sentence.
+    #: The item that spans a whole sentence; the left operand of some rule.
     goal: Item
     #: Position 0 is the root.
     rooted: bool
