@@ -39,6 +39,7 @@ class MetricsLog(AbstractContextManager["MetricsLog"]):
         self._writer = _summary_writer(Path(run_path, FOLDER), keep_until + 1)
 
     def append(self, row: Mapping[str, Any]) -> None:
+        """Write one row."""
         rest = memoryview(json.dumps(row).encode() + b"\n")
         end = self._file.seek(0, os.SEEK_END)
         try:
