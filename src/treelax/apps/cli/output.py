@@ -126,11 +126,9 @@ class Result:
 
     def relations(self, text: int, tree: Tree | None = None) -> tuple[str, ...] | None:
         """The labels of the arcs of a text, of another tree those that both have; None without."""
-        if self.prediction.relations is None:
+        if (labels := self.prediction.relations) is None:
             return None
-        both = zip(
-            self.prediction.relations[text], tree or self.trees[text], self.trees[text], strict=True
-        )
+        both = zip(labels[text], tree or self.trees[text], self.trees[text], strict=True)
         return tuple(label if head == best else "" for label, head, best in both)
 
     @property
@@ -413,7 +411,7 @@ def _drawn(result: Result, parser: TrainedParser, show: DisplayOptions) -> Itera
                 yield list_brackets(words, _tensor(result.weights[i]), **size)
             else:
                 yield list_weights(words, result.weights[i], heads=best, **size)
-        for tree, note in _shown_samples(result, i, show):
+        for tree, note in _samples(result, i, show):
             yield note
             if tree is not None:
                 yield drawn(i, tree)
@@ -434,9 +432,7 @@ def _tensor(weights: list[list[float]]) -> Tensor:
     return torch.tensor(weights, dtype=torch.float64)
 
 
-def _shown_samples(
-    result: Result, text: int, show: DisplayOptions
-) -> Iterator[tuple[Tree | None, str]]:
+def _samples(result: Result, text: int, show: DisplayOptions) -> Iterator[tuple[Tree | None, str]]:
     """Notes on the samples, each with the tree to draw after it, if any."""
     if not result.samples:
         return
@@ -480,7 +476,7 @@ def _picture(several: Iterable[Result], form: str, show: DisplayOptions) -> Pict
                 )
             if weights:
                 pictures.append(draw_note(show.weights))
-            for sampled, note in _shown_samples(result, i, show):
+            for sampled, note in _samples(result, i, show):
                 if sampled is None:
                     pictures.append(draw_note(note))
                 else:

@@ -177,9 +177,8 @@ def parse(
             write_results(results, written, parser, out, show)
         else:
             with progress("parsing", unit="texts", transient=True) as bar:
-                write_results(
-                    advancing(results, bar, every=COUNT_EVERY), written, parser, out, show
-                )
+                results = advancing(results, bar, every=COUNT_EVERY)
+                write_results(results, written, parser, out, show)
     except DataError as error:
         if run is not None:
             raise
@@ -238,10 +237,10 @@ class ArcWeights:
     @property
     def named(self) -> str:
         """What the weights are."""
-        name, usual = self.parser.relaxation
-        usual = 1.0 if self.marginals else usual
-        heat = usual if self.temperature is None else self.temperature
-        facts = [f"temperature {heat:g}", *filter(None, [self.noise_named])]
+        name, trained = self.parser.relaxation
+        usual = 1.0 if self.marginals else trained
+        temperature = usual if self.temperature is None else self.temperature
+        facts = [f"temperature {temperature:g}", *filter(None, [self.noise_named])]
         if self.marginals:
             parts = "arcs" if self.parser.notation == "heads" else "spans"
             return f"probabilities of {parts} ({', '.join(facts)})"
@@ -268,11 +267,10 @@ class ArcWeights:
     def __call__(self, scores: Tensor) -> list[list[float]]:
         """The weights of all arcs, or spans."""
         if self.marginals:
-            tree = self.parser.marginals(scores / (self.temperature or 1.0))
+            weights = self.parser.marginals(scores / (self.temperature or 1.0))
         else:
-            tree = self.parser.soft_tree(scores, temperature=self.temperature)
-        weights: list[list[float]] = tree.tolist()
-        return weights
+            weights = self.parser.soft_tree(scores, temperature=self.temperature)
+        return weights.tolist()
 
 
 def _results(

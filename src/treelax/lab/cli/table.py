@@ -225,10 +225,10 @@ def _publish(
         f"{chosen.title}, %",
         f"every seed and more columns in {results / tables.TABLE}",
     )
-    records = [result for _, result in ended]
-    about = chosen.about(list(zip(configs, records, strict=True)))
+    recorded = [result for _, result in ended]
+    about = chosen.about(list(zip(configs, recorded, strict=True)))
     lines = [
-        *(f"# {chosen.title}", "", f"{about} `{command}` on {tables.where(records)}.", ""),
+        *(f"# {chosen.title}", "", f"{about} `{command}` on {tables.where(recorded)}.", ""),
         *(tables.to_markdown(headings, rows), ""),
         *([f"Runs that have not ended: {', '.join(missing)}.", ""] if missing else []),
     ]

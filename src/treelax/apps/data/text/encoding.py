@@ -6,7 +6,6 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -87,9 +86,9 @@ class EncodedText:
 
     def to(self, device: torch.device | str) -> EncodedText:
         """The same examples with all tensors on a device."""
-        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
-        tensors = {name: tensor for name, tensor in values.items() if isinstance(tensor, Tensor)}
-        return replace(self, **values | {name: t.to(device) for name, t in tensors.items()})
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        tensors = {k: t.to(device) for k, t in values.items() if isinstance(t, Tensor)}
+        return replace(self, **tensors)  # type: ignore[arg-type]
 
     def with_table(self, table: WordTable) -> EncodedText:
         """The same examples with the ids of another table, of loaded vectors for example."""

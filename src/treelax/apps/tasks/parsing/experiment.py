@@ -190,7 +190,6 @@ class ParserExperiment:
 
     @property
     def updates(self) -> int:
-        """Updates per epoch."""
         settings = self.config.train
         sentences = max(self.labelled, len(self.data.unlabelled))
         return settings.updates or max(1, sentences // settings.batch_size)
@@ -213,7 +212,6 @@ class ParserExperiment:
         return self.mixed
 
     def fingerprint(self) -> str:
-        """Hash of the data."""
         lexicon = self.data.lexicon
         used = self.everything.columns[:, 0].unique()
         words = [self.data.vocabulary.word(number) for number in used.tolist()]

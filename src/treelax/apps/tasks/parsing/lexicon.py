@@ -36,7 +36,6 @@ class Forms:
     subwords: Tensor  # (forms,): rows of a transformer's table of sub-words, 0 without one
 
     def to(self, device: torch.device) -> Forms:
-        """On a device."""
         return Forms(*(getattr(self, field.name).to(device) for field in fields(self)))
 
 
@@ -145,7 +144,6 @@ class Lexicon:
         return Forms(*map(torch.tensor, ([0, *rows], [0, *learned], characters, [0, *pieces])))
 
     def save(self, path: Path) -> None:
-        """Save as one file."""
         state = {name: list(getattr(self, name)) for name in NAMES}
         tensors = {}
         if self.vectors is not None:

@@ -129,7 +129,6 @@ class DependencyParser(TrainedParser):
         scores: bool,
         keep: bool,
     ) -> list[Prediction]:
-        """Parse a batch."""
         batch, forms = encoded
         vertices = self.model.vertices(batch, forms)
         trees = self.model.trees(vertices, batch.lengths)

@@ -95,22 +95,20 @@ class Parsing(Task):
         experiment.data.lexicon.save(run.path / WORDS)
         write_origins(run.path, experiment.config.data.files)
 
-    def headline(self, experiment: Experiment) -> str:
-        parser_experiment: ParserExperiment = experiment  # type: ignore[assignment]
-        data = parser_experiment.data
+    def headline(self, experiment: ParserExperiment) -> str:  # type: ignore[override]
+        data = experiment.data
         sizes = ", ".join(f"{name} {len(split):,}" for name, split in data.splits.items())
         return (
             f"{sizes} sentences, {counted(len(data.lexicon.labels), 'label')}, "
-            f"{counted(parser_experiment.config.train.epochs, 'epoch')} of "
-            f"{counted(parser_experiment.updates, 'update')}"
+            f"{counted(experiment.config.train.epochs, 'epoch')} of "
+            f"{counted(experiment.updates, 'update')}"
         )
 
     def describe(self, dev: Mapping[str, float]) -> str:
         return f"UAS {dev['uas']:.2f} LAS {dev['las']:.2f}"
 
-    def test_size(self, experiment: Experiment) -> int:
-        parser_experiment: ParserExperiment = experiment  # type: ignore[assignment]
-        return sum(len(s) for split in _tested(parser_experiment).values() for s in split)
+    def test_size(self, experiment: ParserExperiment) -> int:  # type: ignore[override]
+        return sum(len(s) for split in _tested(experiment).values() for s in split)
 
     def finish(self, training: Training, progress: Progress | None = None) -> dict[str, Any]:
         experiment: ParserExperiment = training.experiment  # type: ignore[assignment]

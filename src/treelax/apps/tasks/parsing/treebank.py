@@ -103,7 +103,6 @@ class EncodedTreebank:
         return self.offsets.diff()
 
     def to(self, device: torch.device) -> EncodedTreebank:
-        """On a device."""
         return EncodedTreebank(self.columns.to(device), self.offsets.to(device))
 
     def batch(self, indices: Tensor, length: int, subwords: int | None = None) -> Batch:

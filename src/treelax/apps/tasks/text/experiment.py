@@ -88,7 +88,6 @@ class TextExperiment:
 
     @property
     def updates(self) -> int:
-        """Updates per epoch."""
         examples = len(self.train) - self.mixed + self._share()
         return self.config.train.updates or max(1, examples // self.config.train.batch_size)
 
@@ -125,7 +124,6 @@ class TextExperiment:
         return discrete
 
     def fingerprint(self) -> str:
-        """Hash of the data."""
         return self.data.fingerprint()
 
     def batches(self, seed: int) -> list[tuple[Shape, Tensor]]:

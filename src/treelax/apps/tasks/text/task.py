@@ -48,7 +48,6 @@ class TextTask(Task):
         self.title = TITLES[kind]
 
     def preset(self, name: str) -> TextConfig:
-        """The config of a preset."""
         return preset(name)
 
     def presets(self, name: str) -> Mapping[str, str]:
@@ -89,7 +88,6 @@ class TextTask(Task):
         tell: Callable[[str], None],
         progress: Callable[[int, str], None],
     ) -> TextExperiment:
-        """Model, data and loss of a run."""
         model = with_own_copy(config.model, folder)
         if model.pretrained is not None:  # checked now, not when all texts have been read
             check_folder(model.pretrained)
@@ -113,31 +111,26 @@ class TextTask(Task):
         return TextExperiment(config, data, device, model=model)
 
     def prepare(self, run: Run, experiment: Experiment) -> None:
-        """Copy the transformer, if there is one."""
         if experiment.config.model.pretrained is not None:
             copy_folder(experiment.config.model.pretrained, run.path / COPY)
 
     def begin(self, run: Run, training: Training) -> None:
-        """Keep the words, and what the data were."""
         experiment: TextExperiment = training.experiment  # type: ignore[assignment]
         save_words(run.path / WORDS, experiment.data.vectors, experiment.labels)
         write_origins(run.path, experiment.config.data)
 
-    def headline(self, experiment: Experiment) -> str:
-        """The sizes of a training."""
-        text_experiment: TextExperiment = experiment  # type: ignore[assignment]
-        splits = text_experiment.data.splits
+    def headline(self, experiment: TextExperiment) -> str:  # type: ignore[override]
+        splits = experiment.data.splits
         sizes = {name: f"{name} {len(split):,}" for name, split in splits.items()}
-        if text_experiment.mixed:
-            sizes["train"] += f" ({text_experiment.mixed:,} of them mixed in)"
-        epochs, updates = text_experiment.config.train.epochs, text_experiment.updates
+        if experiment.mixed:
+            sizes["train"] += f" ({experiment.mixed:,} of them mixed in)"
+        epochs, updates = experiment.config.train.epochs, experiment.updates
         return (
-            f"{', '.join(sizes.values())} examples, {counted(len(text_experiment.labels), 'label')}, "
+            f"{', '.join(sizes.values())} examples, {counted(len(experiment.labels), 'label')}, "
             f"{counted(epochs, 'epoch')} of {counted(updates, 'update')}"
         )
 
     def describe(self, dev: Mapping[str, float]) -> str:
-        """The dev figures of an epoch."""
         return f"acc {dev['accuracy']:.2f}"
 
     def finish(self, training: Training, progress: Progress | None = None) -> dict[str, Any]:
@@ -164,7 +157,6 @@ class TextTask(Task):
         }
 
     def check_result(self, record: dict[str, Any]) -> None:
-        """Raise a ValueError if a result is damaged."""
         expect(record, KINDS)
         expect(record, {key: int for key in LATER if key in record})
         expect(record["splits"], {"dev": dict})
@@ -172,7 +164,6 @@ class TextTask(Task):
             expect(figures, dict.fromkeys(("examples", "accuracy", "soft_accuracy"), NUMBER))
 
     def summary(self, record: Mapping[str, Any]) -> list[dict[str, Cell]]:
-        """Accuracy on dev and test."""
         return [
             {
                 "data": split,
@@ -185,7 +176,6 @@ class TextTask(Task):
         ]
 
     def result_tables(self, record: Mapping[str, Any]) -> list[Table]:
-        """The figures of a result."""
         rows = [
             [split, row["examples"], f"{row['accuracy']:.2f}", f"{row['soft_accuracy']:.2f}"]
             for split, row in record["splits"].items()
