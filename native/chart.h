@@ -97,7 +97,7 @@ inline void fill(const Group<T, P> &g, Chart<T> chart, const Vec<T> *scores, T u
             const size_t ij = step.ij, ji = step.ji;
             // GCC fuses the product and the sum at the end of `soft_split` where it knows that there is a
             // split. Bits depend on that, so we decide where it knows: for this rule here, but not in `up`.
-            if (rule.single_root && step.splits < 1) __builtin_unreachable();
+            if (!lone && rule.single_root && step.splits < 1) __builtin_unreachable();
             const Vec<T> value =
                 choose(step, step.left(chart, &Rule::value), step.right(chart, &Rule::value));
             Vec<T> *item = chart[rule.value];
