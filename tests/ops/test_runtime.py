@@ -128,7 +128,10 @@ def test_denormals_are_left_alone_outside():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_a_few_sentences_take_little_memory_and_have_the_same_bits(dtype):
+@pytest.mark.parametrize("variant", native.supported())
+def test_a_few_sentences_take_little_memory_and_have_the_same_bits(dtype, variant, monkeypatch):
+    monkeypatch.setenv("TREELAX_NATIVE", variant)
+    native.forget()
     scores = some_scores(batch=20).to(dtype)
     together = everything(scores)
     lengths = torch.arange(20) % 12 + 1
@@ -138,6 +141,7 @@ def test_a_few_sentences_take_little_memory_and_have_the_same_bits(dtype):
         assert torch.equal(soft[0], together[0][b])
         (grad,) = torch.autograd.grad(soft.square().sum(), alone)
         assert torch.equal(grad[0], together[1][b])
+    native.forget()
     sizes = [torch.Size(saved_shape(1, n, dtype)).numel() for n in (41, 81, 3001)]
     assert sizes[1] / sizes[0] == pytest.approx((81 / 41) ** 2)  # not n³
     assert sizes[2] * dtype.itemsize <= 1.5e9
