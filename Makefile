@@ -8,6 +8,7 @@ BENCH_BIN := $(BENCH_VENV)/bin
 CONSTRAINTS := -c ci/constraints.txt
 PIP_QUIET := --quiet --disable-pip-version-check
 NATIVE := $(wildcard native/*)
+SETTING_UP := Setting up $(VENV): torch, then treelax with its C++ kernel. This takes minutes, and pip is quiet.
 
 .PHONY: help listops setup test lint types pages browser pytest format docs bench bench-quick clean
 
@@ -23,7 +24,7 @@ help:
 
 # torch comes first and alone: with the constraint it is the build the checks run with
 $(BIN)/.installed: pyproject.toml ci/constraints.txt $(NATIVE)
-	@echo "Setting up $(VENV): torch, then treelax with its C++ kernel. This takes some minutes without a word."
+	@echo "$(SETTING_UP)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) torch
 	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) --editable ".[dev]"
@@ -31,7 +32,7 @@ $(BIN)/.installed: pyproject.toml ci/constraints.txt $(NATIVE)
 
 # what training, raw text and the demo page need, without the tools for tests
 $(BIN)/.ready: pyproject.toml ci/constraints.txt $(NATIVE)
-	@echo "Setting up $(VENV): torch, then treelax with its C++ kernel. This takes some minutes without a word."
+	@echo "$(SETTING_UP)"
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) torch
 	$(BIN)/pip install $(PIP_QUIET) $(CONSTRAINTS) --editable ".[data,demo,train]"

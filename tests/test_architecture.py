@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "treelax"
 LEVELS = [
     {"errors"},
     {"ops", "files"},
-    {"noise", "trees", "brackets"},
+    {"interface", "noise", "trees", "brackets"},
     {"distributions", "structures"},
     {"estimators"},
     {"convert", "nn"},

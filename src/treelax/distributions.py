@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch.distributions import Distribution, constraints
 from torch.distributions.kl import register_kl
 
 from treelax.errors import InputError
+from treelax.interface import StructureInterface
 from treelax.noise import Noise, NoiseName, noise_named
 from treelax.ops.backend import RELAXATIONS, Relaxation, inner, within_limit
 from treelax.ops.canonical import precise, value_type
@@ -25,9 +26,6 @@ from treelax.ops.checks import (
     sample_size,
 )
 from treelax.ops.problems import Validate
-
-if TYPE_CHECKING:  # the package's __init__ imports structures, which import this file
-    from treelax.structures.interface import StructureInterface
 
 
 class _Scores(constraints.Constraint):
@@ -450,7 +448,7 @@ def _not_negative(value: Tensor) -> Tensor:
 
 def _surprise(p: StructureDistribution, q: StructureDistribution) -> Tensor:
     r"""Expected :math:`-\log q(T)` under p: ``log Z - s(T*) + Σ (T* - μ) W`` with q's best structure T*;
-    infinite or nothing of note where q forbids what p allows."""
+    of no meaning where q forbids what p allows."""
     scores, _, lead = q._from_best
     return lead + q._inner(q.mode - p._from_best[1], scores)
 

@@ -14,9 +14,9 @@ from torch.autograd.function import once_differentiable
 
 from treelax.distributions import StructureDistribution
 from treelax.errors import InputError
+from treelax.interface import StructureInterface
 from treelax.noise import Noise
 from treelax.ops.checks import readable
-from treelax.structures.interface import StructureInterface
 
 Loss = Callable[[Tensor], Tensor]
 

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from treelax.distributions import StructureDistribution
 from treelax.estimators.base import ExpectedLoss, Loss, checked_losses
+from treelax.interface import StructureInterface
 from treelax.ops import checks
 from treelax.ops.backend import inner
 from treelax.ops.canonical import value_type
-from treelax.structures.interface import StructureInterface
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from treelax.distributions import StructureDistribution
 from treelax.estimators.base import Estimator, check_noise, check_samples
+from treelax.interface import StructureInterface
 from treelax.noise import Gumbel, Noise
 from treelax.ops.backend import RELAXATIONS, Relaxation
 from treelax.ops.canonical import precise
 from treelax.ops.checks import check_temperature, one_of
-from treelax.structures.interface import StructureInterface
 
 
 @dataclass(frozen=True)

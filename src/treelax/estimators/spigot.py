@@ -17,9 +17,9 @@ from treelax.estimators.base import (
     check_samples,
     with_gradient,
 )
+from treelax.interface import StructureInterface
 from treelax.noise import Noise
 from treelax.ops.checks import one_of
-from treelax.structures.interface import StructureInterface
 
 Projection = Literal["simplex", "polytope"]
 Form = Literal["spigot", "ce", "eg"]

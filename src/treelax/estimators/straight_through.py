@@ -12,8 +12,8 @@ from treelax.distributions import StructureDistribution
 from treelax.errors import InputError
 from treelax.estimators.base import Estimator, with_gradient
 from treelax.estimators.relaxed import Relaxed
+from treelax.interface import StructureInterface
 from treelax.ops.checks import one_of
-from treelax.structures.interface import StructureInterface
 
 Gradient = Literal["relaxed", "identity"]
 

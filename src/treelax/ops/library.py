@@ -46,7 +46,7 @@ def operation(schema: str) -> Any:
 
 
 def _not_compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function, into which torch.compile does not look where a compiled one calls the operation."""
+    """The function, hidden from torch.compile, which traces what compiled code calls."""
     # torch.compiler.disable imports the compiler at once, which takes a second
     disabled = torch._disable_dynamo(function)  # type: ignore[attr-defined]
 

@@ -3,11 +3,11 @@
 from typing import get_args
 
 from treelax.errors import InputError
+from treelax.interface import BY_NAME, StructureName
 from treelax.ops.checks import one_of
 from treelax.structures.base import Structure
 from treelax.structures.binary import Binary
 from treelax.structures.heads import Heads
-from treelax.structures.interface import BY_NAME, StructureName
 from treelax.structures.labelled import Labelled
 from treelax.structures.nonprojective import NonProjective
 from treelax.structures.projective import Projective, ProjectiveTrees

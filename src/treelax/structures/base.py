@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from treelax.distributions import StructureDistribution
+from treelax.interface import BY_NAME, Options, StructureInterface
 from treelax.ops import operations
 from treelax.ops.backend import RELAXATIONS, Algorithm, Relaxation
 from treelax.ops.canonical import value_type
@@ -15,7 +16,6 @@ from treelax.ops.problems import Validate
 from treelax.ops.sparsemap.function import sparsemap
 from treelax.ops.sparsemap.result import SparseMap
 from treelax.structures import search, sparse
-from treelax.structures.interface import BY_NAME, Options, StructureInterface
 
 
 class Structure(StructureInterface):

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Unpack
 import torch
 from torch import Tensor
 
+from treelax.interface import Options
 from treelax.ops import select_heads
 from treelax.ops.backend import LIMIT, Relaxation
 from treelax.ops.canonical import canonical, precise, value_type
@@ -17,7 +18,6 @@ from treelax.ops.operations import draw_uniforms
 from treelax.ops.sparsemap.result import SparseMap
 from treelax.structures import search, sparse
 from treelax.structures.base import Structure
-from treelax.structures.interface import Options
 from treelax.trees import one_head_each
 
 

@@ -10,12 +10,12 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from treelax.errors import InputError
+from treelax.interface import Options, StructureInterface
 from treelax.ops.backend import LIMIT, Relaxation
 from treelax.ops.canonical import precise
 from treelax.ops.checks import check_lengths, check_scores
 from treelax.ops.operations import draw_uniforms
 from treelax.structures.base import Structure
-from treelax.structures.interface import Options, StructureInterface
 
 
 @dataclass(frozen=True)

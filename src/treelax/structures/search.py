@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 
 from treelax.errors import InputError
+from treelax.interface import StructureInterface
 from treelax.ops.backend import inner
 from treelax.ops.checks import readable
-from treelax.structures.interface import StructureInterface
 from treelax.trees import heads_to_tree
 
 MOST = 10**6  # structures that are enumerated

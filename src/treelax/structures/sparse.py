@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from treelax.errors import InputError
+from treelax.interface import BY_NAME, StructureInterface, StructureName
 from treelax.ops import checks, select_heads
 from treelax.ops.canonical import canonical
 from treelax.ops.library import derivable, fake, no_context, operation
@@ -18,7 +19,6 @@ from treelax.ops.sparsemap import columns, face, plain
 from treelax.ops.sparsemap.function import assembled, check_iterations, check_start, chosen_start
 from treelax.ops.sparsemap.plain import Solution
 from treelax.ops.sparsemap.result import SparseMap
-from treelax.structures.interface import BY_NAME, StructureInterface, StructureName
 
 
 def by_argmax(

@@ -75,7 +75,7 @@ def write_lines(lines: Iterable[str], out: Path | None) -> None:
             file.write((line + "\n").encode(errors="backslashreplace"))
 
 
-class Drawing(Protocol):
+class Saveable(Protocol):
     """What can be saved as a picture."""
 
     def save(self, path: Path, /) -> Path:
@@ -85,7 +85,7 @@ class Drawing(Protocol):
         """Its text as SVG."""
 
 
-def write_picture(picture: Drawing, out: Path | None) -> None:
+def write_picture(picture: Saveable, out: Path | None) -> None:
     """Save a picture, or print its SVG."""
     if out is not None:
         picture.save(out)

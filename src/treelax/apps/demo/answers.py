@@ -27,10 +27,10 @@ from treelax.apps.tasks.settings import NOISY, RELAXING, TEMPERED, EstimatorSett
 from treelax.distributions import StructureDistribution
 from treelax.errors import InputError, NoTreeError
 from treelax.estimators import IMLE
+from treelax.interface import StructureInterface
 from treelax.noise import Gumbel
 from treelax.ops.backend import inner
 from treelax.structures import Structure, structure_named
-from treelax.structures.interface import StructureInterface
 
 DECIMALS = 6
 SAMPLED_AT_ONCE = 4_000_000  # numbers: samples are matrices, and every batch fills a chart

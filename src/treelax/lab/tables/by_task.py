@@ -20,6 +20,5 @@ TABLES: Mapping[str, Mapping[str, PaperTable]] = {
     "listops": {"listops": LISTOPS},
     "pair": _with_tuned("snli", "multinli", "ablation"),
     "classify": _with_tuned("sst"),
-    "tag": {},
     "parser": PARSER,
 }

@@ -38,7 +38,7 @@ def spanned(scores: Tensor, found: Solution, best: Oracle) -> Solution:
         rows = face.unsure.nonzero()[:, 0] if waits else every
         if not len(rows):
             break
-        face.look(rows, turn, waits)
+        face.grow(rows, turn, waits)
     return Solution(found.tree, found.gap, face.indices, face.weights, face.inverse)
 
 
@@ -82,7 +82,7 @@ class Face:
         # a search that ended early is on no face
         self.unsure = (self.sizes > 0) & (found.gap <= TIE * self.sizes * self.scale)
 
-    def look(self, rows: Tensor, turn: int, waits: bool) -> None:
+    def grow(self, rows: Tensor, turn: int, waits: bool) -> None:
         """Add trees of the sentences ``rows`` on both sides of their affine hulls."""
         sure = ~self.unsure[rows]
         level, scale, rest = self.level[rows], self.scale[rows], self.rest[rows]

@@ -1,7 +1,7 @@
 """What distributions, searches and SparseMAP ask of a structure.
 
-`treelax.structures.Structure` adds what is built on those. They annotate with this class, so that no
-file imports one that imports it.
+`treelax.structures.Structure` adds what is built on those. It stands outside the package of structures,
+whose `__init__` imports them all, and distributions with them.
 """
 
 from __future__ import annotations
@@ -127,11 +127,11 @@ class StructureInterface(ABC):
         """The point nearest to the scores among all mixtures of structures."""
 
     def measured_from(self, best: Tensor, scores: Tensor) -> Tensor:
-        """Scores from which the same was taken for all structures, small at the parts of the best one.
+        """Scores less what is the same for all structures, small at the parts of the best one.
 
-        Huge scores keep their digits so. From the arcs of each word the score of its best one is taken;
-        from the spans that every tree has, their scores; from all others that of one in the best tree.
-        What is taken has no gradient: no probability depends on it.
+        This keeps the digits of huge scores. The arcs of a word lose the score of the arc that the best
+        structure has; a span that every tree has loses its score, any other that of a span in the best
+        tree. What is subtracted has no gradient: no probability depends on it.
         """
         if scores.numel() == 0:
             return scores
