@@ -136,6 +136,16 @@ def test_gradients_have_all_directions(structure, n, scale):
     assert seen
 
 
+def test_gradients_of_hundreds_of_trees_keep_their_digits():
+    """The derivative is a projection: a second one changes nothing."""
+    scores = draw((41, 41), 0.1).requires_grad_()
+    tree = tx.NonProjective(single_root=True).sparsemap(scores).tree
+    once, twice = draw(scores.shape, seed=1), None
+    for _ in range(2):
+        once, twice = torch.autograd.grad(tree, scores, once, retain_graph=True)[0], once
+    assert largest_error(once, twice) < 1e-11
+
+
 @pytest.mark.parametrize("n", [15, 20])
 def test_trees_without_a_cycle_to_break_have_the_gradient_of_heads(n):
     seen = 0

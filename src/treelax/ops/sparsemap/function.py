@@ -183,9 +183,12 @@ def _backward(
         module = dispatch.load("sparsemap", "triton")
     else:
         module = plain
-    found = module.backward(grad.to(inverse.dtype), indices, inverse).to(grad.dtype)
+    wide = grad.to(inverse.dtype)
+    result = module.backward(wide, indices, inverse)
+    # the second step gives back the digits that the updates of the inverse lost
+    result += module.backward(wide - result, indices, inverse)
     # a sentence with NaN in its scores
-    return found + torch.where(gap.isnan(), gap, 0).to(grad.dtype).view(
+    return result.to(grad.dtype) + torch.where(gap.isnan(), gap, 0).to(grad.dtype).view(
         -1, *(1,) * (grad.dim() - 1)
     )
 

@@ -86,10 +86,18 @@ def picked(flat: Tensor, indices: Tensor) -> Tensor:
 
 
 def backward(grad: Tensor, indices: Tensor, inverse: Tensor) -> Tensor:
-    """``Z S Zᵀ g``."""
+    """``Z S Zᵀ g``. ``S 1`` is 0, but for rounding, which must not meet the large mean of ``Zᵀ g``."""
     flat = grad.flatten(1)
-    weights = (inverse @ picked(pad(flat, (0, 1)), indices)[..., None])[..., 0]
+    used = (indices < flat.shape[1]).any(2)
+    values = centered(picked(pad(flat, (0, 1)), indices), used)
+    weights = centered((inverse @ values[..., None])[..., 0], used)
     return spread(indices, weights, flat.shape[1]).view(grad.shape)
+
+
+def centered(values: Tensor, used: Tensor) -> Tensor:
+    """Values of the slots less the mean of those in use; 0 in the others."""
+    mean = (values * used).sum(1, keepdim=True) / used.sum(1, keepdim=True).clamp(min=1)
+    return (values - mean) * used
 
 
 class Systems:

@@ -67,6 +67,21 @@ def inner(x, y, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def center(x, n, BLOCK: tl.constexpr):
+    """``x -= mean(x)``."""
+    total = tl.zeros((BLOCK,), tl.float64)
+    for first in range(0, n, BLOCK):
+        i = first + tl.arange(0, BLOCK)
+        total += tl.load(x + i, mask=i < n, other=0.0)
+    mean = tl.sum(total, 0) / n
+    tl.debug_barrier()
+    for first in range(0, n, BLOCK):
+        i = first + tl.arange(0, BLOCK)
+        tl.store(x + i, tl.load(x + i, mask=i < n) - mean, mask=i < n)
+    tl.debug_barrier()
+
+
+@triton.jit
 def update(matrix, v, scale, n, width, new):
     """``matrix += scale · v vᵀ``, where row and column ``new`` hold nothing yet, and v has -1."""
     for i0 in range(0, n, DOWN):
@@ -411,5 +426,7 @@ def backward_kernel(grad, trees, inverse, vectors, out, room, row, count, BLOCK:
         at = tl.load(trees + p, mask=p < row, other=0)
         parts += tl.sum(((p < row) & (at < count)).to(tl.int32), 0)
     picked(trees, grad, vectors, slots, parts, row)
+    center(vectors, slots, BLOCK)  # the inverse times 1 is 0, but for rounding
     product(inverse, vectors, None, vectors + room, slots, room, 1.0)
+    center(vectors + room, slots, BLOCK)
     spread(trees, vectors + room, out, slots, parts, row, count, count, BLOCK)
