@@ -1,14 +1,18 @@
-"""A browser for tests of pages, what breaks accessibility in them, and the elements of a report."""
+"""Pages: their code and commands run, a browser, accessibility faults, and the elements of a report."""
 
 from __future__ import annotations
 
+import io
 import re
+import shlex
 import shutil
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 import pytest
 
@@ -16,6 +20,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 PATIENCE = 120.0  # seconds; only a test that fails waits that long
 NO_BROWSER = "no Chromium on this machine"
@@ -23,6 +28,43 @@ HINT = (
     f"{NO_BROWSER}: the tests in a browser were left out; "
     "on Debian: apt-get install chromium, then once more make test"
 )
+
+
+def run_page(text: str, *, commands: str | None = None, **names: object) -> list[tuple[str, str]]:
+    """Run the Python of a page in its order, and commands without this word, if one is given.
+
+    Returns each output that the page shows below one of these, with what was printed.
+    """
+    outputs, printed = [], None
+    for kind, block in BLOCK.findall(text):
+        if kind in ("", "text"):
+            if printed is not None:
+                outputs.append((block, printed))
+            continue
+        with redirect_stdout(io.StringIO()) as out:
+            if kind == "python":
+                exec(compile(block, "page", "exec"), names)
+            elif kind == "sh" and commands is not None:
+                for line in block.replace("\\\n", "").splitlines():
+                    if commands not in line:
+                        _run_command(line)
+        printed = out.getvalue() if kind == "python" or commands is not None else None
+    return outputs
+
+
+def _run_command(line: str) -> None:
+    """Run a line of a shell; that programs in Python run is tested with the examples."""
+    from treelax.__main__ import main
+
+    before, pipe, command = line.rpartition(" | ")
+    program, *words = shlex.split(command)
+    if program == "python":
+        assert Path(__file__).parents[1].joinpath(words[0]).is_file()
+        return
+    assert program == "treelax"
+    text = " ".join(shlex.split(before.removeprefix("echo "))) + "\n" if pipe else ""
+    with mock.patch.object(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode()))):
+        assert main(words) == 0, line
 
 
 @contextmanager

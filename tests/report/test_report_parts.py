@@ -219,3 +219,16 @@ def test_a_run_of_another_kind_of_labels_knows_no_right_ones() -> None:
         said = ask(model, corpus, parse_corpus(model, corpus), [0, 1])
         assert [own.right is not None for own in said.values()] == [known, known]
         assert all(own.label in model.labels for own in said.values())
+
+
+def test_words_stand_at_the_same_place_in_the_trees_of_all_runs() -> None:
+    corpus = Corpus("corpus", (Sentence(("a", "b")),), labels=(("A", "B"),))
+    results = {
+        name: {0: Result(((0, 1),), tags, tags, right=True)}
+        for name, tags in {"one": ("A", "B"), "two": ("a very long tag", "B")}.items()
+    }
+    gallery = Gallery(corpus, Selection.of(corpus, 1), results, ("text",), True)
+    one, two = (own["trees"][0][0] for own in gallery.examples[0]["results"])
+    assert one.body != two.body
+    shown = [[line for line in own.body.splitlines() if ">b</text>" in line] for own in (one, two)]
+    assert shown[0] == shown[1] != []
