@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import Output, ask, records, saved, shown, typed, written
+from commands import Output, records, saved, shown, typed, written
 from commands import fail as refused
-from sentence_runs import SIZES, sentences, train, write_files
+from sentence_runs import SIZES
 
 import treelax
 from treelax.__main__ import main
@@ -93,21 +93,6 @@ def test_the_dev_set_of_a_listops_run(
 # ------------------------------------------------------------------ sentences
 
 
-def test_two_runs_on_their_dev_set(runs: Runs, capsys: Output) -> None:
-    both = {name: runs[name] for name in ("classify", "again")}
-    found = record(capsys, *both.values())
-    assert found["runs"] == ["classify/run", "again/run"]
-    texts = [words for words, _ in sentences(1, SIZES["dev"])]
-    assert (found["sentences"], found["words"]) == (len(texts), sum(map(len, texts)))
-    trees = [
-        [each.heads[0] for each in SentenceModel.from_run(run).predict(texts) if each.heads]
-        for run in both.values()
-    ]
-    same = [a == b for x, y in zip(*trees, strict=True) for a, b in zip(x, y, strict=True)]
-    assert found["agreement"]["mean"] == pytest.approx(100 * sum(same) / len(same))
-    assert found["treebank"] is None
-
-
 @pytest.mark.parametrize("kind", ["classify", "pair", "tag"])
 def test_labels_on_the_dev_set(runs: Runs, capsys: Output, kind: str) -> None:
     found = record(capsys, runs[kind])
@@ -142,14 +127,6 @@ def test_a_treebank(runs: Runs, bank: Path, tmp_path: Path, capsys: Output) -> N
         record(capsys, runs["tag"], "--data", file) for file in (archive.filename, bank)
     )
     assert zipped | {"data": None} == plain | {"data": None}
-
-
-def test_trees_that_the_run_itself_has_written(runs: Runs, tmp_path: Path, capsys: Output) -> None:
-    text = written(tmp_path, "The film was good.\nA bad, sad plot.\n", "new.txt")
-    shown(capsys, "predict", runs["classify"], text, "--out", tmp_path / "trees.conllu")
-    found = record(capsys, runs["classify"], "--data", tmp_path / "trees.conllu")
-    assert found["treebank"]["run"]["uas"] == 100
-    assert record(capsys, runs["classify"], "--data", text)["grammar"] == found["grammar"]
 
 
 def test_forms_of_files(
@@ -196,6 +173,9 @@ def test_chains_heads_given_trees_and_none(tmp_path: Path, bank: Path, capsys: O
     assert "is a saved model, which has no data; expected --data" in fail(capsys, models["chain"])
 
 
+# ------------------------------------------------------------------ the data of the runs
+
+
 def test_a_tagger_of_a_treebank_is_compared_with_it(tmp_path: Path, capsys: Output) -> None:
     """A run on CoNLL-U has heads in its dev set, and tags that can be right."""
     for split in SIZES:
@@ -212,9 +192,6 @@ def test_a_tagger_of_a_treebank_is_compared_with_it(tmp_path: Path, capsys: Outp
     assert found["treebank"]["run"]["uas"] is not None
     assert found["labels"]["run"]["accuracy"] is not None
     assert {role["name"] for role in found["tags"]["run"]} == set(TAGS)
-
-
-# ------------------------------------------------------------------ the data of the runs
 
 
 def test_runs_with_other_dev_sets(runs: Runs, tmp_path: Path, capsys: Output) -> None:
@@ -237,79 +214,7 @@ def test_runs_with_other_dev_sets(runs: Runs, tmp_path: Path, capsys: Output) ->
     assert line.endswith("expected the same sentences for all runs: give --data FILE")
 
 
-@pytest.fixture
-def away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
-    """A run that was trained in its folder, and the folder of others, in which we are now."""
-    home, here = tmp_path / "home", tmp_path / "here"
-    for folder in (home, here):
-        folder.mkdir()
-        monkeypatch.chdir(folder)
-        write_files("classify", Path())
-    dev = written(here, "review\tliked\nsomething else\tyes\n", "dev.tsv")
-    monkeypatch.chdir(home)
-    run = train("classify", Path(), train__epochs=1)
-    monkeypatch.chdir(here)
-    return home / run, dev
-
-
-def test_the_file_of_the_run_is_found_from_elsewhere(
-    away: tuple[Path, Path], capsys: Output
-) -> None:
-    """Not another of that name, and where it is not to be had that is told."""
-    run, dev = away
-    own = run.parent / "dev.tsv"
-    assert 'dev = "dev.tsv"' in (run / "config.toml").read_text()
-    found = record(capsys, run)
-    assert (found["data"], found["sentences"]) == (str(own), SIZES["dev"])
-    kept = own.rename(run.parent / "kept.tsv")
-    line = fail(capsys, run)
-    assert line.startswith(f"{dev}: is not the dev data that the run was trained with, {own}")
-    shutil.copy(kept, dev)  # moved together with the run
-    assert record(capsys, run)["data"] == "dev.tsv"
-    dev.unlink()
-    assert "dev.tsv: does not exist" in fail(capsys, run)
-
-
-def test_a_run_of_before_files_were_recorded(away: tuple[Path, Path], capsys: Output) -> None:
-    run, dev = away
-    (run / "data.json").unlink()
-    out, err = ask(capsys, "analyse", run, "--json")
-    assert json.loads(out)["sentences"] == 1
-    assert err.endswith(f"too old to tell what its data were; {dev} is taken unchecked\n")
-    (run / "data.json").write_text('{"dev": 3}')
-    assert fail(capsys, run).startswith(f"{run / 'data.json'}: cannot be read as a record of files")
-
-
-def test_given_trees(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
-    """The trees that came with the texts are studied, so they are what must not change."""
-    monkeypatch.chdir(tmp_path)
-    for seed, (split, count) in enumerate(SIZES.items()):
-        ones = [Sentence(tuple(w), tuple(range(len(w)))) for w, _ in sentences(seed, count)]
-        write_conllu(f"{split}.conllu", ones)
-    given = {"model__trees": "given", "data__trees": "{split}.conllu", "train__epochs": 1}
-    run = train("classify", Path("given"), **given).absolute()
-    (tmp_path / "away").mkdir()
-    monkeypatch.chdir(tmp_path / "away")
-    trees = tmp_path / "dev.conllu"
-    found = record(capsys, run)
-    assert found["data"] == str(trees)
-    assert found["treebank"]["run"]["uas"] == found["grammar"]["run"]["left_to_right"] == 100
-    write_conllu(trees, [Sentence(("another", "one"), (2, 0))])
-    line = fail(capsys, run)
-    assert line.startswith(f"{trees}: is not the file of dev trees that the run was trained with")
-
-
 # ------------------------------------------------------------------ what it shows and writes
-
-
-def test_the_tables_on_the_screen(runs: Runs, bank: Path, capsys: Output) -> None:
-    lines = shown(capsys, "analyse", *runs.values(), "--data", bank).splitlines()
-    assert lines[0] == f"{bank}: 2 sentences, 8 words"
-    assert lines[2].startswith("On 2 sentences, ")
-    for title in ("Arcs", "Branching and spans", "UAS by tag of the modifier, %"):
-        assert title in lines
-    assert any(line.startswith("6 pairs of runs: ") for line in lines)
-    assert any(line.startswith("| mean of 4 runs") for line in lines)
 
 
 def test_all_files_are_written(runs: Runs, bank: Path, tmp_path: Path, capsys: Output) -> None:

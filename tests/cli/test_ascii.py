@@ -37,6 +37,7 @@ def test_train_and_eval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert main(["train", "listops", "--device", "cpu", "--out", str(folder), *QUICK]) == 0
     assert main(["eval", str(folder), "--data", str(SAMPLE)]) == 0
     assert main(["eval", str(folder), "--data", str(SAMPLE), "--json"]) == 0
+    assert main(["parse", str(folder), "[MAX 2 9 ]", "--gold", "--device", "cpu"]) == 0
     text = said.text()
     assert text.count("|  11-20 |") == 2
     assert "of 12 arcs right" in text

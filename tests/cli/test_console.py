@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import io
-import re
 
 import pytest
 from commands import Terminal, bare, terminal_of_80
-from hypothesis import given
-from hypothesis import strategies as st
 from rich.console import Console
 
-import treelax.apps.cli.console as shown
 from treelax.apps.cli.console import is_terminal, table
-from treelax.apps.table import Cell, cell_text
 
 
 @pytest.fixture
@@ -42,27 +37,6 @@ def test_a_plain_table_is_markdown(capsys: pytest.CaptureFixture[str]) -> None:
         "",
         "Note",
     ]
-
-
-@given(
-    st.lists(
-        st.lists(
-            st.none()
-            | st.integers()
-            | st.floats(-1e6, 1e6)
-            | st.from_regex(r"[\w|\[\] ]*", fullmatch=True),
-            min_size=2,
-            max_size=2,
-        ),
-        max_size=5,
-    )
-)
-def test_plain_tables_line_up(rows: list[list[Cell]]) -> None:
-    texts = [[cell_text(cell) for cell in row] for row in rows]
-    lines = shown._markdown(["first", "second"], texts, [True, False])
-    assert len(lines) == 2 + len(rows)
-    assert len(set(map(len, lines))) == 1
-    assert all(len(re.findall(r"(?<!\\)\|", line)) == 3 for line in lines)
 
 
 def test_a_drawn_table_keeps_brackets_and_fits(terminal: Terminal) -> None:
@@ -117,10 +91,3 @@ def test_no_wish_for_colours_makes_a_file_a_terminal(
 ) -> None:
     monkeypatch.setenv(name, "1")
     assert not is_terminal(Console(file=io.StringIO()))
-
-
-def test_a_terminal_without_control_characters_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, expected in (("xterm", True), ("dumb", False)):
-        monkeypatch.setenv("TERM", name)
-        monkeypatch.delenv("NO_COLOR", raising=False)
-        assert is_terminal(Console(file=Terminal())) is expected

@@ -22,7 +22,7 @@ from treelax.__main__ import app, main
 from treelax.apps.cli import data
 from treelax.apps.data.listops import listops_statistics, read_listops, write_listops
 from treelax.apps.data.text import download
-from treelax.apps.data.text.readers_corpora import CORPORA, read_multinli, read_snli
+from treelax.apps.data.text.readers_corpora import CORPORA
 from treelax.apps.data.text.readers_table import read_table
 from treelax.apps.tasks.listops.config import DataConfig, preset
 from treelax.apps.tasks.listops.data import load_splits
@@ -112,15 +112,6 @@ def test_the_expressions_of_training(tmp_path: Path, variant: str, trained_on: A
     generated = load_splits(replace(trained_on, **SIZES))
     for name, expressions in generated.items():
         assert read_listops(tmp_path / f"{name}.tsv") == expressions
-
-
-def test_limits_of_the_lengths_and_json(tmp_path: Path) -> None:
-    options = ["--min-length", 5, "--max-length", 30, "--json"]
-    described = json.loads(succeed("listops", "--out", tmp_path, *SMALL, *options).stdout)
-    assert {name: figures["sentences"] for name, figures in described.items()} == SIZES
-    lengths = [len(e) for file in SETS for e in read_listops(tmp_path / file)]
-    assert min(lengths) >= 5
-    assert max(lengths) <= 30
 
 
 def test_other_data_is_replaced_with_force_alone(tmp_path: Path, capsys: Output) -> None:
@@ -285,18 +276,6 @@ def test_pairs(tmp_path: Path, capsys: Output) -> None:
     assert line.startswith(f"{tmp_path}: holds dev_matched.tsv; expected snli_1.0_train.jsonl")
 
 
-def test_unusable_lines_are_refused_or_skipped(tmp_path: Path, capsys: Output) -> None:
-    words = "w " * 10_001
-    (tmp_path / "train.tsv").write_text(f"neutral\ta b\tc\nneutral\ta\nneutral\t{words}\tc\n")
-    line = fail(capsys, "snli", "--from", tmp_path)
-    assert "train.tsv, line 2: received 2 columns; expected 3" in line
-    assert "--unusable drop" in line
-    result = succeed("snli", "--from", tmp_path, "--unusable", "drop")
-    assert table_of(result.stdout)["pairs"] == ["1"]
-    assert "train: 1 line dropped: wrong number of columns (2)" in result.stdout
-    assert "train: 1 line dropped: too many words (3)" in result.stdout
-
-
 def test_written_tables_go_round(tmp_path: Path, sst: Path, capsys: Output) -> None:
     for classes in ("binary", "five"):
         out = tmp_path / "new" / classes
@@ -315,18 +294,6 @@ def test_written_tables_go_round(tmp_path: Path, sst: Path, capsys: Output) -> N
     assert content(out) == before
     succeed(*again, "--force")
     assert [r.label for r in read_table(out / "dev.tsv.gz")] == ["very positive"]
-
-
-def test_pairs_are_written_with_their_genre(tmp_path: Path) -> None:
-    source, out = tmp_path / "in", tmp_path / "out"
-    source.mkdir()
-    (source / "train.tsv").write_text("neutral\ta b\tc\tfiction\nentailment\ta -LRB-\tb\t-\n")
-    (source / "test_matched.tsv").write_text("-\ta b\tc\ttravel\n")
-    succeed("multinli", "--from", source, "--out", out)
-    assert sorted(content(out)) == ["test_matched.tsv.gz", "train.tsv.gz"]
-    for split in ("train", "test_matched"):
-        before = [(r.texts, r.label, r.extra) for r in read_multinli(source, split)]
-        assert [(r.texts, r.label, r.extra) for r in read_multinli(out, split)] == before
 
 
 @pytest.mark.parametrize(
@@ -369,21 +336,3 @@ def test_without_from_the_archive_is_fetched_once(
         assert "fetching" not in succeed("sst", "--cache", tmp_path).stderr
         assert served.asked == [None]
     assert [file.name for file in tmp_path.iterdir()] == [archive.name]
-
-
-def test_the_usual_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Output) -> None:
-    monkeypatch.setattr(download, "cache_folder", lambda: tmp_path / "treelax")
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as out:
-        out.writestr("snli_1.0/snli_1.0_dev.jsonl", PAIRS.read_text())
-    with serving(Served(archive.getvalue())) as served:
-        monkeypatch.setattr(download, "ARCHIVES", {"snli": served.archive(name="snli_1.0.zip")})
-        result = succeed("snli")
-    assert table_of(result.stdout)["pairs"] == ["4"]
-    assert len(list(read_snli(tmp_path / "treelax", "dev"))) == 4
-    with serving(Served(b"x", statuses=[404])) as served:
-        missing = served.archive(name="snli_1.0.zip")
-        monkeypatch.setattr(download, "ARCHIVES", {"snli": missing})
-        line = fail(capsys, "snli", "--cache", tmp_path / "other")
-    assert line.startswith(f"{missing.url}: cannot be fetched (HTTP")
-    assert line.endswith("elsewhere and pass it with --from")

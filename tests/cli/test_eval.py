@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
 
 import commands
 import pytest
-import torch
 from commands import ask
 from listops_runs import options, result
-from safetensors.torch import load_file, save_file
 from sentence_runs import figures as split_figures
 from sentence_runs import train
 from typer.testing import Result
 
 import treelax
 from treelax.__main__ import main
-from treelax.apps.cli import progress
-from treelax.apps.data.listops import read_listops
-from treelax.apps.training.checkpoint import load_checkpoint, save_checkpoint
 
 SAMPLE = Path(__file__).parent.parent / "data" / "listops_sample.tsv"
 FIGURES = ("operator_accuracy", "token_accuracy", "attachment", "exact_trees")
@@ -46,12 +40,6 @@ def run(finished: tuple[Path, Result]) -> Path:
 
 
 # ------------------------------------------------------------------ ListOps
-
-
-def test_the_model_that_comes_with_treelax_is_right_on_the_sample(capsys: Capture) -> None:
-    received = figures(capsys, "listops", "--data", SAMPLE, "--max-length", 100)
-    assert {name: received[name] for name in FIGURES} == dict.fromkeys(FIGURES, 100.0)
-    assert received["sentences"] == len(read_listops(SAMPLE))
 
 
 def test_json_holds_all_figures(run: Path, capsys: Capture) -> None:
@@ -117,16 +105,6 @@ def test_a_very_long_expression_is_named(tmp_path: Path, capsys: Capture) -> Non
     assert figures(capsys, run, "--data", file, "--max-length", 1000)["sentences"] == 1
 
 
-def test_progress_is_counted_in_tokens(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
-) -> None:
-    monkeypatch.setattr(progress, "LEAST_SECONDS", 0)
-    capsys.readouterr()
-    assert main(["eval", str(run), "--data", str(SAMPLE)]) == 0
-    tokens = sum(map(len, read_listops(SAMPLE)))
-    assert f"evaluating: {tokens}/{tokens} (100 %), " in capsys.readouterr().err
-
-
 # ------------------------------------------------------------------ sentences
 
 
@@ -159,27 +137,3 @@ def test_nothing_to_measure(run: Path, tmp_path: Path, capsys: Capture) -> None:
     assert line.startswith(f"{SAMPLE}: none of its 12 examples has 1 to 2 words; change --min")
     assert "none of its 60 examples has 90 to" in fail(capsys, run, "--min-length", 90)
     assert "--max-length" in fail(capsys, "listops", "--data", SAMPLE, "--max-length", 0)
-
-
-def test_models_that_are_none(run: Path, tmp_path: Path, capsys: Capture) -> None:
-    line = fail(capsys, tmp_path / "nowhere", "--data", SAMPLE)
-    assert line.startswith(f"{tmp_path / 'nowhere'}: does not exist; expected the folder of a run")
-    assert "holds neither config.toml nor config.json" in fail(capsys, tmp_path)
-    assert fail(capsys, SAMPLE).startswith(f"{SAMPLE}: is cut off or damaged, or no checkpoint")
-    saved = load_checkpoint(run / "best" / "model.safetensors")
-    file = tmp_path / "model.safetensors"
-    save_checkpoint(file, saved.tensors, kind="sst", state=saved.state)
-    assert "'sst'; expected one of" in fail(capsys, file, "--data", SAMPLE)
-    header = {"format": "treelax", "version": "99", "kind": "listops", "state": "{}"}
-    save_file(load_file(file), file, header)
-    assert "is a checkpoint of version 99; expected 1" in fail(capsys, file)
-    save_checkpoint(file, saved.tensors, kind="listops", state=saved.state)
-    os.truncate(file, file.stat().st_size - 10)
-    assert fail(capsys, file).startswith(f"{file}: is cut off or damaged")
-    assert "'listops training'" in fail(capsys, run / "checkpoint" / "last.safetensors")
-
-
-def test_cuda_without_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    line = fail(capsys, "listops", "--data", SAMPLE, "--device", "cuda")
-    assert line == "device is 'cuda' but 0 GPUs are here; expected cpu or auto"

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import io
-import sys
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -67,15 +64,6 @@ def test_runs_that_cannot_be_drawn(
         runs.write_text(text)
     assert main(["figure", "listops", str(runs)]) == 2
     assert capsys.readouterr().err.startswith(f"treelax: error: {runs}: {said}")
-
-
-def test_an_output_that_takes_nothing_but_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
-    raw = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    assert main(["figure", "relaxation"]) == 0
-    shown = raw.getvalue().decode("ascii")
-    expected = ElementTree.fromstring(draw_relaxation().svg())
-    assert ElementTree.tostring(ElementTree.fromstring(shown)) == ElementTree.tostring(expected)
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,11 +12,9 @@ import torch
 from commands import TREEBANK, Output, ask, saved, shown, typed, written
 from commands import fail as refused
 from drawings import texts
-from listops_runs import QUICK, options
 
 import treelax
 from treelax import ProjectiveTrees
-from treelax.__main__ import main
 from treelax.apps.cli.parse import split_arguments
 from treelax.apps.data.conllu import Sentence, read_conllu, write_conllu
 from treelax.apps.data.listops import parse_expression
@@ -63,6 +59,9 @@ def test_the_model_that_comes_with_treelax(capsys: Output) -> None:
     assert parse(capsys, "listops", TEXT, "--width", 60) == drawn
     assert parse(capsys, *TEXT.split(), "--width", 60) == drawn  # without quotes
     assert parse(capsys, TEXT, TEXT, "--width", 60) == f"{drawn}\n{drawn}"
+    assert parse(capsys, "[MAX 1 2 3 4 5 6 7 ]").endswith("tags: [MAX 5+\n")  # beyond training
+    soft = parse(capsys, "english", "Time flies.", "--soft")
+    assert "soft tree (entropy relaxation, temperature 1; probabilities):" in soft
 
 
 def test_a_run_of_listops(run: Path, capsys: Output) -> None:
@@ -102,15 +101,6 @@ def test_a_text_with_the_name_of_a_folder(
 def test_sentences_are_not_taken_for_a_run(arguments: list[str]) -> None:
     run, *texts = arguments if arguments[0] == "english" else (None, *arguments)
     assert split_arguments(arguments) == (run, texts)
-
-
-def test_a_file_of_expressions(run: Path, capsys: Output) -> None:
-    """With values in front of the expressions, as ListOps has them."""
-    lines = SAMPLE.read_text().splitlines()
-    said = records(capsys, run, "--file", SAMPLE)
-    assert [record["line"] for record in said] == list(range(1, len(lines) + 1))
-    expected = [parse_expression(line.split("\t")[1]) for line in lines]
-    assert [tuple(record["words"]) for record in said] == [e.tokens for e in expected]
 
 
 def test_standard_input(run: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,23 +185,6 @@ def test_marginals_temperature_and_noise(run: Path, capsys: Output) -> None:
     assert told in svg
 
 
-def test_probabilities_are_called_so(capsys: Output) -> None:
-    """Weights of the entropy relaxation are."""
-    drawn = parse(capsys, "english", "Time flies.", "--soft")
-    assert "soft tree (entropy relaxation, temperature 1; probabilities):" in drawn
-    soft, exact = (
-        records(capsys, "english", "Time flies.", option)[0] for option in ("--soft", "--marginals")
-    )
-    assert torch.allclose(
-        torch.tensor(soft["weights"]), torch.tensor(exact["marginals"]), atol=1e-4
-    )
-
-
-def test_a_tag_beyond_the_range_of_training(capsys: Output) -> None:
-    assert parse(capsys, "[MAX 1 2 3 4 5 6 7 ]").endswith("tags: [MAX 5+\n")
-    assert parse(capsys, "[MAX 1 2 3 4 5 ]").endswith("tags: [MAX 5\n")
-
-
 def test_samples(run: Path, capsys: Output, tmp_path: Path) -> None:
     """Their counts, the same for a seed and whatever stands before the text, in every form."""
     asked = partial(records, capsys, run)
@@ -241,19 +214,6 @@ def test_samples(run: Path, capsys: Output, tmp_path: Path) -> None:
     assert sentences[0].id == "1-sample-1"
 
 
-def test_samples_follow_the_distribution(run: Path, capsys: Output) -> None:
-    """How often an arc is sampled is near its marginal probability."""
-    expression = parse_expression("[MAX 2 9 ]")
-    marginals = ProjectiveTrees(treelax.load(run).arc_scores(expression.tokens)).marginals
-    count = 20_000
-    [record] = records(capsys, run, str(expression), "--samples", count)
-    frequency = torch.zeros(5, 5)
-    for each in record["samples"]:
-        for m, head in enumerate(each["heads"], 1):
-            frequency[head, m] += each["count"] / count
-    assert torch.allclose(frequency, marginals, atol=0.02)
-
-
 def test_files_by_their_names(run: Path, capsys: Output, tmp_path: Path) -> None:
     [record] = records(capsys, run, TEXT)
     for name in ("one.svg", "one.json", "one.conllu", "one.conllu.gz", "one.txt"):
@@ -271,16 +231,6 @@ def test_files_by_their_names(run: Path, capsys: Output, tmp_path: Path) -> None
     assert (tmp_path / "one.heads").read_text() == heads
     assert parse(capsys, run, TEXT, "--format", "heads", "--out", "-") == heads
     assert len(list(tmp_path.iterdir())) == 6
-
-
-def test_an_output_in_ascii(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    raw = io.BytesIO()
-    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    assert main(["parse", str(run), TEXT, "--gold", "--soft", "--device", "cpu"]) == 0
-    sys.stdout.flush()
-    drawn = raw.getvalue().decode("ascii")
-    assert "arcs right" in drawn
-    assert "\\" not in drawn
 
 
 def test_a_file_is_whole_or_not_there(run: Path, capsys: Output, tmp_path: Path) -> None:
@@ -310,17 +260,6 @@ def test_a_class_is_told(tmp_path: Path, capsys: Output) -> None:
     parse(capsys, model, SENTENCE, "--out", tmp_path / "one.conllu")
     [sentence] = read_conllu(tmp_path / "one.conllu")
     assert sentence.metadata["label"] == said["label"]
-
-
-def test_tags_are_told(tmp_path: Path, capsys: Output) -> None:
-    model = saved(tmp_path, "tag")
-    [said] = records(capsys, model, SENTENCE)
-    told = ", ".join(f"{word} {tag}" for word, tag in zip(WORDS, said["tags"], strict=True))
-    assert f"tags: {told}\n" in parse(capsys, model, SENTENCE)
-    assert set(said["tags"]) <= set(texts(parse(capsys, model, SENTENCE, "--format", "svg")))
-    parse(capsys, model, SENTENCE, "--out", tmp_path / "one.conllu")
-    [sentence] = read_conllu(tmp_path / "one.conllu")
-    assert list(sentence.tags or ()) == said["tags"]
 
 
 def test_pairs(tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -423,24 +362,6 @@ def test_a_treebank_with_other_trees(tmp_path: Path, treebank: Path, capsys: Out
     assert (tmp_path / "again.conllu").read_text() == out.read_text()
 
 
-def test_a_treebank_with_tags_and_samples(tmp_path: Path, treebank: Path, capsys: Output) -> None:
-    """The tags of the file stay; those of the model are beside them."""
-    model, out = saved(tmp_path, "tag"), tmp_path / "out.conllu"
-    first, second = records(capsys, model, "--file", treebank, "--samples", 30)
-    parse(capsys, model, "--file", treebank, "--samples", 30, "--out", out)
-    found = list(read_conllu(out))
-    assert len(found) == len(first["samples"]) + len(second["samples"])
-    assert sum(int(each.metadata["count"]) for each in found) == 60
-    assert found[0].id == "weblog-16-sample-1"
-    assert found[-1].id == f"12-sample-{len(second['samples'])}"
-    assert found[0].metadata["newdoc id"] == "weblog"
-    assert found[0].tags == ("PRON", "VERB", "ADP", "NOUN", "PUNCT")
-    misc = [line.split("\t")[9] for line in out.read_text().splitlines() if line[:1].isdigit()]
-    assert misc[1] == f"Gloss=came|PredictedTag={first['tags'][1]}"
-    assert misc[2] == "_"  # that of the multiword token
-    assert misc[4] == f"SpaceAfter=No|PredictedTag={first['tags'][3]}"
-
-
 # ------------------------------------------------------------------ what is refused
 
 
@@ -518,11 +439,7 @@ def test_models_that_find_no_trees(tmp_path: Path, capsys: Output, trees: str) -
 
 
 def test_chains_have_trees_and_no_weights(tmp_path: Path, capsys: Output) -> None:
-    run = tmp_path / "listops"
-    short = [*QUICK, *options(train__epochs=1)]
-    assert main(["train", "listops", "--device", "cpu", "--out", str(run), *short]) == 0
-    for model, text in ((run, "[MAX 2 9 ]"), (saved(tmp_path, trees="chain"), "a b c d")):
-        assert records(capsys, model, text)[0]["heads"] == [0, 1, 2, 3]
-        for option in (["--soft"], ["--samples", "3"], ["--format", "heatmap"]):
-            line = refused(capsys, "parse", model, text, *option)
-            assert "model.trees is 'chain'" in line
+    model = saved(tmp_path, trees="chain")
+    assert records(capsys, model, "a b c d")[0]["heads"] == [0, 1, 2, 3]
+    for option in (["--soft"], ["--samples", "3"], ["--format", "heatmap"]):
+        assert "model.trees is 'chain'" in refused(capsys, "parse", model, "a b c d", *option)

@@ -18,9 +18,8 @@ from sentence_runs import SIZES, SMALL, figures, sentences, write_files
 
 import treelax
 from treelax.__main__ import main
-from treelax.apps.data.conllu import Sentence, read_conllu, write_conllu
+from treelax.apps.data.conllu import Sentence, write_conllu
 from treelax.apps.tasks.text.pretrained import SentenceModel
-from treelax.trees import is_tree
 
 KINDS = ["classify", "pair", "tag"]
 Runs = dict[str, Path]
@@ -150,19 +149,6 @@ def test_a_model_reads_the_tables_that_it_was_trained_on(quoted: Path, capsys: O
     assert dropped in told(capsys, "analyse", quoted, "--data", dev)
 
 
-def test_unusable_lines_of_pairs(runs: Runs, tmp_path: Path, capsys: Output) -> None:
-    long = "w " * 33_000
-    file = written(tmp_path, f"q\ta\na\tb\nalone\nc\t{long}\nd\te\n", "new.tsv")
-    line = fail(capsys, "predict", runs["pair"], file)
-    assert line.startswith(f"{file}, line 3: received 1 column; expected 2")
-    out, err = ask(capsys, "predict", runs["pair"], file, "--unusable", "drop")
-    assert out.count("\n") == 2
-    assert err.splitlines() == [
-        f"{file}: 1 line dropped: wrong number of columns (3)",
-        f"{file}: 1 line dropped: too many words (4)",
-    ]
-
-
 def test_lines_without_words_keep_their_place(runs: Runs, tmp_path: Path, capsys: Output) -> None:
     file = written(tmp_path, "\nfine\n  \n\nbad\n\n", "new.txt")
     said = records(capsys, "predict", runs["classify"], file)
@@ -212,25 +198,6 @@ def test_tsv(runs: Runs, tmp_path: Path, capsys: Output) -> None:
     assert len({len(cell.split(" ")) for cell in rows[1][1:]}) == 1
 
 
-def test_conllu(runs: Runs, tmp_path: Path, capsys: Output) -> None:
-    out, dev = tmp_path / "trees.conllu", runs["pair"].parent / "dev.jsonl"
-    printed = shown(capsys, "predict", runs["pair"], dev, "--format", "conllu")
-    shown(capsys, "predict", runs["pair"], dev, "--out", out)
-    assert out.read_text() == printed
-    trees = list(read_conllu(out))
-    assert len(trees) == 2 * SIZES["dev"]
-    said = records(capsys, "predict", runs["pair"], dev)
-    assert [tree.id for tree in trees[:3]] == ["1-1", "1-2", "2-1"]
-    for i, tree in enumerate(trees):
-        each = said[i // 2]
-        assert list(tree.words) == each["words"][i % 2]
-        assert list(tree.heads or ()) == each["heads"][i % 2]
-        assert is_tree(torch.tensor(tree.heads))
-        assert tree.metadata["label"] == each["label"]
-        share = each["probabilities"][each["label"]]
-        assert float(tree.metadata["probability"]) == pytest.approx(share)
-
-
 def test_conllu_keeps_the_spaces_of_a_text(tmp_path: Path, capsys: Output) -> None:
     text = "It wasn’t  his (“I think”)."
     asked = partial(shown, capsys, "predict", "english", "--format", "conllu")
@@ -242,46 +209,6 @@ def test_conllu_keeps_the_spaces_of_a_text(tmp_path: Path, capsys: Output) -> No
     words = asked(written(tmp_path, "It was n't .\n", "b.txt"), "--tokens")
     assert "# text = It was n't ." in words
     assert "SpaceAfter" not in words
-
-
-@pytest.mark.parametrize(
-    ("column", "field"), [(None, "tags"), ("XPOS", "xpos"), ("DEPREL", "labels"), ("2", "tags")]
-)
-def test_tags_are_in_the_column_they_were_learned_from(
-    tmp_path: Path, capsys: Output, column: str | None, field: str
-) -> None:
-    folder = saved(tmp_path, "tag")
-    model = SentenceModel.from_pretrained(folder)
-    object.__setattr__(model.settings, "label", column)
-    model.save_pretrained(folder)
-    file = written(tmp_path, "Hi\n!\n", "new.conll")
-    shown(capsys, "predict", folder, file, "--out", tmp_path / "out.conllu")
-    [said], [sentence] = (
-        records(capsys, "predict", folder, file),
-        read_conllu(tmp_path / "out.conllu"),
-    )
-    assert list(getattr(sentence, field)) == said["tags"]
-    assert sum(getattr(sentence, name) is None for name in ("tags", "xpos", "labels")) == 2
-
-
-def test_the_name_of_the_file_says_the_format(runs: Runs, tmp_path: Path, capsys: Output) -> None:
-    file = written(tmp_path, '{"review": "a \\ud800 film"}\n', "new.jsonl")  # half a character
-    asked = partial(shown, capsys, "predict", runs["classify"], file, "--out")
-    for name, start in (
-        ("a.jsonl", '{"line": 1'),
-        ("a.tsv.gz", "line\tlabel"),
-        ("a", '{"line": 1'),
-    ):
-        assert asked(tmp_path / name) == ""
-        data = (tmp_path / name).read_bytes()
-        text = (gzip.decompress(data) if name.endswith(".gz") else data).decode()
-        assert text.startswith(start)
-    assert json.loads((tmp_path / "a").read_text())["words"] == ["a", "\ud800", "film"]
-    asked(tmp_path / "b.txt", "--format", "tsv")
-    assert (tmp_path / "b.txt").read_text().startswith("line\tlabel")
-    before = set(tmp_path.iterdir())
-    assert asked("-", "--format", "tsv").startswith("line\tlabel")
-    assert set(tmp_path.iterdir()) == before
 
 
 def test_soft_trees_and_threads(runs: Runs, tmp_path: Path, capsys: Output) -> None:
@@ -317,20 +244,6 @@ def test_labels_that_are_unknown_or_missing(
     lines = [line for line in err.splitlines() if "accuracy" in line]
     assert len(lines) == (said is not None)
     assert all(re.fullmatch(said or "", line) for line in lines)
-
-
-def test_words_without_tags(runs: Runs, tmp_path: Path, capsys: Output) -> None:
-    nothing = "\t_" * 8
-    text = f"# text = no tags\n1\tthe{nothing}\n2\tfilm{nothing}\n\n1\tbad{nothing}\n"
-    out, err = ask(capsys, "predict", runs["tag"], written(tmp_path, text, "new.conllu"))
-    said = [json.loads(line) for line in out.splitlines()]
-    assert [each["words"] for each in said] == [["the", "film"], ["bad"]]
-    assert err == ""
-    bare = written(tmp_path, "the\nfilm\n\nbad\n", "new.txt")
-    again = records(capsys, "predict", runs["tag"], bare, "--input", "conll")
-    assert [each["tags"] for each in again] == [each["tags"] for each in said]
-    unknown = written(tmp_path, "film\t?\nbad\tB\n", "new.conll")
-    assert "(the first: '?')" in told(capsys, "predict", runs["tag"], unknown)
 
 
 # ------------------------------------------------------------------ given trees, and none

@@ -7,13 +7,11 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from commands import Output, fail, saved, shown, typed, written
+from commands import Output, fail, saved, typed, written
 from sentence_runs import train_with, write_vectors
 
 from treelax.apps.tasks.text.config import DataConfig
 from treelax.apps.tasks.text.origins import Origin, trained_with
-from treelax.apps.tasks.text.pretrained import SentenceModel
-from treelax.files import sha256
 
 Runs = dict[str, Path]
 
@@ -119,39 +117,6 @@ def test_files_of_the_run_are_not_replaced(
         assert line == f"--out: received {file}, the {what} of {run}; expected another file"
     assert contents(run.parent) == before
     assert link.is_symlink()
-
-
-def test_vectors_that_are_read_are_not_replaced(run: Path, tmp_path: Path, capsys: Output) -> None:
-    """Those of a saved model too, which does not know where they are; other files are."""
-    model = tmp_path / "saved"
-    SentenceModel.from_run(run).save_pretrained(model)
-    first, second = write_vectors(tmp_path)
-    new, before = written(tmp_path, "a fine film\n", "new.txt"), second.read_bytes()
-    options = ["--vectors", first, "--vectors", second, "--out", second]
-    expected = f"--out: received {second}, the file that is read; expected another"
-    assert fail(capsys, "predict", model, new, *options, "--format", "tsv") == expected
-    assert fail(capsys, "parse", model, "a film", *options, "--format", "heads") == expected
-    assert second.read_bytes() == before
-    for folder in (run, model):
-        out = written(tmp_path, (run.parent / "train.tsv").read_bytes(), "train.tsv")
-        shown(capsys, "predict", folder, new, "--out", out)
-        assert out.read_text() == shown(capsys, "predict", folder, new, "--format", "tsv")
-
-
-def test_the_files_in_the_folder_of_a_corpus(tmp_path: Path) -> None:
-    """The record has the folder and the sum of the file that was read there."""
-    corpus = tmp_path / "corpus"
-    (corpus / "trees").mkdir(parents=True)
-    train = written(corpus / "trees", "train", "train.txt")
-    mixed = written(tmp_path, "x", "some.zip")
-    origins = {
-        "train": Origin(str(corpus), sha256(train)),
-        "mix": Origin(str(mixed), "gone by"),
-    }
-    what = partial(trained_with, origins=origins, config=DataConfig())
-    assert (what(train), what(mixed)) == ("train data", "data mixed in")
-    assert what(written(corpus, "labels", "labels.txt")) is None
-    assert what(written(tmp_path, "train", "copy.txt")) is None
 
 
 @pytest.mark.parametrize("name", ["train.tsv", "test.tsv", "trees-dev.conllu", "words.txt"])

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from commands import TREEBANK, Output, fail, records, saved, shown, written
+from commands import TREEBANK, Output, fail, saved, shown, written
 
 from treelax.apps.tasks.text.pretrained import SentenceModel
 
@@ -61,21 +61,6 @@ def test_a_packed_treebank_is_as_a_plain_one(
     assert "# newdoc id = weblog" in conllu
 
 
-def test_several_files_in_an_archive(tmp_path: Path, treebank: Path, capsys: Output) -> None:
-    model, file = saved(tmp_path), packed(tmp_path, "ud.zip: en/tb.conllu")
-    with zipfile.ZipFile(file, "a") as out:
-        out.writestr("en/texts.csv", "text\nthe film\n")
-    line = fail(capsys, "predict", model, file)
-    assert "holds 2 files that fit (en/tb.conllu, en/texts.csv)" in line
-    plain = records(capsys, "predict", model, treebank)
-    assert records(capsys, "predict", model, file, "--input", "conllu") == plain
-    file = packed(tmp_path, "a.zip: a.bio", "the O\nfilm B\n")
-    with zipfile.ZipFile(file, "a") as out:
-        out.writestr("README.txt", "no words")
-    [said] = records(capsys, "predict", saved(tmp_path, "tag"), file)
-    assert said["words"] == ["the", "film"]
-
-
 @pytest.mark.parametrize(("column", "place"), [(None, 3), ("XPOS", 4), ("DEPREL", 7), ("FEATS", 9)])
 def test_tags_are_in_the_column_they_were_learned_from(
     tmp_path: Path, treebank: Path, capsys: Output, column: str | None, place: int
@@ -103,14 +88,6 @@ def test_trees_of_the_file_stay_where_the_model_makes_none(
     model = saved(tmp_path, "tag", trees=trees)
     lines = rows(shown(capsys, "predict", model, treebank, "--format", "conllu"))
     assert [cells[6:8] for cells in lines] == [cells[6:8] for cells in rows(TREEBANK)]
-
-
-def test_a_file_that_is_told_to_be_something_else(
-    tmp_path: Path, treebank: Path, capsys: Output
-) -> None:
-    lines = records(capsys, "predict", saved(tmp_path), treebank, "--input", "text")
-    assert len(lines) == len(TREEBANK.splitlines())
-    assert "sent_id" not in lines[0]
 
 
 def test_the_file_as_an_option(capsys: Output, treebank: Path) -> None:

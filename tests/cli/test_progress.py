@@ -55,25 +55,6 @@ def test_plain_progress_without_a_total_and_without_work(
     )
 
 
-def test_transient_plain_progress_of_quick_work_is_silent(
-    capsys: pytest.CaptureFixture[str], clock: list[float]
-) -> None:
-    with progress("epoch", 10, transient=True) as bar:
-        bar.advance(10)
-    assert capsys.readouterr() == ("", "")
-
-
-def test_an_error_ends_the_progress(capsys: pytest.CaptureFixture[str]) -> None:
-    def work() -> None:
-        with progress("training", 10) as bar:
-            bar.advance()
-            raise ValueError("wrong")
-
-    with pytest.raises(ValueError, match="wrong"):
-        work()
-    assert capsys.readouterr().err == ""
-
-
 def test_a_bar_fits_into_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = terminal_of_80(monkeypatch)
     note = "epoch 12/100 loss 0.123 dev accuracy 95.1 attachment 88.2 and much else [beyond it]"

@@ -13,7 +13,7 @@ import pytest
 from commands import Output, shown
 from commands import fail as refused
 from pages import ReportPage, read_page
-from sentence_runs import SIZES, train
+from sentence_runs import SIZES
 
 from treelax.apps.data.conllu import Sentence, write_conllu
 
@@ -172,36 +172,6 @@ def test_data_that_have_moved(moved_runs: Runs, tmp_path: Path, capsys: Output) 
     assert "test.tsv: does not exist" in fail(capsys, run, "--split", "test")
     missing = tmp_path / "none.tsv"
     assert fail(capsys, run, "--data", missing).startswith(f"{missing}: does not exist; expected")
-
-
-def test_data_that_are_others_now(runs: Runs, tmp_path: Path, capsys: Output) -> None:
-    """Of both runs it is told in the words of treelax analyse, and their trees are not shown."""
-    both = [shutil.copytree(runs["classify"], tmp_path / name) for name in "ab"]
-    for run in both:
-        record = json.loads((run / "data.json").read_text())
-        record["dev"]["sha256"] = 64 * "0"
-        (run / "data.json").write_text(json.dumps(record))
-    said = refused(capsys, "analyse", both[0])
-    assert "dev.tsv: is not the dev data that the run was trained with" in said
-    page = ask(capsys, tmp_path / "a.html", *both)
-    assert f"a, b: the trees are missing: {said}." in page.texts
-    assert "Examples" not in page.texts
-    assert fail(capsys, both[1], "--max-length", 9) == said
-
-
-def test_models_without_trees_and_other_dev_sets(
-    runs: Runs, tmp_path: Path, capsys: Output
-) -> None:
-    none = train("classify", tmp_path / "none", model__trees="none", train__epochs=1)
-    page = ask(capsys, tmp_path / "a.html", runs["classify"], none)
-    assert "none/run: has no trees (model.trees is 'none')" in page.text
-    assert len(page.all("div", class_="said")) == SIZES["dev"]
-    # the dev sets are the same sentences, which a tagger and a classifier both parse
-    page = ask(capsys, tmp_path / "a.html", runs["classify"], runs["tag"])
-    assert len(page.all("div", class_="said")) == 2 * SIZES["dev"]
-    page = ask(capsys, tmp_path / "a.html", runs["classify"], runs["pair"])
-    assert "expected the same sentences for all runs: give --data FILE." in page.text
-    assert len(page.all("div", class_="said")) == SIZES["dev"]
 
 
 # ------------------------------------------------------------------ what it refuses

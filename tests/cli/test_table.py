@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 import shutil
 from pathlib import Path
 
 import pytest
 from commands import fail
-from listops_runs import metrics, options, result, tiny
+from listops_runs import metrics, options, result
 from table_runs import TrainedHere
 from typer.testing import CliRunner
 
@@ -120,15 +119,6 @@ def test_the_files(swept: Sweep) -> None:
         assert point["attachment"] == f"{row['dev']['attachment']:.4f}"
 
 
-def test_the_screen_has_the_columns_that_fit(swept: Sweep) -> None:
-    heading = next(line for line in swept.whole.stdout.splitlines() if line.startswith("| trees"))
-    assert [cell.strip() for cell in heading.split("|")[1:-1]] == [
-        *("trees", "paper acc / att", "seeds", "acc as trained", "acc discrete", "attachment")
-    ]
-    assert f"in {swept.folder / 'results' / 'table.md'}" in swept.whole.stdout
-    assert swept.whole.stdout.endswith(f"written to {swept.folder / 'results'}\n")
-
-
 # ------------------------------------------------------------------ --report
 
 
@@ -153,19 +143,6 @@ def test_report_trains_nothing(
     text = (folder / "results" / "table.md").read_text()
     assert text.endswith("\nRuns that have not ended: balanced-mc-0, paper-mc-st-1.\n")
     assert not (folder / "runs" / "paper-mc-st-1").exists()
-
-
-def test_a_row_that_the_paper_does_not_have_is_shown(folder: Path, capsys: Capture) -> None:
-    config = tiny("small", train__epochs=2, train__updates=2)
-    run = Run.create(folder / "runs" / "small-0", config, task="listops")
-    for name in ("metrics.jsonl", "test.json"):
-        shutil.copy(folder / "runs" / "balanced-mc-0" / name, run.path / name)
-    record = json.loads((run.path / "test.json").read_text()) | {"preset": "small"}
-    (run.path / "test.json").write_text(json.dumps(record))
-    more = ["--report", "--rows", "balanced-mc, small ,small", "--results", folder / "other"]
-    assert main(arguments(folder, *more)) == 0
-    assert re.search(r"forward relaxed, small layers +\| +– \| +1 \|", capsys.readouterr().out)
-    assert (folder / "other" / "table.md").read_text().count("small layers |") == 1
 
 
 # ------------------------------------------------------------------ what it refuses

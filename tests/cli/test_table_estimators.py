@@ -84,14 +84,6 @@ def test_the_best_value_on_dev_is_chosen(tmp_path):
     assert rate == pytest.approx(10 * study.task.preset("paper-mc").train.learning_rate)
 
 
-def test_every_row_has_as_many_trials_and_settings_that_exist(tmp_path):
-    assert len({len(row.values) for row in ROWS.values()}) == 1
-    for name in estimators.COMPARISONS:
-        study = Study(name, tmp_path, tmp_path, list(ROWS))
-        for key in study.trials():
-            assert study.config(key).seed == TRIAL_SEED
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -113,19 +105,3 @@ def test_runs_of_other_settings_are_not_mixed(tmp_path, capsys):
     assert compare(tmp_path, "--report", "--set", "train.epochs=2") == 2
     said = capsys.readouterr().err
     assert "holds runs with the settings train.epochs=1, and received train.epochs=2" in said
-
-
-@pytest.mark.parametrize("words", [["foo"], [], ["listops", "--seeds", "0"]])
-def test_wrong_arguments_are_one_line(words, capsys):
-    assert main(["table", "estimators", *words]) == 2
-    assert len(capsys.readouterr().err.strip().splitlines()) == 1
-
-
-def test_records_of_something_else(tmp_path, capsys):
-    file = tmp_path / "results/listops/runs.csv"
-    file.parent.mkdir(parents=True)
-    file.write_text("a,b\n1,2\n")
-    assert compare(tmp_path, "--report") == 2
-    said = capsys.readouterr().err
-    assert str(file) in said
-    assert "expected estimator, value, seed, settings, dev among them" in said

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -111,16 +110,6 @@ def test_pairs_from_data_to_table(
     assert f"`treelax table {name} --recipe tuned --seeds 1 --from nli --rows " in text
 
 
-def test_the_tables_of_multinli_share_their_runs(tmp_path: Path) -> None:
-    for seed in range(3):
-        ended(tmp_path / "runs", replace(preset("multinli-tree-2"), seed=seed))
-    more = ["--runs", str(tmp_path / "runs"), "--report"]
-    for name in ("multinli", "ablation"):
-        assert main(["table", name, *more, "--results", str(tmp_path / name)]) == 0
-        text = (tmp_path / name / "table.md").read_text()
-        assert f"| {TABLES[name].rows['tree-2']} | 382,003 | 3 | 80.00 ± 0.00 |" in text
-
-
 def test_what_has_ended_is_published_though_a_run_failed(tmp_path: Path, capsys: Capture) -> None:
     source, runs = write_sst(tmp_path / "sst"), tmp_path / "runs"
     command = ["table", "sst", "--seeds", "1", "--rows", "sst-none,sst-chain"]
@@ -162,15 +151,6 @@ def test_what_is_missing_or_damaged_is_told_before_anything_starts(
     assert not (tmp_path / "runs").exists()
 
 
-def test_rows_without_given_trees_are_the_same_runs_with_and_without(tmp_path: Path) -> None:
-    source = write_sst(tmp_path / "sst")
-    command = ["table", "sst", "--seeds", "1", "--rows", "sst-none", "--from", str(source)]
-    command += [*places(tmp_path), *SST]
-    assert main(command) == 0
-    (tmp_path / "train.conllu").touch()
-    assert main([*command, "--set", f"data.trees={tmp_path}/{{split}}.conllu"]) == 0
-
-
 def test_rows_of_other_settings_or_data_are_no_table(tmp_path: Path, capsys: Capture) -> None:
     command = ["table", "snli", "--seeds", "1", "--report", "--results", str(tmp_path / "results")]
     for runs, changes, data, said in (
@@ -201,15 +181,6 @@ def test_a_damaged_result(
 
 
 # ------------------------------------------------------------------ older runs, other models
-
-
-def test_a_result_of_before_there_were_all_figures(tmp_path: Path) -> None:
-    run = ended(tmp_path / "runs", preset("snli-none"))
-    record = json.loads((run.path / "test.json").read_text())
-    del record["mixed_examples"], record["parameters"]
-    (run.path / "test.json").write_text(json.dumps(record))
-    command = ["table", "snli", "--seeds", "1", "--rows", "snli-none", "--report"]
-    assert main([*command, *places(tmp_path)]) == 0
 
 
 def test_tables_that_are_not_the_paper_s_do_without_its_figures(tmp_path: Path) -> None:

@@ -50,12 +50,6 @@ def test_what_a_run_says(finished: tuple[Path, Result]) -> None:
     assert not CONTROL.search(said.stdout + said.stderr)  # there is no terminal
 
 
-def test_the_folder_has_a_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    train(*QUICK, "--seed", 3, "--set", "train.epochs=1")
-    assert result(Path("runs/listops-chain-3"))["preset"] == "chain"
-
-
 def test_list_shows_presets_and_settings(capsys: Capture) -> None:
     assert main(["train", "listops", "--list", "--preset", "gold", "--set", "train.epochs=7"]) == 0
     output = capsys.readouterr()
@@ -74,11 +68,6 @@ def test_list_shows_presets_and_settings(capsys: Capture) -> None:
 # ------------------------------------------------------------------ going on
 
 
-def test_resume_starts_what_is_not_there(tmp_path: Path) -> None:
-    train("--out", tmp_path / "run", *QUICK, "--resume")
-    assert len(metrics(tmp_path / "run")) == 4
-
-
 def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
     half: Path, tmp_path: Path, capsys: Capture
 ) -> None:
@@ -88,12 +77,6 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_been(
     train("--out", tmp_path / "straight", *QUICK)
     assert metrics(half) == metrics(tmp_path / "straight")
     assert result(half) == result(tmp_path / "straight")
-
-
-def test_resume_takes_settings_that_the_run_has(half: Path) -> None:
-    again = ["--preset", "chain", "--set", "train.epochs=4", "--seed", 0]
-    train("--out", half, "--resume", *again)
-    assert result(half)["preset"] == "chain"
 
 
 def test_a_run_that_has_ended_can_be_extended(tmp_path: Path, capsys: Capture) -> None:
@@ -150,11 +133,6 @@ def listed(capsys: Capture) -> list[str]:
     """The settings that were shown, each ``key=value``."""
     rows = capsys.readouterr().out.partition("\n\n")[2].splitlines()[2:]
     return ["=".join(cell.strip() for cell in row.split("|")[1:3]) for row in rows]
-
-
-def test_a_column_with_a_comma_in_its_name(capsys: Capture) -> None:
-    assert main(["train", "classify", "--text", "a, b", "--label", " none ", "--list"]) == 0
-    assert {'data.text=["a, b"]', 'data.label=" none "'} < set(listed(capsys))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -109,20 +108,6 @@ def test_tags_from_any_column(tmp_path: Path, capsys: Capture) -> None:
     assert '"words": ["fine", "film"]' in capsys.readouterr().out
 
 
-def test_tables_of_glue_by_the_names_of_their_columns(tmp_path: Path, capsys: Capture) -> None:
-    """MRPC, whose names have spaces; quotes are characters like others."""
-    head = "\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
-    rows = '1\t12\t13\tHe said "no" .\tHe denied it .\n0\t14\t15\tIt rains .\tDogs bark .\n'
-    file = str(written(tmp_path, "train.tsv", head + rows))
-    columns = ["--text", "#1 String", "--text", "#2 String", "--label", "Quality"]
-    command = ["train", "pair", "--train", file, "--dev", file, *columns, *ENDING]
-    command += ["--set", "train.epochs=1", "--set", "train.updates=1"]
-    assert main([*command, "--out", str(tmp_path / "run")]) == 0
-    assert "2 labels, 1 epoch of 1 update\n" in capsys.readouterr().err
-    record = json.loads((tmp_path / "run" / "test.json").read_text())
-    assert (record["labels"], record["splits"]["dev"]["examples"]) == (["0", "1"], 2)
-
-
 @pytest.mark.parametrize(
     ("kind", "options", "said"),
     [
@@ -138,25 +123,6 @@ def test_tables_of_glue_by_the_names_of_their_columns(tmp_path: Path, capsys: Ca
 )
 def test_options_that_contradict(capsys: Capture, kind: str, options: list[str], said: str) -> None:
     assert fail(capsys, "train", kind, *options).startswith(said)
-
-
-@pytest.mark.parametrize("name", ["[a, b].tsv", "none"])
-def test_any_name_of_a_file(
-    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    _, train, *options = write_files("classify", tmp_path)
-    Path(train).rename(name)
-    Path(f"{name}.vec").write_text("the 1 2\nfilm 2 1\n")
-    command = ["train", "classify", "--train", name, *options, "--vectors", f"{name}.vec", *ENDING]
-    if name == "none":  # no table by its name, but a file
-        assert fail(capsys, *command).startswith("none: ")
-    else:
-        assert main([*command, "--out", "run"]) == 0
-        assert (
-            json.loads(Path("run", "data.json").read_text())["train"]["path"]
-            == f"{tmp_path}/{name}"
-        )
 
 
 def test_long_texts_are_left_out_and_the_setting_is_told(tmp_path: Path, capsys: Capture) -> None:

@@ -68,12 +68,10 @@ def test_trouble_in_one_process_ends_both(tmp_path: Path) -> None:
     assert not folder.exists()
 
 
-@pytest.mark.parametrize("task", ["listops", "classify"])
-def test_batches_too_small_for_all_leave_no_run(tmp_path: Path, task: str) -> None:
+def test_batches_too_small_for_all_leave_no_run(tmp_path: Path) -> None:
     folder, file = tmp_path / "run", tmp_path / "data.tsv"
     file.write_text("text\tlabel\na dog\tyes\ncats\tno\n")
-    command = classify(folder, file) if task == "classify" else listops(folder, *options())
-    program = ["-m", "treelax", *command, "--set", "train.batch_size=1"]
+    program = ["-m", "treelax", *classify(folder, file), "--set", "train.batch_size=1"]
     ends = wait(start(program, program, env={"TREELAX_CACHE": str(tmp_path / "cache")}))
     assert [status for status, _, _ in ends] == [2, 2]
     [line] = ends[0][2].splitlines()

@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from listops_runs import QUICK, content, fail, interrupt, options, result, tiny, train
+from listops_runs import QUICK, content, fail, interrupt, options, result, train
 from typer.testing import Result
 
 from treelax.__main__ import main
-from treelax.apps.data.listops import parse_expression, write_listops
 from treelax.apps.training.checkpoint import load_checkpoint, save_checkpoint
-from treelax.apps.training.run import Run
 from treelax.lab.listops.experiment import encoded, load_splits
 
 Capture = pytest.CaptureFixture[str]
@@ -60,23 +58,6 @@ def test_bad_settings_are_refused_before_a_run_begins(
     assert not os.listdir(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("5\t[MAX 2 5 ]\n5\t[MAX 2 5\n", r"train.tsv, line 2"),
-        ("[MAX 2 5 ]\n[MIX 2 5 ]\n", r"train.tsv, line 2: token 1: received '\[MIX'; expected one"),
-        ("", r"train.tsv: none of 0 expressions.*expected lines of value, tab, expression"),
-    ],
-)
-def test_bad_data_name_file_and_line(tmp_path: Path, capsys: Capture, text: str, said: str) -> None:
-    (tmp_path / "train.tsv").write_text(text)
-    for split in ("dev", "test"):
-        write_listops(tmp_path / f"{split}.tsv", [parse_expression("[MAX 2 5 ]")])
-    line = fail(capsys, "--out", tmp_path / "run", *QUICK, "--set", f"data.folder={tmp_path}")
-    assert re.search(said, line)
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_folder_that_holds_a_run(
     finished: tuple[Path, Result], half: Path, capsys: Capture
 ) -> None:
@@ -108,15 +89,6 @@ def test_resuming_with_other_settings(
     assert line.startswith(f"{half}: {changed}")
     assert line.endswith("give another --out")
     assert content(half) == before
-
-
-def test_a_run_of_another_task(tmp_path: Path, capsys: Capture) -> None:
-    Run.create(tmp_path / "run", tiny(), task="sst")
-    line = fail(capsys, "--out", tmp_path / "run", "--resume")
-    assert line.endswith(
-        "is a run of sst; expected one of listops: resume it with treelax train sst, or give another "
-        "--out"
-    )
 
 
 @pytest.fixture
@@ -164,16 +136,6 @@ def test_a_checkpoint_that_cannot_be_used(
     line = fail(capsys, "--out", half, "--resume")
     assert line.startswith(f"{file}: {said}")
     assert content(half) == before
-
-
-def test_a_damaged_config(half: Path, capsys: Capture) -> None:
-    config = half / "config.toml"
-    good = config.read_text()
-    config.write_text(good.replace("epochs = 4", "epochs = four"))
-    assert fail(capsys, "--out", half, "--resume").startswith(f"{config}: cannot be read as TOML")
-    config.write_text(good.replace("epochs = 4", "epochs = 0"))
-    line = fail(capsys, "--out", half, "--resume")
-    assert line.startswith(f"{config}: train.epochs is 0; expected at least 1")
 
 
 @pytest.mark.parametrize("ended", [False, True])
