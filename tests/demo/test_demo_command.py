@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
 import socket
-import subprocess
-import sys
-import urllib.request
 
 import pytest
 
@@ -72,31 +66,3 @@ def test_a_warning_when_others_can_reach_it(
     assert warning.startswith("warning: 0.0.0.0 is not only this machine")
     with server.listen("0.0.0.0", 0) as bound:
         assert server.own_hosts("0.0.0.0", bound) is None
-
-
-def test_it_serves_and_ends_with_ctrl_c() -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "treelax", "demo", "--port", "0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ | {"OMP_WAIT_POLICY": "PASSIVE"},
-    )
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.endswith("(Ctrl+C ends it)\n"), process.communicate(timeout=HANG)
-        body = json.dumps({"text": "Dogs bark."}).encode()
-        request = urllib.request.Request(
-            f"{line.split()[0]}api/trees", body, {"content-type": "application/json"}
-        )
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        with opener.open(request, timeout=HANG) as reply:
-            assert json.load(reply)["best"] == [[2, 1], [0, 2], [2, 3]]
-            assert reply.headers["server"] is None
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=HANG)
-    finally:
-        process.kill()
-        process.communicate()
-    assert (process.returncode, said) == (0, "")

@@ -142,6 +142,22 @@ def test_the_tree_and_gradient_of_every_estimator(
     assert_same(reply["gradient"], shown(structure, gradient / scale))
 
 
+@pytest.mark.parametrize("structure", ["projective", "heads", "binary"])
+def test_the_arc_of_the_loss_is_the_least_certain_one(ask: Ask, structure: str) -> None:
+    """Outside the best tree, where estimators of whole trees have a gradient too."""
+    reply = ask(source="random", text=WORDS, structure=structure, relative=True, noise_scale=0.3)
+    spans = structure == "binary"
+    apart = {
+        (head, word): abs(weight - 0.5)
+        for head, row in enumerate(reply["soft"])
+        for word, weight in enumerate(row)
+        if word and head != word and [head, word] not in reply["best_perturbed"]
+        if not spans or 0 < head < word
+    }
+    target = reply["target"]["head"], reply["target"]["word"]
+    assert apart[target] <= min(apart.values()) + 1e-3
+
+
 def test_samples_in_batches_are_those_of_one_call(
     ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
