@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from itertools import combinations
 from typing import NamedTuple
 from xml.etree import ElementTree
+
+from treelax.apps.pictures.svg import text_width
 
 MAX = ["[MAX", "2", "9", "[MIN", "4", "7", "]", "0", "]"]
 MAX_GOLD = [0, 1, 1, 1, 4, 4, 4, 1, 1]
@@ -82,3 +85,27 @@ def arcs(svg: str) -> list[DrawnArc]:
 def size_of(svg: str) -> tuple[float, float]:
     root = root_of(svg)
     return float(root.get("width", "0")), float(root.get("height", "0"))
+
+
+Box = tuple[float, float, float, float]  # left, right, top, bottom
+
+
+def assert_inside(svg: str) -> None:
+    """No text begins outside of the drawing."""
+    width, height = size_of(svg)
+    for element in root_of(svg).iter(f"{SVG}text"):
+        assert 0 <= float(element.get("x", "nan")) <= width
+        assert 0 <= float(element.get("y", "nan")) <= height
+
+
+def label_boxes(svg: str) -> list[Box]:
+    """The places of texts that begin with "label", of which no two may meet."""
+    boxes = []
+    for element in root_of(svg).iter(f"{SVG}text"):
+        if (element.text or "").startswith("label"):
+            x, y = float(element.get("x", "nan")), float(element.get("y", "nan"))
+            half = text_width(element.text or "", 11) / 2
+            boxes.append((x - half, x + half, y - 8, y))
+    for (a, b, top, bottom), (c, d, over, under) in combinations(boxes, 2):
+        assert b <= c or d <= a or bottom <= over or under <= top
+    return boxes

@@ -41,14 +41,16 @@ def run_page(text: str, *, commands: str | None = None, **names: object) -> list
             if printed is not None:
                 outputs.append((block, printed))
             continue
-        with redirect_stdout(io.StringIO()) as out:
+        # with an encoding, or trees would be drawn in ASCII
+        with redirect_stdout(io.TextIOWrapper(io.BytesIO(), encoding="utf-8")) as out:
             if kind == "python":
                 exec(compile(block, "page", "exec"), names)
             elif kind == "sh" and commands is not None:
                 for line in block.replace("\\\n", "").splitlines():
                     if commands not in line:
                         _run_command(line)
-        printed = out.getvalue() if kind == "python" or commands is not None else None
+        out.seek(0)
+        printed = out.read() if kind == "python" or commands is not None else None
     return outputs
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 import typer.main
 from drawings import SVG, root_of
-from pymdownx.slugs import slugify
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -55,27 +54,6 @@ def test_broken_links_are_found(tmp_path):
     ]
 
 
-def test_anchors_are_those_of_the_site():
-    """Sources and site agree on slugs, so a link that works in one works in the other."""
-    on_the_site = slugify(case="lower")
-    headings = [
-        match[1]
-        for page in PAGES
-        for _, line in links.prose(page.read_text(encoding="utf-8"))
-        if (match := links.HEADING.match(line))
-    ]
-    assert len(headings) > 50
-    for heading in headings:
-        plain = re.sub(r"[`*]|\[([^\]]*)\]\([^)]*\)", r"\1", heading)
-        assert links.slug(heading) == on_the_site(plain, "-")
-
-
-@pytest.mark.skipif(not SITE.is_dir(), reason="make docs builds site/")
-def test_the_built_site():
-    """No link leads nowhere and nothing is fetched from another machine."""
-    assert links.broken_site_links(SITE) == []
-
-
 def test_faults_of_a_site_are_found(tmp_path):
     (tmp_path / "style.css").write_text("@import 'https://fonts.example.org/a.css';")
     (tmp_path / "index.html").write_text(
@@ -98,14 +76,6 @@ def test_faults_of_a_site_are_found(tmp_path):
     ]
 
 
-def test_what_is_gathered_for_the_site_holds_together(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "STAGE", tmp_path)
-    build.stage()
-    pages = sorted(tmp_path.rglob("*.md"))
-    assert len(pages) > 20
-    assert [fault for page in pages for fault in links.broken_markdown_links(page, tmp_path)] == []
-
-
 def test_the_executed_page_shows_what_its_code_does():
     """And its last picture is a tree in which the man has the telescope."""
     page = (ROOT / "docs" / "first-look.md").read_text(encoding="utf-8")
@@ -121,37 +91,6 @@ def test_the_executed_page_shows_what_its_code_does():
     weight = re.search(r"telescope \(7\): man \(4\) weighs ([\d.]+), saw", svg)
     assert weight is not None
     assert float(weight[1]) == pytest.approx(shares[-1], abs=0.05)
-
-
-def test_code_that_fails_ends_the_build():
-    with pytest.raises(ZeroDivisionError):
-        executed("page", "```python\nx = 1\n```\n\n```python\nx / 0\n```\n")
-
-
-def test_pictures_with_a_dark_version_have_both(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "ROOT", tmp_path)
-    (tmp_path / "docs").mkdir()
-    for name in ("a.png", "a-dark.png", "b.png"):
-        (tmp_path / "docs" / name).touch()
-    text = build.rewritten(Path("docs/page.md"), "![A](a.png) and ![B](b.png)\n")
-    assert text == "![A](a.png#only-light) ![A](a-dark.png#only-dark) and ![B](b.png)\n"
-
-
-def test_the_repository_is_named_in_one_place(tmp_path, monkeypatch):
-    monkeypatch.setattr(build, "ROOT", tmp_path)
-    project = tmp_path / "pyproject.toml"
-    project.write_text('[project]\nname = "x"\n')
-    assert build.repository_link() == ""
-    project.write_text('[project.urls]\nRepository = "https://example.org/x"\n')
-    assert build.repository_link() == "[Repository](https://example.org/x){ .md-button }"
-    assert build.REPOSITORY in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-
-
-def test_link_texts_are_not_file_names():
-    named = re.compile(r"\[`?[\w/.-]+\.md`?\]\(")
-    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
-        found = named.findall(page.read_text(encoding="utf-8"))
-        assert (page.name, [text for text in found if "20" not in text]) == (page.name, [])
 
 
 def test_the_page_of_commands_is_current():

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from drawings import DASHES, SVG, block, root_of, size_of, texts
+from drawings import DASHES, SVG, assert_inside, block, label_boxes, root_of, size_of, texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from treelax.apps.pictures import draw_binary_tree, draw_brackets, list_brackets
-from treelax.apps.pictures.svg import text_width
 from treelax.apps.pictures.terminal import columns
 from treelax.errors import InputError
 from treelax.trees import read_brackets, spans_to_tensor
@@ -99,24 +98,15 @@ def test_any_words_and_labels(words: list[str], seed: int) -> None:
     for bracket in drawn(svg):
         assert 0 < bracket.left < bracket.right < width
         assert 0 < bracket.y < height
-    for element in root_of(svg).iter(f"{SVG}text"):
-        assert 0 <= float(element.get("x", "nan")) <= width
-        assert 0 <= float(element.get("y", "nan")) <= height
+    assert_inside(svg)
 
 
 @given(st.integers(2, 9), st.integers(0, 1000))
 def test_nothing_runs_through_a_label(n: int, seed: int) -> None:
     spans = [(i, j, f"label:{i}-{j}") for i, j in random_tree(n, seed).nonzero().tolist() if i < j]
     svg = draw_brackets(["w"] * n, spans).svg()
-    boxes = []
-    for element in root_of(svg).iter(f"{SVG}text"):
-        if (element.text or "").startswith("label"):
-            x, y = float(element.get("x", "nan")), float(element.get("y", "nan"))
-            half = text_width(element.text or "", 11) / 2
-            boxes.append((x - half, x + half, y - 8, y))
+    boxes = label_boxes(svg)
     assert len(boxes) == n - 1
-    for (a, b, top, bottom), (c, d, over, under) in combinations(boxes, 2):
-        assert b <= c or d <= a or bottom <= over or under <= top
     for bracket in drawn(svg):
         for a, b, top, bottom in boxes:
             if a < bracket.right and bracket.left < b:
