@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
 import treelax
-from treelax.apps.cli.commands import Register, command, group
+from treelax.apps.cli.commands import command, group, with_options
 from treelax.apps.cli.console import table
 from treelax.apps.cli.progress import advancing, progress
 from treelax.apps.table import Cell
@@ -170,68 +170,59 @@ Examples:
   treelax data {name}
   treelax data {name} --from {archive} --out data/{name}
 """
-From = Annotated[
-    Path | None,
-    typer.Option(
-        "--from", metavar="PATH", help="Archive, its folder, or a file; nothing is downloaded."
+PAIRS = "label, premise, hypothesis"
+
+
+class CorpusCommand(NamedTuple):
+    """A corpus as the help has it."""
+
+    name: str
+    corpus: str
+    archive: str
+    columns: str
+    options: tuple[()] = ()
+    task: None = None
+
+
+CORPUS_COMMANDS = (
+    CorpusCommand("snli", "SNLI", "snli_1.0.zip", PAIRS),
+    CorpusCommand("multinli", "MultiNLI", "multinli_1.0.zip", f"{PAIRS}, genre"),
+    CorpusCommand(
+        "sst", "the Stanford Sentiment Treebank", "trainDevTestTrees_PTB.zip", "label, sentence"
     ),
-]
-Out = Annotated[
-    Path | None, typer.Option(file_okay=False, help="Output folder; created if needed.")
-]
-Cache = Annotated[
-    Path | None,
-    typer.Option(help="Where to keep the archive; default: the user's cache folder."),
-]
-Unusable = Annotated[
-    Literal["error", "drop"],
-    typer.Option(help="drop: skip lines with too few or too many columns or words."),
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
+)
 
 
-def _pairs(name: str) -> Callable[..., None]:
-    def check(
-        source: From = None,
-        out: Out = None,
-        cache: Cache = None,
-        unusable: Unusable = "error",
-        force: Force = False,
-        as_json: AsJson = False,
-    ) -> None:
-        _check_corpus(name, source, out, cache, unusable, force, as_json)
-
-    return check
-
-
-def sst(
-    source: From = None,
-    out: Out = None,
-    cache: Cache = None,
+def check_corpus(
+    spec: CorpusCommand,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", metavar="PATH", help="Archive, its folder, or a file; nothing is downloaded."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(file_okay=False, help="Output folder; created if needed.")
+    ] = None,
+    cache: Annotated[
+        Path | None,
+        typer.Option(help="Where to keep the archive; default: the user's cache folder."),
+    ] = None,
     classes: Annotated[
         Literal["binary", "five"],
         typer.Option(help="binary: negative and positive, without neutral. five: all five."),
     ] = "binary",
-    unusable: Unusable = "error",
-    force: Force = False,
+    unusable: Annotated[
+        Literal["error", "drop"],
+        typer.Option(help="drop: skip lines with too few or too many columns or words."),
+    ] = "error",
+    force: Annotated[bool, typer.Option("--force", help="Replace existing files.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check SST; see CORPUS_HELP."""
-    _check_corpus(f"sst-{classes}", source, out, cache, unusable, force, as_json)
-
-
-def _check_corpus(
-    name: str,
-    source: Path | None,
-    out: Path | None,
-    cache: Path | None,
-    unusable: Literal["error", "drop"],
-    force: bool,
-    as_json: bool,
-) -> None:
+    """Check a corpus; see CORPUS_HELP."""
     from treelax.apps.data.text.readers_corpora import CORPORA
 
-    corpus = CORPORA[name]
+    corpus = CORPORA[f"sst-{classes}" if spec.name == "sst" else spec.name]
     path = _fetch(corpus, cache) if source is None else source
     if path.is_file() and path.suffix.lower() != ".zip" and out is not None:
         raise InputError(f"{path}: is one file; expected an archive or a folder with --out")
@@ -352,20 +343,16 @@ def _print_columns(columns: dict[str, dict[str, Cell]], title: str, note: str | 
     table(["", *columns], rows, title, note)
 
 
-def _corpus(
-    name: str, corpus: str, archive: str, columns: str, function: Callable[..., None]
-) -> Register:
-    text = CORPUS_HELP.format(name=name, corpus=corpus, archive=archive, columns=columns)
-    return command(name, text, function)
-
-
-PAIRS = "label, premise, hypothesis"
-SST = "the Stanford Sentiment Treebank", "trainDevTestTrees_PTB.zip", "label, sentence"
 register = group(
     "data",
     HELP,
     command("listops", LISTOPS_HELP, listops),
-    _corpus("snli", "SNLI", "snli_1.0.zip", PAIRS, _pairs("snli")),
-    _corpus("multinli", "MultiNLI", "multinli_1.0.zip", f"{PAIRS}, genre", _pairs("multinli")),
-    _corpus("sst", *SST, sst),
+    *(
+        command(
+            spec.name,
+            CORPUS_HELP.format(**spec._asdict()),
+            with_options(check_corpus, spec, () if spec.name == "sst" else ("classes",)),
+        )
+        for spec in CORPUS_COMMANDS
+    ),
 )
