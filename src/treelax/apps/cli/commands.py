@@ -45,6 +45,7 @@ Settings = Annotated[
     list[str] | None, typer.Option("--set", help="Change a setting: KEY=VALUE; repeatable.")
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue the run in --out, or start it.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Show = Annotated[bool, typer.Option("--list", help="Show presets and all settings, and exit.")]
 Vectors = Annotated[
     list[Path] | None,

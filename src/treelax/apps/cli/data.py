@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 import treelax
-from treelax.apps.cli.commands import command, group, with_options
+from treelax.apps.cli.commands import AsJson, command, group, with_options
 from treelax.apps.cli.console import table
 from treelax.apps.cli.progress import advancing, progress
 from treelax.apps.table import Cell
@@ -35,7 +35,6 @@ Every kind of data has its own --help.
 Example:
   treelax data listops --out data/listops
 """
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 LISTOPS_HELP = """Generate ListOps data, or describe files of it.

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from treelax.apps.cli.commands import Device, Vectors, command
+from treelax.apps.cli.commands import AsJson, Device, Vectors, command
 from treelax.apps.cli.console import error_console, show
 from treelax.apps.cli.output import warn_of_long
 from treelax.apps.cli.progress import progress
@@ -49,7 +49,7 @@ def evaluate(
     ] = False,
     vectors: Vectors = None,
     device: Device = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Measure a model; see HELP."""
     from treelax.apps.tasks import load

@@ -9,27 +9,10 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from treelax.apps.pictures import style
 from treelax.apps.pictures.arc_layout import Arc, Side, label_distances, place_arcs
 from treelax.apps.pictures.lines import SCALE, Drawing, LegendItem, coloured, line_group
-from treelax.apps.pictures.style import (
-    ABOVE_ALL,
-    ARROW,
-    BETWEEN,
-    FAINTEST,
-    FAINTEST_DASHED,
-    HIGHEST,
-    LABEL,
-    LABELLED_STEP,
-    LEAST_PORT,
-    LEAST_STEP,
-    LOWEST,
-    READABLE,
-    ROUND,
-    STEP,
-    TAG,
-    WORD,
-    Kind,
-)
+from treelax.apps.pictures.style import Kind
 from treelax.apps.pictures.svg import (
     Picture,
     clean,
@@ -130,15 +113,15 @@ class _Drawing(Drawing):
     right_to_left: bool
     name: ClassVar[str] = "Dependency tree"
     gaps: ClassVar[tuple[float, float]] = (24.0, 8.0)
-    between: ClassVar[float] = BETWEEN
+    between: ClassVar[float] = style.BETWEEN
 
     def __post_init__(self) -> None:
         self.arcs = self._arcs()
         both = [arc for side in self.arcs for arc in side]
         self.kinds = {arc.kind for arc in both}
-        self.widths = [text_width(word, WORD) for word in self.words]
+        self.widths = [text_width(word, style.WORD) for word in self.words]
         self.slots = [
-            max(width, text_width(tag, TAG), 2 * LEAST_PORT)
+            max(width, text_width(tag, style.TAG), 2 * style.LEAST_PORT)
             for width, tag in zip(self.widths, self.tags, strict=True)
         ]
         for arc in both:
@@ -149,9 +132,9 @@ class _Drawing(Drawing):
     def place(self, centres: Sequence[float]) -> None:
         self.above, self.below = (place_arcs(arcs, self.widths, centres) for arcs in self.arcs)
         highest = max(self.above.highest, self.below.highest, 1)
-        self.step = min(STEP, max(HIGHEST / highest, LEAST_STEP))
+        self.step = min(style.STEP, max(style.HIGHEST / highest, style.LEAST_STEP))
         if any(arc.label and arc.head for arc in self.arcs[0]):
-            self.step = LABELLED_STEP
+            self.step = style.LABELLED_STEP
 
     def _arcs(self) -> tuple[list[Arc], list[Arc]]:
         """The arcs to draw above the words, and below them those that are missing."""
@@ -213,25 +196,25 @@ class _Drawing(Drawing):
     def height(self, side: Side) -> float:
         if not side.ends:
             return 0.0
-        root = ABOVE_ALL if any(arc.head == 0 for arc in side.ends) else 0
-        return ARROW + LOWEST + side.highest * self.step + root + LABEL + 2
+        root = style.ABOVE_ALL if any(arc.head == 0 for arc in side.ends) else 0
+        return style.ARROW + style.LOWEST + side.highest * self.step + root + style.LABEL + 2
 
     def side(self, side: Side, base: float, sign: int) -> list[str]:
         """The arcs that leave the words upwards (sign -1) or downwards (1), the light ones first."""
         parts, highest = [], side.highest
         for arc in sorted(side.ends, key=lambda arc: (arc.kind != "other", arc.weight, arc)):
             head, modifier = map(self.x, side.ends[arc])
-            tip = base + sign * ARROW
+            tip = base + sign * style.ARROW
             if arc.head == 0:
-                y = tip + sign * (LOWEST + ABOVE_ALL + highest * self.step)
+                y = tip + sign * (style.LOWEST + style.ABOVE_ALL + highest * self.step)
                 path, label_x = f"M{number(modifier)} {number(y)}V{number(tip)}", modifier
             else:
-                y = tip + sign * (LOWEST + side.levels[arc] * self.step)
+                y = tip + sign * (style.LOWEST + side.levels[arc] * self.step)
                 path = _arch(head, modifier, base, y, sign)
                 label_x = self.x(side.label_place(arc)) if arc.label else 0.0
             arrow = (
-                f'<path d="M{number(modifier)} {number(base)}l{number(-ARROW / 2)} '
-                f'{number(sign * ARROW)}h{number(ARROW)}z"/>'
+                f'<path d="M{number(modifier)} {number(base)}l{number(-style.ARROW / 2)} '
+                f'{number(sign * style.ARROW)}h{number(style.ARROW)}z"/>'
             )
             title = f"{named(self.words, arc.head)} → {named(self.words, arc.modifier)}"
             if arc.kind in ("right", "wrong", "missed"):
@@ -242,26 +225,26 @@ class _Drawing(Drawing):
             faintest = self.faintest(arc.kind)
             parts.append(line_group(arc.kind, arc.weight, path, before, arrow, faintest=faintest))
             if arc.label:  # never faint: it is to be read
-                label_y = y - 4 if sign < 0 else y + LABEL
-                label = text_element(label_x, label_y, arc.label, size=LABEL)
+                label_y = y - 4 if sign < 0 else y + style.LABEL
+                label = text_element(label_x, label_y, arc.label, size=style.LABEL)
                 parts.append(coloured(arc.kind, label))
         return parts
 
     def faintest(self, kind: Kind) -> float:
         """The least opacity: a tree that was chosen is to be read, however little its arcs weigh."""
         if kind == "other":
-            return FAINTEST_DASHED
-        return FAINTEST if self.heads is None else READABLE
+            return style.FAINTEST_DASHED
+        return style.FAINTEST if self.heads is None else style.READABLE
 
 
 def _arch(head: float, modifier: float, base: float, y: float, sign: int) -> str:
     """The path from a head to its modifier, with round corners."""
     side = 1 if modifier > head else -1
-    radius = min(ROUND, abs(modifier - head) / 2, abs(y - base) - ARROW)
+    radius = min(style.ROUND, abs(modifier - head) / 2, abs(y - base) - style.ARROW)
     corner = f"A{number(radius)} {number(radius)} 0 0 {int(side * sign < 0)}"
     down = y - sign * radius
     return (
         f"M{number(head)} {number(base)}V{number(down)}"
         f"{corner} {number(head + side * radius)} {number(y)}H{number(modifier - side * radius)}"
-        f"{corner} {number(modifier)} {number(down)}V{number(base + sign * ARROW)}"
+        f"{corner} {number(modifier)} {number(down)}V{number(base + sign * style.ARROW)}"
     )

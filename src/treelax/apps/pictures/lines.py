@@ -6,17 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from treelax.apps.pictures.style import (
-    COLOURS,
-    FAINTEST,
-    LOOKS,
-    TAG,
-    TAG_OPACITY,
-    WORD,
-    Kind,
-    line_width,
-    opacity,
-)
+from treelax.apps.pictures import style
+from treelax.apps.pictures.style import Kind, line_width, opacity
 from treelax.apps.pictures.svg import (
     TITLE_LONGEST,
     Picture,
@@ -45,10 +36,10 @@ def line_group(
     before: str = "",
     after: str = "",
     *,
-    faintest: float = FAINTEST,
+    faintest: float = style.FAINTEST,
 ) -> str:
     """A line, darker and wider the heavier it is, with what belongs to it."""
-    dashes = LOOKS[kind][1]
+    dashes = style.LOOKS[kind][1]
     strength = opacity(weight, faintest)
     faint = f' opacity="{number(strength)}"' if strength < 1 else ""
     dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
@@ -61,8 +52,8 @@ def line_group(
 
 def coloured(kind: Kind, elements: str, attributes: str = "") -> str:
     """Elements whose ``currentColor`` is that of a kind of line."""
-    colour = LOOKS[kind][0]
-    opening = f'<g class="treelax-{colour}" color="{COLOURS[colour][0]}" fill="currentColor"'
+    colour = style.LOOKS[kind][0]
+    opening = f'<g class="treelax-{colour}" color="{style.COLOURS[colour][0]}" fill="currentColor"'
     return f"{opening}{attributes}>{elements}</g>"
 
 
@@ -84,7 +75,7 @@ def legend_width(items: Sequence[LegendItem]) -> float:
 
 
 def legend_row(
-    items: Sequence[LegendItem], x: float, y: float, *, faintest: float = FAINTEST
+    items: Sequence[LegendItem], x: float, y: float, *, faintest: float = style.FAINTEST
 ) -> list[str]:
     """The items beside each other on a line."""
     parts = []
@@ -147,7 +138,7 @@ class Drawing(ABC):
 
     def faintest(self, kind: Kind) -> float:
         """Opacity of a line of a kind that weighs nothing."""
-        return FAINTEST
+        return style.FAINTEST
 
     def x(self, place: float) -> float:
         """Where in the picture a place among the words is."""
@@ -171,7 +162,7 @@ class Drawing(ABC):
         self.start = MARGIN + (width - self.width if self.right_to_left else 0)
         y += self.height(self.above)
         parts += self.side(self.above, y, -1)
-        y += WORD + 1
+        y += style.WORD + 1
         parts += self._words_line(y, centres)
         y += self.gaps[0 if any(self.tags) else 1]
         parts += self.side(self.below, y, 1)
@@ -184,11 +175,11 @@ class Drawing(ABC):
         return Picture(*size, shown, self.title or self.name, self.description(), self)
 
     def _words_line(self, y: float, centres: Sequence[float]) -> list[str]:
-        parts, quiet = [], f'opacity="{number(TAG_OPACITY)}"'
+        parts, quiet = [], f'opacity="{number(style.TAG_OPACITY)}"'
         for x, word, tag in zip(map(self.x, centres), self.words, self.tags, strict=True):
-            parts.append(text_element(x, y, word or "_", size=WORD))
+            parts.append(text_element(x, y, word or "_", size=style.WORD))
             if tag:
-                parts.append(text_element(x, y + 17, tag, size=TAG, attributes=quiet))
+                parts.append(text_element(x, y + 17, tag, size=style.TAG, attributes=quiet))
         return parts
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from treelax.apps.cli.commands import (
+    AsJson,
     Data,
     Device,
     Input,
@@ -71,7 +72,7 @@ def analyse(
     vectors: Vectors = None,
     tokens: Tokens = False,
     device: Device = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Study the trees of some runs; see HELP."""
     import json

@@ -11,7 +11,7 @@ from treelax.apps.cli.commands import Device, Settings, command
 from treelax.apps.cli.console import console, error_console, table
 from treelax.apps.cli.progress import progress
 from treelax.errors import InputError, TrainingError
-from treelax.lab.cli.sweeps import train_runs
+from treelax.lab.cli.sweeps import Jobs, train_runs
 
 HELP = """Compare estimators: each tuned on dev, then trained over several seeds.
 
@@ -50,15 +50,12 @@ def compare(
     ] = None,
     vectors: Annotated[list[Path] | None, typer.Option(help="Of SST: word vectors.")] = None,
     runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path("runs", "estimators"),
-    results: Annotated[Path, typer.Option(help="Folder for the tables.")] = Path(
+    results: Annotated[Path, typer.Option(file_okay=False, help="Folder for the tables.")] = Path(
         "results", "estimators"
     ),
     settings: Settings = None,
     device: Device = "auto",
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Runs at a time; default: 10 on a GPU, one per core on a CPU."),
-    ] = None,
+    jobs: Jobs = None,
     trials: Annotated[bool, typer.Option("--trials", help="Stop after the trials.")] = False,
     report: Annotated[
         bool, typer.Option("--report", help="Train nothing; show and write what is on record.")

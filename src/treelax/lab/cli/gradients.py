@@ -10,7 +10,6 @@ import typer
 from treelax.apps.cli.commands import command
 from treelax.apps.cli.console import console, show
 from treelax.apps.cli.progress import advancing, progress
-from treelax.errors import InputError
 
 HELP = """Hold every estimator of gradients against the exact gradient.
 
@@ -36,16 +35,14 @@ def gradients(
     results: Annotated[
         Path | None,
         typer.Option(
+            file_okay=False,
             help="Output folder; default: results/gradients, or results/gradients/STRUCTURE for one "
-            "that is not projective."
+            "that is not projective.",
         ),
     ] = None,
 ) -> None:
     """Measure all estimators, and write tables and plot; see HELP."""
-    usual = Path("results", "gradients", "" if structure == "projective" else structure)
-    place = results or usual
-    if place.exists() and not place.is_dir():
-        raise InputError(f"--results: {place} is a file; expected a folder, or a new name")
+    place = results or Path("results", "gradients", structure if structure != "projective" else "")
     from treelax.files import atomic_write
     from treelax.lab.analysis import gradients as measures
     from treelax.lab.analysis.gradient_plots import draw_gradients

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from treelax.apps.cli.console import error_console
 from treelax.apps.cli.progress import progress
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
     import torch
 
     from treelax.apps.tasks.task import Task
+
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, help="Runs at a time; default: 10 on a GPU, one per core on a CPU."),
+]
 
 
 def train_runs(

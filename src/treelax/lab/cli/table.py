@@ -21,7 +21,7 @@ from treelax.apps.cli.console import console, error_console, table
 from treelax.apps.cli.progress import progress
 from treelax.errors import InputError, TrainingError
 from treelax.lab.cli import estimators, gradients
-from treelax.lab.cli.sweeps import train_runs
+from treelax.lab.cli.sweeps import Jobs, train_runs
 from treelax.lab.tables.commands import TABLES, TableCommand
 
 if TYPE_CHECKING:
@@ -56,14 +56,12 @@ def make_table(
     ] = None,
     runs: Annotated[Path, typer.Option(help="Folder of the runs.")] = Path(),
     results: Annotated[
-        Path | None, typer.Option(help="Folder for the table; default: results/TABLE.")
+        Path | None,
+        typer.Option(file_okay=False, help="Folder for the table; default: results/TABLE."),
     ] = None,
     settings: Settings = None,
     device: Device = "auto",
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Runs at a time; default: 10 on a GPU, one per core on a CPU."),
-    ] = None,
+    jobs: Jobs = None,
     report: Annotated[
         bool, typer.Option("--report", help="Train nothing; show and write the results so far.")
     ] = False,
@@ -79,8 +77,6 @@ def make_table(
     other = recipe not in ("", *spec.recipes[:1])
     key = f"{spec.name}-{recipe}" if other else spec.name
     chosen, place = BY_TASK[spec.task][key], results or Path("results", key)
-    if place.exists() and not place.is_dir():
-        raise InputError(f"--results: {place} is a file; expected a folder, or a new name")
     presets, changes = _presets(chosen, rows), list(settings or [])
     _refuse_settings(task, chosen, presets, changes)
     files = option_settings(spec.options, options)
