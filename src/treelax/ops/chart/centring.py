@@ -24,6 +24,8 @@ Shift = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 def needs_centring(weights: Tensor, parts: Tensor) -> Tensor:
     """``(B,)``: whether ``Σ_j |w(j,j)| + |max_{i≠j} w(i,j)|`` over parts exceeds the limit."""
+    if weights.dim() > 3:  # the best label of every part
+        weights, parts = weights.amax(-1), parts.any(-1)
     others = parts & ~torch.eye(parts.shape[-1], dtype=torch.bool, device=parts.device)
     largest = weights.masked_fill(~others, FORBIDDEN).amax(1)
     words = weights.diagonal(0, 1, 2)
@@ -33,8 +35,9 @@ def needs_centring(weights: Tensor, parts: Tensor) -> Tensor:
 
 def shift_columns(weights: Tensor, tree: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
     """Arcs: the arc of the best tree off every column."""
-    shift = (tree * weights).sum(1)
-    return weights - shift[:, None, :], shift.sum(-1)
+    heads_and_labels = (1, *range(3, weights.dim()))
+    shift = (tree * weights).sum(heads_and_labels, keepdim=True)
+    return weights - shift, shift.flatten(1).sum(-1)
 
 
 def shift_spans(weights: Tensor, tree: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,7 @@ long. With ``w = j - i`` and ``R = N - w`` spans of that width, Eisner's are
     C→(i,j):  IrL[0:R, 1:w+1] + CrR[w:N, N-w:N]          k = i+1 … j
     C←(i,j):  ClL[0:R, 0:w]   + IlR[w:N, N-1-w:N-1]      k = i … j-1
 
+A rule with several pairs of operands chooses among the splits of all of them, one pair after another.
 The four sweeps and their derivation are in the README of `treelax.ops.eisner`. Memory is O(n²) a
 sentence: the weights ``b`` of the splits are recomputed in every sweep.
 """
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import reduce
+from math import prod
 from typing import TypeVar
 
 import torch
@@ -24,7 +26,7 @@ from torch import Tensor
 
 from treelax.ops.backend import FORBIDDEN, NO_TREE, bounded
 from treelax.ops.chart.centring import needs_centring
-from treelax.ops.chart.rules import Item, Program, Rule
+from treelax.ops.chart.rules import Item, Operands, Program, Rule
 
 #: Score of a split that does not exist (single root); below every sum of two forbidden items.
 EXCLUDED = -3e38
@@ -74,15 +76,17 @@ class Layout:
 
     def __init__(self, program: Program) -> None:
         self.rules = program.rules
-        left = dict.fromkeys(rule.left for rule in self.rules)
-        right = dict.fromkeys(rule.right for rule in self.rules)
-        self.left = {item: plane for plane, item in enumerate(left)}
-        self.right = {item: plane for plane, item in enumerate(right, len(left))}
+        pairs = [pair for rule in self.rules for pair in rule.operands]
+        self.left = dict.fromkeys([*(pair.left for pair in pairs), program.goal])
+        self.right = dict.fromkeys(pair.right for pair in pairs if pair.right is not None)
         #: Rules whose choices have a plane of values; those of others are left operands as they are.
         self.choices = [r for r in self.rules if r.makes[0].part or r.makes[0] not in self.left]
         self.operands = len(self.left) + len(self.right)
         self.values = self.operands + len(self.choices)
         self.planes = self.values + 3 * len(self.rules)
+        #: The first item, from the top down, of each part.
+        items = [item for rule in self.rules for item in rule.makes[::-1] if item.part]
+        self.first = {item.entry(0, 1): item for item in items}.values()
 
 
 class Chart:
@@ -92,7 +96,7 @@ class Chart:
     """
 
     def __init__(self, layout: Layout, planes: Tensor, single_root: bool = False) -> None:
-        self.planes = planes
+        self.planes, self.first = planes, layout.first
         self.size = planes.shape[1]
         self.single_root = single_root
         stack = iter(planes.unbind())
@@ -106,26 +110,32 @@ class Chart:
         self.value = self.choices | {rule: self.left[rule.makes[0]] for rule in others}
         self.top, self.scale, self.contribution = (take(layout.rules) for _ in range(3))
 
-    def lefts(self, rule: Rule, width: int) -> Tensor:
-        """The left operands of all splits."""
-        return self.left[rule.left][: self.size - width, rule.first : rule.first + width]
-
-    def rights(self, rule: Rule, width: int) -> Tensor:
-        """The right operands of all splits."""
-        stop = self.size - 1 + rule.first + rule.gap
-        return self.right[rule.right][width:, stop - width : stop]
+    def operands(self, pair: Operands, width: int) -> list[Tensor]:
+        """Of all splits: the left ones and the right ones, or the one of its own."""
+        left, rows = self.left[pair.left], self.size - width
+        if pair.right is None:
+            return [left[:rows, width : width + 1]]
+        stop = self.size - 1 + pair.first + pair.gap
+        right = self.right[pair.right][width:, stop - width : stop]
+        return [left[:rows, pair.first : pair.first + width], right]
 
     def splits(self, rule: Rule, width: int) -> Tensor:
         """Sums over both operands of every split."""
-        s = self.lefts(rule, width) + self.rights(rule, width)
-        if self.single_root and rule.one_root:
-            s[0, 1:] = EXCLUDED
-        return s
+        sums = []
+        for pair in rule.operands:
+            left, *right = self.operands(pair, width)
+            sums.append(left + right[0] if right else left.clone())
+            if self.single_root and rule.one_root:
+                sums[-1][0, 1:] = EXCLUDED
+        return sums[0] if len(sums) == 1 else torch.cat(sums, 1)
 
     def hand_down(self, rule: Rule, width: int, shares: Tensor) -> None:
         """Add to both operands of every split."""
-        self.lefts(rule, width).add_(shares)
-        self.rights(rule, width).add_(shares)
+        operands = [self.operands(pair, width) for pair in rule.operands]
+        counts = [pair[0].shape[1] for pair in operands]
+        for pair, share in zip(operands, shares.split(counts, 1), strict=True):
+            for items in pair:
+                items.add_(share)
 
     def items(self, item: Item, width: int) -> list[Tensor]:
         """The items of a width, in the planes that have them."""
@@ -135,27 +145,35 @@ class Chart:
         return items
 
     def place(self, rule: Rule, width: int, value: Tensor, scores: Tensor) -> None:
-        """Write the values of choices, and with scores ``(N, N, B)`` the items that they make."""
+        """Write the values of choices, and with scores ``(B, N, N, …)`` the items that they make."""
         if rule in self.choices:
             at(self.choices[rule], width).copy_(value)
         for item in rule.makes:
-            scored = value + scores.diagonal(item.part * width).mT if item.part else value
+            scored = value + part(scores, item, width) if item.part else value
             for items in self.items(item, width):
                 items.copy_(scored)
 
     def collect(self, rule: Rule, width: int, parts: Tensor) -> Tensor:
-        """What the items that a rule makes have been given; parts are written to ``(B, N, N)``."""
+        """What the items that a rule makes have been given; parts are added up in ``(B, N, N, …)``."""
         totals = []
         for item in rule.makes:
             totals.append(reduce(torch.add, self.items(item, width)))
-            if item.part:
-                parts.diagonal(item.part * width, 1, 2).copy_(totals[-1].mT)
+            if item in self.first:
+                part(parts, item, width).copy_(totals[-1])
+            elif item.part:
+                part(parts, item, width).add_(totals[-1])
         return reduce(torch.add, totals)
 
 
 def at(plane: Tensor, width: int) -> Tensor:
     """The spans of a width in a plane anchored left, ``(R, B)``."""
     return plane[: plane.shape[0] - width, width]
+
+
+def part(parts: Tensor, item: Item, width: int) -> Tensor:
+    """The parts ``(B, N, N, …)`` that the items of a width are, ``(R, B)``."""
+    of_label = parts if item.label is None else parts[..., item.label]
+    return of_label.diagonal(item.part * width, 1, 2).mT
 
 
 class PlainBackend:
@@ -167,10 +185,13 @@ class PlainBackend:
 
     def inside(self, scores: Tensor, lengths: Tensor, fill: Fill, single_root: bool) -> Chart:
         """Sweep 1, bottom-up: the values of all items, with maximum and normaliser of every cell."""
-        parts = self.program.parts(lengths, scores.shape[-1])
-        weights = bounded(scores, parts).permute(1, 2, 0)
-        planes = weights.new_zeros((self.layout.planes, *weights.shape))
+        size = scores.shape[1]
+        weights = bounded(scores, self.program.parts(lengths, size))
+        planes = weights.new_zeros(self.saved_shape(len(lengths), size, scores.dtype))
         chart, nothing = Chart(self.layout, planes, single_root), weights.new_zeros(())
+        for item in chart.left | chart.right:
+            for items in chart.items(item, 0) if not item.empty else ():
+                items.fill_(FORBIDDEN)
         for width in self.program.widths(chart.size):
             for rule in self.program.rules:
                 value = nothing
@@ -196,10 +217,10 @@ class PlainBackend:
         given.left[self.program.goal][0] = torch.where(is_last, whole, 0)
         return given
 
-    def outside(self, chart: Chart, lengths: Tensor, weights: Weights) -> Tensor:
-        """Sweep 2, top-down: contributions, kept in the chart; returns the tree ``(B, N, N)``."""
+    def outside(self, chart: Chart, scores: Tensor, lengths: Tensor, weights: Weights) -> Tensor:
+        """Sweep 2, top-down: contributions, kept in the chart; returns the tree."""
         given = self.given(chart, lengths, chart.planes.new_ones(()))
-        tree = chart.planes.new_zeros((lengths.shape[0], chart.size, chart.size))
+        tree = scores.new_zeros(scores.shape)
         for width in reversed(self.program.widths(chart.size)):
             for rule in reversed(self.program.rules):
                 a = given.collect(rule, width, tree)
@@ -213,7 +234,7 @@ class PlainBackend:
     def up(self, chart: Chart, grad_tree: Tensor) -> Chart:
         """Sweep 3, bottom-up: adjoints of all contributions, ``ḡ = Σ b_k g_k``, in planes of values."""
         grad = Chart(self.layout, torch.zeros_like(chart.planes[: self.layout.values]))
-        grad_tree, nothing = grad_tree.permute(1, 2, 0), grad_tree.new_zeros(())
+        nothing = grad_tree.new_zeros(())
         for width in self.program.widths(chart.size):
             for rule in self.program.rules:
                 mean = nothing
@@ -225,11 +246,16 @@ class PlainBackend:
         return grad
 
     def down(
-        self, chart: Chart, grad: Chart, grad_value: Tensor, lengths: Tensor, entropy: bool
+        self,
+        chart: Chart,
+        grad: Chart,
+        grad_scores: Tensor,
+        grad_value: Tensor,
+        lengths: Tensor,
+        entropy: bool,
     ) -> Tensor:
-        """Sweep 4, top-down: the adjoints of all values; returns the gradient of the scores."""
+        """Sweep 4, top-down: the adjoints of all values; fills the gradient of the scores."""
         given = self.given(chart, lengths, grad_value)
-        grad_scores = grad_value.new_zeros((lengths.shape[0], chart.size, chart.size))
         for width in reversed(self.program.widths(chart.size)):
             for rule in reversed(self.program.rules):
                 gv = given.collect(rule, width, grad_scores)
@@ -255,7 +281,7 @@ class PlainBackend:
         nothing = scores.new_zeros(scores.shape[0])
         if scores.dtype != torch.float32:
             return scores, nothing
-        parts = self.program.parts(lengths, scores.shape[-1])
+        parts = self.program.parts(lengths, scores.shape[1])
         weights = bounded(scores, parts)
         needed = needs_centring(weights, parts)
         if not scores.is_cuda and not bool(needed.any()):  # reading it would make a GPU wait
@@ -263,7 +289,7 @@ class PlainBackend:
         tree, value = self.best_tree(scores, lengths, single_root)
         needed &= value > NO_TREE
         moved, taken_off = self.program.shift(weights, tree, value)
-        moved = torch.where(needed[:, None, None], moved, weights)
+        moved = torch.where(needed.reshape(-1, *(1 for _ in moved.shape[1:])), moved, weights)
         moved.masked_fill_(scores == float("-inf"), float("-inf"))
         return moved, taken_off.where(needed, 0)
 
@@ -275,7 +301,7 @@ class PlainBackend:
     ) -> tuple[Tensor, Tensor, Tensor]:
         scores, offset = self.centred(scores, lengths, single_root)
         chart = self.inside(scores, lengths, FILLS[relaxation], single_root)
-        tree = self.outside(chart, lengths, soft_weights)
+        tree = self.outside(chart, scores, lengths, soft_weights)
         saved = chart.planes if save else scores.new_empty(0)
         return tree, self.goal(chart, lengths) + offset, saved
 
@@ -290,7 +316,8 @@ class PlainBackend:
     ) -> Tensor:
         chart = Chart(self.layout, saved, single_root)
         grad = self.up(chart, grad_tree)
-        return self.down(chart, grad, grad_value, lengths, relaxation == "entropy")
+        grad_scores = grad_tree.new_zeros(grad_tree.shape)
+        return self.down(chart, grad, grad_scores, grad_value, lengths, relaxation == "entropy")
 
     def log_partition(self, scores: Tensor, lengths: Tensor, single_root: bool) -> Tensor:
         scores, offset = self.centred(scores, lengths, single_root)
@@ -301,7 +328,7 @@ class PlainBackend:
         self, scores: Tensor, lengths: Tensor, single_root: bool
     ) -> tuple[Tensor, Tensor]:
         chart = self.inside(scores, lengths, FILLS["best"], single_root)
-        return self.outside(chart, lengths, best_weights), self.goal(chart, lengths)
+        return self.outside(chart, scores, lengths, best_weights), self.goal(chart, lengths)
 
     def sample_tree(
         self, scores: Tensor, lengths: Tensor, uniforms: Tensor, single_root: bool
@@ -314,22 +341,30 @@ class PlainBackend:
         items = [item for rule in rules for item in rule.makes]
         table = torch.tensor(
             [
-                (
-                    *(r, items.index(rule.left), items.index(rule.right)),
-                    *(rule.first, rule.gap, rule.one_root, item.part),
-                )
+                (r, rule.one_root, item.part, item.label or 0)
                 for r, rule in enumerate(rules)
                 for item in rule.makes
             ],
             device=device,
         )
-        # (rules, B, N, N): first[r, b, i, p] is the left operand of split p of X(i, j), and
-        # second[r, b, j, N-1-(j-i) + p] the right one
-        left = [chart.left[rule.left].roll(-rule.first, 1) for rule in rules]
-        right = [chart.right[rule.right].roll(-rule.first - rule.gap, 1) for rule in rules]
-        first, second = (
-            torch.stack(planes).permute(0, 3, 1, 2).contiguous() for planes in (left, right)
-        )
+        # every rule has as many pairs; a lone operand is the last split of a pair with an empty item
+        most = max(len(rule.operands) for rule in rules)
+        pairs = torch.zeros((len(rules), most, 6), dtype=torch.long)
+        # (rules, pairs, B, N, N): first[r, p, b, i, k] is the left operand of split k of X(i, j), and
+        # second[r, p, b, j, N-1-(j-i) + k] the right one
+        first, second = scores.new_zeros((2, len(rules), most, batch, size, size))
+        for r, operands in enumerate(rule.operands for rule in rules):
+            for p, pair in enumerate(operands):
+                if pair.right is None:
+                    row, shift = (items.index(pair.left), 0, 1, 0, 1, 1), 1
+                else:
+                    left, right = items.index(pair.left), items.index(pair.right)
+                    row, shift = (left, right, pair.first, pair.gap, 1, 0), pair.first
+                    right_plane = chart.right[pair.right].roll(-shift - pair.gap, 1)
+                    second[r, p] = right_plane.permute(2, 0, 1)
+                first[r, p] = chart.left[pair.left].roll(-shift, 1).permute(2, 0, 1)
+                pairs[r, p] = torch.tensor(row)
+        pairs = pairs.to(device)
 
         count = samples * batch
         run = torch.arange(count, device=device)
@@ -340,34 +375,42 @@ class PlainBackend:
         stack[0] = items.index(self.program.goal)
         stack[2, :, 0] = last
         depth = (last > 0).long()  # an item of width 0 has nothing to decide
-        words = self.program.parts(lengths, size).diagonal(0, 1, 2)
-        trees = torch.diag_embed(words.to(scores)).repeat(samples, 1, 1)
+        words = self.program.parts(lengths, size).diagonal(0, 1, 2).reshape(batch, size)
+        trees = scores.new_zeros((count, size, size, prod(scores.shape[3:])))
+        trees.diagonal(0, 1, 2)[:, 0] = words.repeat(samples, 1).to(scores)
         flat_uniforms = uniforms.flatten(0, 1)
         split = torch.arange(size, device=device)
+        choice = torch.arange(most * size, device=device)
 
         for step in range(decisions):
             live = depth > 0
             depth = (depth - 1).clamp(min=0)
             item, i, j = stack[:, run, depth]
-            rule, new_left, new_right, least, gap, one_root, part = table[item].unbind(-1)
+            rule, one_root, part, label = table[item].unbind(-1)
             head, modifier = torch.where(part < 0, j, i), torch.where(part < 0, i, j)
-            trees[run, head, modifier] += (live & (part != 0)).to(trees)
+            trees[run, head, modifier, label] += (live & (part != 0)).to(trees)
 
-            splits = j - i
-            column = (size - 1 - splits[:, None] + split).clamp(max=size - 1)
-            s = first[rule, sentence, i] + second[rule, sentence, j].gather(1, column)
+            width = (j - i)[:, None]
+            column = (size - 1 - width + split).clamp(max=size - 1)[:, None].expand(-1, most, -1)
+            s = first[rule, :, sentence, i] + second[rule, :, sentence, j].gather(2, column)
+            some, lone = pairs[rule, :, 4:].unbind(-1)
+            stop = width * some
             if single_root:
-                splits = torch.where((one_root > 0) & (i == 0), 1, splits)
-            weights = s.masked_fill(split >= splits[:, None], -torch.inf).softmax(-1)
+                stop = torch.where(((one_root > 0) & (i == 0))[:, None], stop.clamp(max=1), stop)
+            start = lone * (width - 1)
+            missing_splits = (split < start[..., None]) | (split >= stop[..., None])
+            weights = s.masked_fill(missing_splits, -torch.inf).flatten(1).softmax(-1)
             # the last split with any weight takes what rounding leaves over
-            final = ((weights > 0) * (split + 1)).argmax(-1, keepdim=True)
-            above = (weights.cumsum(-1) > flat_uniforms[:, step, None]) | (split == final)
-            k = i + least + above.to(torch.uint8).argmax(-1)
+            final = ((weights > 0) * (choice + 1)).argmax(-1, keepdim=True)
+            above = (weights.cumsum(-1) > flat_uniforms[:, step, None]) | (choice == final)
+            chosen = above.to(torch.uint8).argmax(-1)
+            new_left, new_right, least, gap = pairs[rule, chosen // size, :4].unbind(-1)
+            k = i + least + chosen % size
 
             # push the right antecedent, then the left one, which is taken first
             for new in (torch.stack((new_right, k + gap, j)), torch.stack((new_left, i, k))):
                 push = live & (new[1] < new[2])
                 stack[:, run, depth] = torch.where(push, new, stack[:, run, depth])
                 depth = depth + push.long()
-        trees = trees.reshape(samples, batch, size, size)
+        trees = trees.reshape(samples, *scores.shape)
         return trees, self.goal(chart, lengths) + taken_off

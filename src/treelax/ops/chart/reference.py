@@ -13,8 +13,9 @@ nothing else.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 from itertools import product
 
 import torch
@@ -24,6 +25,8 @@ from treelax.ops.backend import FORBIDDEN, bounded
 from treelax.ops.chart.rules import Item, Program, Rule
 
 Chooser = Callable[[Tensor], tuple[Tensor, Tensor]]
+#: ``X(i, j)`` as ``(X, i, j)``.
+Antecedent = tuple[Item, int, int]
 
 
 def softmax_choice(s: Tensor) -> tuple[Tensor, Tensor]:
@@ -66,12 +69,14 @@ class Chart:
     ) -> None:
         self.program = program
         self.last = program.last(lengths)
-        self.size = size = scores.shape[-1]
+        self.size = size = scores.shape[1]
         self.single_root = single_root
-        self.values: dict[tuple[Item, int, int], Tensor] = {}
+        self.shape = scores.shape[1:]
+        self.values: dict[Antecedent, Tensor] = {}
         self.weights: dict[tuple[Rule, int, int], Tensor] = {}
         w = bounded(scores, program.parts(lengths, size))
         self.zero = w.new_zeros(w.shape[0])
+        forbidden, entries = torch.full_like(self.zero, FORBIDDEN), w.movedim(0, -1)
         for (i, j), rule in product(spans(size), program.rules):
             if i == 0 and not rule.root:
                 continue
@@ -79,20 +84,25 @@ class Chart:
             if i < j:
                 # s_k = L(i,k) + R(k+gap,j)
                 s = [
-                    self.values[rule.left, i, k] + self.values[rule.right, k + rule.gap, j]
-                    for k in self.splits(rule, i, j)
+                    reduce(torch.add, (self.values[antecedent] for antecedent in split))
+                    for split in self.splits(rule, i, j)
                 ]
                 self.weights[rule, i, j], v = choose(torch.stack(s, -1))
                 v = v.clamp(min=FORBIDDEN)
             for item in rule.makes:
-                scored = v + w[(..., *item.entry(i, j))] if item.part else v
-                self.values[item, i, j] = scored
+                scored = v + entries[item.entry(i, j)] if item.part else v
+                self.values[item, i, j] = scored if i < j or item.empty else forbidden
 
-    def splits(self, rule: Rule, i: int, j: int) -> range:
-        """``i + first <= k < j + first``, the first one only where a single root limits the rule."""
-        low = i + rule.first
+    def splits(self, rule: Rule, i: int, j: int) -> Iterator[tuple[Antecedent, ...]]:
+        """The antecedents of all splits: ``i + first <= k < j + first``, or the first one alone."""
         limited = self.single_root and rule.one_root and i == 0
-        return range(low, low + 1 if limited else j + rule.first)
+        for pair in rule.operands:
+            if pair.right is None:
+                yield ((pair.left, i, j),)
+                continue
+            low = i + pair.first
+            for k in range(low, low + 1 if limited else j + pair.first):
+                yield (pair.left, i, k), (pair.right, k + pair.gap, j)
 
     def value(self) -> Tensor:
         """The goal's value for every sentence, 0 for one without positions, shape ``(B,)``."""
@@ -100,8 +110,8 @@ class Chart:
         return torch.stack([self.zero, *goals], -1).gather(-1, self.last[:, None] + 1)[:, 0]
 
     def tree(self) -> Tensor:
-        """Contributions pushed down from the goal: the tree, shape ``(B, N, N)``."""
-        given: dict[tuple[Item, int, int], Tensor] = defaultdict(lambda: self.zero)
+        """Contributions pushed down from the goal: the tree, of the scores' shape."""
+        given: dict[Antecedent, Tensor] = defaultdict(lambda: self.zero)
         for j in range(self.size):
             given[self.program.goal, 0, j] = (self.last == j).to(self.zero)
         for (i, j), rule in product(spans(self.size, -1), self.program.rules[::-1]):
@@ -114,12 +124,17 @@ class Chart:
                 shares = iter((b * a[:, None]).unbind(-1))
             else:  # the same, but autograd adds up the gradient of a in another order
                 shares = (b_k * a for b_k in b.unbind(-1))
-            for k, share in zip(self.splits(rule, i, j), shares, strict=True):
-                for operand in ((rule.left, i, k), (rule.right, k + rule.gap, j)):
-                    given[operand] = given[operand] + share
-        parts = {item.entry(i, j): a for (item, i, j), a in given.items() if item.part}
-        rows = [[parts.get((i, j), self.zero) for j in range(self.size)] for i in range(self.size)]
-        return torch.stack([torch.stack(row, -1) for row in rows], -2)
+            for split, share in zip(self.splits(rule, i, j), shares, strict=True):
+                for antecedent in split:
+                    given[antecedent] = given[antecedent] + share
+        parts: dict[tuple[int, ...], Tensor] = {}
+        for (item, i, j), a in given.items():
+            if item.part:
+                entry = item.entry(i, j)
+                parts[entry] = parts[entry] + a if entry in parts else a
+        entries = product(*map(range, self.shape))
+        flat = torch.stack([parts.get(entry, self.zero) for entry in entries], -1)
+        return flat.unflatten(-1, self.shape)
 
 
 class ReferenceBackend:
@@ -190,7 +205,6 @@ class ReferenceBackend:
                 # a cumulative sum that ends a rounding error below 1 must not fall off the end:
                 # the last split that has any weight takes the rest
                 above[int(weights.nonzero()[-1, 0])] = True
-                k = chart.splits(rule, i, j)[int(above.to(torch.uint8).argmax())]
-                # the left antecedent is taken first
-                stack += [(rule.right, k + rule.gap, j), (rule.left, i, k)]
+                split = list(chart.splits(rule, i, j))[int(above.to(torch.uint8).argmax())]
+                stack += reversed(split)  # the left antecedent is taken first
         return trees, chart.value()
