@@ -29,6 +29,7 @@ from treelax.ops.chart import centring
 from treelax.ops.chart.plain import PlainBackend
 from treelax.ops.chart.reference import ReferenceBackend
 from treelax.ops.chart.rules import Item, Operands, Program, Rule
+from treelax.ops.chart.triton_source import SOURCES, source
 from treelax.ops.checks import arc_mask
 
 # ── the program ──────────────────────────────────────────────────────────────────────────────────
@@ -77,6 +78,12 @@ def rationed(labels: int, at_most_one: tuple[int, ...]) -> Program:
 
 def test_the_program_is_short():
     assert len(inspect.getsource(rationed).splitlines()) <= 80
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.parent.name)
+def test_generated_sweeps_are_those_of_the_rules(path):
+    """If this fails: ``python -m treelax.ops.chart.triton_source``."""
+    assert path.read_text() == source(*SOURCES[path])
 
 
 # ── against the enumeration of all labelled trees ────────────────────────────────────────────────

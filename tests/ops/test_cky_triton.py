@@ -9,11 +9,10 @@ import importlib.util
 import json
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import torch
-from test_triton import TOLERANCES, check, run_parts, stack_bytes
+from test_triton import TOLERANCES, check, compiled, run_parts, stack_bytes
 from torch import Tensor
 
 from treelax.ops.checks import span_mask
@@ -162,46 +161,24 @@ def interpreter_checks(dtype_name: str) -> Iterator[dict[str, object]]:
 
 
 def compile_checks(target: str) -> Iterator[dict[str, object]]:
-    import triton
-    from triton.backends.compiler import GPUTarget
-    from triton.compiler import ASTSource
-
-    from treelax.ops.cky import triton_kernels as kernels
-    from treelax.ops.cky.triton import COMMON_OPTIONS
+    from treelax.ops.cky.triton import kernels
 
     shape = {"ROWS": 16, "LANES": 16}
-    variants: list[tuple[Any, dict[str, Any]]] = [
-        (kernels.soft_tree_kernel, {"MEAN": True, "SAVE": True, **shape}),
-        (kernels.soft_tree_backward_kernel, {"MEAN": True, **shape}),
-        (kernels.log_partition_kernel, {"KEEP": True, **shape}),
-        (kernels.best_tree_kernel, shape),
-        (kernels.sample_tree_kernel, {"BLOCK": 32}),
-    ]
-    arch, dtype_name = target.split()
-    number = {"float32": "fp32", "float64": "fp64"}[dtype_name]
-    types = {"lengths": "*i64", "agenda": "*i64", "batch": "i32", "size": "i32"}
-    for kernel, constants in variants:
-        signature = {
-            argument: "constexpr" if argument in constants else types.get(argument, f"*{number}")
-            for argument in kernel.arg_names
-        }
-        # tensors start at multiples of 16 bytes, and a launch tells the compiler so
-        aligned = {
-            (place,): [["tt.divisibility", 16]]
-            for place, kind in enumerate(signature.values())
-            if kind.startswith("*")
-        }
-        compiled = triton.compile(
-            ASTSource(kernel, signature, constants, aligned),
-            target=GPUTarget("cuda", int(arch), 32),
-            options={"num_warps": 8 if "ROWS" in constants else 1, **COMMON_OPTIONS},
-        )
+    variants: dict[str, dict[str, object]] = {
+        "soft_tree": {"MEAN": True, "SAVE": True, **shape},
+        "soft_tree_backward": {"MEAN": True, **shape},
+        "log_partition": {"KEEP": True, **shape},
+        "best_tree": shape,
+        "sample_tree": {"BLOCK": 32},
+    }
+    for name, constants in variants.items():
+        asm = compiled(kernels[name], constants, target).asm
         yield {
             "target": target,
-            "kernel": kernel.fn.__name__,
-            "cubin": len(compiled.asm["cubin"]),
-            "layout_changes": compiled.asm["ttgir"].count("ttg.convert_layout"),
-            "stack": stack_bytes(compiled.asm["cubin"]),
+            "kernel": name,
+            "cubin": len(asm["cubin"]),
+            "layout_changes": asm["ttgir"].count("ttg.convert_layout"),
+            "stack": stack_bytes(asm["cubin"]),
         }
 
 

@@ -170,7 +170,7 @@ def compile_checks(target: str) -> Iterator[dict[str, object]]:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from treelax.ops.eisner.triton import COMMON_OPTIONS
+    from treelax.ops.chart.triton import COMMON_OPTIONS
     from treelax.ops.matrix_tree.triton import SAMPLE_TILES, TILES
 
     arch, dtype_name = target.split()

@@ -42,7 +42,7 @@ def test_kernels_compile_ahead_of_time():
 # ------------------------------------------------------------------ what runs in the subprocesses
 def interpreter_checks(kind: str) -> Iterator[dict[str, object]]:
     from treelax.ops.backend import ALGORITHMS
-    from treelax.ops.eisner.triton import Tiles
+    from treelax.ops.chart.triton import Tiles
     from treelax.ops.sparsemap import function, plain, triton
 
     name, single = kind.split()
@@ -78,7 +78,7 @@ def compile_checks(arch: str) -> Iterator[dict[str, object]]:
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    from treelax.ops.eisner.triton import COMMON_OPTIONS, Tiles
+    from treelax.ops.chart.triton import COMMON_OPTIONS, Tiles
     from treelax.ops.sparsemap import triton_kernels as kernels
 
     nothing = {"whole": None, "gains": None}

@@ -7,7 +7,7 @@ import triton.language as tl
 from torch import Tensor
 
 from treelax.ops.backend import ALGORITHMS, NO_TREE, Algorithm
-from treelax.ops.eisner.triton import launch_device
+from treelax.ops.chart.triton import launch_device
 
 LOWEST = tl.constexpr(NO_TREE)
 NOWHERE = tl.constexpr(2**30)

@@ -26,43 +26,36 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from treelax.ops.eisner.triton_discrete import first_maximum, take_larger
-from treelax.ops.eisner.triton_kernels import slope, split_slope
+from treelax.ops.cky.sweeps_generated import (
+    BACKWARD_PLANES,
+    CHART_PLANES,
+    MEAN_GIVEN,
+    MEAN_UP,
+    SPAN,
+    SPLIT_SPAN,
+    TAKEN,
+    VALUE_PLANES,
+    best_sweep,
+    down_sweep,
+    inside_sweep,
+    lane_splits,
+    outside_sweep,
+    split_scores,
+    up_sweep,
+)
 from treelax.ops.eisner.triton_parts import (
     FORBIDDEN,
     LN2,
     LOG2E,
     NO_TREE,
-    NOTHING,
-    absorb,
     bounded,
-    cell_value,
-    cells,
     clear,
-    join_lanes,
-    load_both,
     sentence,
     sentence_length,
-    store_both,
-    sum_lanes,
 )
 
-# Planes of the chart.
-VALUES = tl.constexpr(0)  # v, both triangles; the score of a span until its cell is made
-SPLIT = tl.constexpr(1)  # m above, 1/z below; its first entry is NaN if a score is
-MEAN_GIVEN = tl.constexpr(
-    2
-)  # mean_d above; below, contributions, pushed as right antecedents first
-CHART_PLANES = tl.constexpr(3)
-VALUE_PLANES = tl.constexpr(2)  # enough for the log-partition alone, and for the best tree
-TAKEN = tl.constexpr(1)  # there: the best split k above. Whole numbers, exact in float32.
-# Scratch planes of the backward pass.
-UP = tl.constexpr(0)  # adjoints of contributions, both triangles
-MEAN_DOWN = tl.constexpr(1)  # ḡ above; below, adjoints of values, pushed as right antecedents
-BACKWARD_PLANES = tl.constexpr(2)
 
-
-# -------------------------------------------------------------------------------- cells and splits
+# -------------------------------------------------------------------------------- scores and spans
 @triton.jit
 def span(at, length, size):
     """First and last word of an entry of a plane, and whether it is a span of the sentence."""
@@ -119,206 +112,6 @@ def spoil(plane, length, size, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def lane_splits(t0, lane, i, w, live, size):
-    """Splits ``k = i + t`` of a chunk: offsets of [i][k] and [j][k+1], and which splits exist."""
-    t = t0 + lane
-    at_i = i * size + i + t
-    return at_i, at_i + w * size + 1, live & (t < w)
-
-
-@triton.jit
-def pair_sums(plane, at_i, at_j, splits):
-    """Sum over the two antecedents of each split, in a plane with both triangles."""
-    left, right = load_both(plane, at_i, at_j, splits)
-    return left + right
-
-
-@triton.jit
-def split_scores(values, at_i, at_j, splits):
-    """Scores ``s`` of splits; `NOTHING` where there is no split."""
-    return tl.where(splits, pair_sums(values, at_i, at_j, splits), NOTHING)
-
-
-# ----------------------------------------------------------------------------------------- sweeps
-@triton.jit
-def inside_sweep(
-    chart, length, size, MEAN: tl.constexpr, KEEP: tl.constexpr,
-    ROWS: tl.constexpr, LANES: tl.constexpr,
-):  # fmt: skip
-    """All items bottom-up. ``MEAN``: softmax, else entropy. ``KEEP``: store m, 1/z, mean_d too."""
-    plane = size * size
-    values = chart + VALUES * plane
-    lane = tl.arange(0, ROWS * LANES) % LANES
-    for w in range(1, length):
-        count = length - w
-        for first in range(0, count, ROWS):
-            i, live, upper, lower = cells(first, w, count, size, ROWS, LANES)
-            score = tl.load(values + upper, mask=live, other=0.0)
-            at_i, at_j, splits = lane_splits(0, lane, i, w, live, size)
-            m = split_scores(values, at_i, at_j, splits)
-            z = tl.full((ROWS * LANES,), 1.0, m.dtype)
-            e = tl.zeros((ROWS * LANES,), m.dtype)
-            for t0 in range(LANES, w, LANES):
-                at_i, at_j, splits = lane_splits(t0, lane, i, w, live, size)
-                m, z, e = absorb(m, z, e, split_scores(values, at_i, at_j, splits), MEAN)
-            m, z, e = join_lanes(m, z, e, MEAN, LANES)
-            v, rz, mean_d = cell_value(m, z, e, MEAN)
-            v += score
-            one = live & (lane == 0)
-            store_both(values, upper, lower, v, v, one)
-            if KEEP:
-                store_both(chart + SPLIT * plane, upper, lower, m, rz, one)
-                if MEAN:
-                    tl.store(chart + MEAN_GIVEN * plane + upper, mean_d, mask=one)
-        tl.debug_barrier()
-
-
-@triton.jit
-def outside_sweep(
-    chart, tree, length, size, SAVE: tl.constexpr, ROWS: tl.constexpr, LANES: tl.constexpr
-):  # fmt: skip
-    """Contributions top-down, 1 for the whole: every item hands ``b·a`` to both antecedents."""
-    plane = size * size
-    values = chart + VALUES * plane
-    given = chart + MEAN_GIVEN * plane
-    lane = tl.arange(0, ROWS * LANES) % LANES
-    for step in range(0, length - 1):
-        w = length - 1 - step
-        count = step + 1
-        for first in range(0, count, ROWS):
-            i, live, upper, lower = cells(first, w, count, size, ROWS, LANES)
-            m, rz = load_both(chart + SPLIT * plane, upper, lower, live)
-            as_left = tl.load(tree + upper, mask=live, other=0.0)
-            as_right = tl.load(given + lower, mask=live, other=0.0)
-            # the first chunk is on its way before any arithmetic on what the cells load
-            at_i, at_j, splits = lane_splits(0, lane, i, w, live, size)
-            s = split_scores(values, at_i, at_j, splits)
-            left = tl.load(tree + at_i, mask=splits, other=0.0)
-            right = tl.load(given + at_j, mask=splits, other=0.0)
-            a = tl.where(step == 0, 1.0, as_left + as_right)
-            weight = rz * a
-            share = tl.exp2(s - m) * weight
-            tl.store(tree + at_i, left + share, mask=splits)
-            tl.store(given + at_j, right + share, mask=splits)
-            for t0 in range(LANES, w, LANES):
-                at_i, at_j, splits = lane_splits(t0, lane, i, w, live, size)
-                s = split_scores(values, at_i, at_j, splits)
-                left = tl.load(tree + at_i, mask=splits, other=0.0)
-                right = tl.load(given + at_j, mask=splits, other=0.0)
-                share = tl.exp2(s - m) * weight
-                tl.store(tree + at_i, left + share, mask=splits)
-                tl.store(given + at_j, right + share, mask=splits)
-            one = live & (lane == 0)
-            tl.store(tree + upper, a, mask=one)
-            if SAVE:
-                tl.store(given + lower, a, mask=one)
-        tl.debug_barrier()
-
-
-@triton.jit
-def up_sweep(chart, scratch, length, size, ROWS: tl.constexpr, LANES: tl.constexpr):
-    """Adjoints of contributions bottom-up: ``ḡ = Σ b_k·g_k``, g_k the sum over both antecedents.
-
-    The adjoint of a span starts from the tree's. That of a word is 0: see *Parts that every tree has*.
-    """
-    plane = size * size
-    values = chart + VALUES * plane
-    up = scratch + UP * plane
-    lane = tl.arange(0, ROWS * LANES) % LANES
-    for w in range(1, length):
-        count = length - w
-        for first in range(0, count, ROWS):
-            i, live, upper, lower = cells(first, w, count, size, ROWS, LANES)
-            m, rz = load_both(chart + SPLIT * plane, upper, lower, live)
-            g = tl.load(up + upper, mask=live, other=0.0)
-            at_i, at_j, splits = lane_splits(0, lane, i, w, live, size)
-            s = split_scores(values, at_i, at_j, splits)
-            total = tl.exp2(s - m) * pair_sums(up, at_i, at_j, splits)
-            for t0 in range(LANES, w, LANES):
-                at_i, at_j, splits = lane_splits(t0, lane, i, w, live, size)
-                s = split_scores(values, at_i, at_j, splits)
-                total += tl.exp2(s - m) * pair_sums(up, at_i, at_j, splits)
-            mean_g = rz * sum_lanes(total, LANES)
-            g += mean_g
-            one = live & (lane == 0)
-            store_both(up, upper, lower, g, g, one)
-            tl.store(scratch + MEAN_DOWN * plane + upper, mean_g, mask=one)
-        tl.debug_barrier()
-
-
-@triton.jit
-def down_sweep(
-    chart, scratch, grad, grad_value, length, size,
-    MEAN: tl.constexpr, ROWS: tl.constexpr, LANES: tl.constexpr,
-):  # fmt: skip
-    """Adjoints of values top-down, ``grad_value`` for the whole; they are the gradient."""
-    plane = size * size
-    values = chart + VALUES * plane
-    up = scratch + UP * plane
-    down = scratch + MEAN_DOWN * plane
-    lane = tl.arange(0, ROWS * LANES) % LANES
-    for step in range(0, length - 1):
-        w = length - 1 - step
-        count = step + 1
-        for first in range(0, count, ROWS):
-            i, live, upper, lower = cells(first, w, count, size, ROWS, LANES)
-            m, rz = load_both(chart + SPLIT * plane, upper, lower, live)
-            mean_g, as_right = load_both(down, upper, lower, live)
-            as_left = tl.load(grad + upper, mask=live, other=0.0)
-            a = tl.load(chart + MEAN_GIVEN * plane + lower, mask=live, other=0.0)
-            mean_d = a  # not used by entropy
-            if MEAN:
-                mean_d = tl.load(chart + MEAN_GIVEN * plane + upper, mask=live, other=0.0)
-            at_i, at_j, splits = lane_splits(0, lane, i, w, live, size)
-            s = split_scores(values, at_i, at_j, splits)
-            g = pair_sums(up, at_i, at_j, splits)
-            left = tl.load(grad + at_i, mask=splits, other=0.0)
-            right = tl.load(down + at_j, mask=splits, other=0.0)
-            gv = tl.where(step == 0, grad_value, as_left + as_right)
-            line = slope(rz, a, mean_d, mean_g, gv, MEAN)
-            share = split_slope(s, m, g, line, MEAN)
-            tl.store(grad + at_i, left + share, mask=splits)
-            tl.store(down + at_j, right + share, mask=splits)
-            for t0 in range(LANES, w, LANES):
-                at_i, at_j, splits = lane_splits(t0, lane, i, w, live, size)
-                s = split_scores(values, at_i, at_j, splits)
-                g = pair_sums(up, at_i, at_j, splits)
-                left = tl.load(grad + at_i, mask=splits, other=0.0)
-                right = tl.load(down + at_j, mask=splits, other=0.0)
-                share = split_slope(s, m, g, line, MEAN)
-                tl.store(grad + at_i, left + share, mask=splits)
-                tl.store(down + at_j, right + share, mask=splits)
-            tl.store(grad + upper, gv, mask=live & (lane == 0))
-        tl.debug_barrier()
-
-
-@triton.jit
-def best_sweep(chart, length, size, ROWS: tl.constexpr, LANES: tl.constexpr):
-    """The (max, +) chart, in natural units, with the split ``k`` of every item."""
-    plane = size * size
-    values = chart + VALUES * plane
-    lane = tl.arange(0, ROWS * LANES) % LANES
-    for w in range(1, length):
-        count = length - w
-        for first in range(0, count, ROWS):
-            i, live, upper, lower = cells(first, w, count, size, ROWS, LANES)
-            score = tl.load(values + upper, mask=live, other=0.0)
-            at_i, at_j, splits = lane_splits(0, lane, i, w, live, size)
-            m = split_scores(values, at_i, at_j, splits)
-            t = lane
-            for t0 in range(LANES, w, LANES):
-                at_i, at_j, splits = lane_splits(t0, lane, i, w, live, size)
-                s = split_scores(values, at_i, at_j, splits)
-                m, t = take_larger(m, t, s, t0 + lane)
-            m, t = first_maximum(m, t, LANES)
-            v = tl.maximum(m, FORBIDDEN) + score
-            one = live & (lane == 0)
-            store_both(values, upper, lower, v, v, one)
-            tl.store(chart + TAKEN * plane + upper, i + t, mask=one)
-        tl.debug_barrier()
-
-
-@triton.jit
 def split_after(p, taken, length, size):
     """Offset of the span of the best tree that is split after word ``p``, for each of many ``p``.
 
@@ -338,7 +131,7 @@ def split_after(p, taken, length, size):
 @triton.jit
 def centre(scores, chart, length, size, ROWS: tl.constexpr, LANES: tl.constexpr):
     """Scores into the chart, centred by those of the best tree; returns what they take off it."""
-    values = chart + VALUES * size * size
+    values = chart + SPAN * size * size
     BLOCK: tl.constexpr = 4 * ROWS * LANES
     load_spans(scores, values, 0.0, length, size, 1.0, BLOCK)
     tl.debug_barrier()
@@ -363,9 +156,9 @@ def fill_chart(
 ):  # fmt: skip
     """Inside sweep, in float32 a second one if numbers were large; stores and returns the value.
 
-    If a score is NaN, so is the value, and the first entry of `SPLIT` tells later kernels.
+    If a score is NaN, so is the value, and the first entry of `SPLIT_SPAN` tells later kernels.
     """
-    values = chart + VALUES * size * size
+    values = chart + SPAN * size * size
     fixed = fixed_score(scores, length, size)
     fixed += load_spans(scores, values, 0.0, length, size, LOG2E, 4 * ROWS * LANES)
     tl.debug_barrier()
@@ -382,7 +175,7 @@ def fill_chart(
     total = whole + fixed
     tl.store(value + tl.program_id(0), total)
     if KEEP:
-        tl.store(chart + SPLIT * size * size, total)
+        tl.store(chart + SPLIT_SPAN * size * size, total)
     return total
 
 
@@ -402,7 +195,8 @@ def soft_tree_kernel(
     total = fill_chart(
         sentence(scores, 1, size), chart, value, length, size, MEAN, True, ROWS, LANES
     )
-    outside_sweep(chart, tree, length, size, SAVE, ROWS, LANES)
+    given = chart + MEAN_GIVEN * plane
+    outside_sweep(chart, tree, given, length, size, SAVE, ROWS, LANES)
     fill_words(tree, 1.0, length, size, BLOCK)
     if total != total:
         tl.debug_barrier()
@@ -427,14 +221,14 @@ def soft_tree_backward_kernel(
         at = start + tl.arange(0, BLOCK)
         i, j, inside = span(at, length, size)
         g = tl.load(grad_tree + at, mask=inside & (i < j), other=0.0)
-        tl.store(scratch + UP * plane + at, g, mask=inside)
+        tl.store(scratch + SPAN * plane + at, g, mask=inside)
     clear(grad, plane, BLOCK)
-    clear(scratch + MEAN_DOWN * plane, length * size, BLOCK)
+    clear(scratch + MEAN_UP * plane, length * size, BLOCK)
     tl.debug_barrier()
     up_sweep(chart, scratch, length, size, ROWS, LANES)
     down_sweep(chart, scratch, grad, value_slope, length, size, MEAN, ROWS, LANES)
     fill_words(grad, value_slope, length, size, BLOCK)
-    mark = tl.load(chart + SPLIT * plane)
+    mark = tl.load(chart + SPLIT_SPAN * plane)
     if mark != mark:
         tl.debug_barrier()
         spoil(grad, length, size, BLOCK)
@@ -493,7 +287,7 @@ def sample_tree_kernel(
     draw = tl.program_id(0).to(tl.int64)
     b = draw % batch
     chart += b * (VALUE_PLANES * plane)
-    values = chart + VALUES * plane
+    values = chart + SPAN * plane
     uniforms += draw * (size - 1)
     agenda += draw * size
     trees += draw * plane
@@ -507,10 +301,10 @@ def sample_tree_kernel(
         u = tl.load(uniforms + decision)
         i = item // size
         j = item % size
-        m = tl.load(chart + SPLIT * plane + item)
-        rz = tl.load(chart + SPLIT * plane + j * size + i)
+        m = tl.load(chart + SPLIT_SPAN * plane + item)
+        rz = tl.load(chart + SPLIT_SPAN * plane + j * size + i)
         at_i, at_j, splits = lane_splits(0, t, i, j - i, t >= 0, size)
-        weights = tl.exp2(split_scores(values, at_i, at_j, splits) - m) * rz
+        weights = tl.exp2(split_scores(values, values, at_i, at_j, splits) - m) * rz
         chosen = tl.min(tl.where(splits & (tl.cumsum(weights, 0) > u), t, BLOCK), 0)
         # a sum that ends a rounding error below u: the last split with weight takes the rest
         last = tl.max(tl.where(splits & (weights > 0), t, 0), 0)
@@ -522,7 +316,7 @@ def sample_tree_kernel(
         tl.store(agenda + decision + 1 + chosen, (k + 1) * size + j, mask=k + 1 < j)
         tl.debug_barrier()
     fill_words(trees, 1.0, length, size, BLOCK)
-    mark = tl.load(chart + SPLIT * plane)
+    mark = tl.load(chart + SPLIT_SPAN * plane)
     if mark != mark:
         tl.debug_barrier()
         spoil(trees, length, size, BLOCK)

@@ -100,7 +100,7 @@ struct Running {
   }
 };
 
-// ds = 2^d (with_d d + with_g g + rest), the adjoint of a split's score; see triton_kernels.slope.
+// ds = 2^d (with_d d + with_g g + rest), the adjoint of a split's score; see triton_parts.slope.
 struct Slope {
   real m, with_d, with_g, rest;
   DEVICE Slope() {}

@@ -5,107 +5,37 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from treelax.ops.eisner.triton_parts import (
+from treelax.ops.eisner.sweeps_generated import (
     BEST_ARCS,
     BEST_PLANES,
     CHART_PLANES,
-    FORBIDDEN,
     INC,
     LEFT,
     MARK_LEFT,
     MARK_RIGHT,
-    NO_TREE,
-    NOTHING,
     RIGHT,
     SPLIT_LEFT,
     SPLIT_RIGHT,
     SPLIT_U,
     TAKEN,
     TAKEN_LEFT,
+    best_sweep,
+)
+from treelax.ops.eisner.triton_parts import (
+    FORBIDDEN,
+    NO_TREE,
+    NOTHING,
     bounded,
-    by_row,
-    cells,
     clear,
-    in_every_lane,
-    lane_splits,
     load_arcs,
     load_both,
-    max_lanes,
     sentence,
     sentence_length,
-    split_scores,
     spoil,
-    store_both,
 )
 
 
 # -------------------------------------------------------------------------------------- best tree
-@triton.jit
-def take_larger(m, at, s, t):
-    """The first maximum of a lane: a later split must be larger, not equal."""
-    return tl.maximum(m, s), tl.where(s > m, t, at)
-
-
-@triton.jit
-def first_maximum(m, at, LANES: tl.constexpr):
-    """The maximum of a row and its smallest split, in every lane."""
-    top = max_lanes(m, LANES)
-    first = tl.min(by_row(tl.where(m == top, at, 0x7FFFFFFF), LANES), 1)
-    return top, in_every_lane(first, LANES)
-
-
-@triton.jit
-def best_sweep(chart, length, size, single_root, ROWS: tl.constexpr, LANES: tl.constexpr):
-    """The (max, +) chart, in natural units, with the split ``t = k - i`` of every item."""
-    plane = size * size
-    right = chart + RIGHT * plane
-    left = chart + LEFT * plane
-    inc = chart + INC * plane
-    lane = tl.arange(0, ROWS * LANES) % LANES
-    for w in range(1, length + 1):
-        count = length + 1 - w
-        for first in range(0, count, ROWS):
-            i, live, upper, lower = cells(first, w, count, size, ROWS, LANES)
-            arc_right, arc_left = load_both(inc, upper, lower, live)
-            at_i, at_j, splits_u, between, before_last = lane_splits(
-                0, lane, i, w, live, size, single_root
-            )
-            m_u, m_right, m_left = split_scores(
-                right, left, inc, at_i, at_j, splits_u, between, before_last
-            )
-            k_u = lane
-            k_right = lane
-            k_left = lane
-            for t0 in range(LANES, w, LANES):
-                at_i, at_j, splits_u, between, before_last = lane_splits(
-                    t0, lane, i, w, live, size, single_root
-                )
-                s_u, s_right, s_left = split_scores(
-                    right, left, inc, at_i, at_j, splits_u, between, before_last
-                )
-                m_u, k_u = take_larger(m_u, k_u, s_u, t0 + lane)
-                m_right, k_right = take_larger(m_right, k_right, s_right, t0 + lane)
-                m_left, k_left = take_larger(m_left, k_left, s_left, t0 + lane)
-            m_u, k_u = first_maximum(m_u, k_u, LANES)
-            m_right, k_right = first_maximum(m_right, k_right, LANES)
-            m_left, k_left = first_maximum(m_left, k_left, LANES)
-            v_u = tl.maximum(m_u, FORBIDDEN)
-            inc_right = v_u + arc_right
-            inc_left = v_u + arc_left
-            # the cell's own arc is the last split of C→ and the first one of C←
-            k_right = tl.where(inc_right > m_right, w, k_right)
-            k_left = tl.where(inc_left >= m_left, 0, k_left)
-            v_right = tl.maximum(tl.maximum(m_right, inc_right), FORBIDDEN)
-            v_left = tl.maximum(tl.maximum(m_left, inc_left), FORBIDDEN)
-            one = live & (lane == 0)
-            store_both(right, upper, lower, v_right, v_right, one)
-            store_both(left, upper, lower, v_left, v_left, one)
-            store_both(inc, upper, lower, inc_right, inc_left, one)
-            store_both(chart + TAKEN * plane, upper, lower, k_u, k_right, one)
-            tl.store(chart + TAKEN_LEFT * plane + upper, k_left, mask=one)
-        tl.debug_barrier()
-
-
 @triton.jit
 def follow_splits(chart, tree, length, size, BLOCK: tl.constexpr):
     """Mark the items of the best derivation top-down; an item has at most one consequent in it."""

@@ -51,34 +51,6 @@ NO_TREE = tl.constexpr(backend.NO_TREE)
 #: A lane without a split: far below the sum of two forbidden items, far above float32's lowest.
 NOTHING = tl.constexpr(-1e37)
 
-# Planes of the chart, `CHART_PLANES` per sentence. The last three are kept for the backward pass.
-RIGHT = tl.constexpr(0)  # C→, both triangles
-LEFT = tl.constexpr(1)  # C←, both triangles
-INC = tl.constexpr(2)  # I→ above, I← below the diagonal; the arc scores until a cell is made
-SPLIT_U = tl.constexpr(3)  # m above, 1/z below
-SPLIT_RIGHT = tl.constexpr(4)
-SPLIT_LEFT = tl.constexpr(5)
-MEANS = tl.constexpr(6)  # mean_d of U above, of C→ below
-MEAN_GIVEN = tl.constexpr(7)  # mean_d of C← above, contribution of U below
-GIVEN = tl.constexpr(8)  # contribution of C→ above, of C← below
-CHART_PLANES = tl.constexpr(9)
-VALUE_PLANES = tl.constexpr(3)  # enough for the log-partition alone
-# Scratch planes of the forward pass: contributions of C→ and of C←.
-FORWARD_PLANES = tl.constexpr(2)
-# Scratch planes of the backward pass: adjoints of contributions (up), adjoints of values (down).
-UP_U = tl.constexpr(3)
-DOWN_RIGHT = tl.constexpr(4)
-DOWN_LEFT = tl.constexpr(5)
-BACKWARD_PLANES = tl.constexpr(6)
-# Scratch of the best tree, after RIGHT, LEFT and INC. Splits are whole numbers, exact in float32.
-MARK_RIGHT = tl.constexpr(3)  # marks of C→
-MARK_LEFT = tl.constexpr(4)  # marks of C←
-TAKEN = tl.constexpr(5)  # split of U above, of C→ below
-TAKEN_LEFT = tl.constexpr(6)  # split of C← above
-BEST_PLANES = tl.constexpr(7)
-BEST_ARCS = tl.constexpr(7)  # the tree itself, where it is not the result but the way to the shift
-CENTRE_PLANES = tl.constexpr(8)  # no more than a chart has: centring runs in the chart's memory
-
 
 # -------------------------------------------------------------------------------- cells and splits
 @triton.jit
@@ -170,62 +142,6 @@ def cells(first, w, count, size, ROWS: tl.constexpr, LANES: tl.constexpr):
 
 
 @triton.jit
-def lane_splits(t0, lane, i, w, live, size, single_root):
-    """Splits ``k = i + t`` of a chunk: offsets of [i][k] and [j][k], and which splits exist.
-
-    Returns the mask of ``U``'s splits, of both complete items' (``1 ≤ t < w``, the cell's own arc
-    left out), and of the splits at which ``C←(k+1,j)`` is not empty.
-    """
-    t = t0 + lane
-    at_i = i * size + i + t
-    splits_u = live & (t < tl.where((i == 0) & (single_root != 0), 1, w))
-    between = live & (t >= 1) & (t < w)
-    before_last = live & (t < w - 1)
-    return at_i, at_i + w * size, splits_u, between, before_last
-
-
-@triton.jit
-def load_six(right, left, inc, at_i, at_j, between, before_last):
-    """Both antecedents of each split of U, C→ and C←, in any three planes laid out as a chart."""
-    u_1 = tl.load(right + at_i, mask=between, other=0.0)  # C→(i,k)
-    u_2 = tl.load(left + at_j + 1, mask=before_last, other=0.0)  # C←(k+1,j)
-    right_1 = tl.load(inc + at_i, mask=between, other=0.0)  # I→(i,k)
-    right_2 = tl.load(right + at_j, mask=between, other=0.0)  # C→(k,j)
-    left_1 = tl.load(left + at_i, mask=between, other=0.0)  # C←(i,k)
-    left_2 = tl.load(inc + at_j, mask=between, other=0.0)  # I←(k,j)
-    return u_1, u_2, right_1, right_2, left_1, left_2
-
-
-@triton.jit
-def store_six(right, left, inc, at_i, at_j, between, before_last, old, u, to_right, to_left):
-    """Add a share per split of U, C→ and C← to the six entries `load_six` gave as ``old``."""
-    tl.store(right + at_i, old[0] + u, mask=between)
-    tl.store(left + at_j + 1, old[1] + u, mask=before_last)
-    tl.store(inc + at_i, old[2] + to_right, mask=between)
-    tl.store(right + at_j, old[3] + to_right, mask=between)
-    tl.store(left + at_i, old[4] + to_left, mask=between)
-    tl.store(inc + at_j, old[5] + to_left, mask=between)
-
-
-@triton.jit
-def pair_sums(right, left, inc, at_i, at_j, between, before_last):
-    """Sum over the two antecedents of each split of U, C→ and C←, in any three planes."""
-    both = load_six(right, left, inc, at_i, at_j, between, before_last)
-    return both[0] + both[1], both[2] + both[3], both[4] + both[5]
-
-
-@triton.jit
-def split_scores(right, left, inc, at_i, at_j, splits_u, between, before_last):
-    """Scores ``s`` of the splits of U, C→ and C←; `NOTHING` where there is no split."""
-    s_u, s_right, s_left = pair_sums(right, left, inc, at_i, at_j, between, before_last)
-    return (
-        tl.where(splits_u, s_u, NOTHING),
-        tl.where(between, s_right, NOTHING),
-        tl.where(between, s_left, NOTHING),
-    )
-
-
-@triton.jit
 def load_both(plane, upper, lower, live):
     """The entries [i][j] and [j][i] of a plane."""
     above = tl.load(plane + upper, mask=live, other=0.0)
@@ -301,3 +217,45 @@ def cell_value(m, z, e, MEAN: tl.constexpr):
         mean_d = e
         v = m + tl.log2(z)
     return tl.maximum(v, FORBIDDEN * LOG2E), rz, mean_d
+
+
+@triton.jit
+def slope(rz, a, mean_d, mean_g, gv, MEAN: tl.constexpr):
+    """Coefficients of ``ds = 2^d·(with_d·d + with_g·g + rest)``, the adjoint of a split's score.
+
+    softmax: ``ds = b·[gv·(1 + ln2·(d − mean_d)) + a·(g − ḡ)]``;
+    entropy: ``ds = b·[gv + a·(g − ḡ)]``.
+    """
+    with_g = rz * a
+    with_d = rz * gv
+    rest = with_d - with_g * mean_g
+    if MEAN:
+        with_d *= LN2
+        rest -= with_d * mean_d
+    return with_d, with_g, rest
+
+
+@triton.jit
+def split_slope(s, m, g, line, MEAN: tl.constexpr):
+    """``ds`` of one split. ``d`` is bounded: a forbidden split gives 0·finite, never 0·inf."""
+    with_d, with_g, rest = line
+    lowest: tl.constexpr = -1100.0 if s.dtype == tl.float64 else -200.0  # 2^lowest is 0
+    d = tl.maximum(s - m, lowest)
+    if MEAN:
+        rest = with_d * d + rest
+    return tl.exp2(d) * (with_g * g + rest)
+
+
+# ------------------------------------------------------------------------------ maximum of splits
+@triton.jit
+def take_larger(m, at, s, t):
+    """The first maximum of a lane: a later split must be larger, not equal."""
+    return tl.maximum(m, s), tl.where(s > m, t, at)
+
+
+@triton.jit
+def first_maximum(m, at, LANES: tl.constexpr):
+    """The maximum of a row and its smallest split, in every lane."""
+    top = max_lanes(m, LANES)
+    first = tl.min(by_row(tl.where(m == top, at, 0x7FFFFFFF), LANES), 1)
+    return top, in_every_lane(first, LANES)

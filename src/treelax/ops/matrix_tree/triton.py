@@ -16,7 +16,7 @@ import torch
 import triton
 from torch import Tensor
 
-from treelax.ops.eisner.triton import Tiles, launch_device, tile_options
+from treelax.ops.chart.triton import Tiles, launch_device, tile_options
 from treelax.ops.matrix_tree import triton_discrete, triton_kernels
 
 #: One entry a thread and the same lanes whatever the padding, so that sums add up in the same order;

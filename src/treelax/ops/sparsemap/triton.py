@@ -11,11 +11,9 @@ from torch import Tensor
 
 from treelax.ops import checks
 from treelax.ops.backend import Algorithm
+from treelax.ops.chart.triton import COMMON_OPTIONS, Tiles, launch_device, tile_options
 from treelax.ops.cky import triton as cky
-from treelax.ops.cky import triton_kernels as cky_kernels
 from treelax.ops.eisner import triton as eisner
-from treelax.ops.eisner import triton_parts
-from treelax.ops.eisner.triton import Tiles, launch_device, tile_options
 from treelax.ops.matrix_tree import triton_discrete
 from treelax.ops.sparsemap import triton_kernels
 from treelax.ops.sparsemap.limits import most_trees, usual_room
@@ -89,8 +87,8 @@ def launch(
     inverse = scores.new_zeros((batch, room + 1, room + 1))
     vectors = scores.new_empty((batch, triton_kernels.VECTORS.value, room + 1))
     planes = {
-        "eisner": triton_parts.BEST_PLANES.value,
-        "cky": cky_kernels.VALUE_PLANES.value,
+        "eisner": eisner.planes.best,
+        "cky": cky.planes.best,
         "matrix_tree": 1,
     }[algorithm.name]
     chart = scores.new_empty((batch, planes, size, size))
@@ -120,6 +118,6 @@ def backward(grad: Tensor, indices: Tensor, inverse: Tensor) -> Tensor:
     with launch_device(grad):
         triton_kernels.backward_kernel[(batch,)](
             grad, indices, inverse, vectors, out, room, row, grad[0].numel(), BLOCK=128,
-            num_warps=4, **eisner.COMMON_OPTIONS,
+            num_warps=4, **COMMON_OPTIONS,
         )  # fmt: skip
     return out

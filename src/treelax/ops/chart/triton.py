@@ -1,0 +1,207 @@
+"""Chart programs on a GPU, through Triton: allocates, chooses tile sizes and launches.
+
+One program per sentence; the forward pass (inside and outside sweep) and the backward pass (up and
+down sweep) are one launch each. `treelax.ops.eisner.triton_parts` says how the kernels work. With
+``TRITON_INTERPRET=1`` set before the import everything runs on CPU tensors, slowly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+import triton
+from torch import Tensor
+
+
+class Tiles(NamedTuple):
+    """Shape of the work of one program: cells of a width × splits, and its number of warps.
+
+    All three are powers of two; ``lanes <= 32``, since a row must stay inside a warp; a tile of
+    fewer than ``32 * warps`` entries leaves threads idle.
+    """
+
+    rows: int
+    lanes: int
+    warps: int
+
+
+#: One stage: no load may be moved ahead of the stores and barriers before it.
+COMMON_OPTIONS: dict[str, Any] = {"num_stages": 1, "enable_fp_fusion": True}
+
+ChooseTiles = Callable[[int, torch.dtype], Tiles]
+
+
+def launch_device(tensor: Tensor) -> AbstractContextManager[Any]:
+    """Triton launches on the current device, which need not be that of the tensors."""
+    return torch.cuda.device(tensor.device) if tensor.is_cuda else nullcontext()
+
+
+def tile_options(tiles: Tiles) -> dict[str, Any]:
+    """Launch options of the kernels that run in tiles."""
+    return {"ROWS": tiles.rows, "LANES": tiles.lanes, "num_warps": tiles.warps, **COMMON_OPTIONS}
+
+
+class Planes(NamedTuple):
+    """Planes ``N×N`` a sentence."""
+
+    chart: int  # kept for the backward pass
+    forward: int  # scratch
+    backward: int  # scratch
+    best: int  # of the best tree
+    inside: Callable[[torch.dtype, bool], int]  # of the log-partition, or to draw samples from
+
+
+@dataclass(frozen=True)
+class TritonBackend:
+    """The backend `triton` of a chart program; ``tiles=`` overrides the tile sizes, for tuning."""
+
+    #: By the names of the methods below; the others are ``soft_tree_backward`` and ``centre``.
+    kernels: dict[str, Any]
+    planes: Planes
+    forward_tiles: ChooseTiles
+    backward_tiles: ChooseTiles
+    #: Numbers a word and sample on the agenda.
+    agenda: int
+
+    def saved_shape(self, batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
+        """The chart, the normalisers of its cells and their contributions."""
+        return (batch, self.planes.chart, size, size)
+
+    def launch(self, name: str, programs: int, options: dict[str, Any], **values: Any) -> None:
+        """Launch a kernel with those of the ``values`` that it takes."""
+        kernel = self.kernels[name]
+        taken = {argument: values[argument] for argument in kernel.arg_names if argument in values}
+        kernel[(programs,)](**taken, **options)
+
+    def centring(
+        self, scores: Tensor, lengths: Tensor, chart: Tensor, single_root: bool, tiles: Tiles
+    ) -> Tensor | None:
+        """What to take off the columns of the scores, in the ``chart``'s memory; None in float64.
+
+        A program without a kernel for it centres in those of its sweeps.
+        """
+        if scores.dtype != torch.float32 or "centre" not in self.kernels:
+            return None
+        batch, size, _ = scores.shape
+        shift = scores.new_empty((batch, size))
+        self.launch(
+            "centre", batch, tile_options(tiles), scores=scores, lengths=lengths, chart=chart,
+            shift=shift, size=size, single_root=int(single_root), PLANES=chart.shape[1],
+        )  # fmt: skip
+        return shift
+
+    def sweep(
+        self, name: str, planes: int, scores: Tensor, lengths: Tensor, single_root: bool,
+        tiles: Tiles | None, centres: bool = True, **values: Any,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        """Centring and an inside sweep, one launch each: the chart and the value."""
+        batch, size, _ = scores.shape
+        tiles = tiles or self.forward_tiles(size, scores.dtype)
+        chart = scores.new_empty((batch, planes, size, size))
+        value = scores.new_empty(batch)
+        with launch_device(scores):
+            shift = None
+            if centres:
+                shift = self.centring(scores, lengths, chart, single_root, tiles)
+            self.launch(
+                name, batch, tile_options(tiles), scores=scores, shift=shift, lengths=lengths,
+                chart=chart, value=value, size=size, single_root=int(single_root), PLANES=planes,
+                **values,
+            )  # fmt: skip
+        return chart, value
+
+    def soft_tree(
+        self,
+        scores: Tensor,
+        lengths: Tensor,
+        relaxation: str,
+        single_root: bool,
+        save: bool,
+        *,
+        tiles: Tiles | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Inside and outside sweep, one launch."""
+        batch, size, _ = scores.shape
+        tree = torch.empty_like(scores)
+        chart, value = self.sweep(
+            "soft_tree", self.planes.chart, scores, lengths, single_root, tiles, tree=tree,
+            scratch=scores.new_empty((batch, self.planes.forward, size, size)),
+            MEAN=relaxation == "softmax", SAVE=save,
+        )  # fmt: skip
+        return tree, value, chart if save else scores.new_empty(0)
+
+    def soft_tree_backward(
+        self,
+        grad_tree: Tensor,
+        grad_value: Tensor,
+        saved: Tensor,
+        lengths: Tensor,
+        relaxation: str,
+        single_root: bool,
+        *,
+        tiles: Tiles | None = None,
+    ) -> Tensor:
+        """Up and down sweep, one launch."""
+        grad_tree = grad_tree.contiguous()
+        batch, size, _ = grad_tree.shape
+        options = tile_options(tiles or self.backward_tiles(size, saved.dtype))
+        grad = torch.empty_like(grad_tree)
+        with launch_device(saved):
+            self.launch(
+                "soft_tree_backward", batch, options, grad_tree=grad_tree,
+                grad_value=grad_value.contiguous(), chart=saved, lengths=lengths,
+                scratch=saved.new_empty((batch, self.planes.backward, size, size)), grad=grad,
+                size=size, single_root=int(single_root), MEAN=relaxation == "softmax",
+            )  # fmt: skip
+        return grad
+
+    def inside_chart(
+        self, scores: Tensor, lengths: Tensor, single_root: bool, keep: bool, tiles: Tiles | None
+    ) -> tuple[Tensor, Tensor]:
+        """The entropy chart, with its normalisers if ``keep``, and the log-partition."""
+        planes = self.planes.inside(scores.dtype, keep)
+        return self.sweep("log_partition", planes, scores, lengths, single_root, tiles, KEEP=keep)
+
+    def log_partition(
+        self, scores: Tensor, lengths: Tensor, single_root: bool, *, tiles: Tiles | None = None
+    ) -> Tensor:
+        """Inside sweep of the entropy relaxation alone."""
+        return self.inside_chart(scores, lengths, single_root, False, tiles)[1]
+
+    def best_tree(
+        self, scores: Tensor, lengths: Tensor, single_root: bool, *, tiles: Tiles | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """(max, +) chart with the splits taken, and a walk down from the goal; one launch."""
+        tree = torch.empty_like(scores)
+        _, value = self.sweep(
+            "best_tree", self.planes.best, scores, lengths, single_root, tiles, False, tree=tree
+        )
+        return tree, value
+
+    def sample_tree(
+        self,
+        scores: Tensor,
+        lengths: Tensor,
+        uniforms: Tensor,
+        single_root: bool,
+        *,
+        tiles: Tiles | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """One inside sweep a sentence, then one program a sample."""
+        batch, size, _ = scores.shape
+        samples = uniforms.shape[0]
+        chart, value = self.inside_chart(scores, lengths, single_root, True, tiles)
+        trees = scores.new_empty((samples, batch, size, size))
+        with launch_device(scores):
+            self.launch(
+                "sample_tree", samples * batch, {"num_warps": 1, **COMMON_OPTIONS}, chart=chart,
+                lengths=lengths, uniforms=uniforms.contiguous(),
+                agenda=lengths.new_empty((samples * batch, self.agenda * size)), trees=trees,
+                batch=batch, size=size, single_root=int(single_root),
+                BLOCK=max(32, triton.next_power_of_2(size)),
+            )  # fmt: skip
+        return trees, value
