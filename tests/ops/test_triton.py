@@ -236,7 +236,7 @@ def interpreter_checks(dtype_name: str) -> Iterator[dict[str, object]]:
 
 def kernel_variants(dtype: torch.dtype) -> Iterator[tuple[str, str, dict[str, object]]]:
     """Every kernel in every form in which it is launched: a name, the kernel's, its constants."""
-    from treelax.ops.eisner.triton import inside_planes
+    from treelax.ops.eisner.triton import planes
 
     shape = {"ROWS": 16, "LANES": 16}
     centres = dtype == torch.float32
@@ -246,10 +246,11 @@ def kernel_variants(dtype: torch.dtype) -> Iterator[tuple[str, str, dict[str, ob
         yield f"soft_tree[{relaxation}]", "soft_tree", constants
         yield f"soft_tree_backward[{relaxation}]", "soft_tree_backward", {"MEAN": mean, **shape}
     for keep in (False, True):
-        constants = {"PLANES": inside_planes(dtype, keep), "KEEP": keep, **first}
+        purpose = "SAMPLE" if keep else "CENTRE" if centres else "VALUE"
+        constants = {"PLANES": planes(purpose), "KEEP": keep, **first}
         yield f"log_partition[keep={keep}]", "log_partition", constants
     if centres:
-        yield "centre", "centre", {"PLANES": inside_planes(dtype, True), **shape}
+        yield "centre", "centre", {"PLANES": planes("CHART"), **shape}
     yield "best_tree", "best_tree", shape
     yield "sample_tree", "sample_tree", {"BLOCK": 32}
 
@@ -287,10 +288,10 @@ def compiled(kernel: Any, constants: dict[str, object], target: str) -> Any:
 
 
 def compile_checks(target: str) -> Iterator[dict[str, object]]:
-    from treelax.ops.eisner.triton import kernels
+    from treelax.ops.eisner import triton_kernels
 
     for name, kernel, constants in kernel_variants(getattr(torch, target.split()[1])):
-        asm = compiled(kernels[kernel], constants, target).asm
+        asm = compiled(getattr(triton_kernels, f"{kernel}_kernel"), constants, target).asm
         yield {
             "target": target,
             "kernel": name,

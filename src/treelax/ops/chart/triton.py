@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import torch
@@ -45,46 +46,43 @@ def tile_options(tiles: Tiles) -> dict[str, Any]:
     return {"ROWS": tiles.rows, "LANES": tiles.lanes, "num_warps": tiles.warps, **COMMON_OPTIONS}
 
 
-class Planes(NamedTuple):
-    """Planes ``N×N`` a sentence."""
-
-    chart: int  # kept for the backward pass
-    forward: int  # scratch
-    backward: int  # scratch
-    best: int  # of the best tree
-    inside: Callable[[torch.dtype, bool], int]  # of the log-partition, or to draw samples from
-
-
 @dataclass(frozen=True)
 class TritonBackend:
     """The backend `triton` of a chart program; ``tiles=`` overrides the tile sizes, for tuning."""
 
-    #: By the names of the methods below; the others are ``soft_tree_backward`` and ``centre``.
-    kernels: dict[str, Any]
-    planes: Planes
+    #: Those named as the methods below, and ``centre_kernel``, if centring is a launch of its own.
+    kernels: ModuleType
+    #: Its constants say how many planes ``N×N`` a sentence takes for what.
+    sweeps: ModuleType
     forward_tiles: ChooseTiles
     backward_tiles: ChooseTiles
     #: Numbers a word and sample on the agenda.
     agenda: int
 
+    def planes(self, purpose: str) -> int:
+        """Of ``CHART``, ``VALUE``, ``SAMPLE``, ``BEST``, ``FORWARD`` …: 0 where none are needed."""
+        constant = getattr(self.sweeps, f"{purpose}_PLANES", None)
+        return constant.value if constant is not None else 0
+
     def saved_shape(self, batch: int, size: int, dtype: torch.dtype) -> tuple[int, ...]:
         """The chart, the normalisers of its cells and their contributions."""
-        return (batch, self.planes.chart, size, size)
+        return (batch, self.planes("CHART"), size, size)
 
     def launch(self, name: str, programs: int, options: dict[str, Any], **values: Any) -> None:
         """Launch a kernel with those of the ``values`` that it takes."""
-        kernel = self.kernels[name]
+        kernel = getattr(self.kernels, f"{name}_kernel")
         taken = {argument: values[argument] for argument in kernel.arg_names if argument in values}
         kernel[(programs,)](**taken, **options)
+
+    def centres(self, dtype: torch.dtype) -> bool:
+        """Whether a launch of its own makes the values of charts small."""
+        return dtype == torch.float32 and hasattr(self.kernels, "centre_kernel")
 
     def centring(
         self, scores: Tensor, lengths: Tensor, chart: Tensor, single_root: bool, tiles: Tiles
     ) -> Tensor | None:
-        """What to take off the columns of the scores, in the ``chart``'s memory; None in float64.
-
-        A program without a kernel for it centres in those of its sweeps.
-        """
-        if scores.dtype != torch.float32 or "centre" not in self.kernels:
+        """What to take off the columns of the scores, in the ``chart``'s memory."""
+        if not self.centres(scores.dtype):
             return None
         batch, size, _ = scores.shape
         shift = scores.new_empty((batch, size))
@@ -128,8 +126,8 @@ class TritonBackend:
         batch, size, _ = scores.shape
         tree = torch.empty_like(scores)
         chart, value = self.sweep(
-            "soft_tree", self.planes.chart, scores, lengths, single_root, tiles, tree=tree,
-            scratch=scores.new_empty((batch, self.planes.forward, size, size)),
+            "soft_tree", self.planes("CHART"), scores, lengths, single_root, tiles, tree=tree,
+            scratch=scores.new_empty((batch, self.planes("FORWARD"), size, size)),
             MEAN=relaxation == "softmax", SAVE=save,
         )  # fmt: skip
         return tree, value, chart if save else scores.new_empty(0)
@@ -154,7 +152,7 @@ class TritonBackend:
             self.launch(
                 "soft_tree_backward", batch, options, grad_tree=grad_tree,
                 grad_value=grad_value.contiguous(), chart=saved, lengths=lengths,
-                scratch=saved.new_empty((batch, self.planes.backward, size, size)), grad=grad,
+                scratch=saved.new_empty((batch, self.planes("BACKWARD"), size, size)), grad=grad,
                 size=size, single_root=int(single_root), MEAN=relaxation == "softmax",
             )  # fmt: skip
         return grad
@@ -163,8 +161,10 @@ class TritonBackend:
         self, scores: Tensor, lengths: Tensor, single_root: bool, keep: bool, tiles: Tiles | None
     ) -> tuple[Tensor, Tensor]:
         """The entropy chart, with its normalisers if ``keep``, and the log-partition."""
-        planes = self.planes.inside(scores.dtype, keep)
-        return self.sweep("log_partition", planes, scores, lengths, single_root, tiles, KEEP=keep)
+        planes = "SAMPLE" if keep else "CENTRE" if self.centres(scores.dtype) else "VALUE"
+        return self.sweep(
+            "log_partition", self.planes(planes), scores, lengths, single_root, tiles, KEEP=keep
+        )
 
     def log_partition(
         self, scores: Tensor, lengths: Tensor, single_root: bool, *, tiles: Tiles | None = None
@@ -178,7 +178,7 @@ class TritonBackend:
         """(max, +) chart with the splits taken, and a walk down from the goal; one launch."""
         tree = torch.empty_like(scores)
         _, value = self.sweep(
-            "best_tree", self.planes.best, scores, lengths, single_root, tiles, False, tree=tree
+            "best_tree", self.planes("BEST"), scores, lengths, single_root, tiles, False, tree=tree
         )
         return tree, value
 

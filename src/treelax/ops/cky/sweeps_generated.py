@@ -27,7 +27,7 @@ SPLIT_SPAN = tl.constexpr(1)  # m above, 1/z below; its first entry is NaN if a 
 # mean_d above; below, contributions, pushed as right antecedents first
 MEAN_GIVEN = tl.constexpr(2)
 CHART_PLANES = tl.constexpr(3)
-VALUE_PLANES = tl.constexpr(2)  # enough for the log-partition alone, and for the best tree
+SAMPLE_PLANES = BEST_PLANES = VALUE_PLANES = tl.constexpr(2)  # the log-partition, and best trees
 TAKEN = tl.constexpr(1)  # there: the best split k above. Whole numbers, exact in float32.
 # Scratch planes of the backward pass: adjoints of contributions at SPAN, both triangles, and
 MEAN_UP = tl.constexpr(1)  # ḡ above; below, adjoints of values, pushed as right antecedents

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from treelax.ops.chart.triton import Planes, Tiles, TritonBackend
-from treelax.ops.cky import sweeps_generated as sweeps
-from treelax.ops.cky import triton_kernels
+from treelax.ops.chart.triton import Tiles, TritonBackend
+from treelax.ops.cky import sweeps_generated, triton_kernels
 
 
 def choose_tiles(size: int, dtype: torch.dtype | None = None) -> Tiles:
@@ -19,26 +18,13 @@ def choose_tiles(size: int, dtype: torch.dtype | None = None) -> Tiles:
 
 
 _program = TritonBackend(
-    kernels={
-        "soft_tree": triton_kernels.soft_tree_kernel,
-        "soft_tree_backward": triton_kernels.soft_tree_backward_kernel,
-        "log_partition": triton_kernels.log_partition_kernel,
-        "best_tree": triton_kernels.best_tree_kernel,
-        "sample_tree": triton_kernels.sample_tree_kernel,
-    },
-    planes=Planes(
-        sweeps.CHART_PLANES.value,
-        0,
-        sweeps.BACKWARD_PLANES.value,
-        sweeps.VALUE_PLANES.value,
-        lambda dtype, keep: sweeps.VALUE_PLANES.value,
-    ),
+    triton_kernels,
+    sweeps_generated,
     forward_tiles=choose_tiles,
     backward_tiles=choose_tiles,
     agenda=1,
 )
 
-kernels = _program.kernels
 planes = _program.planes
 saved_shape = _program.saved_shape
 soft_tree = _program.soft_tree

@@ -32,6 +32,7 @@ MEANS = tl.constexpr(6)  # mean_d of U above, of C→ below
 MEAN_GIVEN = tl.constexpr(7)  # mean_d of C← above, contribution of U below
 GIVEN = tl.constexpr(8)  # contribution of C→ above, of C← below
 CHART_PLANES = tl.constexpr(9)
+SAMPLE_PLANES = CHART_PLANES
 VALUE_PLANES = tl.constexpr(3)  # enough for the log-partition alone
 # Scratch planes of the forward pass: contributions of C→ and of C←.
 FORWARD_PLANES = tl.constexpr(2)

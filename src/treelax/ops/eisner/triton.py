@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import torch
 
-from treelax.ops.chart.triton import Planes, Tiles, TritonBackend
-from treelax.ops.eisner import sweeps_generated as sweeps
-from treelax.ops.eisner import triton_discrete, triton_kernels
+from treelax.ops.chart.triton import Tiles, TritonBackend
+from treelax.ops.eisner import sweeps_generated, triton_kernels
 
 __all__ = ["BACKWARD_TILES", "FORWARD_TILES", "Tiles", "choose_tiles"]
 
@@ -38,36 +37,14 @@ def choose_tiles(size: int, table: tuple[tuple[int, Tiles], ...], dtype: torch.d
     return tiles
 
 
-def inside_planes(dtype: torch.dtype, keep: bool) -> int:
-    """Planes of an inside sweep: a whole chart to ``keep``, else its own, or those of centring."""
-    if keep:
-        return int(sweeps.CHART_PLANES.value)
-    centres = dtype == torch.float32
-    return int((sweeps.CENTRE_PLANES if centres else sweeps.VALUE_PLANES).value)
-
-
 _program = TritonBackend(
-    kernels={
-        "soft_tree": triton_kernels.soft_tree_kernel,
-        "soft_tree_backward": triton_kernels.soft_tree_backward_kernel,
-        "log_partition": triton_kernels.log_partition_kernel,
-        "best_tree": triton_discrete.best_tree_kernel,
-        "sample_tree": triton_discrete.sample_tree_kernel,
-        "centre": triton_discrete.centre_kernel,
-    },
-    planes=Planes(
-        sweeps.CHART_PLANES.value,
-        sweeps.FORWARD_PLANES.value,
-        sweeps.BACKWARD_PLANES.value,
-        sweeps.BEST_PLANES.value,
-        inside_planes,
-    ),
+    triton_kernels,
+    sweeps_generated,
     forward_tiles=lambda size, dtype: choose_tiles(size, FORWARD_TILES, dtype),
     backward_tiles=lambda size, dtype: choose_tiles(size, BACKWARD_TILES, dtype),
     agenda=2,
 )
 
-kernels = _program.kernels
 planes = _program.planes
 centring = _program.centring
 saved_shape = _program.saved_shape

@@ -88,7 +88,7 @@ def bounded(w):
 def load_arcs(scores, shift, inc, length, size, scale: tl.constexpr, BLOCK: tl.constexpr):
     """Bounded scores, times ``scale``, into the plane of incomplete items; no arcs in column 0.
 
-    ``shift`` is what `triton_discrete.centre_kernel` takes off every column, or None. Returns a
+    ``shift`` is what `triton_kernels.centre_kernel` takes off every column, or None. Returns a
     number that is not 0 if the score of an arc is NaN.
     """
     count = (length + 1) * size

@@ -87,8 +87,8 @@ def launch(
     inverse = scores.new_zeros((batch, room + 1, room + 1))
     vectors = scores.new_empty((batch, triton_kernels.VECTORS.value, room + 1))
     planes = {
-        "eisner": eisner.planes.best,
-        "cky": cky.planes.best,
+        "eisner": eisner.planes("BEST"),
+        "cky": cky.planes("BEST"),
         "matrix_tree": 1,
     }[algorithm.name]
     chart = scores.new_empty((batch, planes, size, size))
