@@ -1,6 +1,6 @@
 """GPU kernels of binary trees: one Triton program per sentence, a few sweeps over widths each.
 
-`treelax.ops.eisner.triton_parts` says how tiles, units and barriers work; here is what is different.
+`treelax.ops.chart.triton_parts` says how tiles, units and barriers work; here is what is different.
 
 **Charts.** One item per span, ``v[i][j] = v[j][i] = v(i,j)``, so that both antecedents of the splits
 ``k = i + t`` of a cell ``(i, j = i + w)`` are contiguous::
@@ -26,6 +26,16 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from treelax.ops.chart.triton_parts import (
+    FORBIDDEN,
+    LN2,
+    LOG2E,
+    NO_TREE,
+    bounded,
+    clear,
+    sentence,
+    sentence_length,
+)
 from treelax.ops.cky.sweeps_generated import (
     BACKWARD_PLANES,
     CHART_PLANES,
@@ -42,16 +52,6 @@ from treelax.ops.cky.sweeps_generated import (
     outside_sweep,
     split_scores,
     up_sweep,
-)
-from treelax.ops.eisner.triton_parts import (
-    FORBIDDEN,
-    LN2,
-    LOG2E,
-    NO_TREE,
-    bounded,
-    clear,
-    sentence,
-    sentence_length,
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from treelax.ops.eisner.triton_parts import (
+from treelax.ops.chart.triton_parts import (
     FORBIDDEN,
     NOTHING,
     absorb,

@@ -1,7 +1,7 @@
 """GPU kernels of projective trees: soft ones, the best one, centring by it, and exact samples.
 
-Each sweep goes over the widths with one barrier a width; `triton_parts` says how the tables lie in
-memory and why one barrier is enough.
+Each sweep goes over the widths with one barrier a width; `treelax.ops.chart.triton_parts` says how the
+tables lie in memory and why one barrier is enough.
 """
 
 from __future__ import annotations
@@ -9,6 +9,20 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from treelax.ops.chart.triton_parts import (
+    FORBIDDEN,
+    LN2,
+    LOG2E,
+    NO_TREE,
+    NOTHING,
+    bounded,
+    clear,
+    is_arc,
+    load_both,
+    sentence,
+    sentence_length,
+    spoil,
+)
 from treelax.ops.eisner.sweeps_generated import (
     BACKWARD_PLANES,
     BEST_ARCS,
@@ -33,21 +47,39 @@ from treelax.ops.eisner.sweeps_generated import (
     outside_sweep,
     up_sweep,
 )
-from treelax.ops.eisner.triton_parts import (
-    FORBIDDEN,
-    LN2,
-    LOG2E,
-    NO_TREE,
-    NOTHING,
-    bounded,
-    clear,
-    load_arcs,
-    load_both,
-    load_gradients,
-    sentence,
-    sentence_length,
-    spoil,
-)
+
+
+# ------------------------------------------------------------------------------------------- arcs
+@triton.jit
+def load_arcs(scores, shift, inc, length, size, scale: tl.constexpr, BLOCK: tl.constexpr):
+    """Bounded scores, times ``scale``, into the plane of incomplete items; no arcs in column 0.
+
+    ``shift`` is what `centre_kernel` takes off every column, or None. Returns a
+    number that is not 0 if the score of an arc is NaN.
+    """
+    count = (length + 1) * size
+    wrong = tl.zeros((BLOCK,), tl.int32)
+    for start in range(0, count, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        w = tl.load(scores + at, mask=at < count, other=0.0)
+        wrong |= ((w != w) & is_arc(at, length, size)).to(tl.int32)
+        w = bounded(w)
+        if shift is not None:
+            columns = shift + tl.program_id(0).to(tl.int64) * size
+            taken_off = tl.load(columns + at % size, mask=at < count, other=0.0)
+            w = tl.where(w == FORBIDDEN, w, w - taken_off)
+        tl.store(inc + at, tl.where(at % size == 0, 0.0, w * scale), mask=at < count)
+    return tl.max(wrong, 0)
+
+
+@triton.jit
+def load_gradients(grad_tree, inc, length, size, BLOCK: tl.constexpr):
+    """The adjoint of the soft tree into the plane of adjoints of incomplete items."""
+    count = (length + 1) * size
+    for start in range(0, count, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        g = tl.load(grad_tree + at, mask=at < count, other=0.0)
+        tl.store(inc + at, tl.where(at % size == 0, 0.0, g), mask=at < count)
 
 
 # ------------------------------------------------------------------------------------- soft trees

@@ -33,7 +33,7 @@ that is symmetric, it is the derivative of the marginals in the direction ``grad
 takes a tangent along (``TANGENT``). That of a logarithm is an average of others, hence finite.
 
 **Tiles.** ``ROWS`` rows of the walk times ``LANES`` heads, one entry a thread, flat, as
-`treelax.ops.eisner.triton_parts` explains.
+`treelax.ops.chart.triton_parts` explains.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from treelax.ops.eisner.triton_parts import (
+from treelax.ops.chart.triton_parts import (
     FORBIDDEN,
     NO_TREE,
     bounded,

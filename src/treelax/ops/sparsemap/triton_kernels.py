@@ -13,9 +13,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from treelax.ops.chart.triton_parts import clear, sentence_length
 from treelax.ops.cky.triton_kernels import best_tree_kernel as best_binary
 from treelax.ops.eisner.triton_kernels import best_tree_kernel as best_projective
-from treelax.ops.eisner.triton_parts import clear, sentence_length
 from treelax.ops.matrix_tree.triton_discrete import best_tree_kernel as best_non_projective
 from treelax.ops.sparsemap import limits
 

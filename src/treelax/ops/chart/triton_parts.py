@@ -85,28 +85,6 @@ def bounded(w):
 
 
 @triton.jit
-def load_arcs(scores, shift, inc, length, size, scale: tl.constexpr, BLOCK: tl.constexpr):
-    """Bounded scores, times ``scale``, into the plane of incomplete items; no arcs in column 0.
-
-    ``shift`` is what `triton_kernels.centre_kernel` takes off every column, or None. Returns a
-    number that is not 0 if the score of an arc is NaN.
-    """
-    count = (length + 1) * size
-    wrong = tl.zeros((BLOCK,), tl.int32)
-    for start in range(0, count, BLOCK):
-        at = start + tl.arange(0, BLOCK)
-        w = tl.load(scores + at, mask=at < count, other=0.0)
-        wrong |= ((w != w) & is_arc(at, length, size)).to(tl.int32)
-        w = bounded(w)
-        if shift is not None:
-            columns = shift + tl.program_id(0).to(tl.int64) * size
-            taken_off = tl.load(columns + at % size, mask=at < count, other=0.0)
-            w = tl.where(w == FORBIDDEN, w, w - taken_off)
-        tl.store(inc + at, tl.where(at % size == 0, 0.0, w * scale), mask=at < count)
-    return tl.max(wrong, 0)
-
-
-@triton.jit
 def is_arc(at, length, size):
     """Whether an entry of a plane is an arc of a sentence."""
     head = at // size
@@ -122,16 +100,6 @@ def spoil(plane, length, size, BLOCK: tl.constexpr):
         at = start + tl.arange(0, BLOCK)
         nothing = tl.full((BLOCK,), float("nan"), plane.dtype.element_ty)
         tl.store(plane + at, nothing, mask=(at < count) & is_arc(at, length, size))
-
-
-@triton.jit
-def load_gradients(grad_tree, inc, length, size, BLOCK: tl.constexpr):
-    """The adjoint of the soft tree into the plane of adjoints of incomplete items."""
-    count = (length + 1) * size
-    for start in range(0, count, BLOCK):
-        at = start + tl.arange(0, BLOCK)
-        g = tl.load(grad_tree + at, mask=at < count, other=0.0)
-        tl.store(inc + at, tl.where(at % size == 0, 0.0, g), mask=at < count)
 
 
 @triton.jit
