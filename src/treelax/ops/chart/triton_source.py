@@ -8,7 +8,7 @@ loads of the first chunk of splits stand before any arithmetic, and a width cost
 are short, so the time goes into waiting for memory (`treelax.ops.chart.triton_parts`).
 
 In the template, ``$r`` repeats a line for every rule, ``$q`` for the rule that makes the parts, ``$o``
-for those with an operand in their own cell, which comes from registers, ``$i`` for the items of parts,
+for those with an operand in the same cell, which comes from registers, ``$i`` for the items of parts,
 ``$c`` for items with a plane of their own, ``$p`` for planes, and ``$all_x`` lists a variable of all
 rules; a line that begins with ``&`` is repeated together with the one above it. Lines with ``arcs|``
 belong to programs whose parts are the two arcs of a span, those with ``span|`` to programs of spans.
@@ -356,7 +356,7 @@ def best_sweep(chart, length, size$root, ROWS: tl.constexpr, LANES: tl.constexpr
             arcs|inc_$i = v_$q + arc_$i
             span|v_span += score
             arcs|# the cell's own arc is the last split of C→ and the first one of C←
-            k_$o = tl.where(inc_$o $beats m_$o, $own_split, k_$o)
+            k_$o = tl.where(inc_$o $beats m_$o, $place, k_$o)
             v_$o = tl.maximum(tl.maximum(m_$o, inc_$o), FORBIDDEN)
             one = live & (lane == 0)
             store_both($c, upper, lower, v_$c, v_$c, one)
@@ -376,8 +376,7 @@ class Names:
             "root": ", single_root" if self.arcs else "",
             "positions": "length + 1" if self.arcs else "length",
             "widest": "length" if self.arcs else "length - 1",
-            "splits": "at_i, at_j, "
-            + ("splits_u, between, before_last" if self.arcs else "splits"),
+            "splits": f"at_i, at_j, splits{'_u, between, before_last' if self.arcs else ''}",
             "roles": "right, left, inc" if self.arcs else "as_left, as_right",
             "planes": "right, left, inc" if self.arcs else "span, span",
             "g_planes": "g_right, g_left, g_inc" if self.arcs else "g_span, g_span",
@@ -392,26 +391,29 @@ class Names:
             assert pair.right is not None
             inner = rule.makes[0].part != 0  # its operands are all smaller
             name = "u" if len(makes) > 1 else makes[0]
-            row = {"r": name, "R": name.upper(), "first": f"{2 * number}"}
-            row |= {"second": f"{2 * number + 1}", "gap": " + 1" if self.arcs and pair.gap else ""}
             if self.arcs:
-                sides = [NAMES[i] if i.part == 0 else "inc" for i in (pair.left, pair.right)]
+                left, right = (NAMES[i] if i.part == 0 else "inc" for i in (pair.left, pair.right))
                 masks = ["splits_u", "between", "before_last"] if inner else ["between"] * 3
             else:
-                sides, masks = ["as_left", "as_right"], ["splits"] * 3
-            row |= dict(zip(("left_plane", "right_plane"), sides, strict=True))
-            row |= dict(zip(("split_mask", "left_mask", "right_mask"), masks, strict=True))
-            self.rows["r"].append(row)
+                left, right, masks = "as_left", "as_right", ["splits"] * 3
+            self.rows["r"].append(
+                {
+                    "r": name,
+                    "R": name.upper(),
+                    "first": f"{2 * number}",
+                    "second": f"{2 * number + 1}",
+                    "gap": " + 1" if self.arcs and pair.gap else "",
+                    "left_plane": left,
+                    "right_plane": right,
+                    **dict(zip(("split_mask", "left_mask", "right_mask"), masks, strict=True)),
+                }
+            )
             if inner:
                 self.rows["q"].append({"q": name})
                 self.rows["i"] += [{"i": item, "q": name} for item in makes]
             else:
-                last = (
-                    {"beats": ">", "own_split": "w"}
-                    if pair.first
-                    else {"beats": ">=", "own_split": "0"}
-                )
-                self.rows["o"].append({"o": name} | last)
+                beats, place = (">", "w") if pair.first else (">=", "0")
+                self.rows["o"].append({"o": name, "beats": beats, "place": place})
             if len(makes) == 1:
                 self.rows["c"].append({"c": name})
         rules = [row["r"] for row in self.rows["r"]]
@@ -425,7 +427,7 @@ class Names:
         mine, others = ("arcs|", "span|") if self.arcs else ("span|", "arcs|")
         lines = [line.replace(mine, "") for line in template.split("\n") if others not in line]
         for group in re.split(r"\n(?! *&)", "\n".join(lines)):
-            repeatable = Template(group.replace("&", "", 1) if "\n" in group else group)
+            repeatable = Template(re.sub(r"\n( *)&", r"\n\1", group))
             names = repeatable.get_identifiers()
             repeated = next((key for key in "rioqcp" if key in names), None)
             for row in self.rows[repeated] if repeated else [{}]:
