@@ -350,9 +350,9 @@ class PlainBackend:
         # every rule has as many pairs; a lone operand is the last split of a pair with an empty item
         most = max(len(rule.operands) for rule in rules)
         pairs = torch.zeros((len(rules), most, 6), dtype=torch.long)
-        # (rules, pairs, B, N, N): first[r, p, b, i, k] is the left operand of split k of X(i, j), and
-        # second[r, p, b, j, N-1-(j-i) + k] the right one
-        first, second = scores.new_zeros((2, len(rules), most, batch, size, size))
+        # (rules, B, N, pairs, N): first[r, b, i, p, k] is the left operand of split k of X(i, j), and
+        # second[r, b, j, p, N-1-(j-i) + k] the right one
+        first, second = scores.new_zeros((2, len(rules), batch, size, most, size))
         for r, operands in enumerate(rule.operands for rule in rules):
             for p, pair in enumerate(operands):
                 if pair.right is None:
@@ -361,8 +361,8 @@ class PlainBackend:
                     left, right = items.index(pair.left), items.index(pair.right)
                     row, shift = (left, right, pair.first, pair.gap, 1, 0), pair.first
                     right_plane = chart.right[pair.right].roll(-shift - pair.gap, 1)
-                    second[r, p] = right_plane.permute(2, 0, 1)
-                first[r, p] = chart.left[pair.left].roll(-shift, 1).permute(2, 0, 1)
+                    second[r, :, :, p] = right_plane.permute(2, 0, 1)
+                first[r, :, :, p] = chart.left[pair.left].roll(-shift, 1).permute(2, 0, 1)
                 pairs[r, p] = torch.tensor(row)
         pairs = pairs.to(device)
 
@@ -392,8 +392,8 @@ class PlainBackend:
 
             width = (j - i)[:, None]
             column = (size - 1 - width + split).clamp(max=size - 1)[:, None].expand(-1, most, -1)
-            s = first[rule, :, sentence, i] + second[rule, :, sentence, j].gather(2, column)
-            some, lone = pairs[rule, :, 4:].unbind(-1)
+            s = first[rule, sentence, i] + second[rule, sentence, j].gather(2, column)
+            *_, some, lone = pairs[rule].unbind(-1)
             stop = width * some
             if single_root:
                 stop = torch.where(((one_root > 0) & (i == 0))[:, None], stop.clamp(max=1), stop)
@@ -404,7 +404,7 @@ class PlainBackend:
             final = ((weights > 0) * (choice + 1)).argmax(-1, keepdim=True)
             above = (weights.cumsum(-1) > flat_uniforms[:, step, None]) | (choice == final)
             chosen = above.to(torch.uint8).argmax(-1)
-            new_left, new_right, least, gap = pairs[rule, chosen // size, :4].unbind(-1)
+            new_left, new_right, least, gap, *_ = pairs[rule, chosen // size].unbind(-1)
             k = i + least + chosen % size
 
             # push the right antecedent, then the left one, which is taken first
